@@ -6,21 +6,9 @@
 #include "core/measure/remarks.h"
 #include "core/visible.h"
 #include "reports/page.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
-namespace {
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string cell = "\"";
-  for (const char letter : text) {
-    if (letter == '"') cell += '"';
-    cell += letter;
-  }
-  return cell + "\"";
-}
-
-}  // namespace
 
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
@@ -53,21 +41,6 @@ Format format_of(std::string_view word) {
   return static_cast<Format>(std::find(words.begin(), words.end(), word) - words.begin());
 }
 
-std::string csv_line(const std::vector<std::string>& cells) {
-  std::string line;
-  for (std::size_t c = 0; c < cells.size(); ++c) {
-    if (c > 0) line += ',';
-    line += csv_cell(visible(cells[c], "\n"));
-  }
-  return line + "\r\n";
-}
-
-std::string csv_text(const CsvTable& table) {
-  std::string text = csv_line(table.columns);
-  for (const auto& line : table.lines) text += csv_line(line);
-  return text;
-}
-
 std::string printed(const Answer& answer, Format format, const std::string& version,
                     const Screen& screen) {
   switch (format) {
@@ -76,7 +49,7 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
     case Format::kMarkdown:
       return visible(markdown_page(whole_page(answer)), "\n");
     case Format::kCsv:
-      return csv_text(answer.csv());
+      return csv_text(answer.rows());
     case Format::kJson:
       // A name may hold anything: what is no UTF-8 is replaced, not thrown about.
       return whole_json(answer, version).dump(2, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -11,6 +11,7 @@
 
 #include "core/json/json.h"
 #include "reports/page.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 
@@ -21,23 +22,13 @@ const std::vector<std::string>& format_words();
 // Requires one of these words.
 Format format_of(std::string_view word);
 
-// A header line and lines of the same length.
-struct CsvTable {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> lines;
-};
-
-// RFC 4180: lines end in CR LF; a cell with a comma, a quote or a line break is quoted.
-std::string csv_line(const std::vector<std::string>& cells);
-std::string csv_text(const CsvTable& table);
-
 // Made when they are printed: a million rows need not stand in memory three times over.
 struct Answer {
   std::string verb;
   std::string scenario;  // its name; empty where no scenario was read
   std::function<Page()> page;
-  std::function<CsvTable()> csv;
-  std::function<Json()> json;  // its own members, without the head
+  std::function<Table()> rows;  // what CSV has
+  std::function<Json()> json;   // its own members, without the head
   // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
   // JSON. Those that are doubtful (core/measure/remarks.h) come before everything else on the page,
   // and are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them

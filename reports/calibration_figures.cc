@@ -11,19 +11,19 @@ namespace syncline::reports {
 namespace {
 
 using chart::Unit;
-using Table = calibrate::ComparedTable;
+using LogTable = calibrate::ComparedTable;
 using Row = calibrate::ComparedRow;
 
 // Tables with their bands; of more only the lines, or nothing else would be seen.
 constexpr std::size_t kBands = 3;
 
 // A row is hollow where the law was not fitted to it: out of its range, or an outlier.
-bool set_apart(const Table& table, const Row& row) {
+bool set_apart(const LogTable& table, const Row& row) {
   return !row.in_range ||
          std::find(table.outliers.begin(), table.outliers.end(), row.bytes) != table.outliers.end();
 }
 
-std::string name_of(const Table& table) {
+std::string name_of(const LogTable& table) {
   const std::string file = table.file.substr(table.file.rfind('/') + 1);
   return table_test(table) + ", " + std::to_string(table.nodes) + " x " +
          std::to_string(table.gpus_per_node) + ", " + one_line(file);
@@ -43,7 +43,7 @@ chart::Figure over_size(const calibrate::LogCalibration& calibration, Of of) {
   const std::size_t tables = calibration.fitted.size() + calibration.against.size();
   int colour = 0;
   bool apart = false;
-  each_table(calibration, [&](const Table& table, bool fitted) {
+  each_table(calibration, [&](const LogTable& table, bool fitted) {
     chart::Series dots{"", colour}, line{name_of(table) + (fitted ? "" : ", predicted"), colour};
     ++colour;
     dots.line = false;
@@ -74,7 +74,7 @@ chart::Figure over_size(const calibrate::LogCalibration& calibration, Of of) {
 
 chart::Figure times(const calibrate::LogCalibration& calibration) {
   chart::Figure figure =
-      over_size(calibration, [](const Table&, const Row&, Seconds time) { return time; });
+      over_size(calibration, [](const LogTable&, const Row&, Seconds time) { return time; });
   figure.id = "s-time";
   figure.title = "Time of a collective over its payload";
   figure.up = {"time", Unit::kSeconds, true};
@@ -83,7 +83,7 @@ chart::Figure times(const calibrate::LogCalibration& calibration) {
 
 chart::Figure bandwidths(const calibrate::LogCalibration& calibration) {
   chart::Figure figure =
-      over_size(calibration, [](const Table& table, const Row& row, Seconds time) {
+      over_size(calibration, [](const LogTable& table, const Row& row, Seconds time) {
         return static_cast<double>(row.bytes) * bus_share(table) / time;
       });
   figure.id = "s-bandwidth";
@@ -99,7 +99,7 @@ chart::Figure residuals(const calibrate::LogCalibration& calibration) {
   figure.across = {"payload", Unit::kBytes, true};
   figure.up = {"predicted above measured", Unit::kPercent, false, true};
   int colour = 0;
-  each_table(calibration, [&](const Table& table, bool fitted) {
+  each_table(calibration, [&](const LogTable& table, bool fitted) {
     chart::Series dots{name_of(table) + (fitted ? "" : ", predicted"), colour++};
     dots.line = false;
     dots.dots = true;

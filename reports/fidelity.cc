@@ -5,52 +5,60 @@
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
 
-std::string percent(const std::optional<measure::ErrorSummary>& summary,
-                    double measure::ErrorSummary::*member) {
-  return summary ? share_text((*summary).*member) : "";
+using Errors = std::optional<measure::ErrorSummary>;
+using Intervals = std::optional<measure::IntervalSummary>;
+
+template <typename Summary>
+Cell figure(const std::optional<Summary>& summary, double Summary::*member) {
+  return or_null(summary ? Cell((*summary).*member) : Cell());
 }
 
-std::string width_text(const measure::IntervalSummary& intervals) {
-  return "+" + share_text(intervals.width);
+Cell width_cell(const Intervals& intervals) {
+  const Cell width = figure(intervals, &measure::IntervalSummary::width);
+  return intervals ? shown_as(width, "+" + share_text(intervals->width)) : width;
 }
 
-Grid grid_of(const std::vector<measure::FidelityTable>& tables) {
-  Grid grid{{{"set", false},
-             {"table", false},
-             {"calibrated\nrows", true, 5},
-             {"median\nerror", true, 5},
-             {"worst", true, 5},
-             {"predicted\nrows"},
-             {"median\nerror"},
-             {"90th\npercentile", true, 2},
-             {"worst"},
-             {"in 80 %\ninterval", true, 3},
-             {"median\nwidth", true, 4},
-             {"in\nrange", false, 1}},
-            {}};
+std::vector<Column> fidelity_columns() {
+  using enum Kind;
+  return columns(both("set", "set"), both("table", "name"),
+                 both("calibrated\nrows", "calibrated_rows", kInteger, 5),
+                 shown("median\nerror", kShare, 5), shown("worst", kShare, 5),
+                 both("predicted\nrows", "predicted_rows", kInteger),
+                 both("median\nerror", "median_error_percent", kShare),
+                 both("90th\npercentile", "p90_error_percent", kShare, 2),
+                 both("worst", "worst_error_percent", kShare),
+                 both("in 80 %\ninterval", "inside_interval_percent", kShare, 3),
+                 both("median\nwidth", "median_interval_percent", kShare, 4),
+                 both("in\nrange", "in_range", kFlag, 1), kept("out_of_range", Column::kJson),
+                 kept("calibrated_median_error_percent", Column::kJson));
+}
+
+Table rows_of(const std::vector<measure::FidelityTable>& tables) {
+  Table rows{fidelity_columns()};
   const measure::FidelityTable* before = nullptr;
   for (const auto& table : tables) {
-    const auto fitted = measure::summary_of(table.calibrated);
-    const auto predicted = measure::summary_of(table.predicted);
-    const auto intervals = measure::interval_summary(table.intervals);
+    const Errors fitted = measure::summary_of(table.calibrated);
+    const Errors errors = measure::summary_of(table.predicted);
+    const Intervals intervals = measure::interval_summary(table.intervals);
     const bool new_set = before == nullptr || before->set != table.set;
-    grid.lines.push_back(
-        {{new_set ? table.set : "", table.name, std::to_string(table.calibrated.size()),
-          percent(fitted, &measure::ErrorSummary::median),
-          percent(fitted, &measure::ErrorSummary::worst), std::to_string(table.predicted.size()),
-          percent(predicted, &measure::ErrorSummary::median),
-          percent(predicted, &measure::ErrorSummary::p90),
-          percent(predicted, &measure::ErrorSummary::worst),
-          intervals ? share_text(intervals->held) : "", intervals ? width_text(*intervals) : "",
-          table.out_of_range.empty() ? "yes" : "no"},
-         new_set && before != nullptr});
+    const bool in = table.out_of_range.empty();
+    const Cell fitted_median = figure(fitted, &measure::ErrorSummary::median);
+    rows.add(shown_as(table.set, new_set ? table.set : ""), table.name, table.calibrated.size(),
+             fitted_median, figure(fitted, &measure::ErrorSummary::worst), table.predicted.size(),
+             figure(errors, &measure::ErrorSummary::median),
+             figure(errors, &measure::ErrorSummary::p90),
+             figure(errors, &measure::ErrorSummary::worst),
+             figure(intervals, &measure::IntervalSummary::held), width_cell(intervals), in,
+             in ? Cell() : table.out_of_range, fitted ? fitted_median : Cell())
+        .rule_before = new_set && before != nullptr;
     before = &table;
   }
-  return grid;
+  return rows;
 }
 
 std::size_t in_range(const std::vector<measure::FidelityTable>& tables) {
@@ -86,17 +94,6 @@ std::string interval_sentence(const measure::IntervalSummary& intervals) {
          share_text(intervals.width) + " above the forecast.";
 }
 
-void add_intervals(Json& object, const std::optional<measure::IntervalSummary>& intervals) {
-  object["inside_interval_percent"] = intervals ? exact(intervals->held) : Json();
-  object["median_interval_percent"] = intervals ? exact(intervals->width) : Json();
-}
-
-void add_errors(Json& object, const std::optional<measure::ErrorSummary>& summary) {
-  object["median_error_percent"] = summary ? exact(summary->median) : Json();
-  object["p90_error_percent"] = summary ? exact(summary->p90) : Json();
-  object["worst_error_percent"] = summary ? exact(summary->worst) : Json();
-}
-
 Page page_of(const std::vector<measure::FidelityTable>& tables) {
   Page page{"Fidelity",
             "How wrong our predictions are about what others have measured, and, in the set live, "
@@ -106,7 +103,7 @@ Page page_of(const std::vector<measure::FidelityTable>& tables) {
       "Calibrated rows were used to fit the parameters of their table; their errors say how well "
       "the model can bend. Predicted rows were not, or were left out in turn and predicted from "
       "the rest: their errors are the ones to trust.");
-  if (!tables.empty()) page.blocks.emplace_back(grid_of(tables));
+  if (!tables.empty()) page.blocks.emplace_back(grid_of(rows_of(tables)));
   page.blocks.emplace_back(overall_sentence(tables));
   if (const auto intervals = all_intervals(tables)) {
     page.blocks.emplace_back(interval_sentence(*intervals));
@@ -120,50 +117,17 @@ Page page_of(const std::vector<measure::FidelityTable>& tables) {
 }
 
 Json json_of(const std::vector<measure::FidelityTable>& tables) {
-  Json list = Json::array();
-  for (const auto& table : tables) {
-    Json object = Json::object();
-    object["set"] = table.set;
-    object["name"] = table.name;
-    object["calibrated_rows"] = table.calibrated.size();
-    object["predicted_rows"] = table.predicted.size();
-    add_errors(object, measure::summary_of(table.predicted));
-    add_intervals(object, measure::interval_summary(table.intervals));
-    object["in_range"] = table.out_of_range.empty();
-    if (!table.out_of_range.empty()) object["out_of_range"] = table.out_of_range;
-    const auto fitted = measure::summary_of(table.calibrated);
-    if (fitted) object["calibrated_median_error_percent"] = exact(fitted->median);
-    list.push_back(std::move(object));
-  }
-  const auto all = measure::overall(tables);
-  Json whole = Json::object();
-  whole["tables"] = in_range(tables);
-  whole["predicted_rows"] = all ? all->rows : 0;
-  add_errors(whole, all);
-  add_intervals(whole, all_intervals(tables));
-  return Json{{"tables", list}, {"overall", whole}};
-}
-
-CsvTable csv_of(const std::vector<measure::FidelityTable>& tables) {
-  CsvTable lines{{"set", "name", "calibrated_rows", "predicted_rows", "median_error_percent",
-                  "p90_error_percent", "worst_error_percent", "inside_interval_percent",
-                  "median_interval_percent", "in_range"},
-                 {}};
-  for (const auto& table : tables) {
-    const auto errors = measure::summary_of(table.predicted);
-    const auto intervals = measure::interval_summary(table.intervals);
-    const auto figure = [&](double measure::ErrorSummary::*member) {
-      return errors ? exact((*errors).*member).dump() : "";
-    };
-    lines.lines.push_back(
-        {table.set, table.name, std::to_string(table.calibrated.size()),
-         std::to_string(table.predicted.size()), figure(&measure::ErrorSummary::median),
-         figure(&measure::ErrorSummary::p90), figure(&measure::ErrorSummary::worst),
-         intervals ? exact(intervals->held).dump() : "",
-         intervals ? exact(intervals->width).dump() : "",
-         table.out_of_range.empty() ? "true" : "false"});
-  }
-  return lines;
+  const Errors all = measure::overall(tables);
+  const Intervals intervals = all_intervals(tables);
+  const Json whole{
+      {"tables", in_range(tables)},
+      {"predicted_rows", all ? all->rows : 0},
+      {"median_error_percent", figure(all, &measure::ErrorSummary::median).value},
+      {"p90_error_percent", figure(all, &measure::ErrorSummary::p90).value},
+      {"worst_error_percent", figure(all, &measure::ErrorSummary::worst).value},
+      {"inside_interval_percent", figure(intervals, &measure::IntervalSummary::held).value},
+      {"median_interval_percent", figure(intervals, &measure::IntervalSummary::width).value}};
+  return Json{{"tables", json_of(rows_of(tables))}, {"overall", whole}};
 }
 
 }  // namespace
@@ -172,7 +136,7 @@ Answer answer_of(const std::vector<measure::FidelityTable>& tables) {
   return {"fidelity",
           "",
           [&] { return page_of(tables); },
-          [&] { return csv_of(tables); },
+          [&] { return rows_of(tables); },
           [&] { return json_of(tables); },
           {},
           [&] { return figures_of(tables); }};

@@ -85,12 +85,6 @@ std::string_view use_of(const Published& published) {
   return published.calibrated ? "calibrated" : "predicted";
 }
 
-Json exact(double value) {
-  constexpr double kExactIntegers = 9007199254740992;  // 2^53
-  const bool whole = std::fabs(value) < kExactIntegers && value == std::floor(value);
-  return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
-}
-
 using measure::gigabytes;
 
 std::string memory_cell(const measure::Memory& memory) {

@@ -10,6 +10,7 @@
 #include "core/json/json.h"
 #include "core/measure/memory.h"
 #include "core/measure/report.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 
@@ -31,9 +32,6 @@ std::span<const Field> error_fields();
 
 // "calibrated" or "predicted": what a published row was used for.
 std::string_view use_of(const Published& published);
-
-// The number itself, shortest text that reads back the same; whole numbers without a point.
-Json exact(double value);
 
 // What a rank holds in memory: "32.1 GB"; "129 of 16 GB" where that is more than the device has;
 // empty where nothing was worked out.

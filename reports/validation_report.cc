@@ -10,6 +10,7 @@
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
@@ -19,72 +20,83 @@ std::string tier_words(const Tier& tier) {
          plain_number(tier.bandwidth / kGigabitPerSecond) + " Gbit/s";
 }
 
-std::string verdict_of(const measure::ValidatedRow& row) {
-  if (!row.values_match) return "not checked";
-  return *row.values_match ? "equal" : "WRONG";
+Cell match_cell(const std::optional<bool>& match) {
+  return shown_as(or_null(match), !match ? "not checked" : *match ? "equal" : "WRONG");
 }
 
-Grid rows_grid(const measure::Validation& validation) {
-  Grid grid;
-  bool published = false;
-  for (const auto& row : validation.rows) published = published || row.published_speedup;
-  grid.columns = {{"strategy", false},
-                  {"predicted"},
-                  {"80 %\ninterval", true, 3},
-                  {"measured\nmedian"},
-                  {"measured\np95", true, 4},
-                  {"error"},
-                  {"speedup,\nmeasured", true, 1}};
-  if (published) grid.columns.push_back({"speedup,\npublished", true, 2});
-  grid.columns.push_back({"sent\na step", true, 5});
-  grid.columns.push_back({"values", false});
-  for (const auto& row : validation.rows) {
-    const auto speedup = measure::measured_speedup(validation, row);
-    std::vector<std::string> cells = {one_line(row.strategy),
-                                      seconds_text(row.predicted),
-                                      seconds_range(row.interval.low, row.interval.high),
-                                      seconds_text(row.median),
-                                      seconds_text(row.p95),
-                                      percent_text(row.error() * 100),
-                                      speedup ? speedup_text(*speedup) : ""};
-    if (published) {
-      cells.push_back(row.published_speedup ? speedup_text(*row.published_speedup) : "");
-    }
-    cells.push_back(row.bytes_sent ? bytes_text(*row.bytes_sent) : "not counted");
-    cells.push_back(verdict_of(row));
-    grid.lines.push_back({std::move(cells)});
-  }
-  return grid;
+// What each row predicted of each kind of operation; of one row for programs.
+Table kinds_table() {
+  using enum Kind;
+  return {columns(shown("strategy"), both("operations", "kind"),
+                  both("a step", "operations", kCount), both("predicted", "predicted_s", kSeconds),
+                  both("measured", "measured_s", kSeconds), shown("error", kPercent))};
 }
 
-Grid kinds_grid(const measure::Validation& validation) {
-  Grid grid;
-  grid.columns = {{"strategy", false}, {"operations", false}, {"a step"},
-                  {"predicted"},       {"measured"},          {"error"}};
+Table::Line& add_kind(Table& kinds, const std::string& strategy, const measure::KindTime& kind) {
+  const double error = kind.measured > 0 ? kind.predicted / kind.measured - 1 : 0;
+  return kinds.add(strategy, kind.kind, kind.operations, kind.predicted, kind.measured,
+                   error * 100);
+}
+
+Table kinds_of(const measure::Validation& validation) {
+  Table kinds = kinds_table();
   for (const auto& row : validation.rows) {
     bool first = true;
     for (const auto& kind : row.kinds) {
       if (kind.predicted == 0 && kind.measured < 1e-6) continue;
-      const double error = kind.measured > 0 ? kind.predicted / kind.measured - 1 : 0;
-      grid.lines.push_back(
-          {{first ? one_line(row.strategy) : "", kind.kind, count_text(kind.operations),
-            seconds_text(kind.predicted), seconds_text(kind.measured), percent_text(error * 100)},
-           first && !grid.lines.empty()});
+      const bool rule = first && !kinds.lines.empty();
+      add_kind(kinds, first ? row.strategy : "", kind).rule_before = rule;
       first = false;
     }
   }
-  return grid;
+  return kinds;
 }
 
-Grid samples_grid(const measure::Validation& validation) {
-  Grid grid;
-  grid.columns = {{"what", false}, {"payload"}, {"measured"}, {"fitted"}, {"error"}};
-  for (const auto& s : validation.samples) {
-    grid.lines.push_back(
-        {{s.what, bytes_text(static_cast<double>(s.bytes)), seconds_text(s.measured),
-          seconds_text(s.fitted), percent_text((s.fitted / s.measured - 1) * 100)}});
+Json kinds_json(const measure::ValidatedRow& row) {
+  Table kinds = kinds_table();
+  for (const auto& kind : row.kinds) add_kind(kinds, "", kind);
+  return json_of(kinds);
+}
+
+Table rows_of(const measure::Validation& validation) {
+  using enum Kind;
+  Table rows{
+      {{"strategy", "strategy"},
+       {"predicted", "predicted_s", kSeconds},
+       {"80 %\ninterval", "predicted_*_s", kSeconds, 3},
+       {"measured\nmedian", "measured_median_s", kSeconds},
+       {"measured\np95", "measured_p95_s", kSeconds, 4},
+       {"error", "error_percent", kPercent},
+       kept("values_match"),
+       kept("bytes_sent", Column::kJson),
+       {"speedup,\nmeasured", "speedup", kSpeedup, 1, Column::kNoCsv},
+       {"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
+       shown("sent\na step", kBytes, 5),
+       shown("values"),
+       kept("steps_s", Column::kJson),
+       kept("kinds", Column::kJson)}};
+  for (const auto& row : validation.rows) {
+    Json steps = Json::array();
+    for (const Seconds step : row.steps) steps.push_back(exact(step));
+    const Cell sent(row.bytes_sent);
+    rows.add(row.strategy, row.predicted, row.interval, row.median, row.p95, row.error() * 100,
+             or_null(row.values_match), or_null(sent), measure::measured_speedup(validation, row),
+             row.published_speedup, row.bytes_sent ? sent : shown_as(sent, "not counted"),
+             match_cell(row.values_match), row.steps.empty() ? Cell() : steps,
+             row.kinds.empty() ? Cell() : kinds_json(row));
   }
-  return grid;
+  return rows;
+}
+
+Table samples_of(const measure::Validation& validation) {
+  using enum Kind;
+  Table samples{columns(both("what", "what"), both("payload", "bytes", kBytes),
+                        both("measured", "measured_s", kSeconds),
+                        both("fitted", "fitted_s", kSeconds), shown("error", kPercent))};
+  for (const auto& s : validation.samples) {
+    samples.add(s.what, s.bytes, s.measured, s.fitted, (s.fitted / s.measured - 1) * 100);
+  }
+  return samples;
 }
 
 std::string errors_sentence(const measure::Validation& validation) {
@@ -117,7 +129,7 @@ Page page_of(const measure::Validation& validation) {
   page.about = validation.workload + " on " +
                plural(static_cast<std::size_t>(validation.ranks), "rank") + ", " +
                validation.cluster;
-  page.blocks.push_back(rows_grid(validation));
+  page.blocks.push_back(grid_of(rows_of(validation)));
   page.blocks.push_back(errors_sentence(validation));
   page.blocks.push_back(values_sentence(validation));
   for (const auto& sentence : measure::link_advice(validation)) page.blocks.push_back(sentence);
@@ -127,13 +139,13 @@ Page page_of(const measure::Validation& validation) {
   page.blocks.push_back(
       std::string("By kind of operation, a step (those of collectives include waiting for the "
                   "other ranks):"));
-  page.blocks.push_back(kinds_grid(validation));
+  page.blocks.push_back(grid_of(kinds_of(validation)));
   if (!validation.samples.empty()) {
     page.blocks.push_back(
         "Links, calibrated live from the following before any step was "
         "predicted: " +
         validation.links + ".");
-    page.blocks.push_back(samples_grid(validation));
+    page.blocks.push_back(grid_of(samples_of(validation)));
   } else {
     page.blocks.push_back("Links as the scenario has them: " + validation.links + ".");
   }
@@ -151,7 +163,7 @@ Page links_page(const measure::Validation& validation) {
   Page page;
   page.title = "Links of " + one_line(validation.cluster);
   page.about = "measured by " + plural(static_cast<std::size_t>(validation.ranks), "rank");
-  page.blocks.push_back(samples_grid(validation));
+  page.blocks.push_back(grid_of(samples_of(validation)));
   page.blocks.push_back(std::string(
       "Ring all-reduces give each level its curve of a round's time over the bytes a "
       "rank sends in it, so they have no error. All-gathers and all-reduces across "
@@ -159,40 +171,6 @@ Page links_page(const measure::Validation& validation) {
       "and one of memory for encoding and decoding: it is fitted to the encodings, and "
       "short decodings are overpriced by the launch."));
   return page;
-}
-
-CsvTable csv_of(const measure::Validation& validation) {
-  CsvTable table{{"strategy", "predicted_s", "predicted_low_s", "predicted_high_s",
-                  "measured_median_s", "measured_p95_s", "error_percent", "values_match"},
-                 {}};
-  for (const auto& row : validation.rows) {
-    table.lines.push_back({one_line(row.strategy), exact(row.predicted).dump(),
-                           exact(row.interval.low).dump(), exact(row.interval.high).dump(),
-                           exact(row.median).dump(), exact(row.p95).dump(),
-                           exact(row.error() * 100).dump(),
-                           row.values_match ? (*row.values_match ? "true" : "false") : ""});
-  }
-  return table;
-}
-
-CsvTable samples_csv(const measure::Validation& validation) {
-  CsvTable table{{"what", "bytes", "measured_s", "fitted_s"}, {}};
-  for (const auto& s : validation.samples) {
-    table.lines.push_back(
-        {s.what, std::to_string(s.bytes), exact(s.measured).dump(), exact(s.fitted).dump()});
-  }
-  return table;
-}
-
-Json samples_json(const measure::Validation& validation) {
-  Json list = Json::array();
-  for (const auto& s : validation.samples) {
-    list.push_back({{"what", s.what},
-                    {"bytes", s.bytes},
-                    {"measured_s", exact(s.measured)},
-                    {"fitted_s", exact(s.fitted)}});
-  }
-  return list;
 }
 
 Json json_of(const measure::Validation& validation) {
@@ -204,32 +182,9 @@ Json json_of(const measure::Validation& validation) {
   json["ranks"] = validation.ranks;
   json["baseline"] = validation.baseline;
   json["executor"] = validation.executor;
-  json["rows"] = Json::array();
-  for (const auto& row : validation.rows) {
-    Json line = {{"strategy", row.strategy},
-                 {"predicted_s", exact(row.predicted)},
-                 {"predicted_low_s", exact(row.interval.low)},
-                 {"predicted_high_s", exact(row.interval.high)},
-                 {"measured_median_s", exact(row.median)},
-                 {"measured_p95_s", exact(row.p95)},
-                 {"error_percent", exact(row.error() * 100)},
-                 {"values_match", row.values_match ? Json(*row.values_match) : Json()},
-                 {"bytes_sent", row.bytes_sent ? exact(*row.bytes_sent) : Json()}};
-    if (const auto speedup = measure::measured_speedup(validation, row)) {
-      line["speedup"] = exact(*speedup);
-    }
-    if (row.published_speedup) line["published_speedup"] = exact(*row.published_speedup);
-    for (const Seconds step : row.steps) line["steps_s"].push_back(exact(step));
-    for (const auto& kind : row.kinds) {
-      line["kinds"].push_back({{"kind", kind.kind},
-                               {"operations", kind.operations},
-                               {"predicted_s", exact(kind.predicted)},
-                               {"measured_s", exact(kind.measured)}});
-    }
-    json["rows"].push_back(std::move(line));
-  }
+  json["rows"] = json_of(rows_of(validation));
   json["hardware"] = validation.hardware;
-  json["links"] = {{"figures", validation.links}, {"samples", samples_json(validation)}};
+  json["links"] = {{"figures", validation.links}, {"samples", json_of(samples_of(validation))}};
   json["advice"] = measure::link_advice(validation);
   json["warmup"] = validation.warmup;
   json["repeats"] = validation.repeats;
@@ -238,9 +193,25 @@ Json json_of(const measure::Validation& validation) {
   return json;
 }
 
-std::string in_words(const std::optional<bool>& match) {
-  if (!match) return "not checked";
-  return *match ? "equal" : "WRONG";
+Table rows_of(const std::vector<measure::LiveFile>& files) {
+  using enum Kind;
+  Table rows{columns(shown("run"), kept("scenario"), kept("backend"), kept("ranks"),
+                     both("strategy", "strategy"), both("predicted", "predicted_s", kSeconds),
+                     both("measured\nmedian", "measured_median_s", kSeconds),
+                     both("measured\np95", "measured_p95_s", kSeconds, 1),
+                     both("error", "error_percent", kPercent),
+                     both("values", "values_match", kFlag, 0, Column::kNoCsv))};
+  for (const auto& file : files) {
+    for (const auto& row : file.rows) {
+      const bool first = &row == file.rows.data();
+      const bool rule = first && !rows.lines.empty();
+      rows.add(first ? file.scenario : "", file.scenario, file.backend, file.ranks, row.strategy,
+               row.predicted, row.median, row.p95, row.error_percent(),
+               match_cell(row.values_match))
+          .rule_before = rule;
+    }
+  }
+  return rows;
 }
 
 std::optional<measure::ErrorSummary> errors_of(const std::vector<measure::LiveFile>& files) {
@@ -253,26 +224,7 @@ std::optional<measure::ErrorSummary> errors_of(const std::vector<measure::LiveFi
 
 Page page_of(const std::vector<measure::LiveFile>& files) {
   Page page{"Predicted, then measured", "", {}};
-  Grid grid{{{"run", false},
-             {"strategy", false},
-             {"predicted"},
-             {"measured\nmedian"},
-             {"measured\np95", true, 1},
-             {"error"},
-             {"values", false}},
-            {}};
-  for (const auto& file : files) {
-    bool first = true;
-    for (const auto& row : file.rows) {
-      grid.lines.push_back(
-          {{first ? one_line(file.scenario) : "", one_line(row.strategy),
-            seconds_text(row.predicted), seconds_text(row.median), seconds_text(row.p95),
-            percent_text(row.error_percent()), in_words(row.values_match)},
-           first && !grid.lines.empty()});
-      first = false;
-    }
-  }
-  page.blocks.emplace_back(std::move(grid));
+  page.blocks.emplace_back(grid_of(rows_of(files)));
   if (const auto errors = errors_of(files)) {
     page.blocks.emplace_back(plural(errors->rows, "row") + ": median error " +
                              share_text(errors->median) + ", 90th percentile " +
@@ -291,40 +243,12 @@ Page page_of(const std::vector<measure::LiveFile>& files) {
 }
 
 Json json_of(const std::vector<measure::LiveFile>& files) {
-  Json json = {{"rows", Json::array()}};
-  for (const auto& file : files) {
-    for (const auto& row : file.rows) {
-      json["rows"].push_back(
-          {{"scenario", file.scenario},
-           {"backend", file.backend},
-           {"ranks", file.ranks},
-           {"strategy", row.strategy},
-           {"predicted_s", exact(row.predicted)},
-           {"measured_median_s", exact(row.median)},
-           {"measured_p95_s", exact(row.p95)},
-           {"error_percent", exact(row.error_percent())},
-           {"values_match", row.values_match ? Json(*row.values_match) : Json()}});
-    }
-  }
+  Json json{{"rows", json_of(rows_of(files))}};
   const auto errors = errors_of(files);
   json["median_error_percent"] = errors ? exact(errors->median) : Json();
   json["p90_error_percent"] = errors ? exact(errors->p90) : Json();
   json["worst_error_percent"] = errors ? exact(errors->worst) : Json();
   return json;
-}
-
-CsvTable csv_of(const std::vector<measure::LiveFile>& files) {
-  CsvTable table{{"scenario", "backend", "ranks", "strategy", "predicted_s", "measured_median_s",
-                  "measured_p95_s", "error_percent"},
-                 {}};
-  for (const auto& file : files) {
-    for (const auto& row : file.rows) {
-      table.lines.push_back({file.scenario, file.backend, std::to_string(file.ranks), row.strategy,
-                             exact(row.predicted).dump(), exact(row.median).dump(),
-                             exact(row.p95).dump(), exact(row.error_percent()).dump()});
-    }
-  }
-  return table;
 }
 
 }  // namespace
@@ -343,7 +267,7 @@ Answer answer_of(const measure::Validation& validation) {
   return {"validate",
           validation.scenario,
           [&] { return page_of(validation); },
-          [&] { return csv_of(validation); },
+          [&] { return rows_of(validation); },
           [&] { return json_of(validation); },
           {},
           [&] { return figures_of(validation); }};
@@ -351,9 +275,9 @@ Answer answer_of(const measure::Validation& validation) {
 
 Answer links_answer(const measure::Validation& validation, const Json& cluster) {
   return {"calibrate", "", [&] { return links_page(validation); },
-          [&] { return samples_csv(validation); },
+          [&] { return samples_of(validation); },
           [&] {
-            return Json{{"cluster", cluster}, {"samples", samples_json(validation)}};
+            return Json{{"cluster", cluster}, {"samples", json_of(samples_of(validation))}};
           }};
 }
 
@@ -361,7 +285,7 @@ Answer answer_of(const std::vector<measure::LiveFile>& files) {
   return {"fidelity",
           "",
           [&] { return page_of(files); },
-          [&] { return csv_of(files); },
+          [&] { return rows_of(files); },
           [&] { return json_of(files); },
           {},
           [&] { return figures_of(files); }};

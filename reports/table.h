@@ -1,0 +1,148 @@
+// A table of an answer, written once: people see a grid of it, programs get CSV and JSON. Values
+// are in SI units; a column's kind says how people read them.
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "core/measure/doubt.h"
+#include "reports/grid.h"
+
+namespace syncline::reports {
+
+// Text and flags stand to the left, numbers to the right.
+enum class Kind {
+  kText,
+  kFlag,     // "yes", "no"
+  kInteger,  // "12345"
+  kCount,    // "12,345"
+  kSeconds,
+  kBytes,
+  kSpeedup,  // "1.467x"
+  kPercent,  // "+1.3 %"
+  kShare,    // percent without a sign
+  kThroughput
+};
+
+// The number itself, shortest text that reads back the same; whole numbers without a point.
+Json exact(double value);
+
+// A value, or none. An interval is the list of its ends.
+struct Cell {
+  Json value = Json::value_t::discarded;  // nothing is known
+  std::optional<std::string> text;        // for people, in place of what the kind makes of it
+
+  Cell() = default;
+  Cell(double number) : value(exact(number)) {}
+  Cell(bool flag) : value(flag) {}
+  template <typename Integer, std::enable_if_t<std::is_integral_v<Integer>, int> = 0>
+  Cell(Integer number) : value(number) {}
+  Cell(std::string words) : value(std::move(words)) {}
+  Cell(std::string_view words) : value(words) {}
+  Cell(const char* words) : value(words) {}
+  Cell(Json json) : value(std::move(json)) {}
+  Cell(const measure::Interval& ends) : value(Json::array({exact(ends.low), exact(ends.high)})) {}
+  template <typename Value>
+  Cell(const std::optional<Value>& some) {
+    if (some) value = Cell(*some).value;
+  }
+
+  bool known() const { return !value.is_discarded(); }
+};
+
+// The value for programs, other words for people.
+Cell shown_as(Cell cell, std::string text);
+// "null" in JSON where nothing is known, instead of nothing.
+Cell or_null(Cell cell);
+
+struct Column {
+  enum Form { kNone, kPage, kCsv, kNoJson, kJson, kNoCsv, kPrograms, kAll };  // bits
+
+  std::string heading;  // Grid::Column::heading; in a CSV too where there is no key
+  // "published/use" is a member of an object in JSON, "published_use" in CSV; "time_*_s" are two of
+  // an interval, time_low_s and time_high_s.
+  std::string key;
+  Kind kind = Kind::kText;
+  int rank = 0;  // Grid::Column::rank
+  int forms = kAll;
+  int sparse = kNone;  // forms that leave the column out where no line has a value
+
+  bool in(Form form) const { return (forms & form) != 0; }
+};
+
+// A list of parts, each an item or several.
+template <typename Item, typename... Parts>
+std::vector<Item> listed(Parts... parts) {
+  std::vector<Item> all;
+  const auto put = [&all](auto part) {
+    if constexpr (std::is_same_v<decltype(part), std::vector<Item>>) {
+      std::move(part.begin(), part.end(), std::back_inserter(all));
+    } else {
+      all.push_back(std::move(part));
+    }
+  };
+  (put(std::move(parts)), ...);
+  return all;
+}
+template <typename... Parts>
+std::vector<Column> columns(Parts... parts) {
+  return listed<Column>(std::move(parts)...);
+}
+template <typename... Parts>
+std::vector<Cell> cells(Parts... parts) {
+  return listed<Cell>(std::move(parts)...);
+}
+
+// For people and programs.
+Column both(std::string heading, std::string key, Kind kind = Kind::kText, int rank = 0,
+            int forms = Column::kAll, int sparse = Column::kNone);
+// For people alone.
+Column shown(std::string heading, Kind kind = Kind::kText, int rank = 0,
+             int sparse = Column::kNone);
+// For programs alone.
+Column kept(std::string key, int forms = Column::kPrograms, int sparse = Column::kNone);
+
+struct Table {
+  struct Line {
+    std::vector<Cell> cells;  // one a column
+    bool rule_before = false;
+    Tone tone = Tone::kPlain;
+  };
+  std::vector<Column> columns;
+  std::vector<Line> lines = {};
+
+  // Throws std::logic_error where there are more cells than columns, or fewer.
+  Line& add_line(std::vector<Cell> line);
+  template <typename... Parts>
+  Line& add(Parts... parts) {
+    return add_line(reports::cells(std::move(parts)...));
+  }
+};
+
+Grid grid_of(const Table& table);
+
+// Lines of text alone, for programs.
+struct CsvTable {
+  std::vector<std::string> columns;
+  std::vector<std::vector<std::string>> lines;
+  operator Table() const;
+};
+
+// A header line and lines of the same length. RFC 4180: lines end in CR LF; a cell with a comma, a
+// quote or a line break is quoted.
+std::string csv_line(const std::vector<std::string>& cells);
+std::string csv_text(const Table& table);
+std::string csv_head(const Table& table);
+std::string csv_lines(const Table& table);
+
+// An object a line, with the members that are known.
+Json json_of(const Table& table);
+Json json_of(const std::vector<Column>& columns, const Table::Line& line);
+
+}  // namespace syncline::reports
