@@ -1,11 +1,11 @@
 #include "reports/plan_report.h"
 
 #include <nlohmann/json.hpp>
-#include <optional>
 
 #include "core/measure/metrics.h"
 #include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
@@ -39,30 +39,47 @@ std::string waits_for(const plan::Op& op) {
   return text.empty() ? "-" : text;
 }
 
-// What an operation is worth: one of these. None of what takes as long as the network says.
-struct Amount {
-  std::optional<Bytes> bytes;
-  std::optional<std::int64_t> kept;
-  std::optional<Seconds> seconds;
-};
-
-Amount amount_of(const plan::Op& op, const plan::Plan& plan) {
-  Amount amount;
-  if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-    amount.bytes = collective->bytes();
-  } else if (plan::reason_of(op.work) == plan::Busy::Reason::kEncode) {
-    const int bucket = std::get<plan::Busy>(op.work).bucket;
-    amount.kept = plan.buckets[static_cast<std::size_t>(bucket)].kept;
-  } else {
-    amount.seconds = plan::seconds_of(op.work);
-  }
-  return amount;
+// What an operation is worth, in words; it is known in one of three ways, or takes as long as the
+// network says.
+std::string amount_text(const Cell& seconds, const Cell& bytes, const Cell& kept) {
+  if (bytes.known()) return bytes_text(bytes.value.get<double>());
+  if (kept.known()) return kept.value.dump() + " kept";
+  return seconds.known() ? seconds_text(seconds.value.get<double>()) : "-";
 }
 
-std::string amount_text(const Amount& amount) {
-  if (amount.bytes) return bytes_text(static_cast<double>(*amount.bytes));
-  if (amount.kept) return std::to_string(*amount.kept) + " kept";
-  return amount.seconds ? seconds_text(*amount.seconds) : "-";
+Table operations() {
+  using enum Kind;
+  return {columns(kept("plan", Column::kCsv), both("op", "op", kInteger), both("stream", "stream"),
+                  both("what", "what"), shown("amount", kCount), kept("step"),
+                  kept("after", Column::kJson), kept("after_previous", Column::kJson),
+                  kept("seconds"), kept("bytes"), kept("kept"), kept("after", Column::kCsv),
+                  kept("after_previous", Column::kCsv), shown("after"))};
+}
+
+void add_operations(Table& table, const Planned& planned, std::size_t phase) {
+  const plan::Plan& plan = planned.phases[phase].plan;
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const plan::Op& op = plan.ops[i];
+    Cell seconds, bytes, kept;
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      bytes = collective->bytes();
+    } else if (plan::reason_of(op.work) == plan::Busy::Reason::kEncode) {
+      const int bucket = std::get<plan::Busy>(op.work).bucket;
+      kept = plan.buckets[static_cast<std::size_t>(bucket)].kept;
+    } else {
+      seconds = plan::seconds_of(op.work);
+    }
+    const Json after = op.after, previous = op.after_previous;
+    table.add(phase, i, stream_name(op), plan::describe(op, plan, planned.scenario->workload),
+              shown_as({}, amount_text(seconds, bytes, kept)), op.step, after, previous, seconds,
+              bytes, kept, after, previous, waits_for(op));
+  }
+}
+
+Table operations_of(const Planned& planned, std::size_t phase) {
+  Table table = operations();
+  add_operations(table, planned, phase);
+  return table;
 }
 
 std::string summary(const Planned& planned, const Planned::Phase& phase) {
@@ -83,75 +100,33 @@ std::string summary(const Planned& planned, const Planned::Phase& phase) {
 }
 
 Page page_of(const Planned& planned) {
-  const Scenario& scenario = *planned.scenario;
-  Page page{planned.strategy.name + " on " + scenario.cluster.name,
+  Page page{planned.strategy.name + " on " + planned.scenario->cluster.name,
             summary(planned, planned.phases.front()),
             {}};
-  for (const auto& phase : planned.phases) {
-    if (&phase != &planned.phases.front()) page.blocks.emplace_back(summary(planned, phase));
-    Grid grid{{{"op"}, {"stream", false}, {"what", false}, {"amount"}, {"after", false}}, {}};
-    for (std::size_t i = 0; i < phase.plan.ops.size(); ++i) {
-      const plan::Op& op = phase.plan.ops[i];
-      grid.lines.push_back(
-          {{std::to_string(i), stream_name(op), plan::describe(op, phase.plan, scenario.workload),
-            amount_text(amount_of(op, phase.plan)), waits_for(op)},
-           false});
-    }
-    page.blocks.emplace_back(std::move(grid));
+  for (std::size_t p = 0; p < planned.phases.size(); ++p) {
+    if (p > 0) page.blocks.emplace_back(summary(planned, planned.phases[p]));
+    page.blocks.emplace_back(grid_of(operations_of(planned, p)));
   }
   return page;
 }
 
-CsvTable csv_of(const Planned& planned) {
-  CsvTable table{{"plan", "op", "stream", "what", "step", "seconds", "bytes", "kept", "after",
-                  "after_previous"},
-                 {}};
-  for (std::size_t p = 0; p < planned.phases.size(); ++p) {
-    const plan::Plan& plan = planned.phases[p].plan;
-    for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-      const plan::Op& op = plan.ops[i];
-      const Amount amount = amount_of(op, plan);
-      table.lines.push_back({std::to_string(p), std::to_string(i), stream_name(op),
-                             plan::describe(op, plan, planned.scenario->workload),
-                             std::to_string(op.step),
-                             amount.seconds ? exact(*amount.seconds).dump() : "",
-                             amount.bytes ? std::to_string(*amount.bytes) : "",
-                             amount.kept ? std::to_string(*amount.kept) : "", joined(op.after),
-                             joined(op.after_previous)});
-    }
-  }
+Table rows_of(const Planned& planned) {
+  Table table = operations();
+  for (std::size_t p = 0; p < planned.phases.size(); ++p) add_operations(table, planned, p);
   return table;
-}
-
-Json operations_json(const plan::Plan& plan, const Workload& workload) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const plan::Op& op = plan.ops[i];
-    Json object{{"op", i},
-                {"stream", stream_name(op)},
-                {"what", plan::describe(op, plan, workload)},
-                {"step", op.step},
-                {"after", op.after},
-                {"after_previous", op.after_previous}};
-    const Amount amount = amount_of(op, plan);
-    if (amount.seconds) object["seconds"] = exact(*amount.seconds);
-    if (amount.bytes) object["bytes"] = *amount.bytes;
-    if (amount.kept) object["kept"] = *amount.kept;
-    list.push_back(std::move(object));
-  }
-  return list;
 }
 
 Json json_of(const Planned& planned) {
   Json plans = Json::array();
-  for (const auto& phase : planned.phases) {
-    plans.push_back({{"steps", phase.steps},
-                     {"ranks", phase.plan.ranks},
-                     {"streams", phase.plan.streams},
-                     {"period", phase.plan.steps},
-                     {"buckets", phase.plan.buckets.size()},
-                     {"collectives", exact(measure::collectives_per_step(phase.plan))},
-                     {"operations", operations_json(phase.plan, planned.scenario->workload)}});
+  for (std::size_t p = 0; p < planned.phases.size(); ++p) {
+    const auto& [plan, steps] = planned.phases[p];
+    plans.push_back({{"steps", steps},
+                     {"ranks", plan.ranks},
+                     {"streams", plan.streams},
+                     {"period", plan.steps},
+                     {"buckets", plan.buckets.size()},
+                     {"collectives", exact(measure::collectives_per_step(plan))},
+                     {"operations", json_of(operations_of(planned, p))}});
   }
   return {{"strategy", planned.strategy.name},
           {"cluster", planned.scenario->cluster.name},
@@ -172,7 +147,7 @@ Planned planned(const Scenario& scenario, const Strategy& strategy) {
 
 Answer answer_of(const Planned& planned) {
   return {"plan", planned.scenario->name, [&] { return page_of(planned); },
-          [&] { return csv_of(planned); }, [&] { return json_of(planned); }};
+          [&] { return rows_of(planned); }, [&] { return json_of(planned); }};
 }
 
 }  // namespace syncline::reports
