@@ -9,9 +9,8 @@
 #include "core/measure/metrics.h"
 #include "core/measure/study_calibration.h"
 #include "core/plan/planner.h"
-#include "reports/fields.h"
 #include "reports/format.h"
-#include "reports/grid.h"
+#include "reports/table.h"
 
 namespace syncline::cli {
 namespace {
@@ -32,63 +31,28 @@ std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
   return streams;
 }
 
-Json as_json(const plan::Plan& plan, const Workload& workload, const std::string& strategy) {
+reports::Table buckets_of(const plan::Plan& plan, const Workload& workload) {
+  using enum reports::Kind;
+  using reports::Column, reports::kept;
+  reports::Table table{
+      reports::columns(reports::both("bucket", "bucket", kInteger, 0, Column::kNoJson),
+                       reports::both("tensors", "tensors", kInteger, 0, Column::kNoJson),
+                       kept("tensors", Column::kJson), reports::both("bytes", "bytes", kBytes),
+                       reports::both("padded", "padded_bytes", kBytes),
+                       reports::both("dtype", "dtype"), reports::both("stream", "stream", kInteger),
+                       reports::both("from", "from", kText, 0, Column::kNoJson),
+                       reports::both("to", "to", kText, 0, Column::kNoJson),
+                       kept("codec", Column::kJson), kept("encoded_bytes", Column::kJson))};
   const auto streams = streams_of(plan);
-  Json list = Json::array();
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     const plan::Bucket& bucket = plan.buckets[b];
     Json names = Json::array();
     for (const int index : bucket.tensors) names.push_back(plan::tensor_name(workload, index));
-    list.push_back({{"tensors", names},
-                    {"bytes", bucket.bytes},
-                    {"padded_bytes", bucket.padded_bytes},
-                    {"dtype", to_string(bucket.dtype)},
-                    {"stream", streams[b]}});
-    if (bucket.codec != nullptr) {
-      list.back()["codec"] = std::string(bucket.codec->name);
-      list.back()["encoded_bytes"] = plan::encoded_bytes(bucket);
-    }
-  }
-  return {{"strategy", strategy},
-          {"collectives", reports::exact(measure::collectives_per_step(plan))},
-          {"buckets", list}};
-}
-
-reports::Grid as_grid(const plan::Plan& plan, const Workload& workload) {
-  const auto streams = streams_of(plan);
-  reports::Grid grid{{{"bucket"},
-                      {"tensors"},
-                      {"bytes"},
-                      {"padded"},
-                      {"dtype", false},
-                      {"stream"},
-                      {"from", false},
-                      {"to", false}},
-                     {}};
-  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const plan::Bucket& bucket = plan.buckets[b];
-    grid.lines.push_back(
-        {{std::to_string(b), std::to_string(bucket.tensors.size()),
-          reports::bytes_text(static_cast<double>(bucket.bytes)),
-          reports::bytes_text(static_cast<double>(bucket.padded_bytes)), to_string(bucket.dtype),
-          std::to_string(streams[b]), plan::tensor_name(workload, bucket.tensors.front()),
-          plan::tensor_name(workload, bucket.tensors.back())},
-         false});
-  }
-  return grid;
-}
-
-reports::CsvTable as_csv(const plan::Plan& plan, const Workload& workload) {
-  const auto streams = streams_of(plan);
-  reports::CsvTable table{
-      {"bucket", "tensors", "bytes", "padded_bytes", "dtype", "stream", "from", "to"}, {}};
-  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-    const plan::Bucket& bucket = plan.buckets[b];
-    table.lines.push_back({std::to_string(b), std::to_string(bucket.tensors.size()),
-                           std::to_string(bucket.bytes), std::to_string(bucket.padded_bytes),
-                           to_string(bucket.dtype), std::to_string(streams[b]),
-                           plan::tensor_name(workload, bucket.tensors.front()),
-                           plan::tensor_name(workload, bucket.tensors.back())});
+    const bool encoded = bucket.codec != nullptr;
+    table.add(b, bucket.tensors.size(), names, bucket.bytes, bucket.padded_bytes,
+              to_string(bucket.dtype), streams[b], names.front(), names.back(),
+              encoded ? reports::Cell(bucket.codec->name) : reports::Cell(),
+              encoded ? reports::Cell(plan::encoded_bytes(bucket)) : reports::Cell());
   }
   return table;
 }
@@ -99,17 +63,23 @@ int run(const BucketsOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, point);
+  const double collectives = measure::collectives_per_step(plan);
+  const auto buckets = [&] { return buckets_of(plan, scenario.workload); };
   const std::string about = "buckets of '" + reports::one_line(strategy.name) + "', " +
-                            reports::collectives_text(measure::collectives_per_step(plan));
+                            reports::collectives_text(collectives);
   const reports::Answer answer{"buckets",
                                scenario.name,
                                [&] {
                                  return reports::Page{reports::one_line(scenario.name),
                                                       about,
-                                                      {as_grid(plan, scenario.workload)}};
+                                                      {reports::grid_of(buckets())}};
                                },
-                               [&] { return as_csv(plan, scenario.workload); },
-                               [&] { return as_json(plan, scenario.workload, strategy.name); },
+                               buckets,
+                               [&] {
+                                 return Json{{"strategy", strategy.name},
+                                             {"collectives", reports::exact(collectives)},
+                                             {"buckets", reports::json_of(buckets())}};
+                               },
                                remarks_here(document, {strategy})};
   print(answer, options.output);
   return 0;
