@@ -6,6 +6,7 @@
 #include "core/measure/remarks.h"
 #include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
@@ -44,25 +45,17 @@ Page page_of(const Checked& checked) {
   return page;
 }
 
-CsvTable csv_of(const Checked& checked) {
-  CsvTable table{{"strategy", "dialect", "note"}, {}};
+Table notes_of(const Checked& checked) {
+  Table notes{columns(kept("strategy"), kept("dialect"), kept("note"))};
   for (const auto& strategy : checked.scenario.strategies) {
-    for (const auto& note : strategy.notes) {
-      table.lines.push_back({strategy.name, strategy.dialect, note});
-    }
+    for (const auto& note : strategy.notes) notes.add(strategy.name, strategy.dialect, note);
   }
-  return table;
+  return notes;
 }
 
 Json json_of(const Checked& checked) {
   const Scenario& scenario = checked.scenario;
   const Workload& workload = scenario.workload;
-  Json notes = Json::array();
-  for (const auto& strategy : scenario.strategies) {
-    for (const auto& note : strategy.notes) {
-      notes.push_back({{"strategy", strategy.name}, {"dialect", strategy.dialect}, {"note", note}});
-    }
-  }
   Json json{{"file", checked.file},
             {"workload",
              {{"name", workload.name},
@@ -76,7 +69,7 @@ Json json_of(const Checked& checked) {
               {"gpus_per_node", scenario.cluster.gpus_per_node}}},
             {"strategies", scenario.strategies.size()},
             {"sweep_points", checked.points},
-            {"notes", std::move(notes)}};
+            {"notes", json_of(notes_of(checked))}};
   const std::string shortage = measure::memory_shortage(scenario);
   if (!shortage.empty()) json["does_not_fit"] = shortage;
   return json;
@@ -88,7 +81,7 @@ Answer answer_of(const Checked& checked) {
   return {"check",
           checked.scenario.name,
           [&] { return page_of(checked); },
-          [&] { return csv_of(checked); },
+          [&] { return notes_of(checked); },
           [&] { return json_of(checked); },
           checked.remarks};
 }

@@ -14,6 +14,7 @@
 #include "core/job/format.h"
 #include "core/json/text.h"
 #include "core/operators/architecture.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
@@ -150,14 +151,14 @@ Page page_of(const std::vector<Choices>& all) {
   return page;
 }
 
-CsvTable csv_of(const std::vector<Choices>& all) {
-  CsvTable table{{"kind", "name", "collectives", "summary"}, {}};
+Table rows_of(const std::vector<Choices>& all) {
+  Table rows{columns(kept("kind"), kept("name"), kept("collectives"), kept("summary"))};
   for (const auto& choices : all) {
     for (const auto& row : choices.rows) {
-      table.lines.push_back({choices.kind, row.name, row.collectives, row.summary});
+      rows.add(choices.kind, row.name, row.collectives, row.summary);
     }
   }
-  return table;
+  return rows;
 }
 
 Json json_of(const std::vector<Choices>& all) {
@@ -176,7 +177,7 @@ Json json_of(const std::vector<Choices>& all) {
 
 Answer list_of_choices(const Choices& executors, const Choices& backends) {
   const auto all = std::make_shared<const std::vector<Choices>>(everything(executors, backends));
-  return {"list", "", [all] { return page_of(*all); }, [all] { return csv_of(*all); },
+  return {"list", "", [all] { return page_of(*all); }, [all] { return rows_of(*all); },
           [all] { return json_of(*all); }};
 }
 
