@@ -148,27 +148,21 @@ Page page_of(const measure::Explanation& explanation) {
   return page;
 }
 
-CsvTable csv_of(const measure::Explanation& explanation) {
-  CsvTable table{
-      {"strategy", "step_time_s", "lower_bound_s", "bound_by", "change", "change_step_time_s",
-       "gain_percent", "step_time_low_s", "step_time_high_s", "memory_bytes"},
-      {}};
+Table rows_of(const measure::Explanation& explanation) {
+  Table rows{columns(kept("strategy"), kept("step_time_s"), kept("lower_bound_s"), kept("bound_by"),
+                     kept("change"), kept("change_step_time_s"), kept("gain_percent"),
+                     kept("step_time_*_s"), kept("memory_bytes"))};
   for (const auto& one : explanation.strategies) {
     const measure::Metrics& metrics = one.priced.metrics;
-    const auto add = [&](const std::string& change, const std::string& step,
-                         const std::string& gain) {
-      table.lines.push_back(
-          {one.strategy.name, exact(metrics.step_time).dump(), exact(metrics.lower_bound).dump(),
-           one.bottleneck ? std::string(one.bottleneck->what()) : "", change, step, gain,
-           exact(one.interval.low).dump(), exact(one.interval.high).dump(),
-           exact(measure::memory_of(explanation.scenario, one.strategy).total()).dump()});
+    const auto add = [&](const Cell& change, const Cell& step, const Cell& gain) {
+      rows.add(one.strategy.name, metrics.step_time, metrics.lower_bound,
+               one.bottleneck ? one.bottleneck->what() : "", change, step, gain, one.interval,
+               measure::memory_of(explanation.scenario, one.strategy).total());
     };
-    for (const auto& advice : one.advice) {
-      add(advice.change, exact(advice.step_time).dump(), exact(advice.gain_percent).dump());
-    }
-    if (one.advice.empty()) add("", "", "");
+    for (const auto& advice : one.advice) add(advice.change, advice.step_time, advice.gain_percent);
+    if (one.advice.empty()) add({}, {}, {});
   }
-  return table;
+  return rows;
 }
 
 Json shares_json(const measure::Bottleneck& bottleneck) {
@@ -220,7 +214,7 @@ Answer answer_of(const measure::Explanation& explanation) {
   return {"explain",
           explanation.scenario.name,
           [&] { return page_of(explanation); },
-          [&] { return csv_of(explanation); },
+          [&] { return rows_of(explanation); },
           [&] { return json_of(explanation); },
           explanation.remarks,
           [&] { return figures_of(explanation); }};
