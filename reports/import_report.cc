@@ -6,6 +6,7 @@
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/table.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {
@@ -137,36 +138,30 @@ Grid parts_grid(const Step& step) {
   return grid;
 }
 
-std::string bucket_of(const Exchange& exchange) {
-  return exchange.gradients.empty() ? "-" : std::to_string(exchange.gradients.size());
-}
-
 // A collective's true time is known once several ranks were read, else only what bounds it.
-Grid exchanges_grid(const ImportedJob& job, const Step& step) {
+Table exchanges_of(const ImportedJob& job, const Step& step) {
+  using enum Kind;
   const bool several = job.observed.ranks.size() > 1;
-  Grid grid{{{"collective", false}, {"gradients"}, {"size"}}, {}};
-  grid.columns.push_back({"complete", true, 3});
-  grid.columns.push_back({"sent", true, 2});
-  grid.columns.push_back({"took"});
-  if (several) {
-    grid.columns.push_back({"truly"});
-    grid.columns.push_back({"waiting", true, 1});
+  Table exchanges{columns(both("collective", "kind"), kept("group"), kept("ranks"),
+                          both("gradients", "gradients", kInteger, 0, Column::kNoJson),
+                          kept("gradients", Column::kJson), kept("elements", Column::kJson),
+                          kept("dtype", Column::kJson), both("size", "bytes", kBytes),
+                          both("complete", "complete_s", kSeconds, 3),
+                          both("sent", "sent_s", kSeconds, 2), both("took", "duration_s", kSeconds),
+                          both("truly", "time_s", kSeconds, 0, Column::kAll, Column::kPage),
+                          shown("waiting", kSeconds, 1, Column::kPage),
+                          both("exposed", "exposed_s", kSeconds))};
+  for (const Exchange& one : step.exchanges) {
+    const auto of_bucket = [&](Cell cell) {
+      return one.gradients.empty() ? shown_as(std::move(cell), "-") : cell;
+    };
+    exchanges.add(one.kind, one.group, one.ranks, of_bucket(one.gradients.size()),
+                  Json(one.gradients), one.elements, to_string(one.dtype), one.bytes(),
+                  of_bucket(one.complete), one.sent, one.duration,
+                  several ? one.time : shown_as(one.time, ""),
+                  several ? one.duration - one.time : Cell(), one.exposed);
   }
-  grid.columns.push_back({"exposed"});
-  for (const Exchange& exchange : step.exchanges) {
-    std::vector<std::string> cells{one_line(exchange.kind), bucket_of(exchange),
-                                   bytes_text(static_cast<double>(exchange.bytes()))};
-    cells.push_back(exchange.gradients.empty() ? "-" : seconds_text(exchange.complete));
-    cells.push_back(seconds_text(exchange.sent));
-    cells.push_back(seconds_text(exchange.duration));
-    if (several) {
-      cells.push_back(seconds_text(exchange.time));
-      cells.push_back(seconds_text(exchange.duration - exchange.time));
-    }
-    cells.push_back(seconds_text(exchange.exposed));
-    grid.lines.push_back({std::move(cells), false});
-  }
-  return grid;
+  return exchanges;
 }
 
 Grid skew_grid(const ImportedJob& job, const Step& step) {
@@ -183,29 +178,23 @@ Grid skew_grid(const ImportedJob& job, const Step& step) {
   return grid;
 }
 
-Grid rows_grid(const ImportedJob& job) {
-  Grid grid{{{"priced", false},
-             {"step"},
-             {"80 % interval"},
-             {"gain"},
-             {"gain, 80 %"},
-             {"measured"},
-             {"error"}},
-            {}};
+Table rows_of(const ImportedJob& job) {
+  using enum Kind;
+  Table rows{columns(both("priced", "strategy"), both("step", "step_time_s", kSeconds),
+                     both("80 % interval", "step_time_*_s", kSeconds),
+                     both("gain", "speedup", kSpeedup), both("gain, 80 %", "speedup_*", kSpeedup),
+                     shown("measured", kSeconds), both("error", "error_percent", kPercent))};
   const auto tones = tones_of(job.priced);
   for (const measure::Row& row : job.priced.rows) {
-    const bool own = row.strategy == job.priced.baseline;
-    const bool measured = row.published && row.published->step_time;
-    grid.lines.push_back(
-        {{one_line(row.strategy), seconds_text(row.metrics.step_time),
-          seconds_range(row.step.low, row.step.high), own ? "" : speedup_text(row.speedup),
-          own ? "" : speedup_range(row.gain.low, row.gain.high),
-          measured ? seconds_text(*row.published->step_time) : "",
-          row.error_percent ? percent_text(*row.error_percent) : ""},
-         false,
-         tones[grid.lines.size()]});
+    const auto gain = [&](Cell cell) {
+      return row.strategy == job.priced.baseline ? shown_as(std::move(cell), "") : cell;
+    };
+    const Tone tone = tones[rows.lines.size()];
+    rows.add(row.strategy, row.metrics.step_time, row.step, gain(row.speedup), gain(row.gain),
+             row.published ? Cell(row.published->step_time) : Cell(), row.error_percent)
+        .tone = tone;
   }
-  return grid;
+  return rows;
 }
 
 std::string next_commands(const ImportedJob& job) {
@@ -218,10 +207,10 @@ Page page_of(const ImportedJob& job) {
   Page page{one_line(job.observed.name), "", {Listing{"text", facts(job)}}};
   if (const Step* step = typical(job)) {
     if (step->gpu > 0) page.blocks.emplace_back(parts_grid(*step));
-    if (!step->exchanges.empty()) page.blocks.emplace_back(exchanges_grid(job, *step));
+    if (!step->exchanges.empty()) page.blocks.emplace_back(grid_of(exchanges_of(job, *step)));
     if (!job.observed.skew.empty()) page.blocks.emplace_back(skew_grid(job, *step));
   }
-  if (!job.priced.rows.empty()) page.blocks.emplace_back(rows_grid(job));
+  if (!job.priced.rows.empty()) page.blocks.emplace_back(grid_of(rows_of(job)));
   if (!job.observed.warnings.empty()) {
     page.blocks.emplace_back(Items{"Mind:", job.observed.warnings});
   }
@@ -232,35 +221,12 @@ Page page_of(const ImportedJob& job) {
   return page;
 }
 
-CsvTable csv_of(const ImportedJob& job) {
-  CsvTable table{{"kind", "group", "ranks", "gradients", "bytes", "complete_s", "sent_s",
-                  "duration_s", "time_s", "exposed_s"},
-                 {}};
+Table csv_of(const ImportedJob& job) {
   const Step* step = typical(job);
-  if (step == nullptr) return table;
-  for (const Exchange& exchange : step->exchanges) {
-    std::vector<std::string> cells{exchange.kind, exchange.group, std::to_string(exchange.ranks),
-                                   std::to_string(exchange.gradients.size()),
-                                   std::to_string(exchange.bytes())};
-    for (const Seconds seconds :
-         {exchange.complete, exchange.sent, exchange.duration, exchange.time, exchange.exposed}) {
-      cells.push_back(exact(seconds).dump());
-    }
-    table.lines.push_back(std::move(cells));
-  }
-  return table;
+  return exchanges_of(job, step == nullptr ? Step() : *step);
 }
 
-Json exchange_json(const Exchange& exchange) {
-  return {{"kind", exchange.kind},          {"group", exchange.group},
-          {"ranks", exchange.ranks},        {"gradients", exchange.gradients},
-          {"elements", exchange.elements},  {"dtype", to_string(exchange.dtype)},
-          {"bytes", exchange.bytes()},      {"complete_s", exact(exchange.complete)},
-          {"sent_s", exact(exchange.sent)}, {"duration_s", exact(exchange.duration)},
-          {"time_s", exact(exchange.time)}, {"exposed_s", exact(exchange.exposed)}};
-}
-
-Json step_json(const Step& step) {
+Json step_json(const ImportedJob& job, const Step& step) {
   Json json{{"number", step.number}, {"cpu_s", exact(step.cpu)}, {"gpu_s", exact(step.gpu)}};
   for (const Part& part : kParts) json[part.key] = exact(step.*part.seconds);
   json["copy_kernels_s"] = exact(step.copy_kernels);
@@ -268,24 +234,8 @@ Json step_json(const Step& step) {
   json["gradients"] = step.gradients.size();
   json["gradient_bytes"] = gradient_bytes(step);
   json["all_reduced_bytes"] = bucket_bytes(step);
-  Json& exchanges = json["exchanges"] = Json::array();
-  for (const Exchange& exchange : step.exchanges) exchanges.push_back(exchange_json(exchange));
+  json["exchanges"] = json_of(exchanges_of(job, step));
   return json;
-}
-
-Json rows_json(const ImportedJob& job) {
-  Json rows = Json::array();
-  for (const measure::Row& row : job.priced.rows) {
-    rows.push_back({{"strategy", row.strategy},
-                    {"step_time_s", exact(row.metrics.step_time)},
-                    {"step_time_low_s", exact(row.step.low)},
-                    {"step_time_high_s", exact(row.step.high)},
-                    {"speedup", exact(row.speedup)},
-                    {"speedup_low", exact(row.gain.low)},
-                    {"speedup_high", exact(row.gain.high)}});
-    if (row.error_percent) rows.back()["error_percent"] = exact(*row.error_percent);
-  }
-  return rows;
 }
 
 Json json_of(const ImportedJob& job) {
@@ -304,7 +254,7 @@ Json json_of(const ImportedJob& job) {
       steps.push_back(
           {{"number", one.number}, {"cpu_s", exact(one.cpu)}, {"gpu_s", exact(one.gpu)}});
     }
-    json["typical"] = step_json(*step);
+    json["typical"] = step_json(job, *step);
     json["buckets"] = {{"explained", job.imported.rule.explains},
                        {"rule", job.imported.rule.words},
                        {"others", job.imported.rule.others}};
@@ -316,7 +266,7 @@ Json json_of(const ImportedJob& job) {
                      {"most_s", exact(skew.most)},
                      {"last_rank", skew.last_rank}});
   }
-  json["rows"] = rows_json(job);
+  json["rows"] = json_of(rows_of(job));
   json["warnings"] = observed.warnings;
   json["assumed"] = job.imported.assumed;
   json["written"] = job.out;
