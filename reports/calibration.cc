@@ -9,7 +9,7 @@
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
-#include "reports/grid.h"
+#include "reports/table.h"
 #include "reports/log_plot.h"
 
 namespace syncline::reports {
@@ -27,42 +27,73 @@ double high_factor(const calibrate::ComparedRow& row) {
   return std::exp(measure::kHeldDeviations * row.spread);
 }
 
-Grid rows_of(const calibrate::ComparedTable& table, const char* answer) {
-  Grid grid{{{"size"}, {"measured"}, {answer}, {"error"}, {"80 %\ninterval"}, {"", false}}, {}};
-  for (const auto& row : table.rows) {
-    grid.lines.push_back(
-        {{bytes_text(static_cast<double>(row.bytes)), seconds_text(row.measured),
-          seconds_text(row.predicted), percent_text((row.predicted / row.measured - 1) * 100),
-          "+-" + share(high_factor(row) - 1), row.in_range ? "" : "out of range"},
-         false});
-  }
-  return grid;
+// Every size that was measured. `answer`: what the page calls the prediction.
+Table sizes(const char* answer) {
+  using enum Kind;
+  return {columns(
+      kept("file", Column::kCsv), kept("test", Column::kCsv), kept("nodes", Column::kCsv),
+      kept("gpus_per_node", Column::kCsv), kept("use", Column::kCsv), both("size", "bytes", kBytes),
+      both("measured", "measured_s", kSeconds), both(answer, "predicted_s", kSeconds),
+      kept("low_s"), kept("high_s"), both("error", "error_percent", kPercent, 0, Column::kNoCsv),
+      shown("80 %\ninterval", kShare), kept("bus_bytes_per_s", Column::kJson),
+      both("", "in_range", kFlag))};
 }
 
-Grid summary_of(const calibrate::LogCalibration& calibration) {
-  Grid grid{{{"table", false},
-             {"nodes"},
-             {"GPUs\na node"},
-             {"rows", true, 4},
-             {"use", false, 1},
-             {"median\nerror"},
-             {"90th\npercentile", true, 3},
-             {"worst"},
-             {"left out,\nmean", true, 2},
-             {"law", false, 5}},
-            {}};
-  const auto add = [&](const calibrate::ComparedTable& table, const char* use) {
-    const measure::ErrorSummary errors = calibrate::errors_of(table);
-    grid.lines.push_back(
-        {{table_test(table) + ", " + table.file, std::to_string(table.nodes),
-          std::to_string(table.gpus_per_node), count_text(static_cast<double>(table.rows.size())),
-          use, share(errors.median), share(errors.p90), share(errors.worst),
-          table.left_out < 0 ? "-" : share(table.left_out), table.form},
-         false});
-  };
-  for (const auto& table : calibration.fitted) add(table, "calibrated");
-  for (const auto& table : calibration.against) add(table, "predicted");
-  return grid;
+void add_sizes(Table& sizes, const calibrate::ComparedTable& table, const char* use) {
+  for (const auto& row : table.rows) {
+    const double factor = high_factor(row);
+    sizes.add(table.file, table_test(table), table.nodes, table.gpus_per_node, use, row.bytes,
+              Json(row.measured), Json(row.predicted), Json(row.predicted / factor),
+              Json(row.predicted * factor), Json((row.predicted / row.measured - 1) * 100),
+              "+-" + share(factor - 1),
+              Json(static_cast<double>(row.bytes) * bus_share(table) / row.measured),
+              shown_as(row.in_range, row.in_range ? "" : "out of range"));
+  }
+}
+
+Table sizes_of(const calibrate::ComparedTable& table, const char* answer) {
+  Table rows = sizes(answer);
+  add_sizes(rows, table, "");
+  return rows;
+}
+
+Table sizes_of(const calibrate::LogCalibration& calibration) {
+  Table rows = sizes("");
+  for (const auto& table : calibration.fitted) add_sizes(rows, table, "calibrated");
+  for (const auto& table : calibration.against) add_sizes(rows, table, "predicted");
+  return rows;
+}
+
+Table tables() {
+  using enum Kind;
+  return {columns(shown("table"), kept("file"), kept("clean"), kept("outlier_bytes"), kept("test"),
+                  both("nodes", "nodes", kInteger), both("GPUs\na node", "gpus_per_node", kInteger),
+                  shown("rows", kCount, 4), shown("use", kText, 1), kept("model"),
+                  both("median\nerror", "median_error_percent", kShare),
+                  both("90th\npercentile", "p90_error_percent", kShare, 3),
+                  both("worst", "worst_error_percent", kShare), kept("rows"),
+                  both("left out,\nmean", "left_out_percent", kShare, 2), shown("law", kText, 5))};
+}
+
+void add_table(Table& tables, const calibrate::ComparedTable& table, const char* use) {
+  const measure::ErrorSummary errors = calibrate::errors_of(table);
+  const Cell left_out = table.left_out < 0 ? shown_as({}, "-") : Cell(Json(table.left_out * 100));
+  tables.add(table_test(table) + ", " + table.file, table.file, table.clean, Json(table.outliers),
+             table_test(table), table.nodes, table.gpus_per_node, table.rows.size(), use,
+             table.form, Json(errors.median * 100), Json(errors.p90 * 100),
+             Json(errors.worst * 100), json_of(sizes_of(table, "")), left_out, table.form);
+}
+
+Table tables_of(const std::vector<calibrate::ComparedTable>& list, const char* use) {
+  Table rows = tables();
+  for (const auto& table : list) add_table(rows, table, use);
+  return rows;
+}
+
+Table summary_of(const calibrate::LogCalibration& calibration) {
+  Table rows = tables_of(calibration.fitted, "calibrated");
+  for (const auto& table : calibration.against) add_table(rows, table, "predicted");
+  return rows;
 }
 
 std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) {
@@ -156,7 +187,7 @@ void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
     const bool fitted = std::string_view(answer) == "fitted";
     page.blocks.push_back((fitted ? "Fitted: " : "Predicted: ") + one_line(heading(table)) +
                           (fitted ? " (" + table.form + ")" : ""));
-    page.blocks.push_back(rows_of(table, answer));
+    page.blocks.push_back(grid_of(sizes_of(table, answer)));
   }
 }
 
@@ -165,7 +196,7 @@ Page page_of(const calibrate::LogCalibration& calibration) {
   add_tables(page, calibration.fitted, "fitted");
   add_tables(page, calibration.against, "predicted");
   page.blocks.push_back(Listing{"text", text_plot(series_of(calibration)), true});
-  page.blocks.push_back(summary_of(calibration));
+  page.blocks.push_back(grid_of(summary_of(calibration)));
   std::string facts;
   for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;
   for (const auto& warning : calibration.warnings) facts += "\nwarning: " + one_line(warning);
@@ -173,70 +204,11 @@ Page page_of(const calibrate::LogCalibration& calibration) {
   return page;
 }
 
-// Tables in the order in which they were fitted, then those predicted.
-template <typename Each>
-void each_row(const calibrate::LogCalibration& calibration, Each each) {
-  for (const auto& table : calibration.fitted) {
-    for (const auto& row : table.rows) each(table, row, "calibrated");
-  }
-  for (const auto& table : calibration.against) {
-    for (const auto& row : table.rows) each(table, row, "predicted");
-  }
-}
-
-CsvTable csv_of(const calibrate::LogCalibration& calibration) {
-  CsvTable csv{{"file", "test", "nodes", "gpus_per_node", "use", "bytes", "measured_s",
-                "predicted_s", "low_s", "high_s", "in_range"},
-               {}};
-  each_row(calibration, [&](const calibrate::ComparedTable& table,
-                            const calibrate::ComparedRow& row, const char* use) {
-    csv.lines.push_back({table.file, table_test(table), std::to_string(table.nodes),
-                         std::to_string(table.gpus_per_node), use, std::to_string(row.bytes),
-                         exact(row.measured).dump(), exact(row.predicted).dump(),
-                         exact(row.predicted / high_factor(row)).dump(),
-                         exact(row.predicted * high_factor(row)).dump(),
-                         row.in_range ? "true" : "false"});
-  });
-  return csv;
-}
-
-Json tables_json(const std::vector<calibrate::ComparedTable>& tables) {
-  Json list = Json::array();
-  for (const auto& table : tables) {
-    const measure::ErrorSummary errors = calibrate::errors_of(table);
-    Json rows = Json::array();
-    for (const auto& row : table.rows) {
-      rows.push_back(
-          {{"bytes", row.bytes},
-           {"measured_s", row.measured},
-           {"predicted_s", row.predicted},
-           {"low_s", row.predicted / high_factor(row)},
-           {"high_s", row.predicted * high_factor(row)},
-           {"error_percent", (row.predicted / row.measured - 1) * 100},
-           {"bus_bytes_per_s", static_cast<double>(row.bytes) * bus_share(table) / row.measured},
-           {"in_range", row.in_range}});
-    }
-    list.push_back({{"file", table.file},
-                    {"clean", table.clean},
-                    {"outlier_bytes", table.outliers},
-                    {"test", table_test(table)},
-                    {"nodes", table.nodes},
-                    {"gpus_per_node", table.gpus_per_node},
-                    {"model", table.form},
-                    {"median_error_percent", errors.median * 100},
-                    {"p90_error_percent", errors.p90 * 100},
-                    {"worst_error_percent", errors.worst * 100},
-                    {"rows", rows}});
-    if (table.left_out >= 0) list.back()["left_out_percent"] = table.left_out * 100;
-  }
-  return list;
-}
-
 Json json_of(const calibrate::LogCalibration& calibration) {
   Json json = {{"in_sample_percent", calibration.in_sample * 100},
                {"left_out_percent", nullptr},
-               {"fitted", tables_json(calibration.fitted)},
-               {"against", tables_json(calibration.against)},
+               {"fitted", json_of(tables_of(calibration.fitted, ""))},
+               {"against", json_of(tables_of(calibration.against, ""))},
                {"law", input::law_json(calibration.law)},
                {"facts", facts_of(calibration)},
                {"warnings", calibration.warnings}};
@@ -270,7 +242,7 @@ Answer answer_of(const calibrate::LogCalibration& calibration) {
   return {"calibrate",
           "",
           [&] { return page_of(calibration); },
-          [&] { return csv_of(calibration); },
+          [&] { return sizes_of(calibration); },
           [&] { return json_of(calibration); },
           line_doubts(calibration),
           [&] { return figures_of(calibration); }};
