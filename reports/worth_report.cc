@@ -1,7 +1,6 @@
 #include "reports/worth_report.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -9,6 +8,7 @@
 #include "core/statistics.h"
 #include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
@@ -38,15 +38,12 @@ std::string steps_text(const worth::Reach& reach) {
   return whole(reach.at) + " (" + whole(interval.low) + " to " + whole(interval.high) + ")";
 }
 
-// The seconds that a training took, and how far the prediction is off.
-std::array<std::string, 2> measured_cells(const worth::Row& row) {
-  if (!row.measured) return {"", ""};
-  const auto ratio = worth::measured_ratio(row);
-  if (!ratio) {
-    return {std::to_string(row.measured->reached) + " of " + plural(row.measured->seeds, "seed"),
-            ""};
-  }
-  return {seconds_text(row.measured->at), percent_text(100 * (*ratio - 1))};
+// How long a training took by the clock.
+Cell measured_cell(const worth::Row& row) {
+  if (!row.measured) return {};
+  const worth::Reach& clock = *row.measured;
+  if (clock.always()) return clock.at;
+  return std::to_string(clock.reached) + " of " + plural(clock.seeds, "seed");
 }
 
 // "97.8 % +- 0.4": what the curves come to, with half of its 95 % interval.
@@ -57,53 +54,74 @@ std::string end_text(const worth::Reach& reach, worth::Quantity quantity) {
   return mean + " +- " + plain_number(significant((share ? 100 : 1) * *reach.end_half_width, 2));
 }
 
-Grid grid_of(const worth::Worth& worth) {
-  const worth::Quantity quantity = worth.objective.quantity;
-  Grid grid{{{"strategy", false},
-             {"steps to target\n(80 %)"},
-             {"step time"},
-             {"time to\ntarget"},
-             {"80 % interval"},
-             {"speedup"},
-             {"80 % interval"},
-             {"pays", false},
-             {std::string(worth::word_of(quantity)) + "\nat the end"}},
-            {}};
-  if (worth.searched) grid.columns.push_back({"as", false});
-  const bool measured = !worth.objective.measured.empty();
-  if (measured) {
-    grid.columns.push_back({"measured"});
-    grid.columns.push_back({"error"});
-  }
+std::vector<Column> columns_of(const worth::Worth& worth) {
+  using enum Kind;
+  const int as = worth.searched ? Column::kNoCsv : Column::kNone;
+  const int clock = worth.objective.measured.empty() ? Column::kNone : Column::kPage;
+  return columns(
+      both("strategy", "strategy"), kept("seeds"), kept("reached", Column::kCsv),
+      both("steps to target\n(80 %)", "steps", kCount), kept("steps_*", Column::kCsv),
+      both("step time", "step_time_s", kSeconds), kept("step_time_*_s", Column::kJson),
+      both("time to\ntarget", "time_s", kSeconds), both("80 % interval", "time_*_s", kSeconds),
+      kept("end", Column::kJson), kept("end_half_width", Column::kJson),
+      kept("steps_*", Column::kJson), both("speedup", "speedup", kSpeedup, 0, Column::kNoCsv),
+      both("80 % interval", "speedup_*", kSpeedup, 0, Column::kNoCsv),
+      kept("speedup", Column::kCsv), kept("speedup_*", Column::kCsv),
+      kept("measured_seeds", Column::kJson), kept("measured_reached", Column::kJson),
+      kept("measured_s", Column::kJson), kept("chance_over_next", Column::kCsv),
+      kept("chance_over_next", Column::kJson), both("pays", "pays", kText, 0, Column::kNoCsv),
+      kept("pays_below_gbps", Column::kJson),
+      shown(std::string(worth::word_of(worth.objective.quantity)) + "\nat the end", kCount),
+      both("as", "as", kText, 0, as), both("measured", "", kSeconds, 0, clock),
+      both("error", "", kPercent, 0, clock));
+}
+
+// Of strategies that have a time to the target.
+Table rows_of(const worth::Worth& worth) {
+  Table rows{columns_of(worth)};
   for (const auto& row : worth.rows) {
-    const bool compared = row.gain > 0;
-    Grid::Line line{{row.name, steps_text(row.reach), seconds_text(row.step),
-                     seconds_text(row.time), seconds_range(row.interval.low, row.interval.high),
-                     compared ? speedup_text(row.gain) : "",
-                     compared ? speedup_range(row.gain_interval.low, row.gain_interval.high) : "",
-                     row.even ? pays_text(*row.even) : "", end_text(row.reach, quantity)}};
-    if (worth.searched) line.cells.push_back(one_line(row.strategy.name));
-    if (measured) {
-      for (const auto& cell : measured_cells(row)) line.cells.push_back(cell);
-    }
-    grid.lines.push_back(std::move(line));
+    const worth::Reach& reach = row.reach;
+    const auto steps = steps_interval(reach);
+    const auto where = [](bool holds, Cell cell) { return holds ? std::move(cell) : Cell(); };
+    const bool compared = row.gain > 0, clocked = row.measured.has_value();
+    const bool last = &row == &worth.rows.back();
+    const auto ratio = worth::measured_ratio(row);
+    rows.add(row.name, reach.seeds, reach.reached, shown_as(reach.at, steps_text(reach)), steps,
+             row.step, row.step_interval, row.time, row.interval, reach.end, reach.end_half_width,
+             where(reach.spread.has_value(), steps), where(compared, row.gain),
+             where(compared, row.gain_interval), row.gain, row.gain_interval,
+             clocked ? row.measured->seeds : Cell(), clocked ? row.measured->reached : Cell(),
+             where(clocked && row.measured->always(), measured_cell(row)), row.chance_over_next,
+             where(!last, row.chance_over_next),
+             row.even ? shown_as(row.even->pays_now(), pays_text(*row.even)) : Cell(),
+             row.even ? Cell(row.even->value) : Cell(), end_text(reach, worth.objective.quantity),
+             row.strategy.name, measured_cell(row), ratio ? Cell(100 * (*ratio - 1)) : Cell());
   }
-  const std::size_t width = grid.columns.size();
-  constexpr std::size_t kEnd = 8;  // the column
-  const auto add = [&](const std::string& name, const std::string& why, const std::string& end) {
-    Grid::Line line{std::vector<std::string>(width)};
-    line.cells[0] = name;
-    line.cells[1] = why;
-    line.cells[kEnd] = end;
-    grid.lines.push_back(std::move(line));
+  return rows;
+}
+
+// Those that have none too.
+Table all_of(const worth::Worth& worth) {
+  Table rows = rows_of(worth);
+  constexpr std::size_t kSteps = 3, kEnd = 23;  // columns
+  const auto add = [&](const std::string& name, std::size_t seeds, std::size_t reached,
+                       const std::string& why, const std::string& end) {
+    std::vector<Cell> cells(rows.columns.size());
+    cells[0] = name;
+    cells[1] = seeds;
+    cells[2] = reached;
+    cells[kSteps] = shown_as({}, why);
+    cells[kEnd] = end;
+    rows.add(std::move(cells));
   };
   for (const auto& reach : worth.never) {
     const std::string some =
         "in " + std::to_string(reach.reached) + " of " + plural(reach.seeds, "seed");
-    add(reach.strategy, reach.reached == 0 ? "never" : some, end_text(reach, quantity));
+    add(reach.strategy, reach.seeds, reach.reached, reach.reached == 0 ? "never" : some,
+        end_text(reach, worth.objective.quantity));
   }
-  for (const auto& name : worth.none) add(name, "no curve", "");
-  return grid;
+  for (const auto& name : worth.none) add(name, 0, 0, "no curve", "");
+  return rows;
 }
 
 std::string first_sentence(const worth::Worth& worth) {
@@ -161,7 +179,7 @@ Page page_of(const worth::Worth& worth) {
                 one_line(worth.scenario.cluster.name) + ", to " + target_text(worth.objective) +
                 ".",
             {}};
-  page.blocks.emplace_back(grid_of(worth));
+  page.blocks.emplace_back(grid_of(all_of(worth)));
   page.blocks.emplace_back(Items{"Verdicts:", worth_verdicts(worth)});
   page.blocks.emplace_back(
       "Steps to the target are those of the curves that were given: where the mean of each look "
@@ -174,69 +192,7 @@ Page page_of(const worth::Worth& worth) {
   return page;
 }
 
-CsvTable csv_of(const worth::Worth& worth) {
-  CsvTable table{
-      {"strategy", "seeds", "reached", "steps", "steps_low", "steps_high", "step_time_s", "time_s",
-       "time_low_s", "time_high_s", "speedup", "speedup_low", "speedup_high", "chance_over_next"},
-      {}};
-  const auto add = [&](const std::string& name, std::size_t seeds, std::size_t reached,
-                       const std::vector<double>& figures) {
-    std::vector<std::string> line{name, std::to_string(seeds), std::to_string(reached)};
-    for (const double figure : figures) line.push_back(exact(figure).dump());
-    line.resize(table.columns.size());
-    table.lines.push_back(std::move(line));
-  };
-  for (const auto& row : worth.rows) {
-    const auto steps = steps_interval(row.reach);
-    add(row.name, row.reach.seeds, row.reach.reached,
-        {row.reach.at, steps.low, steps.high, row.step, row.time, row.interval.low,
-         row.interval.high, row.gain, row.gain_interval.low, row.gain_interval.high,
-         row.chance_over_next});
-  }
-  for (const auto& reach : worth.never) add(reach.strategy, reach.seeds, reach.reached, {});
-  for (const auto& name : worth.none) add(name, 0, 0, {});
-  return table;
-}
-
-Json json_of(const worth::Row& row, const worth::Worth& worth) {
-  Json object{{"strategy", row.name},
-              {"seeds", row.reach.seeds},
-              {"steps", exact(row.reach.at)},
-              {"step_time_s", exact(row.step)},
-              {"step_time_low_s", exact(row.step_interval.low)},
-              {"step_time_high_s", exact(row.step_interval.high)},
-              {"time_s", exact(row.time)},
-              {"time_low_s", exact(row.interval.low)},
-              {"time_high_s", exact(row.interval.high)}};
-  object["end"] = exact(row.reach.end);
-  if (row.reach.end_half_width) object["end_half_width"] = exact(*row.reach.end_half_width);
-  if (row.reach.spread) {
-    const auto steps = steps_interval(row.reach);
-    object["steps_low"] = exact(steps.low);
-    object["steps_high"] = exact(steps.high);
-  }
-  if (row.gain > 0) {
-    object["speedup"] = exact(row.gain);
-    object["speedup_low"] = exact(row.gain_interval.low);
-    object["speedup_high"] = exact(row.gain_interval.high);
-  }
-  if (row.measured) {
-    object["measured_seeds"] = row.measured->seeds;
-    object["measured_reached"] = row.measured->reached;
-    if (row.measured->always()) object["measured_s"] = exact(row.measured->at);
-  }
-  if (&row != &worth.rows.back()) object["chance_over_next"] = exact(row.chance_over_next);
-  if (row.even) {
-    object["pays"] = row.even->pays_now();
-    if (row.even->value) object["pays_below_gbps"] = exact(*row.even->value);
-  }
-  if (worth.searched) object["as"] = row.strategy.name;
-  return object;
-}
-
 Json json_of(const worth::Worth& worth) {
-  Json rows = Json::array();
-  for (const auto& row : worth.rows) rows.push_back(json_of(row, worth));
   Json never = Json::array();
   for (const auto& reach : worth.never) {
     never.push_back(
@@ -246,7 +202,7 @@ Json json_of(const worth::Worth& worth) {
           {"target", exact(worth.objective.target)},
           {"executor", worth.executor},
           {"searched", worth.searched},
-          {"rows", std::move(rows)},
+          {"rows", json_of(rows_of(worth))},
           {"never", std::move(never)},
           {"no_curve", worth.none},
           {"no_strategy", worth.left},
@@ -319,7 +275,7 @@ Answer answer_of(const worth::Worth& worth, const std::string& verb) {
   return {verb,
           worth.scenario.name,
           [&] { return page_of(worth); },
-          [&] { return csv_of(worth); },
+          [&] { return all_of(worth); },
           [&] { return json_of(worth); },
           worth.remarks,
           [&] { return std::vector<Illustration>{{worth_figure(worth)}}; }};
