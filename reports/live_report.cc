@@ -69,17 +69,19 @@ std::vector<std::string> live_verdicts(const tune::LiveReport& report) {
   return sentences;
 }
 
-Grid evaluations_grid(const tune::LiveReport& report) {
-  Grid grid;
-  grid.columns = {{"evaluation"}, {"candidate", false}, {"step time,\nmean"}, {"standard\nerror"}};
+Table evaluations_of(const tune::LiveReport& report) {
+  using enum Kind;
+  Table evaluations{columns(both("evaluation", "evaluation", kInteger, 0, Column::kNoJson),
+                            both("candidate", "candidate"),
+                            both("step time,\nmean", "step_time_s", kSeconds),
+                            both("standard\nerror", "standard_error_s", kSeconds))};
   for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
     const tune::Observation& seen = report.tuning.observations[i];
-    grid.lines.push_back(
-        {{std::to_string(i + 1), one_line(report.problem.candidates[seen.candidate].name),
-          seconds_text(seen.step_time), seconds_text(seen.standard_error)},
-         false});
+    evaluations.add(shown_as(i, std::to_string(i + 1)),
+                    report.problem.candidates[seen.candidate].name, seen.step_time,
+                    seen.standard_error);
   }
-  return grid;
+  return evaluations;
 }
 
 std::string source_sentence(const tune::LiveReport& report) {
@@ -100,7 +102,7 @@ Page page_of(const tune::LiveReport& report) {
                (report.truth && !report.truth->measured ? " (on an emulated machine)" : "");
   page.blocks.push_back("Workload " + one_line(report.workload) + ", cluster " +
                         one_line(report.cluster) + ".");
-  page.blocks.push_back(evaluations_grid(report));
+  page.blocks.push_back(grid_of(evaluations_of(report)));
   page.blocks.push_back("Chosen from " + plural(report.problem.candidates.size(), "candidate") +
                         ", ranked beforehand by " + report.guide + ".");
   page.blocks.push_back(Items{"Verdicts:", live_verdicts(report)});
@@ -112,16 +114,6 @@ Page page_of(const tune::LiveReport& report) {
   }
   if (report.emitted) add_configuration(page, report.emitted_dialect, *report.emitted);
   return page;
-}
-
-CsvTable csv_of(const tune::LiveReport& report) {
-  CsvTable table{{"evaluation", "candidate", "step_time_s", "standard_error_s"}, {}};
-  for (std::size_t i = 0; i < report.tuning.observations.size(); ++i) {
-    const tune::Observation& seen = report.tuning.observations[i];
-    table.lines.push_back({std::to_string(i), report.problem.candidates[seen.candidate].name,
-                           exact(seen.step_time).dump(), exact(seen.standard_error).dump()});
-  }
-  return table;
 }
 
 Json json_of(const tune::LiveReport& report) {
@@ -140,12 +132,7 @@ Json json_of(const tune::LiveReport& report) {
     json["regret_percent"] = exact(tune::percent_above(report.truth->best, report.truth->least));
     json["baseline_s"] = exact(report.truth->baseline);
   }
-  json["observations"] = Json::array();
-  for (const auto& seen : tuning.observations) {
-    json["observations"].push_back({{"candidate", report.problem.candidates[seen.candidate].name},
-                                    {"step_time_s", exact(seen.step_time)},
-                                    {"standard_error_s", exact(seen.standard_error)}});
-  }
+  json["observations"] = json_of(evaluations_of(report));
   json["verdicts"] = live_verdicts(report);
   if (report.emitted) json["emitted"] = emitted_json(report.emitted_dialect, *report.emitted);
   json["provenance"] = {{"workload", report.workload},
@@ -160,7 +147,7 @@ Answer answer_of(const tune::LiveReport& report) {
   return {"tune",
           report.scenario,
           [&] { return page_of(report); },
-          [&] { return csv_of(report); },
+          [&] { return evaluations_of(report); },
           [&] { return json_of(report); },
           {},
           [&] { return figures_of(report); }};
