@@ -1,7 +1,6 @@
 #include "reports/tune_report.h"
 
 #include <algorithm>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -58,26 +57,6 @@ std::string figures_of_row(const Alternative& row) {
          (row.memory.fits() ? "" : ", which does not fit");
 }
 
-std::map<std::string, std::string> csv_cells(const Alternative& row) {
-  const auto figure = [](double value) { return exact(value).dump(); };
-  std::map<std::string, std::string> cells{
-      {"strategy", row.strategy.name},
-      {"step_time_s", figure(row.step_time)},
-      {"speedup", figure(row.speedup)},
-      {"step_time_low_s", figure(row.step.low)},
-      {"step_time_high_s", figure(row.step.high)},
-      {"speedup_low", figure(row.gain.low)},
-      {"speedup_high", figure(row.gain.high)},
-      {"memory_bytes", figure(row.memory.total())},
-      {"training", std::string(measure::word_of(row.training))},
-      {"set_with", row.set_with}};
-  if (!row.outcome) return cells;
-  cells["outcome"] = row.outcome->quantity;
-  cells["outcome_end"] = figure(row.outcome->end);
-  if (row.outcome->baseline) cells["outcome_baseline"] = figure(*row.outcome->baseline);
-  return cells;
-}
-
 Json outcome_json(const tune::Outcome& outcome) {
   Json json{{"quantity", outcome.quantity}, {"end", exact(outcome.end)}};
   if (outcome.half_width) json["end_half_width"] = exact(*outcome.half_width);
@@ -125,38 +104,41 @@ std::string taken_sentence(const tune::Tuning& tuning) {
          (emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".");
 }
 
-Grid alternatives_grid(const tune::Tuning& tuning) {
+Table alternatives_of(const tune::Tuning& tuning) {
+  using enum Kind;
   const auto& rows = tuning.alternatives;
   const bool all_fit = std::all_of(rows.begin(), rows.end(),
                                    [](const Alternative& row) { return row.memory.fits(); });
-  Grid grid{{{"strategy", false},
-             {"step\ntime"},
-             {"80 %\ninterval", true, 2},
-             {"speedup"},
-             {"80 % interval\nof speedup", true, 1},
-             {"training", false},
-             {quantity_of(rows.front()), false},
-             {"memory\na GPU", true, all_fit ? 3 : 0}},
-            {}};
+  Table table{columns(
+      both("strategy", "strategy", kText, 0, Column::kNoJson), kept("strategy", Column::kJson),
+      kept("training", Column::kJson), both("step\ntime", "step_time_s", kSeconds),
+      both("80 %\ninterval", "step_time_*_s", kSeconds, 2), both("speedup", "speedup", kSpeedup),
+      both("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
+      both("training", "training", kText, 0, Column::kNoJson),
+      kept("clearly_faster", Column::kJson), shown(rows.empty() ? "" : quantity_of(rows.front())),
+      shown("memory\na GPU", kBytes, all_fit ? 3 : 0), kept("memory_bytes", Column::kCsv),
+      kept("memory_bytes", Column::kJson), kept("set_with"), kept("outcome", Column::kCsv),
+      kept("outcome_end", Column::kCsv), kept("outcome_baseline", Column::kCsv),
+      kept("outcome", Column::kJson))};
   double best = 1;
   for (const Alternative& row : rows) best = std::max(best, row.speedup);
-  const Alternative* before = nullptr;
   for (const Alternative& row : rows) {
-    const bool today = before == nullptr;
-    Grid::Line& line = grid.lines.emplace_back();
-    line.cells = {one_line((today ? "baseline: " : "") + row.strategy.name),
-                  seconds_text(row.step_time),
-                  seconds_range(row.step.low, row.step.high),
-                  speedup_text(row.speedup),
-                  today ? "" : speedup_range(row.gain.low, row.gain.high),
-                  std::string(measure::word_of(row.training)),
-                  accuracy_text(row),
-                  memory_cell(row.memory)};
-    line.rule_before = !today && before->training != row.training;
+    const bool today = &row == rows.data();
+    const std::string name = (today ? "baseline: " : "") + row.strategy.name;
+    const std::string training(measure::word_of(row.training));
+    const auto outcome = [&](auto of) { return row.outcome ? Cell(of(*row.outcome)) : Cell(); };
+    Table::Line& line = table.add(
+        shown_as(row.strategy.name, name), input::strategy_json(row.strategy), training,
+        row.step_time, row.step, row.speedup, today ? shown_as(row.gain, "") : Cell(row.gain),
+        training, row.clearly_faster, accuracy_text(row), memory_cell(row.memory),
+        row.memory.total(), memory_json(row.memory), row.set_with,
+        outcome([](const tune::Outcome& one) { return one.quantity; }),
+        outcome([](const tune::Outcome& one) { return one.end; }),
+        outcome([](const tune::Outcome& one) { return one.baseline; }), outcome(outcome_json));
+    line.rule_before = !today && (&row - 1)->training != row.training;
     line.tone = today ? Tone::kPlain : tone_of(row.speedup, best);
-    before = &row;
   }
-  return grid;
+  return table;
 }
 
 Items alternatives_set(const tune::Tuning& tuning) {
@@ -169,40 +151,33 @@ Items alternatives_set(const tune::Tuning& tuning) {
   return items;
 }
 
-Json alternatives_json(const tune::Tuning& tuning) {
-  Json list = Json::array();
-  for (const Alternative& row : tuning.alternatives) {
-    list.push_back({{"strategy", input::strategy_json(row.strategy)},
-                    {"training", measure::word_of(row.training)},
-                    {"step_time_s", exact(row.step_time)},
-                    {"step_time_low_s", exact(row.step.low)},
-                    {"step_time_high_s", exact(row.step.high)},
-                    {"speedup", exact(row.speedup)},
-                    {"speedup_low", exact(row.gain.low)},
-                    {"speedup_high", exact(row.gain.high)},
-                    {"clearly_faster", row.clearly_faster},
-                    {"memory_bytes", memory_json(row.memory)},
-                    {"set_with", row.set_with}});
-    if (row.outcome) list.back()["outcome"] = outcome_json(*row.outcome);
+Table with_alternatives(Table rows, const tune::Tuning& tuning) {
+  const Table others = alternatives_of(tuning);
+  const auto place_of = [](const Table& table, const std::string& key) {
+    const auto found = std::find_if(
+        table.columns.begin(), table.columns.end(),
+        [&](const Column& column) { return column.in(Column::kCsv) && column.key == key; });
+    return static_cast<std::size_t>(found - table.columns.begin());
+  };
+  for (const Column& column : others.columns) {
+    if (!column.in(Column::kCsv) || place_of(rows, column.key) < rows.columns.size()) continue;
+    rows.columns.push_back(column);
+    for (auto& line : rows.lines) line.cells.emplace_back();
   }
-  return list;
-}
-
-void add_alternatives(CsvTable& table, const tune::Tuning& tuning) {
-  for (const char* column : {"training", "set_with", "outcome", "outcome_end", "outcome_baseline"})
-    table.columns.emplace_back(column);
-  for (auto& line : table.lines) line.resize(table.columns.size());
-  for (const Alternative& row : tuning.alternatives) {
-    auto cells = csv_cells(row);
-    auto line = std::find_if(table.lines.begin(), table.lines.end(),
-                             [&](const auto& one) { return one.front() == row.strategy.name; });
-    if (line == table.lines.end()) {
-      line = table.lines.insert(table.lines.end(), std::vector<std::string>(table.columns.size()));
+  for (const auto& other : others.lines) {
+    auto line = std::find_if(rows.lines.begin(), rows.lines.end(), [&](const Table::Line& one) {
+      return one.cells.front().value == other.cells.front().value;
+    });
+    if (line == rows.lines.end()) {
+      line = rows.lines.insert(line, {std::vector<Cell>(rows.columns.size())});
     }
-    for (std::size_t i = 0; i < table.columns.size(); ++i) {
-      if ((*line)[i].empty()) (*line)[i] = cells[table.columns[i]];
+    for (std::size_t i = 0; i < rows.columns.size(); ++i) {
+      const std::size_t place = place_of(others, rows.columns[i].key);
+      const bool fill = !line->cells[i].known() && place < others.columns.size();
+      if (fill) line->cells[i] = other.cells[place];
     }
   }
+  return rows;
 }
 
 }  // namespace syncline::reports

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/strategy_json.h"
-#include "reports/curve.h"
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
+#include "reports/curve.h"
 #include "reports/verdict.h"
 #include "reports/written.h"
 
@@ -18,74 +18,89 @@ namespace {
 
 using Sentences = std::vector<std::string>;
 
-Grid ranking_grid(const tune::Tuning& tuning) {
-  const auto& tuned = tuning.tuned;
-  Grid grid;
+std::vector<Column> ranking_columns(const tune::Tuning& tuning) {
+  using enum Kind;
+  const int simulated = tuning.confirmed_by.empty() ? Column::kPrograms : Column::kAll;
   // A verdict repeats what the best gains over the frameworks' defaults: those leave first.
-  grid.columns = {
-      {"strategy", false}, {"step\ntime"}, {"80 %\ninterval", true, 1}, {"speedup over\nbaseline"}};
+  std::vector<Column> over, over_kept;
   for (const auto& own : tuning.defaults) {
-    grid.columns.push_back({"over\n" + own.dialect, true, 6});
+    const std::string key = "speedup_over/" + own.dialect;
+    over.push_back(both("over\n" + own.dialect, key, kSpeedup, 6, Column::kNoJson));
+    over_kept.push_back(kept(key, Column::kJson));
   }
-  grid.columns.push_back({"above\noptimum", true, 3});
-  grid.columns.push_back({"above lower\nbound", true, 5});
-  grid.columns.push_back({"collectives\nper step", true, 4});
-  grid.columns.push_back({"memory\na GPU", true, 2});
-  const bool confirmed = !tuning.confirmed_by.empty();
-  if (confirmed) grid.columns.push_back({"step time,\nsimulated", true, 2});
-  const double best = tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time;
-  const auto add = [&](const tune::Ranked& ranked, const measure::Interval& interval, bool rule) {
-    const Seconds step = ranked.metrics.step_time;
-    Grid::Line line{{one_line(ranked.strategy.name), seconds_text(step),
-                     seconds_range(interval.low, interval.high),
-                     speedup_text(tuned.baseline.metrics.step_time / step)},
-                    rule};
-    for (const auto& own : tuning.defaults)
-      line.cells.push_back(speedup_text(own.step_time / step));
-    line.cells.push_back(percent_text(tune::percent_above(step, tuned.optimum)));
-    line.cells.push_back(percent_text(tune::percent_above(step, ranked.metrics.lower_bound)));
-    line.cells.push_back(count_text(ranked.metrics.collectives));
-    line.cells.push_back(memory_cell(measure::memory_of(tuning.scenario, ranked.strategy)));
-    if (confirmed) line.cells.push_back(ranked.confirmed ? seconds_text(*ranked.confirmed) : "");
-    line.tone = tone_of(tuned.baseline.metrics.step_time / step, best);
-    grid.lines.push_back(std::move(line));
-  };
-  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
-    add(tuned.ranking[i], tuning.certainty.ranking[i].step, false);
-  }
-  tune::Ranked baseline = tuned.baseline;
-  baseline.strategy.name = "baseline: " + baseline.strategy.name;
-  add(baseline, measure::interval_of(baseline.metrics.step_time, tuning.certainty.baseline), true);
-  return grid;
+  return columns(
+      both("strategy", "strategy", kText, 0, Column::kNoJson), kept("strategy", Column::kJson),
+      both("step\ntime", "step_time_s", kSeconds),
+      both("80 %\ninterval", "step_time_*_s", kSeconds, 1, Column::kNoCsv),
+      both("speedup over\nbaseline", "speedup", kSpeedup), kept("speedup_*", Column::kJson), over,
+      both("above\noptimum", "above_optimum_percent", kPercent, 3),
+      both("above lower\nbound", "above_lower_bound_percent", kPercent, 5, Column::kNoJson),
+      kept("compute_s", Column::kJson), kept("communication_s", Column::kJson),
+      kept("exposed_communication_s", Column::kJson), kept("handling_s", Column::kJson),
+      kept("lower_bound_s", Column::kJson), both("collectives\nper step", "collectives", kCount, 4),
+      shown("memory\na GPU", kBytes, 2), kept("memory_bytes", Column::kJson), over_kept,
+      both("step time,\nsimulated", "simulated_step_time_s", kSeconds, 2, simulated),
+      kept("step_time_*_s", Column::kCsv), kept("speedup_*", Column::kCsv),
+      kept("memory_bytes", Column::kCsv));
 }
 
-Grid averaging_grid(const tune::Tuning& tuning) {
-  const auto& rows = tuning.averaging;
-  const auto any = [&](auto has) { return std::any_of(rows.begin(), rows.end(), has); };
-  const bool throughput =
-      any([](const tune::Averaging& row) { return row.published && row.published->throughput; });
-  const bool accuracy =
-      any([](const tune::Averaging& row) { return row.published && row.published->accuracy; });
-  Grid grid{{{"strategy", false}, {"steps between\naveragings"}, {"throughput,\nsamples/s"}}, {}};
-  if (throughput) grid.columns.push_back({"throughput\n(published)"});
-  if (accuracy) grid.columns.push_back({"accuracy\n(published)"});
-  for (const auto& row : rows) {
-    Grid::Line line{
-        {one_line(row.strategy), row.period > 0 ? std::to_string(row.period) : "adaptive",
-         throughput_text(row.metrics.throughput)},
-        false};
-    const auto& published = row.published;
-    if (throughput) {
-      line.cells.push_back(
-          published && published->throughput ? throughput_text(*published->throughput) : "");
-    }
-    if (accuracy) {
-      line.cells.push_back(published && published->accuracy ? copied_number(*published->accuracy)
-                                                            : "");
-    }
-    grid.lines.push_back(std::move(line));
+std::vector<Cell> ranking_cells(const tune::Tuning& tuning, const tune::Ranked& ranked,
+                                const measure::Interval& interval, const measure::Interval& gain) {
+  const measure::Metrics& metrics = ranked.metrics;
+  const Seconds step = metrics.step_time;
+  const measure::Memory memory = measure::memory_of(tuning.scenario, ranked.strategy);
+  std::vector<Cell> over;
+  for (const auto& own : tuning.defaults) over.emplace_back(own.step_time / step);
+  return cells(ranked.strategy.name, input::strategy_json(ranked.strategy), step, interval,
+               tuning.tuned.baseline.metrics.step_time / step, gain, over,
+               tune::percent_above(step, tuning.tuned.optimum),
+               tune::percent_above(step, metrics.lower_bound), metrics.compute,
+               metrics.communication, metrics.exposed, metrics.handling, metrics.lower_bound,
+               metrics.collectives, memory_cell(memory), memory_json(memory), over,
+               ranked.confirmed, interval, gain, memory.total());
+}
+
+Table ranking_of(const tune::Tuning& tuning) {
+  const auto& tuned = tuning.tuned;
+  const double best = tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time;
+  Table table{ranking_columns(tuning)};
+  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
+    const auto& [step, gain] = tuning.certainty.ranking[i];
+    table.add(ranking_cells(tuning, tuned.ranking[i], step, gain)).tone =
+        tone_of(tuned.baseline.metrics.step_time / tuned.ranking[i].metrics.step_time, best);
   }
-  return grid;
+  return table;
+}
+
+// With the baseline, for people.
+Grid ranking_grid(const tune::Tuning& tuning) {
+  const tune::Ranked& baseline = tuning.tuned.baseline;
+  const Seconds step = baseline.metrics.step_time;
+  Table table = ranking_of(tuning);
+  Table::Line& line = table.add(
+      ranking_cells(tuning, baseline, measure::interval_of(step, tuning.certainty.baseline), {}));
+  line.cells.front().text = "baseline: " + baseline.strategy.name;
+  line.rule_before = true;
+  line.tone = tone_of(1, step / tuning.tuned.winner().metrics.step_time);
+  return grid_of(table);
+}
+
+Table averaging_of(const tune::Tuning& tuning) {
+  using enum Kind;
+  Table table{columns(shown("strategy"), shown("steps between\naveragings", kInteger),
+                      shown("throughput,\nsamples/s", kThroughput),
+                      shown("throughput\n(published)", kThroughput, 0, Column::kPage),
+                      shown("accuracy\n(published)", kInteger, 0, Column::kPage))};
+  for (const auto& row : tuning.averaging) {
+    const auto published = [&](std::optional<double> Published::*figure) {
+      return row.published ? Cell((*row.published).*figure) : Cell();
+    };
+    const Cell accuracy = published(&Published::accuracy);
+    table.add(row.strategy, row.period > 0 ? Cell(row.period) : Cell("adaptive"),
+              row.metrics.throughput, published(&Published::throughput),
+              accuracy.known() ? Cell(copied_number(*row.published->accuracy)) : accuracy);
+  }
+  return table;
 }
 
 std::string search_sentence(const tune::Tuning& tuning) {
@@ -158,7 +173,7 @@ Page page_of(const tune::Tuning& tuning) {
   page.blocks.push_back(headline(tuning));
   const Sentences beyond = beyond_sentences(tuning);
   for (const auto& sentence : beyond) page.blocks.push_back(sentence);
-  page.blocks.push_back(alternatives_grid(tuning));
+  page.blocks.push_back(grid_of(alternatives_of(tuning)));
   Items set = alternatives_set(tuning);
   if (!set.items.empty()) page.blocks.push_back(std::move(set));
   page.blocks.push_back(std::string("The best of the search:"));
@@ -169,7 +184,7 @@ Page page_of(const tune::Tuning& tuning) {
   verdicts.erase(verdicts.begin(),
                  verdicts.begin() + 1 + static_cast<std::ptrdiff_t>(beyond.size()));
   page.blocks.push_back(Items{"Verdicts:", std::move(verdicts)});
-  if (tuning.averaging.size() > 1) page.blocks.push_back(averaging_grid(tuning));
+  if (tuning.averaging.size() > 1) page.blocks.push_back(grid_of(averaging_of(tuning)));
   const std::string plot = curve_text(tuning.tuned.curve);
   if (!plot.empty()) {
     const std::string heading =
@@ -180,66 +195,6 @@ Page page_of(const tune::Tuning& tuning) {
   if (tuning.emitted) add_configuration(page, tuning.emitted_dialect, *tuning.emitted);
   page.blocks.push_back(source_sentence(tuning));
   return page;
-}
-
-// One line a strategy.
-CsvTable csv_of(const tune::Tuning& tuning) {
-  CsvTable table{{"strategy", "step_time_s", "speedup"}, {}};
-  for (const auto& own : tuning.defaults) table.columns.push_back("speedup_over_" + own.dialect);
-  for (const char* heading : {"above_optimum_percent", "above_lower_bound_percent", "collectives",
-                              "simulated_step_time_s", "step_time_low_s", "step_time_high_s",
-                              "speedup_low", "speedup_high", "memory_bytes"}) {
-    table.columns.emplace_back(heading);
-  }
-  const auto& tuned = tuning.tuned;
-  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
-    const tune::Ranked& ranked = tuned.ranking[i];
-    const auto& [interval, gain] = tuning.certainty.ranking[i];
-    const Seconds step = ranked.metrics.step_time;
-    auto& line = table.lines.emplace_back(std::vector{ranked.strategy.name});
-    const auto figure = [&](double value) { line.push_back(exact(value).dump()); };
-    figure(step);
-    figure(tuned.baseline.metrics.step_time / step);
-    for (const auto& own : tuning.defaults) figure(own.step_time / step);
-    figure(tune::percent_above(step, tuned.optimum));
-    figure(tune::percent_above(step, ranked.metrics.lower_bound));
-    figure(ranked.metrics.collectives);
-    line.push_back(ranked.confirmed ? exact(*ranked.confirmed).dump() : "");
-    for (const double end : {interval.low, interval.high, gain.low, gain.high}) figure(end);
-    figure(measure::memory_of(tuning.scenario, ranked.strategy).total());
-  }
-  return table;
-}
-
-Json ranking_json(const tune::Tuning& tuning) {
-  const auto& tuned = tuning.tuned;
-  Json list = Json::array();
-  for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
-    const tune::Ranked& ranked = tuned.ranking[i];
-    const auto& [interval, gain] = tuning.certainty.ranking[i];
-    const Seconds step = ranked.metrics.step_time;
-    Json line{{"strategy", input::strategy_json(ranked.strategy)},
-              {"step_time_s", exact(step)},
-              {"step_time_low_s", exact(interval.low)},
-              {"step_time_high_s", exact(interval.high)},
-              {"speedup", exact(tuned.baseline.metrics.step_time / step)},
-              {"speedup_low", exact(gain.low)},
-              {"speedup_high", exact(gain.high)},
-              {"above_optimum_percent", exact(tune::percent_above(step, tuned.optimum))},
-              {"compute_s", exact(ranked.metrics.compute)},
-              {"communication_s", exact(ranked.metrics.communication)},
-              {"exposed_communication_s", exact(ranked.metrics.exposed)},
-              {"handling_s", exact(ranked.metrics.handling)},
-              {"lower_bound_s", exact(ranked.metrics.lower_bound)},
-              {"collectives", exact(ranked.metrics.collectives)},
-              {"memory_bytes", memory_json(measure::memory_of(tuning.scenario, ranked.strategy))}};
-    for (const auto& own : tuning.defaults) {
-      line["speedup_over"][own.dialect] = exact(own.step_time / step);
-    }
-    if (ranked.confirmed) line["simulated_step_time_s"] = exact(*ranked.confirmed);
-    list.push_back(std::move(line));
-  }
-  return list;
 }
 
 Json json_of(const tune::Tuning& tuning) {
@@ -256,8 +211,8 @@ Json json_of(const tune::Tuning& tuning) {
   json["optimum_s"] = exact(tuned.optimum);
   json["lower_bound_s"] = exact(tuned.lower_bound);
   json["certainty"] = certainty_json(tuning);
-  json["alternatives"] = alternatives_json(tuning);
-  json["ranking"] = ranking_json(tuning);
+  json["alternatives"] = json_of(alternatives_of(tuning));
+  json["ranking"] = json_of(ranking_of(tuning));
   json["regret_percent"] = exact(tune::percent_above(step, tuned.optimum));
   json["evaluations"] = tuned.evaluations;
   json["searched"] = {{"candidates", tuned.points},
@@ -284,11 +239,7 @@ Answer answer_of(const tune::Tuning& tuning) {
   return {"tune",
           tuning.scenario.name,
           [&] { return page_of(tuning); },
-          [&] {
-            CsvTable table = csv_of(tuning);
-            add_alternatives(table, tuning);
-            return table;
-          },
+          [&] { return with_alternatives(ranking_of(tuning), tuning); },
           [&] { return json_of(tuning); },
           tuning.remarks,
           [&] { return figures_of(tuning); }};

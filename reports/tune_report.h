@@ -8,6 +8,7 @@
 #include "core/tune/live_report.h"
 #include "core/tune/tuning.h"
 #include "reports/answer.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 
@@ -46,16 +47,12 @@ std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 // Of the configuration that says the alternative that was asked for. Requires both.
 std::string taken_sentence(const tune::Tuning& tuning);
 
-Grid alternatives_grid(const tune::Tuning& tuning);
+Table alternatives_of(const tune::Tuning& tuning);
 // How to set them, one line each; may have no items.
 Items alternatives_set(const tune::Tuning& tuning);
 
-// [{"strategy", "training", "step_time_s", "step_time_low_s", "step_time_high_s", "speedup",
-// "speedup_low", "speedup_high", "clearly_faster", "memory_bytes", "set_with", "outcome":
-// {"quantity", "end", "end_half_width", "baseline_end", "published"} where it is known}]
-Json alternatives_json(const tune::Tuning& tuning);
-// Gives lines of strategies a training and how they are set, and adds the lines that are missing.
-void add_alternatives(CsvTable& table, const tune::Tuning& tuning);
+// Rows of CSV with a training and how it is set, and the lines that are missing.
+Table with_alternatives(Table rows, const tune::Tuning& tuning);
 
 // What a search on a machine says: its answer, every evaluation in order, and where the figures
 // come from. The same text whether the search ran in one go or was resumed.

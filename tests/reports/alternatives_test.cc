@@ -42,13 +42,13 @@ TEST(Alternatives, StandBehindTheBestThatTrainsTheSame) {
 // On a screen of 80 columns what a row gains and costs stays; the interval of its step leaves.
 TEST(Alternatives, StayWholeOnANarrowScreen) {
   tune::Tuning tuning = tuned("");
-  const std::string table = plain_grid(alternatives_grid(tuning), {.width = 80});
+  const std::string table = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
   for (const char* part : {"speedup", "of speedup", "training", "accuracy", "unknown"}) {
     EXPECT_TRUE(holds(table, part)) << part << "\n" << table;
   }
   EXPECT_FALSE(holds(table, " GB")) << table;
   tuning.alternatives.back().memory.available = 1e6;
-  const std::string full = plain_grid(alternatives_grid(tuning), {.width = 80});
+  const std::string full = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
   EXPECT_TRUE(holds(full, " of 0.001 GB")) << full;
 }
 
