@@ -11,9 +11,10 @@
 
 #include "core/json/json.h"
 #include "reports/page.h"
-#include "reports/table.h"
 
 namespace syncline::reports {
+
+struct Table;
 
 enum class Format { kTable, kMarkdown, kCsv, kJson };
 

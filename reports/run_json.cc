@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
@@ -31,59 +30,6 @@ void add_group(std::vector<std::string>& groups, const std::vector<double>& erro
   text += mean + " off";
   if (share_text(most) != mean) text += " in the mean and " + share_text(most) + " at most";
   groups.push_back(text);
-}
-
-void put_figures(Json& object, std::span<const Field> fields, const measure::Row& row) {
-  for (const auto& field : fields) {
-    if (const auto value = field.of(row)) object[std::string(field.name)] = exact(*value);
-  }
-}
-
-Json sweep_json(const SweepPoint& sweep) {
-  Json object = Json::object();
-  for (const auto& [path, value] : sweep) object[path] = value;
-  return object;
-}
-
-Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
-  Json list = Json::array();
-  for (const auto& [tensors, mebibytes] : buckets) {
-    list.push_back(Json::array({Json(tensors), exact(mebibytes)}));
-  }
-  return list;
-}
-
-Json published_json(const measure::Row& row) {
-  Json object = Json::object();
-  put_figures(object, published_fields(), row);
-  if (!row.published->buckets.empty()) object["buckets"] = buckets_json(row.published->buckets);
-  object["use"] = use_of(*row.published);
-  if (!row.published->source.empty()) object["source"] = row.published->source;
-  if (!row.published->note.empty()) object["note"] = row.published->note;
-  return object;
-}
-
-Json row_json(const measure::Row& row) {
-  Json object = Json::object();
-  object["strategy"] = row.strategy;
-  object["executor"] = row.executor;
-  object["sweep"] = sweep_json(row.sweep);
-  put_figures(object, predicted_fields(), row);
-  put_figures(object, interval_fields(), row);
-  if (row.memory.total() > 0) object["memory_bytes"] = memory_json(row.memory);
-  // Buckets can be many; they are listed where there is something to compare them with.
-  if (row.published && !row.published->buckets.empty()) {
-    object["buckets"] = buckets_json(row.buckets);
-  }
-  if (row.published) object["published"] = published_json(row);
-  put_figures(object, error_fields(), row);
-  return object;
-}
-
-Json rows_json(const std::vector<measure::Row>& rows) {
-  Json list = Json::array();
-  for (const auto& row : rows) list.push_back(row_json(row));
-  return list;
 }
 
 Json parameters_json(const std::vector<measure::Fitted>& parameters) {
@@ -199,7 +145,7 @@ Answer answer_of(const measure::Report& report) {
   return {"run",
           report.scenario,
           [&] { return page_of(report); },
-          [&] { return csv_of(report); },
+          [&] { return run_rows(report.rows, report.baseline); },
           [&] { return json_of(report); },
           report.remarks,
           [&] { return figures_of(report); }};

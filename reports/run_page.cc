@@ -6,7 +6,6 @@
 
 #include "core/json/text.h"
 #include "reports/axes.h"
-#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/verdict.h"
 
@@ -16,163 +15,30 @@ namespace {
 // Buckets beyond these are counted, not listed.
 constexpr std::size_t kBucketsAtMost = 12;
 
-// What a row is called and how fast it is stays longest on a narrow screen, then what is published
-// of it; causes leave first.
-struct GridColumn {
-  std::string heading;
-  bool right = true;
-  std::function<std::string(const measure::Row&)> cell;
-  int rank = 0;  // Grid::Column::rank
-};
-
-// Columns --------------------------------------------------------------------------------------
-
 bool any(const std::vector<measure::Row>& rows,
          const std::function<bool(const measure::Row&)>& holds) {
   return std::any_of(rows.begin(), rows.end(), holds);
 }
 
-std::vector<GridColumn> naming_columns(const std::vector<measure::Row>& rows) {
-  std::vector<GridColumn> columns;
-  for (const auto& axis : axes_of(rows)) {
-    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
-      const Json* value = value_on(row, axis);
-      return value == nullptr || value->is_number();
-    });
-    columns.push_back(
-        {axis.name, numbers, [axis](const measure::Row& row) { return value_text(row, axis); }});
-  }
-  columns.push_back({"strategy", false, [](const measure::Row& row) { return row.strategy; }});
-  if (any(rows, [&](const measure::Row& row) { return row.executor != rows.front().executor; })) {
-    columns.push_back({"executor", false, [](const measure::Row& row) { return row.executor; }});
-  }
-  return columns;
-}
-
-template <Seconds measure::Metrics::*member>
-std::string seconds_cell(const measure::Row& row) {
-  return seconds_text(row.metrics.*member);
-}
-
-std::vector<GridColumn> speed_columns(const std::vector<measure::Row>& rows,
-                                      const std::string& baseline) {
-  std::vector<GridColumn> columns{
-      {"step\ntime", true, seconds_cell<&measure::Metrics::step_time>},
-      {"80 %\ninterval", true,
-       [](const measure::Row& row) { return seconds_range(row.step.low, row.step.high); }, 1},
-      {"throughput,\nsamples/s", true,
-       [](const measure::Row& row) { return throughput_text(row.metrics.throughput); }, 7},
-      {"speedup over\n" + one_line(baseline), true,
-       [](const measure::Row& row) { return speedup_text(row.speedup); }},
-      {"80 %\ninterval", true,
-       [](const measure::Row& row) { return speedup_range(row.gain.low, row.gain.high); }, 4}};
-  // Rows that were put together by hand have none.
-  std::erase_if(columns, [&](const GridColumn& column) {
-    return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
-  });
-  return columns;
-}
-
-// Rows that were put together by hand have none.
-std::vector<GridColumn> memory_columns(const std::vector<measure::Row>& rows) {
-  if (!any(rows, [](const measure::Row& row) { return row.memory.total() > 0; })) return {};
-  return {
-      {"memory\na GPU", true, [](const measure::Row& row) { return memory_cell(row.memory); }, 2}};
-}
-
-std::vector<GridColumn> cause_columns() {
-  return {{"collectives\nper step", true,
-           [](const measure::Row& row) { return count_text(row.metrics.collectives); }, 5},
-          {"sent\nper rank", true,
-           [](const measure::Row& row) { return bytes_text(row.metrics.bytes_on_wire); }, 8},
-          {"compute", true, seconds_cell<&measure::Metrics::compute>, 6},
-          {"exposed\ncomm.", true, seconds_cell<&measure::Metrics::exposed>, 3},
-          {"lower\nbound", true, seconds_cell<&measure::Metrics::lower_bound>, 9}};
-}
-
-// The published figure that the error is about.
-std::string published_figure(const measure::Row& row) {
-  if (!row.published) return "";
-  if (row.published->step_time) return seconds_text(*row.published->step_time);
-  if (row.published->throughput) return throughput_text(*row.published->throughput) + " /s";
-  if (row.published->speedup) return speedup_text(*row.published->speedup);
-  return "";
-}
-
-std::string percent_cell(const std::optional<double>& percent) {
-  return percent ? percent_text(*percent) : "";
-}
-
-// Only those in which some row has something to say.
-std::vector<GridColumn> comparison_columns(const std::vector<measure::Row>& rows) {
-  std::vector<GridColumn> columns{
-      {"published", true, published_figure},
-      {"collectives\n(published)", true,
-       [](const measure::Row& row) {
-         if (!row.published || !row.published->collectives) return std::string();
-         return count_text(static_cast<double>(*row.published->collectives));
-       },
-       5},
-      {"use", false,
-       [](const measure::Row& row) {
-         return row.published ? std::string(use_of(*row.published)) : "";
-       },
-       2},
-      {"error", true, [](const measure::Row& row) { return percent_cell(row.error_percent); }},
-      {"left-out\nerror", true,
-       [](const measure::Row& row) { return percent_cell(row.left_out_error_percent); }, 2},
-      {"accuracy\n(published)", true, [](const measure::Row& row) {
-         if (!row.published || !row.published->accuracy) return std::string();
-         return exact(*row.published->accuracy).dump();
-       }}};
-  std::erase_if(columns, [&](const GridColumn& column) {
-    return !any(rows, [&](const measure::Row& row) { return !column.cell(row).empty(); });
-  });
-  return columns;
-}
-
-// Grids ----------------------------------------------------------------------------------------
-
-Grid grid_of(const std::vector<measure::Row>& rows, const std::vector<GridColumn>& columns) {
-  Grid grid;
-  for (const auto& column : columns)
-    grid.columns.push_back({column.heading, column.right, column.rank});
-  // Rules stand between sweep points, unless every row is a point of its own.
+// Rules stand between sweep points, unless every row is a point of its own.
+Grid ruled(Table table, const std::vector<measure::Row>& rows) {
   std::size_t changes = 0;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    Grid::Line line;
-    for (const auto& column : columns) line.cells.push_back(column.cell(rows[i]));
-    line.rule_before = i > 0 && !same_point(rows[i - 1], rows[i]);
-    if (line.rule_before) ++changes;
-    grid.lines.push_back(std::move(line));
+  for (std::size_t i = 1; i < rows.size(); ++i) changes += same_point(rows[i - 1], rows[i]) ? 0 : 1;
+  for (std::size_t i = 1; i < rows.size() && changes + 1 < rows.size(); ++i) {
+    table.lines[i].rule_before = !same_point(rows[i - 1], rows[i]);
   }
-  if (changes + 1 >= rows.size()) {
-    for (auto& line : grid.lines) line.rule_before = false;
-  }
-  return grid;
-}
-
-void append(std::vector<GridColumn>& columns, std::vector<GridColumn> more) {
-  std::move(more.begin(), more.end(), std::back_inserter(columns));
+  return grid_of(table);
 }
 
 Grid main_grid(const measure::Report& report) {
-  std::vector<GridColumn> columns = naming_columns(report.rows);
-  append(columns, speed_columns(report.rows, report.baseline));
-  append(columns, memory_columns(report.rows));
-  append(columns, cause_columns());
-  append(columns, comparison_columns(report.rows));
-  Grid grid = grid_of(report.rows, columns);
+  Grid grid = ruled(run_rows(report.rows, report.baseline), report.rows);
   const auto tones = tones_of(report);
   for (std::size_t i = 0; i < tones.size(); ++i) grid.lines[i].tone = tones[i];
   return grid;
 }
 
 Grid split_grid(const measure::Split& split, const std::string& baseline) {
-  std::vector<GridColumn> columns = naming_columns(split.rows);
-  append(columns, speed_columns(split.rows, baseline));
-  append(columns, comparison_columns(split.rows));
-  return grid_of(split.rows, columns);
+  return ruled(run_rows(split.rows, baseline, Column::kCsv), split.rows);
 }
 
 // Text under the table -------------------------------------------------------------------------
@@ -195,14 +61,13 @@ bool has_published_buckets(const measure::Row& row) {
 }
 
 Grid buckets_grid(const std::vector<measure::Row>& rows) {
-  std::vector<measure::Row> shown;
-  std::copy_if(rows.begin(), rows.end(), std::back_inserter(shown), has_published_buckets);
-  std::vector<GridColumn> columns = naming_columns(shown);
-  columns.push_back({"buckets in order, as tensors of MiB", false,
-                     [](const measure::Row& row) { return buckets_text(row.buckets); }});
-  columns.push_back({"published", false,
-                     [](const measure::Row& row) { return buckets_text(row.published->buckets); }});
-  return grid_of(shown, columns);
+  std::vector<measure::Row> listed;
+  std::copy_if(rows.begin(), rows.end(), std::back_inserter(listed), has_published_buckets);
+  const auto texts = [](const measure::Row& row) {
+    return cells(buckets_text(row.buckets), buckets_text(row.published->buckets));
+  };
+  const auto more = columns(shown("buckets in order, as tensors of MiB"), shown("published"));
+  return ruled(named_rows(listed, more, texts), listed);
 }
 
 std::string parameters_text(const std::vector<measure::Fitted>& parameters) {

@@ -2,15 +2,17 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <iosfwd>
 #include <memory>
-#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/json/json.h"
 #include "core/measure/report.h"
 #include "reports/answer.h"
 #include "reports/page.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 
@@ -19,43 +21,40 @@ namespace syncline::reports {
 // was published). Then what was fitted, what the table shows, and where the figures come from.
 Page page_of(const measure::Report& report);
 
-// One line a row, one column a sweep path. Figures in SI units under the names of the JSON; columns
-// about published figures only where some row has them. Bucket lists and refits are in the JSON
-// alone.
-CsvTable csv_of(const measure::Report& report);
+// One line a row. CSV: one column a sweep path; columns about published figures only where some row
+// has them; bucket lists and refits are in the JSON alone. `causes`: the forms that say what a step
+// time is made of (Column::Form).
+Table run_rows(const std::vector<measure::Row>& rows, const std::string& baseline,
+               int causes = Column::kAll);
+Json rows_json(const std::vector<measure::Row>& rows);
 
-// The same lines one by one, of a scenario without published figures: its columns are known from
-// the first row on.
-class CsvRows {
- public:
-  explicit CsvRows(const measure::Row& first);
-  ~CsvRows();
-  std::string head() const;
-  std::string line(const measure::Row& row) const;
+// What rows are called, and these columns, for people.
+Table named_rows(const std::vector<measure::Row>& rows, const std::vector<Column>& more,
+                 const std::function<std::vector<Cell>(const measure::Row&)>& cells);
 
- private:
-  struct Columns;
-  std::unique_ptr<const Columns> columns_;
-};
-
-// Such lines on a stream, each written as a whole once its row is there: what has been done is
-// read, however the program ends.
+// Lines of CSV of a scenario without published figures, each written as a whole once its row is
+// there: what has been done is read, however the program ends. The columns are known from the first
+// row on.
 class CsvStream {
  public:
-  explicit CsvStream(std::ostream& out) : out_(out) {}
+  explicit CsvStream(std::ostream& out);
+  ~CsvStream();
   void put(const measure::Row& row);
-  std::size_t rows() const { return rows_; }
+  std::size_t rows() const { return count_; }
 
  private:
+  struct Rows;
+  void begin(const measure::Row& first);
+
   std::ostream& out_;
-  std::optional<CsvRows> lines_;
-  std::size_t rows_ = 0;
+  std::unique_ptr<Rows> rows_;
+  std::size_t count_ = 0;
 };
 
 // Fields that do not apply are left out. Units are SI: seconds, bytes, samples per second; errors
 // in percent.
 //   complete     false where the run was interrupted, otherwise absent
-//   rows         strategy, executor, sweep {path: value}, the figures of reports/fields.h; where
+//   rows         strategy, executor, sweep {path: value}, the figures of run_rows.cc; where
 //                somebody published some: published {figures, buckets, use, source, note},
 //                error_percent, left_out_error_percent, buckets [[tensors, MiB], ...]
 //   calibration  parameters {path: value}, where some were fitted; or parts [{at, parameters}]

@@ -96,6 +96,13 @@ std::string csv_cell(const Json& value) {
   return list;
 }
 
+std::string csv_line(const std::vector<std::string>& cells) {
+  std::string line;
+  for (const auto& cell : cells)
+    line += (&cell == cells.data() ? "" : ",") + quoted(visible(cell, "\n"));
+  return line + "\r\n";
+}
+
 }  // namespace
 
 Json exact(double value) {
@@ -131,13 +138,6 @@ Table::Line& Table::add_line(std::vector<Cell> line) {
   return lines.emplace_back(Line{std::move(line)});
 }
 
-CsvTable::operator Table() const {
-  Table table;
-  for (const auto& column : columns) table.columns.push_back(kept(column));
-  for (const auto& line : lines) table.add_line({line.begin(), line.end()});
-  return table;
-}
-
 Grid grid_of(const Table& table) {
   const std::vector<bool> stands = standing(table, Column::kPage);
   Grid grid;
@@ -153,13 +153,6 @@ Grid grid_of(const Table& table) {
     }
   }
   return grid;
-}
-
-std::string csv_line(const std::vector<std::string>& cells) {
-  std::string line;
-  for (const auto& cell : cells)
-    line += (&cell == cells.data() ? "" : ",") + quoted(visible(cell, "\n"));
-  return line + "\r\n";
 }
 
 std::string csv_head(const Table& table) {

@@ -127,16 +127,8 @@ struct Table {
 
 Grid grid_of(const Table& table);
 
-// Lines of text alone, for programs.
-struct CsvTable {
-  std::vector<std::string> columns;
-  std::vector<std::vector<std::string>> lines;
-  operator Table() const;
-};
-
 // A header line and lines of the same length. RFC 4180: lines end in CR LF; a cell with a comma, a
 // quote or a line break is quoted.
-std::string csv_line(const std::vector<std::string>& cells);
 std::string csv_text(const Table& table);
 std::string csv_head(const Table& table);
 std::string csv_lines(const Table& table);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "tests/reports/small_report.h"
 #include "tests/support/printed.h"
 
@@ -48,10 +50,10 @@ TEST(Csv, RowsThatComeOneByOneAreTheSameText) {
     row.step = {row.metrics.step_time * 0.9, row.metrics.step_time * 1.1};
     row.gain = {0.5, 1.5};
   }
-  const CsvRows rows(report.rows.front());
-  std::string text = rows.head();
-  for (const auto& row : report.rows) text += rows.line(row);
-  EXPECT_EQ(text, test::csv_of(report));
+  std::ostringstream text;
+  CsvStream rows(text);
+  for (const auto& row : report.rows) rows.put(row);
+  EXPECT_EQ(text.str(), test::csv_of(report));
 }
 
 TEST(Csv, NoRowsAHeader) {

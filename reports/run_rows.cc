@@ -1,0 +1,215 @@
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <ostream>
+
+#include "reports/axes.h"
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/run_report.h"
+
+namespace syncline::reports {
+namespace {
+
+constexpr int kPrograms = Column::kPrograms;
+constexpr int kSparse = Column::kNoJson;  // in a grid and a CSV
+
+Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
+  Json list = Json::array();
+  for (const auto& [tensors, mebibytes] : buckets) {
+    list.push_back(Json::array({Json(tensors), exact(mebibytes)}));
+  }
+  return list;
+}
+
+// JSON has no word for infinity and not-a-number: such a figure does not apply.
+Cell finite(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
+Cell finite(const std::optional<double>& value) { return value ? finite(*value) : Cell(); }
+
+// An interval that was worked out.
+Cell known(const measure::Interval& ends) {
+  const bool told = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
+  return told ? Cell(ends) : Cell();
+}
+
+// What predictions are, in SI units; the meaning of each stands in core/measure/metrics.h.
+// `causes`: the forms that say what a step time is made of. What a row is called and how fast it is
+// stays longest on a narrow screen; causes leave first.
+std::vector<Column> predicted_columns(const std::string& baseline, int causes) {
+  using enum Kind;
+  const int memory = causes & Column::kPage;
+  return columns(both("step\ntime", "step_time_s", kSeconds),
+                 shown("80 %\ninterval", kSeconds, 1, Column::kPage),
+                 both("throughput,\nsamples/s", "throughput", kThroughput, 7),
+                 both("speedup over\n" + one_line(baseline), "speedup", kSpeedup),
+                 shown("80 %\ninterval", kSpeedup, 4, Column::kPage),
+                 both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
+                 both("collectives\nper step", "collectives", kCount, 5, causes),
+                 both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
+                 both("compute", "compute_s", kSeconds, 6, causes), kept("communication_s"),
+                 both("exposed\ncomm.", "exposed_communication_s", kSeconds, 3, causes),
+                 kept("handling_s"), both("lower\nbound", "lower_bound_s", kSeconds, 9, causes));
+}
+
+std::vector<Cell> predicted_cells(const measure::Row& row) {
+  const measure::Metrics& metrics = row.metrics;
+  return cells(shown_as(finite(metrics.step_time), seconds_text(metrics.step_time)), row.step,
+               shown_as(finite(metrics.throughput), throughput_text(metrics.throughput)),
+               shown_as(finite(row.speedup), speedup_text(row.speedup)), row.gain,
+               shown_as({}, memory_cell(row.memory)), finite(metrics.collectives),
+               finite(metrics.bytes_on_wire), finite(metrics.compute),
+               finite(metrics.communication), finite(metrics.exposed), finite(metrics.handling),
+               finite(metrics.lower_bound));
+}
+
+// What somebody published, and how far off the prediction is.
+std::vector<Column> published_columns() {
+  using enum Kind;
+  return columns(
+      shown("published", kSeconds, 0, Column::kPage),
+      kept("published/step_time_s", kPrograms, kSparse),
+      kept("published/throughput", kPrograms, kSparse),
+      kept("published/speedup", kPrograms, kSparse),
+      both("collectives\n(published)", "published/collectives", kCount, 5, Column::kAll, kSparse),
+      kept("published/accuracy", kPrograms, kSparse), kept("published/buckets", Column::kJson),
+      both("use", "published/use", kText, 2, Column::kAll, kSparse),
+      kept("published/source", kPrograms, kSparse), kept("published/note", kPrograms, kSparse),
+      both("error", "error_percent", kPercent, 0, Column::kAll, kSparse),
+      both("left-out\nerror", "left_out_error_percent", kPercent, 2, Column::kAll, kSparse),
+      shown("accuracy\n(published)", kInteger, 0, Column::kPage));
+}
+
+// The published figure that the error is about.
+std::string published_figure(const Published& published) {
+  if (published.step_time) return seconds_text(*published.step_time);
+  if (published.throughput) return throughput_text(*published.throughput) + " /s";
+  return published.speedup ? speedup_text(*published.speedup) : "";
+}
+
+std::vector<Cell> published_cells(const measure::Row& row) {
+  const Cell error = finite(row.error_percent), left_out = finite(row.left_out_error_percent);
+  if (!row.published) return cells(std::vector<Cell>(10), error, left_out, Cell());
+  const Published& published = *row.published;
+  const auto said = [](const std::string& text) { return text.empty() ? Cell() : Cell(text); };
+  return cells(published_figure(published), finite(published.step_time),
+               finite(published.throughput), finite(published.speedup), published.collectives,
+               finite(published.accuracy),
+               published.buckets.empty() ? Cell() : buckets_json(published.buckets),
+               published.calibrated ? "calibrated" : "predicted", said(published.source),
+               said(published.note), error, left_out, published.accuracy);
+}
+
+std::vector<Column> naming_columns(const std::vector<measure::Row>& rows,
+                                   const std::vector<Axis>& axes) {
+  using enum Kind;
+  std::vector<Column> named;
+  for (const auto& axis : axes) {
+    const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
+      const Json* value = value_on(row, axis);
+      return value == nullptr || value->is_number();
+    });
+    named.push_back(shown(axis.name, numbers ? kInteger : kText));
+  }
+  const bool several = std::any_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
+    return row.executor != rows.front().executor;
+  });
+  return columns(named, both("strategy", "strategy"),
+                 both("executor", "executor", kText, 0, several ? Column::kAll : kPrograms));
+}
+
+std::vector<Cell> axis_cells(const measure::Row& row, const std::vector<Axis>& axes) {
+  std::vector<Cell> values;
+  for (const auto& axis : axes) values.emplace_back(value_text(row, axis));
+  return values;
+}
+
+std::vector<Column> columns_of(const std::vector<measure::Row>& rows, const std::vector<Axis>& axes,
+                               const std::string& baseline, int causes) {
+  std::vector<Column> paths;
+  for (const auto& axis : axes) paths.push_back(both(axis.path, "", Kind::kText, 0, Column::kCsv));
+  return columns(naming_columns(rows, axes), kept("sweep", Column::kJson), paths,
+                 predicted_columns(baseline, causes), kept("step_time_*_s", kPrograms, kSparse),
+                 kept("speedup_*", kPrograms, kSparse), kept("memory_bytes", Column::kCsv, kSparse),
+                 kept("memory_bytes", Column::kJson), kept("buckets", Column::kJson),
+                 published_columns());
+}
+
+std::vector<Cell> cells_of(const measure::Row& row, const std::vector<Axis>& axes) {
+  const std::vector<Cell> point = axis_cells(row, axes);
+  Json sweep = Json::object();
+  for (const auto& [path, value] : row.sweep) sweep[path] = value;
+  const bool memory = row.memory.total() > 0;
+  // Buckets can be many; they are listed where there is something to compare them with.
+  const bool buckets = row.published && !row.published->buckets.empty();
+  return cells(point, row.strategy, row.executor, sweep, point, predicted_cells(row),
+               known(row.step), known(row.gain), memory ? row.memory.total() : Cell(),
+               memory ? memory_json(row.memory) : Cell(),
+               buckets ? buckets_json(row.buckets) : Cell(), published_cells(row));
+}
+
+}  // namespace
+
+Table named_rows(const std::vector<measure::Row>& rows, const std::vector<Column>& more,
+                 const std::function<std::vector<Cell>(const measure::Row&)>& cells) {
+  const std::vector<Axis> axes = axes_of(rows);
+  Table table{columns(naming_columns(rows, axes), more)};
+  for (const auto& row : rows) {
+    table.add(axis_cells(row, axes), row.strategy, row.executor, cells(row));
+  }
+  return table;
+}
+
+Table run_rows(const std::vector<measure::Row>& rows, const std::string& baseline, int causes) {
+  const std::vector<Axis> axes = axes_of(rows);
+  Table table{columns_of(rows, axes, baseline, causes)};
+  for (const auto& row : rows) table.add(cells_of(row, axes));
+  return table;
+}
+
+Json rows_json(const std::vector<measure::Row>& rows) {
+  const std::vector<Axis> axes = axes_of(rows);
+  const std::vector<Column> columns = columns_of(rows, axes, "", Column::kAll);
+  Json list = Json::array();
+  for (const auto& row : rows) list.push_back(json_of(columns, {cells_of(row, axes)}));
+  return list;
+}
+
+void put_predicted(Json& object, const measure::Metrics& metrics) {
+  measure::Row row;
+  row.metrics = metrics;
+  row.speedup = std::numeric_limits<double>::quiet_NaN();
+  object.update(json_of(predicted_columns("", Column::kAll), {predicted_cells(row)}));
+}
+
+struct CsvStream::Rows {
+  std::vector<Axis> axes;
+  Table table;
+};
+
+CsvStream::CsvStream(std::ostream& out) : out_(out) {}
+CsvStream::~CsvStream() = default;
+
+// What is known of the first row, and intervals, stand in all lines.
+void CsvStream::begin(const measure::Row& first) {
+  rows_ = std::make_unique<Rows>();
+  rows_->axes = axes_of({first});
+  rows_->table = run_rows({first}, "", Column::kAll);
+  const auto& cells = rows_->table.lines.front().cells;
+  for (std::size_t c = 0; c < cells.size(); ++c) {
+    Column& column = rows_->table.columns[c];
+    if (column.sparse == Column::kNone) continue;
+    const bool interval = column.key.find('*') != std::string::npos;
+    if (!interval && !cells[c].known()) column.forms = Column::kNone;
+    column.sparse = Column::kNone;
+  }
+}
+
+void CsvStream::put(const measure::Row& row) {
+  if (!rows_) begin(row);
+  rows_->table.lines = {{cells_of(row, rows_->axes)}};
+  out_ << (count_ == 0 ? csv_text(rows_->table) : csv_lines(rows_->table)) << std::flush;
+  ++count_;
+}
+
+}  // namespace syncline::reports
