@@ -10,7 +10,7 @@
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/table.h"
-#include "reports/log_plot.h"
+#include "reports/text_plot.h"
 
 namespace syncline::reports {
 namespace {

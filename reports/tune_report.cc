@@ -9,7 +9,7 @@
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
-#include "reports/curve.h"
+#include "reports/text_plot.h"
 #include "reports/verdict.h"
 #include "reports/written.h"
 

@@ -1,4 +1,4 @@
-#include "reports/curve.h"
+#include "reports/text_plot.h"
 
 #include <gtest/gtest.h>
 
