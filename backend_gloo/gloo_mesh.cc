@@ -94,12 +94,10 @@ Key key_of(const collective::Collective& c) {
 // One of Gloo's contexts, with an event loop of its own.
 class GlooMesh::Communicator {
  public:
-  Communicator(live::ControlChannel& channel, std::size_t number)
+  explicit Communicator(live::ControlChannel& channel)
       : rank_(channel.rank()),
         timeout_(channel.timeout()),
-        context_(gloo_context(
-            rank_, live::connect_pairs(channel, "gloo's stream " + std::to_string(number)),
-            timeout_)) {
+        context_(gloo_context(rank_, live::connect_pairs(channel), timeout_)) {
     channel.barrier();
   }
 
@@ -224,8 +222,7 @@ GlooMesh::~GlooMesh() = default;
 void GlooMesh::connect(int streams) {
   try {
     while (static_cast<int>(state_->communicators.size()) < streams) {
-      state_->communicators.push_back(
-          std::make_unique<Communicator>(state_->channel, state_->communicators.size()));
+      state_->communicators.push_back(std::make_unique<Communicator>(state_->channel));
     }
   } catch (const MachineError&) {
     throw;  // the control channel's, which knows who is gone

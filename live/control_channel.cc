@@ -1,6 +1,5 @@
 #include "live/control_channel.h"
 
-#include <poll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -8,13 +7,12 @@
 #include <charconv>
 #include <condition_variable>
 #include <cstring>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <thread>
 
 #include "core/visible.h"
-#include "live/handshake.h"
-#include "live/rank_environment.h"
 
 namespace syncline::live {
 namespace {
@@ -23,47 +21,82 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 // Signs of life, at most so far apart, and four within the time limit.
-constexpr auto kBeatEvery = 250ms;
+constexpr milliseconds kBeatEvery = 250ms;
 // Where a link is cut both ends find the other silent. Rank 0 is to report it: the others wait
 // longer.
-constexpr auto kOthersWait = 1000ms;
+constexpr milliseconds kOthersWait = 1000ms;
+// How long a rank that gives up waits until the others have read why.
+constexpr milliseconds kParting = 1000ms;
+// How long rank 0 goes on telling those who come that the run cannot take place; and how long a
+// rank calls one that is alive before it knows that nobody is heard there any more.
+constexpr milliseconds kIntroduction = 3000ms;
 
-std::string packed_time(Seconds time) {
-  std::string bytes(sizeof time, '\0');
-  std::memcpy(bytes.data(), &time, sizeof time);
-  return bytes;
+template <typename T>
+std::string packed(T value) {
+  return {reinterpret_cast<const char*>(&value), sizeof value};
+}
+
+template <typename T>
+T unpacked(const char* bytes) {
+  T value{};
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+// Several values as one, and back; nothing where they are not so many.
+std::string joined(const std::vector<std::string>& values) {
+  std::string text;
+  for (const auto& value : values) text += packed<std::uint64_t>(value.size());
+  for (const auto& value : values) text += value;
+  return text;
+}
+
+std::optional<std::vector<std::string>> split(const std::string& text, int count) {
+  std::vector<std::string> values;
+  std::size_t at = sizeof(std::uint64_t) * static_cast<std::size_t>(count);
+  if (text.size() < at) return std::nullopt;
+  for (int i = 0; i < count; ++i) {
+    const auto length =
+        unpacked<std::uint64_t>(text.data() + sizeof(std::uint64_t) * static_cast<std::size_t>(i));
+    if (length > text.size() - at) return std::nullopt;
+    values.push_back(text.substr(at, length));
+    at += length;
+  }
+  return at == text.size() ? std::optional(std::move(values)) : std::nullopt;
 }
 
 std::string broken_text(int rank, const std::string& end, const std::string& what) {
   return rank_text(rank) + (end.empty() ? "" : " (" + end + ")") + " broke the protocol: " + what;
 }
 
-Seconds read_time(const std::string& bytes) {
-  Seconds time = 0;
-  if (bytes.size() == sizeof time) std::memcpy(&time, bytes.data(), sizeof time);
-  return time;
-}
-
 }  // namespace
 
-// The channel once all ranks are admitted: the connections, and the thread that listens on them,
-// sends signs of life and finds out who has failed. Callers wait on `changed_` for what that thread
-// finds; everything behind `mutex_` is shared with it.
+// The channel's thread, which alone hears the others, and what its callers share with it behind
+// `mutex_`. Callers send by themselves and wait on `changed_` for what the thread finds. First the
+// ranks meet: each calls rank 0 and says who it is; rank 0 welcomes all once all are there, or
+// refuses all.
 class ControlChannel::Life {
  public:
-  Life(const RankEnvironment& environment, const ControlChannelSettings& settings,
-       std::vector<Connection> connections, const std::vector<std::string>& ends)
+  Life(const RankEnvironment& environment, const ControlChannelSettings& settings)
       : environment_(environment),
         settings_(settings),
-        ends_(ends),
+        first_hand_rank_(environment.rank <= 1),
         wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        connections_(std::move(connections)),
-        gatherings_(environment.ranks) {
-    for (auto& connection : connections_) {
-      connection.heard = LiveClock::now();
-      connection.inbox.expect(environment.rank == 0 ? "SPBFE" : "AQBFE", environment.ranks);
+        deadline_(LiveClock::now() + settings.timeout),
+        peers_(environment.rank == 0 ? static_cast<std::size_t>(environment.ranks) : 1),
+        most_(environment.rank == 0
+                  ? kMostValue
+                  : static_cast<std::size_t>(environment.ranks) * (kMostValue + 8)) {
+    if (environment.rank == 0) {
+      rendezvous_ = std::make_unique<OpenRendezvous>(environment);
+      messenger_ = std::make_unique<Messenger>(rendezvous_->listener(), rendezvous_->token(),
+                                               environment.ranks);
+      peers_.front().state = Peer::State::kGone;  // this rank itself
+    } else {
+      first_ = std::make_unique<FirstRank>(environment);
+      messenger_ = std::make_unique<Messenger>();
     }
-    thread_ = std::thread([this] { listen(); });
+    thread_ = std::thread([this] { live(); });
   }
 
   ~Life() {
@@ -75,6 +108,12 @@ class ControlChannel::Life {
     thread_.join();
   }
 
+  void meet() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return met_ || not_met_; });
+    if (not_met_) std::rethrow_exception(not_met_);
+  }
+
   std::vector<std::string> gather(const std::string& mine, milliseconds patience) {
     std::unique_lock lock(mutex_);
     if (failed_) throw MachineError(failure_);
@@ -84,18 +123,13 @@ class ControlChannel::Life {
                          " can be gathered");
     }
     gathered_.reset();
-    const std::uint64_t number = next_gathering_++;
-    awaits_all_ = environment_.rank != 0;
     if (environment_.rank == 0) {
       take_value(0, mine, patience);
     } else {
-      // The patience travels in front, so that rank 0 knows it even if rank 0 comes last.
-      connections_.front().send(FrameKind::kShare, number,
-                                joined({std::to_string(patience.count()), mine}));
+      awaits_all_ = true;
+      send_value(peers_.front(), MessageKind::kShare, gathering_, packed(patience.count()), mine);
     }
-    // The thread sends what has not gone yet.
-    const auto waits = [](const Connection& connection) { return !connection.unsent.empty(); };
-    if (std::any_of(connections_.begin(), connections_.end(), waits)) wake();
+    wake();
     changed_.wait(lock, [&] { return failed_ || first_left_ || gathered_; });
     if (!gathered_) throw MachineError(why_not());
     return std::move(*gathered_);
@@ -104,13 +138,14 @@ class ControlChannel::Life {
   ClockOffset clock() {
     if (environment_.rank == 0) return {};
     ClockOffset best{0, 1};
-    constexpr int kExchanges = 40;
-    for (int i = 0; i < kExchanges; ++i) {
+    constexpr std::uint64_t kExchanges = 40;
+    for (std::uint64_t i = 0; i < kExchanges; ++i) {
       std::unique_lock lock(mutex_);
       pong_.reset();
-      awaited_pong_ = static_cast<std::uint64_t>(i);
+      awaited_pong_ = i;
       const Seconds sent = ControlChannel::now();
-      connections_.front().send(FrameKind::kPing, *awaited_pong_);
+      send(peers_.front(), MessageKind::kPing, i);
+      wake();
       changed_.wait(lock, [&] { return failed_ || first_left_ || pong_; });
       if (!pong_) throw MachineError(why_not());
       const Seconds error = (pong_->here - sent) / 2;
@@ -131,213 +166,420 @@ class ControlChannel::Life {
     std::unique_lock lock(mutex_);
     told_ = failed_ = true;
     failure_ = text;
-    send_all(FrameKind::kFailed, 0, text);
+    send_all(MessageKind::kFailed, 0, text.substr(0, kPieceBytes));
     wake();
     changed_.wait(lock, [&] { return parted_; });
   }
 
+  // Once the ranks have met.
+  const std::string& own_address() const { return own_address_; }
+  const std::string& end_of(int rank) const { return peers_[at(rank)].end; }
+
  private:
+  // Rank 0, as the others have it; or one of the others, as rank 0 has it.
+  struct Peer {
+    enum class State { kAbsent, kHere, kGone };
+    State state = State::kAbsent;
+    std::string id = {};   // of its connection; empty: rank 0
+    std::string end = {};  // its address and port
+    LiveClock::time_point heard = LiveClock::now();
+    bool lost = false;        // its connection is gone
+    bool unread = false;      // it does not read what it is sent
+    std::string pieces = {};  // of a value that it gives
+  };
+
+  // The place of a rank among the peers, if this rank has a connection with it; else this one's.
+  std::size_t at(int rank) const {
+    return environment_.rank == 0 ? static_cast<std::size_t>(rank) : 0;
+  }
+
+  int rank_of(const Peer& peer) const { return static_cast<int>(&peer - peers_.data()); }
+
   void wake() const {
     const std::uint64_t one = 1;
     [[maybe_unused]] const auto n = write(wake_.fd(), &one, sizeof one);
   }
 
-  // Everything from here to listen() is called with the lock.
+  // Everything from here to live() is called with the lock.
 
   std::string why_not() const { return failed_ ? failure_ : "rank 0 ended before the others"; }
 
-  int rank_at(std::size_t connection) const {
-    return environment_.rank == 0 ? static_cast<int>(connection) : 0;
+  void send(Peer& peer, MessageKind kind, std::uint64_t number = 0, const std::string& bytes = "") {
+    if (peer.state != Peer::State::kHere) return;
+    const auto sent = messenger_->send(peer.id, kind, number, bytes);
+    peer.lost = peer.lost || sent == Messenger::Sent::kGone;
+    if (sent == Messenger::Sent::kUnread) misspoken(peer, "it asks and does not read the answers");
   }
 
-  void send_all(FrameKind kind, std::uint64_t number = 0, const std::string& bytes = "") {
-    for (auto& connection : connections_) connection.send(kind, number, bytes);
+  void send_all(MessageKind kind, std::uint64_t number = 0, const std::string& bytes = "") {
+    for (Peer& peer : peers_) send(peer, kind, number, bytes);
   }
 
-  // Rank 0: a rank's value has come. Once all have, everyone gets all of them.
-  void take_value(int rank, const std::string& value, milliseconds patience) {
-    if (failed_) return;  // nobody is to go on as if nothing had happened
-    const std::uint64_t number = gatherings_.number();
-    auto values = gatherings_.add(rank, value, patience);
-    if (!values) return;
-    send_all(FrameKind::kAll, number, joined(*values));
-    gathered_ = std::move(*values);
-    changed_.notify_all();
+  void send_value(Peer& peer, MessageKind kind, std::uint64_t number, const std::string& head,
+                  const std::string& value) {
+    std::size_t sent = 0;
+    for (; value.size() - sent > kPieceBytes; sent += kPieceBytes) {
+      send(peer, MessageKind::kPiece, 0, value.substr(sent, kPieceBytes));
+    }
+    send(peer, kind, number, head + value.substr(sent));
   }
 
   // The first failure decides. `first_hand`: found here, so this rank tells the others; what
   // another rank found reaches them by way of rank 0.
   void note_failure(const std::string& text, bool first_hand) {
+    if (!met_) return environment_.rank == 0 ? refuse_all(text) : give_up(text, first_hand);
     if (failed_ || leaving_) return;
     failed_ = true;
     failure_ = text;
     first_hand_ = first_hand;
-    if (first_hand) send_all(FrameKind::kFailed, 0, text.substr(0, kMostText));
+    if (first_hand) send_all(MessageKind::kFailed, 0, text.substr(0, kPieceBytes));
     changed_.notify_all();
   }
 
-  // The other end has said what no rank says, or somebody speaks in its place.
-  void misspoken(std::size_t from, const std::string& what) {
-    connections_[from] = Connection();
-    const int rank = rank_at(from);
-    note_failure(broken_text(rank, ends_[static_cast<std::size_t>(rank)], what),
-                 environment_.rank <= 1);
+  // The other end has said what no rank says.
+  void misspoken(Peer& peer, const std::string& what) {
+    peer.state = Peer::State::kGone;
+    note_failure(broken_text(rank_of(peer), peer.end, what), first_hand_rank_);
   }
 
-  void take(std::size_t from, const Frame& frame) {
-    switch (frame.kind) {
-      case FrameKind::kShare:
-        return take_share(from, frame);
-      case FrameKind::kAll:
-        return take_all(from, frame);
-      case FrameKind::kPing:
-        if (connections_[from].unsent.size() > kMostText) {
-          return misspoken(from, "it asks for the time and does not read the answers");
-        }
-        return connections_[from].send(FrameKind::kPong, frame.number,
-                                       packed_time(ControlChannel::now()));
-      case FrameKind::kPong:
-        if (frame.number != awaited_pong_ || frame.bytes.size() != sizeof(Seconds)) {
-          return misspoken(from, "it gave a time that was not asked for");
-        }
-        awaited_pong_.reset();
-        pong_ = Pong{read_time(frame.bytes), ControlChannel::now()};
-        changed_.notify_all();
-        return;
-      case FrameKind::kFailed:
-        return note_failure(visible(frame.bytes), environment_.rank == 0);
-      case FrameKind::kBye:
+  // The meeting ----------------------------------------------------------------------------------
+
+  void give_up(const std::string& text, bool first_hand) {
+    if (!not_met_) not_met_ = std::make_exception_ptr(RendezvousError(text, first_hand));
+  }
+
+  // The run cannot take place. Those who have joined are told now, those who are still to come when
+  // they do.
+  void refuse_all(const std::string& text) {
+    if (!refusal_.empty()) return;
+    refusal_ = text.substr(0, kPieceBytes);
+    send_all(MessageKind::kRefuse, 0, refusal_);
+    deadline_ = std::min(deadline_, LiveClock::now() + kIntroduction);
+  }
+
+  // Of a caller that has proved to know the token. Who is there already does not say it again.
+  void take_hello(const Message& hello) {
+    const auto rank = std::min<std::uint64_t>(hello.number, peers_.size());
+    const std::string name = rank_text(static_cast<int>(rank));
+    const std::size_t space = std::min(hello.bytes.find(' '), hello.bytes.size());
+    const std::string ranks = hello.bytes.substr(0, space);
+    if (met_) {
+    } else if (ranks != std::to_string(environment_.ranks)) {
+      refuse_all(name + " was started for " + visible(ranks.substr(0, 10)) + " ranks, rank 0 for " +
+                 std::to_string(environment_.ranks));
+    } else if (hello.bytes.substr(space) != " " + settings_.key) {
+      refuse_all(name + " was started with another scenario or other options than rank 0");
+    }
+    const bool twice = rank == peers_.size() || peers_[rank].state != Peer::State::kAbsent;
+    if (!refusal_.empty()) {
+      messenger_->send(hello.from, MessageKind::kRefuse, 0, refusal_);
+    } else if (twice) {
+      messenger_->send(hello.from, MessageKind::kRefuse, 1,
+                       started_twice_text(static_cast<int>(rank)));
+    }
+    if (twice) return;
+    peers_[rank] = {Peer::State::kHere, hello.from, other_end(hello.fd)};
+    // Ranks on other machines reach this one by an address that is not the loopback.
+    const std::string own = address_in(own_end(hello.fd));
+    if (!own.starts_with("127.")) own_address_ = own;
+  }
+
+  std::vector<char> here() const {
+    std::vector<char> flags;
+    for (const Peer& peer : peers_) flags.push_back(peer.state == Peer::State::kAbsent ? 0 : 1);
+    return flags;
+  }
+
+  // Rank 0 while the others join.
+  void receive() {
+    const bool all = std::ranges::count(here(), 0) == 0;
+    const bool late = LiveClock::now() >= deadline_;
+    if (late && !all) {
+      refuse_all(missing_ranks_text(here()) + " did not join within " +
+                 limit_text(settings_.timeout) + messenger_->turned_away());
+    }
+    if (!refusal_.empty()) {
+      if (all || late) give_up(refusal_, true);
+    } else if (all) {
+      send_all(MessageKind::kWelcome);
+      rendezvous_->close();
+      met();
+    }
+  }
+
+  void met() {
+    met_ = true;
+    for (Peer& peer : peers_) peer.heard = LiveClock::now();
+    changed_.notify_all();
+  }
+
+  // Any other rank: calls where rank 0 is said to be now, until it is welcome.
+  void call() {
+    const auto now = LiveClock::now();
+    const bool heard = peers_.front().state == Peer::State::kHere;
+    // Rank 0 itself waits for the last ones until its own deadline, and then says so.
+    if (now >= deadline_ + (heard ? settings_.timeout + 2 * kIntroduction : milliseconds(0))) {
+      give_up("rank 0 did not join within " + limit_text(settings_.timeout) + first_->where() +
+                  (refused_ ? "; who answers there does not know this run's token" : ""),
+              first_hand_rank_);
+    }
+    if (heard) return;
+    const auto place = first_->now();
+    if (place && place != called_) {
+      messenger_->call(numeric_address(place->host), place->port, place->token);
+      called_ = place;
+      called_since_ = now;
+    }
+    if (place && !reached_ && now - called_since_ > kIntroduction && first_->lives()) {
+      give_up(started_twice_text(environment_.rank) + ", or it came too late: the ranks of " +
+                  environment_.file + " have met",
+              true);
+    }
+  }
+
+  void take_event(LineEvent event) {
+    Peer& first = peers_.front();
+    if (environment_.rank == 0) {
+      // Sending finds whose connection it was.
+      if (event == LineEvent::kClosed) next_beat_ = LiveClock::now() + 5ms;
+    } else if (event == LineEvent::kReached) {
+      reached_ = true;
+    } else if (event == LineEvent::kRefused) {
+      refused_ = true;
+    } else if (event == LineEvent::kClosed) {
+      first.lost = first.state == Peer::State::kHere;
+    } else if (first.state == Peer::State::kAbsent) {
+      first.state = Peer::State::kHere;
+      send(first, MessageKind::kHello, static_cast<std::uint64_t>(environment_.rank),
+           std::to_string(environment_.ranks) + " " + settings_.key);
+    }
+  }
+
+  // What is said
+  // -----------------------------------------------------------------------------------
+
+  // Whose message it is; null: of nobody who takes part.
+  Peer* sender(const Message& message) {
+    const auto speaks = [&](const Peer& peer) {
+      return peer.state == Peer::State::kHere && peer.id == message.from;
+    };
+    const auto found = std::ranges::find_if(peers_, speaks);
+    return found == peers_.end() ? nullptr : &*found;
+  }
+
+  void take(const Message& message) {
+    Peer* peer = sender(message);
+    if (peer == nullptr) {
+      if (environment_.rank == 0 && message.kind == MessageKind::kHello) take_hello(message);
+      return;
+    }
+    peer->heard = LiveClock::now();
+    switch (message.kind) {
+      case MessageKind::kBeat:
+        if (message.number == 0 && message.bytes.empty()) return;
+        return misspoken(*peer, "it sent something that is no message");
+      case MessageKind::kBye:
         // In order, once all is done; whoever still waits for that rank learns so.
-        connections_[from] = Connection();
+        send(*peer, MessageKind::kBye);
+        peer->state = Peer::State::kGone;
         first_left_ = environment_.rank != 0;
-        changed_.notify_all();
-        return;
+        return changed_.notify_all();
+      case MessageKind::kFailed:
+        return note_failure(visible(message.bytes), environment_.rank == 0);
+      case MessageKind::kPiece:
+        peer->pieces += message.bytes;
+        if (peer->pieces.size() <= most_) return;
+        return misspoken(*peer, "it gave more than " + std::to_string(most_) + " bytes");
       default:
-        return;
+        return environment_.rank == 0 ? take_of_rank(*peer, message) : take_of_first(message);
     }
   }
 
-  void take_share(std::size_t from, const Frame& frame) {
-    const auto parts = split(frame.bytes);
-    long long patience = -1;
-    if (parts.size() == 2) {
-      const char* end = parts[0].data() + parts[0].size();
-      const auto read = std::from_chars(parts[0].data(), end, patience);
-      if (read.ec != std::errc() || read.ptr != end) patience = -1;
+  // Rank 0's.
+  void take_of_rank(Peer& peer, const Message& message) {
+    if (message.kind == MessageKind::kPing) {
+      return send(peer, MessageKind::kPong, message.number, packed(ControlChannel::now()));
     }
-    const int rank = rank_at(from);
-    if (patience < 0 || !gatherings_.expects(frame.number, rank)) {
-      return misspoken(from, "it gave a value that nobody waits for");
-    }
-    take_value(rank, parts[1], milliseconds(patience));
+    if (message.kind == MessageKind::kShare) return take_share(peer, message);
+    misspoken(peer, "it sent something that has no place here");
   }
 
-  void take_all(std::size_t from, const Frame& frame) {
-    auto values = split(frame.bytes);
-    const bool asked = awaits_all_ && frame.number + 1 == next_gathering_;
-    if (!asked || values.size() != static_cast<std::size_t>(environment_.ranks)) {
-      return misspoken(from, "it gave values that nobody waits for");
+  void take_share(Peer& peer, const Message& share) {
+    using Patience = milliseconds::rep;
+    const Patience patience =
+        share.bytes.size() < sizeof(Patience) ? -1 : unpacked<Patience>(share.bytes.data());
+    const bool expected = share.number == gathering_ && !values_.contains(rank_of(peer));
+    if (!met_ || !expected || patience < 0) {
+      return misspoken(peer, "it gave a value that nobody waits for");
     }
-    awaits_all_ = false;
-    gathered_ = std::move(values);
+    take_value(rank_of(peer), std::exchange(peer.pieces, {}) + share.bytes.substr(sizeof patience),
+               milliseconds(patience));
+  }
+
+  // A rank's value has come. Once all have, everyone gets all of them.
+  void take_value(int rank, std::string value, milliseconds patience) {
+    if (failed_) return;  // nobody is to go on as if nothing had happened
+    if (values_.empty()) first_came_ = LiveClock::now();
+    patience_ = values_.empty() ? patience : std::max(patience_, patience);
+    values_[rank] = std::move(value);
+    if (values_.size() < peers_.size()) return;
+    gathered_.emplace();
+    for (auto& [each, its] : values_) gathered_->push_back(std::move(its));
+    values_.clear();
+    const std::string all = joined(*gathered_);
+    for (Peer& peer : peers_) send_value(peer, MessageKind::kAll, gathering_, "", all);
+    ++gathering_;
     changed_.notify_all();
   }
 
-  void hear_connections() {
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      Connection& connection = connections_[i];
-      if (!connection) continue;
-      connection.flush();
-      pollfd unread{connection.socket.fd(), POLLIN, 0};
-      bool there = true;
-      if (poll(&unread, 1, 0) > 0) {
-        connection.heard = LiveClock::now();
-        there = connection.inbox.read(connection.socket.fd());
-      }
-      while (auto frame = connection.inbox.next()) {
-        take(i, *frame);
-        if (!connection) break;
-      }
-      if (connection && !connection.inbox.wrong().empty()) {
-        misspoken(i, std::string(connection.inbox.wrong()));
-      }
-      if (there || !connection) continue;
-      connection = Connection();
-      note_failure(rank_text(rank_at(i)) + " ended in the middle of the run",
-                   environment_.rank <= 1);
+  // Another rank's, from rank 0.
+  void take_of_first(const Message& message) {
+    Peer& first = peers_.front();
+    if (message.kind == MessageKind::kWelcome && !met_) {
+      first.end = other_end(message.fd);
+      own_address_ = address_in(own_end(message.fd));
+      return met();
+    }
+    if (message.kind == MessageKind::kRefuse && !met_) {
+      return give_up(visible(message.bytes), message.number == 1);
+    }
+    if (message.kind == MessageKind::kAll) return take_all(first, message);
+    if (message.kind == MessageKind::kPong) return take_pong(first, message);
+    misspoken(first, "it sent something that has no place here");
+  }
+
+  void take_all(Peer& first, const Message& message) {
+    gathered_ = split(std::exchange(first.pieces, {}) + message.bytes, environment_.ranks);
+    if (!gathered_ || !std::exchange(awaits_all_, false) || message.number != gathering_) {
+      gathered_.reset();
+      return misspoken(first, "it gave values that nobody waits for");
+    }
+    ++gathering_;
+    changed_.notify_all();
+  }
+
+  void take_pong(Peer& first, const Message& pong) {
+    if (pong.number != awaited_pong_ || pong.bytes.size() != sizeof(Seconds)) {
+      return misspoken(first, "it gave a time that was not asked for");
+    }
+    awaited_pong_.reset();
+    pong_ = Pong{unpacked<Seconds>(pong.bytes.data()), ControlChannel::now()};
+    changed_.notify_all();
+  }
+
+  // Who is gone
+  // ------------------------------------------------------------------------------------
+
+  void look_for_lost() {
+    for (Peer& peer : peers_) {
+      if (!peer.lost || peer.state != Peer::State::kHere) continue;
+      peer.state = Peer::State::kGone;
+      note_failure(rank_text(rank_of(peer)) + (met_ ? " ended in the middle of the run"
+                                                    : " ended before all ranks had joined"),
+                   first_hand_rank_);
     }
   }
 
   // Finds ranks that have been silent, or that were waited for, too long.
-  void look_for_failures(LiveClock::time_point now) {
-    const auto limit = settings_.timeout + (environment_.rank == 0 ? milliseconds(0) : kOthersWait);
-    for (std::size_t i = 0; i < connections_.size(); ++i) {
-      if (!connections_[i] || now - connections_[i].heard < limit) continue;
-      // Not if it is this process that did not listen, having been stopped.
-      pollfd unread{connections_[i].socket.fd(), POLLIN, 0};
-      if (poll(&unread, 1, 0) > 0) continue;
-      note_failure(rank_text(rank_at(i)) + " has been silent for " + limit_text(settings_.timeout) +
-                       ": it hangs, or its link is cut",
-                   environment_.rank <= 1);
+  void look_for_silent(LiveClock::time_point now) {
+    const auto limit = settings_.timeout + (environment_.rank == 0 ? 0ms : kOthersWait);
+    // Not if it is this process that did not listen, having been stopped.
+    const bool stopped = now - std::exchange(looked_, now) > 2 * kBeatEvery + settings_.timeout / 4;
+    for (Peer& peer : peers_) {
+      if (stopped) peer.heard = now;
+      if (peer.state != Peer::State::kHere || now - peer.heard < limit) continue;
+      note_failure(rank_text(rank_of(peer)) + " has been silent for " +
+                       limit_text(settings_.timeout) + ": it hangs, or its link is cut",
+                   first_hand_rank_);
     }
-    const auto connected = [&](std::size_t r) { return static_cast<bool>(connections_[r]); };
-    const auto late = gatherings_.failure(now, settings_.timeout, connected);
-    if (late) note_failure(*late, true);
+    look_at_gathering(now);
+  }
+
+  void look_at_gathering(LiveClock::time_point now) {
+    if (values_.empty()) return;
+    std::vector<char> here;
+    for (Peer& peer : peers_) {
+      const int rank = rank_of(peer);
+      here.push_back(values_.contains(rank) ? 1 : 0);
+      if (here.back() != 0 || peer.state == Peer::State::kHere || rank == 0) continue;
+      note_failure(rank_text(rank) + " ended before the others", true);
+    }
+    const auto limit = std::max(patience_, settings_.timeout);
+    if (patience_ == kPatient || now - first_came_ < limit) return;
+    note_failure(
+        missing_ranks_text(here) + " did not reach the barrier within " + limit_text(limit), true);
+  }
+
+  void hear() {
+    while (const auto event = messenger_->event()) take_event(*event);
+    while (const auto message = messenger_->next()) take(*message);
+  }
+
+  void beat(milliseconds every) {
+    if (LiveClock::now() < next_beat_) return;
+    next_beat_ = LiveClock::now() + every;
+    send_all(MessageKind::kBeat);
+  }
+
+  void wait(std::unique_lock<std::mutex>& lock, milliseconds most) {
+    const auto next = std::chrono::ceil<milliseconds>(next_beat_ - LiveClock::now());
+    lock.unlock();
+    messenger_->wait(wake_.fd(), std::min(next, most));
+    std::uint64_t woken = 0;
+    [[maybe_unused]] const auto n = read(wake_.fd(), &woken, sizeof woken);
+    lock.lock();
   }
 
   // The thread: until a failure is known or this rank leaves.
-  void listen() {
-    auto next_beat = LiveClock::now();
+  void live() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      std::vector<pollfd> waiting{{wake_.fd(), POLLIN, 0}};
-      for (const auto& connection : connections_) {
-        if (connection) waiting.push_back(connection.awaited());
-      }
-      lock.unlock();
-      wait_for_events(waiting, time_until(next_beat));
-      std::uint64_t woken = 0;
-      [[maybe_unused]] const auto n = read(wake_.fd(), &woken, sizeof woken);
-      lock.lock();
-      hear_connections();
-      const auto now = LiveClock::now();
-      if (now >= next_beat) {
-        next_beat = now + std::min<milliseconds>(kBeatEvery, settings_.timeout / 4);
-        send_all(FrameKind::kBeat);
-      }
-      look_for_failures(now);
+      if (!met_) attend();
+      beat(std::min<milliseconds>(kBeatEvery, settings_.timeout / 4));
+      hear();
+      look_for_lost();
+      if (not_met_) return part(lock, kParting);
+      if (met_) look_for_silent(LiveClock::now());
       if (failed_) return end(lock);
-      if (leaving_) return leave();
+      if (leaving_) return part(lock, settings_.timeout);
+      wait(lock, met_ ? 1000ms : 20ms);
     }
+  }
+
+  void attend() {
+    try {
+      environment_.rank == 0 ? receive() : call();
+    } catch (...) {
+      not_met_ = std::current_exception();
+    }
+  }
+
+  // Says goodbye, behind what is still to be said, and waits until the others have heard it.
+  void part(std::unique_lock<std::mutex>& lock, milliseconds most) {
+    send_all(MessageKind::kBye);
+    const auto hears = [](const Peer& peer) {
+      return peer.state == Peer::State::kHere && !peer.lost;
+    };
+    for (const auto deadline = LiveClock::now() + most;
+         std::ranges::any_of(peers_, hears) && LiveClock::now() < deadline;) {
+      wait(lock, 20ms);
+      while (const auto event = messenger_->event()) take_event(*event);
+      beat(20ms);
+      while (const auto message = messenger_->next()) {
+        Peer* peer = sender(*message);
+        if (peer != nullptr && message->kind == MessageKind::kBye) peer->state = Peer::State::kGone;
+      }
+    }
+    parted_ = true;
+    changed_.notify_all();
   }
 
   // The others know of a failure before this rank acts on it.
   void end(std::unique_lock<std::mutex>& lock) {
     const bool announce = !told_ && settings_.on_failure;
-    const std::string text = failure_;
-    const bool first_hand = first_hand_;
-    close_after_sending(connections_);
-    parted_ = true;
-    changed_.notify_all();
+    part(lock, kParting);
     lock.unlock();
-    if (announce) settings_.on_failure(text, first_hand);
-  }
-
-  // Says goodbye, behind what is still to be sent, and waits until all of it has arrived.
-  void leave() {
-    send_all(FrameKind::kBye);
-    const auto deadline = LiveClock::now() + settings_.timeout;
-    const auto on_its_way = [](Connection& connection) {
-      connection.flush();
-      if (connection && !connection.inbox.read(connection.socket.fd())) connection = Connection();
-      while (connection.inbox.next()) {
-      }
-      return connection && (!connection.unsent.empty() || !all_arrived(connection.socket));
-    };
-    while (std::count_if(connections_.begin(), connections_.end(), on_its_way) > 0 &&
-           LiveClock::now() < deadline) {
-      std::this_thread::sleep_for(1ms);
-    }
+    if (announce) settings_.on_failure(failure_, first_hand_);
   }
 
   struct Pong {
@@ -347,15 +589,32 @@ class ControlChannel::Life {
 
   const RankEnvironment& environment_;
   const ControlChannelSettings& settings_;
-  const std::vector<std::string>& ends_;
+  const bool first_hand_rank_;  // where rank 0 is gone the lowest of the others reports it
+  std::unique_ptr<OpenRendezvous> rendezvous_;  // rank 0's
+  std::unique_ptr<FirstRank> first_;            // the others'
+  std::unique_ptr<Messenger> messenger_;
   const Socket wake_;  // written to make the thread look at once
   std::thread thread_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<Connection> connections_;  // rank 0: by rank, none for itself; others: one
-  std::uint64_t next_gathering_ = 0;
-  Gatherings gatherings_;                             // rank 0's
+  LiveClock::time_point deadline_;  // of the meeting
+  LiveClock::time_point next_beat_ = LiveClock::now();
+  LiveClock::time_point looked_ = LiveClock::now();  // for silent ranks
+  std::vector<Peer> peers_;                          // rank 0: by rank; others: rank 0
+  std::string own_address_ = kLoopback;
+  const std::size_t most_;  // bytes of what one gives
+  bool met_ = false;
+  std::exception_ptr not_met_;  // why
+  std::string refusal_;         // why the run cannot take place; empty: it can
+  std::optional<FirstAddress> called_;
+  LiveClock::time_point called_since_;
+  bool reached_ = false;                              // somebody listens there
+  bool refused_ = false;                              // and has not proved to know the token
+  std::uint64_t gathering_ = 0;                       // the one that is under way, or comes next
+  std::map<int, std::string> values_;                 // rank 0's, by rank
+  LiveClock::time_point first_came_;                  // of them
+  milliseconds patience_{0};                          // of those who have come
   bool awaits_all_ = false;                           // of rank 0
   std::optional<std::vector<std::string>> gathered_;  // complete
   std::optional<std::uint64_t> awaited_pong_;
@@ -374,28 +633,15 @@ Seconds ControlChannel::now() {
 }
 
 ControlChannel::ControlChannel(const RankEnvironment& environment, ControlChannelSettings settings)
-    : environment_(environment), settings_(std::move(settings)) {
-  const auto deadline = LiveClock::now() + settings_.timeout;
-  Admission admission;
-  if (environment_.rank == 0) {
-    rendezvous_ = std::make_unique<OpenRendezvous>(environment_);
-    admission = receive_all(rendezvous_->listener(), environment_, rendezvous_->token(),
-                            settings_.key, settings_.timeout);
-    rendezvous_->close();
-  } else {
-    FirstRank first(environment_);
-    admission = call_first(first, environment_, settings_.key, deadline, settings_.timeout);
-  }
-  address_ = admission.own_address;
-  token_ = admission.token;
-  ends_.resize(static_cast<std::size_t>(environment_.ranks));
-  for (std::size_t i = 0; i < admission.connections.size(); ++i) {
-    if (admission.connections[i]) ends_[i] = other_end(admission.connections[i].socket);
-  }
-  life_ = std::make_unique<Life>(environment_, settings_, std::move(admission.connections), ends_);
+    : environment_(environment),
+      settings_(std::move(settings)),
+      life_(std::make_unique<Life>(environment_, settings_)) {
+  life_->meet();
 }
 
 ControlChannel::~ControlChannel() = default;
+
+const std::string& ControlChannel::own_address() const { return life_->own_address(); }
 
 std::vector<std::string> ControlChannel::gather(const std::string& mine, milliseconds patience) {
   return life_->gather(mine, patience);
@@ -412,7 +658,8 @@ void ControlChannel::check() const {
 }
 
 void ControlChannel::broken_by(int rank, const std::string& what) const {
-  throw MachineError(broken_text(rank, ends_[static_cast<std::size_t>(rank)], what));
+  const bool known = environment_.rank == 0 || rank == 0;
+  throw MachineError(broken_text(rank, known ? life_->end_of(rank) : "", what));
 }
 
 ClockOffset ControlChannel::clock() { return life_->clock(); }

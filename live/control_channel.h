@@ -2,9 +2,10 @@
 // exchange small values, compare clocks, and learn at once when one of them is gone. Training data
 // never travels here.
 //
-// Every process sends a sign of life several times a second. A rank has failed when its connection
-// breaks, or when nothing came from it for the time limit; rank 0 tells all others which one. A
-// rank that others wait for in `gather` fails after the time limit too, even if it is alive.
+// Every process sends a sign of life several times a second, from a thread of the channel's own: a
+// process that is stopped sends none. A rank has failed when its connection breaks, or when nothing
+// came from it for the time limit; rank 0 tells all others which one. A rank that others wait for
+// in `gather` fails after the time limit too, even if it is alive.
 #pragma once
 
 #include <chrono>
@@ -15,9 +16,10 @@
 
 #include "core/error.h"
 #include "core/units.h"
-#include "live/gathering.h"
+#include "live/messenger.h"
 #include "live/rank_environment.h"
 #include "live/rendezvous.h"
+#include "live/socket.h"
 
 namespace syncline::live {
 
@@ -56,15 +58,13 @@ class ControlChannel {
   int ranks() const { return environment_.ranks; }
   std::chrono::milliseconds timeout() const { return settings_.timeout; }
   // By which the other ranks reach this one.
-  const std::string& own_address() const { return address_; }
-  // What the ranks of this run know, and nobody else.
-  const std::string& token() const { return token_; }
+  const std::string& own_address() const;
   // A rank has sent what no rank sends. Throws MachineError, which names it, and where it is as far
   // as that is known here.
   [[noreturn]] void broken_by(int rank, const std::string& what) const;
 
   // For `patience`: one of the ranks has long work to do before it comes.
-  static constexpr auto kPatient = kNoLimit;
+  static constexpr auto kPatient = std::chrono::milliseconds::max();
   // Everyone's value, by rank; a value has at most kMostValue bytes. The n-th call on one
   // rank meets the n-th on every other. `patience`: how long the others may be behind this rank;
   // the time limit, where that is more. Throws MachineError naming the rank that failed.
@@ -96,18 +96,15 @@ class ControlChannel {
   class Life;
   RankEnvironment environment_;
   ControlChannelSettings settings_;
-  std::string address_;
-  std::string token_;
-  std::vector<std::string> ends_;  // addresses of the ranks that this one is connected to, by rank
-  std::unique_ptr<OpenRendezvous> rendezvous_;  // rank 0's, as long as it lives
   std::unique_ptr<Life> life_;
 };
 
 // A connection between every two ranks, for what moves gradients and knows no strangers itself.
-// All ranks call this together. Gives this rank's connections, by rank, none for itself; each end
-// has proved to the other that it is that rank of this run, and nothing else has been said on them.
-// `purpose`: the same on all ranks, in words. Throws MachineError: PeerError where a rank cannot be
-// reached within the channel's time limit, and what the channel knows of ranks that are gone.
-std::vector<Socket> connect_pairs(ControlChannel& channel, const std::string& purpose);
+// All ranks call this together. Each tells the others over the channel from which addresses and
+// ports it will call whom, and hears nobody else: whoever is at the other end is that rank of this
+// run. Gives this rank's connections, by rank, none for itself; nothing has been said on them.
+// Throws MachineError: PeerError where a rank cannot be reached within the channel's time limit,
+// and what the channel knows of ranks that are gone.
+std::vector<Socket> connect_pairs(ControlChannel& channel);
 
 }  // namespace syncline::live

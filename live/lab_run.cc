@@ -19,9 +19,9 @@
 
 #include "core/error.h"
 #include "live/lab.h"
+#include "live/messenger.h"
 #include "live/processes.h"
 #include "live/rights.h"
-#include "live/seal.h"
 
 namespace syncline::live {
 namespace {

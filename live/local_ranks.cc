@@ -18,8 +18,8 @@
 #include <fstream>
 
 #include "core/error.h"
+#include "live/messenger.h"
 #include "live/rendezvous.h"
-#include "live/seal.h"
 
 namespace syncline::live {
 namespace {
@@ -47,8 +47,8 @@ bool is_made_name(const std::string& name, std::string_view prefix) {
 bool is_meeting(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   std::error_code error;
-  return (name == "meet" || is_made_name(name, "meet.")) &&
-         fs::is_regular_file(entry.symlink_status(error)) && is_meeting_file(entry.path().string());
+  return name == "meet" && fs::is_regular_file(entry.symlink_status(error)) &&
+         is_meeting_file(entry.path().string());
 }
 
 // A folder that holds nothing else, with what it holds. A destructor calls this: it does not throw.

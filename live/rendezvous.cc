@@ -7,17 +7,18 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <sstream>
+#include <thread>
 
 #include "core/error.h"
 #include "core/installed.h"
+#include "live/messenger.h"
 #include "live/mpi/broadcast.h"
 #include "live/rank_environment.h"
-#include "live/seal.h"
 
 namespace syncline::live {
 namespace {
@@ -28,15 +29,12 @@ using Rendezvous = RankEnvironment::Rendezvous;
 constexpr const char* kNoToken = "-";
 
 // No wider than the other ranks need.
-std::string address_for(const RankEnvironment& environment) {
-  if (environment.rendezvous == Rendezvous::kAddress) {
-    return address_to_listen_on(environment.host, environment.one_machine);
+Socket listener_for(const RankEnvironment& environment) {
+  if (environment.rendezvous != Rendezvous::kAddress) {
+    return listen_on(environment.one_machine ? kLoopback : reachable_address(environment.interface),
+                     0);
   }
-  return environment.one_machine ? kLoopback : reachable_address(environment.interface);
-}
-
-Socket listener_for(const RankEnvironment& environment, const std::string& address) {
-  if (environment.rendezvous != Rendezvous::kAddress) return listen_on(address, 0);
+  const std::string address = address_to_listen_on(environment.host, environment.one_machine);
   try {
     return listen_on(address, environment.port);
   } catch (const MachineError& error) {
@@ -50,8 +48,7 @@ Socket listener_for(const RankEnvironment& environment, const std::string& addre
 
 // What all ranks of a launcher share that gave no token. It keeps runs apart and no stranger out.
 std::string shared_token(const RankEnvironment& environment) {
-  return KeyedHash("syncline, a run without a token")
-      .of(environment.run_id + " " + std::to_string(environment.port));
+  return "a run without a token: " + environment.run_id + " " + std::to_string(environment.port);
 }
 
 std::string token_for(const RankEnvironment& environment) {
@@ -64,42 +61,41 @@ std::string line_of(const FirstAddress& address) {
 }
 
 // Only what line_of() gives.
-std::optional<FirstAddress> address_in(const std::string& line) {
-  const std::size_t port = line.find(' ') + 1;
-  const std::size_t token = line.find(' ', port) + 1;
-  if (port < 2 || token < port) return std::nullopt;
-  FirstAddress address{line.substr(0, port - 1), 0, line.substr(token)};
-  std::from_chars(line.data() + port, line.data() + token, address.port);
-  const bool whole = !address.token.empty() && address.token.find(' ') == std::string::npos &&
-                     address.port > 0 && address.port < 65536;
+std::optional<FirstAddress> published_in(const std::string& line) {
+  std::istringstream words(line);
+  FirstAddress address;
+  words >> address.host >> address.port >> address.token;
+  const bool whole = words && !address.token.empty() && address.port > 0 && address.port < 65536;
   return whole && line_of(address) == line ? std::optional(address) : std::nullopt;
 }
 
 // A file that is open, which may be locked.
 struct MeetFile {
   Socket descriptor;
-  std::optional<FirstAddress> address;  // what a rank 0 published; nothing: it holds anything else
+  bool empty = false;
+  std::optional<FirstAddress> address = {};  // what a rank 0 published; nothing: anything else
 };
 
 // A small ordinary file of one line. Whatever it is, this does not wait for it.
 MeetFile opened(const std::string& file) {
   constexpr std::size_t kLongest = 400;
-  MeetFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)), {}};
+  MeetFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
   struct stat status {};
   const int fd = found.descriptor.fd();
   if (!found.descriptor || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return found;
+  found.empty = status.st_size == 0;
   char block[kLongest + 1];
   const ssize_t got = pread(fd, block, sizeof block, 0);
   if (got <= 1 || static_cast<std::size_t>(got) > kLongest || block[got - 1] != '\n') return found;
-  found.address = address_in(std::string(block, static_cast<std::size_t>(got) - 1));
+  found.address = published_in(std::string(block, static_cast<std::size_t>(got) - 1));
   return found;
 }
 
 // Whoever can write the file can make us talk to anyone, and whoever can read it can speak as one
 // of us.
-void expect_ours(const MeetFile& meet, const std::string& file) {
+void expect_ours(const Socket& descriptor, const std::string& file) {
   struct stat status {};
-  if (fstat(meet.descriptor.fd(), &status) != 0) return;
+  if (fstat(descriptor.fd(), &status) != 0) return;
   const bool open_to_others = (status.st_mode & (S_IRWXG | S_IRWXO)) != 0;
   if (status.st_uid == geteuid() && !open_to_others) return;
   throw MachineError(file + ": " +
@@ -108,31 +104,16 @@ void expect_ours(const MeetFile& meet, const std::string& file) {
                      "--meet, or give all ranks one SYNCLINE_TOKEN");
 }
 
-// The file beside `file`, whole and locked, so that nobody reads half of it.
-Socket write_beside(std::string& beside, const std::string& file, const std::string& line) {
-  Socket made(mkostemp(beside.data(), O_CLOEXEC));
-  const std::string text = line + "\n";
-  if (!made || write(made.fd(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    const std::string reason = std::strerror(errno);
-    if (made) std::remove(beside.c_str());
-    throw MachineError(file + ": " + reason);
-  }
-  flock(made.fd(), LOCK_EX | LOCK_NB);  // where there are no locks, it goes without
-  return made;
-}
-
-bool locked_by_another(const MeetFile& meet) {
-  return flock(meet.descriptor.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-}
-
-// Removes a file that is there already, if it was left by a run that was killed.
-void clear(const std::string& file) {
+// Removes a file that was left by a run that was killed. One that is empty is being written.
+void clear(const std::string& file, bool again) {
   const MeetFile other = opened(file);
-  if (!other.descriptor && errno == ENOENT && access(file.c_str(), F_OK) != 0) return;
-  if (!other.address)
+  if (other.empty && again) return;
+  if (!other.descriptor && errno == ENOENT) return;
+  if (!other.address) {
     throw InputError(file +
                      ": holds something else than where ranks meet; name a new file with --meet");
-  if (locked_by_another(other)) {
+  }
+  if (flock(other.descriptor.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw RendezvousError(started_twice_text(0) + ", or another run meets in " + file, true);
   }
   // Not what another process has put there since.
@@ -143,25 +124,24 @@ void clear(const std::string& file) {
   if (same) std::remove(file.c_str());
 }
 
-// Puts the line into the file and gives the file, locked.
+// Puts the line into a new file and gives the file, locked.
 Socket publish(const std::string& file, const std::string& line) {
-  std::string beside = file + ".XXXXXX";
-  Socket made = write_beside(beside, file, line);
-  int reason = 0;
-  try {
-    // Unlike renaming, linking fails where another process was quicker.
-    for (int attempt = 0; attempt < 3; ++attempt) {
-      reason = link(beside.c_str(), file.c_str()) == 0 ? 0 : errno;
-      if (reason != EEXIST) break;
-      clear(file);
+  constexpr int kMostAttempts = 20;
+  for (int attempt = 1;; ++attempt) {
+    Socket made(open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    std::string reason = std::strerror(errno);
+    if (made) {
+      flock(made.fd(), LOCK_EX | LOCK_NB);  // where there are no locks, it goes without
+      const std::string text = line + "\n";
+      if (write(made.fd(), text.data(), text.size()) == std::ssize(text)) return made;
+      reason = std::strerror(errno);
+      std::remove(file.c_str());
     }
-  } catch (...) {
-    std::remove(beside.c_str());
-    throw;
+    if (made || errno != EEXIST || attempt > kMostAttempts)
+      throw MachineError(file + ": " + reason);
+    clear(file, attempt < kMostAttempts);
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  std::remove(beside.c_str());
-  if (reason != 0) throw MachineError(file + ": " + std::strerror(reason));
-  return made;
 }
 
 // SimGrid brings MPI functions of its own, which abort outside its simulation: what this library
@@ -206,18 +186,15 @@ std::string mpi_from_first(const std::string& mine) {
 bool is_meeting_file(const std::string& file) {
   const MeetFile meet = opened(file);
   struct stat status {};
-  if (!meet.descriptor || fstat(meet.descriptor.fd(), &status) != 0) return false;
-  const bool empty = S_ISREG(status.st_mode) && status.st_size == 0;
-  return status.st_uid == geteuid() && (meet.address || empty);
+  return meet.descriptor && fstat(meet.descriptor.fd(), &status) == 0 &&
+         status.st_uid == geteuid() && (meet.address || meet.empty);
 }
 
 OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
-    : address_(address_for(environment)),
-      listener_(listener_for(environment, address_)),
-      token_(token_for(environment)) {
+    : listener_(listener_for(environment)), token_(token_for(environment)) {
   if (environment.ranks == 1) return;
-  const std::string published = environment.token.empty() ? token_ : kNoToken;
-  line_ = line_of({address_, port_of(listener_), published});
+  const std::string end = own_end(listener_.fd());
+  line_ = line_of({address_in(end), port_in(end), environment.token.empty() ? token_ : kNoToken});
   if (environment.rendezvous == Rendezvous::kMpi) mpi_from_first(line_);
   if (environment.rendezvous == Rendezvous::kFile) {
     lock_ = publish(environment.file, line_);
@@ -232,16 +209,18 @@ OpenRendezvous::~OpenRendezvous() {
   if (published && line_of(*published) == line_) std::remove(file_.c_str());
 }
 
+FirstRank::FirstRank(const RankEnvironment& environment) : environment_(environment) {
+  if (environment.rendezvous == Rendezvous::kMpi) found_ = published_in(mpi_from_first(""));
+}
+
 std::optional<FirstAddress> FirstRank::now() {
   if (environment_.rendezvous == Rendezvous::kAddress) {
     return FirstAddress{environment_.host, environment_.port, token_for(environment_)};
   }
-  if (environment_.rendezvous == Rendezvous::kMpi) {
-    if (!found_) found_ = address_in(mpi_from_first(""));
-  } else {
+  if (environment_.rendezvous == Rendezvous::kFile) {
     const MeetFile meet = opened(environment_.file);
     found_ = meet.address;
-    if (found_ && environment_.token.empty()) expect_ours(meet, environment_.file);
+    if (found_ && environment_.token.empty()) expect_ours(meet.descriptor, environment_.file);
   }
   if (found_ && !environment_.token.empty()) found_->token = environment_.token;
   return found_;

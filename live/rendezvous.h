@@ -27,12 +27,13 @@ struct FirstAddress {
   std::string host;
   int port = 0;
   std::string token;
+  bool operator==(const FirstAddress&) const = default;
 };
 
 // Whether this is such a file, of this user, or one that was not written yet.
 bool is_meeting_file(const std::string& file);
 
-// Rank 0's side: the listening socket. While this lives its address is published.
+// Rank 0's side: the listening socket, and what is published of it while this lives.
 class OpenRendezvous {
  public:
   // Throws RendezvousError where another rank 0 is there already, MachineError where the file
@@ -48,7 +49,6 @@ class OpenRendezvous {
   void close() { stop_listening(listener_); }
 
  private:
-  std::string address_;  // on which rank 0 listens
   Socket listener_;
   std::string token_;
   std::string line_;  // what is published
@@ -59,7 +59,8 @@ class OpenRendezvous {
 // The other ranks' side: where rank 0 listens.
 class FirstRank {
  public:
-  explicit FirstRank(const RankEnvironment& environment) : environment_(environment) {}
+  // Under mpirun a collective call, which rank 0 makes with its address.
+  explicit FirstRank(const RankEnvironment& environment);
   // What is published now; nothing where nothing is yet. Throws MachineError where the file could
   // be another user's work.
   std::optional<FirstAddress> now();

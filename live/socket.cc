@@ -2,101 +2,73 @@
 
 #include <arpa/inet.h>
 #include <ifaddrs.h>
-#include <linux/sockios.h>
+#include <linux/filter.h>
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 #include <memory>
-#include <thread>
+#include <vector>
 
 #include "core/error.h"
 
 namespace syncline::live {
 namespace {
 
-[[noreturn]] void fail(const std::string& call) {
+[[noreturn]] void failed_call(const std::string& call) {
   throw MachineError(call + ": " + std::strerror(errno));
 }
 
-std::string numeric(const sockaddr* address, socklen_t length) {
-  char text[NI_MAXHOST] = {};
-  if (getnameinfo(address, length, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) return "";
-  // An IPv4 caller of an IPv6 socket.
-  const std::string found = text;
-  constexpr const char* kMapped = "::ffff:";
-  return found.rfind(kMapped, 0) == 0 ? found.substr(std::strlen(kMapped)) : found;
+void set_option(int fd, int level, int option, int value) {
+  setsockopt(fd, level, option, &value, sizeof value);
 }
 
-void set_no_delay(int fd) {
-  const int on = 1;
-  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+sockaddr* general(sockaddr_in& address) { return reinterpret_cast<sockaddr*>(&address); }
+
+std::string numeric(const sockaddr_in& address) {
+  char text[INET_ADDRSTRLEN] = {};
+  inet_ntop(AF_INET, &address.sin_addr, text, sizeof text);
+  return text;
 }
 
-int milliseconds_to(LiveClock::time_point deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - LiveClock::now()).count();
-  return static_cast<int>(std::clamp<long long>(left, 0, 1000));
+// Whether `address` is one.
+bool read_place(const std::string& address, int port, sockaddr_in& place) {
+  place.sin_family = AF_INET;
+  place.sin_port = htons(static_cast<std::uint16_t>(port));
+  return inet_pton(AF_INET, address.c_str(), &place.sin_addr) == 1;
 }
 
-using Addresses = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+bool is_loopback(const sockaddr_in& address) {
+  constexpr std::uint32_t kNetwork = 127;
+  return ntohl(address.sin_addr.s_addr) >> 24U == kNetwork;
+}
 
-Addresses resolve(const std::string& host, int port) {
+std::vector<sockaddr_in> resolve(const std::string& host) {
   addrinfo hints{};
+  hints.ai_family = AF_INET;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  const int code = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  const int code = getaddrinfo(host.c_str(), nullptr, &hints, &list);
   if (code != 0) throw MachineError("getaddrinfo " + host + ": " + gai_strerror(code));
-  return {list, freeaddrinfo};
-}
-
-// While nobody listens on a port that the system also gives to callers, a call may be given that
-// very port and reach itself.
-bool is_itself(const Socket& call) {
-  sockaddr_storage here{};
-  sockaddr_storage there{};
-  socklen_t here_length = sizeof here;
-  socklen_t there_length = sizeof there;
-  getsockname(call.fd(), reinterpret_cast<sockaddr*>(&here), &here_length);
-  getpeername(call.fd(), reinterpret_cast<sockaddr*>(&there), &there_length);
-  return here_length == there_length && std::memcmp(&here, &there, here_length) == 0;
-}
-
-// One attempt at each address.
-Socket call_once(const Addresses& addresses, LiveClock::time_point deadline) {
-  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-    Socket call(socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!call) continue;
-    if (connect(call.fd(), a->ai_addr, a->ai_addrlen) != 0) {
-      if (errno != EINPROGRESS) continue;
-      pollfd waiting{call.fd(), POLLOUT, 0};
-      if (poll(&waiting, 1, std::max(1, milliseconds_to(deadline))) <= 0) continue;
-      int error = 0;
-      socklen_t length = sizeof error;
-      getsockopt(call.fd(), SOL_SOCKET, SO_ERROR, &error, &length);
-      if (error != 0) continue;
-    }
-    if (is_itself(call)) continue;
-    set_no_delay(call.fd());
-    return call;
+  std::vector<sockaddr_in> found;
+  for (const addrinfo* a = list; a != nullptr; a = a->ai_next) {
+    std::memcpy(&found.emplace_back(), a->ai_addr, sizeof(sockaddr_in));
   }
-  return {};
+  freeaddrinfo(list);
+  return found;
 }
 
-bool is_loopback(const sockaddr* address) {
-  if (address->sa_family != AF_INET) return true;
-  sockaddr_in in{};
-  std::memcpy(&in, address, sizeof in);
-  constexpr std::uint32_t kNetwork = 127;
-  return ntohl(in.sin_addr.s_addr) >> 24U == kNetwork;
+std::string end_of(int fd, int (*ask)(int, sockaddr*, socklen_t*)) {
+  sockaddr_in address{};
+  socklen_t length = sizeof address;
+  if (ask(fd, general(address), &length) != 0) return "an unknown address";
+  return numeric(address) + ":" + std::to_string(ntohs(address.sin_port));
 }
 
 }  // namespace
@@ -113,74 +85,60 @@ Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
 
-Socket listen_on(const std::string& address, int port) {
-  Socket listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!listener) fail("socket");
-  const int on = 1;
-  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+Socket bound_to(const std::string& address, int port) {
+  Socket made(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!made) failed_call("socket");
+  set_option(made.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // What a run has left of its connections is in nobody's way.
+  if (port != 0) set_option(made.fd(), SOL_SOCKET, SO_REUSEADDR, 1);
   sockaddr_in here{};
-  here.sin_family = AF_INET;
-  here.sin_port = htons(static_cast<std::uint16_t>(port));
-  if (inet_pton(AF_INET, address.c_str(), &here.sin_addr) != 1) {
-    throw MachineError("cannot listen on '" + address + "': not an IPv4 address");
+  if (!read_place(address, port, here) || bind(made.fd(), general(here), sizeof here) != 0) {
+    failed_call("bind to " + address + ", port " + std::to_string(port));
   }
-  if (bind(listener.fd(), reinterpret_cast<const sockaddr*>(&here), sizeof here) != 0) {
-    fail("bind to " + address + ", port " + std::to_string(port));
-  }
-  if (listen(listener.fd(), SOMAXCONN) != 0) fail("listen");
+  return made;
+}
+
+Socket listen_on(const std::string& address, int port) {
+  Socket listener = bound_to(address, port);
+  if (listen(listener.fd(), SOMAXCONN) != 0) failed_call("listen");
   return listener;
 }
 
 void stop_listening(const Socket& listener) {
-  shutdown(listener.fd(), SHUT_RD);
-  // A socket that may share its port does so with any that does not listen.
-  const int off = 0;
-  setsockopt(listener.fd(), SOL_SOCKET, SO_REUSEADDR, &off, sizeof off);
+  sock_filter nothing{BPF_RET | BPF_K, 0, 0, 0};
+  const sock_fprog filter{1, &nothing};
+  setsockopt(listener.fd(), SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter);
 }
 
-int port_of(const Socket& socket) {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length);
-  return ntohs(address.sin_port);
-}
-
-Socket accept_now(const Socket& listener, bool& exhausted) {
+Socket accept_now(const Socket& listener) {
   Socket caller(accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-  exhausted = !caller && (errno == EMFILE || errno == ENFILE || errno == ENOBUFS);
-  if (caller) set_no_delay(caller.fd());
+  if (caller) set_option(caller.fd(), IPPROTO_TCP, TCP_NODELAY, 1);
   return caller;
 }
 
-Socket connect_once(const std::string& host, int port, LiveClock::time_point deadline) {
-  return call_once(resolve(host, port), deadline);
+bool begin_call(const Socket& socket, const std::string& end) {
+  sockaddr_in there{};
+  return read_place(address_in(end), port_in(end), there) &&
+         (connect(socket.fd(), general(there), sizeof there) == 0 || errno == EINPROGRESS);
 }
 
-Socket connect_by(const std::string& host, int port, LiveClock::time_point deadline) {
-  const Addresses addresses = resolve(host, port);
-  for (;;) {
-    if (Socket call = call_once(addresses, deadline)) return call;
-    if (LiveClock::now() >= deadline) return {};
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
+std::string own_end(int fd) { return end_of(fd, getsockname); }
+
+std::string other_end(int fd) { return end_of(fd, getpeername); }
+
+std::string address_in(const std::string& end) { return end.substr(0, end.rfind(':')); }
+
+int port_in(const std::string& end) {
+  constexpr int kMostPort = 65535;
+  const std::size_t colon = end.rfind(':');
+  if (colon == std::string::npos) return 0;
+  int port = 0;
+  const char* last = end.data() + end.size();
+  const auto read = std::from_chars(end.data() + colon + 1, last, port);
+  return read.ec == std::errc() && read.ptr == last && port > 0 && port <= kMostPort ? port : 0;
 }
 
-std::string own_address(const Socket& socket) {
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length);
-  return numeric(reinterpret_cast<const sockaddr*>(&address), length);
-}
-
-std::string other_end(const Socket& socket) {
-  sockaddr_in address{};
-  socklen_t length = sizeof address;
-  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return "an unknown address";
-  }
-  return numeric(reinterpret_cast<const sockaddr*>(&address), length) + ":" +
-         std::to_string(ntohs(address.sin_port));
-}
+std::string numeric_address(const std::string& host) { return numeric(resolve(host).front()); }
 
 std::string reachable_address(const std::string& interface) {
   ifaddrs* list = nullptr;
@@ -189,43 +147,23 @@ std::string reachable_address(const std::string& interface) {
   for (const ifaddrs* i = list; i != nullptr; i = i->ifa_next) {
     const bool up = (i->ifa_flags & IFF_UP) != 0;
     if (i->ifa_addr == nullptr || !up || i->ifa_addr->sa_family != AF_INET) continue;
+    sockaddr_in address{};
+    std::memcpy(&address, i->ifa_addr, sizeof address);
     const bool chosen = !interface.empty() && std::string(i->ifa_name).starts_with(interface);
-    if (chosen || (interface.empty() && !is_loopback(i->ifa_addr))) {
-      return numeric(i->ifa_addr, sizeof(sockaddr_in));
-    }
+    if (chosen || (interface.empty() && !is_loopback(address))) return numeric(address);
   }
   return interface.empty() ? kLoopback : reachable_address();
 }
 
 std::string address_to_listen_on(const std::string& host, bool all_here) {
-  const Addresses addresses = resolve(host, 0);
-  for (const addrinfo* a = addresses.get(); a != nullptr; a = a->ai_next) {
-    if (a->ai_family != AF_INET) continue;
-    const std::string address = numeric(a->ai_addr, a->ai_addrlen);
+  for (sockaddr_in& found : resolve(host)) {
+    const std::string address = numeric(found);
     const Socket trial(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (bind(trial.fd(), a->ai_addr, a->ai_addrlen) != 0) continue;
+    if (bind(trial.fd(), general(found), sizeof found) != 0) continue;
     const bool named_so = host == address || host == "localhost";
-    if (!is_loopback(a->ai_addr) || named_so || all_here) return address;
+    if (!is_loopback(found) || named_so || all_here) return address;
   }
   return kEveryAddress;
-}
-
-bool send_some(const Socket& socket, const std::string& bytes, std::size_t& sent) {
-  while (sent < bytes.size()) {
-    const auto n =
-        send(socket.fd(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (n > 0) {
-      sent += static_cast<std::size_t>(n);
-    } else if (errno != EINTR) {
-      return errno == EAGAIN || errno == EWOULDBLOCK;
-    }
-  }
-  return true;
-}
-
-bool all_arrived(const Socket& socket) {
-  int left = 0;
-  return ioctl(socket.fd(), SIOCOUTQ, &left) != 0 || left == 0;
 }
 
 }  // namespace syncline::live

@@ -11,8 +11,6 @@
 #include <cmath>
 #include <functional>
 
-#include "live/connection.h"
-#include "live/handshake.h"
 #include "tests/support/ranks.h"
 
 namespace syncline::live {
@@ -21,6 +19,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::Failures;
 using test::place_at;
+using test::Played;
 using test::run_ranks;
 using test::Scratch;
 
@@ -59,42 +58,9 @@ class LiveRanks : public testing::Test {
   RankEnvironment place(int rank, int ranks) const {
     return place_at(scratch.path("meet"), rank, ranks);
   }
-  // What rank 0 has published, once it has.
-  FirstAddress published() const {
-    const RankEnvironment here = place(1, 2);
-    FirstRank first(here);
-    std::optional<FirstAddress> found;
-    while (!(found = first.now())) std::this_thread::sleep_for(1ms);
-    return *found;
-  }
-  // Rank 0, without a word.
-  Socket call_first() const {
-    const FirstAddress first = published();
-    return connect_by(first.host, first.port, LiveClock::now() + 20s);
-  }
-  // As rank 1 of so many, once all are there.
-  Connection join(int ranks) const {
-    Connection connection;
-    connection.socket = call_first();
-    bool challenged = false;
-    const auto answer = introduce(connection, published().token, {1, ranks, ""},
-                                  LiveClock::now() + 20s, challenged);
-    EXPECT_TRUE(answer && answer->kind == FrameKind::kWelcome);
-    return connection;
-  }
+  FirstAddress published() const { return test::published_at(place(1, 2)); }
   Scratch scratch;
 };
-
-void say(const Socket& socket, const std::string& bytes) {
-  std::size_t sent = 0;
-  while (send_some(socket, bytes, sent) && sent < bytes.size()) std::this_thread::sleep_for(1ms);
-}
-
-// Until the other side closes.
-void hear_out(const Socket& socket) {
-  char byte = 0;
-  while (recv(socket.fd(), &byte, 1, 0) != 0 && errno == EAGAIN) std::this_thread::sleep_for(1ms);
-}
 
 std::string value_of(int rank, int turn, std::size_t size) {
   std::string value(size, static_cast<char>('a' + rank + 7 * turn));
@@ -153,6 +119,18 @@ TEST(ControlChannelClock, OffsetsOnOneMachineAreWithinTheirError) {
   EXPECT_EQ(failures, Failures(3));
 }
 
+// The longest patience counts, whoever has it.
+TEST_F(LiveRanks, AreWaitedForAsLongAsOneOfThemSays) {
+  std::vector<Rank> ranks;
+  for (int r = 0; r < 3; ++r) {
+    ranks.push_back({place(r, 3), "", 300ms, [](ControlChannel& channel) {
+                       if (channel.rank() == 2) std::this_thread::sleep_for(800ms);
+                       channel.barrier(channel.rank() == 1 ? 20s : 0s);
+                     }});
+  }
+  EXPECT_EQ(run_each(ranks), Failures(3));
+}
+
 // Patience is for work that takes long; a rank that the others wait for otherwise is named.
 TEST_F(LiveRanks, ARankThatDoesNotReachTheBarrier) {
   std::vector<Rank> ranks;
@@ -201,7 +179,8 @@ TEST_F(LiveRanks, RankZeroStartedTwice) {
 TEST_F(LiveRanks, WhatAKilledRunLeftIsNoRank) {
   // Another program listens there now; rank 1 may have come first.
   const Socket another = listen_on(kLoopback, 0);
-  const std::string line = "127.0.0.1 " + std::to_string(port_of(another)) + " 0123456789abcdef\n";
+  const std::string line =
+      "127.0.0.1 " + std::to_string(port_in(own_end(another.fd()))) + " 0123456789abcdef\n";
   for (const auto late : {0ms, 200ms}) {
     test::write_text(scratch.path("meet"), line);
     ASSERT_EQ(::chmod(scratch.path("meet").c_str(), 0600), 0);
@@ -244,7 +223,8 @@ TEST_F(LiveRanks, ARankThatVanishes) {
 
 TEST_F(LiveRanks, ARankWhoseLineBreaks) {
   std::thread killed([&] {
-    const Connection line = join(3);
+    Played line(published(), 1, "3 ");
+    EXPECT_TRUE(line.heard(MessageKind::kWelcome));
     std::this_thread::sleep_for(300ms);
   });
   const auto wait = [](ControlChannel& channel) { channel.barrier(ControlChannel::kPatient); };
@@ -258,8 +238,9 @@ TEST_F(LiveRanks, ARankWhoseLineBreaks) {
 TEST_F(LiveRanks, ARankThatIsSilent) {
   std::atomic<bool> done = false;
   std::thread stopped([&] {
-    Connection line = join(3);
-    line.send(FrameKind::kShare, 0, joined({"0", ""}));
+    Played line(published(), 1, "3 ");
+    EXPECT_TRUE(line.heard(MessageKind::kWelcome));
+    line.say(MessageKind::kShare, 0, test::share(""));
     while (!done) std::this_thread::sleep_for(10ms);
   });
   const auto talk = [](ControlChannel& channel) {
@@ -274,24 +255,35 @@ TEST_F(LiveRanks, ARankThatIsSilent) {
 }
 
 TEST_F(LiveRanks, StrangersDoNoHarm) {
+  // What ZeroMQ begins with, up to the mechanism; the rest of it, and commands.
+  const std::string head = "\xff" + std::string(8, '\0') + "\x7f" + std::string("\3\0", 2);
+  const auto greeting = [&](std::string mechanism) {
+    mechanism.resize(20, '\0');
+    return head + mechanism + std::string(32, '\0');
+  };
+  const auto command = [](const std::string& length, const std::string& bytes) {
+    return std::string(length.size() == 1 ? "\4" : "\6") + length + bytes;
+  };
+  const std::string hello = "\5HELLO" + std::string("\1\0", 2) + std::string(192, 'x');
   std::vector<std::thread> strangers;
   const std::vector<std::string> sayings{
       "",
       "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
       std::string(200000, '\xff'),
-      packed(FrameKind::kHello, 0, std::string(24, '\xff')),
-      packed(FrameKind::kHello, 0, joined({"one", "two"})),
-      packed(FrameKind::kHello, 0, joined({"1", "2", "", "nonce", "proof"})).substr(0, 20),
-      packed(FrameKind::kHello, 0,
-             joined({"1", "2", "", std::string(32, 'n'), std::string(32, 'p')})),
-      packed(FrameKind::kHello, 0,
-             joined({"1", "3", "", std::string(32, 'n'), std::string(32, 'p')})),
-      packed(FrameKind::kAll, 0, joined({"1", "2", ""}))};
+      head,
+      std::string("\1\0", 2),  // as the first versions of the protocol began, without keys
+      greeting("NULL") + command("\x19", "\5READY\13Socket-Type"),
+      greeting("PLAIN") + command("\6", "\5HELLO"),
+      greeting("CURVE"),
+      greeting("CURVE") + command(std::string(1, '\xc8'), hello),
+      greeting("CURVE") + command("\x7f" + std::string(7, '\xff'), "a frame of 2^63 bytes"),
+      greeting("CURVE") + command(std::string("\0\0\0\0\xff\0\0\0", 8), std::string(99999, 'x')),
+      greeting("CURVE") + command("\5", "\4NONE")};
   for (const auto& saying : sayings) {
     strangers.emplace_back([&] {
-      const Socket line = call_first();
-      say(line, saying);
-      hear_out(line);
+      const Socket line = test::called(test::end_of(published()));
+      test::say(line, saying);
+      test::heard_from(line);
     });
   }
   // Before the ranks have met, and after.
@@ -311,8 +303,10 @@ TEST_F(LiveRanks, AfterTheRanksHaveMetNobodyListens) {
   const auto body = [&](ControlChannel& channel) {
     channel.barrier();
     if (channel.rank() == 1) {
-      const FirstAddress first = published();
-      EXPECT_FALSE(connect_once(first.host, first.port, LiveClock::now() + 1s));
+      const Socket stranger = bound_to(kLoopback, 0);
+      EXPECT_TRUE(begin_call(stranger, test::end_of(published())));
+      pollfd connected{stranger.fd(), POLLOUT, 0};
+      EXPECT_EQ(::poll(&connected, 1, 500), 0);
       second = run_each({{place(1, 2)}}).front();
     }
     channel.barrier(ControlChannel::kPatient);

@@ -39,7 +39,6 @@ class RendezvousFolders : public testing::Test {
     if (launcher == 0) {
       const RendezvousFolder folder;
       write_text(folder.file(), "127.0.0.1 1 a\n");
-      write_text(folder.file() + ".abcdef", "");
       [[maybe_unused]] const auto n = ::write(ends[1], "x", 1);
       for (;;) ::pause();
     }

@@ -2,6 +2,7 @@
 #include "live/rendezvous.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -38,10 +39,10 @@ TEST_F(RendezvousFile, IsThereWhileRankZeroListens) {
   {
     OpenRendezvous open(environment_);
     ASSERT_TRUE(found());
-    EXPECT_EQ(found()->port, port_of(open.listener()));
+    EXPECT_EQ(found()->port, port_in(own_end(open.listener().fd())));
     EXPECT_EQ(found()->token, open.token());
     EXPECT_THROW(OpenRendezvous second(environment_), RendezvousError);
-    EXPECT_EQ(found()->port, port_of(open.listener()));
+    EXPECT_EQ(found()->port, port_in(own_end(open.listener().fd())));
     open.close();
     EXPECT_TRUE(found()) << "a rank that comes too late finds that the others have met";
     EXPECT_TRUE(FirstRank(environment_).lives());
@@ -82,33 +83,36 @@ TEST_F(RendezvousFile, HoldsNoTokenThatCameWithTheEnvironment) {
 // Whatever listens now where that run did.
 TEST_F(RendezvousFile, OfARunThatWasKilledIsReplaced) {
   const Socket another = listen_on(kLoopback, 0);
-  leave("127.0.0.1 " + std::to_string(port_of(another)) + " 0123456789abcdef\n");
+  leave("127.0.0.1 " + std::to_string(port_in(own_end(another.fd()))) + " 0123456789abcdef\n");
   EXPECT_FALSE(FirstRank(environment_).lives());
   {
     OpenRendezvous open(environment_);
-    EXPECT_EQ(found()->port, port_of(open.listener()));
+    EXPECT_EQ(found()->port, port_in(own_end(open.listener().fd())));
   }
   EXPECT_TRUE(scratch_.empty());
 }
 
 TEST(RendezvousSocket, IsBoundToWhatIsNeeded) {
   RankEnvironment environment;
+  const auto listens = [&] {
+    return address_in(own_end(OpenRendezvous(environment).listener().fd()));
+  };
   environment.one_machine = true;
-  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), kLoopback);
+  EXPECT_EQ(listens(), kLoopback);
   environment.one_machine = false;
   environment.interface = "lo";
-  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), kLoopback);
+  EXPECT_EQ(listens(), kLoopback);
   environment.interface = "";
-  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), reachable_address());
+  EXPECT_EQ(listens(), reachable_address());
   environment.rendezvous = RankEnvironment::Rendezvous::kAddress;
   for (const std::string host : {"127.0.0.1", "localhost", "127.0.0.2"}) {
     environment.host = host;
-    EXPECT_EQ(own_address(OpenRendezvous(environment).listener()).substr(0, 4), "127.") << host;
+    EXPECT_EQ(listens().substr(0, 4), "127.") << host;
   }
   environment.host = reachable_address();
-  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), reachable_address());
+  EXPECT_EQ(listens(), reachable_address());
   environment.host = "192.0.2.1";  // a documentation's, which no machine has
-  EXPECT_EQ(own_address(OpenRendezvous(environment).listener()), kEveryAddress);
+  EXPECT_EQ(listens(), kEveryAddress);
 }
 
 // A second rank 0 is known for one, though the first no longer listens.
@@ -117,10 +121,13 @@ TEST(RendezvousSocket, KeepsItsPort) {
   environment.ranks = 2;
   environment.rendezvous = RankEnvironment::Rendezvous::kAddress;
   environment.host = kLoopback;
-  environment.port = port_of(listen_on(kLoopback, 0));
+  environment.port = port_in(own_end(listen_on(kLoopback, 0).fd()));
   OpenRendezvous open(environment);
   open.close();
-  EXPECT_FALSE(connect_once(kLoopback, environment.port, LiveClock::now()));
+  const Socket caller = bound_to(kLoopback, 0);
+  EXPECT_TRUE(begin_call(caller, kLoopback + (":" + std::to_string(environment.port))));
+  pollfd connected{caller.fd(), POLLOUT, 0};
+  EXPECT_EQ(::poll(&connected, 1, 200), 0) << "nobody is heard";
   EXPECT_THROW(OpenRendezvous second(environment), RendezvousError);
 }
 

@@ -3,20 +3,17 @@
 // order. Ranks are threads, on this machine's own addresses.
 #include <gtest/gtest.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zmq.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <limits>
 
 #include "live/control_channel.h"
 #include "live/figures.h"
-#include "live/handshake.h"
 #include "live/live_executor.h"
 #include "tests/support/dice.h"
 #include "tests/support/ranks.h"
@@ -26,214 +23,183 @@ namespace syncline::live {
 namespace {
 
 using namespace std::chrono_literals;
+using Kind = MessageKind;
 using test::Failures;
 using test::place_at;
+using test::Played;
 using test::Scratch;
 
 const std::string kToken(64, 'a');
 
-// Two ends of one connection.
-struct Line {
-  Line() {
-    int ends[2];
-    if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
-    here.socket = Socket(ends[0]);
-    there.socket = Socket(ends[1]);
+// Rank 0's end of the channel, and where it is called.
+struct Door {
+  FirstAddress place(const std::string& token = kToken) const {
+    const std::string end = own_end(listener.fd());
+    return {address_in(end), port_in(end), token};
   }
-  // Reads at `here` until a frame has come, or never will.
-  std::optional<Frame> heard() {
-    for (;;) {
-      there.flush();
-      const bool open = here.inbox.read(here.socket.fd());
-      auto frame = here.inbox.next();
-      if (frame || !open) return frame;
+  // The next that is said here within `time`.
+  std::optional<Message> heard(std::chrono::milliseconds time = 20s) {
+    for (const auto until = LiveClock::now() + time; LiveClock::now() < until;) {
+      while (messenger.event()) {
+      }
+      if (auto message = messenger.next()) return message;
+      messenger.wait(wake.fd(), 5ms);
     }
+    return std::nullopt;
   }
-  Connection here;
-  Connection there;
+  Socket listener = listen_on(kLoopback, 0);
+  Socket wake{::eventfd(0, EFD_CLOEXEC)};
+  Messenger messenger{listener, kToken, 2};
 };
 
-TEST(KeyedHash, IsHmacSha256) {
-  // RFC 4231, test case 2.
-  const std::string hash = KeyedHash("Jefe").of("what do ya want ", "for nothing?");
-  const unsigned char first[] = {0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e};
-  ASSERT_EQ(hash.size(), KeyedHash::kBytes);
-  EXPECT_EQ(std::memcmp(hash.data(), first, sizeof first), 0);
-  const KeyedHash again("Jefe");
-  EXPECT_EQ(again.of("a"), again.of("a")) << "one message leaves nothing for the next";
-  EXPECT_NE(new_token(), new_token());
-}
-
-TEST(Frames, ComeAsTheyWereSent) {
-  test::Dice dice(7);
-  Line line;
-  line.here.inbox.expect("SB", 2);
-  line.there.seal("key", Seal::Way::kToCalled);
-  line.here.seal("key", Seal::Way::kToCaller);
-  for (int i = 0; i < 3000; ++i) {
-    const std::string bytes(static_cast<std::size_t>(dice.between(0, i % 100 == 0 ? 200000 : 40)),
-                            'x');
-    line.there.send(FrameKind::kShare, static_cast<std::uint64_t>(i), bytes);
-    line.there.send(FrameKind::kBeat);
-    const auto frame = line.heard();
-    ASSERT_TRUE(frame) << line.here.inbox.wrong();
-    EXPECT_EQ(frame->number, static_cast<std::uint64_t>(i));
-    ASSERT_EQ(frame->bytes, bytes);
-    ASSERT_EQ(line.heard()->kind, FrameKind::kBeat);
-  }
-}
-
-// Any bit of them, left out, twice, in another order, or back to their sender.
-TEST(Frames, ThatAreTamperedWithAreRefused) {
-  test::Dice dice(8);
-  const auto bytes_of_two = [] {
-    Seal seal("key", Seal::Way::kToCalled);
-    std::vector<std::string> frames;
-    for (const char* text : {"first", "second"}) {
-      frames.push_back(packed(FrameKind::kShare, 3, text));
-      frames.back() += seal.next(frames.back());
-    }
-    return frames;
-  };
-  const auto frames = bytes_of_two();
-  const auto taken = [](const std::string& bytes) {
-    Line line;
-    line.here.inbox.expect("S", 2);
-    line.here.seal("key", Seal::Way::kToCaller);
-    line.there.unsent = bytes;
-    line.there.flush();
-    line.there = Connection();
-    int count = 0;
-    while (line.heard()) ++count;
-    return count;
-  };
-  EXPECT_EQ(taken(frames[0] + frames[1]), 2);
-  EXPECT_EQ(taken(frames[1]), 0) << "left out";
-  EXPECT_EQ(taken(frames[0] + frames[0]), 1) << "twice";
-  EXPECT_EQ(taken(frames[1] + frames[0]), 0) << "in another order";
-  for (int i = 0; i < 500; ++i) {
-    std::string bytes = frames[0];
-    const auto at = static_cast<std::size_t>(dice.between(0, static_cast<int>(bytes.size()) - 1));
-    bytes[at] = static_cast<char>(bytes[at] ^ 1 << dice.between(0, 7));
-    EXPECT_EQ(taken(bytes), 0) << "byte " << at;
-  }
-  std::string reflected = packed(FrameKind::kShare, 3, "first");
-  reflected += Seal("key", Seal::Way::kToCaller).next(reflected);
-  EXPECT_EQ(taken(reflected), 0) << "our own";
-}
-
-TEST(Frames, OfLengthsThatNobodyExpectsAreRefusedAtTheirHead) {
-  for (const auto& [kind, length] :
-       {std::pair(FrameKind::kShare, std::uint64_t{1} << 32U),
-        std::pair(FrameKind::kBeat, std::uint64_t{1}),
-        std::pair(FrameKind::kAll, std::numeric_limits<std::uint64_t>::max())}) {
-    Line line;
-    line.here.inbox.expect("SAB", 2);
-    std::string head = packed(kind);
-    std::memcpy(head.data() + 9, &length, sizeof length);
-    line.there.unsent = head;
-    EXPECT_FALSE(line.heard());
-    EXPECT_NE(line.here.inbox.wrong().find("at most"), std::string::npos);
-  }
-}
-
-// Callers of a listener here, which says who was let in.
-class Door {
+// A connection that leads to a door by way of somebody who keeps what the caller says, or changes
+// one byte of it.
+class Tapped {
  public:
-  Door() : listener_(listen_on(kLoopback, 0)), callers_(kToken, 2) {}
-  Connection call() const {
-    Connection connection;
-    connection.socket = connect_once(kLoopback, port_of(listener_), LiveClock::now() + 20s);
-    return connection;
+  explicit Tapped(const FirstAddress& door, std::size_t changed = std::string::npos)
+      : changed_(changed), door_(test::called(test::end_of(door))), thread_([this] { pass(); }) {}
+  ~Tapped() {
+    done_ = true;
+    thread_.join();
   }
-  // Until so many are in, or turned away.
-  void hear(std::size_t in, int away) {
-    while (admitted.size() < in || turned < away) {
-      callers_.accept_from(listener_);
-      callers_.hear([&](const Introduction& who, Connection& connection) {
-        admitted.push_back(who.rank);
-        connection.send(FrameKind::kWelcome);
-        kept_.push_back(std::move(connection));
-      });
-      const std::string text = callers_.turned_away();
-      turned = text.empty() ? 0 : std::atoi(text.c_str() + 2);
-      std::this_thread::sleep_for(1ms);
-    }
+  FirstAddress place() const { return {kLoopback, port_in(own_end(listener_.fd())), kToken}; }
+  std::string said() {
+    done_ = true;
+    thread_.join();
+    thread_ = std::thread([] {});
+    return said_;
   }
-  std::vector<int> admitted;
-  int turned = 0;
 
  private:
-  Socket listener_;
-  Callers callers_;
-  std::vector<Connection> kept_;
+  void pass() {
+    Socket caller;
+    while (!done_ && !caller) {
+      std::this_thread::sleep_for(1ms);
+      caller = accept_now(listener_);
+    }
+    bool open = true;
+    while (!done_ && open) open = hand(caller, door_, true) && hand(door_, caller, false);
+  }
+  // False once one side has closed.
+  bool hand(const Socket& from, const Socket& to, bool kept) {
+    pollfd waiting{from.fd(), POLLIN, 0};
+    if (::poll(&waiting, 1, 1) <= 0) return true;
+    char block[4096];
+    const auto n = ::recv(from.fd(), block, sizeof block, 0);
+    if (n <= 0) return false;
+    std::string bytes(block, static_cast<std::size_t>(n));
+    if (kept) {
+      const std::size_t at = changed_ - said_.size();
+      said_ += bytes;
+      if (at < bytes.size()) bytes[at] = static_cast<char>(bytes[at] ^ 0x10);
+    }
+    test::say(to, bytes);
+    return true;
+  }
+
+  const std::size_t changed_;
+  const Socket listener_ = listen_on(kLoopback, 0);
+  const Socket door_;
+  std::string said_;
+  std::atomic<bool> done_ = false;
+  std::thread thread_;
 };
 
-std::string frame_of(Connection& connection) {
-  for (;;) {
-    connection.inbox.read(connection.socket.fd());
-    if (const auto frame = connection.inbox.next()) return frame->bytes;
-    std::this_thread::sleep_for(1ms);
+TEST(Messages, ComeAsTheyWereSent) {
+  EXPECT_NE(new_token(), new_token());
+  test::Dice dice(7);
+  Door door;
+  Played rank(door.place(), 1, "2 key");
+  EXPECT_EQ(door.heard()->bytes, "2 key");
+  for (std::uint64_t i = 0; i < 1000; ++i) {
+    const std::string bytes(static_cast<std::size_t>(dice.between(0, i % 100 == 0 ? 65536 : 40)),
+                            'x');
+    rank.say(Kind::kShare, i, bytes);
+    const auto here = door.heard();
+    ASSERT_TRUE(here);
+    EXPECT_EQ(here->number, i);
+    ASSERT_EQ(here->bytes, bytes);
+    EXPECT_EQ(door.messenger.send(here->from, Kind::kAll, i, bytes), Messenger::Sent::kYes);
+    ASSERT_EQ(rank.heard(Kind::kAll)->bytes, bytes);
+  }
+  EXPECT_EQ(door.messenger.send("nobody", Kind::kBeat), Messenger::Sent::kGone);
+}
+
+// Any byte of what a rank says, from the first on: what is heard is what was said, or nothing.
+TEST(Messages, ThatAreTamperedWithAreNotHeard) {
+  test::Dice dice(8);
+  Door door;
+  const std::string secret = "a value that nobody else is to read";
+  const auto heard = [&](Tapped& way) {
+    Messenger rank;
+    const FirstAddress place = way.place();
+    rank.call(place.host, place.port, place.token);
+    rank.send("", Kind::kShare, 3, secret);
+    const auto message = door.heard(200ms);
+    EXPECT_TRUE(!message || message->bytes == secret);
+    return message.has_value();
+  };
+  std::string said;
+  {
+    Tapped way(door.place());
+    EXPECT_TRUE(heard(way));
+    said = way.said();
+  }
+  EXPECT_EQ(said.find(secret), std::string::npos);
+  EXPECT_EQ(said.find("Share"), std::string::npos);
+  for (int i = 0; i < 25; ++i) {
+    // Behind the greeting and what fills the first command up.
+    const int at = dice.between(146, static_cast<int>(said.size()) - 1);
+    Tapped way(door.place(), static_cast<std::size_t>(at));
+    EXPECT_FALSE(heard(way)) << "byte " << at << " of " << said.size();
   }
 }
 
-TEST(Strangers, AReplayedIntroductionIsWorthNothing) {
+// All that a rank has said, once more.
+TEST(Strangers, AReplayedConversationIsWorthNothing) {
   Door door;
-  std::string hello;
-  std::thread rank([&] {
-    Connection connection = door.call();
-    connection.inbox.expect("C", 2);
-    const std::string nonce(kNonceBytes, 'n');
-    hello = packed(FrameKind::kHello, 0,
-                   joined({"1", "2", "key", nonce,
-                           proof_of(kToken, {1, 2, "key"}, frame_of(connection), nonce)}));
-    connection.unsent = hello;
-    connection.flush();
-  });
-  door.hear(1, 0);
-  rank.join();
-  Connection again = door.call();
-  again.unsent = hello;
-  again.flush();
-  door.hear(1, 1);
-  EXPECT_EQ(door.admitted, std::vector<int>{1});
+  std::string said;
+  {
+    Tapped way(door.place());
+    Played rank(way.place(), 1, "2 key");
+    ASSERT_TRUE(door.heard());
+    said = way.said();
+  }
+  const Socket again = test::called(test::end_of(door.place()));
+  test::say(again, said);
+  EXPECT_FALSE(door.heard(1500ms));
+  EXPECT_EQ(test::heard_from(again).find("key"), std::string::npos);
+  EXPECT_NE(door.messenger.turned_away().find("caller"), std::string::npos);
 }
 
-// Each part of an introduction is proved.
-TEST(Strangers, NobodyIntroducesHimselfAsAnother) {
-  const std::string nonce(kNonceBytes, 'n');
-  const auto sayings = [&](const std::string& challenge) {
-    const auto proof = [&](const std::string& token, const Introduction& who) {
-      return proof_of(token, who, challenge, nonce);
-    };
-    const Introduction who{1, 2, "key"};
-    return std::vector<std::vector<std::string>>{
-        {"1", "2", "key", nonce, proof("a guess", who)},
-        {"0", "2", "key", nonce, proof(kToken, who)},
-        {"1", "3", "key", nonce, proof(kToken, who)},
-        {"1", "2", "another", nonce, proof(kToken, who)},
-        {"1", "2", "key", std::string(kNonceBytes, 'm'), proof(kToken, who)},
-        {"1", "2", "key", nonce, proof(kToken, who).substr(1)},
-        {"1", "2", "key", nonce, ""},
-        {"1", "2", "key", nonce.substr(1), proof(kToken, who)},
-        {"one", "2", "key", nonce, proof(kToken, who)},
-        {"1", "2"},
-        {}};
-  };
+TEST(Strangers, WithoutTheTokenNobodyIsHeard) {
   Door door;
-  const int count = static_cast<int>(sayings(nonce).size());
-  std::thread strangers([&] {
-    for (int i = 0; i < count; ++i) {
-      Connection connection = door.call();
-      connection.inbox.expect("C", 2);
-      connection.send(FrameKind::kHello, 0,
-                      joined(sayings(frame_of(connection))[static_cast<std::size_t>(i)]));
-      while (connection.inbox.read(connection.socket.fd())) std::this_thread::sleep_for(1ms);
+  // Another token, no token at all, and a key pair that is not of the token.
+  Messenger guess;
+  guess.call(kLoopback, door.place().port, "a guess");
+  guess.send("", Kind::kHello, 1, "2 ");
+  const std::unique_ptr<void, int (*)(void*)> context(zmq_ctx_new(), zmq_ctx_term);
+  for (const bool keys : {false, true}) {
+    const std::unique_ptr<void, int (*)(void*)> plain(zmq_socket(context.get(), ZMQ_DEALER),
+                                                      zmq_close);
+    const int now = 0;
+    zmq_setsockopt(plain.get(), ZMQ_LINGER, &now, sizeof now);
+    char open[41];
+    char secret[41];
+    ASSERT_EQ(zmq_curve_keypair(open, secret), 0);
+    if (keys) {
+      for (const int option : {ZMQ_CURVE_SERVERKEY, ZMQ_CURVE_PUBLICKEY}) {
+        zmq_setsockopt(plain.get(), option, open, sizeof open);
+      }
+      zmq_setsockopt(plain.get(), ZMQ_CURVE_SECRETKEY, secret, sizeof secret);
     }
-  });
-  door.hear(0, count);
-  strangers.join();
-  EXPECT_EQ(door.admitted, std::vector<int>());
+    zmq_connect(plain.get(), ("tcp://" + test::end_of(door.place())).c_str());
+    zmq_send(plain.get(), "H", 1, 0);
+    EXPECT_FALSE(door.heard(300ms));
+  }
+  EXPECT_NE(door.messenger.turned_away().find("callers without this run's token came, the last "
+                                              "from 127.0.0.1:"),
+            std::string::npos);
 }
 
 // Rank 0 with what it does, and somebody who plays rank 1.
@@ -245,12 +211,7 @@ std::string first_rank_says(
     }) {
   const Scratch scratch;
   const RankEnvironment place = place_at(scratch.path("meet"), 1, 2);
-  std::thread played([&] {
-    FirstRank first(place);
-    std::optional<FirstAddress> found;
-    while (!(found = first.now())) std::this_thread::sleep_for(1ms);
-    other(*found);
-  });
+  std::thread played([&] { other(test::published_at(place)); });
   std::string failure;
   try {
     ControlChannelSettings settings;
@@ -264,74 +225,64 @@ std::string first_rank_says(
   return failure;
 }
 
-// Rank 1, admitted.
-Connection joined_as_one(const FirstAddress& first) {
-  Connection connection;
-  connection.socket = connect_by(first.host, first.port, LiveClock::now() + 20s);
-  bool challenged = false;
-  introduce(connection, first.token, {1, 2, ""}, LiveClock::now() + 20s, challenged);
-  return connection;
-}
-
-void hold_until_closed(Connection& connection) {
-  while (connection.inbox.read(connection.socket.fd())) {
-    connection.flush();
-    std::this_thread::sleep_for(1ms);
-  }
-}
-
 TEST(Strangers, AnAdmittedRankThatBreaksTheProtocolIsNamed) {
-  const std::string fine = joined({"0", ""});
-  const std::vector<std::function<void(Connection&)>> breaches{
-      [&](Connection& c) { c.send(FrameKind::kShare, 0, ""); },
-      [&](Connection& c) { c.send(FrameKind::kShare, 0, joined({"0"})); },
-      [&](Connection& c) {
-        c.send(FrameKind::kShare, 0, joined({"soon", ""}));
+  const std::vector<std::function<void(Played&)>> breaches{
+      [](Played& r) { r.say(Kind::kShare, 0, ""); },
+      [](Played& r) { r.say(Kind::kShare, 0, "7 bytes"); },
+      [](Played& r) { r.say(Kind::kShare, 0, test::share("", -1)); },
+      [](Played& r) { r.say(Kind::kShare, 5, test::share("")); },
+      [](Played& r) {
+        r.say(Kind::kShare, 0, test::share(""));
+        r.say(Kind::kShare, 0, test::share(""));
       },
-      [&](Connection& c) {
-        c.send(FrameKind::kShare, 0, joined({"-1", ""}));
+      [](Played& r) {
+        for (std::size_t sent = 0; sent <= kMostValue; sent += kPieceBytes) {
+          r.say(Kind::kPiece, 0, std::string(kPieceBytes, 'x'));
+        }
       },
-      [&](Connection& c) { c.send(FrameKind::kShare, 5, fine); },
-      [&](Connection& c) {
-        c.send(FrameKind::kShare, 0, fine);
-        c.send(FrameKind::kShare, 0, fine);
-      },
-      [&](Connection& c) {
-        c.send(FrameKind::kAll, 0, joined({"", ""}));
-      },
-      [&](Connection& c) { c.send(FrameKind::kPong, 0, std::string(8, '\0')); },
-      [&](Connection& c) { c.send(FrameKind::kBeat, 0, "x"); },
-      [&](Connection& c) { c.send(FrameKind::kFailed, 0, std::string(kMostText + 1, 'x')); },
-      [&](Connection& c) { c.unsent = packed(FrameKind::kBeat) + std::string(Seal::kBytes, 's'); },
-      [&](Connection& c) { c.unsent = std::string(500, '\xff'); }};
+      [](Played& r) { r.say(Kind::kAll, 0, ""); },
+      [](Played& r) { r.say(Kind::kPong, 0, std::string(8, '\0')); },
+      [](Played& r) { r.say(Kind::kBeat, 0, "x"); },
+      [](Played& r) { r.say(Kind::kHello, 1, "2 "); },
+      [](Played& r) { r.say(static_cast<Kind>('?')); }};
   for (std::size_t i = 0; i < breaches.size(); ++i) {
     const std::string failure = first_rank_says([&](const FirstAddress& first) {
-      Connection connection = joined_as_one(first);
-      breaches[i](connection);
-      connection.flush();
-      hold_until_closed(connection);
+      Played rank(first, 1, "2 ");
+      rank.heard(Kind::kWelcome);
+      breaches[i](rank);
+      rank.hold();
     });
     EXPECT_EQ(failure.rfind("rank 1 (", 0), 0u) << i << ": " << failure;
     EXPECT_NE(failure.find(") broke the protocol: "), std::string::npos) << i << ": " << failure;
   }
 }
 
+// It is refused at its head, and nothing of it is kept.
+TEST(Strangers, AMessageThatIsTooLongEndsItsLine) {
+  const std::string failure = first_rank_says([&](const FirstAddress& first) {
+    Played rank(first, 1, "2 ");
+    rank.heard(Kind::kWelcome);
+    rank.say(Kind::kFailed, 0, std::string(std::size_t{100} << 20U, 'x'));
+    rank.hold();
+  });
+  EXPECT_EQ(failure, "rank 1 ended in the middle of the run");
+}
+
 // Whatever an admitted rank says, rank 0 ends in order, in time, and with a name.
-TEST(Strangers, RandomFramesOfAnAdmittedRankEndTheRunInOrder) {
+TEST(Strangers, RandomMessagesOfAnAdmittedRankEndTheRunInOrder) {
   test::Dice dice(9);
-  const std::string kinds("CHWRSAPQBFE?", 12);
+  const std::string kinds("HWRVSAPQBFE?", 12);
   for (int i = 0; i < 40; ++i) {
     const std::string failure = first_rank_says([&](const FirstAddress& first) {
-      Connection connection = joined_as_one(first);
+      Played rank(first, 1, "2 ");
       for (int n = 0; n < 30; ++n) {
-        const auto kind =
-            static_cast<FrameKind>(kinds[static_cast<std::size_t>(dice.between(0, 11))]);
+        const auto kind = static_cast<Kind>(kinds[static_cast<std::size_t>(dice.between(0, 11))]);
         std::string bytes(static_cast<std::size_t>(dice.between(0, 40)), '\0');
         for (char& byte : bytes) byte = static_cast<char>(dice.between(0, 255));
-        if (dice.between(0, 2) == 0) bytes = joined({"0", bytes});
-        connection.send(kind, static_cast<std::uint64_t>(dice.between(0, 3)), bytes);
+        if (dice.between(0, 2) == 0) bytes = test::share(bytes);
+        rank.say(kind, static_cast<std::uint64_t>(dice.between(0, 3)), bytes);
       }
-      connection.socket = Socket();
+      rank.wait();
     });
     EXPECT_FALSE(failure.empty());
   }
@@ -339,112 +290,102 @@ TEST(Strangers, RandomFramesOfAnAdmittedRankEndTheRunInOrder) {
 
 TEST(Strangers, WordsOfOthersDoNotCommandTheTerminal) {
   const std::string failure = first_rank_says([&](const FirstAddress& first) {
-    Connection connection = joined_as_one(first);
-    connection.send(FrameKind::kFailed, 0, "rank 1: \x1b[2J gone");
-    hold_until_closed(connection);
+    Played rank(first, 1, "2 ");
+    rank.heard(Kind::kWelcome);
+    rank.say(Kind::kFailed, 0, "rank 1: \x1b[2J gone");
+    rank.hold();
   });
   EXPECT_EQ(failure, "rank 1:  [2J gone");
 }
 
-// A rank that floods rank 0 with small frames and reads nothing is one rank, not all of its time.
+// A rank that floods rank 0 with small messages and reads nothing is one rank, not all of its time.
 TEST(Strangers, ARankThatAsksAndDoesNotReadIsNamed) {
-  const std::string failure = first_rank_says([&](const FirstAddress& first) {
-    Connection connection = joined_as_one(first);
-    pollfd other{connection.socket.fd(), POLLRDHUP, 0};
-    while (::poll(&other, 1, 1) == 0) {
-      if (connection.unsent.empty()) {
-        for (int i = 0; i < 100; ++i) connection.send(FrameKind::kPing, 1);
-      }
-      connection.flush();
+  std::atomic<bool> named = false;
+  const auto ask = [&](const FirstAddress& first) {
+    Played rank(first, 1, "2 ");
+    rank.heard(Kind::kWelcome);
+    while (!named) {
+      for (int i = 0; i < 100; ++i) rank.say(Kind::kPing, 1);
+      std::this_thread::sleep_for(1ms);
     }
+  };
+  const std::string failure = first_rank_says(ask, 20s, [&](ControlChannel& channel) {
+    EXPECT_THROW(channel.barrier(ControlChannel::kPatient), MachineError);
+    named = true;
+    channel.check();
   });
   EXPECT_NE(failure.find("rank 1"), std::string::npos) << failure;
   EXPECT_NE(failure.find("does not read the answers"), std::string::npos) << failure;
 }
 
-// A rank 0 that is none: it has no token, so that its welcome and all that follows is not believed.
-TEST(Strangers, AFalseRankZeroIsNotBelieved) {
-  const Socket listener = listen_on(kLoopback, 0);
-  std::atomic<bool> done = false;
-  std::thread impostor([&] {
-    std::vector<Connection> held;
-    while (!done) {
-      bool exhausted = false;
-      Connection connection;
-      connection.socket = accept_now(listener, exhausted);
-      if (connection) {
-        connection.send(FrameKind::kChallenge, 0, std::string(kNonceBytes, 'n'));
-        connection.seal("a guess", Seal::Way::kToCaller);
-        connection.send(FrameKind::kWelcome);
-        connection.send(FrameKind::kAll, 0, "");
-        held.push_back(std::move(connection));
-      }
-      std::this_thread::sleep_for(1ms);
-    }
-  });
+RankEnvironment rank_one_of(const FirstAddress& first) {
   RankEnvironment place;
   place.rank = 1;
   place.ranks = 2;
   place.rendezvous = RankEnvironment::Rendezvous::kAddress;
-  place.host = kLoopback;
-  place.port = port_of(listener);
+  place.host = first.host;
+  place.port = first.port;
   place.token = kToken;
-  ControlChannelSettings settings;
-  settings.timeout = 1s;
-  try {
-    const ControlChannel channel(place, settings);
-    ADD_FAILURE() << "it was believed";
-  } catch (const std::exception& error) {
-    EXPECT_NE(std::string(error.what()).find("does not know this run's token"), std::string::npos)
-        << error.what();
+  return place;
+}
+
+// A rank 0 that is none: one with another token, and one that takes every caller and says nothing.
+TEST(Strangers, AFalseRankZeroIsNotBelieved) {
+  for (const bool silent : {false, true}) {
+    const Socket listener = listen_on(kLoopback, 0);
+    std::optional<Messenger> impostor;
+    if (!silent) impostor.emplace(listener, "a guess", 2);
+    const std::string end = own_end(listener.fd());
+    ControlChannelSettings settings;
+    settings.timeout = 2s;
+    try {
+      const ControlChannel channel(rank_one_of({address_in(end), port_in(end), ""}), settings);
+      ADD_FAILURE() << "it was believed";
+    } catch (const std::exception& error) {
+      EXPECT_NE(std::string(error.what()).find("does not know this run's token"), std::string::npos)
+          << error.what();
+    }
+    EXPECT_FALSE(impostor && impostor->next());
   }
-  done = true;
-  impostor.join();
 }
 
 // One that is of the run and says nonsense.
 TEST(Strangers, NonsenseOfRankZeroIsNamed) {
-  const std::vector<std::function<void(Connection&)>> breaches{
-      [](Connection& c) { c.send(FrameKind::kAll, 0, ""); },
-      [](Connection& c) { c.send(FrameKind::kAll, 0, joined({"one"})); },
-      [](Connection& c) {
-        c.send(FrameKind::kAll, 1, joined({"", ""}));
+  using Breach = std::function<void(Messenger&, const std::string&)>;
+  const std::vector<Breach> breaches{
+      [](Messenger& m, const std::string& to) { m.send(to, Kind::kAll, 0, ""); },
+      [](Messenger& m, const std::string& to) { m.send(to, Kind::kAll, 1, std::string(16, '\0')); },
+      [](Messenger& m, const std::string& to) {
+        m.send(to, Kind::kAll, 0, std::string(16, '\xff'));
       },
-      [](Connection& c) { c.send(FrameKind::kPong, 0, std::string(8, '\0')); },
-      [](Connection& c) {
-        c.send(FrameKind::kShare, 0, joined({"0", ""}));
-      }};
+      [](Messenger& m, const std::string& to) {
+        for (int i = 0; i < 2; ++i) m.send(to, Kind::kAll, 0, std::string(16, '\0'));
+      },
+      [](Messenger& m, const std::string& to) { m.send(to, Kind::kPong, 0, std::string(8, '\0')); },
+      [](Messenger& m, const std::string& to) { m.send(to, Kind::kWelcome); },
+      [](Messenger& m, const std::string& to) { m.send(to, Kind::kShare, 0, test::share("")); }};
   for (const auto& breach : breaches) {
-    RankEnvironment place;
-    place.rank = 1;
-    place.ranks = 2;
-    place.rendezvous = RankEnvironment::Rendezvous::kAddress;
-    place.host = kLoopback;
-    place.token = kToken;
-    const Socket listener = listen_on(kLoopback, 0);
-    place.port = port_of(listener);
+    Door door;
+    std::atomic<bool> named = false;
     std::thread zero([&] {
-      Callers callers(kToken, 2);
-      std::optional<Connection> rank;
-      while (!rank) {
-        callers.accept_from(listener);
-        callers.hear([&](const Introduction&, Connection& c) { rank = std::move(c); });
+      const auto hello = door.heard();
+      door.messenger.send(hello->from, Kind::kWelcome);
+      while (door.heard()->kind != Kind::kShare) {
       }
-      rank->send(FrameKind::kWelcome);
-      rank->inbox.expect("SBFE", 2);
-      frame_of(*rank);
-      breach(*rank);
-      hold_until_closed(*rank);
+      breach(door.messenger, hello->from);
+      while (!named) door.heard(5ms);
     });
     std::string failure;
     try {
       ControlChannelSettings settings;
       settings.timeout = 20s;
-      ControlChannel channel(place, settings);
+      ControlChannel channel(rank_one_of(door.place()), settings);
       channel.from_first("");
+      channel.barrier(ControlChannel::kPatient);
     } catch (const MachineError& error) {
       failure = error.what();
     }
+    named = true;
     zero.join();
     EXPECT_EQ(failure.rfind("rank 0 (127.0.0.1:", 0), 0u) << failure;
   }
@@ -456,9 +397,10 @@ TEST(Strangers, ValuesAreCheckedBeforeTheyAreUsed) {
                            const std::function<void(ControlChannel&)>& body) {
     return first_rank_says(
         [&](const FirstAddress& first) {
-          Connection connection = joined_as_one(first);
-          connection.send(FrameKind::kShare, 0, joined({"0", value}));
-          hold_until_closed(connection);
+          Played rank(first, 1, "2 ");
+          rank.heard(Kind::kWelcome);
+          rank.say(Kind::kShare, 0, test::share(value));
+          rank.hold();
         },
         20s, body);
   };
@@ -486,55 +428,38 @@ TEST(Strangers, ValuesAreCheckedBeforeTheyAreUsed) {
   }
 }
 
-// More of them than there may be, or than there are descriptors for.
+// More of them than rank 0 has descriptors for.
 TEST(Strangers, ACrowdThatSaysNothingKeepsNoRankOut) {
-#ifdef SYNCLINE_SANITIZED
-  GTEST_SKIP() << "the sanitizer checks types by a pipe, and no descriptor is free for one here";
-#endif
   const Scratch scratch;
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const pid_t crowd = ::fork();
-  if (crowd == 0) {
-    ::close(ends[1]);
-    const RankEnvironment place = place_at(scratch.path("meet"), 1, 2);
-    FirstRank first(place);
-    std::optional<FirstAddress> found;
-    while (!(found = first.now())) std::this_thread::sleep_for(1ms);
-    std::vector<Socket> held;
-    for (int i = 0; i < 800; ++i) {
-      held.push_back(connect_once(found->host, found->port, LiveClock::now() + 1s));
+  const auto join = [&](int rank) {
+    ControlChannelSettings settings;
+    settings.timeout = 30s;
+    ControlChannel channel(place_at(scratch.path("meet"), rank, 2), settings);
+    channel.barrier();
+  };
+  const pid_t first = ::fork();
+  if (first == 0) {
+    const rlimit few{60, 60};
+    ::setrlimit(RLIMIT_NOFILE, &few);
+    try {
+      join(0);
+    } catch (const std::exception& error) {
+      std::fprintf(stderr, "rank 0: %s\n", error.what());
+      ::_exit(3);
     }
-    char end = 0;
-    [[maybe_unused]] const auto n = ::read(ends[0], &end, 1);
     ::_exit(0);
   }
-  ::close(ends[0]);
-  rlimit before{};
-  ::getrlimit(RLIMIT_NOFILE, &before);
-  rlimit few = before;
-  few.rlim_cur = 60;
-  ::setrlimit(RLIMIT_NOFILE, &few);
-  Failures failures(2);
-  std::vector<std::thread> threads;
-  for (int rank = 0; rank < 2; ++rank) {
-    threads.emplace_back([&, rank] {
-      try {
-        if (rank == 1) std::this_thread::sleep_for(1s);  // the crowd is there
-        ControlChannelSettings settings;
-        settings.timeout = 20s;
-        ControlChannel channel(place_at(scratch.path("meet"), rank, 2), settings);
-        channel.barrier();
-      } catch (const std::exception& error) {
-        failures[static_cast<std::size_t>(rank)] = error.what();
-      }
-    });
+  const std::string end = test::end_of(test::published_at(place_at(scratch.path("meet"), 1, 2)));
+  std::vector<Socket> crowd;
+  for (int i = 0; i < 200; ++i) {
+    crowd.push_back(bound_to(kLoopback, 0));
+    begin_call(crowd.back(), end);
   }
-  for (auto& thread : threads) thread.join();
-  ::setrlimit(RLIMIT_NOFILE, &before);
-  ::close(ends[1]);
-  ::waitpid(crowd, nullptr, 0);
-  EXPECT_EQ(failures, Failures(2));
+  std::this_thread::sleep_for(500ms);  // the crowd is there
+  EXPECT_NO_THROW(join(1));
+  int status = 0;
+  ::waitpid(first, &status, 0);
+  EXPECT_EQ(status, 0);
 }
 
 // Somebody on this machine is at ports before the ranks are. On a busy machine it takes more than a
@@ -545,21 +470,17 @@ TEST(Strangers, WhoCallsFirstIsNoPeer) {
   const auto patience = LiveClock::now() + 60s;
   const Failures failures = test::run_ranks(4, [&](ControlChannel& channel) {
     for (int turn = 0; !enough; ++turn) {
-      const auto pairs = connect_pairs(channel, "turn " + std::to_string(turn));
+      const auto pairs = connect_pairs(channel);
       for (int rank = 0; rank < 4; ++rank) {
         const Socket& pair = pairs[static_cast<std::size_t>(rank)];
         ASSERT_EQ(static_cast<bool>(pair), rank != channel.rank());
         if (!pair) continue;
-        std::size_t sent = 0;
-        send_some(pair, std::string(1, static_cast<char>('a' + channel.rank())), sent);
+        test::say(pair, std::string(1, static_cast<char>('a' + channel.rank())));
       }
       for (int rank = 0; rank < 4; ++rank) {
         if (rank == channel.rank()) continue;
-        char byte = 0;
-        while (::recv(pairs[static_cast<std::size_t>(rank)].fd(), &byte, 1, 0) < 0) {
-          std::this_thread::sleep_for(1ms);
-        }
-        EXPECT_EQ(byte, 'a' + rank);
+        EXPECT_EQ(test::heard_from(pairs[static_cast<std::size_t>(rank)], 1),
+                  std::string(1, static_cast<char>('a' + rank)));
       }
       channel.barrier();
       if (channel.rank() == 0) {

@@ -2,12 +2,11 @@
 // as it does, says something that means nothing, and holds on.
 #pragma once
 
-#include <arpa/inet.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
 #include <atomic>
-#include <cstdint>
 #include <set>
 #include <string>
 #include <thread>
@@ -42,25 +41,20 @@ class Watcher {
     int listens = 0;
     socklen_t size = sizeof listens;
     if (::getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) != 0 || listens == 0) return;
-    sockaddr_in own{};
-    size = sizeof own;
-    if (::getsockname(fd, reinterpret_cast<sockaddr*>(&own), &size) != 0) return;
     struct stat socket {};
-    if (::fstat(fd, &socket) != 0 || own.sin_family != AF_INET) return;
+    if (::fstat(fd, &socket) != 0) return;
     if (!called_.insert(socket.st_ino).second) return;
-    const std::uint32_t address = ntohl(own.sin_addr.s_addr);
-    std::string host;
-    for (int byte = 3; byte >= 0; --byte) {
-      host += std::to_string(address >> (8 * byte) & 255U) + (byte > 0 ? "." : "");
-    }
-    call(host == live::kEveryAddress ? live::kLoopback : host, ntohs(own.sin_port));
+    const std::string end = live::own_end(fd);
+    call(end.starts_with(live::kEveryAddress) ? live::kLoopback + end.substr(end.rfind(':')) : end);
   }
 
-  void call(const std::string& host, int port) {
-    live::Socket socket = live::connect_once(host, port, live::LiveClock::now());
-    if (!socket) return;
-    std::size_t sent = 0;
-    live::send_some(socket, std::string(48, '\1'), sent);
+  void call(const std::string& end) {
+    live::Socket socket = live::bound_to(live::kEveryAddress, 0);
+    if (!live::begin_call(socket, end)) return;
+    pollfd connected{socket.fd(), POLLOUT, 0};
+    ::poll(&connected, 1, 100);
+    const std::string nothing(48, '\1');
+    if (::send(socket.fd(), nothing.data(), nothing.size(), MSG_NOSIGNAL) < 0) return;
     held_.push_back(std::move(socket));
     ++calls_;
   }
