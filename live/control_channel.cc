@@ -36,10 +36,12 @@ std::string packed(T value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};
 }
 
+// Of the first bytes.
 template <typename T>
-T unpacked(const char* bytes) {
+std::optional<T> unpacked(const std::string& bytes) {
   T value{};
-  std::memcpy(&value, bytes, sizeof value);
+  if (bytes.size() < sizeof value) return std::nullopt;
+  std::memcpy(&value, bytes.data(), sizeof value);
   return value;
 }
 
@@ -52,12 +54,12 @@ std::string joined(const std::vector<std::string>& values) {
 }
 
 std::optional<std::vector<std::string>> split(const std::string& text, int count) {
-  std::vector<std::string> values;
-  std::size_t at = sizeof(std::uint64_t) * static_cast<std::size_t>(count);
+  std::vector<std::uint64_t> lengths(static_cast<std::size_t>(count));
+  std::size_t at = lengths.size() * sizeof lengths[0];
   if (text.size() < at) return std::nullopt;
-  for (int i = 0; i < count; ++i) {
-    const auto length =
-        unpacked<std::uint64_t>(text.data() + sizeof(std::uint64_t) * static_cast<std::size_t>(i));
+  std::memcpy(lengths.data(), text.data(), at);
+  std::vector<std::string> values;
+  for (const auto length : lengths) {
     if (length > text.size() - at) return std::nullopt;
     values.push_back(text.substr(at, length));
     at += length;
@@ -173,7 +175,8 @@ class ControlChannel::Life {
 
   // Once the ranks have met.
   const std::string& own_address() const { return own_address_; }
-  const std::string& end_of(int rank) const { return peers_[at(rank)].end; }
+  // Of rank 0; on rank 0, of any.
+  const std::string& end_of(int rank) const { return peers_[static_cast<std::size_t>(rank)].end; }
 
  private:
   // Rank 0, as the others have it; or one of the others, as rank 0 has it.
@@ -184,14 +187,8 @@ class ControlChannel::Life {
     std::string end = {};  // its address and port
     LiveClock::time_point heard = LiveClock::now();
     bool lost = false;        // its connection is gone
-    bool unread = false;      // it does not read what it is sent
     std::string pieces = {};  // of a value that it gives
   };
-
-  // The place of a rank among the peers, if this rank has a connection with it; else this one's.
-  std::size_t at(int rank) const {
-    return environment_.rank == 0 ? static_cast<std::size_t>(rank) : 0;
-  }
 
   int rank_of(const Peer& peer) const { return static_cast<int>(&peer - peers_.data()); }
 
@@ -259,8 +256,8 @@ class ControlChannel::Life {
 
   // Of a caller that has proved to know the token. Who is there already does not say it again.
   void take_hello(const Message& hello) {
-    const auto rank = std::min<std::uint64_t>(hello.number, peers_.size());
-    const std::string name = rank_text(static_cast<int>(rank));
+    const int rank = static_cast<int>(std::min<std::uint64_t>(hello.number, 1U << 30U));
+    const std::string name = rank_text(rank);
     const std::size_t space = std::min(hello.bytes.find(' '), hello.bytes.size());
     const std::string ranks = hello.bytes.substr(0, space);
     if (met_) {
@@ -270,15 +267,15 @@ class ControlChannel::Life {
     } else if (hello.bytes.substr(space) != " " + settings_.key) {
       refuse_all(name + " was started with another scenario or other options than rank 0");
     }
-    const bool twice = rank == peers_.size() || peers_[rank].state != Peer::State::kAbsent;
+    const auto r = static_cast<std::size_t>(rank);
+    const bool twice = r >= peers_.size() || peers_[r].state != Peer::State::kAbsent;
     if (!refusal_.empty()) {
       messenger_->send(hello.from, MessageKind::kRefuse, 0, refusal_);
     } else if (twice) {
-      messenger_->send(hello.from, MessageKind::kRefuse, 1,
-                       started_twice_text(static_cast<int>(rank)));
+      messenger_->send(hello.from, MessageKind::kRefuse, 1, started_twice_text(rank));
     }
     if (twice) return;
-    peers_[rank] = {Peer::State::kHere, hello.from, other_end(hello.fd)};
+    peers_[r] = {Peer::State::kHere, hello.from, other_end(hello.fd)};
     // Ranks on other machines reach this one by an address that is not the loopback.
     const std::string own = address_in(own_end(hello.fd));
     if (!own.starts_with("127.")) own_address_ = own;
@@ -406,14 +403,13 @@ class ControlChannel::Life {
 
   void take_share(Peer& peer, const Message& share) {
     using Patience = milliseconds::rep;
-    const Patience patience =
-        share.bytes.size() < sizeof(Patience) ? -1 : unpacked<Patience>(share.bytes.data());
+    const auto patience = unpacked<Patience>(share.bytes);
     const bool expected = share.number == gathering_ && !values_.contains(rank_of(peer));
-    if (!met_ || !expected || patience < 0) {
+    if (!met_ || !expected || patience.value_or(-1) < 0) {
       return misspoken(peer, "it gave a value that nobody waits for");
     }
-    take_value(rank_of(peer), std::exchange(peer.pieces, {}) + share.bytes.substr(sizeof patience),
-               milliseconds(patience));
+    take_value(rank_of(peer), std::exchange(peer.pieces, {}) + share.bytes.substr(sizeof(Patience)),
+               milliseconds(*patience));
   }
 
   // A rank's value has come. Once all have, everyone gets all of them.
@@ -459,11 +455,12 @@ class ControlChannel::Life {
   }
 
   void take_pong(Peer& first, const Message& pong) {
-    if (pong.number != awaited_pong_ || pong.bytes.size() != sizeof(Seconds)) {
+    const auto there = unpacked<Seconds>(pong.bytes);
+    if (pong.number != awaited_pong_ || !there) {
       return misspoken(first, "it gave a time that was not asked for");
     }
     awaited_pong_.reset();
-    pong_ = Pong{unpacked<Seconds>(pong.bytes.data()), ControlChannel::now()};
+    pong_ = Pong{*there, ControlChannel::now()};
     changed_.notify_all();
   }
 
@@ -510,9 +507,16 @@ class ControlChannel::Life {
         missing_ranks_text(here) + " did not reach the barrier within " + limit_text(limit), true);
   }
 
-  void hear() {
+  // False where more has come: who talks without end keeps nobody from looking after the others.
+  bool hear() {
+    constexpr int kMost = 1000;
     while (const auto event = messenger_->event()) take_event(*event);
-    while (const auto message = messenger_->next()) take(*message);
+    for (int i = 0; i < kMost; ++i) {
+      const auto message = messenger_->next();
+      if (!message) return true;
+      take(*message);
+    }
+    return false;
   }
 
   void beat(milliseconds every) {
@@ -536,13 +540,13 @@ class ControlChannel::Life {
     for (;;) {
       if (!met_) attend();
       beat(std::min<milliseconds>(kBeatEvery, settings_.timeout / 4));
-      hear();
-      look_for_lost();
+      const bool all = hear();
+      if (all) look_for_lost();
       if (not_met_) return part(lock, kParting);
       if (met_) look_for_silent(LiveClock::now());
       if (failed_) return end(lock);
       if (leaving_) return part(lock, settings_.timeout);
-      wait(lock, met_ ? 1000ms : 20ms);
+      wait(lock, !all ? 0ms : met_ ? kBeatEvery : 20ms);
     }
   }
 

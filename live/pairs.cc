@@ -24,11 +24,13 @@ std::vector<std::string> ends_of(std::size_t rank, const std::string& told,
 void await(const Socket& socket, short what, std::size_t rank, const ControlChannel& channel,
            LiveClock::time_point deadline) {
   constexpr int kLook = 100;  // milliseconds
-  for (pollfd waiting{socket.fd(), what, 0}; poll(&waiting, 1, kLook) <= 0;) {
+  for (pollfd waiting{socket.fd(), what, 0};;) {
     channel.check();
-    if (LiveClock::now() < deadline) continue;
-    throw PeerError("no connection with " + rank_text(static_cast<int>(rank)) + " within " +
-                    limit_text(channel.timeout()));
+    if (LiveClock::now() >= deadline) {
+      throw PeerError("no connection with " + rank_text(static_cast<int>(rank)) + " within " +
+                      limit_text(channel.timeout()));
+    }
+    if (poll(&waiting, 1, kLook) > 0) return;
   }
 }
 
