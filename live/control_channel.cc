@@ -546,7 +546,7 @@ class ControlChannel::Life {
       if (met_) look_for_silent(LiveClock::now());
       if (failed_) return end(lock);
       if (leaving_) return part(lock, settings_.timeout);
-      wait(lock, !all ? 0ms : met_ ? kBeatEvery : 20ms);
+      wait(lock, !all ? 0ms : met_ ? kBeatEvery : 10ms);
     }
   }
 

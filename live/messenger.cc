@@ -222,7 +222,8 @@ std::optional<LineEvent> Messenger::event() {
     if (what == ZMQ_EVENT_CONNECTED) return LineEvent::kReached;
     if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return LineEvent::kProved;
     if (what == ZMQ_EVENT_ACCEPTED) {
-      ends_[value] = other_end(value);
+      const std::string end = other_end(value);
+      if (port_in(end) != 0) ends_[value] = end;  // or it has gone already
     } else if (what == ZMQ_EVENT_DISCONNECTED) {
       const auto end = ends_.extract(value);
       if (std::exchange(refused_, false) && end) last_turned_away_ = end.mapped();
@@ -247,7 +248,8 @@ void Messenger::wait(int wake, std::chrono::milliseconds time) const {
 std::string Messenger::turned_away() const {
   if (turned_away_ == 0) return "";
   return "; " + std::to_string(turned_away_) + (turned_away_ == 1 ? " caller" : " callers") +
-         " without this run's token came, the last from " + last_turned_away_;
+         " without this run's token came" +
+         (last_turned_away_.empty() ? "" : ", the last from " + last_turned_away_);
 }
 
 }  // namespace syncline::live
