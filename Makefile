@@ -8,7 +8,7 @@
 #   make deb      a Debian package of the same, and python3-syncline, in build/
 #   make python   syncline for Python: PYTHONPATH=build/python python3
 #   make man      the manual page, build/syncline.1
-#   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and torch alone)
+#   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and g++ alone)
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
@@ -33,8 +33,11 @@ BUILD ?= build
 JOBS ?= $(shell nproc)
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
-# More options: make gpu-check GPU_CHECK='--out FILE --budget 300'.
+# Where gpu-check writes, and for which GPU it builds: make gpu-check GPU_CHECK='--out FILE'.
 GPU_CHECK ?=
+GPU_BUILD := $(CURDIR)/build-gpu-check
+GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
+    --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
 .PHONY: run test bench fidelity install uninstall installed deb python man gpu-check fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
@@ -93,9 +96,14 @@ python: setup-python configure
 man: program
 	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
 
-# Under ten minutes, no network, no CMake: nvcc, g++, python3 with torch and numpy.
+# Under ten minutes, no network, no CMake: nvcc and g++. The kernels, then the NCCL backend.
 gpu-check:
-	$(PYTHON) kernels/bench/run.py --nccl $(GPU_CHECK)
+	@$(MAKE) --no-print-directory -C kernels -j$(JOBS) check ARCH=$(GPU_ARCH) BUILD=$(GPU_BUILD) \
+	    GPU_CHECK="--out $(GPU_BUILD)/kernels.json --date $$(date -u +%Y-%m-%dT%H:%M:%SZ) \
+	    --commit $$(git rev-parse HEAD 2>/dev/null || echo unknown) $(GPU_CHECK)"
+	@$(MAKE) --no-print-directory -C kernels sanitize ARCH=$(GPU_ARCH) BUILD=$(GPU_BUILD)
+	@$(MAKE) --no-print-directory -C backend_nccl -j$(JOBS) check ARCH=$(GPU_ARCH) \
+	    BUILD=$(GPU_BUILD)/nccl OUT=$(GPU_BUILD)/nccl TIMED_RANKS=2
 
 # Each from its corpus; what is new lies in $(BUILD)-fuzz/found until somebody picks the smallest.
 FUZZ_S ?= 10

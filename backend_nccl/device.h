@@ -9,7 +9,7 @@
 #include <string>
 
 #include "core/error.h"
-#include "kernels/status.h"
+#include "kernels/host_device.h"
 
 namespace syncline::nccl_backend {
 

@@ -22,7 +22,6 @@
 #include <cstdint>
 
 #include "kernels/host_device.h"
-#include "kernels/status.h"
 
 namespace syncline::kernels {
 

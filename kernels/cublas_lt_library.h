@@ -4,7 +4,7 @@
 
 #include <cublasLt.h>
 
-#include "kernels/status.h"
+#include "kernels/host_device.h"
 
 namespace syncline::kernels {
 

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "kernels/host_device.h"
-#include "kernels/status.h"
 
 namespace syncline::kernels {
 

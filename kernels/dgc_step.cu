@@ -2,10 +2,9 @@
 
 #include <algorithm>
 
-#include "kernels/block.cuh"
-#include "kernels/cuda_status.cuh"
 #include "kernels/dgc_launch.h"
 #include "kernels/dgc_spans.h"
+#include "kernels/launch.h"
 #include "kernels/tensor_table.h"
 
 namespace syncline::kernels {
@@ -23,14 +22,14 @@ static_assert(sizeof(DgcRows) + sizeof(DgcTables) + 64 <= kArgumentBytes);
 __global__ void __launch_bounds__(kBlockThreads)
     dgc_prepare_kernel(DgcTables tables, const __grid_constant__ DgcRows rows,
                        std::uint32_t first) {
-  CudaBlock block;
+  KernelBlock block;
   dgc_prepare_row(block, tables, rows.rows[blockIdx.x], first + blockIdx.x);
 }
 
 template <typename Gradient>
 __global__ void __launch_bounds__(kBlockThreads)
     dgc_inspect_kernel(DgcTables tables, DgcInspection inspection) {
-  CudaBlock block;
+  KernelBlock block;
   dgc_inspect_span<Gradient>(block, tables, inspection, blockIdx.x);
 }
 
@@ -41,42 +40,42 @@ template <typename Gradient, bool kNesterov, bool kDecay>
 __global__ void __launch_bounds__(kBlockThreads, kDecay ? 4 : 5)
     dgc_update_kernel(DgcTables tables, DgcStep step, bool select) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, select, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_recount_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   dgc_recount_span(block, shared, tables, step, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_collect_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   dgc_collect_span(block, shared, tables, step, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_refine_kernel(DgcTables tables, DgcStep step, int shift) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   dgc_refine_span(block, shared, tables, step, shift, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_count_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   dgc_count_span(block, shared, tables, step, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_write_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   dgc_write_span(block, shared, tables, step, blockIdx.x);
 }
 
@@ -116,9 +115,9 @@ Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
     const std::size_t count = std::min<std::size_t>(kRowsPerLaunch, plan->rows.size() - first);
     DgcRows chunk{};
     std::copy_n(plan->rows.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.rows);
-    dgc_prepare_kernel<<<static_cast<unsigned>(count), kBlockThreads, 0, stream>>>(
-        tables, chunk, static_cast<std::uint32_t>(first));
-    if (auto status = launch_status("dgc_prepare_kernel"); !status.ok()) return status;
+    auto status = launch("dgc_prepare_kernel", dgc_prepare_kernel, {static_cast<unsigned>(count)},
+                         stream, tables, chunk, static_cast<std::uint32_t>(first));
+    if (!status.ok()) return status;
   }
   plan->workspace = workspace;
   return {};
@@ -127,50 +126,38 @@ Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
 Status dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection, cudaStream_t stream) {
   if (auto status = check_dgc_inspect(plan, inspection); !status.ok()) return status;
   const DgcTables tables = dgc_tables(plan, plan.workspace);
-  const auto cleared = cudaMemsetAsync(tables.skip, 0, sizeof *tables.skip, stream);
-  if (auto status = cuda_status(cleared, "cudaMemsetAsync(skip)"); !status.ok()) return status;
+  if (auto status = clear(tables.skip, sizeof *tables.skip, stream); !status.ok()) return status;
   if (plan.spans == 0) return {};
-  const auto blocks = static_cast<unsigned>(plan.spans);
-  switch (plan.gradient) {
-    case ElementType::kFp32:
-      dgc_inspect_kernel<float><<<blocks, kBlockThreads, 0, stream>>>(tables, inspection);
-      break;
-    case ElementType::kBf16:
-      dgc_inspect_kernel<Bf16><<<blocks, kBlockThreads, 0, stream>>>(tables, inspection);
-      break;
-    case ElementType::kFp16:
-      dgc_inspect_kernel<Fp16><<<blocks, kBlockThreads, 0, stream>>>(tables, inspection);
-      break;
-  }
-  return launch_status("dgc_inspect_kernel");
+  const auto kernel = plan.gradient == ElementType::kFp32   ? dgc_inspect_kernel<float>
+                      : plan.gradient == ElementType::kBf16 ? dgc_inspect_kernel<Bf16>
+                                                            : dgc_inspect_kernel<Fp16>;
+  return launch("dgc_inspect_kernel", kernel, {static_cast<unsigned>(plan.spans)}, stream, tables,
+                inspection);
 }
 
 Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
                          cudaStream_t stream) {
   const auto kernel = update_kernel(plan.gradient, step.nesterov, step.weight_decay != 0);
-  kernel<<<static_cast<unsigned>(plan.spans), kBlockThreads, 0, stream>>>(
-      dgc_tables(plan, plan.workspace), step, select);
-  return launch_status("dgc_update_kernel");
+  return launch("dgc_update_kernel", kernel, {static_cast<unsigned>(plan.spans)}, stream,
+                dgc_tables(plan, plan.workspace), step, select);
 }
 
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
   if (auto status = check_dgc_step(plan, step); !status.ok()) return status;
   if (plan.spans == 0) return {};
   const DgcTables tables = dgc_tables(plan, plan.workspace);
-  const auto blocks = static_cast<unsigned>(plan.spans);
-  if (auto status = launch_dgc_update(plan, step, true, stream); !status.ok()) return status;
-  dgc_recount_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
-  if (auto status = launch_status("dgc_recount_kernel"); !status.ok()) return status;
-  dgc_collect_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
-  if (auto status = launch_status("dgc_collect_kernel"); !status.ok()) return status;
-  for (const int shift : {10, 0}) {
-    dgc_refine_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step, shift);
-    if (auto status = launch_status("dgc_refine_kernel"); !status.ok()) return status;
-  }
-  dgc_count_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
-  if (auto status = launch_status("dgc_count_kernel"); !status.ok()) return status;
-  dgc_write_kernel<<<blocks, kBlockThreads, 0, stream>>>(tables, step);
-  return launch_status("dgc_write_kernel");
+  const Grid grid{static_cast<unsigned>(plan.spans)};
+  Status status = launch_dgc_update(plan, step, true, stream);
+  const auto next = [&](const char* name, auto kernel, auto... more) {
+    if (status.ok()) status = launch(name, kernel, grid, stream, tables, step, more...);
+  };
+  next("dgc_recount_kernel", dgc_recount_kernel);
+  next("dgc_collect_kernel", dgc_collect_kernel);
+  next("dgc_refine_kernel", dgc_refine_kernel, 10);
+  next("dgc_refine_kernel", dgc_refine_kernel, 0);
+  next("dgc_count_kernel", dgc_count_kernel);
+  next("dgc_write_kernel", dgc_write_kernel);
+  return status;
 }
 
 }  // namespace syncline::kernels

@@ -1,13 +1,16 @@
 #include "kernels/divide.h"
-#include "kernels/launch.cuh"
+#include "kernels/launch.h"
 
 namespace syncline::kernels {
 namespace {
 
 __global__ void divide_kernel(float* values, std::int64_t count, float divisor) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  for (; i < count; i += step) values[i] = __fdiv_rn(values[i], divisor);
+  KernelBlock block;
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
+  block.each([&](int thread) {
+    std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + thread;
+    for (; i < count; i += step) values[i] = values[i] / divisor;
+  });
 }
 
 }  // namespace
@@ -16,12 +19,11 @@ Status divide(float* values, std::int64_t count, float divisor, cudaStream_t str
   if (count < 0) return failure("divide: a negative count");
   if (count == 0) return {};
   if (values == nullptr) return failure("divide: a null pointer");
-  unsigned blocks = 1;
+  Grid grid;
   const Status status =
-      blocks_for(divide_kernel, (count + kBlockThreads - 1) / kBlockThreads, &blocks);
+      blocks_for(divide_kernel, (count + kBlockThreads - 1) / kBlockThreads, &grid);
   if (!status.ok()) return status;
-  divide_kernel<<<blocks, kBlockThreads, 0, stream>>>(values, count, divisor);
-  return launch_status("divide");
+  return launch("divide_kernel", divide_kernel, grid, stream, values, count, divisor);
 }
 
 }  // namespace syncline::kernels

@@ -1,7 +1,7 @@
 #include "kernels/elementwise.h"
 
 #include "kernels/elementwise_tile.h"
-#include "kernels/launch.cuh"
+#include "kernels/launch.h"
 
 namespace syncline::kernels {
 namespace {
@@ -10,14 +10,16 @@ template <typename T, Activation kActivation, bool kBackward>
 __global__ void __launch_bounds__(kBlockThreads, 4)
     add_activation_kernel(const T* a, const T* b, const T* dy, T* out, std::int64_t size,
                           std::int64_t tiles) {
-  for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-    add_activation_tile<T, kActivation, kBackward>(a, b, dy, out, size, tile,
-                                                   static_cast<int>(threadIdx.x));
-  }
+  KernelBlock block;
+  block.each([&](int thread) {
+    for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
+      add_activation_tile<T, kActivation, kBackward>(a, b, dy, out, size, tile, thread);
+    }
+  });
 }
 
 template <typename T, Activation kActivation>
-Status launch(const AddActivation& inputs, const void* dy, void* out, cudaStream_t stream) {
+Status launch_one(const AddActivation& inputs, const void* dy, void* out, cudaStream_t stream) {
   const auto* a = static_cast<const T*>(inputs.a);
   const auto* b = static_cast<const T*>(inputs.b);
   const auto* gradient = static_cast<const T*>(dy);
@@ -26,23 +28,23 @@ Status launch(const AddActivation& inputs, const void* dy, void* out, cudaStream
                                     : add_activation_kernel<T, kActivation, true>;
   const std::int64_t tiles = tiles_of(inputs.elements, misalignment<kActivationGroup<T>>(result));
   if (tiles == 0) return {};
-  unsigned blocks = 0;
-  if (auto status = blocks_for(kernel, tiles, &blocks); !status.ok()) return status;
-  kernel<<<blocks, kBlockThreads, 0, stream>>>(a, b, gradient, result, inputs.elements, tiles);
-  return launch_status("add_activation_kernel");
+  Grid grid;
+  if (auto status = blocks_for(kernel, tiles, &grid); !status.ok()) return status;
+  return launch("add_activation_kernel", kernel, grid, stream, a, b, gradient, result,
+                inputs.elements, tiles);
 }
 
 template <typename T>
 Status launch_typed(const AddActivation& inputs, const void* dy, void* out, cudaStream_t stream) {
   switch (inputs.activation) {
     case Activation::kRelu:
-      return launch<T, Activation::kRelu>(inputs, dy, out, stream);
+      return launch_one<T, Activation::kRelu>(inputs, dy, out, stream);
     case Activation::kGelu:
-      return launch<T, Activation::kGelu>(inputs, dy, out, stream);
+      return launch_one<T, Activation::kGelu>(inputs, dy, out, stream);
     case Activation::kIdentity:
       break;
   }
-  return launch<T, Activation::kIdentity>(inputs, dy, out, stream);
+  return launch_one<T, Activation::kIdentity>(inputs, dy, out, stream);
 }
 
 Status launch_any(const AddActivation& inputs, const void* dy, void* out, cudaStream_t stream) {

@@ -10,7 +10,6 @@
 
 #include "kernels/activation.h"
 #include "kernels/host_device.h"
-#include "kernels/status.h"
 
 namespace syncline::kernels {
 

@@ -19,7 +19,7 @@
 #include <cstddef>
 
 #include "kernels/gemm_layout.h"
-#include "kernels/status.h"
+#include "kernels/host_device.h"
 
 namespace syncline::kernels {
 

@@ -8,6 +8,8 @@
 
 #include <cstdint>
 #include <cstring>
+#include <string>
+#include <utility>
 
 // SYNCLINE_UNROLL stands before a loop over an array that must be in registers: what is indexed by
 // a loop that stays a loop lives in (slow) local memory.
@@ -26,6 +28,16 @@
 typedef struct CUstream_st* cudaStream_t;
 
 namespace syncline::kernels {
+
+// What a launcher returns. Empty text: the work is in the stream. Otherwise the text names the
+// argument that is wrong (then nothing was launched) or the CUDA call that failed, and why.
+struct Status {
+  std::string text;
+
+  bool ok() const { return text.empty(); }
+};
+
+inline Status failure(std::string text) { return {std::move(text)}; }
 
 enum class ElementType { kFp32, kBf16, kFp16 };
 

@@ -19,7 +19,6 @@
 #include <span>
 
 #include "kernels/host_device.h"
-#include "kernels/status.h"
 
 namespace syncline::kernels {
 

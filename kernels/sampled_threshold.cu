@@ -1,8 +1,7 @@
 #include "kernels/sampled_threshold.h"
 
-#include "kernels/block.cuh"
-#include "kernels/cuda_status.cuh"
 #include "kernels/dgc_launch.h"
+#include "kernels/launch.h"
 #include "kernels/sampled_spans.h"
 
 namespace syncline::kernels {
@@ -13,19 +12,19 @@ namespace {
 __global__ void __launch_bounds__(kBlockThreads)
     sampled_window_kernel(DgcTables tables, SampledTables sampled, DgcStep step) {
   __shared__ DgcShared shared;
-  CudaBlock block;
+  KernelBlock block;
   sample_window(block, shared, tables, sampled, step, blockIdx.y, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
     sampled_count_kernel(DgcTables tables, SampledTables sampled, DgcStep step) {
-  CudaBlock block;
+  KernelBlock block;
   sampled_count_block(block, tables, sampled, step, blockIdx.y, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
     sampled_send_kernel(DgcTables tables, SampledTables sampled, DgcStep step) {
-  CudaBlock block;
+  KernelBlock block;
   sampled_send_block(block, tables, sampled, step, blockIdx.y, blockIdx.x);
 }
 
@@ -39,15 +38,15 @@ Status sampled_step(const DgcPlan& plan, const SampledPlan& sampled, void* works
   const DgcTables tables = dgc_tables(plan, plan.workspace);
   const SampledTables room = sampled_tables(sampled, workspace);
   const auto tensors = static_cast<unsigned>(plan.rows.size());
-  sampled_window_kernel<<<dim3(kSampleWindows, tensors), kBlockThreads, 0, stream>>>(tables, room,
-                                                                                     step);
-  if (status = launch_status("sampled_window_kernel"); !status.ok()) return status;
-  sampled_count_kernel<<<dim3(kSampleBlocks, tensors), kBlockThreads, 0, stream>>>(tables, room,
-                                                                                   step);
-  if (status = launch_status("sampled_count_kernel"); !status.ok()) return status;
-  sampled_send_kernel<<<dim3(kSampleBlocks, tensors), kBlockThreads, 0, stream>>>(tables, room,
-                                                                                  step);
-  return launch_status("sampled_send_kernel");
+  const auto next = [&](const char* name, auto kernel, unsigned pieces) {
+    if (status.ok()) {
+      status = launch(name, kernel, {pieces, tensors}, stream, tables, room, step);
+    }
+  };
+  next("sampled_window_kernel", sampled_window_kernel, kSampleWindows);
+  next("sampled_count_kernel", sampled_count_kernel, kSampleBlocks);
+  next("sampled_send_kernel", sampled_send_kernel, kSampleBlocks);
+  return status;
 }
 
 }  // namespace syncline::kernels

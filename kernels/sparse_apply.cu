@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "kernels/block.cuh"
-#include "kernels/cuda_status.cuh"
+#include "kernels/launch.h"
 #include "kernels/sparse_parts.h"
 #include "kernels/tensor_table.h"
 
@@ -20,26 +19,26 @@ static_assert(sizeof(SparseRows) + sizeof(SparseTables) + 64 <= kArgumentBytes);
 __global__ void __launch_bounds__(kBlockThreads)
     sparse_prepare_kernel(SparseTables tables, const __grid_constant__ SparseRows rows,
                           std::uint32_t first) {
-  CudaBlock block;
+  KernelBlock block;
   sparse_prepare_row(block, tables, rows.rows[blockIdx.x], first + blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
     sparse_check_kernel(SparseTables tables, SparseApply apply) {
-  CudaBlock block;
+  KernelBlock block;
   sparse_check_piece(block, tables, apply, blockIdx.x, static_cast<int>(blockIdx.y));
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 6)
     sparse_apply_kernel(SparseTables tables, SparseApply apply) {
   __shared__ SparseShared shared;
-  CudaBlock block;
+  KernelBlock block;
   sparse_apply_part(block, shared, tables, apply, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
     sparse_apply_rank_kernel(SparseTables tables, SparseApply apply, int rank) {
-  CudaBlock block;
+  KernelBlock block;
   sparse_apply_piece(block, tables, apply, blockIdx.x, rank);
 }
 
@@ -55,9 +54,10 @@ Status sparse_prepare(SparsePlan* plan, void* workspace, std::size_t workspace_b
     const std::size_t count = std::min<std::size_t>(kRowsPerLaunch, plan->rows.size() - first);
     SparseRows chunk{};
     std::copy_n(plan->rows.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.rows);
-    sparse_prepare_kernel<<<static_cast<unsigned>(count), kBlockThreads, 0, stream>>>(
-        tables, chunk, static_cast<std::uint32_t>(first));
-    if (auto status = launch_status("sparse_prepare_kernel"); !status.ok()) return status;
+    auto status =
+        launch("sparse_prepare_kernel", sparse_prepare_kernel, {static_cast<unsigned>(count)},
+               stream, tables, chunk, static_cast<std::uint32_t>(first));
+    if (!status.ok()) return status;
   }
   plan->workspace = workspace;
   return {};
@@ -65,21 +65,19 @@ Status sparse_prepare(SparsePlan* plan, void* workspace, std::size_t workspace_b
 
 Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream_t stream) {
   if (auto status = check_sparse_apply(plan, apply); !status.ok()) return status;
-  const auto cleared = cudaMemsetAsync(apply.rejected, 0, sizeof *apply.rejected, stream);
-  if (auto status = cuda_status(cleared, "cudaMemsetAsync(rejected)"); !status.ok()) return status;
-  if (plan.packed == 0 || apply.ranks == 0) return {};
+  auto status = clear(apply.rejected, sizeof *apply.rejected, stream);
+  if (!status.ok() || plan.packed == 0 || apply.ranks == 0) return status;
   const SparseTables tables = sparse_tables(plan, plan.workspace);
-  const dim3 pieces(static_cast<unsigned>(plan.checks), static_cast<unsigned>(apply.ranks));
-  sparse_check_kernel<<<pieces, kBlockThreads, 0, stream>>>(tables, apply);
-  if (auto status = launch_status("sparse_check_kernel"); !status.ok()) return status;
-  for (int rank = 0; rank < apply.ranks && !apply.rising; ++rank) {
-    sparse_apply_rank_kernel<<<pieces.x, kBlockThreads, 0, stream>>>(tables, apply, rank);
-    if (auto status = launch_status("sparse_apply_rank_kernel"); !status.ok()) return status;
+  const auto pieces = static_cast<unsigned>(plan.checks);
+  status = launch("sparse_check_kernel", sparse_check_kernel,
+                  {pieces, static_cast<unsigned>(apply.ranks)}, stream, tables, apply);
+  for (int rank = 0; rank < apply.ranks && !apply.rising && status.ok(); ++rank) {
+    status = launch("sparse_apply_rank_kernel", sparse_apply_rank_kernel, {pieces}, stream, tables,
+                    apply, rank);
   }
-  if (!apply.rising) return {};
-  sparse_apply_kernel<<<static_cast<unsigned>(plan.parts), kBlockThreads, 0, stream>>>(tables,
-                                                                                       apply);
-  return launch_status("sparse_apply_kernel");
+  if (!apply.rising || !status.ok()) return status;
+  return launch("sparse_apply_kernel", sparse_apply_kernel, {static_cast<unsigned>(plan.parts)},
+                stream, tables, apply);
 }
 
 }  // namespace syncline::kernels

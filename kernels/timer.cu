@@ -1,26 +1,46 @@
-#include "kernels/cuda_status.cuh"
 #include "kernels/timer.h"
+
+#include "kernels/launch.h"
+#if !defined(__CUDACC__)
+#include <chrono>
+#include <thread>
+#endif
 
 namespace syncline::kernels {
 namespace {
 
+#if defined(__CUDACC__)
 __device__ std::uint64_t now() {
   std::uint64_t time;
   asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time)::"memory");
   return time;
 }
+__device__ void nap(unsigned nanoseconds) { __nanosleep(nanoseconds); }
+__device__ bool first_thread() { return threadIdx.x == 0; }
+#else
+std::uint64_t now() {
+  return static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+void nap(unsigned nanoseconds) {
+  std::this_thread::sleep_for(std::chrono::nanoseconds(nanoseconds));
+}
+bool first_thread() { return true; }
+#endif
 
+// The other threads of the block end at once.
 __global__ void timer_begin_kernel(TimerState* timer, bool follows) {
+  if (!first_thread()) return;
   const std::uint64_t time = now();
   const bool on_time = time >= timer->end && time - timer->end < kLaunchGap;
   timer->begin = follows && on_time ? timer->end : time;
 }
 
 __global__ void timer_end_kernel(TimerState* timer, std::uint64_t nanoseconds) {
+  if (!first_thread()) return;
   const std::uint64_t end = timer->begin + nanoseconds;
   constexpr std::uint64_t kNap = 1000;
   for (std::uint64_t time = now(); time < end; time = now()) {
-    if (end - time > 4 * kNap) __nanosleep(kNap);
+    if (end - time > 4 * kNap) nap(kNap);
   }
   // Work inside the span that took longer than all of it ends it later.
   const std::uint64_t time = now();
@@ -31,15 +51,14 @@ __global__ void timer_end_kernel(TimerState* timer, std::uint64_t nanoseconds) {
 
 Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream) {
   if (timer == nullptr) return failure("timer_begin: the timer is a null pointer");
-  timer_begin_kernel<<<1, 1, 0, stream>>>(timer, follows);
-  return launch_status("timer_begin");
+  return launch("timer_begin_kernel", timer_begin_kernel, {}, stream, timer, follows);
 }
 
 Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream) {
   if (timer == nullptr) return failure("timer_end: the timer is a null pointer");
   if (nanoseconds < 0) return failure("timer_end: a negative time");
-  timer_end_kernel<<<1, 1, 0, stream>>>(timer, static_cast<std::uint64_t>(nanoseconds));
-  return launch_status("timer_end");
+  return launch("timer_end_kernel", timer_end_kernel, {}, stream, timer,
+                static_cast<std::uint64_t>(nanoseconds));
 }
 
 }  // namespace syncline::kernels

@@ -1,7 +1,6 @@
 #include "kernels/update.h"
 
-#include "kernels/block_sum.cuh"
-#include "kernels/launch.cuh"
+#include "kernels/launch.h"
 #include "kernels/update_tile.h"
 
 namespace syncline::kernels {
@@ -15,32 +14,36 @@ __global__ void __launch_bounds__(kBlockThreads, 4)
   __shared__ Rule shared_rule;
   __shared__ float shared_factor;
   __shared__ bool skip;
-  if (threadIdx.x == 0) {
+  KernelBlock block;
+  block.each([&](int thread) {
+    if (thread != 0) return;
     make_rule(options, *state, shared_rule);
     shared_factor = factor_of(scaling);
     skip = skips(scaling);
-  }
-  __syncthreads();
-  if (!skip) {
+  });
+  block.each([&](int thread) {
+    if (skip) return;
     const Rule rule = shared_rule;
     const float factor = shared_factor;
     for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
-      update_tile<Gradient>(bucket, rule, factor, tile, static_cast<int>(threadIdx.x));
+      update_tile<Gradient>(bucket, rule, factor, tile, thread);
     }
-  }
+  });
   // Every block has read the state before the last one comes here.
-  if (is_last_block(&state->ticket) && threadIdx.x == 0) advance(options, skip, *state);
+  if (!block.last_of(&state->ticket, gridDim.x)) return;
+  block.each([&](int thread) {
+    if (thread == 0) advance(options, skip, *state);
+  });
 }
 
 template <typename Rule, typename Gradient>
-Status launch(const FlatBucket& bucket, const typename Rule::Options& options,
-              const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
+Status launch_one(const FlatBucket& bucket, const typename Rule::Options& options,
+                  const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
   const auto kernel = update_kernel<Rule, Gradient>;
   const std::int64_t tiles = tiles_of(bucket.elements, update_shift(bucket));
-  unsigned blocks = 0;
-  if (auto status = blocks_for(kernel, tiles, &blocks); !status.ok()) return status;
-  kernel<<<blocks, kBlockThreads, 0, stream>>>(bucket, options, scaling, tiles, state);
-  return launch_status("update_kernel");
+  Grid grid;
+  if (auto status = blocks_for(kernel, tiles, &grid); !status.ok()) return status;
+  return launch("update_kernel", kernel, grid, stream, bucket, options, scaling, tiles, state);
 }
 
 template <typename Rule>
@@ -48,13 +51,13 @@ Status launch_typed(const FlatBucket& bucket, const typename Rule::Options& opti
                     const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
   switch (bucket.gradient_type) {
     case ElementType::kBf16:
-      return launch<Rule, Bf16>(bucket, options, scaling, state, stream);
+      return launch_one<Rule, Bf16>(bucket, options, scaling, state, stream);
     case ElementType::kFp16:
-      return launch<Rule, Fp16>(bucket, options, scaling, state, stream);
+      return launch_one<Rule, Fp16>(bucket, options, scaling, state, stream);
     case ElementType::kFp32:
       break;
   }
-  return launch<Rule, float>(bucket, options, scaling, state, stream);
+  return launch_one<Rule, float>(bucket, options, scaling, state, stream);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/status.h"
+#include "kernels/host_device.h"
 
 namespace syncline::kernels {
 

@@ -36,7 +36,6 @@ const ExpectedKernel kExpected[] = {
     {"pack_kernelINS0_4[BF]...ENS", 64, true, true},
     {"update_kernel", 64, true, true},
     {"add_activation_kernel", 64, true, true},
-    {"move_bytes_kernel", 64, true, true},
     // Of batch normalisation's kernels those named Li1 go element by element.
     {"batch_[a-z_]+_kernelI.*Li1EEE", 64, false, false},
     {"batch_moments_kernel", 64, true, false},

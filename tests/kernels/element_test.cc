@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/block_sum.h"
+#include "kernels/block.h"
 #include "kernels/host_device.h"
 #include "kernels/tensor_table.h"
 

@@ -1,7 +1,8 @@
 // As much of CUDA's runtime and of NCCL as the NCCL backend calls, in host memory, for tests where
 // there is no GPU: streams are threads that carry out what was put on them in order, events are
 // events, collectives wait for their members. Everything that may be asynchronous is. Ranks are
-// threads of one process, each with a device of its own.
+// threads of one process, each with a device of its own. Kernels are the real ones, compiled
+// without nvcc and run block after block.
 //
 // Strict where the real ones are lenient or undefined: waiting for an event that nobody recorded is
 // an error, so is a collective that its members do not agree on.
@@ -23,9 +24,7 @@
 #include <vector>
 
 #include "core/run/payload.h"
-#include "kernels/divide.h"
-#include "kernels/pack.h"
-#include "kernels/timer.h"
+#include "kernels/launch.h"
 
 namespace {
 
@@ -206,6 +205,11 @@ cudaError_t cudaMemset(void* data, int value, std::size_t bytes) {
   inside(data, bytes);
   return std::memset(data, value, bytes), cudaSuccess;
 }
+cudaError_t cudaMemsetAsync(void* data, int value, std::size_t bytes, cudaStream_t stream) {
+  inside(data, bytes);
+  of(stream).put([=] { std::memset(data, value, bytes); });
+  return cudaSuccess;
+}
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
   inside(kind == cudaMemcpyHostToDevice ? to : from, bytes);
   return std::memcpy(to, from, bytes), cudaSuccess;
@@ -240,57 +244,20 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNot
 
 namespace syncline::kernels {
 
-namespace {
-
-DType format_of(ElementType type) {
-  return type == ElementType::kFp32   ? DType::kFp32
-         : type == ElementType::kFp16 ? DType::kFp16
-                                      : DType::kBf16;
-}
-
-}  // namespace
-
-Status pack(std::span<const PackedTensor> tensors, const PackOptions& options,
-            cudaStream_t stream) {
-  for (const auto& tensor : tensors) {
-    const auto count = static_cast<std::size_t>(tensor.elements);
-    inside(tensor.from, count * static_cast<std::size_t>(element_bytes(options.from)));
-    inside(tensor.to, count * static_cast<std::size_t>(element_bytes(options.to)));
-    of(stream).put([tensor, options, count] {
-      std::vector<float> numbers(count);
-      run::read_as(format_of(options.from), static_cast<const std::byte*>(tensor.from),
-                   tensor.elements, numbers.data());
-      run::write_as(format_of(options.to), numbers.data(), tensor.elements,
-                    static_cast<std::byte*>(tensor.to));
-    });
-  }
-  return {};
-}
-
-Status divide(float* values, std::int64_t count, float divisor, cudaStream_t stream) {
-  inside(values, static_cast<std::size_t>(count) * sizeof(float));
-  of(stream).put([=] {
-    for (std::int64_t i = 0; i < count; ++i) values[i] /= divisor;
+// In the stream's turn, one block after the other.
+void launch_on_host(const char*, Grid grid, cudaStream_t stream, std::function<void()> block) {
+  of(stream).put([grid, block = std::move(block)] {
+    gridDim = grid;
+    for (unsigned number = 0; number < grid.x * grid.y; ++number) {
+      blockIdx = {number % grid.x, number / grid.x};
+      block();
+    }
   });
-  return {};
 }
 
-Status timer_begin(TimerState* timer, bool follows, cudaStream_t stream) {
-  inside(timer, sizeof *timer);
-  of(stream).put([=] {
-    const auto now = static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
-    const bool on_time = now >= timer->end && now - timer->end < kLaunchGap;
-    timer->begin = follows && on_time ? timer->end : now;
-  });
-  return {};
-}
-
-Status timer_end(TimerState* timer, std::int64_t nanoseconds, cudaStream_t stream) {
-  of(stream).put([=] {
-    timer->end = timer->begin + static_cast<std::uint64_t>(nanoseconds);
-    std::this_thread::sleep_until(
-        Clock::time_point(std::chrono::nanoseconds(static_cast<std::int64_t>(timer->end))));
-  });
+Status clear(void* data, std::size_t bytes, cudaStream_t stream) {
+  inside(data, bytes);
+  of(stream).put([=] { std::memset(data, 0, bytes); });
   return {};
 }
 

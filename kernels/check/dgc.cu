@@ -1,22 +1,19 @@
-// DGC's kernels on the GPU at hand against their host twins, to the bit. With --time also what a
-// step takes at 25.5 M, 110 M and 340 M elements.
-
-#include <cuda_runtime.h>
-
+// DGC's kernels against their host twins, to the bit: every way of the selection, sparse updates,
+// and the sampled selection.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/compress/momentum_correction.h"
-#include "kernels/check/check.cuh"
+#include "kernels/check/check.h"
 #include "kernels/dgc_step.h"
 #include "kernels/reference/dgc_step.h"
 #include "kernels/reference/sampled_threshold.h"
@@ -34,6 +31,8 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 using Values = std::vector<float>;
+
+constexpr float kMaxNorm = 20;  // of gradients that are inspected
 
 struct CheckedTensor {
   Values gradient, velocity, residual, weight;
@@ -121,6 +120,8 @@ class DgcCase {
     require(dgc_prepare(&plan_, workspace_[0].data(), plan_.workspace_bytes, nullptr));
   }
 
+  void next_gradient(const Values& values) { hosts_[0].gradient = gradients_[0].set(values); }
+
   void next_gradients(std::uint32_t seed, float deviation) {
     std::mt19937 random(seed);
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
@@ -128,7 +129,9 @@ class DgcCase {
     }
   }
 
-  void step(const std::string& name, DgcStep step, bool sampled = false, bool inspect = false) {
+  // `path`: what the last tensor is expected to take.
+  void step(const std::string& name, DgcStep step, bool sampled = false, bool inspect = false,
+            std::optional<DgcPath> path = {}) {
     const auto packed = static_cast<std::size_t>(plan_.packed);
     DeviceArray<std::uint32_t> indices(packed);
     DeviceArray<float> values(packed, 1);
@@ -137,19 +140,19 @@ class DgcCase {
     step.values = values.data();
     step.reports = reports.data();
     if (inspect) {
-      require(dgc_inspect(plan_, {}, nullptr));
+      require(dgc_inspect(plan_, {kMaxNorm}, nullptr));
       step.skip = dgc_skip_flag(plan_);
+      step.coefficients = dgc_coefficients(plan_);
     }
     if (sampled) {
       SampledPlan room;
       require(sampled_plan(plan_, &room));
       DeviceArray<unsigned char> memory(room.workspace_bytes);
       require(sampled_step(plan_, room, memory.data(), room.workspace_bytes, step, nullptr));
-      require(cudaDeviceSynchronize(), "sampled_step");
     } else {
       require(dgc_step(plan_, step, nullptr));
-      require(cudaDeviceSynchronize(), "dgc_step");
     }
+    wait_for_gpu();
     const auto got_indices = indices.get();
     const auto got_values = values.get();
     const auto got_reports = reports.get();
@@ -159,6 +162,9 @@ class DgcCase {
       difference = compare(i, step, sampled, got_indices, got_values, got_reports[i]);
     }
     const std::string note = hosts_.size() == 1 ? path_name(got_reports[0].path) : "";
+    if (path && got_reports.back().path != *path) {
+      difference = std::string("took the way ") + path_name(got_reports.back().path);
+    }
     checks_.line(name, difference.empty(), difference.empty() ? note : difference);
   }
 
@@ -172,12 +178,17 @@ class DgcCase {
     const bool skipped = report.path == DgcPath::kSkipped;
     SparseMessage message;
     if (!skipped) {
-      const compress::DgcUpdate update{step.momentum, step.scale, step.weight_decay, step.nesterov};
+      float scale = step.scale;
+      if (step.coefficients) scale = dgc_clip_coefficient(host.gradient, kMaxNorm) * step.scale;
+      const compress::DgcUpdate update{step.momentum, scale, step.weight_decay, step.nesterov};
       compress::accumulate(host.gradient, host.weight, update, host.velocity, host.residual);
       message = sampled ? take_above(sampled_threshold(host.residual, host.kept), host.kept,
                                      host.velocity, host.residual)
                         : take_out(largest_magnitudes(host.residual, host.kept), host.velocity,
                                    host.residual);
+    }
+    if (!sampled && report.selected != message.indices.size()) {
+      return "the report's count";
     }
     message.indices.resize(row.kept, kPadIndex);
     message.values.resize(row.kept, sampled ? -1.0f : 0.0f);
@@ -212,10 +223,14 @@ void check_types_and_forms(Checks& checks) {
       for (const float decay : {0.0f, 1e-3f}) {
         std::vector<CheckedTensor> tensors;
         std::uint32_t seed = 1;
-        for (const std::size_t n : {0, 1, 3, 4, 4095, 4096, 4097, 100003, 1000003}) {
+        for (const std::size_t n : {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4},
+                                    std::size_t{2049}, std::size_t{4095}, std::size_t{4096},
+                                    std::size_t{4097}, checks.size(1000003, 9001)}) {
           for (int offset = 0; offset < 4; ++offset) {
             const auto elements = static_cast<std::int64_t>(n);
-            tensors.push_back(random_tensor(n, elements / 1000 + offset, ++seed, offset));
+            const std::int64_t kept[] = {elements / 1000, elements / 40, elements, elements + 5};
+            ++seed;
+            tensors.push_back(random_tensor(n, kept[(seed + n) % 4], seed, offset));
           }
         }
         DgcCase one(checks, std::move(tensors), static_cast<ElementType>(type));
@@ -224,7 +239,7 @@ void check_types_and_forms(Checks& checks) {
         step.weight_decay = decay;
         step.scale = 0.5f;
         for (int i = 0; i < 3; ++i) {
-          one.step(std::string(kTypes[type]) + (nesterov ? ", Nesterov" : "") +
+          one.step(std::string("dgc ") + kTypes[type] + (nesterov ? ", Nesterov" : "") +
                        (decay != 0 ? ", decay" : "") + ", step " + std::to_string(i),
                    step);
           one.next_gradients(++seed, 0.1f);
@@ -234,22 +249,65 @@ void check_types_and_forms(Checks& checks) {
   }
 }
 
+// The ways are taken that are meant to be, and all of them give what the twin gives.
 void check_paths(Checks& checks) {
-  for (const float scale : {0.0f, 0.95f, 1.9f, 100.0f, 1e-3f, 1e-30f}) {
-    DgcCase one(checks, {random_tensor(3000017, 3000, 7)}, ElementType::kFp32);
+  const struct {
+    float scale;
+    DgcPath path;
+  } ways[] = {{0.0f, DgcPath::kExact},
+              {0.95f, DgcPath::kSpeculative},
+              {1.9f, DgcPath::kExact},
+              {100.0f, DgcPath::kRecount},
+              {1e-3f, DgcPath::kExact}};
+  const std::size_t n = checks.size(3000017, 20011);
+  for (const auto& way : ways) {
+    DgcCase one(checks, {random_tensor(n, static_cast<std::int64_t>(n) / 1000, 77)},
+                ElementType::kFp32);
     DgcStep step;
+    one.step("dgc first", step, false, false, DgcPath::kExact);
     step.momentum = 0.5f;
-    one.step("first, then scale " + std::to_string(scale), step);
-    step.candidate_scale = scale;
-    for (std::uint32_t i = 0; i < 3; ++i) {
-      one.next_gradients(50 + i, 0.05f);
-      one.step("candidates from " + std::to_string(scale) + " x threshold", step);
-    }
+    step.candidate_scale = way.scale;
+    one.next_gradients(5, 0.05f);
+    // The velocity carries on: thresholds rise a little, so that the guess holds.
+    one.step("dgc candidates from " + std::to_string(way.scale) + " x threshold", step, false,
+             false, way.path);
+  }
+  DgcCase many(checks, {random_tensor(3000, 1500, 78)}, ElementType::kFp32);
+  many.step("dgc more than one in 32 kept", {}, false, false, DgcPath::kWhole);
+}
+
+// Candidates exactly kept, one less, exactly the list's room, one more.
+void check_edges(Checks& checks) {
+  const std::size_t n = 30000;
+  const std::size_t room = 16 * 10 + 1024;
+  const struct {
+    std::size_t candidates;
+    std::optional<DgcPath> path;
+  } edges[] = {{10, DgcPath::kSpeculative},
+               {9, {}},
+               {room, DgcPath::kSpeculative},
+               {room + 1, DgcPath::kWhole}};
+  for (const auto& edge : edges) {
+    Values first(n, 0.0f);
+    for (std::size_t i = 0; i < 10; ++i) first[i * 977] = 10.0f;
+    DgcCase one(checks, {{Values(n), Values(n), first, Values(n), 10, 0}}, ElementType::kFp32);
+    DgcStep step;
+    step.momentum = 0;
+    step.candidate_scale = 1;
+    one.step("dgc before an edge", step);
+    // Now everything that was sent is 0, and the gradient brings the candidates: 10 and above. 9.9
+    // and 10 lie in one bin of eighths of an octave: without a guess all are candidates.
+    Values next(n, 9.9f);
+    for (std::size_t i = 0; i < edge.candidates; ++i) next[(i * 23 + 5) % n] = 10.0f;
+    one.next_gradient(next);
+    one.step("dgc " + std::to_string(edge.candidates) + " candidates", step, false, false,
+             edge.path);
   }
 }
 
 void check_kinds(Checks& checks) {
-  const std::size_t n = 300007;
+  const std::size_t n = checks.size(300007, 20011);
+  const auto all = static_cast<std::int64_t>(n);
   struct Kind {
     const char* name;
     std::function<float(std::size_t, std::mt19937&)> value;
@@ -268,7 +326,7 @@ void check_kinds(Checks& checks) {
        }},
       {"hot row",
        [](std::size_t i, std::mt19937& random) {
-         return static_cast<float>(random() % 1000) * (i / 1024 == 100 ? 1.0f : 1e-3f);
+         return static_cast<float>(random() % 1000) * (i / 1024 == 10 ? 1.0f : 1e-3f);
        }},
       {"not a number here and there",
        [](std::size_t i, std::mt19937& random) {
@@ -280,11 +338,12 @@ void check_kinds(Checks& checks) {
     std::mt19937 random(3);
     Values residual(n);
     for (std::size_t i = 0; i < n; ++i) residual[i] = kind.value(i, random);
-    for (const std::int64_t kept : {0, 1, 300, 9000, 150000, 300006, 300007, 400000}) {
+    for (const std::int64_t kept :
+         {std::int64_t{0}, std::int64_t{1}, all / 1000, all / 33, all / 2, all - 1, all, all + 9}) {
       DgcCase one(checks, {{Values(n), Values(n), residual, Values(n), kept, 1}},
                   ElementType::kFp32);
       for (int i = 0; i < 2; ++i) {
-        one.step(std::string(kind.name) + ", kept " + std::to_string(kept), {});
+        one.step("dgc " + std::string(kind.name) + ", kept " + std::to_string(kept), {});
       }
     }
   }
@@ -294,26 +353,35 @@ void check_not_finite(Checks& checks) {
   CheckedTensor tensor = random_tensor(50000, 50, 1);
   tensor.gradient[777] = std::numeric_limits<float>::quiet_NaN();
   DgcCase skipped(checks, {tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
-  skipped.step("skips what is not finite", {}, false, true);
+  skipped.step("dgc skips what is not finite", {}, false, true);
   DgcCase held(checks, {tensor}, ElementType::kFp32);
-  held.step("holds what is not finite", {});
+  held.step("dgc holds what is not finite", {});
+}
+
+// Each gradient by its own norm; one of these is shorter than the most.
+void check_clipping(Checks& checks) {
+  DgcCase one(checks, {random_tensor(50000, 50, 1), random_tensor(100, 5, 2, 1)},
+              ElementType::kFp32);
+  for (int i = 0; i < 2; ++i) one.step("dgc clipped", {}, false, true);
 }
 
 void check_many_tensors(Checks& checks) {
   std::vector<CheckedTensor> tensors;
   for (std::uint32_t i = 0; i < 700; ++i) {
-    tensors.push_back(
-        random_tensor(i % 11 == 0 ? 0 : i * i % 30011, i % 50, i, static_cast<int>(i % 4)));
+    tensors.push_back(random_tensor(i % 11 == 0 ? 0 : i * i % checks.size(30011, 911), i % 50, i,
+                                    static_cast<int>(i % 4)));
   }
   DgcCase one(checks, std::move(tensors), ElementType::kFp32);
-  for (int i = 0; i < 3; ++i) one.step("700 tensors", {});
+  for (int i = 0; i < 3; ++i) one.step("dgc 700 tensors", {});
 }
 
-void check_repetition(Checks& checks) {
-  for (int i = 0; i < 20; ++i) {
-    DgcCase one(checks, {random_tensor(2000003, 2000, 5)}, ElementType::kFp32);
-    one.step("again", {});
-    one.step("again", {});
+// Long tensors: spans of 32 tiles, and more spans than a block has threads. Again and again.
+void check_long(Checks& checks) {
+  const std::size_t n = checks.size(20'000'003, 2048 * 4 * 257 + 77);
+  for (std::size_t i = 0; i < checks.size(20, 2); ++i) {
+    DgcCase one(checks, {random_tensor(n, 2000, 5)}, ElementType::kFp32);
+    one.step("dgc long", {});
+    one.step("dgc long, again", {});
   }
 }
 
@@ -321,16 +389,16 @@ void check_sampled(Checks& checks) {
   std::vector<CheckedTensor> tensors;
   for (const std::int64_t kept : {2, 16, 262, 5000}) {
     tensors.push_back(random_tensor(16384, kept, 1));
-    tensors.push_back(random_tensor(262144, kept, 2));
-    tensors.push_back(random_tensor(1000003, kept, 3));
+    tensors.push_back(random_tensor(checks.size(1000003, 70001), kept, 3));
   }
   DgcCase one(checks, std::move(tensors), ElementType::kFp32);
-  for (int i = 0; i < 3; ++i) one.step("sampled threshold", {}, true);
+  for (int i = 0; i < 3; ++i) one.step("dgc by a sampled threshold", {}, true);
 }
 
 void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
   std::mt19937 random(static_cast<std::uint32_t>(ranks));
-  const std::vector<std::int64_t> sizes{1, 100, 70001, 1000003};
+  const auto large = static_cast<std::int64_t>(checks.size(1000003, 20011));
+  const std::vector<std::int64_t> sizes{1, 100, 7001, large};
   std::deque<DeviceArray<float>> weights;
   std::vector<Values> host_weights;
   std::vector<SparseTensor> tensors;
@@ -360,7 +428,7 @@ void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
         message.values.back() = 0;
       }
       if (!rising) std::shuffle(message.indices.begin(), message.indices.end(), random);
-      if (bad && rank == ranks - 1 && i == 2) message.indices[77] = 70001;
+      if (bad && rank == ranks - 1 && i == 2) message.indices[77] = 7001;
       indices.insert(indices.end(), message.indices.begin(), message.indices.end());
       values.insert(values.end(), message.values.begin(), message.values.end());
       messages[i].push_back(std::move(message));
@@ -372,7 +440,7 @@ void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
   const SparseApply apply{
       ranks, sent_indices.data(), sent_values.data(), plan.packed, 0.25f, rejected.data(), rising};
   require(sparse_apply(plan, apply, nullptr));
-  require(cudaDeviceSynchronize(), "sparse_apply");
+  wait_for_gpu();
   std::string difference;
   if ((rejected.get()[0] != 0) != bad) difference = "rejected";
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -385,111 +453,23 @@ void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
               difference.empty(), difference);
 }
 
-// ---- Times --------------------------------------------------------------------------------------
+}  // namespace
 
-template <typename F>
-double median_microseconds(F&& launch) {
-  cudaEvent_t begin, end;
-  require(cudaEventCreate(&begin), "cudaEventCreate");
-  require(cudaEventCreate(&end), "cudaEventCreate");
-  std::vector<double> times;
-  for (int i = 0; i < 25; ++i) {
-    require(cudaEventRecord(begin), "cudaEventRecord");
-    launch();
-    require(cudaEventRecord(end), "cudaEventRecord");
-    require(cudaEventSynchronize(end), "cudaEventSynchronize");
-    float milliseconds = 0;
-    require(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
-    if (i >= 5) times.push_back(static_cast<double>(milliseconds) * 1e3);
-  }
-  std::sort(times.begin(), times.end());
-  require(cudaEventDestroy(begin), "cudaEventDestroy");
-  require(cudaEventDestroy(end), "cudaEventDestroy");
-  return times[times.size() / 2];
-}
-
-void say_time(const char* what, std::size_t n, double microseconds, double bytes) {
-  std::printf("time       %-18s %5.1f M elements %9.1f us %7.0f GB/s\n", what,
-              static_cast<double>(n) * 1e-6, microseconds, bytes / microseconds * 1e-3);
-}
-
-void time_one(std::size_t n) {
-  const auto kept = static_cast<std::int64_t>(n / 1000);
-  std::mt19937 random(1);
-  // Gradients are small beside the residuals, so that thresholds move as in training.
-  Values few = normal(1 << 20, random);
-  Values values(n);
-  for (std::size_t i = 0; i < n; ++i) values[i] = few[(i * 2654435761u) % few.size()];
-  DeviceArray<float> velocity(values), residual(values);
-  for (auto& value : values) value *= 1e-3f;
-  DeviceArray<float> gradient(values);
-  DgcPlan plan;
-  require(dgc_plan({{gradient.data(), velocity.data(), residual.data(), nullptr,
-                     static_cast<std::int64_t>(n), kept}},
-                   ElementType::kFp32, &plan));
-  DeviceArray<unsigned char> workspace(plan.workspace_bytes);
-  require(dgc_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
-  DeviceArray<std::uint32_t> indices(static_cast<std::size_t>(plan.packed));
-  DeviceArray<float> sent(static_cast<std::size_t>(plan.packed));
-  DeviceArray<DgcReport> reports(1);
-  DgcStep step;
-  step.indices = indices.data();
-  step.values = sent.data();
-  step.reports = reports.data();
-  for (int i = 0; i < 20; ++i) require(dgc_step(plan, step, nullptr));  // into a steady state
-  const double elements = static_cast<double>(n);
-  const double speculative = median_microseconds([&] { require(dgc_step(plan, step, nullptr)); });
-  const char* path = path_name(reports.get()[0].path);
-  say_time((std::string("dgc ") + path).c_str(), n, speculative, 20 * elements);
-  step.candidate_scale = 0;
-  const double exact = median_microseconds([&] { require(dgc_step(plan, step, nullptr)); });
-  path = path_name(reports.get()[0].path);
-  say_time((std::string("dgc ") + path).c_str(), n, exact, 24 * elements);
-
-  constexpr int kRanks = 8;
-  SparsePlan sparse;
-  require(sparse_plan({{velocity.data(), static_cast<std::int64_t>(n), kept}}, &sparse));
-  DeviceArray<unsigned char> sparse_workspace(sparse.workspace_bytes);
-  require(sparse_prepare(&sparse, sparse_workspace.data(), sparse.workspace_bytes, nullptr));
-  std::vector<std::uint32_t> lists;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    for (std::int64_t i = 0; i < kept; ++i) {
-      lists.push_back(static_cast<std::uint32_t>(i * 1000 + random() % 1000));
-    }
-  }
-  DeviceArray<std::uint32_t> sparse_indices(lists);
-  DeviceArray<float> sparse_values(Values(lists.size(), 0.5f));
-  DeviceArray<std::uint32_t> rejected(1);
-  const SparseApply apply{
-      kRanks, sparse_indices.data(), sparse_values.data(), kept, 0.01f, rejected.data(), true};
-  const double applied =
-      median_microseconds([&] { require(sparse_apply(sparse, apply, nullptr)); });
-  say_time("sparse, 8 ranks", n, applied, 72.0 * static_cast<double>(lists.size()));
-}
-
-int check_all(bool time) {
-  Checks checks("dgc");
+void check_dgc(Checks& checks) {
   check_types_and_forms(checks);
   check_paths(checks);
+  check_edges(checks);
   check_kinds(checks);
   check_not_finite(checks);
+  check_clipping(checks);
   check_many_tensors(checks);
-  check_repetition(checks);
+  check_long(checks);
   check_sampled(checks);
   for (const int ranks : {1, 2, 8, 11, 64}) {
     check_sparse(checks, ranks, true, false);
     check_sparse(checks, ranks, false, false);
     check_sparse(checks, ranks, true, true);
   }
-  if (time) {
-    for (const std::size_t n : {25500000, 110000000, 340000000}) time_one(n);
-  }
-  return checks.result();
 }
 
-}  // namespace
 }  // namespace syncline::kernels
-
-int main(int count, char** arguments) {
-  return syncline::kernels::check_all(count > 1 && std::strcmp(arguments[1], "--time") == 0);
-}

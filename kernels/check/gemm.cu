@@ -1,6 +1,6 @@
-// Products with cublasLt's epilogues on the GPU against the host twin in double.
+// Products with cublasLt's epilogues against the host twin in double.
 
-#include "kernels/check/check.cuh"
+#include "kernels/check/check.h"
 #include "kernels/gemm_epilogue.h"
 #include "kernels/reference/linear.h"
 
@@ -276,7 +276,7 @@ void check_repeats(Checks& checks) {
     if (repeat == 0) first = got;
     changed += different(got, first);
   }
-  checks.line("20 runs, the same bits", changed == 0, std::to_string(changed) + " differ");
+  checks.line("product, 20 runs, the same bits", changed == 0, std::to_string(changed) + " differ");
 }
 
 template <typename T>
@@ -295,14 +295,12 @@ void check_type(Checks& checks) {
 }
 
 }  // namespace
-}  // namespace syncline::kernels
 
-int main() {
-  using namespace syncline::kernels;
-  Checks checks("gemm_epilogue");
+void check_gemm(Checks& checks) {
   check_type<float>(checks);
   check_type<Bf16>(checks);
   check_type<Fp16>(checks);
   check_repeats(checks);
-  return checks.result();
 }
+
+}  // namespace syncline::kernels

@@ -1,8 +1,8 @@
-// Updates on the GPU against the host twins: every rule, gradient type, size and offset, three
+// Updates against the host twins: every rule, gradient type, size and offset, three
 // steps each, and the step that is skipped. SGD and the moments of Adam bit for bit; Adam's weights
 // to a last bit, because the twin takes powers where the kernel multiplies.
 
-#include "kernels/check/check.cuh"
+#include "kernels/check/check.h"
 #include "kernels/reference/adam.h"
 #include "kernels/reference/sgd.h"
 #include "kernels/update.h"
@@ -12,37 +12,6 @@ namespace {
 
 constexpr float kUnscale = 0.5f;
 constexpr float kClip = 0.25f;
-
-struct DeviceScalars {
-  UpdateState* state = nullptr;
-  float* clip = nullptr;
-  std::int32_t* non_finite = nullptr;
-
-  DeviceScalars() {
-    require(cudaMalloc(&state, sizeof(UpdateState)), "cudaMalloc");
-    require(cudaMalloc(&clip, sizeof(float)), "cudaMalloc");
-    require(cudaMalloc(&non_finite, sizeof(std::int32_t)), "cudaMalloc");
-    const UpdateState initial;
-    require(cudaMemcpy(state, &initial, sizeof initial, cudaMemcpyHostToDevice), "cudaMemcpy");
-    require(cudaMemcpy(clip, &kClip, sizeof kClip, cudaMemcpyHostToDevice), "cudaMemcpy");
-    flag(0);
-  }
-  ~DeviceScalars() {
-    cudaFree(state);
-    cudaFree(clip);
-    cudaFree(non_finite);
-  }
-
-  void flag(std::int32_t value) {
-    require(cudaMemcpy(non_finite, &value, sizeof value, cudaMemcpyHostToDevice), "cudaMemcpy");
-  }
-
-  UpdateState get() {
-    UpdateState now;
-    require(cudaMemcpy(&now, state, sizeof now, cudaMemcpyDeviceToHost), "cudaMemcpy");
-    return now;
-  }
-};
 
 struct UpdateCase {
   std::size_t size;
@@ -60,7 +29,9 @@ void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape
   DeviceArray<float> first(std::vector<float>(shape.size), shape.first);
   DeviceArray<float> second(std::vector<float>(shape.size), shape.second);
   DeviceArray<Bf16> copy(shape.size, shape.gradients);
-  DeviceScalars scalars;
+  DeviceArray<UpdateState> state(std::vector<UpdateState>(1));
+  DeviceArray<float> clip(std::vector<float>{kClip});
+  DeviceArray<std::int32_t> non_finite(1);
   const FlatBucket bucket{device_weights.data(),
                           device_gradients.data(),
                           kElementType<Gradient>,
@@ -68,14 +39,14 @@ void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape
                           second.data(),
                           copy.data(),
                           static_cast<std::int64_t>(shape.size)};
-  const GradientScaling scaling{kUnscale, scalars.clip, scalars.non_finite};
+  const GradientScaling scaling{kUnscale, clip.data(), non_finite.data()};
   std::size_t wrong = 0;
   for (unsigned step = 0; step < 4; ++step) {
     const auto raw = random_elements<Gradient>(shape.size, step + 2);
     device_gradients.put(raw);
     const bool skip = step == 1;
-    scalars.flag(skip ? 1 : 0);
-    require(launch(bucket, scaling, scalars.state));
+    non_finite.put({skip ? 1 : 0});
+    require(launch(bucket, scaling, state.data()));
     wait_for_gpu();
     const auto now = device_weights.get();
     if (skip) {
@@ -98,8 +69,8 @@ void check_rule(Checks& checks, const std::string& rule, const UpdateCase& shape
   }
   const bool intact = device_weights.intact() && device_gradients.intact() && first.intact() &&
                       second.intact() && copy.intact();
-  const auto state = scalars.get();
-  const bool counted = state.steps == 3 && state.skipped == 1 && state.ticket == 0;
+  const UpdateState counts = state.get()[0];
+  const bool counted = counts.steps == 3 && counts.skipped == 1 && counts.ticket == 0;
   checks.line(rule + " " + name_of(kElementType<Gradient>) + " " + std::to_string(shape.size) +
                   " elements at offsets " + std::to_string(shape.weights) +
                   std::to_string(shape.gradients) + std::to_string(shape.first) +
@@ -147,7 +118,9 @@ void check_adam(Checks& checks, const char* name, const AdamOptions& options,
 
 template <typename Gradient>
 void check_type(Checks& checks) {
-  for (const std::size_t size : {0, 1, 3, 4095, 4096, 4097, 1000003}) {
+  for (const std::size_t size :
+       {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4095}, std::size_t{4096},
+        std::size_t{4097}, checks.size(1000003, 9001)}) {
     for (const auto& shape :
          {UpdateCase{size, 0, 0, 0, 0}, {size, 1, 1, 1, 1}, {size, 3, 0, 1, 2}}) {
       check_sgd<Gradient>(checks, "sgd", {.learning_rate = 0.1, .weight_decay = 0.01}, shape);
@@ -163,14 +136,13 @@ void check_type(Checks& checks) {
 }
 
 }  // namespace
-}  // namespace syncline::kernels
 
-int main() {
-  using namespace syncline::kernels;
-  Checks checks("update");
+void check_update(Checks& checks) {
   check_type<float>(checks);
   check_type<Bf16>(checks);
   check_type<Fp16>(checks);
-  check_adam<Bf16>(checks, "adamw", {.decoupled = true}, {20'000'003, 0, 0, 0, 0});
-  return checks.result();
+  check_adam<Bf16>(checks, "adamw", {.decoupled = true},
+                   {checks.size(20'000'003, 70'001), 0, 0, 0, 0});
 }
+
+}  // namespace syncline::kernels

@@ -1,7 +1,7 @@
-// Addition and activation, and batch normalisation, on the GPU against the host twins in double.
+// Addition and activation, and batch normalisation, against the host twins in double.
 
 #include "kernels/batch_norm.h"
-#include "kernels/check/check.cuh"
+#include "kernels/check/check.h"
 #include "kernels/elementwise.h"
 #include "kernels/reference/batch_norm.h"
 
@@ -210,7 +210,9 @@ void check_norm(Checks& checks, const NormShape& shape) {
 template <typename T>
 void check_type(Checks& checks) {
   for (const auto activation : {Activation::kIdentity, Activation::kRelu, Activation::kGelu}) {
-    for (const std::size_t size : {0, 1, 3, 4095, 4096, 4097, 1000003}) {
+    for (const std::size_t size :
+         {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4095}, std::size_t{4096},
+          std::size_t{4097}, checks.size(1000003, 9001)}) {
       check_add<T>(checks, activation, size, 0, 0, 0);
       check_add<T>(checks, activation, size, 3, 3, 3);
       check_add<T>(checks, activation, size, 1, 2, 3);
@@ -218,27 +220,50 @@ void check_type(Checks& checks) {
   }
   for (const bool residual : {false, true}) {
     for (const bool relu : {false, true}) {
-      for (const std::size_t rows : {2, 33, 128, 129, 5000}) {
-        for (const std::size_t channels : {3, 64, 72, 2048}) {
+      for (const std::size_t rows : {std::size_t{2}, std::size_t{33}, std::size_t{128},
+                                     std::size_t{129}, checks.size(5000, 300)}) {
+        for (const std::size_t channels :
+             {std::size_t{3}, std::size_t{64}, std::size_t{72}, checks.size(2048, 264)}) {
           check_norm<T>(checks, {rows, channels, residual, relu, 0});
         }
       }
       check_norm<T>(checks, {500, 64, residual, relu, 1});
       // 56 x 56 of 64 images.
-      if (relu) check_norm<T>(checks, {200704, 64, residual, relu, 0});
+      if (relu)
+        check_norm<T>(checks, {checks.size(200704, 70001), checks.size(64, 8), residual, relu, 0});
     }
   }
 }
 
-}  // namespace
-}  // namespace syncline::kernels
+// relu goes back from what it gave as well, and a NaN stays one.
+void check_relu(Checks& checks) {
+  auto a = random_elements<float>(5000, 1);
+  const auto dy = random_elements<float>(5000, 3);
+  DeviceArray<float> z(a), gradient(dy), back(a.size()), from_output(a.size());
+  const auto of = [&](DeviceArray<float>& array) {
+    return AddActivation{ElementType::kFp32, Activation::kRelu, array.data(), nullptr, 5000};
+  };
+  require(add_activation_gradient(of(z), gradient.data(), back.data(), nullptr));
+  require(add_activation(of(z), z.data(), nullptr));
+  require(add_activation_gradient(of(z), gradient.data(), from_output.data(), nullptr));
+  wait_for_gpu();
+  checks.line("relu back from its output", different(back.get(), from_output.get()) == 0);
+  a.assign(5000, std::nanf(""));
+  z.put(a);
+  require(add_activation(of(z), z.data(), nullptr));
+  wait_for_gpu();
+  checks.line("relu leaves a NaN", different(z.get(), a) == 0);
+}
 
-int main() {
-  using namespace syncline::kernels;
-  Checks checks("elementwise");
+}  // namespace
+
+void check_layers(Checks& checks) {
   check_type<float>(checks);
   check_type<Bf16>(checks);
   check_type<Fp16>(checks);
-  check_norm<float>(checks, {5000, 64, false, false, 0, 1000.0f});
-  return checks.result();
+  check_norm<float>(checks, {checks.size(5000, 500), 64, false, false, 0, 1000.0f});
+  check_norm<float>(checks, {1, 64, true, true, 0});
+  check_relu(checks);
 }
+
+}  // namespace syncline::kernels

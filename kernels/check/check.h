@@ -1,17 +1,18 @@
-// What the checks on a GPU share: arrays in device memory between canaries, random values, and one
-// line a case. A program returns 0 where all cases passed, 1 where one did not, and 77 (SKIPPED,
-// and why) where there is no GPU.
+// What the checks of the kernels share: arrays in device memory between canaries, random values,
+// and one line a case. They run on a GPU (make gpu-check), and block by block on the CPU, where
+// memory of the device is the host's (tests/kernels/emulated/kernel_checks.cc).
 #pragma once
 
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <random>
 #include <string>
 #include <vector>
 
-#include "kernels/cuda_status.cuh"
 #include "kernels/host_device.h"
+#include "kernels/launch.h"
 
 namespace syncline::kernels {
 
@@ -22,9 +23,30 @@ inline void require(const Status& status) {
   std::exit(1);
 }
 
+#if defined(__CUDACC__)
 inline void require(cudaError_t error, const char* call) { require(cuda_status(error, call)); }
-
 inline void wait_for_gpu() { require(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
+inline void* allocate(std::size_t bytes) {
+  void* memory = nullptr;
+  require(cudaMalloc(&memory, bytes), "cudaMalloc");
+  require(cudaMemset(memory, 0xff, bytes), "cudaMemset");
+  return memory;
+}
+inline void release(void* memory) { cudaFree(memory); }
+inline void copy(void* to, const void* from, std::size_t bytes) {
+  require(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
+}
+#else
+inline void wait_for_gpu() {}
+inline void* allocate(std::size_t bytes) {
+  void* memory = std::aligned_alloc(256, (bytes + 511) / 256 * 256);
+  return std::memset(memory, 0xff, bytes);
+}
+inline void release(void* memory) { std::free(memory); }
+inline void copy(void* to, const void* from, std::size_t bytes) {
+  if (bytes > 0) std::memcpy(to, from, bytes);
+}
+#endif
 
 // `size` elements at `offset` elements behind a multiple of 256 bytes; everything is 0xff at first
 // (NaN in every type), and what lies before and behind must stay so.
@@ -32,9 +54,9 @@ template <typename T>
 class DeviceArray {
  public:
   explicit DeviceArray(std::size_t size, int offset = 0)
-      : size_(size), bytes_(2 * kGuard + (size + static_cast<std::size_t>(offset)) * sizeof(T)) {
-    require(cudaMalloc(&memory_, bytes_), "cudaMalloc");
-    require(cudaMemset(memory_, 0xff, bytes_), "cudaMemset");
+      : size_(size),
+        bytes_(2 * kGuard + (size + static_cast<std::size_t>(offset)) * sizeof(T)),
+        memory_(allocate(bytes_)) {
     begin_ = kGuard + static_cast<std::size_t>(offset) * sizeof(T);
   }
   DeviceArray(const std::vector<T>& values, int offset = 0) : DeviceArray(values.size(), offset) {
@@ -42,25 +64,21 @@ class DeviceArray {
   }
   DeviceArray(const DeviceArray&) = delete;
   DeviceArray& operator=(const DeviceArray&) = delete;
-  ~DeviceArray() { cudaFree(memory_); }
+  ~DeviceArray() { release(memory_); }
 
   T* data() { return reinterpret_cast<T*>(static_cast<unsigned char*>(memory_) + begin_); }
 
-  void put(const std::vector<T>& values) {
-    require(cudaMemcpy(data(), values.data(), size_ * sizeof(T), cudaMemcpyHostToDevice),
-            "cudaMemcpy");
-  }
+  void put(const std::vector<T>& values) { copy(data(), values.data(), size_ * sizeof(T)); }
 
   std::vector<T> get() {
     std::vector<T> values(size_);
-    require(cudaMemcpy(values.data(), data(), size_ * sizeof(T), cudaMemcpyDeviceToHost),
-            "cudaMemcpy");
+    copy(values.data(), data(), size_ * sizeof(T));
     return values;
   }
 
   bool intact() {
     std::vector<unsigned char> all(bytes_);
-    require(cudaMemcpy(all.data(), memory_, bytes_, cudaMemcpyDeviceToHost), "cudaMemcpy");
+    copy(all.data(), memory_, bytes_);
     for (std::size_t i = 0; i < bytes_; ++i) {
       const bool inside = i >= begin_ && i < begin_ + size_ * sizeof(T);
       if (!inside && all[i] != 0xff) return false;
@@ -70,10 +88,10 @@ class DeviceArray {
 
  private:
   static constexpr std::size_t kGuard = 256;
-  void* memory_ = nullptr;
   std::size_t size_;
   std::size_t bytes_;
   std::size_t begin_;
+  void* memory_;
 };
 
 template <typename T>
@@ -149,33 +167,37 @@ inline const char* name_of(ElementType type) {
   return type == ElementType::kBf16 ? "bf16" : type == ElementType::kFp16 ? "fp16" : "fp32";
 }
 
+struct CheckedCase {
+  std::string name;
+  bool passed = false;
+  std::string detail;  // by how much, or how many
+};
+
 class Checks {
  public:
-  explicit Checks(const char* what) : what_(what) {
-    int devices = 0;
-    const auto error = cudaGetDeviceCount(&devices);
-    if (error == cudaSuccess && devices > 0) return;
-    std::printf("SKIPPED %s: no GPU: %s\n", what, cudaGetErrorString(error));
-    std::exit(77);
+  // `large`: sizes that occupy a GPU, which a CPU would be long at.
+  explicit Checks(bool large) : large_(large) {}
+
+  std::size_t size(std::size_t on_gpu, std::size_t on_cpu) const {
+    return large_ ? on_gpu : on_cpu;
   }
 
-  // `detail` says by how much, or how many.
   void line(const std::string& name, bool passed, const std::string& detail = {}) {
-    ++cases_;
-    if (!passed) ++failed_;
-    std::printf("%s  %s %s%s%s\n", passed ? "ok    " : "FAILED", what_, name.c_str(),
-                detail.empty() ? "" : ": ", detail.c_str());
+    cases_.push_back({name, passed, detail});
   }
 
-  int result() const {
-    std::printf("%s: %d cases, %d failed\n", what_, cases_, failed_);
-    return failed_ == 0 ? 0 : 1;
-  }
+  const std::vector<CheckedCase>& cases() const { return cases_; }
 
  private:
-  const char* what_;
-  int cases_ = 0;
-  int failed_ = 0;
+  bool large_;
+  std::vector<CheckedCase> cases_;
 };
+
+// All checks of a family of kernels.
+void check_dgc(Checks& checks);
+void check_pack(Checks& checks);
+void check_update(Checks& checks);
+void check_layers(Checks& checks);
+void check_gemm(Checks& checks);
 
 }  // namespace syncline::kernels

@@ -1,0 +1,488 @@
+#include "kernels/check/measure.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <functional>
+
+#include "kernels/batch_norm.h"
+#include "kernels/divide.h"
+#include "kernels/elementwise.h"
+#include "kernels/gemm_epilogue.h"
+#include "kernels/pack.h"
+#include "kernels/sampled_threshold.h"
+#include "kernels/sparse_apply.h"
+#include "kernels/timer.h"
+#include "kernels/update.h"
+
+namespace syncline::kernels {
+namespace {
+
+// ---- Time ---------------------------------------------------------------------------------------
+
+double now() {
+  const auto since = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration<double>(since).count();
+}
+
+#if defined(__CUDACC__)
+double seconds_of(const std::function<void()>& work) {
+  cudaEvent_t begin, end;
+  require(cudaEventCreate(&begin), "cudaEventCreate");
+  require(cudaEventCreate(&end), "cudaEventCreate");
+  require(cudaEventRecord(begin), "cudaEventRecord");
+  work();
+  require(cudaEventRecord(end), "cudaEventRecord");
+  require(cudaEventSynchronize(end), "cudaEventSynchronize");
+  float milliseconds = 0;
+  require(cudaEventElapsedTime(&milliseconds, begin, end), "cudaEventElapsedTime");
+  cudaEventDestroy(begin);
+  cudaEventDestroy(end);
+  return milliseconds * 1e-3;
+}
+#else
+double seconds_of(const std::function<void()>& work) {
+  const double begin = now();
+  work();
+  return now() - begin;
+}
+#endif
+
+Interval interval_of(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const std::size_t n = times.size();
+  return {times[n / 4], times[n / 2], times[n - 1 - n / 4]};
+}
+
+// ---- Memory and launches ------------------------------------------------------------------------
+
+struct Arrays {
+  float* at[4];
+};
+
+// The last arrays are written: those that are read first stay.
+template <int kReads, int kWrites>
+__global__ void __launch_bounds__(kBlockThreads)
+    ceiling_kernel(Arrays arrays, std::int64_t groups, float* sink) {
+  KernelBlock block;
+  block.each([&](int thread) {
+    float sum = 0;
+    const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * kBlockThreads;
+    for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kBlockThreads + thread;
+         i < groups; i += stride) {
+      float total[4] = {0, 0, 0, 0};
+      SYNCLINE_UNROLL
+      for (int array = 0; array < kReads; ++array) {
+        float read[4];
+        load_vector<Reuse::kStream>(arrays.at[array] + 4 * i, read);
+        for (int j = 0; j < 4; ++j) total[j] += read[j];
+      }
+      for (int j = 0; j < 4; ++j) total[j] *= 0.5f;  // what is written stays bounded
+      SYNCLINE_UNROLL
+      for (int array = 0; array < kWrites; ++array) {
+        constexpr int kFirst = kReads > kWrites ? kReads - kWrites : 1;
+        store_vector<Reuse::kStream>(arrays.at[kFirst + array] + 4 * i, total);
+      }
+      sum += total[0] + total[1] + total[2] + total[3];
+    }
+    if (kWrites == 0 && sum == 1.25e-38f) *sink = sum;  // never, which the compiler cannot know
+  });
+}
+
+__global__ void nothing_kernel() {}
+
+template <int kReads, int kWrites>
+Ceiling ceiling_of(std::deque<DeviceArray<float>>& arrays, std::int64_t elements) {
+  DeviceArray<float> sink(1);
+  const Arrays all{{arrays[0].data(), arrays[1].data(), arrays[2].data(), arrays[3].data()}};
+  Ceiling ceiling{kReads, kWrites, 4.0 * (kReads + kWrites) * static_cast<double>(elements), 0};
+  const auto kernel = ceiling_kernel<kReads, kWrites>;
+  Grid held;
+  require(blocks_for(kernel, elements / 4 / kBlockThreads, &held));
+  for (const unsigned blocks : {held.x, 4 * held.x}) {
+    std::vector<double> times;
+    for (int i = 0; i < 12; ++i) {
+      times.push_back(seconds_of([&] {
+        require(
+            launch("ceiling_kernel", kernel, {blocks}, nullptr, all, elements / 4, sink.data()));
+      }));
+    }
+    const double median = interval_of({times.begin() + 2, times.end()}).median;
+    if (ceiling.seconds == 0 || median < ceiling.seconds) ceiling.seconds = median;
+  }
+  return ceiling;
+}
+
+void measure_memory(bool large, Measurements& to) {
+  const std::int64_t elements = large ? std::int64_t{1} << 28 : 1 << 14;
+  std::deque<DeviceArray<float>> arrays;
+  const std::vector<float> ones(static_cast<std::size_t>(elements), 1.0f);
+  for (int i = 0; i < 4; ++i) arrays.emplace_back(ones);
+  to.ceilings = {ceiling_of<1, 0>(arrays, elements), ceiling_of<1, 1>(arrays, elements),
+                 ceiling_of<2, 1>(arrays, elements), ceiling_of<3, 2>(arrays, elements),
+                 ceiling_of<4, 3>(arrays, elements)};
+}
+
+// Kernels behind one that lets time pass are all in the queue before the first of them runs: the
+// GPU goes from one to the next without the host.
+void measure_launches(Measurements& to) {
+  const auto nothing = [] { require(launch("nothing_kernel", nothing_kernel, {}, nullptr)); };
+  for (int i = 0; i < 1000; ++i) nothing();
+  wait_for_gpu();
+  constexpr int kMany = 500;
+  const double begin = now();
+  for (int i = 0; i < kMany; ++i) nothing();
+  to.submit_seconds = (now() - begin) / kMany;
+  wait_for_gpu();
+  DeviceArray<TimerState> timer(std::vector<TimerState>(1, TimerState{0, 0}));
+  const auto behind = [&](int kernels) {
+    return seconds_of([&] {
+      require(timer_begin(timer.data(), false, nullptr));
+      require(timer_end(timer.data(), 5'000'000, nullptr));
+      for (int i = 0; i < kernels; ++i) nothing();
+    });
+  };
+  std::vector<double> gaps;
+  for (int i = 0; i < 9; ++i) gaps.push_back((behind(kMany) - behind(0)) / kMany);
+  to.gap_seconds = std::max(0.0, interval_of(gaps).median);
+}
+
+// ---- Kernels ------------------------------------------------------------------------------------
+
+class Timing {
+ public:
+  Timing(bool large, Measurements& to) : large_(large), to_(to) {}
+
+  std::int64_t elements(std::int64_t large) const { return large_ ? large : 20011; }
+
+  // Runs in turns with what it replaces, so that both meet the same clock of the GPU.
+  void row(TimedCase timed, const std::function<void()>& run,
+           const std::function<void()>& unfused = {}) {
+    if (!timed.failed.empty()) return to_.cases.push_back(std::move(timed));
+    std::vector<double> times, others;
+    const int runs = large_ ? 25 : 5;
+    for (int i = 0; i < runs; ++i) {
+      const double once = seconds_of(run);
+      const double other = unfused ? seconds_of(unfused) : 0;
+      if (i < 2) continue;
+      times.push_back(once);
+      others.push_back(other);
+    }
+    timed.seconds = interval_of(times);
+    if (unfused) timed.unfused_seconds = interval_of(others);
+    to_.cases.push_back(std::move(timed));
+  }
+
+ private:
+  bool large_;
+  Measurements& to_;
+};
+
+std::string millions(std::int64_t n) { return std::to_string(n / 1'000'000) + " M"; }
+
+// Values that are no zeros, quickly.
+template <typename T>
+std::vector<T> some(std::int64_t n, float scale = 1) {
+  const auto few = random_elements<float>(4096, 1);
+  std::vector<T> values(static_cast<std::size_t>(n));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = from_float<T>(scale * few[(i * 2654435761U) % few.size()]);
+  }
+  return values;
+}
+
+void time_packs(Timing& timing, std::int64_t n) {
+  DeviceArray<float> from(some<float>(n)), to(static_cast<std::size_t>(n));
+  for (const auto type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
+    PackOptions options;
+    options.to = type;
+    const std::vector<PackedTensor> list{{from.data(), to.data(), n}};
+    timing.row({"pack fp32 -> " + std::string(name_of(type)) + ", " + millions(n), "pack",
+                static_cast<double>(n), 0, static_cast<double>(n) * (4 + element_bytes(type))},
+               [&] { require(pack(list, options, nullptr)); });
+  }
+  timing.row(
+      {"divide, " + millions(n), "divide", static_cast<double>(n), 0, 8.0 * static_cast<double>(n)},
+      [&] { require(divide(from.data(), n, 1.0000001f, nullptr)); });
+}
+
+// One launch for the bucket against one for each of its tensors.
+void time_updates(Timing& timing, std::int64_t n) {
+  DeviceArray<float> weights(some<float>(n)), gradients(some<float>(n, 1e-3f));
+  DeviceArray<float> first(std::vector<float>(static_cast<std::size_t>(n)));
+  DeviceArray<float> second(std::vector<float>(static_cast<std::size_t>(n)));
+  DeviceArray<UpdateState> state(std::vector<UpdateState>(1));
+  const auto bucket = [&](std::int64_t at, std::int64_t count) {
+    return FlatBucket{weights.data() + at,
+                      gradients.data() + at,
+                      ElementType::kFp32,
+                      first.data() + at,
+                      second.data() + at,
+                      nullptr,
+                      count};
+  };
+  const std::int64_t tensor = (n + 160) / 161;  // as many as ResNet-50 has
+  const auto row = [&](const char* name, double bytes, auto update) {
+    timing.row(
+        {std::string(name) + ", " + millions(n),
+         "update",
+         static_cast<double>(n),
+         0,
+         bytes * static_cast<double>(n),
+         {},
+         bytes * static_cast<double>(n)},
+        [&] { update(bucket(0, n)); },
+        [&] {
+          for (std::int64_t at = 0; at < n; at += tensor) {
+            update(bucket(at, std::min(tensor, n - at)));
+          }
+        });
+  };
+  row("momentum", 20, [&](const FlatBucket& all) {
+    const SgdOptions options{.learning_rate = 1e-4, .momentum = 0.9};
+    require(update_sgd(all, options, {}, state.data(), nullptr));
+  });
+  row("AdamW", 28, [&](const FlatBucket& all) {
+    require(update_adam(all, {.decoupled = true}, {}, state.data(), nullptr));
+  });
+}
+
+void time_dgc(Timing& timing, std::int64_t n) {
+  const std::int64_t kept = n / 1000;
+  // Gradients are small beside the residuals, so that thresholds move as in training.
+  DeviceArray<float> velocity(some<float>(n)), residual(some<float>(n)),
+      gradient(some<float>(n, 1e-3f));
+  DgcPlan plan;
+  require(dgc_plan({{gradient.data(), velocity.data(), residual.data(), nullptr, n, kept}},
+                   ElementType::kFp32, &plan));
+  DeviceArray<unsigned char> workspace(plan.workspace_bytes);
+  require(dgc_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
+  DeviceArray<std::uint32_t> indices(static_cast<std::size_t>(plan.packed));
+  DeviceArray<float> sent(static_cast<std::size_t>(plan.packed));
+  DeviceArray<DgcReport> reports(1);
+  DgcStep step;
+  step.indices = indices.data();
+  step.values = sent.data();
+  step.reports = reports.data();
+  for (int i = 0; i < 20; ++i) require(dgc_step(plan, step, nullptr));  // into a steady state
+  const auto elements = static_cast<double>(n);
+  TimedCase timed{"dgc_step, " + millions(n), "dgc_step", elements, static_cast<double>(kept),
+                  20 * elements};
+  timing.row(timed, [&] { require(dgc_step(plan, step, nullptr)); });
+  timed.name = "dgc_step, no guess, " + millions(n);
+  timed.bytes = 24 * elements;
+  step.candidate_scale = 0;
+  timing.row(timed, [&] { require(dgc_step(plan, step, nullptr)); });
+  SampledPlan sampled;
+  require(sampled_plan(plan, &sampled));
+  DeviceArray<unsigned char> room(sampled.workspace_bytes);
+  timing.row(
+      {"sampled_step, " + millions(n), "sampled_step", elements, static_cast<double>(kept),
+       28 * elements},
+      [&] {
+        require(sampled_step(plan, sampled, room.data(), sampled.workspace_bytes, step, nullptr));
+      });
+}
+
+void time_sparse(Timing& timing, std::int64_t n, int ranks) {
+  const std::int64_t kept = n / 1000;
+  DeviceArray<float> weights(some<float>(n));
+  SparsePlan plan;
+  require(sparse_plan({{weights.data(), n, kept}}, &plan));
+  DeviceArray<unsigned char> workspace(plan.workspace_bytes);
+  require(sparse_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
+  std::mt19937 random(1);
+  std::vector<std::uint32_t> lists;
+  for (int rank = 0; rank < ranks; ++rank) {
+    for (std::int64_t i = 0; i < kept; ++i) {
+      lists.push_back(static_cast<std::uint32_t>(i * 1000 + random() % 1000));
+    }
+  }
+  DeviceArray<std::uint32_t> indices(lists);
+  DeviceArray<float> values(std::vector<float>(lists.size(), 0.5f));
+  DeviceArray<std::uint32_t> rejected(1);
+  const SparseApply apply{ranks, indices.data(), values.data(), kept, 0.01f, rejected.data(), true};
+  timing.row(
+      {"sparse_apply of " + std::to_string(ranks) + " ranks, " + millions(n), "sparse_apply",
+       static_cast<double>(n), static_cast<double>(kept), 72.0 * static_cast<double>(lists.size())},
+      [&] { require(sparse_apply(plan, apply, nullptr)); });
+}
+
+// Batch normalisation with addition and relu in its passes, against itself and addition with relu.
+void time_batch_norm(Timing& timing, std::int64_t rows, std::int32_t channels) {
+  const std::int64_t n = rows * channels;
+  DeviceArray<Bf16> x(some<Bf16>(n)), residual(some<Bf16>(n)), dy(some<Bf16>(n));
+  DeviceArray<Bf16> y(static_cast<std::size_t>(n)), dx(static_cast<std::size_t>(n));
+  DeviceArray<Bf16> dresidual(static_cast<std::size_t>(n));
+  const std::vector<float> ones(static_cast<std::size_t>(channels), 1.0f);
+  DeviceArray<float> gamma(ones), beta(ones), mean(ones), inverse(ones), dgamma(ones), dbeta(ones);
+  DeviceArray<float> workspace(static_cast<std::size_t>(batch_norm_workspace(rows, channels)));
+  BatchNorm fused{
+      ElementType::kBf16, rows,         channels,    true,        1e-5f,          x.data(),
+      residual.data(),    gamma.data(), beta.data(), mean.data(), inverse.data(), workspace.data()};
+  BatchNorm alone = fused;
+  alone.relu = false;
+  alone.residual = nullptr;
+  const AddActivation sum{ElementType::kBf16, Activation::kRelu, y.data(), residual.data(), n};
+  const auto elements = static_cast<double>(n);
+  timing.row(
+      {"batch norm + add + relu, " + millions(n),
+       "layer",
+       elements,
+       0,
+       8 * elements,
+       {},
+       12 * elements},
+      [&] { require(batch_norm_forward(fused, {}, y.data(), nullptr)); },
+      [&] {
+        require(batch_norm_forward(alone, {}, y.data(), nullptr));
+        require(add_activation(sum, y.data(), nullptr));
+      });
+  timing.row(
+      {"its gradient, " + millions(n), "layer", elements, 0, 16 * elements, {}, 18 * elements},
+      [&] {
+        require(batch_norm_backward(
+            fused, {dy.data(), dx.data(), dresidual.data(), dgamma.data(), dbeta.data()}, nullptr));
+      },
+      [&] {
+        require(add_activation_gradient(sum, dy.data(), dresidual.data(), nullptr));
+        require(batch_norm_backward(
+            alone, {dresidual.data(), dx.data(), nullptr, dgamma.data(), dbeta.data()}, nullptr));
+      });
+}
+
+// y = gelu(x w^T + b) in one product, against the product and an activation.
+void time_product(Timing& timing, std::int64_t rows, std::int64_t inputs, std::int64_t outputs) {
+  DeviceArray<Bf16> x(some<Bf16>(rows * inputs)), w(some<Bf16>(inputs * outputs, 0.01f));
+  DeviceArray<Bf16> b(some<Bf16>(outputs)), y(static_cast<std::size_t>(rows * outputs));
+  DeviceArray<unsigned char> memory(kGemmWorkspaceBytes);
+  const GemmWorkspace workspace{memory.data(), kGemmWorkspaceBytes};
+  const LinearForward arrays{x.data(), w.data(), b.data(), y.data(), nullptr};
+  LinearShape fused{ElementType::kBf16, Activation::kGelu, rows, inputs, outputs};
+  LinearShape alone = fused;
+  alone.activation = Activation::kIdentity;
+  const AddActivation gelu{ElementType::kBf16, Activation::kGelu, y.data(), nullptr,
+                           rows * outputs};
+  const double bytes = 2.0 * static_cast<double>(rows * inputs + inputs * outputs + rows * outputs);
+  TimedCase timed{"product + bias + gelu, " + std::to_string(rows) + " x " +
+                      std::to_string(inputs) + " -> " + std::to_string(outputs),
+                  "product",
+                  static_cast<double>(rows * outputs),
+                  0,
+                  bytes,
+                  {},
+                  bytes + 4.0 * static_cast<double>(rows * outputs)};
+  timed.failed = linear_forward(fused, arrays, workspace, nullptr).text;
+  timing.row(
+      timed, [&] { require(linear_forward(fused, arrays, workspace, nullptr)); },
+      [&] {
+        require(linear_forward(alone, arrays, workspace, nullptr));
+        require(add_activation(gelu, y.data(), nullptr));
+      });
+}
+
+// ---- JSON ---------------------------------------------------------------------------------------
+
+std::string number(double value) {
+  char text[40];
+  std::snprintf(text, sizeof text, "%.7g", value);
+  return text;
+}
+
+std::string quoted(const std::string& text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') result += '\\';
+    if (static_cast<unsigned char>(c) >= ' ') result += c;
+  }
+  return result + '"';
+}
+
+// The best that memory gave, at any mix, in bytes a second.
+double best_rate(const Measurements& measured) {
+  double rate = 0;
+  for (const Ceiling& ceiling : measured.ceilings) {
+    rate = std::max(rate, ceiling.bytes / ceiling.seconds);
+  }
+  return rate;
+}
+
+std::string row_of(const TimedCase& timed, double rate) {
+  constexpr double kMicro = 1e6;
+  if (!timed.failed.empty()) {
+    return "{\"case\": " + quoted(timed.name) + ", \"failed\": " + quoted(timed.failed) + "}";
+  }
+  std::string row = "{\"case\": " + quoted(timed.name) + ", \"kind\": " + quoted(timed.kind) +
+                    ", \"elements\": " + number(timed.elements) +
+                    ", \"kept\": " + number(timed.kept) +
+                    ", \"counted_bytes\": " + number(timed.bytes) +
+                    ", \"us\": " + number(kMicro * timed.seconds.median) +
+                    ", \"us_low\": " + number(kMicro * timed.seconds.low) +
+                    ", \"us_high\": " + number(kMicro * timed.seconds.high) +
+                    ", \"floor_us\": " + number(kMicro * timed.bytes / rate);
+  if (timed.unfused_bytes > 0) {
+    row += ", \"unfused_bytes\": " + number(timed.unfused_bytes) +
+           ", \"unfused_us\": " + number(kMicro * timed.unfused_seconds.median) +
+           ", \"predicted_ratio\": " + number(timed.unfused_bytes / timed.bytes) +
+           ", \"ratio\": " + number(timed.unfused_seconds.median / timed.seconds.median);
+  }
+  return row + "}";
+}
+
+template <typename List, typename Text>
+std::string joined(const List& list, Text text) {
+  std::string all;
+  for (const auto& each : list) all += (all.empty() ? "\n    " : ",\n    ") + text(each);
+  return "[" + all + "]";
+}
+
+}  // namespace
+
+Measurements measure_kernels(bool large) {
+  Measurements measured;
+  measure_memory(large, measured);
+  measure_launches(measured);
+  Timing timing(large, measured);
+  for (const std::int64_t n : {std::int64_t{25'500'000}, std::int64_t{110'000'000}}) {
+    const std::int64_t size = timing.elements(n);
+    time_packs(timing, size);
+    time_updates(timing, size);
+    time_dgc(timing, size);
+    time_sparse(timing, size, 8);
+  }
+  time_batch_norm(timing, large ? 200'704 : 300, 64);
+  time_batch_norm(timing, large ? 50'176 : 300, 512);
+  time_product(timing, large ? 8192 : 64, large ? 768 : 64, large ? 3072 : 64);
+  return measured;
+}
+
+std::string as_json(const Measurements& measured, const Checks& checks, const std::string& machine,
+                    const std::string& date, const std::string& commit, bool rehearsal) {
+  const double rate = best_rate(measured);
+  return "{\"format\": \"syncline gpu-check 1\",\n  \"rehearsal\": " +
+         std::string(rehearsal ? "true" : "false") +
+         ",\n  \"machine\": {\"name\": " + quoted(machine) + ", \"date\": " + quoted(date) +
+         ", \"git\": " + quoted(commit) +
+         "},\n  \"launch\": {\"submit_us\": " + number(1e6 * measured.submit_seconds) +
+         ", \"gap_us\": " + number(1e6 * measured.gap_seconds) + "},\n  \"ceilings\": " +
+         joined(measured.ceilings,
+                [](const Ceiling& ceiling) {
+                  return "{\"mix\": \"R" + std::to_string(ceiling.reads) + "W" +
+                         std::to_string(ceiling.writes) +
+                         "\", \"gbytes_per_s\": " + number(1e-9 * ceiling.bytes / ceiling.seconds) +
+                         "}";
+                }) +
+         ",\n  \"checks\": " +
+         joined(checks.cases(),
+                [](const CheckedCase& checked) {
+                  return "{\"name\": " + quoted(checked.name) +
+                         ", \"passed\": " + (checked.passed ? "true" : "false") +
+                         ", \"detail\": " + quoted(checked.detail) + "}";
+                }) +
+         ",\n  \"timings\": " +
+         joined(measured.cases, [&](const TimedCase& timed) { return row_of(timed, rate); }) +
+         "}\n";
+}
+
+}  // namespace syncline::kernels
