@@ -45,7 +45,68 @@ DeviceWork::DeviceWork(const plan::Plan& plan, const Workload& workload, int ran
     : input_(input), communicators_(communicators), memory_(plan, workload, rank) {
   block_ = CudaMemory(CudaMemory::Where::kDevice, index(memory_.bytes()));
   make_staged(plan);
+  make_sparse(plan, rank);
   load();
+}
+
+void DeviceWork::make_sparse(const plan::Plan& plan, int rank) {
+  sparse_.resize(plan.buckets.size());
+  for (const plan::Bucket& bucket : plan.buckets) tensors_.push_back(bucket.tensors.front());
+  const CudaStream stream(false);
+  const auto device = [](std::size_t bytes) {
+    return CudaMemory(CudaMemory::Where::kDevice, std::max<std::size_t>(bytes, 1));
+  };
+  for (std::size_t b = 0; b < memory_.waiting().size(); ++b) {
+    const auto& waiting = memory_.waiting()[b];
+    if (waiting.residual.bytes == 0) continue;
+    auto& sparse = *(sparse_[b] = std::make_unique<Sparse>());
+    auto* gradient = reinterpret_cast<float*>(at(memory_.gradients()[index(tensors_[b])]));
+    const std::int64_t elements = waiting.residual.bytes / kFloatBytes;
+    sparse.rank = rank;
+    sparse.ranks = plan.ranks;
+    sparse.kept = plan.buckets[b].kept;
+    check_kernel(kernels::dgc_plan(
+        {{gradient, reinterpret_cast<float*>(at(waiting.velocity)),
+          reinterpret_cast<float*>(at(waiting.residual)), nullptr, elements, sparse.kept}},
+        kernels::ElementType::kFp32, &sparse.step));
+    check_kernel(
+        kernels::sparse_plan({{gradient, elements, std::min(sparse.kept, elements)}}, &sparse.sum));
+    sparse.step_workspace = device(sparse.step.workspace_bytes);
+    sparse.sum_workspace = device(sparse.sum.workspace_bytes);
+    sparse.report = device(sizeof(kernels::DgcReport));
+    sparse.rejected = device(sizeof(std::uint32_t));
+    check_kernel(kernels::dgc_prepare(&sparse.step, sparse.step_workspace.data(),
+                                      sparse.step.workspace_bytes, stream.get()));
+    check_kernel(kernels::sparse_prepare(&sparse.sum, sparse.sum_workspace.data(),
+                                         sparse.sum.workspace_bytes, stream.get()));
+  }
+  check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
+}
+
+void DeviceWork::encode(int bucket, cudaStream_t stream) const {
+  const Sparse& sparse = *sparse_[index(bucket)];
+  auto* part = reinterpret_cast<std::uint32_t*>(at(memory_.payloads()[index(bucket)])) +
+               2 * sparse.rank * sparse.kept;
+  kernels::DgcStep step;
+  step.indices = part;
+  step.values = reinterpret_cast<float*>(part + sparse.kept);
+  step.reports = reinterpret_cast<kernels::DgcReport*>(sparse.report.data());
+  check_kernel(kernels::dgc_step(sparse.step, step, stream));
+}
+
+// The sparse update takes a rate times each value away: at -1 it adds them.
+void DeviceWork::decode(int bucket, cudaStream_t stream) const {
+  const Sparse& sparse = *sparse_[index(bucket)];
+  const Region& gradient = memory_.gradients()[index(tensors_[index(bucket)])];
+  check_cuda(cudaMemsetAsync(at(gradient), 0, index(gradient.bytes), stream), "cudaMemsetAsync");
+  kernels::SparseApply sum;
+  sum.ranks = sparse.ranks;
+  sum.indices = reinterpret_cast<std::uint32_t*>(at(memory_.payloads()[index(bucket)]));
+  sum.values = reinterpret_cast<const float*>(sum.indices + sparse.kept);
+  sum.rank_stride = 2 * sparse.kept;
+  sum.rate = -1;
+  sum.rejected = reinterpret_cast<std::uint32_t*>(sparse.rejected.data());
+  check_kernel(kernels::sparse_apply(sparse.sum, sum, stream));
 }
 
 void DeviceWork::make_staged(const plan::Plan& plan) {
@@ -95,6 +156,10 @@ void DeviceWork::carry_out(plan::OpId op, int communicator, cudaStream_t stream)
       communicators_.exchange(communicator, action.calls, block_.data(), stream);
     } else if (is_staged(action.kind)) {
       staged(action, stream);
+    } else if (action.kind == Action::Kind::kEncode) {
+      encode(action.bucket, stream);
+    } else if (action.kind == Action::Kind::kDecode) {
+      decode(action.bucket, stream);
     } else {
       move(action, stream);
     }
@@ -106,6 +171,13 @@ void DeviceWork::move(const Action& action, cudaStream_t stream) const {
     for (const auto& each : action.moves) {
       copy(block_.data() + each.to, block_.data() + each.from, each.count, cudaMemcpyDeviceToDevice,
            stream);
+    }
+    return;
+  }
+  if (action.kind == Action::Kind::kClear) {
+    for (const auto& each : action.moves) {
+      check_cuda(cudaMemsetAsync(block_.data() + each.to, 0, index(each.count), stream),
+                 "cudaMemsetAsync");
     }
     return;
   }
@@ -194,12 +266,16 @@ int DeviceWork::commands(plan::OpId op) const {
   for (const Action& action : memory_.actions(op)) {
     switch (action.kind) {
       case Action::Kind::kCopy:
+      case Action::Kind::kClear:
         commands += action.moves.size();
         break;
       case Action::Kind::kStagedFill:
       case Action::Kind::kStagedRead:
         commands += 2 + staged_[index(action.bucket)]->slices[0].size() +
                     staged_[index(action.bucket)]->slices[1].size();
+        break;
+      case Action::Kind::kEncode:
+        commands += 7;
         break;
       default:
         // A kernel takes many moves; NCCL puts a few commands of its own around its kernel.
@@ -214,6 +290,14 @@ run::RankGradients DeviceWork::result(const run::RankGradients& input) const {
     if (bucket && bucket->failed) {
       throw DeviceError("encoding or decoding on the host failed: out of memory?");
     }
+  }
+  for (const auto& bucket : sparse_) {
+    std::uint32_t rejected = 0;
+    if (!bucket) continue;
+    check_cuda(
+        cudaMemcpy(&rejected, bucket->rejected.data(), sizeof rejected, cudaMemcpyDeviceToHost),
+        "cudaMemcpy from the device");
+    if (rejected == 1) throw DeviceError("a rank sent indices that are not rising, or no numbers");
   }
   return memory_.result(input, [&](std::int64_t at, void* to, std::int64_t bytes) {
     check_cuda(cudaMemcpy(to, block_.data() + at, index(bytes), cudaMemcpyDeviceToHost),

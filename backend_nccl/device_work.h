@@ -11,6 +11,8 @@
 #include "backend_nccl/communicators.h"
 #include "backend_nccl/device.h"
 #include "backend_nccl/memory_plan.h"
+#include "kernels/dgc_step.h"
+#include "kernels/sparse_apply.h"
 
 namespace syncline::nccl_backend {
 
@@ -44,7 +46,22 @@ class DeviceWork {
     std::atomic<bool> failed{false};
   };
 
+  // A bucket of a sparse codec: momentum correction, selection and packing, and the sum of what all
+  // ranks have sent.
+  struct Sparse {
+    int rank = 0;
+    int ranks = 1;
+    std::int64_t kept = 0;
+    kernels::DgcPlan step;
+    kernels::SparsePlan sum;
+    CudaMemory step_workspace, sum_workspace, report, rejected;
+  };
+
   void make_staged(const plan::Plan& plan);
+  void make_sparse(const plan::Plan& plan, int rank);
+  std::byte* at(const Region& region) const { return block_.data() + region.at; }
+  void encode(int bucket, cudaStream_t stream) const;
+  void decode(int bucket, cudaStream_t stream) const;
   void move(const Action& action, cudaStream_t stream) const;
   void staged(const Action& action, cudaStream_t stream);
   void cross(const Staged& bucket, int which, cudaMemcpyKind direction, cudaStream_t stream) const;
@@ -57,7 +74,9 @@ class DeviceWork {
   Communicators& communicators_;
   MemoryPlan memory_;
   CudaMemory block_;
+  std::vector<int> tensors_;                     // by bucket: its first
   std::vector<std::unique_ptr<Staged>> staged_;  // by bucket; null: never staged
+  std::vector<std::unique_ptr<Sparse>> sparse_;  // by bucket; null: of no sparse codec
 };
 
 }  // namespace syncline::nccl_backend

@@ -67,6 +67,11 @@ bool MemoryPlan::view(std::size_t bucket) const {
   return run::is_view(uses_[bucket], layout) && keeps_means;
 }
 
+bool MemoryPlan::sparse_codec(std::size_t bucket) const {
+  const plan::Bucket& what = plan_.buckets[bucket];
+  return !what.sparse && what.codec != nullptr && what.codec->sparse;
+}
+
 Region MemoryPlan::reserve(std::int64_t bytes) {
   const Region region{bytes_, bytes};
   bytes_ = aligned(bytes_ + bytes);
@@ -92,6 +97,10 @@ void MemoryPlan::lay_out(const Workload& workload) {
   }
   for (std::size_t b = 0; b < buckets; ++b) {
     produced_.push_back(view(b) ? reserve(layouts_[b].bytes()) : Region{});
+    waiting_.emplace_back();
+    if (!sparse_codec(b)) continue;
+    const std::int64_t bytes = elements_[index(plan_.buckets[b].tensors.front())] * kFloatBytes;
+    waiting_.back() = {reserve(bytes), reserve(bytes)};
   }
   for (auto* regions : {&gradients_, &inputs_}) {
     for (std::size_t t = 0; t < elements_.size(); ++t) {
@@ -154,6 +163,8 @@ void MemoryPlan::act(plan::OpId id) {
 // The backward pass has come by these tensors.
 void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) const {
   Action copies;
+  Action cleared;
+  cleared.kind = Action::Kind::kClear;
   for (int tensor = first; tensor <= last; ++tensor) {
     const Region& gradient = gradients_[index(tensor)];
     if (gradient.bytes > 0) {
@@ -161,6 +172,9 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
     }
     for (const int bucket : buckets_of_[index(tensor)]) {
       const auto b = index(bucket);
+      for (const Region& region : {waiting_[b].velocity, waiting_[b].residual}) {
+        add_move(cleared, {region.at, region.at, region.bytes});
+      }
       if (!view(b)) continue;
       const std::int64_t unit = size_of(layouts_[b].format());
       for (const run::PayloadSlice& slice : layouts_[b].filled()) {
@@ -171,14 +185,15 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
     }
   }
   if (!copies.moves.empty()) actions.push_back(std::move(copies));
+  if (!cleared.moves.empty()) actions.push_back(std::move(cleared));
 }
 
 void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
-  if (!layout.summed() || !castable(layout.format())) {
-    action.kind = Action::Kind::kStagedFill;
+  if (sparse_codec(index(bucket)) || !layout.summed() || !castable(layout.format())) {
+    action.kind = sparse_codec(index(bucket)) ? Action::Kind::kEncode : Action::Kind::kStagedFill;
     actions.push_back(std::move(action));
     return;
   }
@@ -195,8 +210,8 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
-  if (!layout.summed() || !castable(layout.format())) {
-    action.kind = Action::Kind::kStagedRead;
+  if (sparse_codec(index(bucket)) || !layout.summed() || !castable(layout.format())) {
+    action.kind = sparse_codec(index(bucket)) ? Action::Kind::kDecode : Action::Kind::kStagedRead;
     actions.push_back(std::move(action));
     return;
   }

@@ -5,10 +5,15 @@
 // Where gradients go is as in the other executors: a dense bucket is a view, the backward pass
 // writes into its payload itself; where the plan copies, encodes or splits the exchange, the
 // backward pass writes into the gradients, in fp32, and the payload is filled from there. Casts to
-// fp32, fp16 and bf16 are done on the device. What the device has no kernel for is staged: copied
-// to the host, done there by the payload's own code (core/run/payload.h), and copied back. That is
-// sparse codecs, rows of sparse gradients, and fp64 outside of views. Where parameters are averaged
-// only fp32 is a view, so that a mean is rounded once, to fp32.
+// fp32, fp16 and bf16 are done on the device, and so are a sparse codec's steps. What the device
+// has no kernel for is staged: copied to the host, done there by the payload's own code
+// (core/run/payload.h), and copied back. That is rows of sparse gradients, and fp64 outside of
+// views. Where parameters are averaged only fp32 is a view, so that a mean is rounded once, to
+// fp32.
+//
+// A sparse codec's bucket has the velocity and the residual of momentum correction beside its
+// gradient. A step begins with the same gradients as the one before it, and with nothing waiting:
+// the backward pass clears both. Its payload has each rank's indices in front of its values.
 //
 // Knows neither CUDA nor NCCL: a device carries the actions out, and so does a test in host memory.
 #pragma once
@@ -46,8 +51,11 @@ struct CollectiveCall {
 struct Action {
   enum class Kind {
     kCopy,        // moves: count in bytes
+    kClear,       // moves: count in bytes, of zeros
     kCast,        // moves: count in elements of `from`, to `to`; fp32, fp16, bf16
     kDivide,      // moves, in place: count in fp32 elements, all divided by `divisor`
+    kEncode,      // bucket: a sparse codec's step, gradient -> this rank's part of the payload
+    kDecode,      // bucket: the sum of all ranks' parts -> gradient
     kStagedFill,  // bucket: gradients -> payload, by the host
     kStagedRead,  // bucket: payload -> gradients, by the host
     kExchange     // calls; several of them are one group
@@ -85,6 +93,11 @@ class MemoryPlan {
   const std::vector<Region>& produced() const {
     return produced_;
   }  // of views: what backward writes
+  // By bucket, of sparse codecs: what waits, and its momentum. Empty elsewhere.
+  struct Waiting {
+    Region velocity, residual;
+  };
+  const std::vector<Waiting>& waiting() const { return waiting_; }
   // By tensor, then buffers; fp32.
   const std::vector<Region>& gradients() const { return gradients_; }
   const std::vector<Region>& inputs() const { return inputs_; }
@@ -102,6 +115,7 @@ class MemoryPlan {
 
  private:
   bool view(std::size_t bucket) const;
+  bool sparse_codec(std::size_t bucket) const;
   void lay_out(const Workload& workload);
   Region reserve(std::int64_t bytes);
   std::vector<std::byte> view_image(std::size_t bucket, const run::RankGradients& input) const;
@@ -122,6 +136,7 @@ class MemoryPlan {
   std::vector<run::Payload> layouts_;
   std::vector<Region> payloads_;
   std::vector<Region> produced_;
+  std::vector<Waiting> waiting_;
   std::vector<Region> gradients_;
   std::vector<Region> inputs_;
   std::vector<std::int64_t> elements_;        // by tensor

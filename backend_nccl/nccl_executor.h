@@ -10,9 +10,11 @@
 //                 by one kernel (kernels/pack.h)
 //   collectives   NCCL's own, in the bucket's number format. NCCL chooses algorithm and protocol,
 //                 except that an all-reduce by ring or double binary tree is asked for by NCCL_ALGO
-//   sparse codecs staged: the gradient is copied to the host, encoded and decoded by core/compress,
-//                 and copied back. Such a step's time says nothing about encoding on a GPU.
-//                 Likewise rows of sparse gradients, and fp64 outside of views
+//   sparse codecs on the stream of their operation: momentum correction, selection and packing
+//                 (kernels/dgc_step.h), NCCL's all-gather, the sum (kernels/sparse_apply.h). Every
+//                 step begins with nothing waiting, as it begins with the same gradients
+//   staged        rows of sparse gradients, and fp64 outside of views: copied to the host, filled
+//                 or read there, and copied back. Such a step's time is not a GPU's
 //
 // Outcome: the timeline of all ranks on rank 0's clock, on every rank alike; gradients of this
 // rank. No bytes sent: NCCL does not say. Times are CUDA events, placed on the host's clock by an

@@ -36,7 +36,7 @@ std::int64_t bytes_of(WireNumber number) {
 class Block {
  public:
   Block(const plan::Plan& plan, const Workload& workload, int rank, const run::RankGradients& input)
-      : layout_(plan, workload, rank), plan_(plan), input_(input) {
+      : layout_(plan, workload, rank), rank_(rank), plan_(plan), input_(input) {
     memory_.resize(index(layout_.bytes()));
     layout_.load(input, [&](std::int64_t at, const void* from, std::int64_t bytes) {
       ASSERT_LE(at + bytes, layout_.bytes());
@@ -53,6 +53,9 @@ class Block {
       switch (action.kind) {
         case Action::Kind::kCopy:
           std::memcpy(at(move.to), at(move.from), index(move.count));
+          break;
+        case Action::Kind::kClear:
+          std::memset(at(move.to), 0, index(move.count));
           break;
         case Action::Kind::kCast:
           numbers_.resize(index(move.count));
@@ -71,6 +74,8 @@ class Block {
           FAIL() << "moves of an action that has none";
       }
     }
+    if (action.kind == Action::Kind::kEncode) encode(action.bucket);
+    if (action.kind == Action::Kind::kDecode) decode(action.bucket);
     if (action.kind == Action::Kind::kStagedFill) staged(action.bucket, true);
     if (action.kind == Action::Kind::kStagedRead) staged(action.bucket, false);
   }
@@ -82,6 +87,37 @@ class Block {
   }
 
  private:
+  // The codec's own step on what waits, which the backward pass has cleared, and the gradient.
+  void encode(int bucket) {
+    const plan::Bucket& what = plan_.buckets[index(bucket)];
+    const Region& gradient = layout_.gradients()[index(what.tensors.front())];
+    const MemoryPlan::Waiting& waiting = layout_.waiting()[index(bucket)];
+    std::vector<float> values(index(gradient.bytes / 4)), residual(values.size());
+    std::memcpy(values.data(), at(gradient.at), index(gradient.bytes));
+    std::memcpy(residual.data(), at(waiting.residual.at), index(gradient.bytes));
+    for (std::size_t i = 0; i < values.size(); ++i) residual[i] += values[i];
+    const compress::Encoded own = what.codec->encode(residual, what.kept);
+    std::memcpy(at(waiting.residual.at), residual.data(), index(gradient.bytes));
+    std::byte* part = at(layout_.payloads()[index(bucket)].at) + 8 * rank_ * what.kept;
+    std::memcpy(part, own.indices.data(), own.indices.size() * 4);
+    std::memcpy(part + 4 * what.kept, own.values.data(), own.values.size() * 4);
+  }
+  void decode(int bucket) {
+    const plan::Bucket& what = plan_.buckets[index(bucket)];
+    const Region& gradient = layout_.gradients()[index(what.tensors.front())];
+    std::vector<float> sum(index(gradient.bytes / 4));
+    for (int rank = 0; rank < plan_.ranks; ++rank) {
+      compress::Encoded part;
+      part.indices.resize(std::min(index(what.kept), sum.size()));
+      part.values.resize(part.indices.size());
+      const std::byte* from = at(layout_.payloads()[index(bucket)].at) + 8 * rank * what.kept;
+      std::memcpy(part.indices.data(), from, part.indices.size() * 4);
+      std::memcpy(part.values.data(), from + 4 * what.kept, part.values.size() * 4);
+      what.codec->add(part, sum);
+    }
+    std::memcpy(at(gradient.at), sum.data(), index(gradient.bytes));
+  }
+
   // As the executor does it: nothing but the slices crosses between device and host.
   void staged(int bucket, bool fill) {
     const run::Payload& payload = layout_.layouts()[index(bucket)];
@@ -113,6 +149,7 @@ class Block {
   }
 
   MemoryPlan layout_;
+  int rank_;
   const plan::Plan& plan_;
   const run::RankGradients& input_;
   std::vector<std::byte> memory_;
@@ -263,6 +300,11 @@ TEST_P(MemoryPlanOf, RegionsAreAlignedAndApart) {
   for (const auto& c : test::live_cases(workload, GetParam())) {
     const MemoryPlan memory(c.plan, workload, 0);
     std::vector<Region> all;
+    for (const auto& waiting : memory.waiting()) {
+      for (const Region& region : {waiting.velocity, waiting.residual}) {
+        if (region.bytes > 0) all.push_back(region);
+      }
+    }
     for (const auto* list :
          {&memory.payloads(), &memory.produced(), &memory.gradients(), &memory.inputs()}) {
       for (const Region& region : *list) {
