@@ -58,6 +58,11 @@ std::unique_ptr<live::LiveExecutor> make_nccl_executor(const Workload& workload,
                                                        live::ControlChannel& channel,
                                                        NcclSettings settings = {});
 
+// The kernels checked and timed on a GPU of this process, as make gpu-check writes it
+// (kernels/check/measure.h). Of small sizes it is a rehearsal. Throws MachineError where there is
+// no GPU, or a check fails.
+std::string measured_kernels(bool large = true);
+
 // Why there can be no such executor in this process: not built in, no driver, no device. Empty:
 // there can.
 std::string why_no_nccl();

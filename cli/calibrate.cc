@@ -149,15 +149,22 @@ int calibrate_live(const CalibrateOptions& options) {
     }
     const Cluster shape = live::unmeasured_cluster(options.name, channel.ranks() / inside, inside);
     const bool first = channel.rank() == 0;
+    const Backend& backend = backend_named(options.live);
+    std::optional<calibrate::KernelCosts> kernels;
+    if (first && backend.kernels != nullptr) {
+      say("checking and measuring the kernels on one GPU");
+      kernels = calibrate::kernel_costs(Json::parse(backend.kernels()), "the kernels' times");
+    }
+    channel.barrier(live::ControlChannel::kPatient);
     if (first) say("measuring the links of " + std::to_string(channel.ranks()) + " ranks");
     live::LinkCalibrationSettings settings;
     settings.codec = compress::find_codec(options.codec);
-    const auto calibration =
-        live::calibrate_links(channel, backend_named(options.live).make, shape, settings);
+    const auto calibration = live::calibrate_links(channel, backend.make, shape, settings);
     channel.barrier();
     if (!first) return 0;
     Json json = input::cluster_json(shape, 6);
     live::set_measured_links(calibration, json);
+    if (kernels) json = calibrate::with_kernel_costs(json, options.name, *kernels);
     measure::Validation validation;
     validation.cluster = options.name;
     validation.ranks = channel.ranks();

@@ -43,7 +43,8 @@ const std::vector<Backend>& backends() {
       {"nccl", "ranks on GPUs over NCCL",
        [](const Workload& workload, live::ControlChannel& channel) {
          return nccl_backend::make_nccl_executor(workload, channel);
-       }},
+       },
+       [] { return nccl_backend::measured_kernels(); }},
   };
   return rows;
 }

@@ -21,6 +21,9 @@ struct Backend {
   std::string_view name;
   std::string_view summary;
   live::LiveExecutorFactory make;
+  // What the kernels take on this process's device, as `calibrate --kernels` reads it; null: it has
+  // no device of its own.
+  std::string (*kernels)() = nullptr;
 };
 
 const std::vector<Predictor>& predictors();

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/check/measure.h"
 #include "kernels/host_device.h"
 #include "kernels/launch.h"
 
@@ -166,38 +167,5 @@ constexpr ElementType kElementType<Fp16> = ElementType::kFp16;
 inline const char* name_of(ElementType type) {
   return type == ElementType::kBf16 ? "bf16" : type == ElementType::kFp16 ? "fp16" : "fp32";
 }
-
-struct CheckedCase {
-  std::string name;
-  bool passed = false;
-  std::string detail;  // by how much, or how many
-};
-
-class Checks {
- public:
-  // `large`: sizes that occupy a GPU, which a CPU would be long at.
-  explicit Checks(bool large) : large_(large) {}
-
-  std::size_t size(std::size_t on_gpu, std::size_t on_cpu) const {
-    return large_ ? on_gpu : on_cpu;
-  }
-
-  void line(const std::string& name, bool passed, const std::string& detail = {}) {
-    cases_.push_back({name, passed, detail});
-  }
-
-  const std::vector<CheckedCase>& cases() const { return cases_; }
-
- private:
-  bool large_;
-  std::vector<CheckedCase> cases_;
-};
-
-// All checks of a family of kernels.
-void check_dgc(Checks& checks);
-void check_pack(Checks& checks);
-void check_update(Checks& checks);
-void check_layers(Checks& checks);
-void check_gemm(Checks& checks);
 
 }  // namespace syncline::kernels

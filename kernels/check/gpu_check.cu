@@ -4,6 +4,7 @@
 #include <fstream>
 #include <map>
 
+#include "kernels/check/check.h"
 #include "kernels/check/measure.h"
 
 namespace syncline::kernels {
@@ -54,11 +55,7 @@ int run(const std::map<std::string, std::string>& options) {
   };
   const bool large = text("--sizes") != "small";
   Checks checks(large);
-  check_pack(checks);
-  check_dgc(checks);
-  check_update(checks);
-  check_layers(checks);
-  check_gemm(checks);
+  check_all(checks);
   int failed = 0;
   for (const CheckedCase& checked : checks.cases()) {
     if (checked.passed) continue;

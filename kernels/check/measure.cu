@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "kernels/batch_norm.h"
+#include "kernels/check/check.h"
 #include "kernels/divide.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm_epilogue.h"

@@ -1,13 +1,51 @@
-// What the kernels take: copies at the mixes of reads and writes that the kernels have, launches,
-// and each kernel beside the bytes that it must move. Fused kernels beside what they replace.
+// What checks of the kernels find; and what the kernels take: copies at the mixes of reads and
+// writes that the kernels have, launches, each kernel beside the bytes that it must move, and fused
+// kernels beside what they replace.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
-#include "kernels/check/check.h"
-
 namespace syncline::kernels {
+
+struct CheckedCase {
+  std::string name;
+  bool passed = false;
+  std::string detail;  // by how much, or how many
+};
+
+class Checks {
+ public:
+  // `large`: sizes that occupy a GPU, which a CPU would be long at.
+  explicit Checks(bool large) : large_(large) {}
+
+  std::size_t size(std::size_t on_gpu, std::size_t on_cpu) const {
+    return large_ ? on_gpu : on_cpu;
+  }
+
+  void line(const std::string& name, bool passed, const std::string& detail = {}) {
+    cases_.push_back({name, passed, detail});
+  }
+
+  const std::vector<CheckedCase>& cases() const { return cases_; }
+
+ private:
+  bool large_;
+  std::vector<CheckedCase> cases_;
+};
+
+// All checks, of a family of kernels or of every one.
+void check_dgc(Checks& checks);
+void check_pack(Checks& checks);
+void check_update(Checks& checks);
+void check_layers(Checks& checks);
+void check_gemm(Checks& checks);
+inline void check_all(Checks& checks) {
+  for (const auto check : {check_pack, check_dgc, check_update, check_layers, check_gemm}) {
+    check(checks);
+  }
+}
 
 struct Interval {
   double low = 0;

@@ -4,12 +4,18 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
+#include <regex>
+#include <set>
+#include <sstream>
 #include <thread>
 #include <tuple>
 
 #include "backend_nccl/nccl_executor.h"
+#include "core/calibrate/device_fit.h"
 #include "core/error.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
@@ -17,6 +23,10 @@
 #include "tests/support/ranks.h"
 
 namespace syncline::kernels {
+
+// The kernels that have been launched since this was asked last (emulated_gpu.cc).
+std::set<std::string> launched_kernels();
+
 namespace {
 
 using test::Failures;
@@ -223,6 +233,62 @@ TEST_P(RandomScenarios, LeaveWhatTheHostLeaves) {
 
 INSTANTIATE_TEST_SUITE_P(Kinds, RandomScenarios, testing::ValuesIn(kKinds),
                          [](const auto& kind) { return std::string(kind.param.name); });
+
+// ---- Which verb reaches which kernel ------------------------------------------------------------
+
+std::string text_of(const std::filesystem::path& file) {
+  std::ifstream in(file);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+std::filesystem::path kernels_folder() {
+  return std::filesystem::path(SYNCLINE_SOURCE_DIR) / "kernels";
+}
+
+// Rows of kernels/README.md that name the verb; all rows where it is empty.
+std::set<std::string> kernels_of_table(const std::string& verb) {
+  std::set<std::string> names;
+  std::istringstream lines(text_of(kernels_folder() / "README.md"));
+  const std::regex row("\\| `([a-z_]+)` \\| ([a-z, ]+) \\|.*");
+  std::smatch found;
+  for (std::string line; std::getline(lines, line);) {
+    if (!std::regex_match(line, found, row)) continue;
+    if (found[2].str().find(verb) != std::string::npos) names.insert(found[1]);
+  }
+  return names;
+}
+
+TEST(EmulatedKernels, TheTableHasEveryKernelOfTheSources) {
+  std::set<std::string> names;
+  const std::regex kernel("__global__[^;{]*?([a-z_]+_kernel)\\(");
+  for (const auto& file : std::filesystem::recursive_directory_iterator(kernels_folder())) {
+    if (file.path().extension() != ".cu") continue;
+    const std::string text = text_of(file.path());
+    for (std::sregex_iterator found(text.begin(), text.end(), kernel), end; found != end; ++found) {
+      names.insert((*found)[1]);
+    }
+  }
+  EXPECT_EQ(names, kernels_of_table(""));
+}
+
+// A step of each kind; then what `calibrate --live nccl` does with its GPU. What the table does not
+// say, nothing launches.
+TEST(EmulatedKernels, EachIsReachedByTheVerbsOfItsRow) {
+  launched_kernels();
+  Workload workload = test::even();
+  workload.forward = 1e-4;
+  expect_host_values(2, workload, test::step_cases(workload, 2));
+  expect_host_values(2, test::awkward(), test::live_cases(test::awkward(), 2));
+  EXPECT_EQ(launched_kernels(), kernels_of_table("validate"));
+#if defined(SYNCLINE_EMULATED_CUBLASLT)
+  const Json json = syncline::Json::parse(nccl_backend::measured_kernels(false));
+  EXPECT_EQ(launched_kernels(), kernels_of_table("calibrate"));
+  EXPECT_EQ(json.at("machine").at("name"), "emulated GPU");
+  // Times of a CPU do not get into a cluster.
+  EXPECT_THROW(calibrate::kernel_costs(json, "emulated"), InputError);
+  for (const auto& row : json.at("timings")) EXPECT_FALSE(row.contains("failed")) << row;
+#endif
+}
 
 TEST(EmulatedTimeline, StepsTakeWhatThePlanSays) {
   Workload workload = test::even();

@@ -21,6 +21,7 @@
 #include <mutex>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/run/payload.h"
@@ -120,7 +121,9 @@ void inside(const void* data, std::size_t bytes) {
 }  // namespace
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaSetDevice(int) { return cudaSuccess; }
+thread_local int current_device = 0;
+cudaError_t cudaSetDevice(int device) { return current_device = device, cudaSuccess; }
+cudaError_t cudaGetDevice(int* device) { return *device = current_device, cudaSuccess; }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 const char* cudaGetErrorName(cudaError_t) { return "an error"; }
 const char* cudaGetErrorString(cudaError_t) { return "of the emulated GPU"; }
@@ -244,18 +247,36 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t, cudaStream_t) { return cudaErrorNot
 
 namespace syncline::kernels {
 
-// In the stream's turn, one block after the other.
-void launch_on_host(const char*, Grid grid, cudaStream_t stream, std::function<void()> block) {
-  of(stream).put([grid, block = std::move(block)] {
+namespace {
+std::mutex launched_mutex;
+std::set<std::string> launched;
+}  // namespace
+
+std::set<std::string> launched_kernels();
+std::set<std::string> launched_kernels() {
+  const std::lock_guard lock(launched_mutex);
+  return std::exchange(launched, {});
+}
+
+// In the stream's turn, one block after the other; at once without a stream, as checks launch.
+void launch_on_host(const char* kernel, Grid grid, cudaStream_t stream,
+                    std::function<void()> block) {
+  {
+    const std::lock_guard lock(launched_mutex);
+    launched.insert(kernel);
+  }
+  const auto run = [grid, block = std::move(block)] {
     gridDim = grid;
     for (unsigned number = 0; number < grid.x * grid.y; ++number) {
       blockIdx = {number % grid.x, number / grid.x};
       block();
     }
-  });
+  };
+  stream == nullptr ? run() : of(stream).put(run);
 }
 
 Status clear(void* data, std::size_t bytes, cudaStream_t stream) {
+  if (stream == nullptr) return std::memset(data, 0, bytes), Status{};
   inside(data, bytes);
   of(stream).put([=] { std::memset(data, 0, bytes); });
   return {};

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "kernels/check/check.h"
 #include "kernels/check/measure.h"
 
 namespace syncline::kernels {
