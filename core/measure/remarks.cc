@@ -95,6 +95,16 @@ bool uses_nccl(const Strategy& strategy) {
          strategy.hierarchy.across == collective::kNcclName;
 }
 
+// Where the times of what NCCL runs come from.
+std::string times_words(const Cluster& cluster) {
+  if (cluster.law) return "times by the cluster's calibration where it covers them";
+  const std::string text =
+      "times are those of NCCL 2.28.9's own model and what published logs show beyond it, not "
+      "calibrated here";
+  const bool unnamed = cluster.nodes > 1 && cluster.fabric == Fabric::kUnknown;
+  return text + (unnamed ? "; cluster.fabric (rdma, efa, tcp, ...) narrows their interval" : "");
+}
+
 std::string nccl_remark(const Cluster& cluster) {
   const collective::NcclTopology t =
       collective::nccl_topology(cluster, collective::world_group(cluster.ranks()));
@@ -109,8 +119,7 @@ std::string nccl_remark(const Cluster& cluster) {
        << (t.nvswitch ? " with NVSwitch" : "") << ", channels: " << t.ring.channels << " of "
        << t.ring.intra / kGigabytePerSecond << " GB/s inside a node and "
        << t.ring.inter / kGigabytePerSecond << " GB/s across (cluster.nccl overrides); "
-       << (cluster.law ? "times by the cluster's calibration where it covers them"
-                       : "times are what NCCL 2.28.9's own model believes, not calibrated here");
+       << times_words(cluster);
   return text.str();
 }
 

@@ -113,6 +113,21 @@ TEST(Nodes, AreMadeOfKnownDevices) {
   EXPECT_EQ(find_node("dgx"), nullptr);
 }
 
+// What joins nodes decides how far data sheets are believed (core/collective/prior.h).
+TEST(Nodes, SayWhatJoinsThem) {
+  for (const KnownNode& node : nodes()) {
+    EXPECT_EQ(node.outside.count > 0, node.outside.fabric != Fabric::kUnknown) << node.name;
+    const bool amd = device_of(node).compute_capability == 0;
+    EXPECT_EQ(amd, node.outside.fabric == Fabric::kRccl) << node.name;
+    EXPECT_GT(node.inside.reached, 0);
+    EXPECT_LE(node.inside.reached, 1);
+  }
+  EXPECT_EQ(find_node("p5.48xlarge")->outside.fabric, Fabric::kEfa);
+  EXPECT_EQ(find_node("alps-gh200")->outside.fabric, Fabric::kSlingshot);
+  EXPECT_EQ(find_node("a3-highgpu-8g")->outside.fabric, Fabric::kTcpx);
+  EXPECT_EQ(find_node("dgx-h100")->outside.fabric, Fabric::kRdma);
+}
+
 TEST(Nodes, UsualOnes) {
   const auto usual = [](std::string_view device) {
     return std::string(usual_node_of(*find_device(device))->name);
