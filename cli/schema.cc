@@ -11,16 +11,22 @@ namespace syncline::cli {
 
 VerbAction add_schema(CLI::App& app) {
   auto part = std::make_shared<std::string>(input::schema_parts().front());
+  auto answers = std::make_shared<bool>(false);
   auto* verb = app.add_subcommand(
       "schema", "Print the JSON schema with which an editor completes and checks a file");
-  verb->add_option("part", *part, "what the file holds")
-      ->transform(one_of_words(input::schema_parts()))
-      ->capture_default_str();
+  CLI::Option* of_file = verb->add_option("part", *part, "what the file holds")
+                             ->transform(one_of_words(input::schema_parts()))
+                             ->capture_default_str();
+  verb->add_flag("--answers", *answers,
+                 "the schema of what the verbs print with --format json, instead")
+      ->excludes(of_file);
   verb->footer(
       "Kept beside your files, it is named by their first key:\n"
       "  syncline schema > schema.json     \"$schema\": \"schema.json\"");
-  return [part] {
-    if (*part == input::schema_parts().front()) {
+  return [part, answers] {
+    if (*answers) {
+      std::cout << answers_schema();
+    } else if (*part == input::schema_parts().front()) {
       std::cout << schema_text();
     } else {
       std::cout << input::schema_part(Json::parse(schema_text()), *part).dump(2) << "\n";

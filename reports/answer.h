@@ -23,13 +23,16 @@ const std::vector<std::string>& format_words();
 // Requires one of these words.
 Format format_of(std::string_view word);
 
-// Made when they are printed: a million rows need not stand in memory three times over.
+// The forms are made when they are printed: a million rows need not stand in memory three times
+// over. What is answered must outlive the answer.
 struct Answer {
   std::string verb;
   std::string scenario;  // its name; empty where no scenario was read
   std::function<Page()> page;
   std::function<Table()> rows;  // what CSV has
-  std::function<Json()> json;   // its own members, without the head
+  // Its own members, without the head: answers.json (`syncline schema --answers`) names them. What
+  // does not apply is left out.
+  std::function<Json()> json;
   // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
   // JSON. Those that are doubtful (core/measure/remarks.h) come before everything else on the page,
   // and are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them

@@ -18,10 +18,7 @@ struct Checked {
   std::vector<std::string> remarks;
 };
 
-// CSV: one line a note of a strategy. JSON: file, workload {name, gradients, bytes, forward_s,
-// backward_s}, cluster {name, nodes, gpus_per_node}, strategies, sweep_points, notes [{strategy,
-// dialect, note}], and does_not_fit, remarks and doubts, as run's, where there are some. What was
-// checked must outlive the answer.
+// CSV: one line a note of a strategy.
 Answer answer_of(const Checked& checked);
 
 }  // namespace syncline::reports

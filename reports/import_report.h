@@ -19,7 +19,7 @@ struct ImportedJob {
 
 // Table: the steps, where the typical one goes, its buckets, which rule explains them, how long the
 // other ranks waited, what was assumed, the scenario's rows. CSV: one line a collective of the
-// typical step. JSON: all of it in SI units, `scenario` included. The job must outlive the answer.
+// typical step.
 Answer answer_of(const ImportedJob& job);
 
 }  // namespace syncline::reports

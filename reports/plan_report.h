@@ -25,10 +25,7 @@ struct Planned {
 // shown.
 Planned planned(const Scenario& scenario, const Strategy& strategy);
 
-// CSV: one line an operation. JSON: strategy, cluster and plans, each with steps (of the run that
-// are like it), ranks, streams, period (steps from its first to its last operation), buckets and
-// operations [{op, stream, what, step, after, after_previous, and seconds, bytes or kept}].
-// `planned` must outlive the answer.
+// CSV: one line an operation.
 Answer answer_of(const Planned& planned);
 
 }  // namespace syncline::reports

@@ -51,21 +51,9 @@ class CsvStream {
   std::size_t count_ = 0;
 };
 
-// Fields that do not apply are left out. Units are SI: seconds, bytes, samples per second; errors
-// in percent.
-//   complete     false where the run was interrupted, otherwise absent
-//   rows         strategy, executor, sweep {path: value}, the figures of run_rows.cc; where
-//                somebody published some: published {figures, buckets, use, source, note},
-//                error_percent, left_out_error_percent, buckets [[tensors, MiB], ...]
-//   calibration  parameters {path: value}, where some were fitted; or parts [{at, parameters}]
-//                where parts of the sweep were fitted on their own
-//   splits       left_out, parameters, rows: refits with something left out
-//   remarks      what is allowed in the scenario and rarely meant, where there is something
-//   doubts       those of them that are likely slips, where there are some
-//   provenance   executor, baseline, workload, cluster, seed, sources, figures (a sentence)
 Json json_of(const measure::Report& report);
 
-// All three. The report must outlive the answer.
+// All three.
 Answer answer_of(const measure::Report& report);
 
 // Where the figures come from, in sentences. Which executor predicted the figures, and what they

@@ -15,11 +15,6 @@ namespace syncline::reports {
 // Plain sentences, the most important first.
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning);
 
-// The page has the curve as a plot, the CSV one line a strategy. JSON: {"best": {strategy},
-// "step_time_s", "baseline_s", "optimum_s", "lower_bound_s", "ranking": [{"strategy", ...}],
-// "regret_percent", "evaluations", "searched", "curve": [{"bytes", "step_time_s"}],
-// "verdicts": [...], "provenance"}; with an emitted configuration also "emitted": {"dialect",
-// "config", "step_time_s", "exact", "difference"}. The tuning must outlive the answer.
 Answer answer_of(const tune::Tuning& tuning);
 
 // How sure the answer is (tune_verdicts.cc), and what comes first: the best, what it gains and how
@@ -29,9 +24,6 @@ std::string headline(const tune::Tuning& tuning);
 // The sizes that are as good, what the frameworks' defaults cost, and which doubt decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 
-// step_time_low_s, step_time_high_s, speedup_low, speedup_high, chance_of_gain, size
-// {bytes, as_good_bytes [[from, to]]}, sensitivities [{doubt, end, best_bytes,
-// lost_percent}], defaults {dialect: {percent, low, high}}.
 Json certainty_json(const tune::Tuning& tuning);
 
 // What could be done in place of the baseline (core/tune/alternatives.h), in every form of an
@@ -56,11 +48,6 @@ Table with_alternatives(Table rows, const tune::Tuning& tuning);
 
 // What a search on a machine says: its answer, every evaluation in order, and where the figures
 // come from. The same text whether the search ran in one go or was resumed.
-// CSV: one line an evaluation. JSON: {"best": {strategy}, "step_time_s", "relative_deviation",
-// "evaluations", "complete", "source", "observations": [{"candidate", "step_time_s",
-// "standard_error_s"}], "verdicts": [...], "provenance"}; of an emulated machine also
-// "true_step_time_s", "regret_percent" (over the best candidate) and "baseline_s"; with an emitted
-// configuration also "emitted". The report must outlive the answer.
 Answer answer_of(const tune::LiveReport& report);
 
 }  // namespace syncline::reports

@@ -19,13 +19,7 @@ std::vector<std::string> worth_verdicts(const worth::Worth& worth);
 // the baseline.
 chart::Figure worth_figure(const worth::Worth& worth);
 
-// JSON: {"objective", "target", "executor", "searched", "rows": [{"strategy", "seeds", "steps",
-// "steps_low", "steps_high", "step_time_s", "step_time_low_s", "step_time_high_s", "time_s",
-// "time_low_s", "time_high_s", "end", "end_half_width", "speedup", "speedup_low", "speedup_high",
-// "chance_over_next", "pays", "pays_below_gbps", "measured_s", "measured_seeds",
-// "measured_reached", "as"}], "never": [{"strategy", "seeds", "reached"}], "no_curve": [...],
-// "no_strategy": [...], "verdicts": [...]}; what does not apply is left out. `verb`: who asked. The
-// worth must outlive the answer.
+// `verb`: who asked.
 Answer answer_of(const worth::Worth& worth, const std::string& verb);
 
 }  // namespace syncline::reports

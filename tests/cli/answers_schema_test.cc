@@ -1,0 +1,146 @@
+// The JSON of every verb is as `syncline schema --answers` says: no member more, none of another
+// type.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "reports/validation_report.h"
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+using json = nlohmann::json;
+
+const std::string kSource = SYNCLINE_SOURCE_DIR "/";
+const std::string kScenarios = kSource + "scenarios/";
+const std::string kFirst = kScenarios + "first.json";
+
+json answers_schema() {
+  const auto ran = test::syncline_run({"schema", "--answers"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return json::parse(ran.out);
+}
+
+// The part of the schema that one kind of answer is held against, so that what is wrong is named.
+std::string errors(const std::string& definition, const json& answer) {
+  static const json schema = answers_schema();
+  const json part = {{"definitions", schema.at("definitions")},
+                     {"allOf", {{{"$ref", "#/definitions/" + definition}}}}};
+  valijson::Schema parsed;
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7)
+      .populateSchema(valijson::adapters::NlohmannJsonAdapter(part), parsed);
+  valijson::ValidationResults results;
+  const valijson::adapters::NlohmannJsonAdapter target(answer);
+  if (valijson::Validator().validate(parsed, target, &results)) return "";
+  std::string text = "not as the schema says\n";
+  for (valijson::ValidationResults::Error error; results.popError(error);) {
+    for (const auto& place : error.context) text += place;
+    text += ": " + error.description + "\n";
+  }
+  return text;
+}
+
+json answer(std::vector<std::string> words) {
+  words.insert(words.end(), {"--format", "json"});
+  const auto ran = test::syncline_run(words);
+  EXPECT_EQ(ran.code, 0) << testing::PrintToString(words) << ran.err;
+  return json::parse(ran.out, nullptr, false);
+}
+
+using Commands = std::vector<std::pair<std::string, std::vector<std::string>>>;
+
+Commands commands() {
+  const std::string published = kScenarios + "published/";
+  const std::string logs = kScenarios + "measured/nccl-tests/h100-cluster01-ib_allreduce_n010x";
+  const std::string traces = kSource + "tests/data/kineto/";
+  const std::string trained = published + "training/mlp_2";
+  const std::string job = published + "jobs/mlp_2x1gbit_machine_a.json";
+  const std::vector<std::string> two{kFirst,     "--set", "cluster.nodes=2", "--ranks", "2",
+                                     "--warmup", "1",     "--repeats",       "1"};
+  Commands all{
+      {"run", {"run", kFirst}},
+      {"run", {"run", published + "dgc_fasterrcnn.json"}},
+      {"run", {"run", published + "paddle_fusion_counts.json"}},
+      {"run", {"run", job}},
+      {"time_to_target",
+       {"run", trained + "x500mbit.json", "--objective", "time_to_loss", "--target", "0.5",
+        "--curves", trained + ".curves.csv", "--measured", trained + "x500mbit.measured.csv"}},
+      {"tune", {"tune", kFirst, "--emit", "pytorch"}},
+      {"tune", {"tune", published + "localsgd_resnet50.json"}},
+      {"tune_live",
+       {"tune", kScenarios + "live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3",
+        "--emit", "pytorch"}},
+      {"explain", {"explain", kScenarios + "frameworks.json"}},
+      {"plan", {"plan", kFirst}},
+      {"plan", {"plan", kScenarios + "dgc_rampup.json", "--strategy", "dgc"}},
+      {"buckets", {"buckets", kFirst}},
+      {"check", {"check", kScenarios + "frameworks.json"}},
+      {"fidelity", {"fidelity", "--from", kScenarios, "--set", "live"}},
+      {"fidelity_live", {"fidelity", "--live", kScenarios + "measured/live/dgc_1gbit.json"}},
+      {"calibrate_logs", {"calibrate", logs + "1.txt", "--against", logs + "2.txt"}},
+      {"calibrate_steps", {"calibrate", "--steps", job}},
+      {"import", {"import", traces + "resnet50_ddp_2xA100_rank0.json.gz"}},
+      {"import",
+       {"import", traces + "dlrm_8xV100_rank0.json.gz", traces + "dlrm_8xV100_rank1.json.gz"}},
+      {"list", {"list"}}};
+  all.push_back({"validate", {"validate"}});
+  all.back().second.insert(all.back().second.end(), two.begin(), two.end());
+  return all;
+}
+
+TEST(AnswersSchema, HoldsForEveryVerb) {
+  for (const auto& [definition, words] : commands()) {
+    EXPECT_EQ(errors(definition, answer(words)), "") << testing::PrintToString(words);
+  }
+}
+
+TEST(AnswersSchema, HoldsForKernels) {
+  test::Scratch scratch;
+  const std::string measured = scratch.path("gpu.json");
+  test::write_text(measured, R"({"format": "syncline gpu-check 1", "rehearsal": false,
+    "machine": {"name": "a GPU"}, "launch": {"submit_us": 3, "gap_us": 1},
+    "timings": [{"case": "pack fp32", "kind": "pack", "elements": 100000000,
+                 "counted_bytes": 800000000, "us": 400}]})");
+  const json said = answer({"calibrate", "--kernels", measured, "--cluster",
+                            kScenarios + "clusters/v100_4x8_100g.json"});
+  EXPECT_EQ(errors("calibrate_kernels", said), "");
+}
+
+TEST(AnswersSchema, HoldsForLinks) {
+  measure::Validation measured;
+  measured.samples = {{"all_reduce", 1024, 0.5, 0.25}};
+  const Json cluster = Json::object();
+  const Json said = reports::whole_json(reports::links_answer(measured, cluster), "1");
+  EXPECT_EQ(errors("calibrate_live", json::parse(said.dump())), "");
+}
+
+// Every answer that the whole schema allows was asked for here.
+TEST(AnswersSchema, IsAskedForWhole) {
+  std::set<std::string> asked{"calibrate_kernels", "calibrate_live"}, stated;
+  for (const auto& [definition, words] : commands()) asked.insert(definition);
+  const json schema = answers_schema();
+  for (const auto& one : schema.at("anyOf")) {
+    stated.insert(one.at("$ref").get<std::string>().substr(14));
+  }
+  EXPECT_EQ(asked, stated);
+}
+
+TEST(AnswersSchema, RefusesAMemberThatItDoesNotName) {
+  json said = answer({"buckets", kFirst});
+  said["buckets"][0]["size"] = 1;
+  EXPECT_NE(errors("buckets", said), "");
+  said = answer({"buckets", kFirst});
+  said["collectives"] = "many";
+  EXPECT_NE(errors("buckets", said), "");
+}
+
+}  // namespace
+}  // namespace syncline::cli
