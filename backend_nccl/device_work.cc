@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "core/index.h"
-#include "kernels/divide.h"
 #include "kernels/pack.h"
 
 namespace syncline::nccl_backend {
@@ -75,10 +74,8 @@ void DeviceWork::make_sparse(const plan::Plan& plan, int rank) {
     sparse.sum_workspace = device(sparse.sum.workspace_bytes);
     sparse.report = device(sizeof(kernels::DgcReport));
     sparse.rejected = device(sizeof(std::uint32_t));
-    check_kernel(kernels::dgc_prepare(&sparse.step, sparse.step_workspace.data(),
-                                      sparse.step.workspace_bytes, stream.get()));
-    check_kernel(kernels::sparse_prepare(&sparse.sum, sparse.sum_workspace.data(),
-                                         sparse.sum.workspace_bytes, stream.get()));
+    check_kernel(kernels::dgc_prepare(&sparse.step, sparse.step_workspace.data(), stream.get()));
+    check_kernel(kernels::sparse_prepare(&sparse.sum, sparse.sum_workspace.data(), stream.get()));
   }
   check_cuda(cudaStreamSynchronize(stream.get()), "cudaStreamSynchronize");
 }

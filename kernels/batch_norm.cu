@@ -1,10 +1,446 @@
 #include "kernels/batch_norm.h"
 
-#include "kernels/batch_norm_tile.h"
+#include <cmath>
+#include <initializer_list>
+#include <type_traits>
+
 #include "kernels/launch.h"
 
 namespace syncline::kernels {
 namespace {
+
+// A block is a rectangle of threads, kLanes wide along the channels (each thread kWide of them) and
+// kBlockThreads / kLanes high along the rows. A tile is that many channels and `rows_per_tile`
+// rows. A pass over rows gives two numbers a channel and tile (mean and squared distance going
+// forward, two sums going back); the threads of a column join theirs pairwise in shared memory.
+
+// How the work is cut, from the shape alone.
+struct BatchNormGrid {
+  std::int64_t rows_per_tile;  // of the passes that sum
+  std::int64_t row_tiles;      // at most 512, so that their end is short
+  int channel_tiles;
+};
+
+// Rows that one block of the passes that write covers.
+constexpr std::int64_t kWrittenRows = 128;
+
+template <int kWide>
+constexpr int kLanes = kWide > 1 ? 8 : 32;
+
+inline BatchNormGrid batch_norm_grid(std::int64_t rows, std::int32_t channels, int wide) {
+  constexpr std::int64_t kLeastRows = 128;
+  constexpr std::int64_t kMostTiles = 512;
+  const std::int64_t even = (rows + kMostTiles - 1) / kMostTiles;
+  const std::int64_t rounded = (even + 31) / 32 * 32;
+  BatchNormGrid grid;
+  grid.rows_per_tile = rounded > kLeastRows ? rounded : kLeastRows;
+  grid.row_tiles = (rows + grid.rows_per_tile - 1) / grid.rows_per_tile;
+  const int width = (wide > 1 ? 8 : 32) * wide;
+  grid.channel_tiles = (channels + width - 1) / width;
+  return grid;
+}
+
+// Where a thread stands.
+template <int kWide>
+struct ColumnThread {
+  int channel;  // its first; may be beyond the last, then it has no rows
+  std::int64_t row;
+  std::int64_t end;
+  static constexpr int kRows = kBlockThreads / kLanes<kWide>;  // the distance of its rows
+};
+
+template <int kWide>
+SYNCLINE_HOST_DEVICE inline ColumnThread<kWide> column_of(const BatchNorm& norm, int channel_tile,
+                                                          std::int64_t row_tile,
+                                                          std::int64_t rows_per_tile, int thread) {
+  constexpr int kWidth = kLanes<kWide>;
+  ColumnThread<kWide> column;
+  column.channel = (channel_tile * kWidth + thread % kWidth) * kWide;
+  const std::int64_t begin = row_tile * rows_per_tile;
+  column.row = begin + thread / kWidth;
+  column.end = begin + rows_per_tile < norm.rows ? begin + rows_per_tile : norm.rows;
+  if (column.channel >= norm.channels) column.end = column.row;
+  return column;
+}
+
+// A thread's channels of one row, as they lie in memory: rows that wait for their turn take half
+// the registers that way.
+template <typename T, int kWide>
+struct RawChannels {
+  static constexpr bool kOne = kWide == 1;
+  using Held = std::conditional_t<kOne, T, Word<kOne ? 16 : kWide * sizeof(T)>>;
+  Held held = {};  // zeros
+
+  SYNCLINE_HOST_DEVICE void load(const T* from) {
+    if constexpr (kOne) {
+      held = *from;
+    } else {
+      held = load_word<Reuse::kKeep>(reinterpret_cast<const Held*>(from));
+    }
+  }
+
+  SYNCLINE_HOST_DEVICE void widen(float (&to)[kWide]) const {
+    T elements[kWide];
+    memcpy(elements, &held, sizeof elements);
+    SYNCLINE_UNROLL
+    for (int c = 0; c < kWide; ++c) to[c] = to_float(elements[c]);
+  }
+};
+
+template <int kWide, typename T>
+SYNCLINE_HOST_DEVICE inline void store_channels(T* to, const float (&from)[kWide]) {
+  if constexpr (kWide == 1) {
+    *to = from_float<T>(from[0]);
+  } else {
+    store_vector<Reuse::kKeep>(to, from);
+  }
+}
+
+// Two numbers for each channel of each thread, and how many rows are behind them.
+template <int kWide>
+struct PairBlock {
+  float first[kBlockThreads][kWide];
+  float second[kBlockThreads][kWide];
+  float rows[kBlockThreads];
+};
+
+// Mean and squared distance of this thread's rows. Distances are taken from its first row, which is
+// as near to the mean as the others are; the sums then lose nothing to a mean far from zero.
+template <typename T, int kWide>
+SYNCLINE_HOST_DEVICE inline void moments_of_thread(const BatchNorm& norm,
+                                                   const ColumnThread<kWide>& column, int thread,
+                                                   PairBlock<kWide>& block) {
+  const T* x = static_cast<const T*>(norm.x) + column.channel;
+  float pivot[kWide] = {};
+  float sum[kWide] = {};
+  float squares[kWide] = {};
+  std::int64_t count = 0;
+  constexpr int kAtOnce = 4;
+  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
+  for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
+    RawChannels<T, kWide> raw[kAtOnce];
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (row + i * kRows < column.end) raw[i].load(x + (row + i * kRows) * norm.channels);
+    }
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (row + i * kRows < column.end) {
+        float values[kWide];
+        raw[i].widen(values);
+        SYNCLINE_UNROLL
+        for (int c = 0; c < kWide; ++c) {
+          if (count == 0) pivot[c] = values[c];
+          const float distance = values[c] - pivot[c];
+          sum[c] += distance;
+          squares[c] += distance * distance;
+        }
+        ++count;
+      }
+    }
+  }
+  const float rows = static_cast<float>(count);
+  block.rows[thread] = rows;
+  SYNCLINE_UNROLL
+  for (int c = 0; c < kWide; ++c) {
+    const float mean = count == 0 ? 0 : sum[c] / rows;
+    const float distance = squares[c] - sum[c] * mean;
+    block.first[thread][c] = pivot[c] + mean;
+    block.second[thread][c] = distance < 0 ? 0 : distance;  // a NaN stays
+  }
+}
+
+// Thread `thread` takes in the moments of the thread `stride` rows further down its column.
+template <int kWide>
+SYNCLINE_HOST_DEVICE inline void join_moments(PairBlock<kWide>& block, int thread, int stride) {
+  const int other = thread + stride * kLanes<kWide>;
+  const float mine = block.rows[thread];
+  const float theirs = block.rows[other];
+  if (theirs == 0) return;
+  const float share = theirs / (mine + theirs);
+  SYNCLINE_UNROLL
+  for (int c = 0; c < kWide; ++c) {
+    const float delta = block.first[other][c] - block.first[thread][c];
+    block.first[thread][c] += delta * share;
+    block.second[thread][c] += block.second[other][c] + delta * delta * mine * share;
+  }
+  block.rows[thread] = mine + theirs;
+}
+
+template <int kWide>
+SYNCLINE_HOST_DEVICE inline void join_sums(PairBlock<kWide>& block, int thread, int stride) {
+  const int other = thread + stride * kLanes<kWide>;
+  SYNCLINE_UNROLL
+  for (int c = 0; c < kWide; ++c) {
+    block.first[thread][c] += block.first[other][c];
+    block.second[thread][c] += block.second[other][c];
+  }
+}
+
+// The workspace holds a pair for every row tile and channel: [row_tiles][channels][2].
+template <int kWide>
+SYNCLINE_HOST_DEVICE inline void write_pairs(const BatchNorm& norm, int channel,
+                                             std::int64_t row_tile, int thread,
+                                             const PairBlock<kWide>& block) {
+  if (channel >= norm.channels) return;
+  float* to = norm.workspace + (row_tile * norm.channels + channel) * 2;
+  SYNCLINE_UNROLL
+  for (int c = 0; c < kWide; ++c) {
+    to[2 * c] = block.first[thread][c];
+    to[2 * c + 1] = block.second[thread][c];
+  }
+}
+
+// The end of the sums: kEndChannels channels a block, each by kEndParts threads that take the row
+// tiles in turn; their parts are then added pairwise. In double: there are few.
+constexpr int kEndChannels = 8;
+constexpr int kEndParts = kBlockThreads / kEndChannels;
+
+struct EndPair {
+  double first;
+  double second;
+};
+
+// Rows times the distance of a tile's mean from the first tile's, and the sum of squared distances
+// from there: what remains is to subtract the square of the whole's distance.
+SYNCLINE_HOST_DEVICE inline EndPair end_of_moments(const BatchNorm& norm, const BatchNormGrid& grid,
+                                                   int channel, int part) {
+  EndPair end = {0, 0};
+  const float* pairs = norm.workspace + 2 * static_cast<std::int64_t>(channel);
+  const double pivot = pairs[0];
+  const std::int64_t pitch = 2 * static_cast<std::int64_t>(norm.channels);
+  for (std::int64_t tile = part; tile < grid.row_tiles; tile += kEndParts) {
+    const std::int64_t begin = tile * grid.rows_per_tile;
+    const std::int64_t left = norm.rows - begin;
+    const auto rows = static_cast<double>(left < grid.rows_per_tile ? left : grid.rows_per_tile);
+    const double distance = pairs[tile * pitch] - pivot;
+    end.first += rows * distance;
+    end.second += pairs[tile * pitch + 1] + rows * distance * distance;
+  }
+  return end;
+}
+
+SYNCLINE_HOST_DEVICE inline EndPair end_of_sums(const BatchNorm& norm, const BatchNormGrid& grid,
+                                                int channel, int part) {
+  EndPair end = {0, 0};
+  const float* pairs = norm.workspace + 2 * static_cast<std::int64_t>(channel);
+  const std::int64_t pitch = 2 * static_cast<std::int64_t>(norm.channels);
+  for (std::int64_t tile = part; tile < grid.row_tiles; tile += kEndParts) {
+    end.first += pairs[tile * pitch];
+    end.second += pairs[tile * pitch + 1];
+  }
+  return end;
+}
+
+SYNCLINE_HOST_DEVICE inline void write_statistics(const BatchNorm& norm,
+                                                  const RunningStatistics& running, int channel,
+                                                  const EndPair& sum) {
+  const auto rows = static_cast<double>(norm.rows);
+  const double shift = sum.first / rows;
+  const double mean = norm.workspace[2 * static_cast<std::int64_t>(channel)] + shift;
+  double distance = sum.second - sum.first * shift;
+  distance = distance < 0 ? 0 : distance;
+  const double variance = distance / rows;
+  norm.mean[channel] = static_cast<float>(mean);
+  norm.inverse_deviation[channel] =
+      static_cast<float>(1 / sqrt(variance + static_cast<double>(norm.epsilon)));
+  if (running.mean == nullptr) return;
+  const double unbiased = distance / (rows > 1 ? rows - 1 : 1);
+  const double momentum = running.momentum;
+  const double old_mean = running.mean[channel];
+  const double old_variance = running.variance[channel];
+  running.mean[channel] = static_cast<float>(old_mean + momentum * (mean - old_mean));
+  running.variance[channel] =
+      static_cast<float>(old_variance + momentum * (unbiased - old_variance));
+}
+
+// A thread's channels' parameters.
+template <int kWide>
+struct ChannelParameters {
+  float mean[kWide];
+  float scale[kWide];  // gamma * inverse deviation
+  float beta[kWide];
+
+  SYNCLINE_HOST_DEVICE ChannelParameters(const BatchNorm& norm, int channel) {
+    SYNCLINE_UNROLL
+    for (int c = 0; c < kWide; ++c) {
+      mean[c] = norm.mean[channel + c];
+      scale[c] = norm.gamma[channel + c] * norm.inverse_deviation[channel + c];
+      beta[c] = norm.beta[channel + c];
+    }
+  }
+};
+
+// The same operations in the same order in every pass: going back it has the same bits.
+template <int kWide>
+SYNCLINE_HOST_DEVICE inline float normalised(const ChannelParameters<kWide>& parameters, int c,
+                                             float x, float residual) {
+  return (x - parameters.mean[c]) * parameters.scale[c] + parameters.beta[c] + residual;
+}
+
+template <typename T, int kWide>
+SYNCLINE_HOST_DEVICE inline void normalise_thread(const BatchNorm& norm, T* y,
+                                                  const ColumnThread<kWide>& column) {
+  if (column.row >= column.end) return;
+  const ChannelParameters<kWide> parameters(norm, column.channel);
+  const T* x = static_cast<const T*>(norm.x);
+  const T* residual = static_cast<const T*>(norm.residual);
+  constexpr int kAtOnce = 2;
+  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
+  for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
+    RawChannels<T, kWide> raw[kAtOnce];
+    RawChannels<T, kWide> added[kAtOnce];
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      const std::int64_t at = (row + i * kRows) * norm.channels + column.channel;
+      if (row + i * kRows < column.end) {
+        raw[i].load(x + at);
+        if (residual != nullptr) added[i].load(residual + at);
+      }
+    }
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (row + i * kRows < column.end) {
+        float values[kWide];
+        float residuals[kWide];
+        raw[i].widen(values);
+        added[i].widen(residuals);
+        SYNCLINE_UNROLL
+        for (int c = 0; c < kWide; ++c) {
+          const float z = normalised(parameters, c, values[c], residuals[c]);
+          values[c] = norm.relu && z < 0 ? 0.0f : z;
+        }
+        store_channels(y + (row + i * kRows) * norm.channels + column.channel, values);
+      }
+    }
+  }
+}
+
+// What comes back through relu and addition: dy where z was positive.
+SYNCLINE_HOST_DEVICE inline float through_relu(bool relu, float z, float dy) {
+  return relu && z <= 0 ? 0.0f : dy;
+}
+
+// Sums of dz, and of dz * (x - mean), over this thread's rows.
+template <typename T, int kWide>
+SYNCLINE_HOST_DEVICE inline void gradient_sums_of_thread(const BatchNorm& norm, const T* dy,
+                                                         const ColumnThread<kWide>& column,
+                                                         int thread, PairBlock<kWide>& block) {
+  float first[kWide] = {};
+  float second[kWide] = {};
+  if (column.row < column.end) {
+    const ChannelParameters<kWide> parameters(norm, column.channel);
+    const T* x = static_cast<const T*>(norm.x);
+    const T* residual = static_cast<const T*>(norm.residual);
+    constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
+    constexpr int kAtOnce = 2;
+    for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
+      RawChannels<T, kWide> raw[kAtOnce];
+      RawChannels<T, kWide> raw_gradient[kAtOnce];
+      RawChannels<T, kWide> added[kAtOnce];
+      SYNCLINE_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        const std::int64_t at = (row + i * kRows) * norm.channels + column.channel;
+        if (row + i * kRows < column.end) {
+          raw[i].load(x + at);
+          raw_gradient[i].load(dy + at);
+          if (residual != nullptr) added[i].load(residual + at);
+        }
+      }
+      SYNCLINE_UNROLL
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (row + i * kRows < column.end) {
+          float values[kWide];
+          float gradient[kWide];
+          float residuals[kWide];
+          raw[i].widen(values);
+          raw_gradient[i].widen(gradient);
+          added[i].widen(residuals);
+          SYNCLINE_UNROLL
+          for (int c = 0; c < kWide; ++c) {
+            const float z = normalised(parameters, c, values[c], residuals[c]);
+            const float dz = through_relu(norm.relu, z, gradient[c]);
+            first[c] += dz;
+            second[c] += dz * (values[c] - parameters.mean[c]);
+          }
+        }
+      }
+    }
+  }
+  SYNCLINE_UNROLL
+  for (int c = 0; c < kWide; ++c) {
+    block.first[thread][c] = first[c];
+    block.second[thread][c] = second[c];
+  }
+}
+
+SYNCLINE_HOST_DEVICE inline void write_gradients(const BatchNorm& norm,
+                                                 const BatchNormGradients& gradients, int channel,
+                                                 const EndPair& sum) {
+  gradients.dbeta[channel] = static_cast<float>(sum.first);
+  gradients.dgamma[channel] =
+      static_cast<float>(sum.second * static_cast<double>(norm.inverse_deviation[channel]));
+}
+
+// dx = scale * (dz - mean of dz - xhat * mean of dz xhat).
+template <typename T, int kWide>
+SYNCLINE_HOST_DEVICE inline void gradient_of_thread(const BatchNorm& norm,
+                                                    const BatchNormGradients& gradients,
+                                                    const ColumnThread<kWide>& column) {
+  if (column.row >= column.end) return;
+  const ChannelParameters<kWide> parameters(norm, column.channel);
+  const float share = 1.0f / static_cast<float>(norm.rows);
+  float mean_dz[kWide];
+  float slope_dz[kWide];  // times the centred x
+  SYNCLINE_UNROLL
+  for (int c = 0; c < kWide; ++c) {
+    mean_dz[c] = gradients.dbeta[column.channel + c] * share;
+    slope_dz[c] =
+        gradients.dgamma[column.channel + c] * share * norm.inverse_deviation[column.channel + c];
+  }
+  const T* x = static_cast<const T*>(norm.x);
+  const T* residual = static_cast<const T*>(norm.residual);
+  const T* dy = static_cast<const T*>(gradients.dy);
+  T* dx = static_cast<T*>(gradients.dx);
+  T* dresidual = static_cast<T*>(gradients.dresidual);
+  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
+  for (std::int64_t row = column.row; row < column.end; row += kRows) {
+    const std::int64_t at = row * norm.channels + column.channel;
+    RawChannels<T, kWide> raw;
+    RawChannels<T, kWide> raw_gradient;
+    RawChannels<T, kWide> added;
+    raw.load(x + at);
+    raw_gradient.load(dy + at);
+    if (residual != nullptr) added.load(residual + at);
+    float values[kWide];
+    float gradient[kWide];
+    float residuals[kWide];
+    raw.widen(values);
+    raw_gradient.widen(gradient);
+    added.widen(residuals);
+    SYNCLINE_UNROLL
+    for (int c = 0; c < kWide; ++c) {
+      const float z = normalised(parameters, c, values[c], residuals[c]);
+      gradient[c] = through_relu(norm.relu, z, gradient[c]);
+      const float centred = values[c] - parameters.mean[c];
+      values[c] = parameters.scale[c] * (gradient[c] - mean_dz[c] - centred * slope_dz[c]);
+    }
+    store_channels(dx + at, values);
+    if (dresidual != nullptr) store_channels(dresidual + at, gradient);
+  }
+}
+
+// 16 bytes at a time need every row of every array to begin at a multiple of 16.
+inline bool goes_wide(const BatchNorm& norm, std::initializer_list<const void*> others) {
+  const int bytes = element_bytes(norm.type);
+  if (norm.channels * static_cast<std::int64_t>(bytes) % 16 != 0) return false;
+  const auto aligned = [](const void* address) {
+    return reinterpret_cast<std::uintptr_t>(address) % 16 == 0;
+  };
+  bool all = aligned(norm.x) && aligned(norm.residual);
+  for (const void* other : others) all = all && aligned(other);
+  return all;
+}
 
 // Neighbouring blocks have neighbouring channels of the same rows.
 template <int kWide>
@@ -172,40 +608,28 @@ constexpr int kWidest = 16 / static_cast<int>(sizeof(T));
 
 }  // namespace
 
+std::int64_t batch_norm_workspace(std::int64_t rows, std::int32_t channels) {
+  return 2 * batch_norm_grid(rows, channels, 1).row_tiles * channels;
+}
+
 Status batch_norm_forward(const BatchNorm& norm, const RunningStatistics& running, void* y,
                           cudaStream_t stream) {
-  if (auto status = check_batch_norm(norm, running, y); !status.ok()) return status;
   const bool wide = goes_wide(norm, {y});
-  switch (norm.type) {
-    case ElementType::kBf16:
-      return wide ? forward<Bf16, kWidest<Bf16>>(norm, running, y, stream)
-                  : forward<Bf16, 1>(norm, running, y, stream);
-    case ElementType::kFp16:
-      return wide ? forward<Fp16, kWidest<Fp16>>(norm, running, y, stream)
-                  : forward<Fp16, 1>(norm, running, y, stream);
-    case ElementType::kFp32:
-      break;
-  }
-  return wide ? forward<float, kWidest<float>>(norm, running, y, stream)
-              : forward<float, 1>(norm, running, y, stream);
+  return with_type(norm.type, [&](auto element) {
+    using T = decltype(element);
+    return wide ? forward<T, kWidest<T>>(norm, running, y, stream)
+                : forward<T, 1>(norm, running, y, stream);
+  });
 }
 
 Status batch_norm_backward(const BatchNorm& norm, const BatchNormGradients& gradients,
                            cudaStream_t stream) {
-  if (auto status = check_batch_norm_gradient(norm, gradients); !status.ok()) return status;
   const bool wide = goes_wide(norm, {gradients.dy, gradients.dx, gradients.dresidual});
-  switch (norm.type) {
-    case ElementType::kBf16:
-      return wide ? backward<Bf16, kWidest<Bf16>>(norm, gradients, stream)
-                  : backward<Bf16, 1>(norm, gradients, stream);
-    case ElementType::kFp16:
-      return wide ? backward<Fp16, kWidest<Fp16>>(norm, gradients, stream)
-                  : backward<Fp16, 1>(norm, gradients, stream);
-    case ElementType::kFp32:
-      break;
-  }
-  return wide ? backward<float, kWidest<float>>(norm, gradients, stream)
-              : backward<float, 1>(norm, gradients, stream);
+  return with_type(norm.type, [&](auto element) {
+    using T = decltype(element);
+    return wide ? backward<T, kWidest<T>>(norm, gradients, stream)
+                : backward<T, 1>(norm, gradients, stream);
+  });
 }
 
 }  // namespace syncline::kernels

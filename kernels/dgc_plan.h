@@ -18,6 +18,28 @@
 
 namespace syncline::kernels {
 
+// A workspace: one piece of memory that holds a plan's tables, handed out part after part.
+constexpr std::size_t kWorkspaceAlignment = 256;
+
+// Every part is aligned to 256 bytes. Without memory (base is null) it only counts.
+class WorkspaceParts {
+ public:
+  explicit WorkspaceParts(void* base) : base_(static_cast<std::byte*>(base)) {}
+
+  template <typename T>
+  void next(T** part, std::int64_t count) {
+    if (base_) *part = reinterpret_cast<T*>(base_ + used_);
+    const std::size_t bytes = static_cast<std::size_t>(count) * sizeof(T);
+    used_ += (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;
+  }
+
+  std::size_t used() const { return used_; }
+
+ private:
+  std::byte* base_;
+  std::size_t used_ = 0;
+};
+
 constexpr int kDgcTile = 2048;
 constexpr int kDgcGroups = 2;         // groups of 4 elements a thread has of a tile
 constexpr int kDgcMaxSpanTiles = 32;  // of one span
@@ -115,9 +137,6 @@ struct DgcTables {
   DgcRow* rows;
   DgcTensorState* states;
   std::uint32_t* histograms;   // kDgcBins a tensor, all 0 between kernels
-  double* partial_squares;     // of each span
-  float* coefficients;         // of each tensor, by dgc_inspect
-  std::int32_t* skip;          // by dgc_inspect
   std::uint32_t* span_tensor;  // each span's tensor
   DgcSpanCount* span_counts;
   DgcTileRecord* tiles;
@@ -139,9 +158,8 @@ struct DgcPlan {
   void* workspace = nullptr;  // set by dgc_prepare
 };
 
-// Fills `plan`. Refused: an unknown type, null arrays, negative counts, more than 2^32 - 1 elements
-// in a tensor, addresses not aligned to their element size. That tensors do not overlap
-// is for the caller to see to.
+// Fills `plan`. Addresses are at multiples of their elements' size, and tensors do not overlap.
+// Refused are more than 2^32 - 1 elements in a tensor, and more of all than one launch takes.
 Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan);
 
 // The tables of a plan in a workspace at `base` (a multiple of 256).

@@ -9,11 +9,422 @@
 //   write    message, masking, report
 #pragma once
 
-#include <cmath>
-
-#include "kernels/dgc_select.h"
+#include "kernels/block.h"
+#include "kernels/dgc_step.h"
 
 namespace syncline::kernels {
+
+// Momentum correction and accumulation; with `select` also the first round of the exact selection.
+// The exact and the sampled selection share the launch.
+Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
+                         cudaStream_t stream);
+
+// ---- One tile: update, count, list --------------------------------------------------------------
+
+// A magnitude as an unsigned number: the bits without the sign order as the magnitudes do. What is
+// not finite has no key.
+constexpr std::uint32_t kKeyEnd = 0x7f800000u;  // one past the key of the largest float
+constexpr std::uint32_t kNoKey = 0xffffffffu;
+
+SYNCLINE_HOST_DEVICE inline std::uint32_t key_of(float value) {
+  const std::uint32_t magnitude = bits_of(value) & 0x7fffffffu;
+  return magnitude < kKeyEnd ? magnitude : kNoKey;
+}
+
+// A key in [from, kKeyEnd).
+SYNCLINE_HOST_DEVICE inline bool reaches(std::uint32_t key, std::uint32_t from) {
+  return key >= from && key < kKeyEnd;
+}
+
+struct DgcElement {
+  float velocity;
+  float residual;
+};
+
+template <bool kNesterov, bool kDecay>
+SYNCLINE_HOST_DEVICE inline DgcElement dgc_element(float gradient, DgcElement old, float weight,
+                                                   float momentum, float scale, float decay) {
+  float corrected = scale * gradient;
+  if constexpr (kDecay) corrected = corrected + decay * weight;
+  if constexpr (kNesterov) {
+    const float velocity = momentum * (old.velocity + corrected);
+    return {velocity, (old.residual + velocity) + corrected};
+  } else {
+    const float velocity = momentum * old.velocity + corrected;
+    return {velocity, old.residual + velocity};
+  }
+}
+
+struct DgcShared {
+  std::uint32_t histogram[kDgcBins];
+  std::uint32_t tile_first[kDgcMaxSpanTiles];  // of a span's items, the first in each tile
+  std::uint32_t tile_start[kDgcMaxSpanTiles];  // where they stand in the list
+  std::uint32_t start;
+  std::uint32_t bin;
+  std::uint32_t above;
+  std::uint32_t in_bin;
+};
+
+// Residuals of one thread in one tile: groups of 4 that follow each other at 4 * kBlockThreads.
+struct DgcThreadTile {
+  float residual[kDgcGroups][4];
+};
+
+// The element that comes first in a thread's group; it may lie before the tensor's first.
+SYNCLINE_HOST_DEVICE inline std::int64_t group_first(const DgcRow& row, std::uint32_t tile,
+                                                     int group, int thread) {
+  return static_cast<std::int64_t>(tile) * kDgcTile + (group * kBlockThreads + thread) * 4 -
+         row.shift;
+}
+
+SYNCLINE_HOST_DEVICE inline bool inside(const DgcRow& row, std::int64_t index) {
+  return index >= 0 && index < static_cast<std::int64_t>(row.elements);
+}
+
+// Whether all groups a thread has of a tile are whole and can be accessed at once.
+SYNCLINE_HOST_DEVICE inline bool whole_groups(const DgcRow& row, std::uint32_t tile, int thread) {
+  return row.all_aligned && group_first(row, tile, 0, thread) >= 0 &&
+         group_first(row, tile, kDgcGroups - 1, thread) + 4 <=
+             static_cast<std::int64_t>(row.elements);
+}
+
+SYNCLINE_HOST_DEVICE inline void load_residuals(const DgcRow& row, std::uint32_t tile, int thread,
+                                                DgcThreadTile& to) {
+  if (whole_groups(row, tile, thread)) {
+    for (int group = 0; group < kDgcGroups; ++group) {
+      load_vector<Reuse::kKeep>(row.residual + group_first(row, tile, group, thread),
+                                to.residual[group]);
+    }
+    return;
+  }
+  for (int group = 0; group < kDgcGroups; ++group) {
+    load_group<Reuse::kKeep>(row.residual, group_first(row, tile, group, thread), row.elements,
+                             row.residual_aligned, to.residual[group]);
+  }
+}
+
+// What a thread reads of a tile before it writes any of it.
+template <bool kDecay>
+struct DgcThreadInput {
+  float gradient[kDgcGroups][4];
+  float velocity[kDgcGroups][4];
+  float weight[kDecay ? kDgcGroups : 1][4];
+};
+
+// The usual case has no branch between its loads: all of them are in flight together.
+template <typename Gradient, bool kDecay>
+SYNCLINE_HOST_DEVICE inline void load_input(const DgcRow& row, std::uint32_t tile, int thread,
+                                            bool whole, DgcThreadInput<kDecay>& to,
+                                            DgcThreadTile& residuals) {
+  const auto* gradient = static_cast<const Gradient*>(row.gradient);
+  const float* velocity = row.velocity;
+  const float* residual = row.residual;
+  const float* weight = row.weight;
+  if (whole) {
+    const std::int64_t first_of_all = group_first(row, tile, 0, thread);
+    for (int group = 0; group < kDgcGroups; ++group) {
+      const std::int64_t first = first_of_all + group * (4 * kBlockThreads);
+      load_vector<Reuse::kStream>(gradient + first, to.gradient[group]);
+      load_vector<Reuse::kStream>(velocity + first, to.velocity[group]);
+      load_vector<Reuse::kStream>(residual + first, residuals.residual[group]);
+      if constexpr (kDecay) load_vector<Reuse::kStream>(weight + first, to.weight[group]);
+    }
+    return;
+  }
+  for (int group = 0; group < kDgcGroups; ++group) {
+    const std::int64_t first = group_first(row, tile, group, thread);
+    load_group<Reuse::kStream>(gradient, first, row.elements, row.gradient_aligned,
+                               to.gradient[group]);
+    load_group<Reuse::kStream>(velocity, first, row.elements, row.velocity_aligned,
+                               to.velocity[group]);
+    load_group<Reuse::kStream>(residual, first, row.elements, row.residual_aligned,
+                               residuals.residual[group]);
+    if constexpr (kDecay) {
+      load_group<Reuse::kStream>(weight, first, row.elements, row.weight_aligned, to.weight[group]);
+    }
+  }
+}
+
+// u and v of a thread's elements, in place.
+template <typename Gradient, bool kNesterov, bool kDecay>
+SYNCLINE_HOST_DEVICE inline void update_elements(const DgcRow& row, const DgcStep& step,
+                                                 float scale, std::uint32_t tile, int thread,
+                                                 std::uint32_t* held, DgcThreadTile& to) {
+  const bool whole = whole_groups(row, tile, thread);
+  DgcThreadInput<kDecay> input;
+  load_input<Gradient>(row, tile, thread, whole, input, to);
+  bool any_held = false;
+  for (int group = 0; group < kDgcGroups; ++group) {
+    for (int i = 0; i < 4; ++i) {
+      const DgcElement old{input.velocity[group][i], to.residual[group][i]};
+      const float weight = input.weight[kDecay ? group : 0][kDecay ? i : 0];
+      const DgcElement next = dgc_element<kNesterov, kDecay>(
+          input.gradient[group][i], old, weight, step.momentum, scale, step.weight_decay);
+      // Where u' is not finite, v' is not either.
+      const bool good = is_finite(next.residual);
+      any_held = any_held || !good;
+      input.velocity[group][i] = good ? next.velocity : old.velocity;
+      to.residual[group][i] = good ? next.residual : old.residual;
+    }
+  }
+  for (int group = 0; group < kDgcGroups; ++group) {
+    const std::int64_t first = group_first(row, tile, group, thread);
+    if (whole) {
+      store_vector<Reuse::kStream>(row.velocity + first, input.velocity[group]);
+      store_vector<Reuse::kKeep>(row.residual + first, to.residual[group]);
+    } else {
+      store_group<Reuse::kStream>(row.velocity, first, row.elements, row.velocity_aligned,
+                                  input.velocity[group]);
+      store_group<Reuse::kKeep>(row.residual, first, row.elements, row.residual_aligned,
+                                to.residual[group]);
+    }
+  }
+  if (any_held) *held = 1;  // by whichever thread: they all write the same
+}
+
+// Adds a thread's elements of at least `from` to the block's histogram of upper 11 bits.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void count_elements(DgcShared& shared, const DgcRow& row,
+                                             std::uint32_t tile, int thread, std::uint32_t from,
+                                             const DgcThreadTile& tile_values) {
+  for (int group = 0; group < kDgcGroups; ++group) {
+    const std::int64_t first = group_first(row, tile, group, thread);
+    for (int i = 0; i < 4; ++i) {
+      const std::uint32_t key = key_of(tile_values.residual[group][i]);
+      if (reaches(key, from) && inside(row, first + i)) {
+        Block::fetch_add(&shared.histogram[key >> 20], 1);
+      }
+    }
+  }
+}
+
+// Appends a tile's elements of at least `from` to the tensor's list, in index order, at a place
+// that one fetch_add gives: tiles stand in the list in any order, and their records say where. A
+// tile that has no room is left out; `listed` then says that the list is not whole.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void list_tile(Block& block, DgcShared& shared, const DgcTables& tables,
+                                        const DgcRow& row, DgcTensorState* state,
+                                        std::uint32_t tile, std::uint32_t from,
+                                        typename Block::template Each<DgcThreadTile>& values) {
+  // Two counts in one number, each at most 1024: lower half, elements of the threads' first groups.
+  static_assert(kDgcGroups == 2);
+  typename Block::template Each<std::uint32_t> places;
+  block.each([&](int thread) {
+    std::uint32_t count = 0;
+    for (int group = 0; group < kDgcGroups; ++group) {
+      const std::int64_t first = group_first(row, tile, group, thread);
+      for (int i = 0; i < 4; ++i) {
+        const bool listed =
+            reaches(key_of(values[thread].residual[group][i]), from) && inside(row, first + i);
+        count += listed ? 1u << (16 * group) : 0u;
+      }
+    }
+    places[thread] = count;
+  });
+  const std::uint32_t both = block.exclusive_sum(places);
+  const std::uint32_t in_first_groups = both & 0xffffu;
+  const std::uint32_t count = in_first_groups + (both >> 16);
+  block.each([&](int thread) {
+    if (thread != 0) return;
+    shared.start = count == 0 ? 0 : Block::fetch_add(&state->listed, count);
+    tables.tiles[row.first_tile + tile] = {shared.start, count};
+  });
+  if (count == 0) return;
+  block.each([&](int thread) {
+    const std::uint32_t start = shared.start;
+    if (start > row.capacity || count > row.capacity - start) return;
+    for (int group = 0; group < kDgcGroups; ++group) {
+      const std::int64_t first = group_first(row, tile, group, thread);
+      std::uint32_t place =
+          group == 0 ? places[thread] & 0xffffu : in_first_groups + (places[thread] >> 16);
+      for (int i = 0; i < 4; ++i) {
+        const float value = values[thread].residual[group][i];
+        if (!reaches(key_of(value), from) || !inside(row, first + i)) continue;
+        const std::int64_t at = row.list_at + start + place++;
+        tables.list_indices[at] = static_cast<std::uint32_t>(first + i);
+        tables.list_values[at] = value;
+      }
+    }
+  });
+}
+
+// ---- The threshold ------------------------------------------------------------------------------
+//
+// How a block finds the threshold from histograms: the k-th largest key lies in the bin where the
+// count from the top first reaches k; its further bits are found the same way among the elements
+// of that bin. Three rounds of 11, 10 and 10 bits settle it. The last block of a tensor to finish a
+// round reads the tensor's histogram, clears it for the next round and leaves what it found in the
+// tensor's state.
+
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void clear_histogram(Block& block, DgcShared& shared) {
+  block.each([&](int thread) {
+    for (int bin = thread; bin < kDgcBins; bin += kBlockThreads) shared.histogram[bin] = 0;
+  });
+}
+
+// Adds the block's histogram to the tensor's.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void flush_histogram(Block& block, const DgcShared& shared,
+                                              std::uint32_t* histogram) {
+  block.each([&](int thread) {
+    for (int bin = thread; bin < kDgcBins; bin += kBlockThreads) {
+      const std::uint32_t count = shared.histogram[bin];
+      if (count != 0) Block::fetch_add(&histogram[bin], count);
+    }
+  });
+}
+
+// Finds the bin of the element of that rank (from 1, from the top) and clears the histogram.
+// Returns the sum of all bins; where it is at least `rank`, shared has the bin, what lies above it
+// and what lies in it.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM std::uint32_t find_bin(Block& block, DgcShared& shared,
+                                                std::uint32_t* histogram, std::uint32_t rank) {
+  constexpr int kOwn = kDgcBins / kBlockThreads;
+  struct Bins {
+    std::uint32_t counts[kOwn];  // from the top down
+  };
+  typename Block::template Each<Bins> own;
+  typename Block::template Each<std::uint32_t> above;
+  block.each([&](int thread) {
+    const int top = kDgcBins - 1 - thread * kOwn;
+    std::uint32_t sum = 0;
+    for (int i = 0; i < kOwn; ++i) {
+      own[thread].counts[i] = histogram[top - i];
+      histogram[top - i] = 0;
+      sum += own[thread].counts[i];
+    }
+    above[thread] = sum;
+  });
+  const std::uint32_t total = block.exclusive_sum(above);
+  block.each([&](int thread) {
+    std::uint32_t seen = above[thread];
+    for (int i = 0; i < kOwn; ++i) {
+      const std::uint32_t count = own[thread].counts[i];
+      if (seen < rank && rank - seen <= count) {
+        shared.bin = static_cast<std::uint32_t>(kDgcBins - 1 - thread * kOwn - i);
+        shared.above = seen;
+        shared.in_bin = count;
+      }
+      seen += count;
+    }
+  });
+  return total;
+}
+
+// Where counting starts that goes with a guess: at a bin's lower edge, one octave below. 0 counts
+// everything.
+SYNCLINE_HOST_DEVICE inline std::uint32_t counted_from(std::uint32_t guess) {
+  const std::uint32_t bin = guess >> 20;
+  return bin > 8 ? (bin - 8) << 20 : 0;
+}
+
+// After the first round: how the selection goes on. `total` keys of at least `from` were counted.
+// Runs in one thread.
+SYNCLINE_HOST_DEVICE inline void decide_source(const DgcRow& row, const DgcShared& shared,
+                                               std::uint32_t total, std::uint32_t from,
+                                               bool speculative, bool recounted,
+                                               DgcTensorState* state) {
+  const std::uint32_t wanted = row.kept;
+  const std::uint32_t listed = state->listed;
+  state->settled = 0;
+  state->listed = 0;
+  if (wanted == 0) {
+    state->source = DgcSource::kNothing;
+    state->path = DgcPath::kNothing;
+    state->settled = 1;
+    state->threshold = kNoKey;
+    state->ties = 0;
+    return;
+  }
+  if (total < wanted) {
+    // Either the guess hides some, or there are no more to be had and all of them are sent.
+    state->source = from > 0 ? DgcSource::kRecount : DgcSource::kWhole;
+    if (from > 0) return;
+    state->path = DgcPath::kWhole;
+    state->settled = 1;
+    state->threshold = 0;
+    state->ties = 0xffffffffu;
+    return;
+  }
+  state->prefix = shared.bin;
+  state->rank = wanted - shared.above;
+  const bool fits = shared.above + shared.in_bin <= row.capacity;
+  if (speculative && wanted <= listed && listed <= row.capacity) {
+    state->source = DgcSource::kList;
+    state->path = DgcPath::kSpeculative;
+  } else if (fits) {
+    state->source = DgcSource::kCollect;
+    state->path = recounted ? DgcPath::kRecount : DgcPath::kExact;
+  } else {
+    state->source = DgcSource::kWhole;
+    state->path = DgcPath::kWhole;
+  }
+}
+
+// What a block has of a tensor whose list (or residual) it walks: its items, in index order.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM std::uint32_t span_items(Block& block, DgcShared& shared,
+                                                  const DgcTables& tables, const DgcRow& row,
+                                                  DgcSource source, std::uint32_t first_tile,
+                                                  std::uint32_t tiles) {
+  if (source == DgcSource::kNothing) return 0;
+  if (source == DgcSource::kWhole) return tiles * kDgcTile;
+  typename Block::template Each<std::uint32_t> first;
+  block.each([&](int thread) {
+    const bool one = static_cast<std::uint32_t>(thread) < tiles;
+    const std::int64_t at = row.first_tile + first_tile + thread;
+    first[thread] = one ? tables.tiles[at].count : 0;
+    if (one) shared.tile_start[thread] = tables.tiles[at].start;
+  });
+  const std::uint32_t items = block.exclusive_sum(first);
+  block.each([&](int thread) {
+    if (static_cast<std::uint32_t>(thread) < tiles) shared.tile_first[thread] = first[thread];
+  });
+  return items;
+}
+
+struct DgcItems {
+  std::uint32_t key[4];  // kNoKey where there is no item
+  std::uint32_t index[4];
+  float value[4];
+};
+
+// Items at .. at + 3 of a span.
+SYNCLINE_HOST_DEVICE inline void load_items(const DgcShared& shared, const DgcTables& tables,
+                                            const DgcRow& row, DgcSource source,
+                                            std::uint32_t first_tile, std::uint32_t tiles,
+                                            std::uint32_t items, std::uint32_t at, DgcItems& to) {
+  for (int i = 0; i < 4; ++i) to.key[i] = kNoKey;
+  if (at >= items) return;
+  if (source == DgcSource::kWhole) {
+    const std::int64_t first = static_cast<std::int64_t>(first_tile) * kDgcTile + at - row.shift;
+    load_group<Reuse::kKeep>(row.residual, first, row.elements, row.residual_aligned, to.value);
+    for (int i = 0; i < 4; ++i) {
+      if (!inside(row, first + i)) continue;
+      to.key[i] = key_of(to.value[i]);
+      to.index[i] = static_cast<std::uint32_t>(first + i);
+    }
+    return;
+  }
+  // The last tile whose first item is not behind this one has it: tiles without items share their
+  // first item with the next one.
+  std::uint32_t tile = 0;
+  for (std::uint32_t step = kDgcMaxSpanTiles / 2; step > 0; step /= 2) {
+    if (tile + step < tiles && shared.tile_first[tile + step] <= at) tile += step;
+  }
+  for (std::uint32_t i = 0; i < 4 && at + i < items; ++i) {
+    while (tile + 1 < tiles && shared.tile_first[tile + 1] <= at + i) ++tile;
+    const std::int64_t place =
+        row.list_at + shared.tile_start[tile] + (at + i - shared.tile_first[tile]);
+    to.index[i] = tables.list_indices[place];
+    to.value[i] = tables.list_values[place];
+    to.key[i] = key_of(to.value[i]);
+  }
+}
+
+// ---- One span -----------------------------------------------------------------------------------
 
 struct DgcSpan {
   std::uint32_t tensor;
@@ -57,8 +468,6 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_prepare_row(Block& block, const DgcTables& tab
     if (thread != 0) return;
     tables.rows[tensor] = row;
     tables.states[tensor] = DgcTensorState{};
-    tables.coefficients[tensor] = 1.0f;
-    if (tensor == 0) *tables.skip = 0;
   });
 }
 
@@ -90,8 +499,7 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
   DgcTensorState* state = &tables.states[span.tensor];
   const std::uint32_t guess = select ? dgc_guess(*state, step) : 0;
   const std::uint32_t from = counted_from(guess);
-  const std::uint32_t which = step.one_coefficient ? 0 : span.tensor;
-  const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[which];
+  const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[span.tensor];
   const float scale = coefficient * step.scale;
   clear_histogram(block, shared);
   for (std::uint32_t i = 0; i < span.tiles; ++i) {
@@ -337,53 +745,6 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_write_span(Block& block, DgcShared& shared,
               {state->selected, state->held, threshold, state->path});
   block.each([&](int thread) {
     if (thread == 0) state->held = 0;
-  });
-}
-
-// Squares of a span's gradients, summed in double in a fixed shape; the tensor's last block adds up
-// the spans. What is not finite makes the sum not finite, as no sum of finite squares can be.
-template <typename Gradient, typename Block>
-SYNCLINE_BLOCK_ALGORITHM void dgc_inspect_span(Block& block, const DgcTables& tables,
-                                               const DgcInspection& inspection,
-                                               std::uint32_t number) {
-  const DgcSpan span = dgc_span(tables, number);
-  const DgcRow& row = tables.rows[span.tensor];
-  DgcTensorState* state = &tables.states[span.tensor];
-  typename Block::template Each<double> squares;
-  block.each([&](int thread) {
-    double sum = 0;
-    for (std::uint32_t i = 0; i < span.tiles; ++i) {
-      for (int group = 0; group < kDgcGroups; ++group) {
-        float gradient[4];
-        load_group<Reuse::kKeep>(static_cast<const Gradient*>(row.gradient),
-                                 group_first(row, span.first_tile + i, group, thread), row.elements,
-                                 row.gradient_aligned, gradient);
-        for (const float g : gradient) sum += static_cast<double>(g) * static_cast<double>(g);
-      }
-    }
-    squares[thread] = sum;
-  });
-  const double of_span = block.sum(squares);
-  block.each([&](int thread) {
-    if (thread == 0) tables.partial_squares[number] = of_span;
-  });
-  if (!block.last_of(&state->done, row.spans)) return;
-  block.each([&](int thread) {
-    double sum = 0;
-    for (std::uint32_t at = static_cast<std::uint32_t>(thread); at < row.spans;
-         at += kBlockThreads) {
-      sum += tables.partial_squares[row.first_span + at];
-    }
-    squares[thread] = sum;
-  });
-  const double of_tensor = block.sum(squares);
-  block.each([&](int thread) {
-    if (thread != 0) return;
-    if (!(of_tensor <= 1e300)) *tables.skip = 1;
-    const double norm = sqrt(of_tensor);
-    const double limit = static_cast<double>(inspection.max_norm);
-    const bool clips = limit > 0 && norm > limit;
-    tables.coefficients[span.tensor] = clips ? static_cast<float>(limit / norm) : 1.0f;
   });
 }
 

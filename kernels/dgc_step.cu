@@ -1,11 +1,7 @@
 #include "kernels/dgc_step.h"
 
-#include <algorithm>
-
-#include "kernels/dgc_launch.h"
 #include "kernels/dgc_spans.h"
 #include "kernels/launch.h"
-#include "kernels/tensor_table.h"
 
 namespace syncline::kernels {
 namespace {
@@ -24,13 +20,6 @@ __global__ void __launch_bounds__(kBlockThreads)
                        std::uint32_t first) {
   KernelBlock block;
   dgc_prepare_row(block, tables, rows.rows[blockIdx.x], first + blockIdx.x);
-}
-
-template <typename Gradient>
-__global__ void __launch_bounds__(kBlockThreads)
-    dgc_inspect_kernel(DgcTables tables, DgcInspection inspection) {
-  KernelBlock block;
-  dgc_inspect_span<Gradient>(block, tables, inspection, blockIdx.x);
 }
 
 // A thread has 6 loads of 16 bytes in flight (8 with weight decay, which takes more registers than
@@ -91,25 +80,9 @@ UpdateKernel update_kernel(bool nesterov, bool decay) {
                : dgc_update_kernel<Gradient, false, false>;
 }
 
-UpdateKernel update_kernel(ElementType gradient, bool nesterov, bool decay) {
-  switch (gradient) {
-    case ElementType::kBf16:
-      return update_kernel<Bf16>(nesterov, decay);
-    case ElementType::kFp16:
-      return update_kernel<Fp16>(nesterov, decay);
-    case ElementType::kFp32:
-      break;
-  }
-  return update_kernel<float>(nesterov, decay);
-}
-
 }  // namespace
 
-Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
-                   cudaStream_t stream) {
-  if (auto status = check_dgc_prepare(*plan, workspace, workspace_bytes); !status.ok()) {
-    return status;
-  }
+Status dgc_prepare(DgcPlan* plan, void* workspace, cudaStream_t stream) {
   const DgcTables tables = dgc_tables(*plan, workspace);
   for (std::size_t first = 0; first < plan->rows.size(); first += kRowsPerLaunch) {
     const std::size_t count = std::min<std::size_t>(kRowsPerLaunch, plan->rows.size() - first);
@@ -123,27 +96,16 @@ Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
   return {};
 }
 
-Status dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection, cudaStream_t stream) {
-  if (auto status = check_dgc_inspect(plan, inspection); !status.ok()) return status;
-  const DgcTables tables = dgc_tables(plan, plan.workspace);
-  if (auto status = clear(tables.skip, sizeof *tables.skip, stream); !status.ok()) return status;
-  if (plan.spans == 0) return {};
-  const auto kernel = plan.gradient == ElementType::kFp32   ? dgc_inspect_kernel<float>
-                      : plan.gradient == ElementType::kBf16 ? dgc_inspect_kernel<Bf16>
-                                                            : dgc_inspect_kernel<Fp16>;
-  return launch("dgc_inspect_kernel", kernel, {static_cast<unsigned>(plan.spans)}, stream, tables,
-                inspection);
-}
-
 Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
                          cudaStream_t stream) {
-  const auto kernel = update_kernel(plan.gradient, step.nesterov, step.weight_decay != 0);
+  const auto kernel = with_type(plan.gradient, [&](auto gradient) {
+    return update_kernel<decltype(gradient)>(step.nesterov, step.weight_decay != 0);
+  });
   return launch("dgc_update_kernel", kernel, {static_cast<unsigned>(plan.spans)}, stream,
                 dgc_tables(plan, plan.workspace), step, select);
 }
 
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
-  if (auto status = check_dgc_step(plan, step); !status.ok()) return status;
   if (plan.spans == 0) return {};
   const DgcTables tables = dgc_tables(plan, plan.workspace);
   const Grid grid{static_cast<unsigned>(plan.spans)};

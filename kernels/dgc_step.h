@@ -8,7 +8,7 @@
 //   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor
 //   masking)
 //
-// in fp32, every operation rounded by itself in the order written; kernels/reference/dgc_step.h is
+// in fp32, every operation rounded by itself in the order written; kernels/reference/dgc.h is
 // the same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on every
 // path of the selection.
 //
@@ -26,9 +26,9 @@
 // Floors on an H200 at 4.8 TB/s, microseconds for 25.5 M, 110 M and 340 M elements: speculative
 // 106, 458, 1417; exact 128, 550, 1700. Seven launches for any number of tensors.
 //
-// What is not finite. Where *skip is not 0 (a gradient has a NaN or an infinity: `pack` and
-// dgc_inspect find out) the step changes no u and no v, and sends nothing but pads. Otherwise an
-// element whose v' would not be finite keeps its old u and v, and the report's `held` says that
+// What is not finite. Where *skip is not 0 (a gradient has a NaN or an infinity, which `pack` finds
+// out where it measures them) the step changes no u and no v, and sends nothing but pads. Otherwise
+// an element whose v' would not be finite keeps its old u and v, and the report's `held` says that
 // there was one; a v that is NaN or infinite is never sent. So nothing not finite ever enters the
 // state or a message.
 #pragma once
@@ -43,7 +43,6 @@ struct DgcStep {
   float weight_decay = 0.0f;  // not 0: all tensors of the plan need weights
   bool nesterov = false;
   const float* coefficients = nullptr;  // on the device, one a tensor; null: 1
-  bool one_coefficient = false;         // *coefficients goes for all tensors, as pack's does
   const std::int32_t* skip = nullptr;   // on the device; null: never
 
   // Of each tensor, at the sum of min(kept, elements) of the tensors before it: its indices rising,
@@ -57,29 +56,11 @@ struct DgcStep {
   float candidate_scale = 0.95f;
 };
 
-// Clipping of each gradient by its own norm: coefficient = min(1, max_norm / norm). Paddle's
-// max_norm is clip_norm / sqrt(ranks). Reads the gradients once: 4 bytes an element, 21, 92 and 283
-// microseconds; free where `pack` has the norms already.
-struct DgcInspection {
-  float max_norm = 0.0f;  // 0: no clipping, only the look for what is not finite
-};
-
 // Writes the plan's tables into `workspace` (on the device, plan->workspace_bytes, a multiple of
 // 256) and forgets the last thresholds. Once for a list of tensors and their `kept`; again when a
 // ramp changes `kept` or memory moves.
-Status dgc_prepare(DgcPlan* plan, void* workspace, std::size_t workspace_bytes,
-                   cudaStream_t stream);
-
-// Fills the workspace's coefficients and skip flag, for DgcStep::coefficients and ::skip.
-Status dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection, cudaStream_t stream);
-const float* dgc_coefficients(const DgcPlan& plan);
-const std::int32_t* dgc_skip_flag(const DgcPlan& plan);
+Status dgc_prepare(DgcPlan* plan, void* workspace, cudaStream_t stream);
 
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream);
-
-// The argument checks of the launchers, by themselves.
-Status check_dgc_prepare(const DgcPlan& plan, const void* workspace, std::size_t workspace_bytes);
-Status check_dgc_inspect(const DgcPlan& plan, const DgcInspection& inspection);
-Status check_dgc_step(const DgcPlan& plan, const DgcStep& step);
 
 }  // namespace syncline::kernels

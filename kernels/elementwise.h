@@ -8,10 +8,12 @@
 
 #include <cstdint>
 
-#include "kernels/activation.h"
 #include "kernels/host_device.h"
 
 namespace syncline::kernels {
+
+// Relu keeps a NaN, as torch's does. Its slope is 0 at 0.
+enum class Activation { kIdentity, kRelu, kGelu };
 
 struct AddActivation {
   ElementType type = ElementType::kFp32;

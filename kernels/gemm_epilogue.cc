@@ -1,8 +1,19 @@
+// From the row-major products of a linear layer to what cublasLt multiplies: column-major matrices,
+// D = op(A) op(B), with an epilogue on D. A row-major matrix [r][c] is, read by columns, its own
+// transpose: c rows, r columns, leading dimension c. So with y[rows][outputs], x[rows][inputs] and
+// w[outputs][inputs]
+//
+//   forward           y = f(x w^T + b)        y^T  = w   x^T    A = w (transposed), B = x
+//   input gradient    dz = (dy w) * f'(z)     dz^T = w^T dy^T   A = w, B = dy
+//   weight gradient   dw = dy^T x             dw^T = x^T dy     A = x, B = dy (transposed)
+//
+// where z is the sum that the activation turned into x. The bias has as many elements as D rows in
+// the first two; the weight gradient's, the sum of dy over the rows, comes from B (BGRADB).
 #include "kernels/gemm_epilogue.h"
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
+#include <array>
 #include <map>
 #include <mutex>
 #include <string>
@@ -32,28 +43,109 @@ cudaDataType_t data_type(ElementType type) {
                                       : CUDA_R_16F;
 }
 
-struct EpilogueRow {
-  GemmEpilogue epilogue;
-  cublasLtEpilogue_t value;
-  const char* name;
+// As stored, before op().
+struct ColumnMajor {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  std::int64_t leading = 0;
+
+  bool operator==(const ColumnMajor&) const = default;
+  // clang-tidy takes what the compiler makes of it for a pointer.
+  auto operator<=>(const ColumnMajor&) const = default;  // NOLINT(modernize-use-nullptr)
 };
 
-const EpilogueRow& row_of(GemmEpilogue epilogue) {
-  static const EpilogueRow kRows[] = {
-      {GemmEpilogue::kDefault, CUBLASLT_EPILOGUE_DEFAULT, "DEFAULT"},
-      {GemmEpilogue::kBias, CUBLASLT_EPILOGUE_BIAS, "BIAS"},
-      {GemmEpilogue::kReluBias, CUBLASLT_EPILOGUE_RELU_BIAS, "RELU_BIAS"},
-      {GemmEpilogue::kReluAuxBias, CUBLASLT_EPILOGUE_RELU_AUX_BIAS, "RELU_AUX_BIAS"},
-      {GemmEpilogue::kGeluBias, CUBLASLT_EPILOGUE_GELU_BIAS, "GELU_BIAS"},
-      {GemmEpilogue::kGeluAuxBias, CUBLASLT_EPILOGUE_GELU_AUX_BIAS, "GELU_AUX_BIAS"},
-      {GemmEpilogue::kDRelu, CUBLASLT_EPILOGUE_DRELU, "DRELU"},
-      {GemmEpilogue::kDReluBgrad, CUBLASLT_EPILOGUE_DRELU_BGRAD, "DRELU_BGRAD"},
-      {GemmEpilogue::kDGelu, CUBLASLT_EPILOGUE_DGELU, "DGELU"},
-      {GemmEpilogue::kDGeluBgrad, CUBLASLT_EPILOGUE_DGELU_BGRAD, "DGELU_BGRAD"},
-      {GemmEpilogue::kBgradB, CUBLASLT_EPILOGUE_BGRADB, "BGRADB"},
+struct GemmLayout {
+  ElementType type = ElementType::kBf16;
+  bool transpose_a = false;
+  bool transpose_b = false;
+  ColumnMajor a;
+  ColumnMajor b;
+  ColumnMajor d;
+  cublasLtEpilogue_t epilogue = CUBLASLT_EPILOGUE_DEFAULT;
+  std::int64_t bias_elements = 0;  // 0: none
+  std::int64_t aux_leading = 0;    // of the auxiliary matrix, bits (relu) or elements (gelu)
+
+  auto operator<=>(const GemmLayout&) const = default;  // NOLINT(modernize-use-nullptr)
+};
+
+// A dense row-major matrix as cublasLt reads it.
+ColumnMajor transposed_view(std::int64_t rows, std::int64_t columns) {
+  return {columns, rows, columns};
+}
+
+cublasLtEpilogue_t forward_epilogue(Activation activation, bool keep_aux) {
+  if (activation == Activation::kRelu) {
+    return keep_aux ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS;
+  }
+  if (activation == Activation::kGelu) {
+    return keep_aux ? CUBLASLT_EPILOGUE_GELU_AUX_BIAS : CUBLASLT_EPILOGUE_GELU_BIAS;
+  }
+  return CUBLASLT_EPILOGUE_BIAS;
+}
+
+cublasLtEpilogue_t gradient_epilogue(Activation activation, bool bias_gradient) {
+  if (activation == Activation::kRelu) {
+    return bias_gradient ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
+  }
+  if (activation == Activation::kGelu) {
+    return bias_gradient ? CUBLASLT_EPILOGUE_DGELU_BGRAD : CUBLASLT_EPILOGUE_DGELU;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+// `keep_aux`: the backward pass will want the auxiliary matrix (linear_aux_bytes).
+GemmLayout forward_layout(const LinearShape& shape, bool keep_aux) {
+  GemmLayout layout;
+  layout.type = shape.type;
+  layout.transpose_a = true;
+  layout.a = transposed_view(shape.outputs, shape.inputs);  // w
+  layout.b = transposed_view(shape.rows, shape.inputs);     // x
+  layout.d = transposed_view(shape.rows, shape.outputs);    // y
+  layout.epilogue = forward_epilogue(shape.activation, keep_aux);
+  layout.bias_elements = shape.outputs;
+  if (keep_aux) layout.aux_leading = linear_aux_leading(shape.activation, shape.outputs);
+  return layout;
+}
+
+GemmLayout input_gradient_layout(const LinearShape& shape, bool bias_gradient) {
+  GemmLayout layout;
+  layout.type = shape.type;
+  layout.a = transposed_view(shape.outputs, shape.inputs);  // w
+  layout.b = transposed_view(shape.rows, shape.outputs);    // dy
+  layout.d = transposed_view(shape.rows, shape.inputs);     // dz
+  layout.epilogue = gradient_epilogue(shape.activation, bias_gradient);
+  layout.bias_elements = bias_gradient ? shape.inputs : 0;
+  layout.aux_leading = linear_aux_leading(shape.activation, shape.inputs);
+  return layout;
+}
+
+GemmLayout weight_gradient_layout(const LinearShape& shape, bool bias_gradient) {
+  GemmLayout layout;
+  layout.type = shape.type;
+  layout.transpose_b = true;
+  layout.a = transposed_view(shape.rows, shape.inputs);     // x
+  layout.b = transposed_view(shape.rows, shape.outputs);    // dy
+  layout.d = transposed_view(shape.outputs, shape.inputs);  // dw
+  layout.epilogue = bias_gradient ? CUBLASLT_EPILOGUE_BGRADB : CUBLASLT_EPILOGUE_DEFAULT;
+  layout.bias_elements = bias_gradient ? shape.outputs : 0;
+  return layout;
+}
+
+const char* name_of(cublasLtEpilogue_t epilogue) {
+  static const std::map<cublasLtEpilogue_t, const char*> kNames{
+      {CUBLASLT_EPILOGUE_DEFAULT, "DEFAULT"},
+      {CUBLASLT_EPILOGUE_BIAS, "BIAS"},
+      {CUBLASLT_EPILOGUE_RELU_BIAS, "RELU_BIAS"},
+      {CUBLASLT_EPILOGUE_RELU_AUX_BIAS, "RELU_AUX_BIAS"},
+      {CUBLASLT_EPILOGUE_GELU_BIAS, "GELU_BIAS"},
+      {CUBLASLT_EPILOGUE_GELU_AUX_BIAS, "GELU_AUX_BIAS"},
+      {CUBLASLT_EPILOGUE_DRELU, "DRELU"},
+      {CUBLASLT_EPILOGUE_DRELU_BGRAD, "DRELU_BGRAD"},
+      {CUBLASLT_EPILOGUE_DGELU, "DGELU"},
+      {CUBLASLT_EPILOGUE_DGELU_BGRAD, "DGELU_BGRAD"},
+      {CUBLASLT_EPILOGUE_BGRADB, "BGRADB"},
   };
-  return *std::find_if(std::begin(kRows), std::end(kRows),
-                       [&](const EpilogueRow& row) { return row.epilogue == epilogue; });
+  return kNames.at(epilogue);
 }
 
 std::string text_of(const ColumnMajor& matrix) {
@@ -62,7 +154,7 @@ std::string text_of(const ColumnMajor& matrix) {
 
 std::string text_of(const GemmLayout& layout) {
   return "D " + text_of(layout.d) + ", A " + text_of(layout.a) + ", B " + text_of(layout.b) +
-         ", epilogue " + row_of(layout.epilogue).name;
+         ", epilogue " + name_of(layout.epilogue);
 }
 
 // The descriptors of one product; what failed first stays in `status`.
@@ -72,7 +164,7 @@ class Descriptors {
     take(lt_.desc_create(&product, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, operation(layout.transpose_a), "TRANSA");
     set(CUBLASLT_MATMUL_DESC_TRANSB, operation(layout.transpose_b), "TRANSB");
-    set(CUBLASLT_MATMUL_DESC_EPILOGUE, row_of(layout.epilogue).value, "EPILOGUE");
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, layout.epilogue, "EPILOGUE");
     if (layout.bias_elements > 0) {
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, operands.bias, "BIAS_POINTER");
     }
@@ -128,14 +220,7 @@ std::uint32_t alignment_of(const void* address) {
   return static_cast<std::uint32_t>(value & (~value + 1));
 }
 
-struct Alignments {
-  std::uint32_t a, b, d, bias, aux;
-
-  bool operator<(const Alignments& other) const {
-    return std::tie(a, b, d, bias, aux) <
-           std::tie(other.a, other.b, other.d, other.bias, other.aux);
-  }
-};
+using Alignments = std::array<std::uint32_t, 5>;  // of A, B, D, the bias and the auxiliary matrix
 
 Alignments alignments_of(const Operands& operands) {
   return {alignment_of(operands.a), alignment_of(operands.b), alignment_of(operands.d),
@@ -156,10 +241,10 @@ Status first_algorithm(cublasLtHandle_t handle, const GemmLayout& layout,
                        "cublasLtMatmulPreferenceSetAttribute");
   };
   set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments.a);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments.b);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments.d);
-  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments.d);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignments[0]);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignments[1]);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignments[2]);
+  set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignments[2]);
   cublasLtMatmulHeuristicResult_t answer = {};
   int answers = 0;
   if (status.ok()) {
@@ -253,25 +338,18 @@ Status multiply(const GemmLayout& layout, const Operands& operands, const GemmWo
 
 Status linear_forward(const LinearShape& shape, const LinearForward& arrays,
                       const GemmWorkspace& workspace, cudaStream_t stream) {
-  if (auto status = check_linear_forward(shape, arrays, workspace); !status.ok()) return status;
   return multiply(forward_layout(shape, arrays.aux != nullptr),
                   {arrays.w, arrays.x, arrays.y, arrays.b, arrays.aux}, workspace, stream);
 }
 
 Status linear_input_gradient(const LinearShape& shape, const LinearInputGradient& arrays,
                              const GemmWorkspace& workspace, cudaStream_t stream) {
-  if (auto status = check_linear_input_gradient(shape, arrays, workspace); !status.ok()) {
-    return status;
-  }
   return multiply(input_gradient_layout(shape, arrays.db != nullptr),
                   {arrays.w, arrays.dy, arrays.dz, arrays.db, arrays.aux}, workspace, stream);
 }
 
 Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
                               const GemmWorkspace& workspace, cudaStream_t stream) {
-  if (auto status = check_linear_weight_gradient(shape, arrays, workspace); !status.ok()) {
-    return status;
-  }
   return multiply(weight_gradient_layout(shape, arrays.db != nullptr),
                   {arrays.x, arrays.dy, arrays.dw, arrays.db, nullptr}, workspace, stream);
 }

@@ -8,7 +8,7 @@
 // once more each.
 //
 // Gelu is here the one that cublasLt knows, with tanh in place of erf: at most 5e-4 from
-// activation.h's; its twin is Nonlinearity::kGeluTanh. What relu makes of a NaN is cublasLt's
+// elementwise.cu's; its twin is Nonlinearity::kGeluTanh. What relu makes of a NaN is cublasLt's
 // affair: use add_activation where a NaN must stay one.
 //
 // cublasLt is loaded (dlopen) at the first call. Which of its kernels runs is its heuristics' first
@@ -18,10 +18,35 @@
 
 #include <cstddef>
 
-#include "kernels/gemm_layout.h"
+#include "kernels/elementwise.h"
 #include "kernels/host_device.h"
 
 namespace syncline::kernels {
+
+// A product of a linear layer. Dimensions are from 1 to 2^31 - 1.
+struct LinearShape {
+  ElementType type = ElementType::kBf16;
+  Activation activation = Activation::kIdentity;
+  std::int64_t rows = 0;  // of x and y: the batch
+  std::int64_t inputs = 0;
+  std::int64_t outputs = 0;
+};
+
+// The auxiliary matrix [rows][columns] of an activation, rows of a leading dimension that cublasLt
+// accepts: relu keeps a bit an element (z > 0), in multiples of 128 bits; gelu keeps z in the
+// elements' type, in multiples of 8 elements. No activation keeps nothing.
+inline std::int64_t linear_aux_leading(Activation activation, std::int64_t columns) {
+  const std::int64_t unit = activation == Activation::kRelu ? 128 : 8;
+  return activation == Activation::kIdentity ? 0 : (columns + unit - 1) / unit * unit;
+}
+
+inline std::size_t linear_aux_bytes(ElementType type, Activation activation, std::int64_t rows,
+                                    std::int64_t columns) {
+  const auto elements = static_cast<std::size_t>(rows) *
+                        static_cast<std::size_t>(linear_aux_leading(activation, columns));
+  if (activation == Activation::kRelu) return elements / 8;
+  return elements * static_cast<std::size_t>(element_bytes(type));
+}
 
 // What cuBLAS's documentation recommends for Hopper; less, or none, is allowed and leaves fewer
 // kernels to choose from.
@@ -71,13 +96,5 @@ struct LinearWeightGradient {
 // dw = dy^T x
 Status linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
                               const GemmWorkspace& workspace, cudaStream_t stream);
-
-// The arguments alone; the launchers ask these first.
-Status check_linear_forward(const LinearShape& shape, const LinearForward& arrays,
-                            const GemmWorkspace& workspace);
-Status check_linear_input_gradient(const LinearShape& shape, const LinearInputGradient& arrays,
-                                   const GemmWorkspace& workspace);
-Status check_linear_weight_gradient(const LinearShape& shape, const LinearWeightGradient& arrays,
-                                    const GemmWorkspace& workspace);
 
 }  // namespace syncline::kernels

@@ -41,18 +41,7 @@ inline Status failure(std::string text) { return {std::move(text)}; }
 
 enum class ElementType { kFp32, kBf16, kFp16 };
 
-// Whether a value that came through a C interface is one of them.
-inline bool known(ElementType type) {
-  return type == ElementType::kFp32 || type == ElementType::kBf16 || type == ElementType::kFp16;
-}
-
 inline int element_bytes(ElementType type) { return type == ElementType::kFp32 ? 4 : 2; }
-
-inline bool aligned_to_element(const void* address, ElementType type) {
-  return reinterpret_cast<std::uintptr_t>(address) %
-             static_cast<std::uintptr_t>(element_bytes(type)) ==
-         0;
-}
 
 struct Bf16 {
   std::uint16_t bits;

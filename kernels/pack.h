@@ -50,7 +50,12 @@ struct PackOptions {
 // How many doubles `PackOptions::partials` must hold.
 std::int64_t pack_partials(std::span<const PackedTensor> tensors, const PackOptions& options);
 
-// One launch for every 1000 tensors.
+// One launch for every 1000 tensors. Addresses are at multiples of their elements' size; what is
+// cast is not cast in place, and all of it is written or none.
 Status pack(std::span<const PackedTensor> tensors, const PackOptions& options, cudaStream_t stream);
+
+// A mean after a sum: every number divided by the same one, rounded as IEEE 754 divides, so that it
+// is what a CPU would have got. 8 bytes an element, read and written.
+Status divide(float* values, std::int64_t count, float divisor, cudaStream_t stream);
 
 }  // namespace syncline::kernels

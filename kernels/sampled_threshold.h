@@ -1,7 +1,7 @@
 // A DGC step with the selection of Paddle's DGC instead of the exact one: a threshold sampled from
 // a few windows of the residual, and what lies above it in the order in which Paddle's threads take
-// it. kernels/reference/sampled_threshold.h states the rules and is the same on the host, to the
-// bit. For comparison: it sends what the framework sends, surplus, shortage and all.
+// it. kernels/reference/dgc.h states the rules and is the same on the host, to the bit. For
+// comparison: it sends what the framework sends, surplus, shortage and all.
 //
 // 28 bytes an element (R g u v, W u v; then v to count and v to send), four launches for all
 // tensors. Paddle's own takes 44 and ten launches a tensor. What is sent is in no order of indices:
@@ -43,9 +43,6 @@ SampledTables sampled_tables(const SampledPlan& sampled, void* base);
 // nothing from step to step. Reports and messages as dgc_step's, but for the value of pads, -1, and
 // that pads stand among pairs; report.threshold has the bits of the sampled threshold.
 Status sampled_step(const DgcPlan& plan, const SampledPlan& sampled, void* workspace,
-                    std::size_t workspace_bytes, const DgcStep& step, cudaStream_t stream);
-
-Status check_sampled_step(const DgcPlan& plan, const SampledPlan& sampled, const void* workspace,
-                          std::size_t workspace_bytes, const DgcStep& step);
+                    const DgcStep& step, cudaStream_t stream);
 
 }  // namespace syncline::kernels

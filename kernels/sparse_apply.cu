@@ -1,13 +1,177 @@
 #include "kernels/sparse_apply.h"
 
-#include <algorithm>
+#include <string>
+#include <utility>
 
+#include "kernels/dgc_plan.h"
 #include "kernels/launch.h"
-#include "kernels/sparse_parts.h"
-#include "kernels/tensor_table.h"
 
 namespace syncline::kernels {
 namespace {
+
+constexpr int kRanksAtOnce = 8;  // whose pairs are loaded ahead
+
+struct SparseShared {
+  std::uint32_t begin[kRanksAtOnce];  // of the ranks at hand, in their lists
+  std::uint32_t end[kRanksAtOnce];
+};
+
+// One rank's list of one tensor.
+struct SparseList {
+  const std::uint32_t* indices;
+  const float* values;
+};
+
+SYNCLINE_HOST_DEVICE inline SparseList list_of_rank(const SparseApply& apply, const SparseRow& row,
+                                                    int rank) {
+  const std::int64_t at = rank * apply.rank_stride + row.packed_at;
+  return {apply.indices + at, apply.values + at};
+}
+
+// The first place whose index is not below `index`. Pads are above everything.
+SYNCLINE_HOST_DEVICE inline std::uint32_t place_of(const std::uint32_t* indices,
+                                                   std::uint32_t places, std::uint32_t index) {
+  std::uint32_t low = 0;
+  std::uint32_t high = places;
+  while (low < high) {
+    const std::uint32_t middle = low + (high - low) / 2;
+    if (indices[middle] < index) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+// Where a part begins: at rank 0's index, or behind everything where it has none there.
+SYNCLINE_HOST_DEVICE inline std::uint32_t part_edge(const SparseApply& apply, const SparseRow& row,
+                                                    std::uint32_t part) {
+  if (part == 0) return 0;
+  if (part >= row.parts) return row.elements;
+  const std::uint32_t index = list_of_rank(apply, row, 0).indices[part * kSparsePartPairs];
+  return index < row.elements ? index : row.elements;
+}
+
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void sparse_prepare_row(Block& block, const SparseTables& tables,
+                                                 const SparseRow& row, std::uint32_t tensor) {
+  block.each([&](int thread) {
+    const auto first = static_cast<std::uint32_t>(thread);
+    for (std::uint32_t i = first; i < row.parts; i += kBlockThreads) {
+      tables.part_tensor[row.first_part + i] = tensor;
+    }
+    for (std::uint32_t i = first; i < row.checks; i += kBlockThreads) {
+      tables.check_tensor[row.first_check + i] = tensor;
+    }
+    if (thread == 0) tables.rows[tensor] = row;
+  });
+}
+
+// Whether a pair may stand at this place, as far as it and the place before it show.
+SYNCLINE_HOST_DEVICE inline bool pair_is_good(const SparseRow& row, const SparseList& list,
+                                              std::uint32_t place, bool rising) {
+  const std::uint32_t index = list.indices[place];
+  if (index == kPadIndex) return true;
+  if (index >= row.elements || !is_finite(list.values[place])) return false;
+  return !rising || place == 0 ||
+         list.indices[place - 1] < index;  // a pad before it is not below it
+}
+
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void sparse_check_piece(Block& block, const SparseTables& tables,
+                                                 const SparseApply& apply, std::uint32_t number,
+                                                 int rank) {
+  const SparseRow& row = tables.rows[tables.check_tensor[number]];
+  const SparseList list = list_of_rank(apply, row, rank);
+  const std::uint32_t first = (number - row.first_check) * kSparseCheckedPairs;
+  block.each([&](int thread) {
+    bool good = true;
+    for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
+      const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
+      if (place >= static_cast<std::int64_t>(row.places)) break;
+      good = pair_is_good(row, list, static_cast<std::uint32_t>(place), apply.rising) && good;
+    }
+    if (!good) *apply.rejected = 1;  // by whichever thread: they all write the same
+  });
+}
+
+// One rank's list in no order: a thread a pair.
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void sparse_apply_piece(Block& block, const SparseTables& tables,
+                                                 const SparseApply& apply, std::uint32_t number,
+                                                 int rank) {
+  if (*apply.rejected != 0) return;
+  const SparseRow& row = tables.rows[tables.check_tensor[number]];
+  const SparseList list = list_of_rank(apply, row, rank);
+  const std::uint32_t first = (number - row.first_check) * kSparseCheckedPairs;
+  block.each([&](int thread) {
+    for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
+      const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
+      if (place >= static_cast<std::int64_t>(row.places)) break;
+      const std::uint32_t index = list.indices[place];
+      if (index == kPadIndex) continue;
+      row.weight[index] = row.weight[index] - apply.rate * list.values[place];
+    }
+  });
+}
+
+template <typename Block>
+SYNCLINE_BLOCK_ALGORITHM void sparse_apply_part(Block& block, SparseShared& shared,
+                                                const SparseTables& tables,
+                                                const SparseApply& apply, std::uint32_t number) {
+  if (*apply.rejected != 0) return;
+  const SparseRow& row = tables.rows[tables.part_tensor[number]];
+  const std::uint32_t part = number - row.first_part;
+  const std::uint32_t low = part_edge(apply, row, part);
+  const std::uint32_t high = part_edge(apply, row, part + 1);
+  struct Ahead {
+    std::uint32_t index[kRanksAtOnce];  // kPadIndex: none
+    float value[kRanksAtOnce];
+  };
+  for (int base = 0; base < apply.ranks; base += kRanksAtOnce) {
+    const int ranks = apply.ranks - base < kRanksAtOnce ? apply.ranks - base : kRanksAtOnce;
+    block.each([&](int thread) {
+      const int rank = thread % kRanksAtOnce;
+      if (thread >= 2 * kRanksAtOnce || rank >= ranks) return;
+      const SparseList list = list_of_rank(apply, row, base + rank);
+      const bool begins = thread < kRanksAtOnce;
+      const std::uint32_t place = place_of(list.indices, row.places, begins ? low : high);
+      (begins ? shared.begin : shared.end)[rank] = place;
+    });
+    typename Block::template Each<Ahead> ahead;
+    block.each([&](int thread) {
+      for (int rank = 0; rank < kRanksAtOnce; ++rank) {
+        ahead[thread].index[rank] = kPadIndex;
+        ahead[thread].value[rank] = 0.0f;
+        if (rank >= ranks) continue;
+        const std::uint32_t pairs = shared.end[rank] - shared.begin[rank];
+        if (static_cast<std::uint32_t>(thread) >= pairs) continue;
+        const SparseList list = list_of_rank(apply, row, base + rank);
+        const std::uint32_t place = shared.begin[rank] + static_cast<std::uint32_t>(thread);
+        ahead[thread].index[rank] = list.indices[place];
+        ahead[thread].value[rank] = list.values[place];
+      }
+    });
+    for (int rank = 0; rank < kRanksAtOnce; ++rank) {
+      if (rank >= ranks) break;
+      block.each([&](int thread) {
+        const std::uint32_t index = ahead[thread].index[rank];
+        if (index == kPadIndex) return;
+        row.weight[index] = row.weight[index] - apply.rate * ahead[thread].value[rank];
+        // More pairs than threads: the rest is not loaded ahead.
+        const SparseList list = list_of_rank(apply, row, base + rank);
+        const std::uint32_t pairs = shared.end[rank] - shared.begin[rank];
+        for (std::uint32_t i = static_cast<std::uint32_t>(thread) + kBlockThreads; i < pairs;
+             i += kBlockThreads) {
+          const std::uint32_t place = shared.begin[rank] + i;
+          const std::uint32_t further = list.indices[place];
+          row.weight[further] = row.weight[further] - apply.rate * list.values[place];
+        }
+      });
+    }
+  }
+}
 
 constexpr int kRowsPerLaunch = 600;
 
@@ -42,13 +206,58 @@ __global__ void __launch_bounds__(kBlockThreads)
   sparse_apply_piece(block, tables, apply, blockIdx.x, rank);
 }
 
+std::uint32_t pieces(std::uint32_t places, int each) {
+  const auto size = static_cast<std::uint32_t>(each);
+  return places / size + (places % size != 0 ? 1 : 0);
+}
+
+std::size_t lay_out(const SparsePlan& plan, void* base, SparseTables* tables) {
+  WorkspaceParts parts(base);
+  parts.next(&tables->rows, static_cast<std::int64_t>(plan.rows.size()));
+  parts.next(&tables->part_tensor, plan.parts);
+  parts.next(&tables->check_tensor, plan.checks);
+  return parts.used();
+}
+
 }  // namespace
 
-Status sparse_prepare(SparsePlan* plan, void* workspace, std::size_t workspace_bytes,
-                      cudaStream_t stream) {
-  if (auto status = check_sparse_prepare(*plan, workspace, workspace_bytes); !status.ok()) {
-    return status;
+Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan) {
+  SparsePlan made;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    const SparseTensor& tensor = tensors[i];
+    if (tensor.elements < 0 || tensor.elements > 0xffffffffll || tensor.places > tensor.elements) {
+      return failure("sparse_plan: tensor " + std::to_string(i) + ": " +
+                     std::to_string(tensor.places) + " places of " +
+                     std::to_string(tensor.elements) + " elements, of which there may be 2^32 - 1");
+    }
+    SparseRow row{};
+    row.weight = tensor.weight;
+    row.elements = static_cast<std::uint32_t>(tensor.elements);
+    row.places = static_cast<std::uint32_t>(tensor.places);
+    row.packed_at = made.packed;
+    row.first_part = static_cast<std::uint32_t>(made.parts);
+    row.parts = pieces(row.places, kSparsePartPairs);
+    row.first_check = static_cast<std::uint32_t>(made.checks);
+    row.checks = pieces(row.places, kSparseCheckedPairs);
+    made.packed += row.places;
+    made.parts += row.parts;
+    made.checks += row.checks;
+    if (made.parts > 0x7fffffffll) return failure("sparse_plan: too many parts for one launch");
+    made.rows.push_back(row);
   }
+  SparseTables unused{};
+  made.workspace_bytes = lay_out(made, nullptr, &unused);
+  *plan = std::move(made);
+  return {};
+}
+
+SparseTables sparse_tables(const SparsePlan& plan, void* base) {
+  SparseTables tables{};
+  lay_out(plan, base, &tables);
+  return tables;
+}
+
+Status sparse_prepare(SparsePlan* plan, void* workspace, cudaStream_t stream) {
   const SparseTables tables = sparse_tables(*plan, workspace);
   for (std::size_t first = 0; first < plan->rows.size(); first += kRowsPerLaunch) {
     const std::size_t count = std::min<std::size_t>(kRowsPerLaunch, plan->rows.size() - first);
@@ -64,7 +273,7 @@ Status sparse_prepare(SparsePlan* plan, void* workspace, std::size_t workspace_b
 }
 
 Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream_t stream) {
-  if (auto status = check_sparse_apply(plan, apply); !status.ok()) return status;
+  if (apply.ranks > kSparseMaxRanks) return failure("sparse_apply: more than 65535 ranks");
   auto status = clear(apply.rejected, sizeof *apply.rejected, stream);
   if (!status.ok() || plan.packed == 0 || apply.ranks == 0) return status;
   const SparseTables tables = sparse_tables(plan, plan.workspace);

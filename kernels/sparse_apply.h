@@ -5,7 +5,7 @@
 //
 // with the product and the difference rounded by themselves, in fp32. Momentum is in the values
 // already, so rate is learning rate / ranks. The same bits in every run, and on every rank that
-// has the same lists; kernels/reference/sparse_apply.h is the same on the host.
+// has the same lists; kernels/reference/dgc.h is the same on the host.
 //
 // A pair is 8 bytes read and one 32-byte sector of weights read and written: 72 bytes. Floor on an
 // H200 at 4.8 TB/s for 25.5 M, 110 M and 340 M weights at 1 in 1000: 8 ranks (0.58 bytes a
@@ -83,14 +83,8 @@ SparseTables sparse_tables(const SparsePlan& plan, void* base);
 
 // Once for a list of tensors: writes its tables into `workspace`, on the device, at a multiple of
 // 256 bytes.
-Status sparse_prepare(SparsePlan* plan, void* workspace, std::size_t workspace_bytes,
-                      cudaStream_t stream);
+Status sparse_prepare(SparsePlan* plan, void* workspace, cudaStream_t stream);
 
 Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream_t stream);
-
-// The argument checks of the launchers, by themselves.
-Status check_sparse_prepare(const SparsePlan& plan, const void* workspace,
-                            std::size_t workspace_bytes);
-Status check_sparse_apply(const SparsePlan& plan, const SparseApply& apply);
 
 }  // namespace syncline::kernels

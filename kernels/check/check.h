@@ -8,11 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
-#include <string>
-#include <vector>
 
 #include "kernels/check/measure.h"
-#include "kernels/host_device.h"
 #include "kernels/launch.h"
 
 namespace syncline::kernels {

@@ -1,7 +1,6 @@
 // DGC's kernels against their host twins, to the bit: every way of the selection, sparse updates,
 // and the sampled selection.
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <deque>
 #include <functional>
@@ -15,9 +14,8 @@
 #include "core/compress/momentum_correction.h"
 #include "kernels/check/check.h"
 #include "kernels/dgc_step.h"
-#include "kernels/reference/dgc_step.h"
-#include "kernels/reference/sampled_threshold.h"
-#include "kernels/reference/sparse_apply.h"
+#include "kernels/pack.h"
+#include "kernels/reference/dgc.h"
 #include "kernels/sampled_threshold.h"
 #include "kernels/sparse_apply.h"
 
@@ -31,8 +29,6 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 }
 
 using Values = std::vector<float>;
-
-constexpr float kMaxNorm = 20;  // of gradients that are inspected
 
 struct CheckedTensor {
   Values gradient, velocity, residual, weight;
@@ -117,7 +113,7 @@ class DgcCase {
     }
     require(dgc_plan(list, type, &plan_));
     workspace_.emplace_back(plan_.workspace_bytes);
-    require(dgc_prepare(&plan_, workspace_[0].data(), plan_.workspace_bytes, nullptr));
+    require(dgc_prepare(&plan_, workspace_[0].data(), nullptr));
   }
 
   void next_gradient(const Values& values) { hosts_[0].gradient = gradients_[0].set(values); }
@@ -129,8 +125,9 @@ class DgcCase {
     }
   }
 
-  // `path`: what the last tensor is expected to take.
-  void step(const std::string& name, DgcStep step, bool sampled = false, bool inspect = false,
+  // `measured`: the gradients, and each tensor has a coefficient of its own. `path`: what the last
+  // tensor is expected to take.
+  void step(const std::string& name, DgcStep step, bool sampled = false, bool measured = false,
             std::optional<DgcPath> path = {}) {
     const auto packed = static_cast<std::size_t>(plan_.packed);
     DeviceArray<std::uint32_t> indices(packed);
@@ -139,16 +136,29 @@ class DgcCase {
     step.indices = indices.data();
     step.values = values.data();
     step.reports = reports.data();
-    if (inspect) {
-      require(dgc_inspect(plan_, {kMaxNorm}, nullptr));
-      step.skip = dgc_skip_flag(plan_);
-      step.coefficients = dgc_coefficients(plan_);
+    DeviceArray<GradientMeasure> measure(std::vector<GradientMeasure>(1));
+    DeviceArray<float> coefficients(hosts_.size());
+    if (measured) {
+      std::vector<PackedTensor> list;
+      Values given;
+      for (std::size_t i = 0; i < hosts_.size(); ++i) {
+        list.push_back({gradients_[i].data(), nullptr, plan_.rows[i].elements});
+        given.push_back(coefficient(i));
+      }
+      PackOptions options;
+      options.measure = measure.data();
+      DeviceArray<double> partials(static_cast<std::size_t>(pack_partials(list, options)));
+      options.partials = partials.data();
+      require(pack(list, options, nullptr));
+      coefficients.put(given);
+      step.skip = &measure.data()->non_finite;
+      step.coefficients = coefficients.data();
     }
     if (sampled) {
       SampledPlan room;
       require(sampled_plan(plan_, &room));
       DeviceArray<unsigned char> memory(room.workspace_bytes);
-      require(sampled_step(plan_, room, memory.data(), room.workspace_bytes, step, nullptr));
+      require(sampled_step(plan_, room, memory.data(), step, nullptr));
     } else {
       require(dgc_step(plan_, step, nullptr));
     }
@@ -169,17 +179,20 @@ class DgcCase {
   }
 
  private:
+  static float coefficient(std::size_t tensor) {
+    return 0.375f + 0.5f * static_cast<float>(tensor);
+  }
+
   std::string compare(std::size_t i, const DgcStep& step, bool sampled,
                       const std::vector<std::uint32_t>& indices, const Values& values,
                       const DgcReport& report) {
     CheckedTensor& host = hosts_[i];
     const DgcRow& row = plan_.rows[i];
-    const bool broken = std::isnan(dgc_clip_coefficient(host.gradient, 0));
     const bool skipped = report.path == DgcPath::kSkipped;
     SparseMessage message;
     if (!skipped) {
       float scale = step.scale;
-      if (step.coefficients) scale = dgc_clip_coefficient(host.gradient, kMaxNorm) * step.scale;
+      if (step.coefficients) scale = coefficient(i) * step.scale;
       const compress::DgcUpdate update{step.momentum, scale, step.weight_decay, step.nesterov};
       compress::accumulate(host.gradient, host.weight, update, host.velocity, host.residual);
       message = sampled ? take_above(sampled_threshold(host.residual, host.kept), host.kept,
@@ -197,7 +210,6 @@ class DgcCase {
                                                  indices.begin() + at + row.kept);
     const Values got_values(values.begin() + at, values.begin() + at + row.kept);
     const std::string where = "tensor " + std::to_string(i) + " (" + path_name(report.path) + "): ";
-    if (step.skip && broken && !skipped) return where + "was not skipped";
     if (!same_bits(velocities_[i].get(), host.velocity)) return where + "velocity";
     if (!same_bits(residuals_[i].get(), host.residual)) return where + "residual";
     if (!same_bits(got_indices, message.indices)) return where + "indices";
@@ -353,16 +365,15 @@ void check_not_finite(Checks& checks) {
   CheckedTensor tensor = random_tensor(50000, 50, 1);
   tensor.gradient[777] = std::numeric_limits<float>::quiet_NaN();
   DgcCase skipped(checks, {tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
-  skipped.step("dgc skips what is not finite", {}, false, true);
+  skipped.step("dgc skips what is not finite", {}, false, true, DgcPath::kSkipped);
   DgcCase held(checks, {tensor}, ElementType::kFp32);
   held.step("dgc holds what is not finite", {});
 }
 
-// Each gradient by its own norm; one of these is shorter than the most.
-void check_clipping(Checks& checks) {
+void check_coefficients(Checks& checks) {
   DgcCase one(checks, {random_tensor(50000, 50, 1), random_tensor(100, 5, 2, 1)},
               ElementType::kFp32);
-  for (int i = 0; i < 2; ++i) one.step("dgc clipped", {}, false, true);
+  for (int i = 0; i < 2; ++i) one.step("dgc with coefficients", {}, false, true);
 }
 
 void check_many_tensors(Checks& checks) {
@@ -410,7 +421,7 @@ void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
   SparsePlan plan;
   require(sparse_plan(tensors, &plan));
   DeviceArray<unsigned char> workspace(plan.workspace_bytes);
-  require(sparse_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
+  require(sparse_prepare(&plan, workspace.data(), nullptr));
   std::vector<std::uint32_t> indices;
   Values values;
   std::vector<std::vector<SparseMessage>> messages(sizes.size());
@@ -461,7 +472,7 @@ void check_dgc(Checks& checks) {
   check_edges(checks);
   check_kinds(checks);
   check_not_finite(checks);
-  check_clipping(checks);
+  check_coefficients(checks);
   check_many_tensors(checks);
   check_long(checks);
   check_sampled(checks);

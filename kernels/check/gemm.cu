@@ -2,7 +2,7 @@
 
 #include "kernels/check/check.h"
 #include "kernels/gemm_epilogue.h"
-#include "kernels/reference/linear.h"
+#include "kernels/reference/layers.h"
 
 namespace syncline::kernels {
 namespace {

@@ -5,7 +5,6 @@
 #include <map>
 
 #include "kernels/check/check.h"
-#include "kernels/check/measure.h"
 
 namespace syncline::kernels {
 namespace {

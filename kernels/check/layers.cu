@@ -3,7 +3,7 @@
 #include "kernels/batch_norm.h"
 #include "kernels/check/check.h"
 #include "kernels/elementwise.h"
-#include "kernels/reference/batch_norm.h"
+#include "kernels/reference/layers.h"
 
 namespace syncline::kernels {
 namespace {

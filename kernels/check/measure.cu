@@ -8,7 +8,6 @@
 
 #include "kernels/batch_norm.h"
 #include "kernels/check/check.h"
-#include "kernels/divide.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm_epilogue.h"
 #include "kernels/pack.h"
@@ -258,7 +257,7 @@ void time_dgc(Timing& timing, std::int64_t n) {
   require(dgc_plan({{gradient.data(), velocity.data(), residual.data(), nullptr, n, kept}},
                    ElementType::kFp32, &plan));
   DeviceArray<unsigned char> workspace(plan.workspace_bytes);
-  require(dgc_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
+  require(dgc_prepare(&plan, workspace.data(), nullptr));
   DeviceArray<std::uint32_t> indices(static_cast<std::size_t>(plan.packed));
   DeviceArray<float> sent(static_cast<std::size_t>(plan.packed));
   DeviceArray<DgcReport> reports(1);
@@ -278,12 +277,9 @@ void time_dgc(Timing& timing, std::int64_t n) {
   SampledPlan sampled;
   require(sampled_plan(plan, &sampled));
   DeviceArray<unsigned char> room(sampled.workspace_bytes);
-  timing.row(
-      {"sampled_step, " + millions(n), "sampled_step", elements, static_cast<double>(kept),
-       28 * elements},
-      [&] {
-        require(sampled_step(plan, sampled, room.data(), sampled.workspace_bytes, step, nullptr));
-      });
+  timing.row({"sampled_step, " + millions(n), "sampled_step", elements, static_cast<double>(kept),
+              28 * elements},
+             [&] { require(sampled_step(plan, sampled, room.data(), step, nullptr)); });
 }
 
 void time_sparse(Timing& timing, std::int64_t n, int ranks) {
@@ -292,7 +288,7 @@ void time_sparse(Timing& timing, std::int64_t n, int ranks) {
   SparsePlan plan;
   require(sparse_plan({{weights.data(), n, kept}}, &plan));
   DeviceArray<unsigned char> workspace(plan.workspace_bytes);
-  require(sparse_prepare(&plan, workspace.data(), plan.workspace_bytes, nullptr));
+  require(sparse_prepare(&plan, workspace.data(), nullptr));
   std::mt19937 random(1);
   std::vector<std::uint32_t> lists;
   for (int rank = 0; rank < ranks; ++rank) {

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "kernels/check/check.h"
-#include "kernels/divide.h"
 #include "kernels/pack.h"
 #include "kernels/timer.h"
 

@@ -3,8 +3,7 @@
 // to a last bit, because the twin takes powers where the kernel multiplies.
 
 #include "kernels/check/check.h"
-#include "kernels/reference/adam.h"
-#include "kernels/reference/sgd.h"
+#include "kernels/reference/optimizers.h"
 #include "kernels/update.h"
 
 namespace syncline::kernels {
@@ -86,15 +85,13 @@ template <typename Gradient>
 void check_sgd(Checks& checks, const char* name, const SgdOptions& options,
                const UpdateCase& shape) {
   SgdMemory memory;
-  const SgdSettings settings{options.learning_rate, options.momentum, options.dampening,
-                             options.weight_decay, options.nesterov};
   check_rule<Gradient>(
       checks, name, shape, 0,
       [&](const FlatBucket& bucket, const GradientScaling& scaling, UpdateState* state) {
         return update_sgd(bucket, options, scaling, state, nullptr);
       },
       [&](const std::vector<float>& gradients, std::vector<float>& weights) {
-        sgd_step(settings, gradients, weights, memory);
+        sgd_step(options, gradients, weights, memory);
         return Moments{memory.velocity, {}};
       });
 }
@@ -103,15 +100,13 @@ template <typename Gradient>
 void check_adam(Checks& checks, const char* name, const AdamOptions& options,
                 const UpdateCase& shape) {
   AdamMemory memory;
-  const AdamSettings settings{options.learning_rate, options.beta1,        options.beta2,
-                              options.epsilon,       options.weight_decay, options.decoupled};
   check_rule<Gradient>(
       checks, name, shape, 3e-7,
       [&](const FlatBucket& bucket, const GradientScaling& scaling, UpdateState* state) {
         return update_adam(bucket, options, scaling, state, nullptr);
       },
       [&](const std::vector<float>& gradients, std::vector<float>& weights) {
-        adam_step(settings, gradients, weights, memory);
+        adam_step(options, gradients, weights, memory);
         return Moments{memory.mean, memory.variance};
       });
 }

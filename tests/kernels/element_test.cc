@@ -8,7 +8,7 @@
 
 #include "kernels/block.h"
 #include "kernels/host_device.h"
-#include "kernels/tensor_table.h"
+#include "kernels/launch.h"
 
 namespace syncline::kernels {
 namespace {

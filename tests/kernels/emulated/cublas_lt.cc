@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "kernels/cublas_lt_library.h"
-#include "kernels/reference/activation.h"
+#include "kernels/reference/layers.h"
 
 namespace syncline::kernels {
 

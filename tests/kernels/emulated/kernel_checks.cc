@@ -8,7 +8,6 @@
 #include <set>
 
 #include "kernels/check/check.h"
-#include "kernels/check/measure.h"
 
 namespace syncline::kernels {
 

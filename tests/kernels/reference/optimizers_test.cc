@@ -4,8 +4,7 @@
 
 #include <cmath>
 
-#include "kernels/reference/adam.h"
-#include "kernels/reference/sgd.h"
+#include "kernels/reference/optimizers.h"
 
 namespace syncline::kernels {
 namespace {
@@ -30,7 +29,7 @@ TEST(Sgd, MomentumAddsUp) {
   std::vector<float> weights = {0};
   SgdMemory memory;
   const std::vector<float> one = {1};
-  const SgdSettings settings{.learning_rate = 1, .momentum = 0.5};
+  const SgdOptions settings{.learning_rate = 1, .momentum = 0.5};
   sgd_step(settings, one, weights, memory);
   EXPECT_EQ(weights[0], -1);
   sgd_step(settings, one, weights, memory);
@@ -43,7 +42,7 @@ TEST(Sgd, DampeningStartsWithTheSecondStep) {
   std::vector<float> weights = {0};
   SgdMemory memory;
   const std::vector<float> one = {1};
-  const SgdSettings settings{.learning_rate = 1, .momentum = 0.5, .dampening = 0.5};
+  const SgdOptions settings{.learning_rate = 1, .momentum = 0.5, .dampening = 0.5};
   sgd_step(settings, one, weights, memory);
   EXPECT_EQ(memory.velocity[0], 1);
   sgd_step(settings, one, weights, memory);
@@ -55,7 +54,7 @@ TEST(Sgd, NesterovLooksAhead) {
   std::vector<float> weights = {0};
   SgdMemory memory;
   const std::vector<float> one = {1};
-  const SgdSettings settings{.learning_rate = 1, .momentum = 0.5, .nesterov = true};
+  const SgdOptions settings{.learning_rate = 1, .momentum = 0.5, .nesterov = true};
   sgd_step(settings, one, weights, memory);
   EXPECT_EQ(weights[0], -1.5);
   sgd_step(settings, one, weights, memory);
@@ -74,7 +73,7 @@ TEST(Adam, TheFirstStepIsTheRate) {
 
 TEST(Adam, FollowsItsFormulas) {
   for (const bool decoupled : {false, true}) {
-    const AdamSettings settings{.learning_rate = 1e-2, .weight_decay = 0.1, .decoupled = decoupled};
+    const AdamOptions settings{.learning_rate = 1e-2, .weight_decay = 0.1, .decoupled = decoupled};
     std::vector<float> weights = {0.7f};
     AdamMemory memory;
     double weight = weights[0];

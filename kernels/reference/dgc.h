@@ -1,6 +1,30 @@
+// The step of Deep Gradient Compression (Lin et al., ICLR 2018) on one tensor, Paddle's sampled
+// threshold and the sparse update on the host: the truth that the kernels are held against, to the
+// bit. What accumulates before a step is core/compress/momentum_correction.h.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+namespace syncline::kernels {
+
+// What a rank sends of a tensor: rising indices and their values.
+struct SparseMessage {
+  std::vector<std::uint32_t> indices;
+  std::vector<float> values;
+};
+
+// The min(kept, n) largest magnitudes of the residual, ties to the lower index, in index order.
+// What is not finite is never among them.
+std::vector<std::uint32_t> largest_magnitudes(std::span<const float> residual, std::int64_t kept);
+
+// Takes these elements out of the residual, and clears their velocity (momentum factor masking).
+SparseMessage take_out(std::vector<std::uint32_t> indices, std::span<float> velocity,
+                       std::span<float> residual);
+
 // The selection of Paddle's DGC (the collective library of PaddlePaddle Fleet, as of 2021): not the
-// largest k, but what lies above a threshold that is sampled. On the host, the truth that the
-// kernels are held against.
+// largest k, but what lies above a threshold that is sampled.
 //
 //   windows    w = min(16, int(prop / 2)) contiguous pieces of int(n / prop) elements, one every
 //              n / w, where prop = k / s and s = min(32, k / 2)
@@ -13,15 +37,6 @@
 // So what is too much stays in the residual, the position deciding; what is too little leaves pads
 // (index 0xffffffff, value -1); and where all magnitudes are equal nothing is sent. Divisions are
 // fp32 as in the library; the mean is the fp32 sum of the windows in order over their number.
-#pragma once
-
-#include <cstdint>
-#include <span>
-
-#include "kernels/reference/dgc_step.h"
-
-namespace syncline::kernels {
-
 constexpr std::int64_t kSampledMinElements = 16384;  // the library refuses less
 
 struct SampleShape {
@@ -40,5 +55,12 @@ float sampled_threshold(std::span<const float> residual, std::int64_t kept);
 // The message, `kept` places with pads; what is sent becomes 0 in residual and velocity.
 SparseMessage take_above(float threshold, std::int64_t kept, std::span<float> velocity,
                          std::span<float> residual);
+
+// The sparse update: every rank's pairs into the weights, in the order of the ranks,
+// w_i = w_i - rate v for each pair, rank after rank; product and difference rounded by themselves.
+// False, and no weight changes, where an index is not less than the number of weights, indices do
+// not rise though they are to, or a value is not finite. Pads (index 0xffffffff) are passed over.
+bool apply_messages(std::span<const SparseMessage> ranks, float rate, std::span<float> weights,
+                    bool rising = true);
 
 }  // namespace syncline::kernels
