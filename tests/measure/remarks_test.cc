@@ -163,6 +163,8 @@ TEST(Remarks, WhatOverlapIsTakenToCost) {
   Json scenario = plain();
   scenario["cluster"]["device"]["name"] = "A100";
   scenario["strategies"] = {{{"name", "own"}, {"algorithm", "nccl"}}};
+  EXPECT_TRUE(contains(remarks_on(scenario)[0], "slow each other down by 65 %"));
+  scenario["cluster"]["nccl"] = {{"nvlink", true}};
   EXPECT_TRUE(contains(remarks_on(scenario)[0], "slow each other down by 18.9 %"));
   scenario["cluster"]["device"]["overlap_slowdown"] = 0.1;
   EXPECT_EQ(remarks_on(scenario).size(), 1U);
