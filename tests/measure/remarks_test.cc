@@ -164,6 +164,7 @@ TEST(Remarks, WhatOverlapIsTakenToCost) {
   scenario["cluster"]["device"]["name"] = "A100";
   scenario["strategies"] = {{{"name", "own"}, {"algorithm", "nccl"}}};
   EXPECT_TRUE(contains(remarks_on(scenario)[0], "slow each other down by 65 %"));
+  scenario["cluster"]["gpus_per_node"] = 4;
   scenario["cluster"]["nccl"] = {{"nvlink", true}};
   EXPECT_TRUE(contains(remarks_on(scenario)[0], "slow each other down by 18.9 %"));
   scenario["cluster"]["device"]["overlap_slowdown"] = 0.1;
