@@ -240,7 +240,7 @@ NcclGraph filling(const Cluster& cluster, NcclGraph graph, int channels, BytesPe
 }
 
 // What of a node's rate its library makes use of. A processor keeps up with sockets of 10 Gbit/s;
-// above it logs of 50 and 800 Gbit/s show what grows with the square root of the rate.
+// above it logs of 50, 400 and 800 Gbit/s show what grows with the square root of the rate.
 double used_share(const Cluster& cluster) {
   constexpr BytesPerSecond kKeptUp = 10 * kGigabitPerSecond;
   if (cluster.fabric != Fabric::kTcp) return 1;

@@ -27,13 +27,13 @@ struct Row {
 
 // One GPU a node, or boxes whose GPUs are joined by PCIe, reach less of their NICs than boxes with
 // NVLink.
-constexpr Row kRdma = {{-0.15, 0.23, 0.19, 0.05}, {0.62, 0.55, 0.30, 0.38}};
-constexpr Row kRdmaPlain = {{-0.07, 0.39, 0.51, 0.50}, {0.59, 0.58, 0.46, 0.43}};
-constexpr Row kEfa = {{0.42, 0.83, 0.67, 0.20}, {0.46, 0.47, 0.33, 0.38}};
-constexpr Row kSlingshot = {{0.07, 1.15, 0.63, 0.33}, {0.64, 0.62, 0.58, 0.60}};
-constexpr Row kTcp = {{0.03, 0.51, 0.38, 0.13}, {0.52, 0.57, 0.41, 0.32}};
-constexpr Row kTcpx = {{0.18, 1.06, 0.83, 0.27}, {0.42, 1.35, 0.50, 0.55}};
-constexpr Row kUnknown = {{0.16, 0.39, 0.55, 0.18}, {0.65, 0.95, 0.75, 0.65}};
+constexpr Row kRdma = {{-0.16, 0.18, 0.19, 0.05}, {0.62, 0.50, 0.30, 0.38}};
+constexpr Row kRdmaPlain = {{-0.07, 0.39, 0.51, 0.49}, {0.59, 0.58, 0.46, 0.43}};
+constexpr Row kEfa = {{0.41, 0.83, 0.66, 0.20}, {0.46, 0.47, 0.33, 0.38}};
+constexpr Row kSlingshot = {{-0.05, 1.10, 0.50, 0.18}, {0.66, 0.60, 0.45, 0.40}};
+constexpr Row kTcp = {{-0.03, 0.43, 0.30, 0.07}, {0.50, 0.65, 0.40, 0.25}};
+constexpr Row kTcpx = {{0.17, 1.00, 0.82, 0.26}, {0.42, 1.35, 0.50, 0.55}};
+constexpr Row kUnknown = {{0.15, 0.40, 0.52, 0.16}, {0.65, 0.95, 0.70, 0.60}};
 constexpr Row kNvlink = {{-0.57, -0.03, 0.26, 0.24}, {0.64, 0.67, 0.27, 0.17}};
 constexpr Row kPcie = {{-0.21, 0.57, 0.67, 0.66}, {0.78, 0.68, 0.23, 0.18}};
 // A survey's word for MI300X: 219 us up to 128 KiB over two nodes, 0.77 times what is said on one.

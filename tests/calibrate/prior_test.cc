@@ -44,8 +44,8 @@ const std::vector<Machine>& machines() {
       {"a100-echo", "echo", 80, 300, 200, 8, 5, kRdma, true, true, true},
       {"a100-ndv4", "ndv4", 80, 300, 200, 8, 5, kRdma, true, true, true},
       {"a100-p4d", "p4d", 80, 300, 100, 4, 15, kEfa, true, true, false},
-      {"a100-polaris-slingshot-nccl2.18-setup1", "polaris 1", 80, 300, 100, 2, 5, kSlingshot, true,
-       false, true},
+      {"a100-polaris-slingshot-nccl2.18-setup1", "polaris 1", 80, 300, 200, 2, 25, kTcp, false,
+       false, true},  // sockets, as its log's first lines say
       {"a100-polaris-slingshot-nccl2.18-setup5", "polaris 5", 80, 300, 200, 2, 5, kSlingshot, true,
        false, true},
       {"a100pcie", "a100pcie", 80, 31.5, 200, 1, 5, kRdma, true, false, false},
@@ -247,6 +247,10 @@ TEST(Prior, IsWhatTheLogsSay) {
       EXPECT_NEAR(collective::nccl_prior(unit.path, kMiddles[c]).bias, all.bias(unit.path, c), 0.05)
           << unit.site << ' ' << c;
     }
+  }
+  const Path unknown;
+  for (std::size_t c = 0; c < 4; ++c) {
+    EXPECT_NEAR(collective::nccl_prior(unknown, kMiddles[c]).bias, all.pooled(unknown, c), 0.05);
   }
 }
 
