@@ -185,7 +185,8 @@ const Kind kKinds[] = {
      has_codec},
     {"shards", false, true,
      [](std::mt19937& random, Strategy& strategy) {
-       strategy.hierarchy = {};
+       // Shards among all ranks, or in groups that are replicas of each other.
+       if (strategy.hierarchy.form != Hierarchy::Form::kSharded) strategy.hierarchy = {};
        strategy.algorithm = "ring";  // the only one of both halves in any world
        strategy.exchange =
            random() % 2 == 0 ? Strategy::Exchange::kSharded : Strategy::Exchange::kDecoupled;
