@@ -15,10 +15,8 @@ namespace syncline::cli {
 namespace {
 
 int start_ranks(const RanksOptions& options) {
-  const live::RendezvousFolder folder;
   const live::FailureNotice notice;
-  const auto commands = live::local_ranks(live::own_command(), options.ranks,
-                                          options.meet.empty() ? folder.file() : options.meet);
+  const auto commands = live::local_ranks(live::own_command(), options.ranks, options.meet);
   live::ProcessRules rules;
   // A rank that ends has told the others why, and the one that is to print it has. Where one was
   // killed before all had joined, no other rank knows.

@@ -340,9 +340,9 @@ class ControlChannel::Life {
       // Sending finds whose connection it was.
       if (event == LineEvent::kClosed) next_beat_ = LiveClock::now() + 5ms;
     } else if (event == LineEvent::kReached) {
-      reached_ = true;
-    } else if (event == LineEvent::kRefused) {
-      refused_ = true;
+      reached_ = LiveClock::now();
+    } else if (event == LineEvent::kNobody || event == LineEvent::kRefused) {
+      refused_ = event == LineEvent::kRefused && LiveClock::now() - *reached_ < kProof;
     } else if (event == LineEvent::kClosed) {
       first.lost = first.state == Peer::State::kHere;
     } else if (first.state == Peer::State::kAbsent) {
@@ -538,9 +538,12 @@ class ControlChannel::Life {
   void live() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      if (!met_) attend();
       beat(std::min<milliseconds>(kBeatEvery, settings_.timeout / 4));
-      const bool all = hear();
+      bool all = hear();
+      if (!met_) {
+        attend();
+        all = hear();
+      }
       if (all) look_for_lost();
       if (not_met_) return part(lock, kParting);
       if (met_) look_for_silent(LiveClock::now());
@@ -613,13 +616,13 @@ class ControlChannel::Life {
   std::string refusal_;         // why the run cannot take place; empty: it can
   std::optional<FirstAddress> called_;
   LiveClock::time_point called_since_;
-  bool reached_ = false;                              // somebody listens there
-  bool refused_ = false;                              // and has not proved to know the token
-  std::uint64_t gathering_ = 0;                       // the one that is under way, or comes next
-  std::map<int, std::string> values_;                 // rank 0's, by rank
-  LiveClock::time_point first_came_;                  // of them
-  milliseconds patience_{0};                          // of those who have come
-  bool awaits_all_ = false;                           // of rank 0
+  std::optional<LiveClock::time_point> reached_;  // somebody listens there
+  bool refused_ = false;               // and has said what nobody says who knows the token
+  std::uint64_t gathering_ = 0;        // the one that is under way, or comes next
+  std::map<int, std::string> values_;  // rank 0's, by rank
+  LiveClock::time_point first_came_;   // of them
+  milliseconds patience_{0};           // of those who have come
+  bool awaits_all_ = false;            // of rank 0
   std::optional<std::vector<std::string>> gathered_;  // complete
   std::optional<std::uint64_t> awaited_pong_;
   std::optional<Pong> pong_;

@@ -8,32 +8,17 @@
 #include <vector>
 
 #include "live/processes.h"
-#include "live/socket.h"
 
 namespace syncline::live {
 
-// One command a rank, for run_ranks(). `file`: in which rank 0 publishes its address; the run's
-// token goes with the environment. Rank 0's output goes to ours, that of the others nowhere.
+// One command a rank, for run_ranks(). `meet`: the file in which rank 0 publishes its address;
+// empty: rank 0 is given a socket that listens already, and all know its port. The run's token goes
+// with the environment. Rank 0's output goes to ours, that of the others nowhere.
 std::vector<RankCommand> local_ranks(const std::vector<std::string>& command, int ranks,
-                                     const std::string& file);
+                                     const std::string& meet = "");
 
 // This process's own command line. Throws MachineError.
 std::vector<std::string> own_command();
-
-// A temporary folder for that file. It is removed, with the file, when this ends; one whose
-// launcher was killed when the next begins, which finds that nobody holds its lock (flock).
-class RendezvousFolder {
- public:
-  RendezvousFolder();
-  ~RendezvousFolder();
-  RendezvousFolder(const RendezvousFolder&) = delete;
-  RendezvousFolder& operator=(const RendezvousFolder&) = delete;
-  std::string file() const { return folder_ + "/meet"; }
-
- private:
-  std::string folder_;
-  Socket lock_;  // the folder, locked
-};
 
 // Ranks share their launcher's stderr. Each prints only failures that it found itself and leaves a
 // notice that it did; a launcher of ours that finds its ranks failed prints a line of its own only

@@ -120,8 +120,9 @@ void Messenger::open(int kind) {
 
 void Messenger::watch() {
   constexpr const char* kPlace = "inproc://events";
-  constexpr int kWanted = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_DISCONNECTED |
-                          ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
+  constexpr int kWanted = ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_CONNECTED | ZMQ_EVENT_CLOSED |
+                          ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED |
+                          ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL |
                           ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
   require(zmq_socket_monitor(socket_.get(), kPlace, kWanted) == 0, "zmq_socket_monitor");
   events_.reset(zmq_socket(context_.get(), ZMQ_PAIR));
@@ -220,6 +221,7 @@ std::optional<LineEvent> Messenger::event() {
     std::memcpy(&what, text->data(), sizeof what);
     std::memcpy(&value, text->data() + sizeof what, sizeof value);
     if (what == ZMQ_EVENT_CONNECTED) return LineEvent::kReached;
+    if (what == ZMQ_EVENT_CLOSED) return LineEvent::kNobody;
     if (what == ZMQ_EVENT_HANDSHAKE_SUCCEEDED) return LineEvent::kProved;
     if (what == ZMQ_EVENT_ACCEPTED) {
       const std::string end = other_end(value);

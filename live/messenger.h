@@ -50,7 +50,7 @@ inline constexpr std::chrono::milliseconds kProof{1000};
 std::string new_token();
 
 // What happened to the connection with rank 0, or to one of those that rank 0 has.
-enum class LineEvent { kReached, kProved, kRefused, kClosed };
+enum class LineEvent { kReached, kNobody, kProved, kRefused, kClosed };
 
 class Messenger {
  public:

@@ -41,6 +41,7 @@ double now() {
     const int err = rank.err < 0 ? nothing : ::fcntl(rank.err, F_DUPFD_CLOEXEC, 3);
     ::dup2(out, STDOUT_FILENO);
     ::dup2(err, STDERR_FILENO);
+    if (rank.given >= 0) ::fcntl(rank.given, F_SETFD, 0);
     if (rank.before_exec) rank.before_exec();
     for (const auto& [name, value] : rank.environment) ::setenv(name.c_str(), value.c_str(), 1);
     std::vector<std::string> words = rank.words;
@@ -111,6 +112,7 @@ class Job {
     if (pid == 0) become(rank, parent, signals_, failure[1]);
     const int reason = errno;
     ::close(failure[1]);
+    if (rank.given >= 0) ::close(rank.given);
     if (pid < 0) {
       ::close(failure[0]);
       fail<MachineError>("rank " + std::to_string(members_.size()) +

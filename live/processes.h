@@ -32,6 +32,7 @@ struct RankCommand {
   std::function<void()> before_exec;  // in the new process; what it throws is our error
   int out = STDOUT_FILENO;            // file descriptors; -1: nobody reads it
   int err = STDERR_FILENO;
+  int given = -1;  // a file descriptor that is this process's alone, once it is started
 };
 
 // Something to be done while the ranks run, such as cutting a link.

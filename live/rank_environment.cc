@@ -4,6 +4,7 @@
 #include <cstdlib>
 
 #include "core/error.h"
+#include "live/socket.h"
 
 namespace syncline::live {
 namespace {
@@ -22,6 +23,7 @@ int number(const EnvironmentVariables& variables, const std::string& name, int l
 }
 
 constexpr int kMostRanks = 100000;
+constexpr int kMostPort = 65535;
 
 void read_ranks(const EnvironmentVariables& variables, const std::string& rank,
                 const std::string& ranks, RankEnvironment& found) {
@@ -55,8 +57,14 @@ std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variabl
     found.launcher = "syncline";
     read_ranks(variables, "SYNCLINE_RANK", "SYNCLINE_RANKS", found);
     found.one_machine = true;
-    if (file.empty()) found.file = variables("SYNCLINE_MEET").value_or("");
-    if (found.file.empty()) throw InputError("SYNCLINE_MEET: not set, though SYNCLINE_RANK is");
+    if (!file.empty()) return found;
+    found.rendezvous = RankEnvironment::Rendezvous::kAddress;
+    found.host = kLoopback;
+    found.port = number(variables, "SYNCLINE_PORT", 1, kMostPort);
+    constexpr int kMostDescriptors = 1 << 20;
+    if (found.rank == 0) {
+      found.listener = number(variables, "SYNCLINE_LISTENER", 0, kMostDescriptors);
+    }
     return found;
   }
   if (variables("RANK") && variables("WORLD_SIZE")) {
@@ -65,7 +73,6 @@ std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variabl
     if (!file.empty()) return found;
     const auto host = variables("MASTER_ADDR");
     if (!host) throw InputError("MASTER_ADDR: not set, though RANK and WORLD_SIZE are");
-    constexpr int kMostPort = 65535;
     found.rendezvous = RankEnvironment::Rendezvous::kAddress;
     found.host = *host;
     found.port = number(variables, "MASTER_PORT", 1, kMostPort);

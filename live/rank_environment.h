@@ -3,7 +3,9 @@
 //   torchrun, `syncline lab`  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
 //   mpirun                    OMPI_COMM_WORLD_RANK and _SIZE, or PMI_RANK and PMI_SIZE
 //   srun                      SLURM_PROCID, SLURM_NTASKS
-//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_MEET, set by our own launcher
+//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_PORT, set by our own
+//   launcher,
+//                             and, for rank 0, SYNCLINE_LISTENER
 // and from any of them, or from the user, SYNCLINE_TOKEN.
 #pragma once
 
@@ -25,7 +27,8 @@ struct RankEnvironment {
   Rendezvous rendezvous = Rendezvous::kFile;
   std::string host;  // kAddress: of rank 0
   int port = 0;
-  std::string file;  // kFile
+  int listener = -1;  // a descriptor that listens there for rank 0; -1: there is none
+  std::string file;   // kFile
   // What all ranks of the run know and nobody else (SYNCLINE_TOKEN); empty: none is given.
   std::string token;
   bool one_machine = false;  // all ranks run on this one

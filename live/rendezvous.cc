@@ -34,6 +34,13 @@ Socket listener_for(const RankEnvironment& environment) {
     return listen_on(environment.one_machine ? kLoopback : reachable_address(environment.interface),
                      0);
   }
+  if (environment.listener >= 0) {
+    Socket given(environment.listener);
+    fcntl(given.fd(), F_SETFD, FD_CLOEXEC);
+    if (port_in(own_end(given.fd())) == environment.port) return given;
+    throw MachineError("SYNCLINE_LISTENER: descriptor " + std::to_string(given.release()) +
+                       " is no socket at port " + std::to_string(environment.port));
+  }
   const std::string address = address_to_listen_on(environment.host, environment.one_machine);
   try {
     return listen_on(address, environment.port);
@@ -183,13 +190,6 @@ std::string mpi_from_first(const std::string& mine) {
 
 }  // namespace
 
-bool is_meeting_file(const std::string& file) {
-  const MeetFile meet = opened(file);
-  struct stat status {};
-  return meet.descriptor && fstat(meet.descriptor.fd(), &status) == 0 &&
-         status.st_uid == geteuid() && (meet.address || meet.empty);
-}
-
 OpenRendezvous::OpenRendezvous(const RankEnvironment& environment)
     : listener_(listener_for(environment)), token_(token_for(environment)) {
   if (environment.ranks == 1) return;
@@ -235,8 +235,10 @@ bool FirstRank::lives() const {
 
 std::string FirstRank::where() const {
   if (environment_.rendezvous == Rendezvous::kAddress) {
-    return " (at " + environment_.host + ":" + std::to_string(environment_.port) +
-           "), or all ranks have met and this is a second " + rank_text(environment_.rank);
+    return " (at " + environment_.host + ":" + std::to_string(environment_.port) + ")" +
+           (environment_.launcher == "syncline"
+                ? ""
+                : ", or all ranks have met and this is a second " + rank_text(environment_.rank));
   }
   if (!found_) return ": it has not written " + environment_.file;
   return " (at " + found_->host + ":" + std::to_string(found_->port) + ")";

@@ -30,9 +30,6 @@ struct FirstAddress {
   bool operator==(const FirstAddress&) const = default;
 };
 
-// Whether this is such a file, of this user, or one that was not written yet.
-bool is_meeting_file(const std::string& file);
-
 // Rank 0's side: the listening socket, and what is published of it while this lives.
 class OpenRendezvous {
  public:

@@ -324,9 +324,7 @@ class Check {
         std::cerr << note << std::endl;
       }
     }
-    const auto commands =
-        live::local_ranks(words_, ranks, folder_ + "/meet" + std::to_string(ranks));
-    return code_of(live::run_ranks(commands, rules()));
+    return code_of(live::run_ranks(live::local_ranks(words_, ranks), rules()));
   }
 
   live::ProcessRules rules() const {

@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
-#include "live/processes.h"
+#include "live/local_ranks.h"
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
 
@@ -28,18 +28,10 @@ using test::LiveCase;
 
 // Runs the test `name` of this program as so many ranks. It finds a place in the environment then.
 live::JobEnd run_as_ranks(int ranks, const std::string& name) {
-  const test::Scratch scratch;
-  std::vector<live::RankCommand> commands;
-  for (int rank = 0; rank < ranks; ++rank) {
-    live::RankCommand command;
-    command.words = {std::filesystem::read_symlink("/proc/self/exe").string(),
-                     "--gtest_filter=NcclExecutorRank." + name, "--gtest_brief=1"};
-    command.environment = {{"SYNCLINE_RANK", std::to_string(rank)},
-                           {"SYNCLINE_RANKS", std::to_string(ranks)},
-                           {"SYNCLINE_MEET", scratch.path("meet")},
-                           {"SYNCLINE_NCCL_TEST", "1"}};
-    commands.push_back(std::move(command));
-  }
+  auto commands = live::local_ranks({std::filesystem::read_symlink("/proc/self/exe").string(),
+                                     "--gtest_filter=NcclExecutorRank." + name, "--gtest_brief=1"},
+                                    ranks);
+  for (auto& command : commands) command.environment["SYNCLINE_NCCL_TEST"] = "1";
   return live::run_ranks(commands, {});
 }
 

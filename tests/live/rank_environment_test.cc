@@ -35,13 +35,20 @@ TEST(RankEnvironment, OfEachLauncher) {
   EXPECT_FALSE(read({}));
   EXPECT_FALSE(read({{"RANK", "3"}})) << "a word that other programs use too";
 
-  const auto own = read({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}});
+  Variables ours{{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_PORT", "4711"}};
+  const auto own = read(ours);
   ASSERT_TRUE(own);
   EXPECT_EQ(own->launcher, "syncline");
   EXPECT_EQ(own->rank, 1);
   EXPECT_EQ(own->ranks, 2);
-  EXPECT_EQ(own->rendezvous, RankEnvironment::Rendezvous::kFile);
-  EXPECT_EQ(own->file, "/m");
+  EXPECT_EQ(own->rendezvous, RankEnvironment::Rendezvous::kAddress);
+  EXPECT_EQ(own->host, "127.0.0.1");
+  EXPECT_EQ(own->port, 4711);
+  EXPECT_EQ(own->listener, -1);
+  EXPECT_EQ(read(ours, "/m")->rendezvous, RankEnvironment::Rendezvous::kFile);
+  ours["SYNCLINE_RANK"] = "0";
+  ours["SYNCLINE_LISTENER"] = "5";
+  EXPECT_EQ(read(ours)->listener, 5);
 
   const Variables torchrun{
       {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
@@ -85,7 +92,7 @@ TEST(RankEnvironment, OfEachLauncher) {
 // The closest launcher counts: ranks that we start ourselves inherit what is around them.
 TEST(RankEnvironment, OfTheInnermostLauncher) {
   Variables variables{{"SYNCLINE_RANK", "1"},        {"SYNCLINE_RANKS", "2"},
-                      {"SYNCLINE_MEET", "/m"},       {"OMPI_COMM_WORLD_RANK", "5"},
+                      {"SYNCLINE_PORT", "4711"},     {"OMPI_COMM_WORLD_RANK", "5"},
                       {"OMPI_COMM_WORLD_SIZE", "6"}, {"SLURM_PROCID", "0"},
                       {"SLURM_NTASKS", "9"}};
   EXPECT_EQ(read(variables)->launcher, "syncline");
@@ -108,7 +115,7 @@ TEST(RankEnvironment, WhatTheRanksShare) {
   EXPECT_EQ(read(variables)->token, "0123456789abcdef");
   EXPECT_EQ(read(variables)->interface, "eth1");
   EXPECT_EQ(read(variables)->run_id, "17");
-  EXPECT_TRUE(read({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_MEET", "/m"}})
+  EXPECT_TRUE(read({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_PORT", "4711"}})
                   ->one_machine);
   variables["SYNCLINE_TOKEN"] = "too short";
   EXPECT_EQ(refusal(variables).rfind("SYNCLINE_TOKEN: found 9 characters", 0), 0u)
@@ -116,10 +123,12 @@ TEST(RankEnvironment, WhatTheRanksShare) {
 }
 
 TEST(RankEnvironment, BrokenVariablesAreNamed) {
-  EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_MEET", "/m"}}),
+  EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_PORT", "4711"}}),
             "SYNCLINE_RANKS: not set, though the launcher's other variables are");
   EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}}),
-            "SYNCLINE_MEET: not set, though SYNCLINE_RANK is");
+            "SYNCLINE_PORT: not set, though the launcher's other variables are");
+  EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}, {"SYNCLINE_PORT", "4711"}}),
+            "SYNCLINE_LISTENER: not set, though the launcher's other variables are");
   const Variables torchrun{
       {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
   const std::vector<std::tuple<std::string, std::string, std::string>> broken{
