@@ -30,14 +30,15 @@ constexpr Row kRows[] = {
     {"gpt2_large", 128, 246.5, 329.0, 761.1}};
 
 // On so many GPUs whose rates are that share of the data sheet's.
-double step_ms(const Row& row, int gpus, const std::string& intra, double share) {
+double step_ms(const Row& row, int gpus, const std::string& intra, const std::string& keys,
+               double share) {
   const Scenario scenario = input::parse_scenario(input::document_from_text(
       "pair.json",
       R"({"name": "pair", "workload": {"name": "w", "batch": 4, "operators": {"architecture": ")" +
           std::string(row.model) + R"(", "sequence": )" + std::to_string(row.block) + R"(}},
       "cluster": {"name": "c", "nodes": 1, "gpus_per_node": )" +
-          std::to_string(gpus) + R"(, "intra": {"latency_us": 5, )" + intra +
-          R"(}, "collective_overhead_us": 10,
+          std::to_string(gpus) + R"(, "intra": {"latency_us": 5, )" + intra + R"(}, )" + keys +
+          R"( "collective_overhead_us": 10,
         "device": {"base": "rtx-3090", "efficiency": )" +
           std::to_string(share) + R"(}},
       "strategies": [{"name": "DDP", "dialect": "pytorch", "config": {}}]})"));
@@ -51,27 +52,33 @@ double share_of(const Row& row) {
   double low = 0.05, high = 1;
   for (int i = 0; i < 20; ++i) {
     const double middle = std::sqrt(low * high);
-    (step_ms(row, 1, R"("bandwidth_gbps": 450)", middle) > row.one ? low : high) = middle;
+    (step_ms(row, 1, R"("bandwidth_gbps": 450)", "", middle) > row.one ? low : high) = middle;
   }
   return high;
 }
 
-void expect_errors(const std::string& intra, double Row::*measured, double median, double worst) {
+void expect_errors(const std::string& intra, const std::string& keys, double Row::*measured,
+                   double median, double worst) {
   std::vector<double> errors;
   for (const Row& row : kRows) {
-    errors.push_back(std::fabs(step_ms(row, 2, intra, share_of(row)) / (row.*measured) - 1));
+    errors.push_back(std::fabs(step_ms(row, 2, intra, keys, share_of(row)) / (row.*measured) - 1));
   }
   std::ranges::sort(errors);
   EXPECT_LT(errors[errors.size() / 2], median);
   EXPECT_LT(errors.back(), worst);
 }
 
+// A bridge of 56 GB/s is no faster than PCIe 5, so that it is taken for PCIe unless the cluster
+// says NVLink. Named, the steps come out too short: overlap hides less there than is assumed.
 TEST(Pairs, NvlinkBetweenTwoCards) {
-  expect_errors(R"("bandwidth_gbps": 450)", &Row::nvlink, 0.04, 0.06);
+  expect_errors(R"("bandwidth_gbps": 450)", "", &Row::nvlink, 0.04, 0.08);
+  expect_errors(R"("bandwidth_gbps": 450)", R"("nccl": {"nvlink": true},)", &Row::nvlink, 0.08,
+                0.13);
 }
 
 TEST(Pairs, WithoutPeerToPeerThroughHostMemory) {
-  expect_errors(R"("bandwidth_gbps": 252, "efficiency": 0.1746)", &Row::host_memory, 0.09, 0.13);
+  expect_errors(R"("bandwidth_gbps": 252, "efficiency": 0.1746)", "", &Row::host_memory, 0.09,
+                0.13);
 }
 
 }  // namespace
