@@ -74,7 +74,8 @@ std::vector<Step> steps_of(const collective::Collective& collective, const run::
   return steps;
 }
 
-using Key = std::tuple<int, const void*, int, int, int, int, int, std::int64_t, Bytes, int>;
+using Key =
+    std::tuple<int, const void*, int, int, int, int, int, int, int, std::int64_t, Bytes, int>;
 
 Key key_of(const collective::Collective& c) {
   return {static_cast<int>(c.kind),
@@ -84,6 +85,8 @@ Key key_of(const collective::Collective& c) {
           c.groups.group_step,
           c.groups.size,
           c.groups.member_step,
+          c.groups.run,
+          c.groups.run_step,
           c.elements,
           c.unit,
           c.bucket};

@@ -5,15 +5,22 @@
 namespace syncline::collective {
 
 // `count` groups of `size` members; member m of group g is world rank
-// base + g * group_step + m * member_step. Member 0 is the root where one is needed.
+// base + g * group_step + m * member_step. Where the groups lie in runs, `run` of them a run, one
+// run begins `run_step` ranks after the other. Member 0 is the root where one is needed.
 struct Groups {
   int base = 0;
   int count = 1;
   int group_step = 0;
   int size = 1;
   int member_step = 1;
+  int run = 0;  // 0: all groups are one run
+  int run_step = 0;
 
-  int rank(int group, int member) const { return base + group * group_step + member * member_step; }
+  int rank(int group, int member) const {
+    const int first =
+        run > 0 ? group % run * group_step + group / run * run_step : group * group_step;
+    return base + first + member * member_step;
+  }
   bool operator==(const Groups&) const = default;
 };
 

@@ -8,6 +8,7 @@
 
 #include "core/scenario/dtype.h"
 #include "core/scenario/operators.h"
+#include "core/scenario/parallel.h"
 #include "core/units.h"
 
 namespace syncline {
@@ -22,6 +23,11 @@ struct Tensor {
   // it is exchanged as (row index, row) and is never fused.
   bool sparse = false;
   std::int64_t sparse_rows = 0;
+
+  // Where the job is cut (parallel.h): the part of the model that it belongs to, in the model's
+  // order, and whether it is one of the experts that its ranks share.
+  int part = 0;
+  bool expert = false;
 
   // Its parameter's place in the order in which the model registered them; -1: nobody said.
   int registered = -1;
@@ -49,6 +55,9 @@ struct Workload {
   // Forward and backward passes of a step: gradients add up over them (gradient accumulation), and
   // are exchanged beside the last backward pass. All times are those of one micro-batch.
   std::int64_t micro_batches = 1;
+  // Where it cuts the model, tensors and times are what a rank would have if it held all parts of
+  // the pipeline.
+  Parallel parallel;
   Seconds forward = 0;  // one forward pass
   Seconds update = 0;   // the optimiser over all parameters
   // What the optimiser keeps beside each parameter, in fp32 values: SGD 0, momentum 1, Adam 2.

@@ -1,0 +1,29 @@
+#include "core/scenario/parallel.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncline {
+
+Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step) {
+  // With the pipeline inside, stages stand between the replicas.
+  const int apart = step * (parallel.pipeline_inside ? parallel.pipeline : 1);
+  const int ranks = cluster.ranks() / (step * parallel.pipeline);
+  Cluster view = cluster;
+  view.gpus_per_node = std::clamp(cluster.gpus_per_node / apart, 1, ranks);
+  view.nodes = ranks / view.gpus_per_node;
+  view.tiers.clear();
+  int unit = 1;
+  for (Tier tier : cluster.tiers) {
+    const int ports_of = std::exchange(unit, tier.span);
+    tier.bandwidth /= std::min(apart, ports_of);
+    tier.span = std::min(tier.span / apart, ranks);
+    const bool crossed = tier.span > (view.tiers.empty() ? 1 : view.tiers.back().span);
+    if (crossed) view.tiers.push_back(tier);
+  }
+  if (view.tiers.empty()) view.tiers = cluster.tiers;
+  view.tiers.back().span = ranks;
+  return view;
+}
+
+}  // namespace syncline
