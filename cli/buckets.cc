@@ -26,7 +26,8 @@ std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
   std::vector<plan::StreamId> streams(plan.buckets.size(), plan::kComputeStream);
   for (auto op = plan.ops.rbegin(); op != plan.ops.rend(); ++op) {
     const auto* collective = std::get_if<collective::Collective>(&op->work);
-    if (collective != nullptr) streams[static_cast<std::size_t>(collective->bucket)] = op->stream;
+    if (collective != nullptr && collective->bucket >= 0)
+      streams[static_cast<std::size_t>(collective->bucket)] = op->stream;
   }
   return streams;
 }

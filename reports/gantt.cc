@@ -24,7 +24,7 @@ struct Stretch {
 
 std::optional<int> bucket_of(const plan::Work& work) {
   if (const auto* collective = std::get_if<collective::Collective>(&work)) {
-    return collective->bucket;
+    return collective->bucket >= 0 ? std::optional(collective->bucket) : std::nullopt;
   }
   const auto* busy = std::get_if<plan::Busy>(&work);
   return busy != nullptr && busy->bucket >= 0 ? std::optional(busy->bucket) : std::nullopt;

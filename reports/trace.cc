@@ -136,7 +136,7 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
     }
     args["groups"] = groups_text(collective->groups);
     args["bytes"] = collective->bytes();
-    put_bucket(args, plan, collective->bucket, workload);
+    if (collective->bucket >= 0) put_bucket(args, plan, collective->bucket, workload);
   } else {
     const auto& busy = std::get<plan::Busy>(op.work);
     args["kind"] = reason_word(busy.reason);

@@ -14,14 +14,17 @@
 namespace syncline::sim {
 namespace {
 
-// Ranks whose spans are recorded. Where all are alike, rank 0 stands for them.
-std::vector<int> traced_ranks(int ranks, bool uneven, const std::vector<int>& named) {
+// Ranks whose spans are recorded. Where all of a role are alike, its first stands for them.
+std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::vector<int>& named) {
   constexpr int kFirstFew = 4;
-  std::vector<int> traced{0};
-  for (int rank = 1; uneven && rank < ranks; ++rank) {
+  std::vector<int> traced;
+  for (int role = 0; role < plan.roles; ++role) traced.push_back(role * plan.role_step);
+  for (int rank = 1; uneven && rank < plan.ranks; ++rank) {
     const bool wanted = named.empty() ? rank < kFirstFew
                                       : std::find(named.begin(), named.end(), rank) != named.end();
-    if (wanted) traced.push_back(rank);
+    if (wanted && !std::ranges::binary_search(traced, rank)) {
+      traced.insert(std::ranges::upper_bound(traced, rank), rank);
+    }
   }
   return traced;
 }
@@ -55,8 +58,9 @@ class PlanRun {
         fluid_plan_(collectives_->fluid_plan()),
         fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
     const bool uneven = settings.cluster.jitter.kind != Jitter::Kind::kNone;
-    lane_free_.assign(static_cast<std::size_t>(uneven ? plan.ranks : 1), 0);
-    traced_ = traced_ranks(plan.ranks, uneven, settings.traced_ranks);
+    lane_free_.assign(static_cast<std::size_t>(uneven ? plan.ranks : plan.roles), 0);
+    lane_step_ = uneven ? 1 : plan.role_step;
+    traced_ = traced_ranks(plan, uneven, settings.traced_ranks);
     begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
     timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
   }
@@ -83,9 +87,8 @@ class PlanRun {
   }
 
   // Work on the compute stream goes on at each rank's own pace.
-  static bool own_pace(const plan::Op& op) {
-    return op.stream == plan::kComputeStream &&
-           !std::holds_alternative<collective::Collective>(op.work);
+  bool own_pace(const plan::Op& op) const {
+    return plan_.computes(op.stream) && !std::holds_alternative<collective::Collective>(op.work);
   }
 
   void start_ready() {
@@ -103,9 +106,11 @@ class PlanRun {
       return;
     }
     Seconds wait = 0;
-    if (op.stream == plan::kComputeStream) {
+    if (plan_.computes(op.stream)) {
       // In one stream with the computation: the slowest rank's computation comes first.
-      wait = *std::max_element(lane_free_.begin(), lane_free_.end()) - fluid_.now();
+      for (const std::size_t lane : lanes_of(op)) {
+        wait = std::max(wait, lane_free_[lane] - fluid_.now());
+      }
     }
     const bool collective = std::holds_alternative<collective::Collective>(op.work);
     if (wait > 0 && collective && !std::exchange(awaited_[instance], true)) {
@@ -125,35 +130,47 @@ class PlanRun {
   void advance_lanes(int instance, const plan::Op& op) {
     const Seconds now = fluid_.now();
     const Seconds seconds = plan::seconds_of(op.work);
-    const bool jittered = std::holds_alternative<plan::Compute>(op.work) && lane_free_.size() > 1;
+    const bool jittered = std::holds_alternative<plan::Compute>(op.work) &&
+                          settings_.cluster.jitter.kind != Jitter::Kind::kNone;
     const int period = walk_.period(instance);
     const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;
     Seconds last = now;
-    auto traced = traced_.begin();
-    for (std::size_t lane = 0; lane < lane_free_.size(); ++lane) {
-      const double factor = jittered ? factor_of(static_cast<int>(lane), step) : 1.0;
+    for (const std::size_t lane : lanes_of(op)) {
+      const int rank = static_cast<int>(lane) * lane_step_;
+      const double factor = jittered ? factor_of(rank, step) : 1.0;
       const Seconds begin = std::max(lane_free_[lane], now);
       lane_free_[lane] = begin + seconds * factor;
       last = std::max(last, lane_free_[lane]);
-      if (traced != traced_.end() && *traced == static_cast<int>(lane)) {
-        timeline_.spans.push_back({period, walk_.op(instance), *traced++, begin, lane_free_[lane]});
+      if (std::ranges::binary_search(traced_, rank)) {
+        timeline_.spans.push_back({period, walk_.op(instance), rank, begin, lane_free_[lane]});
       }
     }
     fluid_.start_timer(last - now, {kOpDone, instance, 0});
     walk_.pass_stream(instance, ready_);
   }
 
+  // Those of the ranks that do an operation, or of the one that stands for them.
+  std::vector<std::size_t>& lanes_of(const plan::Op& op) {
+    auto& lanes = lanes_[static_cast<std::size_t>(plan_.role_of(op.stream))];
+    if (!lanes.empty()) return lanes;
+    for (std::size_t lane = 0; lane < lane_free_.size(); ++lane) {
+      const int rank = static_cast<int>(lane) * lane_step_;
+      if (plan_.role_of_rank(rank) == plan_.role_of(op.stream)) lanes.push_back(lane);
+    }
+    return lanes;
+  }
+
   // All operations of a step share a rank's factor: work it out once a step.
-  double factor_of(int lane, std::int64_t step) {
+  double factor_of(int rank, std::int64_t step) {
     if (step != factors_step_) {
       factors_step_ = step;
       factors_.clear();
-      for (int rank = 0; rank < plan_.ranks; ++rank) {
+      for (int each = 0; each < plan_.ranks; ++each) {
         factors_.push_back(
-            run::jitter_factor(settings_.cluster.jitter, settings_.seed, rank, step));
+            run::jitter_factor(settings_.cluster.jitter, settings_.seed, each, step));
       }
     }
-    return factors_[static_cast<std::size_t>(lane)];
+    return factors_[static_cast<std::size_t>(rank)];
   }
 
   void finish(int instance) {
@@ -167,6 +184,7 @@ class PlanRun {
     end = std::max(end, now);
     if (!own_pace(op_of(instance))) {
       for (const int rank : traced_) {
+        if (plan_.role_of_rank(rank) != plan_.role_of(op_of(instance).stream)) continue;
         timeline_.spans.push_back(
             {period, walk_.op(instance), rank, begins_[static_cast<std::size_t>(instance)], now});
       }
@@ -182,8 +200,10 @@ class PlanRun {
   FluidPlan fluid_plan_;
   Fluid fluid_;
   std::vector<int> ready_;
-  std::vector<Seconds> lane_free_;  // when each rank's compute stream is free
-  std::vector<Seconds> begins_;     // by instance
+  std::vector<Seconds> lane_free_;  // when each rank's compute stream is free, or each role's
+  int lane_step_ = 1;               // ranks from one lane to the next
+  std::vector<std::vector<std::size_t>> lanes_{static_cast<std::size_t>(plan_.roles)};  // by role
+  std::vector<Seconds> begins_;  // by instance
   std::unordered_map<int, bool> awaited_;
   std::vector<double> factors_;
   std::int64_t factors_step_ = -1;

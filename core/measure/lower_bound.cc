@@ -24,8 +24,8 @@ struct ModelWork {
 };
 
 // How long an operation holds the computation up that is none of the model's.
-Seconds held_up(const plan::Op& op) {
-  if (op.stream != plan::kComputeStream) return 0;
+Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
+  if (!plan.computes(op.stream)) return 0;
   const auto reason = plan::reason_of(op.work);
   const bool holds = reason == plan::Busy::Reason::kCopyIn ||
                      reason == plan::Busy::Reason::kCopyOut || reason == plan::Busy::Reason::kHost;
@@ -39,7 +39,7 @@ ModelWork model_work(const plan::Plan& plan) {
   work.overhead = plan::ahead_of_forward(plan);
   work.forward = work.overhead;
   for (const auto& op : plan.ops) {
-    work.all += held_up(op);
+    work.all += held_up(plan, op);
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     if (compute == nullptr) continue;
     work.all += compute->seconds;
@@ -221,9 +221,21 @@ std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
   return pieces;
 }
 
+// Of a pipeline, the stage that computes most.
+Seconds busiest_role(const plan::Plan& plan) {
+  std::vector<Seconds> all(static_cast<std::size_t>(plan.roles), 0);
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    all[static_cast<std::size_t>(plan.role_of(op.stream))] +=
+        held_up(plan, op) + (compute == nullptr ? 0 : compute->seconds);
+  }
+  return *std::ranges::max_element(all);
+}
+
 }  // namespace
 
 Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book) {
+  if (plan.roles > 1) return busiest_role(plan) / plan.steps;
   const ModelWork work = model_work(plan);
   if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
 

@@ -14,11 +14,11 @@ enum class Account { kModel, kCommunication, kHandling, kNobody };
 
 // What computation and collectives lose to each other is counted to whom it slows down, sums in
 // software to the collective. Handling counts on the compute stream alone.
-Account account_of(const plan::Op& op) {
+Account account_of(const plan::Plan& plan, const plan::Op& op) {
   if (std::holds_alternative<plan::Compute>(op.work)) return Account::kModel;
   const auto* busy = std::get_if<plan::Busy>(&op.work);
   if (busy == nullptr) return Account::kCommunication;
-  const bool computes = op.stream == plan::kComputeStream;
+  const bool computes = plan.computes(op.stream);
   switch (busy->reason) {
     case plan::Busy::Reason::kInterference:
       return computes ? Account::kModel : Account::kCommunication;
@@ -46,6 +46,17 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
     until = end;
   }
   return sum;
+}
+
+// The role that computes most: the others wait for it.
+int busiest_role(const plan::Plan& plan) {
+  std::vector<Seconds> computes(static_cast<std::size_t>(plan.roles), 0);
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    if (compute == nullptr) continue;
+    computes[static_cast<std::size_t>(plan.role_of(op.stream))] += compute->seconds;
+  }
+  return static_cast<int>(std::ranges::max_element(computes) - computes.begin());
 }
 
 // Bytes that each rank sends in one period; the greatest of them.
@@ -91,14 +102,16 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
                 int warmup, collective::PriceBook& book) {
   const double steps = (static_cast<double>(timeline.period_ends.size()) - warmup) * plan.steps;
 
-  // Rank 0 stands for all: its compute stream and whatever collective is under way on it.
+  // One rank stands for all: its compute stream and whatever collective is under way on it.
+  const int role = busiest_role(plan);
   Metrics metrics;
   metrics.step_time = step_time_of(plan, timeline, warmup);
   std::vector<std::pair<Seconds, Seconds>> busy;
   for (const auto& span : timeline.spans) {
-    if (span.rank != 0 || span.period < warmup) continue;
+    if (span.rank != role * plan.role_step || span.period < warmup) continue;
     const plan::Op& op = plan.ops[static_cast<std::size_t>(span.op)];
-    const Account account = account_of(op);
+    if (plan.role_of(op.stream) != role) continue;
+    const Account account = account_of(plan, op);
     if (account == Account::kModel) metrics.compute += span.end - span.begin;
     if (account == Account::kHandling) metrics.handling += span.end - span.begin;
     if (account == Account::kCommunication) busy.emplace_back(span.begin, span.end);
@@ -111,8 +124,9 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   metrics.exposed = rest - metrics.handling;
   // Sums of the same durations in another order leave an ulp or two: that is nothing exposed.
   if (metrics.exposed < 1e-12 * metrics.step_time) metrics.exposed = 0;
-  metrics.throughput = workload.batch_given ? static_cast<double>(samples_of(workload)) *
-                                                  plan.ranks / metrics.step_time
+  const int replicas = plan.ranks / workload.parallel.model_ranks();
+  metrics.throughput = workload.batch_given ? static_cast<double>(samples_of(workload)) * replicas /
+                                                  metrics.step_time
                                             : std::numeric_limits<double>::quiet_NaN();
   if (plan.ranks > 1) {
     metrics.collectives = collectives_per_step(plan);

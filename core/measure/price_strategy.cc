@@ -69,9 +69,9 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::E
     priced.plan = std::move(plan);
     priced.timeline = std::move(outcome.timeline);
   });
-  priced.metrics = phases.size() == 1
-                       ? phases.front().metrics
-                       : mean_of(phases, samples_of(scenario.workload) * scenario.cluster.ranks());
+  const int replicas = scenario.cluster.ranks() / scenario.workload.parallel.model_ranks();
+  priced.metrics = phases.size() == 1 ? phases.front().metrics
+                                      : mean_of(phases, samples_of(scenario.workload) * replicas);
   return priced;
 }
 

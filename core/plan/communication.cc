@@ -51,7 +51,7 @@ void split(Communication& communication, const Cluster& cluster, const Strategy&
     const bool dense = !bucket.sparse && (bucket.codec == nullptr || !bucket.codec->sparse);
     const auto first = static_cast<std::size_t>(bucket.tensors.front());
     if (!dense || (apart && gathered_apart[first] == 0)) continue;
-    exchange.sharded = communication.shards > 1 && shards_update(strategy);
+    if (shards_update(strategy)) exchange.shards = communication.shards;
     if (strategy.exchange != Strategy::Exchange::kShardedUpdate) {
       exchange.reduce = scatter_of(bucket, cluster, strategy);
       exchange.scattered = true;

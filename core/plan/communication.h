@@ -45,7 +45,7 @@ struct Exchange {
   Seconds copy_out = 0;
   Route reduce;            // of gradients, or of parameters that are averaged
   bool scattered = false;  // which ends with a part of the sum on each rank
-  bool sharded = false;    // each rank updates its part of the parameters
+  int shards = 1;          // ranks that update a part of its parameters each
   Route gather;            // brings the parts to all; empty: nothing to bring, or elsewhere
   Route again;             // likewise for the backward pass; empty: they were not given up
 };
@@ -58,7 +58,7 @@ struct Communication {
   std::vector<Exchange> gradients;
   std::vector<int> order;            // in which they go; empty: as they are listed
   std::vector<Exchange> parameters;  // gathered in buckets of their own
-  int shards = 1;                    // ranks that update a part of the parameters each
+  int shards = 1;                    // the most of any exchange
   bool updates_by_bucket = false;    // or all parameters once the last bucket has arrived
   bool each_micro_batch = false;     // exchanges, not the last one alone
   bool cross_step = false;           // the next forward pass waits layer by layer

@@ -63,6 +63,7 @@ std::string busy_text(const Busy& busy) {
 std::string describe(const Op& op, const Plan&, const Workload& workload) {
   if (const auto* compute = std::get_if<Compute>(&op.work)) return compute_text(*compute, workload);
   if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+    if (collective->bucket < 0) return "send to the next stage";
     return bucket_text(collective::to_string(collective->kind), collective->bucket);
   }
   return busy_text(std::get<Busy>(op.work));
@@ -91,7 +92,7 @@ int communication_streams(const Plan& plan) {
   const bool waits = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
     return reason_of(op.work) == Busy::Reason::kTick;
   });
-  return plan.streams - (waits ? 2 : 1);
+  return plan.streams_of_role() - (waits ? 2 : 1);
 }
 
 bool overlaps(const Plan& plan) {

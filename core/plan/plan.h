@@ -1,8 +1,9 @@
 // A plan: the strategy applied to a workload on a cluster. Operations on streams with
-// dependencies, in SPMD form (every rank walks the same list). It says *what* happens; executors
-// say when. One plan covers one period: a single training step, or the k steps from one LocalSGD
-// averaging to the next. Executors repeat it; each stream goes on where it stood. Where steps
-// overlap, an operation also waits for operations of the period before.
+// dependencies, in SPMD form: every rank of a role walks the same list. A pipeline has a role a
+// stage, other jobs one. It says *what* happens; executors say when. One plan covers one period: a
+// single training step, or the k steps from one LocalSGD averaging to the next. Executors repeat
+// it; each stream goes on where it stood. Where steps overlap, an operation also waits for
+// operations of the period before.
 #pragma once
 
 #include <cstdint>
@@ -21,8 +22,8 @@ namespace syncline::plan {
 using OpId = std::int32_t;
 using StreamId = std::int32_t;
 
-// Stream 0 computes; streams 1.. communicate, each with a communicator of its own. A stream behind
-// those may hold the framework's own waits (kTick), which occupy neither.
+// Of a role's streams, the first computes; the others communicate, each with a communicator of its
+// own. A stream behind those may hold the framework's own waits (kTick), which occupy neither.
 inline constexpr StreamId kComputeStream = 0;
 
 // Gradients (or, under LocalSGD, parameters) that travel together.
@@ -96,11 +97,21 @@ struct Op {
 
 struct Plan {
   int ranks = 1;
-  int streams = 1;                 // including the compute stream
+  int streams = 1;                 // including compute streams; those of one role, then the next's
+  int roles = 1;                   // pipeline stages
+  int role_step = 1;               // ranks from which on the next role's begin
   int steps = 1;                   // training steps in one period
   bool updates_by_bucket = false;  // or all parameters once the last bucket has arrived
   std::vector<Bucket> buckets;
   std::vector<Op> ops;
+
+  int streams_of_role() const { return streams / roles; }
+  int role_of(StreamId stream) const { return stream / streams_of_role(); }
+  int role_of_rank(int rank) const { return roles == 1 ? 0 : rank / role_step % roles; }
+  // Its number in its role.
+  StreamId own_stream(StreamId stream) const { return stream % streams_of_role(); }
+  int first_rank(StreamId stream) const { return role_of(stream) * role_step; }
+  bool computes(StreamId stream) const { return own_stream(stream) == kComputeStream; }
 };
 
 // Whether a period begins before the last one's exchange is over.

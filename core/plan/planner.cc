@@ -7,6 +7,7 @@
 #include "core/plan/backward.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/local_sgd.h"
+#include "core/plan/pipeline.h"
 #include "core/plan/step_plan.h"
 
 namespace syncline::plan {
@@ -88,6 +89,7 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     even.device.data_parallel_slowdown = 0;
     return make_plan(stretched(workload, cluster.compute_stretch()), even, strategy, point);
   }
+  if (workload.parallel.whole_job()) return whole_plan(workload, cluster, strategy, point);
   const LocalSgd& local = strategy.local_sgd;
   const bool warming_up =
       local.warmup_gradients && point.period == 0 && point.step < local.begin_step;

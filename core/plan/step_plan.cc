@@ -34,12 +34,14 @@ class StepPlan {
     find_carriers();
   }
 
-  Plan make() {
+  Plan make(StepCut* cut) {
     build_.plan.ops.reserve(3 * build_.plan.buckets.size() + 2);
     forward();
     earlier_micro_batches();
     Backward backward(build_, workload_, communication_);
+    if (cut != nullptr) cut->backward = next_op();
     const auto sent = backward.run(base_);
+    if (cut != nullptr) cut->rest = next_op();
     arrived_.assign(count(), -1);
     std::copy(sent.begin(), sent.end(), arrived_.begin());
     if (sharded_) {
@@ -65,6 +67,8 @@ class StepPlan {
   }
 
  private:
+  OpId next_op() const { return static_cast<OpId>(build_.plan.ops.size()); }
+
   // Exchanges of the last micro-batch and of parameters apart, counted from the former's first.
   std::size_t count() const { return gradients_ + communication_.parameters.size(); }
   const Exchange& exchange(std::size_t b) const {
@@ -101,7 +105,7 @@ class StepPlan {
                static_cast<double>(part ? bucket(b).elements : tensor.elements);
     }
     const double share = bytes / all_bytes_;
-    return exchange(b).sharded ? share / communication_.shards : share;
+    return share / exchange(b).shards;
   }
 
   // Within a step the forward pass is one piece. Across steps it is cut where a layer needs buckets
@@ -350,8 +354,8 @@ class StepPlan {
 
 }  // namespace
 
-Plan step_plan(const Workload& workload, Communication communication) {
-  return StepPlan(workload, std::move(communication)).make();
+Plan step_plan(const Workload& workload, Communication communication, StepCut* cut) {
+  return StepPlan(workload, std::move(communication)).make(cut);
 }
 
 }  // namespace syncline::plan

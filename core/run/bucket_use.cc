@@ -20,7 +20,8 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
                                             busy->reason == plan::Busy::Reason::kCopyIn ||
                                             busy->reason == plan::Busy::Reason::kCopyOut);
     if (stages) of(busy->bucket).staged = true;
-    if (const auto* collective = std::get_if<collective::Collective>(&work)) {
+    const auto* collective = std::get_if<collective::Collective>(&work);
+    if (collective != nullptr && collective->bucket >= 0) {
       if (!plan.ops[i].after_previous.empty()) {
         throw InputError(
             "live_elements is priced, and carried out by the host alone: no backend gathers "

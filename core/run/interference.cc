@@ -73,6 +73,11 @@ Seconds beyond(const Sums& sums, Seconds wire, double times = 1) {
          sums.exposed * std::min(flow, sums.work);
 }
 
+// The stream that computes in the same role.
+plan::StreamId computing_beside(const plan::Plan& plan, plan::StreamId stream) {
+  return stream - plan.own_stream(stream);
+}
+
 // What an inserted operation stands for.
 struct Effect {
   enum class Kind {
@@ -134,10 +139,11 @@ class Inserted {
   void find_exchanges() {
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
       const plan::Op& op = given(id);
-      if (op.stream == plan::kComputeStream) continue;
+      if (given_.computes(op.stream)) continue;
       const bool follows = !exchanges_.empty() && exchanges_.back().last == id - 1 &&
                            given(id - 1).stream == op.stream;
       if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+        if (collective->bucket < 0) continue;  // small, between stages
         const bool same = follows && exchanges_.back().bucket == collective->bucket &&
                           exchanges_.back().gathers == op.gathers;
         if (!same) exchanges_.push_back({id, id, collective->bucket, op.gathers});
@@ -152,17 +158,21 @@ class Inserted {
   // What is computed while each exchange runs, from the last operation back.
   void find_computation() {
     find_next_step();
-    Seconds pass = 0;       // of the backward pass, still to come
-    Seconds preparing = 0;  // of its buckets
-    OpId next_pass = -1;    // the pass of the model that follows, or nothing
+    struct Ahead {
+      Seconds pass = 0;       // of the backward pass, still to come
+      Seconds preparing = 0;  // of its buckets
+      OpId next_pass = -1;    // the pass of the model that follows, or nothing
+    };
+    std::vector<Ahead> roles(place(given_.roles));
     auto exchange = exchanges_.rbegin();
     for (auto id = static_cast<OpId>(given_.ops.size()) - 1; id >= 0; --id) {
       const plan::Op& op = given(id);
+      auto& [pass, preparing, next_pass] = roles[place(given_.role_of(op.stream))];
       if (exchange != exchanges_.rend() && exchange->first == id) {
         settle(*exchange, pass + preparing, next_pass);
         ++exchange;
       }
-      if (op.stream != plan::kComputeStream) continue;
+      if (!given_.computes(op.stream)) continue;
       if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
         const bool backward = compute->phase == plan::Phase::kBackward;
         pass = backward ? pass + compute->seconds : 0;
@@ -179,6 +189,7 @@ class Inserted {
   // Which buckets the next step waits for, layer by layer, and what its forward pass takes.
   void find_next_step() {
     awaited_.assign(given_.ops.size(), 0);
+    if (given_.roles > 1) return;                        // a pipeline drains between two steps
     std::vector<char> copied(given_.buckets.size(), 0);  // out, and the next step waits for that
     bool by_layers = false;
     for (const plan::Op& op : given_.ops) {
@@ -239,7 +250,7 @@ class Inserted {
 
   void insert() {
     std::size_t number = 0;
-    std::vector<const Exchange*> gathers;  // during the pass that comes next
+    std::vector<std::vector<const Exchange*>> gathers(place(given_.roles));  // during the next pass
     bool first_forward = true;
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
       plan::Op op = given(id);
@@ -254,14 +265,16 @@ class Inserted {
       }
       if (exchange != nullptr && exchange->last == id) {
         lengthen(*exchange, op);
-        if (exchange->gathers && exchange->pass > 0) gathers.push_back(exchange);
+        if (exchange->gathers && exchange->pass > 0) {
+          gathers[place(given_.role_of(op.stream))].push_back(exchange);
+        }
         ++number;
       }
       const auto* pass = pass_at(id);
       if (pass == nullptr) continue;
-      for (const Exchange* gather : std::exchange(gathers, {})) {
+      for (const Exchange* gather : std::exchange(gathers[place(given_.role_of(op.stream))], {})) {
         ends_[place(id)] =
-            add(Effect::Kind::kLostBehind, plan::kComputeStream, gather, op.step, pass->seconds);
+            add(Effect::Kind::kLostBehind, op.stream, gather, op.step, pass->seconds);
       }
       first_forward &= pass->phase == plan::Phase::kForward;
       if (first_forward && begins_early_ && pass->seconds > 0) {
@@ -299,7 +312,8 @@ class Inserted {
         add(exchange.next_step ? Effect::Kind::kLongerNextStep : Effect::Kind::kLonger, last.stream,
             &exchange, last.step, during);
     if (exchange.gathers || exchange.pass <= 0) return;
-    add(Effect::Kind::kLostAhead, plan::kComputeStream, &exchange, last.step, exchange.pass);
+    add(Effect::Kind::kLostAhead, computing_beside(given_, last.stream), &exchange, last.step,
+        exchange.pass);
   }
 
   const Device& device_;
@@ -370,6 +384,7 @@ class Pass {
   using Kind = Effect::Kind;
 
   Seconds duration(plan::Op& op, const Effect& effect, Seconds begin) {
+    computing_ = computing_beside(plan_, op.stream);
     Window* window = effect.exchange < 0 ? nullptr : &windows_[place(effect.exchange)];
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
       return exchange(*collective, window, begin);
@@ -489,7 +504,7 @@ class Pass {
   // Of the pass at that moment, where nothing runs any longer. What waits does so at full speed,
   // and no more is left than what earlier exchanges have not held up.
   Seconds left_at(Seconds moment, Seconds computation) const {
-    return queues_.free(plan::kComputeStream) + computation - moment;
+    return queues_.free(computing_) + computation - moment;
   }
 
   // The exchange, by the computation that is left behind its bucket.
@@ -559,7 +574,8 @@ class Pass {
   // From when to when the forward pass computes, where it begins before all is in.
   std::vector<Stretch> forward_;
   bool repeated_ = false;  // in the first period the forward pass waits for nothing
-  Seconds flow_ = 0;       // what the bytes of its last collective take
+  plan::StreamId computing_ = plan::kComputeStream;  // beside the operation at hand
+  Seconds flow_ = 0;                                 // what the bytes of its last collective take
 };
 
 }  // namespace

@@ -169,8 +169,9 @@ class FluidModel {
 
   void finish(int instance) {
     const int period = walk_.period(instance);
-    timeline_.spans.push_back(
-        {period, walk_.op(instance), 0, begins_[static_cast<std::size_t>(instance)], now_});
+    const plan::Op& op = plan_.ops[static_cast<std::size_t>(walk_.op(instance))];
+    timeline_.spans.push_back({period, walk_.op(instance), plan_.first_rank(op.stream),
+                               begins_[static_cast<std::size_t>(instance)], now_});
     auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
     end = std::max(end, now_);
     walk_.pass_stream(instance, ready_);
@@ -239,7 +240,8 @@ class ModelExecutor final : public Executor {
       queues.pass(plan, [&](std::size_t i, Seconds begin) {
         const Seconds end = begin + durations_[i];
         all = std::max(all, end);
-        timeline.spans.push_back({p, static_cast<plan::OpId>(i), 0, begin, end});
+        timeline.spans.push_back(
+            {p, static_cast<plan::OpId>(i), plan.first_rank(plan.ops[i].stream), begin, end});
         return durations_[i];
       });
       timeline.period_ends.push_back(all);

@@ -1,0 +1,459 @@
+#include "core/plan/pipeline.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+#include "core/collective/library.h"
+#include "core/collective/nccl.h"
+#include "core/plan/builder.h"
+#include "core/plan/step_plan.h"
+
+namespace syncline::plan {
+namespace {
+
+// Of the backward pass, the weights' gradients: half of a matrix product's.
+constexpr double kWeights = 0.5;
+
+std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+// A stage's forward passes: micro-batches in groups as large as the pipeline, chunk after chunk.
+std::vector<Pass> forward_passes(const Parallel& parallel, int micro_batches) {
+  const bool in_groups = parallel.schedule == Schedule::kInterleaved;
+  const int group = in_groups ? parallel.pipeline : micro_batches;
+  std::vector<Pass> passes;
+  for (int first = 0; first < micro_batches; first += group) {
+    for (int chunk = 0; chunk < parallel.virtual_stages; ++chunk) {
+      for (int m = first; m < std::min(first + group, micro_batches); ++m) {
+        passes.push_back({Pass::Kind::kForward, chunk, m});
+      }
+    }
+  }
+  return passes;
+}
+
+// Forward passes ahead of the first backward pass.
+std::size_t warmup(const Parallel& parallel, std::size_t passes, int stage) {
+  const int behind = parallel.pipeline - 1 - stage;
+  int count = behind;
+  if (parallel.schedule == Schedule::kGpipe) return passes;
+  if (parallel.schedule == Schedule::kInterleaved) {
+    count = 2 * behind + (parallel.virtual_stages - 1) * parallel.pipeline;
+  }
+  return std::min(place(count), passes);
+}
+
+// The tensors of one part, with the computation of those left out in between.
+class Part {
+ public:
+  Part(const Workload& whole, int number) : whole_(whole), workload_(whole) {
+    workload_.tensors.clear();
+    workload_.buffers.clear();
+    workload_.operators = {};
+    workload_.parallel = {};
+    const std::vector<Seconds> forward = forward_times(whole);
+    workload_.forward = 0;
+    for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
+      if (whole.tensors[t].part != number) continue;
+      if (workload_.tensors.empty()) first_ = static_cast<int>(t);
+      workload_.tensors.push_back(whole.tensors[t]);
+      workload_.tensors.back().forward = forward[t];
+      workload_.forward += forward[t];
+    }
+    const double share = static_cast<double>(gradient_bytes(workload_)) /
+                         std::max(1.0, static_cast<double>(gradient_bytes(whole)));
+    workload_.update *= share;
+  }
+
+  const Workload& workload() const { return workload_; }
+  Workload& workload() { return workload_; }
+  int first() const { return first_; }  // of its tensors, in the whole
+
+ private:
+  const Workload& whole_;
+  Workload workload_;
+  int first_ = 0;
+};
+
+// Dense gradients or an expert's, each with the time since the one before of its kind.
+struct Kind {
+  Workload workload;
+  std::vector<int> tensors;  // of the whole, by its own
+};
+
+Kind kind_of(const Workload& whole, bool expert) {
+  Kind kind;
+  kind.workload = whole;
+  kind.workload.tensors.clear();
+  Seconds skipped = 0;
+  for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
+    skipped += whole.tensors[t].backward;
+    if (whole.tensors[t].expert != expert) continue;
+    kind.workload.tensors.push_back(whole.tensors[t]);
+    kind.workload.tensors.back().backward = std::exchange(skipped, 0);
+    kind.tensors.push_back(static_cast<int>(t));
+  }
+  return kind;
+}
+
+// Where the ranks of one stage sit that sum a gradient: every `step`-th of the stage's.
+class StageGroups {
+ public:
+  StageGroups(const Cluster& cluster, const Parallel& parallel, int stage, int step)
+      : cluster_(cluster), step_(step) {
+    apart_ = step * (parallel.pipeline_inside ? parallel.pipeline : 1);
+    base_ = stage * (parallel.pipeline_inside ? step : cluster.ranks() / parallel.pipeline);
+  }
+
+  void place(Route& route) const {
+    for (Leg& leg : route) place(leg.collective);
+  }
+
+ private:
+  void place(collective::Collective& collective) const {
+    const collective::Groups seen = collective.groups;
+    collective::Groups& groups = collective.groups;
+    groups.base = base_ + seen.base * apart_;
+    groups.member_step = seen.member_step * apart_;
+    groups.count = seen.count * step_;
+    groups.group_step = seen.group_step * apart_;
+    if (step_ > 1) {
+      groups.group_step = 1;
+      if (seen.count > 1) groups.run = step_;
+      if (seen.count > 1) groups.run_step = seen.group_step * apart_;
+    }
+    if (collective.nccl) collective::choose_algorithm(collective, collective::kNcclName, cluster_);
+  }
+
+  const Cluster& cluster_;
+  int step_;
+  int apart_;
+  int base_;
+};
+
+// What the gradients of one kind take, their tensors numbered as in the whole.
+Communication communication_of_kind(const Workload& whole, const Cluster& cluster,
+                                    const Parallel& parallel, const Strategy& strategy,
+                                    const TrainingPoint& point, int stage, bool expert) {
+  const Kind kind = kind_of(whole, expert);
+  const int step = exchange_step(parallel, expert);
+  Communication communication =
+      communication_of(kind.workload, exchange_view(cluster, parallel, step), strategy, point);
+  communication.ranks = cluster.ranks();
+  const StageGroups groups(cluster, parallel, stage, step);
+  for (auto* list : {&communication.gradients, &communication.parameters}) {
+    for (Exchange& exchange : *list) {
+      for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[place(tensor)];
+      exchange.bucket.ready = kind.tensors[place(exchange.bucket.ready)];
+      for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.again}) {
+        groups.place(*route);
+      }
+    }
+  }
+  return communication;
+}
+
+// Of all gradients that a stage sums, in the order in which they become ready.
+Communication communication_of_stage(const Workload& whole, const Cluster& cluster,
+                                     const Parallel& parallel, const Strategy& strategy,
+                                     const TrainingPoint& point, int stage) {
+  const auto experts = std::ranges::count_if(whole.tensors, &Tensor::expert);
+  const bool some = experts > 0;
+  const bool all = experts == static_cast<std::ptrdiff_t>(whole.tensors.size());
+  const auto of_kind = [&](bool expert) {
+    return communication_of_kind(whole, cluster, parallel, strategy, point, stage, expert);
+  };
+  if (!some || all) return of_kind(all && some);
+  Communication both = of_kind(false);
+  Communication expert = of_kind(true);
+  both.shards = std::max(both.shards, expert.shards);
+  const auto merge = [](std::vector<Exchange>& into, std::vector<Exchange>& from) {
+    std::move(from.begin(), from.end(), std::back_inserter(into));
+    std::ranges::stable_sort(into, {}, [](const Exchange& one) { return one.bucket.ready; });
+  };
+  merge(both.gradients, expert.gradients);
+  merge(both.parameters, expert.parameters);
+  return both;
+}
+
+// One part's step by itself, from which the stages' passes are cut.
+struct Template {
+  Plan plan;
+  StepCut cut;
+  Seconds forward = 0;
+  Seconds backward = 0;  // without the weights' gradients where those are a pass of their own
+  Seconds weights = 0;
+  int first_tensor = 0;
+  int first_bucket = 0;
+  std::vector<OpId> ids;  // by operation: in the whole, where it was put last
+};
+
+class WholePlan {
+ public:
+  WholePlan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+            const TrainingPoint& point)
+      : parallel_(workload.parallel),
+        cluster_(cluster),
+        micro_batches_(static_cast<int>(workload.micro_batches)),
+        each_micro_batch_(strategy.each_micro_batch),
+        arrived_(place(parallel_.parts() * micro_batches_), -1),
+        returned_(arrived_),
+        sending_(place(parallel_.pipeline), -1) {
+    for (int k = 0; k < parallel_.parts(); ++k) {
+      parts_.push_back(part(workload, strategy, point, k));
+    }
+    plan_.ranks = cluster.ranks();
+    plan_.roles = parallel_.pipeline;
+    plan_.role_step = parallel_.pipeline_inside ? parallel_.tensor * parallel_.context
+                                                : cluster.ranks() / parallel_.pipeline;
+    plan_.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
+    for (const Template& part : parts_) streams_ = std::max(streams_, part.plan.streams);
+    plan_.streams = parallel_.pipeline * (streams_ + kSends);
+  }
+
+  Plan make() {
+    walk_passes();
+    for (int k = parallel_.parts(); k-- > 0;) put(k, parts_[place(k)].cut.rest, end_of(k), -1);
+    wait_for_the_step_before();
+    return std::move(plan_);
+  }
+
+ private:
+  static constexpr int kSends = 2;  // streams: activations and their gradients
+
+  bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
+  int stage_of(int part) const { return part % parallel_.pipeline; }
+  OpId end_of(int part) const { return static_cast<OpId>(parts_[place(part)].plan.ops.size()); }
+
+  Template part(const Workload& workload, const Strategy& strategy, const TrainingPoint& point,
+                int number) {
+    Part cut(workload, number);
+    Workload& own = cut.workload();
+    own.micro_batches = 1;
+    // Once a stage, not once a chunk.
+    const bool last_chunk = number + parallel_.pipeline >= parallel_.parts();
+    if (!last_chunk) own.host_gap = 0;
+    Template made;
+    made.forward = own.forward;
+    made.backward = backward_time(own);
+    if (splits_backward()) {
+      made.weights = kWeights * made.backward;
+      made.backward -= made.weights;
+      for (Tensor& tensor : own.tensors) tensor.backward *= kWeights;
+    }
+    made.first_tensor = cut.first();
+    made.first_bucket = static_cast<int>(plan_.buckets.size());
+    Communication communication =
+        communication_of_stage(own, cluster_, parallel_, strategy, point, stage_of(number));
+    if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
+    made.plan = step_plan(own, std::move(communication), &made.cut);
+    for (Bucket& bucket : made.plan.buckets) {
+      for (int& tensor : bucket.tensors) tensor += made.first_tensor;
+      bucket.ready += made.first_tensor;
+      plan_.buckets.push_back(std::move(bucket));
+    }
+    made.ids.assign(made.plan.ops.size(), -1);
+    return made;
+  }
+
+  // Each stage goes on as soon as what its next pass waits for stands in the plan.
+  void walk_passes() {
+    std::vector<std::vector<Pass>> passes;
+    for (int s = 0; s < parallel_.pipeline; ++s) {
+      passes.push_back(passes_of(parallel_, micro_batches_, s));
+    }
+    std::vector<std::size_t> next(passes.size(), 0);
+    for (bool moved = true; std::exchange(moved, false);) {
+      for (std::size_t s = 0; s < passes.size(); ++s) {
+        for (; next[s] < passes[s].size(); ++next[s]) {
+          if (!walk(passes[s][next[s]], static_cast<int>(s))) break;
+          moved = true;
+        }
+      }
+    }
+  }
+
+  // False: what it waits for is not there yet.
+  bool walk(const Pass& pass, int stage) {
+    const int part = pass.chunk * parallel_.pipeline + stage;
+    const bool forward = pass.kind == Pass::Kind::kForward;
+    const int from = forward ? part - 1 : part + 1;
+    OpId input = -1;
+    if (pass.kind != Pass::Kind::kWeights && from >= 0 && from < parallel_.parts()) {
+      input = (forward ? arrived_ : returned_)[slot(from, pass.micro_batch)];
+      if (input < 0) return false;
+    }
+    const OpId done = compute(pass, part, input);
+    if (pass.kind != Pass::Kind::kWeights) send(pass, part, done);
+    return true;
+  }
+
+  std::size_t slot(int part, int micro_batch) const {
+    return place(part * micro_batches_ + micro_batch);
+  }
+
+  OpId compute(const Pass& pass, int part, OpId input) {
+    const Template& own = parts_[place(part)];
+    const bool last = pass.micro_batch == micro_batches_ - 1;
+    const bool gradients =
+        pass.kind == (splits_backward() ? Pass::Kind::kWeights : Pass::Kind::kBackward);
+    if (pass.kind == Pass::Kind::kForward && pass.micro_batch == 0) {
+      return put(part, 0, own.cut.backward, input);
+    }
+    if (gradients && (last || each_micro_batch_)) {
+      return put(part, own.cut.backward, own.cut.rest, input);
+    }
+    const bool forward = pass.kind == Pass::Kind::kForward;
+    const Seconds seconds = forward                              ? own.forward
+                            : pass.kind == Pass::Kind::kBackward ? own.backward
+                                                                 : own.weights;
+    return add(stage_of(part), kComputeStream,
+               Compute{forward ? Phase::kForward : Phase::kBackward, seconds},
+               input < 0 ? std::vector<OpId>{} : std::vector{input});
+  }
+
+  // What the next stage, or the one before, goes on with. Unless sends overlap, this one's next
+  // pass waits for its own.
+  void send(const Pass& pass, int part, OpId done) {
+    const bool forward = pass.kind == Pass::Kind::kForward;
+    const int to = forward ? part + 1 : part - 1;
+    OpId& there = (forward ? arrived_ : returned_)[slot(part, pass.micro_batch)];
+    there = done;
+    if (to < 0 || to >= parallel_.parts()) return;
+    const int stage = stage_of(part);
+    const int apart = (stage_of(to) - stage) * plan_.role_step;
+    collective::Collective message;
+    message.kind = collective::CollectiveKind::kBroadcast;
+
+    message.elements = parallel_.activation;
+    message.unit = 1;
+    message.bucket = -1;
+    message.groups = ranks_of(stage);
+    message.groups.size = 2;
+    message.groups.member_step = apart;
+    collective::choose_algorithm(message, collective::library_algorithm(cluster_), cluster_);
+    there = add(stage, streams_ + (forward ? 0 : 1), message, {done});
+    if (!parallel_.overlap_sends) sending_[place(stage)] = there;
+  }
+
+  // Each rank of a stage, as a group of its own.
+  collective::Groups ranks_of(int stage) const {
+    const int all = plan_.ranks / plan_.roles;
+    collective::Groups groups{stage * plan_.role_step, all, 1, 1, 1};
+    if (all > plan_.role_step) {
+      groups.run = plan_.role_step;
+      groups.run_step = plan_.role_step * plan_.roles;
+    }
+    return groups;
+  }
+
+  OpId add(int stage, StreamId stream, const Work& work, std::vector<OpId> after) {
+    if (stream == kComputeStream) {
+      const OpId sent = std::exchange(sending_[place(stage)], -1);
+      if (sent >= 0) after.push_back(sent);
+    }
+    plan_.ops.push_back({stage * (streams_ + kSends) + stream, std::move(after), work});
+    return static_cast<OpId>(plan_.ops.size()) - 1;
+  }
+
+  // Operations [begin, end) of the part's own step; its first computation waits for `input`.
+  // Returns the last one that computes.
+  OpId put(int number, OpId begin, OpId end, OpId input) {
+    Template& part = parts_[place(number)];
+    const int stage = stage_of(number);
+    OpId last = input;
+    for (OpId id = begin; id < end; ++id) {
+      Op op = part.plan.ops[place(id)];
+      std::vector<OpId> after;
+      for (const OpId before : op.after) after.push_back(part.ids[place(before)]);
+      const bool computes = std::holds_alternative<Compute>(op.work);
+      if (computes && input >= 0) after.push_back(std::exchange(input, -1));
+      shift(op.work, part);
+      const OpId put = add(stage, op.stream, op.work, std::move(after));
+      plan_.ops.back().gathers = op.gathers;
+      if (!op.after_previous.empty() && part.ids[place(id)] < 0)
+        waiting_.push_back({put, number, id});
+      part.ids[place(id)] = put;
+      if (computes) last = put;
+    }
+    return last;
+  }
+
+  // Numbers of tensors and buckets, from the part's to the whole's.
+  static void shift(Work& work, const Template& part) {
+    if (auto* compute = std::get_if<Compute>(&work); compute != nullptr && compute->last >= 0) {
+      compute->first += part.first_tensor;
+      compute->last += part.first_tensor;
+    }
+    if (auto* collective = std::get_if<collective::Collective>(&work)) {
+      collective->bucket += part.first_bucket;
+    }
+    if (auto* busy = std::get_if<Busy>(&work); busy != nullptr && busy->bucket >= 0) {
+      busy->bucket += part.first_bucket;
+    }
+  }
+
+  void wait_for_the_step_before() {
+    for (const Waiting& one : waiting_) {
+      const Template& part = parts_[place(one.part)];
+      for (const OpId before : part.plan.ops[place(one.op)].after_previous) {
+        plan_.ops[place(one.put)].after_previous.push_back(part.ids[place(before)]);
+      }
+    }
+  }
+
+  // An operation that waits for those of the step before, once all are put.
+  struct Waiting {
+    OpId put = 0;
+    int part = 0;
+    OpId op = 0;
+  };
+
+  const Parallel& parallel_;
+  const Cluster& cluster_;
+  int micro_batches_;
+  bool each_micro_batch_;
+  Plan plan_;
+  std::vector<Template> parts_;
+  int streams_ = 1;             // of a stage, without those that send
+  std::vector<OpId> arrived_;   // by part and micro-batch: when the next part may go on,
+  std::vector<OpId> returned_;  // and the one before
+  std::vector<OpId> sending_;   // by stage: what its next pass waits for
+  std::vector<Waiting> waiting_;
+};
+
+}  // namespace
+
+std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int stage) {
+  const std::vector<Pass> forward = forward_passes(parallel, micro_batches);
+  const std::size_t ahead = warmup(parallel, forward.size(), stage);
+  const bool splits = parallel.schedule == Schedule::kZeroBubble;
+  std::vector<Pass> passes(forward.begin(), forward.begin() + static_cast<std::ptrdiff_t>(ahead));
+  for (std::size_t i = 0; i < forward.size(); ++i) {
+    if (i + ahead < forward.size()) passes.push_back(forward[i + ahead]);
+    Pass back = forward[i];
+    back.kind = Pass::Kind::kBackward;
+    back.chunk = parallel.virtual_stages - 1 - back.chunk;
+    passes.push_back(back);
+    // A stage is as many micro-batches behind with the weights as stages stand before it, which
+    // then wait for less; what is left comes last.
+    if (splits && back.micro_batch >= stage) {
+      passes.push_back({Pass::Kind::kWeights, back.chunk, back.micro_batch - stage});
+    }
+  }
+  for (int m = std::max(0, micro_batches - stage); splits && m < micro_batches; ++m) {
+    passes.push_back({Pass::Kind::kWeights, 0, m});
+  }
+  return passes;
+}
+
+Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                const TrainingPoint& point) {
+  if (workload.parallel.pipeline > 1) {
+    return WholePlan(workload, cluster, strategy, point).make();
+  }
+  return step_plan(
+      workload, communication_of_stage(workload, cluster, workload.parallel, strategy, point, 0));
+}
+
+}  // namespace syncline::plan

@@ -1,0 +1,250 @@
+// Jobs that are cut beside data parallelism: who sums what with whom, and the closed forms of
+// pipelines' bubbles.
+#include <gtest/gtest.h>
+
+#include "core/collective/price.h"
+#include "core/measure/metrics.h"
+#include "core/plan/pipeline.h"
+#include "core/random.h"
+#include "core/run/interference.h"
+#include "core/run/model_executor.h"
+#include "sim/sim_executor.h"
+#include "tests/plan/planned.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::plan {
+namespace {
+
+using test::tensor_of;
+
+constexpr Seconds kForward = 1e-3;   // of a part
+constexpr Seconds kBackward = 2e-3;  // likewise
+
+// Parts with one layer each; a layer has two gradients of `elements`.
+Workload job(const Parallel& parallel, int micro_batches, std::int64_t elements = 1000) {
+  Workload workload;
+  workload.parallel = parallel;
+  workload.micro_batches = micro_batches;
+  for (int part = parallel.parts(); part-- > 0;) {
+    for (const char* name : {".b", ".a"}) {
+      Tensor tensor = tensor_of("layer." + std::to_string(part) + name, {elements});
+      tensor.part = part;
+      tensor.forward = kForward / 2;
+      tensor.backward = kBackward / 2;
+      workload.tensors.push_back(tensor);
+      workload.forward += tensor.forward;
+    }
+  }
+  return workload;
+}
+
+// Nothing takes time on its links.
+Cluster free_links(int ranks) {
+  Cluster cluster;
+  cluster.nodes = ranks;
+  cluster.tiers = {{"inter", ranks, 0, 1e30}};
+  return cluster;
+}
+
+Seconds step_of(const Plan& plan, const Cluster& cluster) {
+  const auto executor = run::make_model_executor({cluster, {}, 1});
+  return measure::step_time_of(plan, executor->run(plan, {}, 3).timeline, 1);
+}
+
+Seconds step_of(const Workload& workload, const Cluster& cluster, const Strategy& strategy = {}) {
+  return step_of(make_plan(workload, cluster, strategy), cluster);
+}
+
+Parallel pipeline(int stages, Schedule schedule, int chunks = 1) {
+  Parallel parallel;
+  parallel.pipeline = stages;
+  parallel.schedule = schedule;
+  parallel.virtual_stages = chunks;
+  return parallel;
+}
+
+// (p - 1) (F + B) for GPipe and 1F1B; divided by the chunks where they are interleaved (Narayanan
+// et al. 2021, 2.2); (p - 1) (F + B - W) where the backward pass is B and W (Qi et al. 2023).
+TEST(Pipeline, BubblesAreThoseOfTheirAuthors) {
+  for (const int stages : {2, 3, 4, 8}) {
+    for (const int groups : {1, 2, 5}) {
+      const int m = stages * groups;
+      for (const Schedule schedule : {Schedule::kGpipe, Schedule::k1F1B}) {
+        const Workload workload = job(pipeline(stages, schedule), m);
+        EXPECT_NEAR(step_of(workload, free_links(stages)),
+                    (m + stages - 1) * (kForward + kBackward), 1e-12)
+            << stages << " stages, " << m << " micro-batches";
+      }
+      for (const int chunks : {2, 3, 5}) {
+        const Workload workload = job(pipeline(stages, Schedule::kInterleaved, chunks), m);
+        EXPECT_NEAR(step_of(workload, free_links(stages)),
+                    (chunks * m + stages - 1) * (kForward + kBackward), 1e-12)
+            << stages << " stages of " << chunks << " chunks, " << m << " micro-batches";
+      }
+      if (groups == 1) continue;  // its first stages have nothing to fill the bubble with
+      const Workload workload = job(pipeline(stages, Schedule::kZeroBubble), m);
+      const Seconds half = kBackward / 2;
+      EXPECT_NEAR(step_of(workload, free_links(stages)),
+                  m * (kForward + kBackward) + (stages - 1) * (kForward + half - half), 1e-12)
+          << stages << " stages, zero bubble, " << m << " micro-batches";
+    }
+  }
+}
+
+// Each pass once, a backward pass behind its forward pass, and no stage holds more than it may.
+TEST(Pipeline, StagesWalkEachMicroBatchOnce) {
+  for (const auto& parallel :
+       {pipeline(4, Schedule::kGpipe), pipeline(4, Schedule::k1F1B),
+        pipeline(4, Schedule::kInterleaved, 3), pipeline(4, Schedule::kZeroBubble)}) {
+    for (const int m : {1, 3, 4, 7, 8}) {
+      for (int stage = 0; stage < 4; ++stage) {
+        std::vector<Pass> seen;
+        int held = 0, most = 0;
+        for (const Pass& pass : passes_of(parallel, m, stage)) {
+          EXPECT_EQ(std::count(seen.begin(), seen.end(), pass), 0);
+          const auto needs = [&](Pass::Kind kind) {
+            Pass before = pass;
+            before.kind = kind;
+            EXPECT_EQ(std::count(seen.begin(), seen.end(), before), 1);
+          };
+          if (pass.kind == Pass::Kind::kBackward) needs(Pass::Kind::kForward);
+          if (pass.kind == Pass::Kind::kWeights) needs(Pass::Kind::kBackward);
+          held += pass.kind == Pass::Kind::kForward    ? 1
+                  : pass.kind == Pass::Kind::kBackward ? -1
+                                                       : 0;
+          most = std::max(most, held);
+          seen.push_back(pass);
+        }
+        const bool splits = parallel.schedule == Schedule::kZeroBubble;
+        EXPECT_EQ(static_cast<int>(seen.size()), m * parallel.virtual_stages * (splits ? 3 : 2));
+        const bool bounded = parallel.schedule == Schedule::k1F1B || splits;
+        EXPECT_LE(most, bounded ? std::min(m, 4 - stage) : most);
+      }
+    }
+  }
+}
+
+// Sends that a stage waits for lengthen each of its passes; those that overlap only the way
+// through.
+TEST(Pipeline, SendsTakeTimeOnTheirLinks) {
+  Parallel parallel = pipeline(2, Schedule::kGpipe);
+  parallel.activation = 1000000;
+  Cluster cluster = free_links(2);
+  cluster.tiers.front().bandwidth = 1e10;  // 0.1 ms a message
+  cluster.library = Library::kLinks;
+  const Seconds sent = 1e-4;
+  const Seconds through = (4 + 1) * (kForward + kBackward);
+  EXPECT_NEAR(step_of(job(parallel, 4), cluster), through + 2 * 4 * sent, 1e-9);
+  parallel.overlap_sends = true;
+  EXPECT_NEAR(step_of(job(parallel, 4), cluster), through + 2 * sent, 1e-9);
+}
+
+// A stage's gradients are summed by the ranks that hold the same part of the model.
+TEST(Pipeline, EachStageSumsItsOwnGradients) {
+  Parallel parallel = pipeline(2, Schedule::k1F1B);
+  parallel.tensor = 2;
+  const Cluster cluster = test::cluster_of(4, 4);  // replicas: 4, of 4 ranks each
+  const Plan plan = make_plan(job(parallel, 4), cluster, strategy_with(Fusion::Rule::kOne));
+  EXPECT_EQ(plan.roles, 2);
+  EXPECT_EQ(plan.role_step, 8);
+  ASSERT_EQ(plan.buckets.size(), 2U);
+  for (int bucket = 0; bucket < 2; ++bucket) {
+    const auto sums = collectives_of(plan, bucket);
+    ASSERT_EQ(sums.size(), 1U);
+    const collective::Groups expected{8 * bucket, 2, 1, 4, 2};
+    EXPECT_EQ(sums.front().groups, expected);
+    for (const int tensor : plan.buckets[static_cast<std::size_t>(bucket)].tensors) {
+      EXPECT_EQ(tensor / 2, 1 - bucket);
+    }
+  }
+}
+
+// With the pipeline inside, replicas stand a whole replica apart.
+TEST(Pipeline, OrderPutsStagesOrReplicasSideBySide) {
+  Parallel parallel = pipeline(2, Schedule::k1F1B);
+  parallel.tensor = 2;
+  parallel.pipeline_inside = true;
+  const Plan plan =
+      make_plan(job(parallel, 4), test::cluster_of(4, 4), strategy_with(Fusion::Rule::kOne));
+  const collective::Groups first{0, 2, 1, 4, 4}, second{2, 2, 1, 4, 4};
+  EXPECT_EQ(collectives_of(plan, 0).front().groups, first);
+  EXPECT_EQ(collectives_of(plan, 1).front().groups, second);
+  for (const int rank : {0, 1, 4, 5, 12, 13}) EXPECT_EQ(plan.role_of_rank(rank), 0);
+  for (const int rank : {2, 3, 6, 7, 14, 15}) EXPECT_EQ(plan.role_of_rank(rank), 1);
+}
+
+// Experts are summed in groups of their own, behind neither kind waits the other.
+TEST(Pipeline, ExpertsAreSummedByThoseThatHoldThem) {
+  Parallel parallel;
+  parallel.tensor = 2;
+  parallel.expert = 4;
+  Workload workload = job(parallel, 1);
+  workload.tensors.front().expert = true;
+  const Plan plan = make_plan(workload, test::cluster_of(4, 4), strategy_with(Fusion::Rule::kNone));
+  const collective::Groups of_expert{0, 4, 1, 4, 4}, dense{0, 2, 1, 8, 2};
+  EXPECT_EQ(collectives_of(plan, 0).front().groups, of_expert);
+  EXPECT_EQ(collectives_of(plan, 1).front().groups, dense);
+}
+
+// One stage without tensor parallelism is plain data parallelism, to the bit.
+TEST(Pipeline, NothingCutIsDataParallelism) {
+  const Workload workload = job({}, 3);
+  const Cluster cluster = test::cluster_of(2, 4);
+  const Strategy strategy = strategy_with(Fusion::Rule::kNone);
+  const Plan plain = make_plan(workload, cluster, strategy);
+  const Plan whole = whole_plan(workload, cluster, strategy, {});
+  ASSERT_EQ(plain.ops.size(), whole.ops.size());
+  EXPECT_EQ(step_of(plain, cluster), step_of(whole, cluster));
+}
+
+// By hand: 2 stages x 2 replicas, 2 micro-batches, one bucket a stage, summed when the stage's last
+// backward pass is over; the first stage is last.
+TEST(Pipeline, AStepByHand) {
+  Cluster cluster = free_links(4);
+  cluster.tiers.front().bandwidth = 1e9;
+  const Workload workload = job(pipeline(2, Schedule::k1F1B), 2, 500000);  // 4 MB a stage
+  const Seconds sum = 4e6 / 1e9;  // a ring of two: the payload once each way
+  EXPECT_NEAR(step_of(workload, cluster, strategy_with(Fusion::Rule::kOne)),
+              3 * (kForward + kBackward) + sum, 1e-9);
+  // Bucket by bucket the first half goes during the second half of the pass.
+  EXPECT_NEAR(step_of(workload, cluster, strategy_with(Fusion::Rule::kNone)),
+              3 * (kForward + kBackward) - kBackward / 2 + sum, 1e-9);
+}
+
+// The simulation agrees with the model on random layouts.
+TEST(Pipeline, SimulationAgreesWithTheModel) {
+  Random random(37);
+  const auto up_to = [&](int most) {
+    return static_cast<int>(random.below(static_cast<std::size_t>(most) + 1));
+  };
+  std::vector<double> apart;
+  for (int trial = 0; trial < 40; ++trial) {
+    Parallel parallel = pipeline(1 << up_to(2), Schedule::k1F1B);
+    parallel.tensor = 1 << up_to(2);
+    if (parallel.pipeline > 1 && up_to(1) == 1) {
+      parallel.schedule = Schedule::kInterleaved;
+      parallel.virtual_stages = 2 + up_to(1);
+    }
+    parallel.activation = up_to(100000);
+    parallel.overlap_sends = up_to(1) == 1;
+    const int replicas = 1 << up_to(2);
+    const int ranks = parallel.model_ranks() * replicas;
+    const Cluster cluster = test::cluster_of(std::max(1, ranks / 4), std::min(4, ranks));
+    Strategy strategy = strategy_with(up_to(1) == 1 ? Fusion::Rule::kOne : Fusion::Rule::kNone);
+    if (up_to(1) == 1) strategy.exchange = Strategy::Exchange::kSharded;
+    const Workload workload = job(parallel, parallel.pipeline * (1 + up_to(2)), 500000);
+    const Plan plan = make_plan(workload, cluster, strategy);
+    const auto sim = sim::make_sim_executor({cluster, {}, 1});
+    const Seconds simulated = measure::step_time_of(plan, sim->run(plan, {}, 3).timeline, 1);
+    const Seconds modelled = step_of(plan, cluster);
+    EXPECT_NEAR(simulated / modelled, 1, 0.03)
+        << "trial " << trial << ": " << parallel.pipeline << " stages, tensor " << parallel.tensor
+        << ", " << replicas << " replicas";
+    apart.push_back(std::abs(simulated / modelled - 1));
+  }
+  std::ranges::sort(apart);
+  EXPECT_LT(apart[apart.size() / 2], 1e-6);
+}
+
+}  // namespace
+}  // namespace syncline::plan
