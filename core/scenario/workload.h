@@ -24,11 +24,6 @@ struct Tensor {
   bool sparse = false;
   std::int64_t sparse_rows = 0;
 
-  // Where the job is cut (parallel.h): the part of the model that it belongs to, in the model's
-  // order, and whether it is one of the experts that its ranks share.
-  int part = 0;
-  bool expert = false;
-
   // Its parameter's place in the order in which the model registered them; -1: nobody said.
   int registered = -1;
 
@@ -40,6 +35,11 @@ struct Tensor {
   // to take; used where Workload::copies_measured.
   Seconds copy_in = 0;
   Seconds copy_out = 0;
+
+  // Where the job is cut (parallel.h): the part of the model that it belongs to, in the model's
+  // order, and whether it is one of the experts that its ranks share.
+  int part = 0;
+  bool expert = false;
 
   Bytes bytes() const { return elements * size_of(dtype); }
 };
