@@ -46,6 +46,7 @@ class Work {
     for (std::size_t b = 0; b < buckets && plan.ranks > 1; ++b) {
       layouts_.emplace_back(plan, static_cast<int>(b), rank, workload);
       payloads_.emplace_back(static_cast<std::size_t>(layouts_.back().bytes()));
+      if (!layouts_.back().member()) continue;
       for (const int tensor : plan.buckets[b].tensors) {
         buckets_of_[index(tensor)].push_back(static_cast<int>(b));
       }
@@ -103,7 +104,9 @@ class Work {
   int communicators() const { return static_cast<int>(communicators_.size()); }
 
  private:
-  bool view(std::size_t bucket) const { return run::is_view(uses_[bucket], layouts_[bucket]); }
+  bool view(std::size_t bucket) const {
+    return layouts_[bucket].member() && run::is_view(uses_[bucket], layouts_[bucket]);
+  }
 
   // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
   // gradient may take longer to be written here than the layer takes that it stands for (a small
@@ -132,16 +135,22 @@ class Work {
   void read(std::size_t bucket) { layouts_[bucket].read(payloads_[bucket].data(), gradients_); }
 
   void exchange(plan::OpId id, const collective::Collective& collective, plan::StreamId stream) {
+    if (collective.bucket < 0) {
+      std::vector<std::byte> message(static_cast<std::size_t>(collective.bytes()));
+      return move(collective, stream, run::Payload(collective), message.data());
+    }
     const auto b = index(collective.bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(b);
-    const Bytes sent =
-        mesh_.run(communicators_.at(stream), collective, layouts_[b], payloads_[b].data());
-    {
-      const std::lock_guard lock(mutex_);
-      sent_ += sent;
-    }
+    move(collective, stream, layouts_[b], payloads_[b].data());
     if (!prepared && uses_[b].last == id) read(b);
+  }
+
+  void move(const collective::Collective& collective, plan::StreamId stream,
+            const run::Payload& layout, std::byte* payload) {
+    const Bytes sent = mesh_.run(communicators_.at(stream), collective, layout, payload);
+    const std::lock_guard lock(mutex_);
+    sent_ += sent;
   }
 
   // Parameters were summed: the mean of them.
@@ -197,7 +206,8 @@ class GlooExecutor final : public live::LiveExecutor {
         plan, periods, channel_.rank(),
         [&](plan::OpId op, int, Seconds ready) { return work.carry_out(op, ready); });
     const live::ClockOffset after = channel_.clock();
-    outcome.timeline = live::exchange_timelines(channel_, std::move(spans), periods, before, after);
+    outcome.timeline =
+        live::exchange_timelines(channel_, std::move(spans), plan, periods, before, after);
     clock_error_ = live::worst_clock_error(channel_, before, after);
     outcome.gradients.resize(static_cast<std::size_t>(plan.ranks));
     outcome.gradients[rank] = work.result();

@@ -48,12 +48,7 @@ std::vector<Step> steps_of(const collective::Collective& collective, const run::
     for (std::size_t i = 0; i < round.size(); ++i) {
       const collective::Transfer& transfer = round[i];
       if (transfer.from != rank && transfer.to != rank) continue;
-      int group = 0;
-      for (int g = 0; g < collective.groups.count; ++g) {
-        for (int m = 0; m < collective.groups.size; ++m) {
-          if (collective.groups.rank(g, m) == rank) group = g;
-        }
-      }
+      const int group = collective::place_in(collective.groups, rank)->group;
       Step::Message message;
       message.slot = static_cast<int>(i);
       message.begin = layout.offset(collective, group) + transfer.elements.begin * collective.unit;

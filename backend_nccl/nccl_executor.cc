@@ -103,6 +103,9 @@ class NcclExecutor final : public live::LiveExecutor {
 
   run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
     assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");
+    if (plan.roles > 1) {
+      throw InputError("a pipeline runs on --backend gloo: on GPUs its stages do not yet");
+    }
     if (!failure_.empty()) throw MachineError(failure_);
     try {
       return carry_out(plan, input, periods);
@@ -213,7 +216,7 @@ class NcclExecutor final : public live::LiveExecutor {
     after.error += end.error;
     run::Outcome outcome;
     outcome.timeline = live::exchange_timelines(channel_, walk.spans(channel_.rank(), begin, end),
-                                                periods, before, after);
+                                                plan, periods, before, after);
     clock_error_ = live::worst_clock_error(channel_, before, after);
     // What NCCL sends for a collective it does not say: nothing is given rather than a zero.
     outcome.gradients.resize(index(plan.ranks));

@@ -19,7 +19,10 @@ class Streams {
   Streams(const plan::Plan& plan, int periods, int rank, const OpWork& work)
       : plan_(plan), periods_(periods), rank_(rank), work_(work) {
     by_stream_.resize(static_cast<std::size_t>(plan.streams));
+    concerns_.assign(plan.ops.size(), 0);
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+      concerns_[i] = plan::concerns(plan, plan.ops[i], rank) ? 1 : 0;
+      if (concerns_[i] == 0) continue;
       by_stream_[static_cast<std::size_t>(plan.ops[i].stream)].push_back(
           static_cast<plan::OpId>(i));
     }
@@ -83,6 +86,7 @@ class Streams {
     std::unique_lock lock(mutex_);
     const auto wait = [&](plan::OpId before, int periods) {
       const auto b = static_cast<std::size_t>(before);
+      if (concerns_[b] == 0) return;  // another stage's: its message says when
       changed_.wait(lock, [&] { return failure_ || done_[b] >= periods; });
       // An end that is a period further is no bound for this one.
       if (done_[b] == periods) ready = std::max(ready, ended_[b]);
@@ -98,6 +102,7 @@ class Streams {
   const int periods_;
   const int rank_;
   const OpWork& work_;
+  std::vector<char> concerns_;  // by op: this rank
   std::vector<std::vector<plan::OpId>> by_stream_;
   Seconds begun_ = 0;
   std::mutex mutex_;
@@ -115,13 +120,12 @@ std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, i
   return Streams(plan, periods, rank, work).run();
 }
 
-run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own, int periods,
-                                 const ClockOffset& before, const ClockOffset& after) {
+run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own,
+                                 const plan::Plan& plan, int periods, const ClockOffset& before,
+                                 const ClockOffset& after) {
   Seconds first = std::numeric_limits<double>::infinity();
   Seconds last = -first;
-  plan::OpId last_op = -1;
   for (const auto& span : own) {
-    last_op = std::max(last_op, span.op);
     first = std::min(first, span.begin);
     last = std::max(last, span.end);
   }
@@ -144,10 +148,10 @@ run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span>
   for (std::size_t r = 0; r < all.size(); ++r) {
     const int rank = static_cast<int>(r);
     const auto spans = figures_in<run::Span>(all[r], channel, rank);
-    // Every rank walks the same operations.
     const auto sound = [&](const run::Span& span) {
       return span.rank == rank && span.period >= 0 && span.period < periods && span.op >= 0 &&
-             span.op <= last_op && std::isfinite(span.begin) && std::isfinite(span.end);
+             span.op < static_cast<plan::OpId>(plan.ops.size()) && std::isfinite(span.begin) &&
+             std::isfinite(span.end);
     };
     if (!std::all_of(spans.begin(), spans.end(), sound)) {
       channel.broken_by(rank, "it gave an operation that is none of the plan's");

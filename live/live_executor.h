@@ -46,8 +46,9 @@ std::vector<run::Span> run_stream_threads(const plan::Plan& plan, int periods, i
 // The timelines of all ranks as one, on rank 0's clock: everyone's spans with times since the first
 // operation began, the same on every rank. What the clock drifted between its two measurements,
 // where that is more than they err by, is taken to have come evenly.
-run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own, int periods,
-                                 const ClockOffset& before, const ClockOffset& after);
+run::Timeline exchange_timelines(ControlChannel& channel, std::vector<run::Span> own,
+                                 const plan::Plan& plan, int periods, const ClockOffset& before,
+                                 const ClockOffset& after);
 
 // The most by which times of two ranks may be off against each other: the errors of the two
 // measurements, and what the clock drifted between them.

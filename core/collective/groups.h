@@ -2,6 +2,8 @@
 // collective in every group of a regular partition, e.g. "reduce inside each node".
 #pragma once
 
+#include <optional>
+
 namespace syncline::collective {
 
 // `count` groups of `size` members; member m of group g is world rank
@@ -23,6 +25,21 @@ struct Groups {
   }
   bool operator==(const Groups&) const = default;
 };
+
+// Where a rank is among them.
+struct GroupPlace {
+  int group = 0;
+  int member = 0;
+};
+
+inline std::optional<GroupPlace> place_in(const Groups& groups, int rank) {
+  for (int group = 0; group < groups.count; ++group) {
+    for (int member = 0; member < groups.size; ++member) {
+      if (groups.rank(group, member) == rank) return GroupPlace{group, member};
+    }
+  }
+  return std::nullopt;
+}
 
 // All ranks in one group.
 inline Groups world_group(int ranks) { return {0, 1, 0, ranks, 1}; }

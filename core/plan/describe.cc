@@ -69,6 +69,12 @@ std::string describe(const Op& op, const Plan&, const Workload& workload) {
   return busy_text(std::get<Busy>(op.work));
 }
 
+bool concerns(const Plan& plan, const Op& op, int rank) {
+  if (plan.role_of(op.stream) == plan.role_of_rank(rank)) return true;
+  const auto* collective = std::get_if<collective::Collective>(&op.work);
+  return collective != nullptr && collective::place_in(collective->groups, rank).has_value();
+}
+
 Bytes encoded_bytes(const Bucket& bucket) {
   if (bucket.codec->low_rank) return bucket.kept * size_of(bucket.dtype);
   return bucket.codec->encoded_bytes(bucket.elements, bucket.kept);

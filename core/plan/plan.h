@@ -126,6 +126,9 @@ bool overlaps(const Plan& plan);
 // Streams beside the compute stream, without one that only holds waits.
 int communication_streams(const Plan& plan);
 
+// Whether a rank carries the operation out, or is sent something by it.
+bool concerns(const Plan& plan, const Op& op, int rank);
+
 // "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.
 std::string describe(const Op& op, const Plan& plan, const Workload& workload);
 

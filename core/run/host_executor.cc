@@ -11,16 +11,6 @@
 namespace syncline::run {
 namespace {
 
-int group_of(const collective::Groups& groups, int rank) {
-  for (int g = 0; g < groups.count; ++g) {
-    for (int m = 0; m < groups.size; ++m) {
-      if (groups.rank(g, m) == rank) return g;
-    }
-  }
-  assert(false && "a transfer stays inside its group");
-  return 0;
-}
-
 bool averages(const plan::Plan& plan) {
   for (const auto& op : plan.ops) {
     const auto* work = std::get_if<plan::Compute>(&op.work);
@@ -50,7 +40,8 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
   const collective::Collective& collective = layouts.front().collectives()[n];
   const auto place = [&](int rank, const collective::Transfer& transfer) {
     const auto r = static_cast<std::size_t>(rank);
-    return payloads[r].data() + layouts[r].place(n, group_of(collective.groups, rank)) +
+    return payloads[r].data() +
+           layouts[r].place(n, collective::place_in(collective.groups, rank)->group) +
            transfer.elements.begin * collective.unit;
   };
   for (const collective::Round& round : plan::lower(collective)) {
@@ -76,6 +67,15 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
   }
 }
 
+// Between stages: nobody reads what it holds.
+void count_message(const plan::Work& work, std::vector<Bytes>& sent) {
+  const auto* message = std::get_if<collective::Collective>(&work);
+  if (message == nullptr || message->bucket >= 0) return;
+  for (int group = 0; group < message->groups.count; ++group) {
+    sent[static_cast<std::size_t>(message->groups.rank(group, 0))] += message->bytes();
+  }
+}
+
 class HostExecutor final : public Executor {
  public:
   explicit HostExecutor(const Workload& workload) : workload_(workload) {}
@@ -91,6 +91,7 @@ class HostExecutor final : public Executor {
       for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
         if (plan.ranks > 1) exchange(plan, static_cast<int>(b), outcome);
       }
+      for (const plan::Op& op : plan.ops) count_message(op.work, outcome.bytes_sent);
       if (averages(plan)) divide(plan, outcome.gradients);
     }
     return outcome;
@@ -103,16 +104,19 @@ class HostExecutor final : public Executor {
     for (int rank = 0; rank < plan.ranks; ++rank) {
       const auto& layout = layouts.emplace_back(plan, bucket, rank, workload_);
       payloads.emplace_back(static_cast<std::size_t>(layout.bytes()));
+      if (!layout.member()) continue;
       layout.fill(outcome.gradients[static_cast<std::size_t>(rank)], payloads.back().data());
     }
     for (std::size_t n = 0; n < layouts.front().collectives().size(); ++n) {
       move(n, layouts, payloads, outcome.bytes_sent);
       for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
-        layouts[rank].between(n, outcome.gradients[rank], payloads[rank].data());
+        if (layouts[rank].member())
+          layouts[rank].between(n, outcome.gradients[rank], payloads[rank].data());
       }
     }
     for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
-      layouts[rank].read(payloads[rank].data(), outcome.gradients[rank]);
+      if (layouts[rank].member())
+        layouts[rank].read(payloads[rank].data(), outcome.gradients[rank]);
     }
   }
 

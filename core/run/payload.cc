@@ -98,13 +98,23 @@ void read_as(DType format, const std::byte* bytes, std::int64_t count, float* va
   }
 }
 
+namespace {
+
+// Which part of the payload the ranks of a group hold: groups in runs hold the same.
+int shard_of(const collective::Groups& groups, int group) {
+  return groups.run > 0 ? group / groups.run : group;
+}
+
+}  // namespace
+
 Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload)
-    : bucket_(plan.buckets[static_cast<std::size_t>(bucket)]), rank_(rank), ranks_(plan.ranks) {
+    : bucket_(plan.buckets[static_cast<std::size_t>(bucket)]) {
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective != nullptr && collective->bucket == bucket) collectives_.push_back(*collective);
   }
-  assert(!collectives_.empty() && "a payload is what collectives move");
+  assert((!collectives_.empty() || workload.parallel.whole_job()) && "collectives move a payload");
+  if (collectives_.empty()) return;
   // What is gathered ahead of a gradient's exchange are parameters for a pass of the model: to the
   // gradient's values it is what gathers them behind it.
   const auto exchange = std::ranges::find_if(
@@ -113,6 +123,10 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   // The layout follows from what the bucket holds and how it travels.
   for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
   const collective::Collective& first = collectives_.front();
+  const auto place = collective::place_in(first.groups, rank);
+  member_ = place.has_value();
+  rank_ = place ? place->member : 0;
+  ranks_ = first.groups.size;
   unit_ = first.unit;
   format_ = bucket_.codec != nullptr ? bucket_.codec->wire : bucket_.dtype;
 
@@ -157,7 +171,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
 
 std::int64_t Payload::offset(const collective::Collective& collective, int group) const {
   const bool shards = collective.groups.group_step == 1 && collective.elements < elements_;
-  return shards ? group * collective.elements * unit_ : 0;
+  return shards ? shard_of(collective.groups, group) * collective.elements * unit_ : 0;
 }
 
 // As many collectives sum each part that is not empty, padded as they are.
@@ -182,7 +196,7 @@ std::int64_t Payload::place(std::size_t n, int group) const {
   const std::int64_t begin = parts_[part_of_[n]];
   const bool shards =
       collective.groups.group_step == 1 && collective.elements < parts_[part_of_[n] + 1] - begin;
-  return (begin + (shards ? group * collective.elements : 0)) * unit_;
+  return (begin + (shards ? shard_of(collective.groups, group) * collective.elements : 0)) * unit_;
 }
 
 void Payload::add(std::byte* to, const std::byte* from, std::int64_t count) const {

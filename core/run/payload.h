@@ -39,6 +39,12 @@ class Payload {
  public:
   // The bucket's payload on `rank`. `workload` has the shapes.
   Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload);
+  // Of a message between stages, whose values nobody reads.
+  explicit Payload(const collective::Collective& message)
+      : unit_(message.unit), elements_(message.elements) {}
+
+  // Whether the rank takes part: a stage's ranks alone do in what the stage sums.
+  bool member() const { return member_; }
 
   // The bucket's collectives, in the order in which they run, those that gather parameters ahead of
   // their gradients' exchange behind it.
@@ -101,8 +107,10 @@ class Payload {
   DType format_ = DType::kFp32;
   std::int64_t unit_ = 4;
   std::int64_t elements_ = 0;  // units
+  // Who takes part in its first collective, and the rank's place among them.
   int rank_ = 0;
   int ranks_ = 1;
+  bool member_ = false;
   std::vector<Place> places_;  // dense and shards
   // Factors: which of its three parts each collective carries, and where parts begin and end.
   std::vector<std::size_t> part_of_;

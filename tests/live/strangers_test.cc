@@ -410,7 +410,9 @@ TEST(Strangers, ValuesAreCheckedBeforeTheyAreUsed) {
            failure.find("broke the protocol") != std::string::npos;
   };
   const auto spans = [](ControlChannel& channel) {
-    exchange_timelines(channel, {{0, 0, 0, 0.0, 1.0}, {0, 1, 0, 1.0, 2.0}}, 1, {}, {});
+    plan::Plan two;
+    two.ops.resize(2);
+    exchange_timelines(channel, {{0, 0, 0, 0.0, 1.0}, {0, 1, 0, 1.0, 2.0}}, two, 1, {}, {});
   };
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const run::Span& span : std::vector<run::Span>{{1, 0, 1, 0, 1},

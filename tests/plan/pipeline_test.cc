@@ -15,28 +15,8 @@
 namespace syncline::plan {
 namespace {
 
-using test::tensor_of;
-
-constexpr Seconds kForward = 1e-3;   // of a part
-constexpr Seconds kBackward = 2e-3;  // likewise
-
-// Parts with one layer each; a layer has two gradients of `elements`.
-Workload job(const Parallel& parallel, int micro_batches, std::int64_t elements = 1000) {
-  Workload workload;
-  workload.parallel = parallel;
-  workload.micro_batches = micro_batches;
-  for (int part = parallel.parts(); part-- > 0;) {
-    for (const char* name : {".b", ".a"}) {
-      Tensor tensor = tensor_of("layer." + std::to_string(part) + name, {elements});
-      tensor.part = part;
-      tensor.forward = kForward / 2;
-      tensor.backward = kBackward / 2;
-      workload.tensors.push_back(tensor);
-      workload.forward += tensor.forward;
-    }
-  }
-  return workload;
-}
+constexpr Seconds kForward = kPartForward;
+constexpr Seconds kBackward = kPartBackward;
 
 // Nothing takes time on its links.
 Cluster free_links(int ranks) {
@@ -53,14 +33,6 @@ Seconds step_of(const Plan& plan, const Cluster& cluster) {
 
 Seconds step_of(const Workload& workload, const Cluster& cluster, const Strategy& strategy = {}) {
   return step_of(make_plan(workload, cluster, strategy), cluster);
-}
-
-Parallel pipeline(int stages, Schedule schedule, int chunks = 1) {
-  Parallel parallel;
-  parallel.pipeline = stages;
-  parallel.schedule = schedule;
-  parallel.virtual_stages = chunks;
-  return parallel;
 }
 
 // (p - 1) (F + B) for GPipe and 1F1B; divided by the chunks where they are interleaved (Narayanan

@@ -73,4 +73,33 @@ inline Strategy local_strategy(std::int64_t period, std::int64_t begin_step = 1)
   return strategy;
 }
 
+inline constexpr Seconds kPartForward = 1e-3;
+inline constexpr Seconds kPartBackward = 2e-3;
+
+// Parts with one layer each; a layer has two gradients of `elements`.
+inline Workload job(const Parallel& parallel, int micro_batches, std::int64_t elements = 1000) {
+  Workload workload;
+  workload.parallel = parallel;
+  workload.micro_batches = micro_batches;
+  for (int part = parallel.parts(); part-- > 0;) {
+    for (const char* name : {".b", ".a"}) {
+      Tensor tensor = test::tensor_of("layer." + std::to_string(part) + name, {elements});
+      tensor.part = part;
+      tensor.forward = kPartForward / 2;
+      tensor.backward = kPartBackward / 2;
+      workload.tensors.push_back(tensor);
+      workload.forward += tensor.forward;
+    }
+  }
+  return workload;
+}
+
+inline Parallel pipeline(int stages, Schedule schedule, int chunks = 1) {
+  Parallel parallel;
+  parallel.pipeline = stages;
+  parallel.schedule = schedule;
+  parallel.virtual_stages = chunks;
+  return parallel;
+}
+
 }  // namespace syncline::plan
