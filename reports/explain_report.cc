@@ -58,6 +58,9 @@ std::string bound_text(const measure::Bottleneck& bottleneck) {
     return text + share(bottleneck.handling) +
            " of each step is copying or encoding them, or waiting for the host";
   }
+  for (const auto& [word, seconds] : bottleneck.cuts()) {
+    if (what == word) return text + share(seconds) + " of each step";
+  }
   if (what == "computation") {
     const bool little = bottleneck.communication() < 0.01 * bottleneck.step;
     return text + "communication costs " +
@@ -73,6 +76,27 @@ std::string line(std::string_view word, const std::string& text) {
   std::string start = "  " + std::string(word);
   start.resize(kWidth + 2, ' ');
   return start + text + "\n";
+}
+
+// Of a job that is cut beside data parallelism: where its step goes.
+std::string whole_job_line(const measure::Explained& one) {
+  const measure::Bottleneck& bottleneck = *one.bottleneck;
+  const auto share = [&](std::string_view word, Seconds part) {
+    return ", " + std::string(word) + " " + share_text(100 * part / bottleneck.step);
+  };
+  std::string text = "computation " + share_text(100 * bottleneck.compute / bottleneck.step);
+  for (const auto& [word, seconds] : bottleneck.cuts()) {
+    if (seconds > 0) text += share(word, seconds);
+  }
+  text += share("data parallelism", bottleneck.communication() + bottleneck.handling);
+  if (!one.doubled) return line("step", text);
+  const double longer = 100 * (one.doubled->step / bottleneck.step - 1);
+  return line("step", text) +
+         line("doubled",
+              "twice the nodes with the same layout: " + seconds_text(one.doubled->step) + ", " +
+                  share_text(longer) + " longer, data parallelism " +
+                  share_text(100 * (one.doubled->communication() + one.doubled->handling) /
+                             one.doubled->step));
 }
 
 std::string exchange_lines(const measure::Explained& one, const Cluster& cluster) {
@@ -124,6 +148,7 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   const double throughput = one.priced.metrics.throughput;
   if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
   text += "\n";
+  if (one.bottleneck && scenario.workload.parallel.whole_job()) text += whole_job_line(one);
   text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
   text += line("memory", memory_sentence(measure::memory_of(scenario, strategy)));
   if (!one.advised) return text;
@@ -167,9 +192,14 @@ Table rows_of(const measure::Explanation& explanation) {
 
 Json shares_json(const measure::Bottleneck& bottleneck) {
   const auto share = [&](Seconds part) { return exact(part / bottleneck.step); };
-  return {{"computation", share(bottleneck.compute)}, {"stragglers", share(bottleneck.stragglers)},
-          {"overhead", share(bottleneck.overhead)},   {"handling", share(bottleneck.handling)},
-          {"latency", share(bottleneck.start_up)},    {"bandwidth", share(bottleneck.transfer)}};
+  Json shares{
+      {"computation", share(bottleneck.compute)}, {"stragglers", share(bottleneck.stragglers)},
+      {"overhead", share(bottleneck.overhead)},   {"handling", share(bottleneck.handling)},
+      {"latency", share(bottleneck.start_up)},    {"bandwidth", share(bottleneck.transfer)}};
+  for (const auto& [word, seconds] : bottleneck.cuts()) {
+    if (seconds > 0) shares[std::string(word)] = share(seconds);
+  }
+  return shares;
 }
 
 Json strategy_json(const measure::Explained& one, const Scenario& scenario) {

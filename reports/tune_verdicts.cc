@@ -155,6 +155,9 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   if (bottleneck.handling > 0) {
     text += ", " + share(bottleneck.handling) + " copying, encoding and waiting for the host";
   }
+  for (const auto& [word, seconds] : bottleneck.cuts()) {
+    if (seconds > 0) text += ", " + share(seconds) + " " + std::string(word);
+  }
   text += ", " + share(bottleneck.communication()) + " exposed communication";
   if (bottleneck.communication() > 0) {
     text += " (" + share_text(100 * bottleneck.start_up_share) +

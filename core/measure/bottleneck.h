@@ -2,6 +2,8 @@
 #pragma once
 
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "core/measure/price_strategy.h"
 
@@ -11,7 +13,12 @@ namespace syncline::measure {
 // transfer are in the collectives' own time.
 struct Bottleneck {
   Seconds step = 0;
-  Seconds compute = 0;        // the model's work on a rank of mean speed
+  Seconds compute = 0;        // the model's work on a rank of mean speed, without the next three
+  Seconds tensor = 0;         // collectives of tensor parallelism that nothing hides
+  Seconds context = 0;        // likewise
+  Seconds expert = 0;         // likewise
+  Seconds bubble = 0;         // waiting for other stages of the pipeline
+  Seconds sends = 0;          // what messages between stages make that longer
   Seconds stragglers = 0;     // waiting for slower ranks
   Seconds overhead = 0;       // what data-parallel execution costs the host
   Seconds handling = 0;       // copying and encoding gradients, the host's delays
@@ -20,12 +27,23 @@ struct Bottleneck {
   double start_up_share = 0;  // of the collectives' own time, hidden or not
 
   Seconds communication() const { return start_up + transfer; }
+  // What a job that is cut beside data parallelism pays for that, in words.
+  std::vector<std::pair<std::string_view, Seconds>> cuts() const {
+    return {{"tensor parallelism", tensor},
+            {"context parallelism", context},
+            {"expert parallelism", expert},
+            {"bubble", bubble},
+            {"sends", sends}};
+  }
   // "computation" where less than a tenth of the step is anything else, else the greatest of
-  // "stragglers", "handling gradients", and "latency" or "bandwidth".
+  // "stragglers", "handling gradients", "latency" or "bandwidth", "bubble", "tensor parallelism",
+  // "context parallelism" and "expert parallelism".
   std::string_view what() const;
 };
 
-// Of what was priced on this cluster, whose prices are in the book.
-Bottleneck bottleneck_of(const Priced& priced, const Cluster& cluster, collective::PriceBook& book);
+// Of what was priced in this scenario, whose prices are in the book. Of a pipeline the stage that
+// computes most; what sums of gradients and messages cost it is what the step takes without them.
+Bottleneck bottleneck_of(const Priced& priced, const Scenario& scenario,
+                         collective::PriceBook& book);
 
 }  // namespace syncline::measure

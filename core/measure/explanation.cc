@@ -5,8 +5,10 @@
 #include <unordered_set>
 #include <utility>
 
+#include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/remarks.h"
+#include "core/measure/row_pricer.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::measure {
@@ -23,6 +25,24 @@ void keep_few(std::vector<Advice>& advice) {
   advice.resize(std::min(kMostAdvice, advice.size()));
 }
 
+Bottleneck of_strategy(const Scenario& scenario, const std::string& name) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  const Strategy& strategy = *find_strategy(scenario, name);
+  return bottleneck_of(price_strategy(scenario, strategy, *executor, book), scenario, book);
+}
+
+// A whole job with twice the nodes, its layout as it is. Nothing where the document's strategies
+// do not allow that.
+std::optional<Scenario> doubled(const input::Document& document, const Scenario& scenario) {
+  if (!scenario.workload.parallel.whole_job()) return std::nullopt;
+  try {
+    return at_point(without_sweep(document), {{"cluster.nodes", Json(2 * scenario.cluster.nodes)}});
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Explanation explained(const input::Document& document, Scenario scenario,
@@ -32,6 +52,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
   Doubts doubts(scenario, pinned);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
+  const auto twice = doubled(document, scenario);
   Scenario asked = scenario;
   const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
   std::erase_if(asked.strategies,
@@ -45,7 +66,8 @@ Explanation explained(const input::Document& document, Scenario scenario,
     Metrics& metrics = one.priced.metrics;
     metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, book);
     one.interval = interval_of(metrics.step_time, doubts.sway(one.strategy));
-    if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario.cluster, book);
+    if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario, book);
+    if (twice) one.doubled = of_strategy(*twice, one.strategy.name);
     one.advised = !alone || !scenario.workload.operators.empty();
     if (one.advised) {
       one.advice = advise(scenario, one.strategy, *executor, book, kLeastAdvicePercent,

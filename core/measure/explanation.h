@@ -23,6 +23,7 @@ struct Explained {
   Priced priced;
   Interval interval;                     // 80 % of its step time
   std::optional<Bottleneck> bottleneck;  // of several ranks: one exchanges nothing
+  std::optional<Bottleneck> doubled;     // of a whole job: with twice the nodes
   std::vector<Advice> advice;            // the best few, best first
   bool advised = false;                  // one rank without operators has nothing to be advised
 };

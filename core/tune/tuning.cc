@@ -96,7 +96,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   collective::PriceBook book(scenario.cluster);
   const Strategy& winner = tuning.tuned.winner().strategy;
   tuning.bottleneck = measure::bottleneck_of(
-      measure::price_strategy(scenario, winner, *model, book), scenario.cluster, book);
+      measure::price_strategy(scenario, winner, *model, book), scenario, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
   tuning.certainty = certainty_of(scenario, pinned, tuning.tuned, tuning.defaults);
   add_break_evens(fitted, tuning);
