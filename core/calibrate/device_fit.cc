@@ -36,9 +36,9 @@ Workload flops_of(Json json, const std::string& file) {
   if (json.contains("operators")) {
     throw InputError(file + ": operators: expected a workload of tensors with their FLOPs");
   }
-  Device device;
-  device.flops = 1;
-  Workload workload = input::read_workload(Reader(json, file, ""), device);
+  Cluster cluster;
+  cluster.device.flops = 1;
+  Workload workload = input::read_workload(Reader(json, file, ""), cluster);
   if (backward_time(workload) <= 0) {
     throw InputError(file + ": tensors: none has backward_flops, which a rate is reckoned from");
   }

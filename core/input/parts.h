@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/json/reader.h"
+#include "core/operators/architecture.h"
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 #include "core/scenario/strategy.h"
@@ -24,9 +25,16 @@ const std::vector<DeviceFigure>& device_figures();
 
 // Hardware by name is filled in (hardware_json.h).
 Cluster read_cluster(Reader named);
-// FLOPs without a measured time are priced by the device.
-Workload read_workload(Reader reader, const Device& device);
-// Syncline's own keys, or a dialect's configuration as it comes out on this workload and cluster.
+// FLOPs without a measured time are priced by the cluster's device.
+Workload read_workload(Reader reader, const Cluster& cluster);
+// A workload's "parallel". The layout must fit the cluster.
+Parallel read_parallel(Reader reader, const Cluster& cluster);
+// Which part of a cut model each tensor belongs to, and the model's time with what its inner
+// collectives take. `generated`: the model, where it was made of an architecture.
+void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,
+                  const Cluster& cluster, Workload& workload);
+// Syncline's own keys, or a dialect's configuration as it comes out on this workload and cluster:
+// as the ranks see it that sum one gradient.
 Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster);
 // The axes of a search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);
@@ -36,7 +44,8 @@ Search read_search(Reader reader, const Scenario& scenario);
 // names none (`given`: it does). Given tensors must be the architecture's gradients in its order,
 // size by size: then their names, dtypes and times stand. Requires name, batch and, if given,
 // tensors.
-void read_operators(Reader reader, Workload& workload, bool given);
+// Returns what an architecture was generated to, without its operators and tensors.
+operators::Generated read_operators(Reader reader, Workload& workload, bool given);
 
 // Named rules: what the keys of a strategy fall back on.
 std::vector<std::string> preset_names();

@@ -32,7 +32,7 @@ operators::Optimizer optimizer_of(Reader& reader, operators::Optimizer fallback)
                           : operators::Optimizer::kMomentum;
 }
 
-void take_generated(Reader& reader, operators::Generated generated, Workload& workload,
+void take_generated(Reader& reader, operators::Generated& generated, Workload& workload,
                     bool given) {
   workload.operators = std::move(generated.operators);
   if (!given) {
@@ -53,6 +53,51 @@ void take_generated(Reader& reader, operators::Generated generated, Workload& wo
                                     " elements, the workload's, " + workload.tensors[i].name +
                                     ", has " + std::to_string(workload.tensors[i].elements));
   }
+}
+
+// A mixture of experts, and latent attention.
+void read_experts(Reader& reader, operators::TransformerShape& shape) {
+  constexpr std::int64_t kMostExperts = 4096;
+  const auto size = [&](const char* key, std::int64_t fallback, std::int64_t most) {
+    return reader.integer_or(key, fallback, 0, most);
+  };
+  shape.experts = size("experts", 0, kMostExperts);
+  shape.experts_per_token = size("experts_per_token", 2, kMostExperts);
+  shape.expert_inner = size("expert_inner", shape.inner, operators::kMostInner);
+  shape.shared_inner = size("shared_inner", 0, operators::kMostInner);
+  shape.dense_layers = size("dense_layers", 0, shape.layers);
+  shape.query_latent = size("query_latent", 0, operators::kMostHidden);
+  shape.latent = size("latent", 0, operators::kMostHidden);
+  shape.rope_width = size("rope_width", 0, operators::kMostHeadWidth);
+  if (shape.experts > 0 && shape.experts_per_token > shape.experts) {
+    reader.fail("experts_per_token", "more than the " + std::to_string(shape.experts) + " experts");
+  }
+}
+
+// What a cut must divide.
+void judge_cut(Reader& reader, const operators::Architecture& row,
+               const operators::ArchitectureOptions& options) {
+  const Parallel& parallel = options.parallel;
+  if (!parallel.whole_job()) return;
+  const operators::TransformerShape& shape = options.shape;
+  const bool llama = row.build == operators::build_llama;
+  if (!llama && row.build != operators::build_gpt2) {
+    reader.fail("architecture", "'" + std::string(row.name) +
+                                    "' is not cut by workload.parallel: llama and gpt2 are");
+  }
+  const auto divides = [&](int by, std::int64_t count, const char* what) {
+    if (count % by == 0) return;
+    reader.fail("architecture",
+                std::to_string(by) + " ranks cannot share " + std::to_string(count) + " " + what);
+  };
+  divides(parallel.tensor, shape.heads, "heads");
+  divides(parallel.tensor, operators::completed(shape).inner, "columns of the inner half");
+  divides(parallel.context, options.sequence, "tokens of a sequence");
+  if (parallel.expert > 1) divides(parallel.expert, shape.experts, "experts");
+  if (parallel.expert > 1 && shape.experts == 0) {
+    reader.fail("architecture", "has no experts, which workload.parallel.expert shares");
+  }
+  if (!llama && parallel.context > 1) reader.fail("architecture", "context cuts llama alone");
 }
 
 // The sizes of one of a family.
@@ -79,6 +124,7 @@ operators::TransformerShape read_shape(Reader reader, bool images) {
     shape.tied = reader.boolean_or("tied", false);
     shape.bias = reader.boolean_or("bias", false);
     shape.head_norm = reader.boolean_or("head_norm", false);
+    read_experts(reader, shape);
   } else {
     shape.patch = reader.integer_or("patch", shape.patch, 1, operators::kMostImage);
   }
@@ -106,7 +152,7 @@ void judge_size(Reader& reader, const operators::ArchitectureOptions& options, b
   }
 }
 
-void read_architecture(Reader& reader, Workload& workload, bool given) {
+operators::Generated read_architecture(Reader& reader, Workload& workload, bool given) {
   const operators::Architecture* row = operators::find_architecture(
       reader.word_or("architecture", "", operators::architecture_names()));
   const auto only_for = [&](const char* key, bool applies, const char* kinds) {
@@ -150,7 +196,11 @@ void read_architecture(Reader& reader, Workload& workload, bool given) {
                                     ", expected at most " + std::to_string(kMostSamples));
   }
   judge_size(reader, options, row->images);
-  take_generated(reader, operators::generate(*row, options), workload, given);
+  options.parallel = workload.parallel;
+  judge_cut(reader, *row, options);
+  operators::Generated generated = operators::generate(*row, options);
+  take_generated(reader, generated, workload, given);
+  return generated;
 }
 
 // The list of an operator's values by name. A value that is named twice is passed over twice.
@@ -269,15 +319,17 @@ void read_list(Reader& reader, Workload& workload) {
 
 }  // namespace
 
-void read_operators(Reader reader, Workload& workload, bool given) {
+operators::Generated read_operators(Reader reader, Workload& workload, bool given) {
+  operators::Generated generated;
   if (reader.has("architecture")) {
-    read_architecture(reader, workload, given);
+    generated = read_architecture(reader, workload, given);
   } else {
     if (!given) reader.fail("list", "needs the workload's tensors, whose gradients it computes");
     reader.require("list");
     read_list(reader, workload);
   }
   reader.finish();
+  return generated;
 }
 
 }  // namespace syncline::input

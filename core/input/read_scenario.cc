@@ -260,7 +260,7 @@ void read_strategies(Reader& top, bool sound, Scenario& scenario) {
   std::unordered_set<std::string> names;
   for (const auto& reader : readers) {
     const auto read = [&] {
-      Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
+      Strategy strategy = read_strategy(reader, scenario.workload, exchanging(scenario));
       if (!names.insert(strategy.name).second) {
         reader.fail("name", "'" + strategy.name + "' names two strategies");
       }
@@ -313,7 +313,7 @@ Scenario parse_scenario(const Document& document) {
     const bool priced = mistakes.count() == before;
     parts &= read_part(
         document, "workload", document.workload_file, top, priced, scenario.workload,
-        [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster.device); });
+        [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster); });
   } else {
     top.attempt([&] { top.require("cluster"); });
   }

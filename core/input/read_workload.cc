@@ -164,6 +164,8 @@ void read_tensor(Reader& item, DType dtype, Workload& workload, std::vector<Tens
   if (item.has("registered")) {
     tensor.registered = static_cast<int>(item.integer("registered", 0, kMostPlaces));
   }
+  tensor.part = static_cast<int>(item.integer_or("part", 0, 0, kMostPlaces));
+  tensor.expert = item.boolean_or("expert", false);
   if (item.has("sparse_rows")) {
     tensor.sparse = true;
     const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape[0];
@@ -198,7 +200,8 @@ void name_as_generated(const Reader& reader, Workload& workload) {
 
 }  // namespace
 
-Workload read_workload(Reader reader, const Device& device) {
+Workload read_workload(Reader reader, const Cluster& cluster) {
+  const Device& device = cluster.device;
   Workload workload;
   reader.text_or("$schema", "");
   workload.name = reader.text("name");
@@ -209,6 +212,14 @@ Workload read_workload(Reader reader, const Device& device) {
   workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
   workload.torch = dialect::read_torch(reader);
+  const std::string recompute =
+      reader.word_or("activation_checkpointing", "none", {"none", "selective", "full"});
+  workload.recompute = recompute == "none"        ? Workload::Recompute::kNone
+                       : recompute == "selective" ? Workload::Recompute::kSelective
+                                                  : Workload::Recompute::kFull;
+  if (reader.has("parallel")) {
+    workload.parallel = read_parallel(reader.object("parallel"), cluster);
+  }
   workload.optimizer_given = reader.has("optimizer");
   const std::string optimizer = reader.word_or("optimizer", "adam", {"sgd", "momentum", "adam"});
   workload.optimizer_states = optimizer == "sgd" ? 0 : optimizer == "momentum" ? 1 : 2;
@@ -228,6 +239,8 @@ Workload read_workload(Reader reader, const Device& device) {
     work.emplace_back();
   }
   read_copies(reader, workload, copied);
+  const auto parts =
+      std::ranges::count_if(workload.tensors, [](const Tensor& t) { return t.part; });
   const auto placed = std::count_if(workload.tensors.begin(), workload.tensors.end(),
                                     [](const Tensor& tensor) { return tensor.registered >= 0; });
   require_all(reader, "registered", static_cast<std::size_t>(placed), workload.tensors.size());
@@ -239,8 +252,9 @@ Workload read_workload(Reader reader, const Device& device) {
     workload.buffers.push_back(read_shape(item, dtype));
     item.finish();
   }
+  operators::Generated generated;
   if (reader.has("operators")) {
-    read_operators(reader.object("operators"), workload, has_tensors);
+    generated = read_operators(reader.object("operators"), workload, has_tensors);
     name_as_generated(reader, workload);
   }
   work.resize(workload.tensors.size());
@@ -249,6 +263,14 @@ Workload read_workload(Reader reader, const Device& device) {
   if (!workload.operators.empty()) {
     const bool waits = !work.empty() && work.front().has_wait;
     price_by_operators(reader, workload, waits, device);
+  }
+  if (workload.recompute == Workload::Recompute::kFull && workload.rated_times) {
+    const std::vector<Seconds> forward = forward_times(workload);
+    for (std::size_t t = 0; t < forward.size(); ++t) workload.tensors[t].backward += forward[t];
+  }
+  if (workload.parallel.whole_job()) {
+    cut_workload(reader, parts > 0, workload.operators.empty() ? nullptr : &generated, cluster,
+                 workload);
   }
   reader.finish({"operators.architecture", "operators.sequence", "operators.autocast",
                  "operators.fused_attention"});

@@ -172,7 +172,46 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   architecture.build(build, all);
   build.backward();
   build.update(options.optimizer);
-  return {std::move(build.list), std::move(build.tensors), std::move(build.buffers)};
+  Generated generated{std::move(build.list), std::move(build.tensors), std::move(build.buffers),
+                      inner_collectives(all), 0};
+  const Bytes unit = size_of(options.dtype);
+  generated.activation = all.own_rows() * all.shape.hidden * unit;
+  for (Tensor& tensor : generated.tensors) {
+    tensor.expert = tensor.name.find(".experts.") != std::string::npos;
+  }
+  return generated;
+}
+
+std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
+  using Axis = Inner::Axis;
+  using Form = Inner::Form;
+  const TransformerShape& shape = options.shape;
+  const Parallel& parallel = options.parallel;
+  const Bytes unit = size_of(options.dtype);
+  const std::int64_t halves = 2 * shape.layers;  // attention and feed-forward
+  const Bytes all = options.rows() * shape.hidden * unit;
+  std::vector<Inner> list;
+  if (parallel.tensor > 1 && parallel.sequence) {
+    // Gathered ahead of each half, summed in parts behind it; the embedding's sum comes in parts,
+    // the head gathers. The backward pass does the opposite of each.
+    list.push_back({Axis::kTensor, Form::kAllGather, all, halves + 1, halves + 1});
+    list.push_back({Axis::kTensor, Form::kReduceScatter, all, halves + 1, halves + 1});
+  } else if (parallel.tensor > 1) {
+    list.push_back({Axis::kTensor, Form::kAllReduce, all, halves + 1, halves + 1});
+  }
+  if (parallel.context > 1) {
+    const std::int64_t kv = (shape.kv_heads + parallel.tensor - 1) / parallel.tensor;
+    const double flops = 4 * real(options.rows()) * real(options.sequence) *
+                         real(shape.heads * shape.head_width) / parallel.tensor;
+    list.push_back({Axis::kContext, Form::kRing, 2 * options.rows() * kv * shape.head_width * unit,
+                    shape.layers, 2 * shape.layers, flops});
+  }
+  if (parallel.expert > 1) {
+    const std::int64_t layers = shape.layers - shape.dense_layers;
+    const Bytes tokens = options.own_rows() * shape.experts_per_token * shape.hidden * unit;
+    list.push_back({Axis::kExpert, Form::kAllToAll, tokens, 2 * layers, 2 * layers});
+  }
+  return list;
 }
 
 std::int64_t parameters_of(const Generated& generated) {

@@ -28,6 +28,36 @@ struct TransformerShape {
   bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
   bool bias = false;            // of the query, key and value products (llama: as Qwen2 has it)
   bool head_norm = false;       // queries and keys are normalised head by head (llama: as Qwen3)
+  // A mixture of experts (llama: as Mixtral, DeepSeek): each token goes to some of so many experts
+  // of `expert_inner` and to one that all share, of `shared_inner`; the first layers have none.
+  std::int64_t experts = 0;
+  std::int64_t experts_per_token = 2;
+  std::int64_t expert_inner = 0;
+  std::int64_t shared_inner = 0;
+  std::int64_t dense_layers = 0;
+  // Latent attention (llama: as DeepSeek-V2): queries, and keys with values, by way of so many
+  // numbers; `rope_width` of a head's query and key turn by position, beside its head_width.
+  std::int64_t query_latent = 0;
+  std::int64_t latent = 0;
+  std::int64_t rope_width = 0;
+};
+
+// Collectives inside a layer of a model that is cut: what, among whom, how often in one
+// micro-batch. `bytes` are of the whole payload that a rank ends or begins with; of a ring, of each
+// turn. Forward and backward counts are of all layers together.
+struct Inner {
+  enum class Axis { kTensor, kContext, kExpert } axis = Axis::kTensor;
+  enum class Form {
+    kAllReduce,
+    kReduceScatter,
+    kAllGather,
+    kAllToAll,
+    kRing
+  } form = Form::kAllReduce;
+  Bytes bytes = 0;
+  std::int64_t forward = 0;
+  std::int64_t backward = 0;
+  double hidden_flops = 0;  // of the products beside each forward one; twice that backward
 };
 
 struct ArchitectureOptions {
@@ -50,12 +80,20 @@ struct ArchitectureOptions {
   bool fp32_gradients = false;
   // Of an architecture that is `shaped`; the others have their own.
   TransformerShape shape;
+  // How it is cut: the operators and gradients are those of one rank, were it to hold all layers.
+  Parallel parallel;
+
+  // Tokens of a rank, and of those the ones whose norms and residuals it computes.
+  std::int64_t rows() const { return batch * sequence / parallel.context; }
+  std::int64_t own_rows() const { return parallel.sequence ? rows() / parallel.tensor : rows(); }
 };
 
 struct Generated {
   OperatorList operators;
   std::vector<Tensor> tensors;
   std::vector<Tensor> buffers;
+  std::vector<Inner> inner;
+  Bytes activation = 0;  // what one layer hands to the next
 };
 
 struct Architecture {
@@ -79,6 +117,10 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
 
 // Of the whole model, as its gradients have it.
 std::int64_t parameters_of(const Generated& generated);
+
+// The collectives inside the layers of a transformer that is cut, as Megatron has them (Korthikanti
+// et al. 2022, 4.2); its shape completed.
+std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 
 // Fills in what a shape leaves to its other sizes.
 TransformerShape completed(TransformerShape shape);

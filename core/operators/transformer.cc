@@ -36,15 +36,15 @@ std::vector<int> split_heads(GraphBuilder& build, int x, std::int64_t elements) 
 }
 
 double attention_flops(const BlockShape& shape) {
-  return 4 * real(shape.elements()) * real(shape.sequence);
+  return 4 * real(shape.own_elements()) * real(shape.sequence);
 }
 
 // softmax(scale q k^T + mask) v, from heads to heads. `masked`: the softmax kernel adds the mask.
 int weighted_values(GraphBuilder& build, const std::vector<int>& heads, const BlockShape& shape,
                     bool masked) {
-  const std::int64_t count = shape.batch * shape.heads;
+  const std::int64_t count = shape.batch * shape.heads / shape.tensor;
   const std::int64_t width = shape.hidden / shape.heads;
-  const int q = activate(build, "scale", heads[0], shape.elements());
+  const int q = activate(build, "scale", heads[0], shape.own_elements());
   int scores = batched_product(build, q, heads[1], count, shape.sequence, width, shape.sequence);
   if (!masked) scores = add_mask(build, scores, shape);
   scores = softmax(build, scores, shape.scores());
@@ -163,7 +163,9 @@ int plain_tail(GraphBuilder& build, int y, int x, const BlockShape& shape, const
 }  // namespace
 
 BlockShape block_shape(const ArchitectureOptions& options, std::int64_t sequence) {
-  return {options.batch, sequence, options.shape.hidden, options.shape.heads, options.shape.inner};
+  return {options.batch,        sequence,
+          options.shape.hidden, options.shape.heads,
+          options.shape.inner,  options.parallel.tensor};
 }
 
 int flash_attention(GraphBuilder& build, int q, int k, int v, double flops, std::int64_t elements) {
@@ -189,31 +191,32 @@ int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNa
   }
   std::vector<int> heads;
   if (names.projections.size() == 1) {
-    y = block_linear(build, y, shape.rows(), shape.hidden, 3 * shape.hidden,
+    y = block_linear(build, y, shape.rows(), shape.hidden, 3 * shape.hidden / shape.tensor,
                      names.projections.front(), style);
-    heads = split_heads(build, y, shape.elements());
+    heads = split_heads(build, y, shape.own_elements());
   } else {
     for (const auto& name : names.projections) {
-      heads.push_back(
-          block_linear(build, y, shape.rows(), shape.hidden, shape.hidden, name, style));
-      heads.back() = transpose(build, heads.back(), shape.elements());
+      heads.push_back(block_linear(build, y, shape.rows(), shape.hidden,
+                                   shape.hidden / shape.tensor, name, style));
+      heads.back() = transpose(build, heads.back(), shape.own_elements());
     }
   }
   if (style.flash_attention) {
     y = flash_attention(build, heads[0], heads[1], heads[2], attention_flops(shape),
-                        shape.elements());
+                        shape.own_elements());
   } else {
     y = weighted_values(build, heads, shape, false);
-    y = transpose(build, y, shape.elements());
+    y = transpose(build, y, shape.own_elements());
   }
-  y = block_linear(build, y, shape.rows(), shape.hidden, shape.hidden, names.output, style);
+  y = block_linear(build, y, shape.rows(), shape.hidden / shape.tensor, shape.hidden, names.output,
+                   style);
   return plain_tail(build, y, x, shape, names.attention_norm, style);
 }
 
 int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
                 const BlockStyle& style) {
   if (style.fused_feedforward) return fused_feedforward(build, x, shape, names, style);
-  const std::int64_t wide = shape.inner;
+  const std::int64_t wide = shape.inner / shape.tensor;
   int y = x;
   if (style.norm_first) {
     y = layer_norm(build, y, shape.rows(), shape.hidden, names.feedforward_norm);

@@ -17,10 +17,12 @@ struct BlockShape {
   std::int64_t hidden = 768;
   std::int64_t heads = 12;
   std::int64_t inner = 3072;  // of the feed-forward half
+  int tensor = 1;             // ranks that share the heads and the inner half
 
   std::int64_t rows() const { return batch * sequence; }
   std::int64_t elements() const { return rows() * hidden; }
-  std::int64_t scores() const { return batch * heads * sequence * sequence; }
+  std::int64_t scores() const { return batch * heads / tensor * sequence * sequence; }
+  std::int64_t own_elements() const { return elements() / tensor; }
 };
 
 // Names of the layers, to which .weight and .bias are added.

@@ -1,4 +1,6 @@
 // Transformers: BERT, GPT-2, ViT, Llama and their kin.
+#include <algorithm>
+
 #include "core/operators/transformer.h"
 
 namespace syncline::operators {
@@ -68,6 +70,12 @@ int swiglu(GraphBuilder& build, int gate, int up, std::int64_t elements) {
   return y;
 }
 
+// How many of `count` a rank of the tensor group has; keys' and values' heads stand on several
+// where there are fewer of them than ranks.
+std::int64_t own(std::int64_t count, const ArchitectureOptions& options) {
+  return std::max<std::int64_t>(1, (count + options.parallel.tensor - 1) / options.parallel.tensor);
+}
+
 // Queries, or keys, or values: a product, its bias, the normalisation of each head, the rotation.
 int projected(GraphBuilder& build, int x, std::int64_t rows, const TransformerShape& shape,
               std::int64_t heads, const std::string& name, const std::string& norm) {
@@ -79,37 +87,118 @@ int projected(GraphBuilder& build, int x, std::int64_t rows, const TransformerSh
   return rotary(build, y, rows * columns);
 }
 
+// Latent attention (DeepSeek-V2, 2.1): each way down to a few numbers, which are normalised, and up
+// to the heads; every rank goes down the whole way, and up to its own heads.
+int latent_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
+                     const std::string& self) {
+  const TransformerShape& shape = options.shape;
+  const std::int64_t rows = options.rows();
+  const std::int64_t heads = own(shape.heads, options);
+  const std::int64_t wide = shape.head_width + shape.rope_width;  // of a query and a key
+  int q = x;
+  std::int64_t inner = shape.hidden;
+  if (shape.query_latent > 0) {
+    q = product(build, q, rows, inner, shape.query_latent, self + "q_a_proj.weight", true);
+    q = rms_norm(build, q, rows, shape.query_latent, self + "q_a_layernorm");
+    inner = shape.query_latent;
+  }
+  q = product(build, q, rows, inner, heads * wide, self + "q_b_proj.weight", true);
+  q = rotary(build, q, rows * heads * wide);
+  int kv = product(build, x, rows, shape.hidden, shape.latent + shape.rope_width,
+                   self + "kv_a_proj_with_mqa.weight", true);
+  kv = rms_norm(build, kv, rows, shape.latent, self + "kv_a_layernorm");
+  kv = product(build, kv, rows, shape.latent, 2 * heads * shape.head_width,
+               self + "kv_b_proj.weight", true);
+  const double flops =
+      2 * real(rows) * real(options.sequence) * real(heads) * real(wide + shape.head_width);
+  const std::int64_t width = heads * shape.head_width;
+  const int y = flash_attention(build, q, kv, kv, flops, rows * width);
+  return product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
+}
+
 int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& options,
                     const std::string& at) {
   const TransformerShape& shape = options.shape;
-  const std::int64_t rows = options.batch * options.sequence;
+  const std::int64_t rows = options.rows();
   const std::string self = at + "self_attn.";
-  const int normed = rms_norm(build, x, rows, shape.hidden, at + "input_layernorm");
-  const int q =
-      projected(build, normed, rows, shape, shape.heads, self + "q_proj", self + "q_norm");
-  const int k =
-      projected(build, normed, rows, shape, shape.kv_heads, self + "k_proj", self + "k_norm");
-  const int v = projected(build, normed, rows, shape, shape.kv_heads, self + "v_proj", "");
-  const std::int64_t width = shape.heads * shape.head_width;
+  const int normed = rms_norm(build, x, options.own_rows(), shape.hidden, at + "input_layernorm");
+  if (shape.latent > 0) {
+    const int y = latent_attention(build, normed, options, self);
+    return add(build, x, y, options.own_rows() * shape.hidden);
+  }
+  const std::int64_t heads = own(shape.heads, options);
+  const std::int64_t kv_heads = own(shape.kv_heads, options);
+  const int q = projected(build, normed, rows, shape, heads, self + "q_proj", self + "q_norm");
+  const int k = projected(build, normed, rows, shape, kv_heads, self + "k_proj", self + "k_norm");
+  const int v = projected(build, normed, rows, shape, kv_heads, self + "v_proj", "");
+  const std::int64_t width = heads * shape.head_width;
   const double flops = 4 * real(rows) * real(options.sequence) * real(width);
   int y = flash_attention(build, q, k, v, flops, rows * width);
   y = product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
-  return add(build, x, y, rows * shape.hidden);
+  return add(build, x, y, options.own_rows() * shape.hidden);
+}
+
+// Products of `rows` tokens in all, evenly over so many networks of one size that stand side by
+// side: one kernel each for all of them.
+int gated(GraphBuilder& build, int x, std::int64_t rows, std::int64_t networks, std::int64_t hidden,
+          std::int64_t inner, const std::string& name) {
+  const std::int64_t each = std::max<std::int64_t>(1, rows / networks);
+  const int gate =
+      product(build, x, each, hidden, networks * inner, name + "gate_proj.weight", true);
+  const int up = product(build, x, each, hidden, networks * inner, name + "up_proj.weight", true);
+  const int y = swiglu(build, gate, up, each * networks * inner);
+  return product(build, y, each, networks * inner, hidden, name + "down_proj.weight", true);
+}
+
+// A copy of tokens in another order, so many times as many.
+int permuted(GraphBuilder& build, int x, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("permute", {{x}}, {{y}});
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    build.add("permute_grad", {{dy}}, {{build.contribute(x)}});
+  });
+  return y;
+}
+
+// Each token's experts, wherever they are, get a copy of it, and their sum comes back. Tokens are
+// taken to be spread evenly.
+int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
+            const std::string& mlp) {
+  const TransformerShape& shape = options.shape;
+  const Parallel& parallel = options.parallel;
+  const std::int64_t rows = options.own_rows();
+  const int scores =
+      product(build, x, rows, shape.hidden, shape.experts, mlp + "gate.weight", true);
+  softmax(build, scores, rows * shape.experts);
+  // Where a tensor group cuts its tokens, those who cut an expert gather theirs for it.
+  const int gathered = parallel.sequence ? parallel.expert_tensor : 1;
+  const std::int64_t tokens = rows * shape.experts_per_token * gathered;
+  int y = permuted(build, x, tokens * shape.hidden);
+  y = gated(build, y, tokens, shape.experts / parallel.expert, shape.hidden,
+            shape.expert_inner / parallel.expert_tensor, mlp + "experts.");
+  return permuted(build, y, rows * shape.hidden);
 }
 
 int llama_feedforward(GraphBuilder& build, int x, const ArchitectureOptions& options,
-                      const std::string& at) {
+                      const std::string& at, bool dense) {
   const TransformerShape& shape = options.shape;
-  const std::int64_t rows = options.batch * options.sequence;
+  const std::int64_t rows = options.rows();
   const std::string mlp = at + "mlp.";
-  const int normed = rms_norm(build, x, rows, shape.hidden, at + "post_attention_layernorm");
-  const int gate =
-      product(build, normed, rows, shape.hidden, shape.inner, mlp + "gate_proj.weight", true);
-  const int up =
-      product(build, normed, rows, shape.hidden, shape.inner, mlp + "up_proj.weight", true);
-  int y = swiglu(build, gate, up, rows * shape.inner);
-  y = product(build, y, rows, shape.inner, shape.hidden, mlp + "down_proj.weight", true);
-  return add(build, x, y, rows * shape.hidden);
+  const int normed =
+      rms_norm(build, x, options.own_rows(), shape.hidden, at + "post_attention_layernorm");
+  const std::int64_t all = options.own_rows() * shape.hidden;
+  if (dense) {
+    return add(build, x,
+               gated(build, normed, rows, 1, shape.hidden, own(shape.inner, options), mlp), all);
+  }
+  int y = experts(build, normed, options, mlp);
+  if (shape.shared_inner > 0) {
+    const std::int64_t inner = own(shape.shared_inner, options);
+    y = add(build, y, gated(build, normed, rows, 1, shape.hidden, inner, mlp + "shared_experts."),
+            all);
+  }
+  return add(build, x, y, all);
 }
 
 }  // namespace
@@ -166,8 +255,9 @@ void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
 // weights stored as [inner, columns] like the published checkpoints.
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
   const std::int64_t hidden = options.shape.hidden;
-  const std::int64_t vocabulary = options.shape.words;
+  const std::int64_t vocabulary = own(options.shape.words, options);
   const BlockShape shape = block_shape(options, options.sequence);
+  const bool tied = options.parallel.pipeline == 1;  // else each end has its own
   const BlockStyle style{.norm_first = true,
                          .stored_out = false,
                          .fused_attention = options.fused_attention,
@@ -175,7 +265,7 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
                          .fused_linear = options.fused_linear,
                          .flash_attention = options.flash_attention};
   const std::int64_t rows = shape.rows();
-  const int words = embedding(build, "transformer.wte.weight", vocabulary, hidden, rows, true);
+  const int words = embedding(build, "transformer.wte.weight", vocabulary, hidden, rows, tied);
   const int positions =
       embedding(build, "transformer.wpe.weight", options.shape.positions, hidden, rows, false);
   int x = add(build, words, positions, shape.elements());
@@ -189,7 +279,8 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
     x = feedforward(build, x, shape, names, style);
   }
   x = layer_norm(build, x, rows, hidden, "transformer.ln_f");
-  const int logits = product(build, x, rows, hidden, vocabulary, "transformer.wte.weight", true);
+  const int logits = product(build, x, rows, hidden, vocabulary,
+                             tied ? "transformer.wte.weight" : "lm_head.weight", true);
   cross_entropy(build, logits, rows * vocabulary);
 }
 
@@ -228,18 +319,19 @@ void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
 // kernel, SwiGLU; no dropout. Names are those of the Hugging Face checkpoints.
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options) {
   const TransformerShape& shape = options.shape;
-  const std::int64_t rows = options.batch * options.sequence;
+  const std::int64_t rows = options.rows();
   const std::string words = "model.embed_tokens.weight";
-  int x = embedding(build, words, shape.words, shape.hidden, rows, shape.tied);
+  const bool tied = shape.tied && options.parallel.pipeline == 1;  // else each end has its own
+  int x = embedding(build, words, own(shape.words, options), shape.hidden, rows, tied);
   for (std::int64_t layer = 0; layer < shape.layers; ++layer) {
     const std::string at = "model.layers." + std::to_string(layer) + ".";
     x = llama_attention(build, x, options, at);
-    x = llama_feedforward(build, x, options, at);
+    x = llama_feedforward(build, x, options, at, shape.experts == 0 || layer < shape.dense_layers);
   }
-  x = rms_norm(build, x, rows, shape.hidden, "model.norm");
-  const int logits = product(build, x, rows, shape.hidden, shape.words,
-                             shape.tied ? words : "lm_head.weight", true);
-  cross_entropy(build, logits, rows * shape.words);
+  x = rms_norm(build, x, options.own_rows(), shape.hidden, "model.norm");
+  const int logits = product(build, x, rows, shape.hidden, own(shape.words, options),
+                             tied ? words : "lm_head.weight", true);
+  cross_entropy(build, logits, rows * own(shape.words, options));
 }
 
 }  // namespace syncline::operators

@@ -7,6 +7,12 @@
 
 namespace syncline {
 
+Cluster exchanging(const Scenario& scenario) {
+  const Parallel& parallel = scenario.workload.parallel;
+  if (!parallel.whole_job()) return scenario.cluster;
+  return exchange_view(scenario.cluster, parallel, exchange_step(parallel, false));
+}
+
 const Strategy* find_strategy(const Scenario& scenario, std::string_view name) {
   const auto it = std::find_if(scenario.strategies.begin(), scenario.strategies.end(),
                                [&](const Strategy& strategy) { return strategy.name == name; });

@@ -87,6 +87,9 @@ struct Scenario {
   Simulation simulation;
 };
 
+// The cluster as the ranks see it that sum a dense gradient: strategies are set for these.
+Cluster exchanging(const Scenario& scenario);
+
 // The strategy of that name, or nullptr.
 const Strategy* find_strategy(const Scenario& scenario, std::string_view name);
 

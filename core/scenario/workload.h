@@ -81,6 +81,9 @@ struct Workload {
   // How far apart recordings of the same job lie: the standard deviation of the logarithm of a
   // time that was measured. 0: not known.
   double time_spread = 0;
+  // What the backward pass computes again instead of keeping it: nothing, attention's scores (which
+  // flash attention never keeps), or all of each layer.
+  enum class Recompute { kNone, kSelective, kFull } recompute = Recompute::kNone;
   bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 

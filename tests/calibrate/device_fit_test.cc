@@ -67,9 +67,10 @@ TEST(DeviceFit, MeasuredPassesComeOut) {
     EXPECT_LT(*fit.launch, 50e-6);
     EXPECT_LT(*fit.worst_place, known.worst_place) << known.trace;
     for (Json& tensor : workload["tensors"]) tensor.erase("backward_us");
-    Device device;
+    Cluster cluster;
+    Device& device = cluster.device;
     device.flops = device_json(fit).at("tflops").get<double>() * 1e12;
-    const Workload priced = input::read_workload(Reader(workload, file, ""), device);
+    const Workload priced = input::read_workload(Reader(workload, file, ""), cluster);
     EXPECT_NEAR(backward_time(priced) / (known.milliseconds * 1e-3), 1, 1e-4) << known.trace;
   }
 }

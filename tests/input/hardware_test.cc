@@ -181,10 +181,11 @@ TEST(KnownHardware, TensorsInHalfPrecisionArePricedAtItsRate) {
   const Json json = Json::parse(R"json({"name": "w", "tensors": [
     {"name": "a", "shape": [8], "dtype": "bf16", "backward_flops": 2e12, "forward_flops": 1e12},
     {"name": "b", "shape": [8], "backward_flops": 2e12, "forward_flops": 1e12}]})json");
-  Device device;
+  Cluster cluster;
+  Device& device = cluster.device;
   device.flops = 1e12;
   device.half_flops = 4e12;
-  const Workload workload = read_workload(Reader(json, "w.json", ""), device);
+  const Workload workload = read_workload(Reader(json, "w.json", ""), cluster);
   EXPECT_DOUBLE_EQ(workload.tensors[0].backward, 0.5);
   EXPECT_DOUBLE_EQ(workload.tensors[1].backward, 2);
   EXPECT_DOUBLE_EQ(workload.forward, 0.25 + 1);

@@ -157,9 +157,10 @@ TEST(ClusterJson, FiguresAreRounded) {
 }
 
 Workload workload_in(const Json& json) {
-  Device device;
+  Cluster cluster;
+  Device& device = cluster.device;
   device.flops = 1e12;
-  return read_workload(Reader(json, "w.json", ""), device);
+  return read_workload(Reader(json, "w.json", ""), cluster);
 }
 
 // Written with all digits and read, it is written as the same bytes again.

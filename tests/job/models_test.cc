@@ -46,11 +46,12 @@ std::string refusal(const std::string& file) {
 }
 
 Workload workload_of(const Json& json) {
-  Device device;
+  Cluster cluster;
+  Device& device = cluster.device;
   device.flops = 1e13;
   device.half_flops = 1e14;
   device.memory = 1e12;
-  return input::read_workload(Reader(json, "w.json", ""), device);
+  return input::read_workload(Reader(json, "w.json", ""), cluster);
 }
 
 std::int64_t parameters_of(const Json& json) {

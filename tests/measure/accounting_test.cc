@@ -47,10 +47,10 @@ void expect_to_add_up(const Priced& priced, double tolerance, const std::string&
   ASSERT_LE(metrics.exposed, metrics.communication + little) << what;
 }
 
-void expect_shares_to_add_up(const Priced& priced, const Cluster& cluster,
+void expect_shares_to_add_up(const Priced& priced, const Scenario& scenario,
                              const std::string& what) {
-  collective::PriceBook book(cluster);
-  const Bottleneck parts = bottleneck_of(priced, cluster, book);
+  collective::PriceBook book(scenario.cluster);
+  const Bottleneck parts = bottleneck_of(priced, scenario, book);
   const Seconds sum =
       parts.compute + parts.stragglers + parts.overhead + parts.handling + parts.communication();
   ASSERT_NEAR(sum, parts.step, 1e-9 * parts.step) << what;
@@ -77,7 +77,7 @@ TEST_P(Accounting, PartsAddUpToTheStep) {
       // SimGrid's precision is absolute.
       expect_to_add_up(priced, way.grain == nullptr ? 1e-9 : 1e-6, what);
       if (way.grain == nullptr && scenario.cluster.ranks() > 1) {
-        expect_shares_to_add_up(priced, scenario.cluster, what);
+        expect_shares_to_add_up(priced, scenario, what);
       }
       // Message by message a collective may be some percent faster than its closed form.
       const double tolerance = way.grain == nullptr ? 1e-7 : 0.08;

@@ -46,7 +46,7 @@ inline Cluster cluster_of(int nodes, int gpus_per_node) {
 inline Workload shipped_workload(const std::string& name) {
   const std::string file = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/workloads/" + name;
   const Json json = read_json_file(file);
-  return input::read_workload(Reader(json, file, ""), Device{});
+  return input::read_workload(Reader(json, file, ""), Cluster{});
 }
 
 // PaddleFleetX's ResNet-50 with a head of so many classes.

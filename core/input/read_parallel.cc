@@ -1,0 +1,263 @@
+// A job that is cut beside data parallelism: its layout, the parts of its model, and what the
+// collectives inside its layers take.
+#include <algorithm>
+#include <cctype>
+
+#include "core/collective/library.h"
+#include "core/collective/nccl.h"
+#include "core/collective/price.h"
+#include "core/input/parts.h"
+
+namespace syncline::input {
+namespace {
+
+using collective::CollectiveKind;
+using collective::Groups;
+
+constexpr int kMostRanks = 1 << 20;
+
+std::string ranks_text(const Parallel& parallel) {
+  return "tensor " + std::to_string(parallel.tensor) + " x context " +
+         std::to_string(parallel.context) + " x pipeline " + std::to_string(parallel.pipeline) +
+         " is " + std::to_string(parallel.model_ranks()) + " ranks";
+}
+
+// Whole groups on a node, or whole nodes a group.
+bool sits_evenly(int ranks, int gpus) { return gpus % ranks == 0 || ranks % gpus == 0; }
+
+void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluster) {
+  const int ranks = cluster.ranks();
+  if (ranks % parallel.model_ranks() != 0) {
+    reader.fail("pipeline", ranks_text(parallel) + ", which do not divide the cluster's " +
+                                std::to_string(ranks));
+  }
+  const int stage = ranks / parallel.pipeline;
+  if (!sits_evenly(stage, cluster.gpus_per_node) ||
+      !sits_evenly(parallel.tensor, cluster.gpus_per_node)) {
+    reader.fail("tensor", "stages of " + std::to_string(stage) + " ranks, tensor groups of " +
+                              std::to_string(parallel.tensor) +
+                              ": expected so many a node, or whole nodes, of " +
+                              std::to_string(cluster.gpus_per_node) + " GPUs");
+  }
+  const int experts = exchange_step(parallel, true);
+  if (stage % experts != 0) {
+    reader.fail("expert", "expert " + std::to_string(parallel.expert) + " x expert_tensor " +
+                              std::to_string(parallel.expert_tensor) + " do not divide a stage's " +
+                              std::to_string(stage) + " ranks");
+  }
+  if (parallel.pipeline_inside && (parallel.context > 1 || parallel.expert > 1)) {
+    reader.fail("order",
+                "tp-cp-ep-pp-dp stands beside tensor and pipeline alone, not context or "
+                "expert");
+  }
+}
+
+Schedule read_schedule(Reader& reader, const Parallel& parallel) {
+  const std::string word =
+      reader.word_or("schedule", parallel.virtual_stages > 1 ? "interleaved" : "1f1b",
+                     {"gpipe", "1f1b", "interleaved", "zero_bubble"});
+  const bool interleaved = word == "interleaved";
+  if (interleaved != (parallel.virtual_stages > 1)) {
+    reader.fail("schedule", interleaved ? "interleaved needs virtual_stages of 2 or more"
+                                        : "virtual_stages need the schedule 'interleaved'");
+  }
+  return interleaved       ? Schedule::kInterleaved
+         : word == "gpipe" ? Schedule::kGpipe
+         : word == "1f1b"  ? Schedule::k1F1B
+                           : Schedule::kZeroBubble;
+}
+
+// The number between two dots of a layer's name, "model.layers.12.mlp.weight"; -1: there is none.
+int layer_of(const std::string& name) {
+  for (std::size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
+    const std::size_t end = name.find('.', at + 1);
+    if (end == std::string::npos) return -1;
+    const std::string_view word(name.data() + at + 1, end - at - 1);
+    const bool digits = !word.empty() && word.size() < 6 && std::ranges::all_of(word, [](char c) {
+      return std::isdigit(static_cast<unsigned char>(c)) != 0;
+    });
+    if (digits) return std::stoi(std::string(word));
+  }
+  return -1;
+}
+
+// Layers evenly, in the model's order; what stands ahead of the first goes with it, what follows
+// the last one likewise. Where only that makes it even, each of those two counts as a layer
+// (Megatron's account_for_embedding_in_pipeline_split and _loss_).
+void spread_layers(const Reader& reader, Workload& workload) {
+  const int parts = workload.parallel.parts();
+  int layers = 0;
+  for (const Tensor& tensor : workload.tensors)
+    layers = std::max(layers, layer_of(tensor.name) + 1);
+  const bool ends = layers % parts != 0 && (layers + 2) % parts == 0;
+  if (layers == 0 || (layers % parts != 0 && !ends)) {
+    reader.fail("pipeline", std::to_string(layers) +
+                                " layers, by the numbers in the tensors' names, "
+                                "in " +
+                                std::to_string(parts) +
+                                " parts: expected a multiple, or 'part' "
+                                "beside each tensor");
+  }
+  const int each = (layers + (ends ? 2 : 0)) / parts;
+  bool reached = false;  // backward order: the head comes first
+  for (Tensor& tensor : workload.tensors) {
+    const int layer = layer_of(tensor.name);
+    reached |= layer >= 0;
+    tensor.part = layer >= 0 ? (layer + (ends ? 1 : 0)) / each : reached ? 0 : parts - 1;
+  }
+}
+
+void judge_parts(const Reader& reader, const Workload& workload) {
+  const int parts = workload.parallel.parts();
+  std::vector<char> filled(static_cast<std::size_t>(parts), 0);
+  int last = parts - 1;
+  for (const Tensor& tensor : workload.tensors) {
+    if (tensor.part < 0 || tensor.part >= parts || tensor.part > last) {
+      reader.fail("pipeline", "the part of '" + tensor.name + "' is " +
+                                  std::to_string(tensor.part) + ": expected 0 to " +
+                                  std::to_string(parts - 1) +
+                                  ", falling in the tensors' order, which is backward");
+    }
+    last = tensor.part;
+    filled[static_cast<std::size_t>(tensor.part)] = 1;
+  }
+  const auto empty = std::ranges::find(filled, 0);
+  if (empty != filled.end()) {
+    reader.fail("pipeline", "part " + std::to_string(empty - filled.begin()) + " of " +
+                                std::to_string(parts) + " has no tensors");
+  }
+}
+
+// The groups of one axis that stand side by side in a stage: the first stage's.
+Groups groups_of(operators::Inner::Axis axis, const Parallel& parallel, int stage) {
+  using Axis = operators::Inner::Axis;
+  Groups groups;
+  groups.member_step = axis == Axis::kTensor    ? 1
+                       : axis == Axis::kContext ? parallel.tensor
+                                                : parallel.expert_tensor;
+  groups.size = axis == Axis::kTensor    ? parallel.tensor
+                : axis == Axis::kContext ? parallel.context
+                                         : parallel.expert;
+  const int block = groups.member_step * groups.size;
+  groups.count = stage / groups.size;
+  groups.group_step = groups.member_step == 1 ? block : 1;
+  if (groups.member_step > 1) groups.run = groups.member_step;
+  if (groups.member_step > 1) groups.run_step = block;
+  return groups;
+}
+
+// Messages of `bytes` from each member to each other, as many ports carry them: every rank sends
+// the same, so the port that most of it crosses decides.
+Seconds all_to_all(const Groups& groups, double bytes, const Cluster& cluster) {
+  const double each = bytes / groups.size;
+  Seconds longest = 0, latency = 0;
+  int unit = 1;
+  for (const Tier& tier : cluster.tiers) {
+    int outside = 0;  // members beyond the first one's port of this tier
+    for (int m = 1; m < groups.size; ++m) {
+      outside += groups.rank(0, m) / unit != groups.rank(0, 0) / unit ? 1 : 0;
+    }
+    longest = std::max(longest, each * outside * unit / tier.bandwidth);
+    if (outside > 0) latency = std::max(latency, tier.latency);
+    unit = tier.span;
+  }
+  return latency + longest;
+}
+
+// One inner collective alone on its links, all groups of a stage side by side.
+Seconds seconds_of(const operators::Inner& inner, const Groups& groups, const Cluster& cluster,
+                   collective::PriceBook& book) {
+  using Form = operators::Inner::Form;
+  if (inner.form == Form::kAllToAll) {
+    return cluster.collective_overhead +
+           all_to_all(groups, static_cast<double>(inner.bytes), cluster);
+  }
+  collective::Collective one;
+  one.groups = groups;
+  one.unit = 1;
+  one.elements = inner.bytes;
+  one.kind = inner.form == Form::kAllReduce       ? CollectiveKind::kAllReduce
+             : inner.form == Form::kReduceScatter ? CollectiveKind::kReduceScatter
+                                                  : CollectiveKind::kAllGather;
+  // A ring's turn: what each member hands to the next is its part of a gather.
+  if (inner.form == Form::kRing) one.elements *= groups.size;
+  collective::choose_algorithm(one, collective::library_algorithm(cluster), cluster);
+  return book.time(one);
+}
+
+// What a micro-batch waits for the inner collectives, all layers together: tensor parallelism in
+// full, rings as far as the attention beside each turn does not hide it.
+void price_inner(const std::vector<operators::Inner>& list, const Cluster& cluster,
+                 Workload& workload) {
+  using Axis = operators::Inner::Axis;
+  Parallel& parallel = workload.parallel;
+  collective::PriceBook book(cluster);
+  for (const operators::Inner& inner : list) {
+    const Groups groups = groups_of(inner.axis, parallel, cluster.ranks() / parallel.pipeline);
+    const Seconds once = seconds_of(inner, groups, cluster, book);
+    const double rate = cluster.device.product_flops(DType::kBf16);
+    const Seconds beside = rate > 0 ? inner.hidden_flops / rate : 0;
+    const auto add = [&](Parallel::Exposed& exposed, std::int64_t count, Seconds hidden) {
+      const Seconds all = static_cast<double>(count) * std::max(0.0, once - hidden);
+      (inner.axis == Axis::kTensor    ? exposed.tensor
+       : inner.axis == Axis::kContext ? exposed.context
+                                      : exposed.expert) += all;
+    };
+    add(parallel.forward, inner.forward, beside);
+    add(parallel.backward, inner.backward, beside);
+  }
+}
+
+}  // namespace
+
+Parallel read_parallel(Reader reader, const Cluster& cluster) {
+  const auto size = [&](const char* key) {
+    return static_cast<int>(reader.integer_or(key, 1, 1, kMostRanks));
+  };
+  Parallel parallel;
+  parallel.tensor = size("tensor");
+  parallel.context = size("context");
+  parallel.pipeline = size("pipeline");
+  parallel.virtual_stages = size("virtual_stages");
+  parallel.expert = size("expert");
+  parallel.expert_tensor = size("expert_tensor");
+  parallel.sequence = reader.boolean_or("sequence", false);
+  parallel.pipeline_inside =
+      reader.word_or("order", "tp-cp-ep-dp-pp", {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"}) ==
+      "tp-cp-ep-pp-dp";
+  parallel.schedule = read_schedule(reader, parallel);
+  parallel.overlap_sends =
+      reader.boolean_or("overlap_sends", parallel.schedule == Schedule::kInterleaved);
+  parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
+  if (parallel.pipeline == 1 && parallel.virtual_stages > 1) {
+    reader.fail("virtual_stages", "needs a pipeline of 2 or more");
+  }
+  judge(reader, parallel, cluster);
+  reader.finish();
+  return parallel;
+}
+
+void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,
+                  const Cluster& cluster, Workload& workload) {
+  Parallel& parallel = workload.parallel;
+  if (parallel.pipeline > 1 && !parts_given) spread_layers(reader, workload);
+  judge_parts(reader, workload);
+  if (generated == nullptr) return;
+  if (parallel.activation == 0) parallel.activation = generated->activation;
+  if (workload.times_given) return;  // measured on this layout: its collectives are in them
+  price_inner(generated->inner, cluster, workload);
+  const auto sum = [](const Parallel::Exposed& exposed) {
+    return exposed.tensor + exposed.context + exposed.expert;
+  };
+  if (workload.recompute == Workload::Recompute::kFull) {
+    parallel.backward.tensor += parallel.forward.tensor;
+    parallel.backward.context += parallel.forward.context;
+    parallel.backward.expert += parallel.forward.expert;
+  }
+  const Seconds backward = backward_time(workload);
+  const double longer = backward > 0 ? 1 + sum(parallel.backward) / backward : 1;
+  workload.forward += sum(parallel.forward);
+  for (Tensor& tensor : workload.tensors) tensor.backward *= longer;
+}
+
+}  // namespace syncline::input
