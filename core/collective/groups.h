@@ -26,6 +26,14 @@ struct Groups {
   bool operator==(const Groups&) const = default;
 };
 
+// The same ranks, each group's lowest one first: a message may go to an earlier rank.
+inline Groups ascending(Groups groups) {
+  if (groups.member_step >= 0) return groups;
+  groups.base += (groups.size - 1) * groups.member_step;
+  groups.member_step = -groups.member_step;
+  return groups;
+}
+
 // Where a rank is among them.
 struct GroupPlace {
   int group = 0;

@@ -58,7 +58,8 @@ struct Shape {
   int sharing = 1;  // groups that go out through one node's NICs
 };
 
-Shape shape_of(const Cluster& cluster, const Groups& groups) {
+Shape shape_of(const Cluster& cluster, const Groups& given) {
+  const Groups groups = ascending(given);
   const int gpus = cluster.gpus_per_node;
   Shape shape;
   if (groups.member_step >= gpus) {

@@ -144,7 +144,8 @@ class LawOfCurves {
 
 }  // namespace
 
-GroupShape group_shape(const collective::Groups& groups, int gpus_per_node) {
+GroupShape group_shape(const collective::Groups& given, int gpus_per_node) {
+  const collective::Groups groups = collective::ascending(given);
   GroupShape shape;
   shape.gpus_per_node = members_beside(groups, 0, gpus_per_node);
   // Where members lie alike on every node that follows, two nodes stand for all of them.

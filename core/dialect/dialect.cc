@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "core/collective/library.h"
 #include "core/dialect/deepspeed.h"
@@ -68,9 +70,48 @@ Json least_config(const Dialect& dialect) {
   return dialect.least != nullptr ? dialect.least() : Json::object();
 }
 
+namespace {
+
+// A framework wraps each part of a model by itself, and experts apart from the rest: so read, their
+// groups are put side by side. What it says of the first stands for all.
+Reading read_apart(const Dialect& dialect, const Reader& config, const Workload& workload,
+                   const Cluster& cluster, bool as_documents) {
+  Reading all;
+  bool first = true;
+  const auto mistakes = [&] { return config.mistakes() ? config.mistakes()->count() : 0; };
+  const std::size_t before = mistakes();
+  for (const std::vector<int>& tensors : exchanged_apart(workload)) {
+    if (mistakes() > before) break;  // each part would say the same
+    Workload own = workload;
+    own.tensors.clear();
+    for (const int t : tensors)
+      own.tensors.push_back(workload.tensors[static_cast<std::size_t>(t)]);
+    Reading part = dialect.read(config, own, cluster, as_documents);
+    for (auto* groups : {&part.strategy.fusion.groups, &part.strategy.gather_groups}) {
+      for (auto& group : *groups) {
+        for (int& tensor : group) tensor = tensors[static_cast<std::size_t>(tensor)];
+      }
+    }
+    if (std::exchange(first, false)) {
+      all = std::move(part);
+      continue;
+    }
+    const auto append = [](auto& to, auto& from) {
+      std::move(from.begin(), from.end(), std::back_inserter(to));
+    };
+    append(all.strategy.fusion.groups, part.strategy.fusion.groups);
+    append(all.strategy.gather_groups, part.strategy.gather_groups);
+  }
+  return all;
+}
+
+}  // namespace
+
 Reading reading_of(const Dialect& dialect, Reader config, const Workload& workload,
                    const Cluster& cluster, const ReadAs& as) {
-  Reading reading = dialect.read(std::move(config), workload, cluster, as.as_documents);
+  Reading reading = workload.parallel.whole_job()
+                        ? read_apart(dialect, config, workload, cluster, as.as_documents)
+                        : dialect.read(std::move(config), workload, cluster, as.as_documents);
   Strategy& strategy = reading.strategy;
   strategy.dialect = dialect.name;
   strategy.algorithm =

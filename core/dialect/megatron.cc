@@ -38,39 +38,49 @@ std::int64_t parameters_of(const Workload& workload) {
   return sum;
 }
 
-// The data-parallel part alone is modelled: every other kind of parallelism is 1.
+// The layout is the workload's; where the flags give one too, it is the same.
 void read_layout(Reader& config, const Workload& workload, const Cluster& cluster) {
-  for (const char* key : {"tensor-model-parallel-size", "pipeline-model-parallel-size",
-                          "context-parallel-size", "expert-model-parallel-size"}) {
-    if (config.integer_or(key, 1, 1, 1 << 20) > 1) {
-      config.fail(key,
-                  "above 1 is not modelled yet: the ranks of the cluster are all data-parallel");
-    }
-  }
-  refuse_unmodelled(config, {{"num-experts", "a mixture of experts"},
-                             {"expert-tensor-parallel-size", "tensor parallelism of experts"},
-                             {"num-layers-per-virtual-pipeline-stage", "pipeline parallelism"},
-                             {"num-virtual-stages-per-pipeline-rank", "pipeline parallelism"},
-                             {"pipeline-model-parallel-layout", "pipeline parallelism"},
-                             {"hierarchical-context-parallel-sizes", "context parallelism"},
-                             {"use-torch-fsdp2", "FSDP inside Megatron"},
-                             {"use-megatron-fsdp", "FSDP inside Megatron"},
-                             {"fp8-param-gather", "gathering parameters in fp8"},
-                             {"fp8", "training in fp8"},
-                             {"fp8-format", "training in fp8"}});
-  config.find("sequence-parallel");  // nothing without tensor parallelism
+  const Parallel& parallel = workload.parallel;
+  const auto same = [&](const char* key, int size, const char* name) {
+    const std::int64_t given = config.integer_or(key, size, 1, 1 << 20);
+    if (given == size) return;
+    config.fail(key, "is " + std::to_string(given) + ", but the workload has \"parallel\": {\"" +
+                         name + "\": " + std::to_string(size) + "}; write it there");
+  };
+  same("tensor-model-parallel-size", parallel.tensor, "tensor");
+  same("pipeline-model-parallel-size", parallel.pipeline, "pipeline");
+  same("context-parallel-size", parallel.context, "context");
+  same("expert-model-parallel-size", parallel.expert, "expert");
+  same("expert-tensor-parallel-size", parallel.expert_tensor, "expert_tensor");
+  same("num-virtual-stages-per-pipeline-rank", parallel.virtual_stages, "virtual_stages");
+  refuse_unmodelled(config,
+                    {{"num-experts", "a mixture of experts by its flags"},
+                     {"num-layers-per-virtual-pipeline-stage", "a layout by its layers"},
+                     {"pipeline-model-parallel-layout", "a layout by its layers"},
+                     {"hierarchical-context-parallel-sizes", "two-level context parallelism"},
+                     {"use-torch-fsdp2", "FSDP inside Megatron"},
+                     {"use-megatron-fsdp", "FSDP inside Megatron"},
+                     {"fp8-param-gather", "gathering parameters in fp8"},
+                     {"fp8", "training in fp8"},
+                     {"fp8-format", "training in fp8"}});
+  config.find("sequence-parallel");  // the workload's too
   const std::int64_t micro = config.integer_or("micro-batch-size", 0, 1, 1 << 30);
   const std::int64_t global = config.integer_or("global-batch-size", 0, 1, 1 << 30);
   if (micro == 0 || global == 0) return;
-  const std::int64_t together = micro * cluster.ranks();
+  const std::int64_t replicas = std::max(1, cluster.ranks() / parallel.context);
+  const std::int64_t together = micro * replicas;
   if (global % together != 0) {
     config.fail("global-batch-size", "global batch size (" + std::to_string(global) +
                                          ") is not divisible by micro batch size (" +
                                          std::to_string(micro) + ") times data parallel size (" +
-                                         std::to_string(cluster.ranks()) + ")");
+                                         std::to_string(replicas) + ")");
   }
   check_micro_batches(config, "global-batch-size", global / together, workload);
 }
+
+// Buckets stand on the first part alone: on later stages, and in later chunks, the exchange is not
+// what the step waits for.
+bool later_part(const Workload& workload) { return workload.tensors.front().part > 0; }
 
 // The number of buckets wins over their size, and both are nothing without the overlap.
 std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
@@ -86,7 +96,7 @@ std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
     const std::int64_t count = config.integer("ddp-num-buckets", 1, kMostElements);
     size = std::max<std::int64_t>(1, parameters_of(workload) / count);
   }
-  if (overlap) return size;
+  if (overlap) return later_part(workload) ? kAnyElements : size;
   if (given)
     notes.push_back(
         "ddp-bucket-size and ddp-num-buckets have no effect without "
@@ -246,7 +256,8 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (auto& config : configs) {
     if (workload.micro_batches == 1) break;
     config["micro-batch-size"] = micro;
-    config["global-batch-size"] = micro * workload.micro_batches * cluster.ranks();
+    config["global-batch-size"] =
+        micro * workload.micro_batches * cluster.ranks() / workload.parallel.context;
   }
   return configs;
 }

@@ -29,6 +29,9 @@ Cluster read_cluster(Reader named);
 Workload read_workload(Reader reader, const Cluster& cluster);
 // A workload's "parallel". The layout must fit the cluster.
 Parallel read_parallel(Reader reader, const Cluster& cluster);
+// As read_parallel reads it, without what is so anyway; an object without keys where nothing is
+// cut.
+Json parallel_json(const Parallel& parallel);
 // Which part of a cut model each tensor belongs to, and the model's time with what its inner
 // collectives take. `generated`: the model, where it was made of an architecture.
 void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,

@@ -124,6 +124,7 @@ operators::TransformerShape read_shape(Reader reader, bool images) {
     shape.tied = reader.boolean_or("tied", false);
     shape.bias = reader.boolean_or("bias", false);
     shape.head_norm = reader.boolean_or("head_norm", false);
+    shape.gated = reader.boolean_or("gated", true);
     read_experts(reader, shape);
   } else {
     shape.patch = reader.integer_or("patch", shape.patch, 1, operators::kMostImage);

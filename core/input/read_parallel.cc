@@ -1,6 +1,7 @@
 // A job that is cut beside data parallelism: its layout, the parts of its model, and what the
 // collectives inside its layers take.
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include "core/collective/library.h"
@@ -15,6 +16,37 @@ using collective::CollectiveKind;
 using collective::Groups;
 
 constexpr int kMostRanks = 1 << 20;
+constexpr const char* kInside = "tp-cp-ep-pp-dp";  // the pipeline's stages are neighbours
+constexpr const char* kOutside = "tp-cp-ep-dp-pp";
+
+struct Size {
+  const char* key;
+  int Parallel::*size;
+};
+constexpr std::array<Size, 6> kSizes{{{"tensor", &Parallel::tensor},
+                                      {"context", &Parallel::context},
+                                      {"pipeline", &Parallel::pipeline},
+                                      {"virtual_stages", &Parallel::virtual_stages},
+                                      {"expert", &Parallel::expert},
+                                      {"expert_tensor", &Parallel::expert_tensor}}};
+
+const std::vector<std::pair<std::string, Schedule>>& schedule_words() {
+  static const std::vector<std::pair<std::string, Schedule>> words{
+      {"gpipe", Schedule::kGpipe},
+      {"1f1b", Schedule::k1F1B},
+      {"interleaved", Schedule::kInterleaved},
+      {"zero_bubble", Schedule::kZeroBubble}};
+  return words;
+}
+
+std::string word_of(Schedule schedule) {
+  const auto& words = schedule_words();
+  return std::ranges::find(words, schedule, &std::pair<std::string, Schedule>::second)->first;
+}
+
+Schedule usual_schedule(const Parallel& parallel) {
+  return parallel.virtual_stages > 1 ? Schedule::kInterleaved : Schedule::k1F1B;
+}
 
 std::string ranks_text(const Parallel& parallel) {
   return "tensor " + std::to_string(parallel.tensor) + " x context " +
@@ -53,18 +85,17 @@ void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluste
 }
 
 Schedule read_schedule(Reader& reader, const Parallel& parallel) {
-  const std::string word =
-      reader.word_or("schedule", parallel.virtual_stages > 1 ? "interleaved" : "1f1b",
-                     {"gpipe", "1f1b", "interleaved", "zero_bubble"});
-  const bool interleaved = word == "interleaved";
+  std::vector<std::string> words;
+  for (const auto& [word, schedule] : schedule_words()) words.push_back(word);
+  const std::string given =
+      reader.word_or("schedule", word_of(usual_schedule(parallel)), std::move(words));
+  const bool interleaved = given == word_of(Schedule::kInterleaved);
   if (interleaved != (parallel.virtual_stages > 1)) {
     reader.fail("schedule", interleaved ? "interleaved needs virtual_stages of 2 or more"
                                         : "virtual_stages need the schedule 'interleaved'");
   }
-  return interleaved       ? Schedule::kInterleaved
-         : word == "gpipe" ? Schedule::kGpipe
-         : word == "1f1b"  ? Schedule::k1F1B
-                           : Schedule::kZeroBubble;
+  return std::ranges::find(schedule_words(), given, &std::pair<std::string, Schedule>::first)
+      ->second;
 }
 
 // The number between two dots of a layer's name, "model.layers.12.mlp.weight"; -1: there is none.
@@ -211,30 +242,37 @@ void price_inner(const std::vector<operators::Inner>& list, const Cluster& clust
 }  // namespace
 
 Parallel read_parallel(Reader reader, const Cluster& cluster) {
-  const auto size = [&](const char* key) {
-    return static_cast<int>(reader.integer_or(key, 1, 1, kMostRanks));
-  };
   Parallel parallel;
-  parallel.tensor = size("tensor");
-  parallel.context = size("context");
-  parallel.pipeline = size("pipeline");
-  parallel.virtual_stages = size("virtual_stages");
-  parallel.expert = size("expert");
-  parallel.expert_tensor = size("expert_tensor");
+  for (const auto& [key, size] : kSizes) {
+    parallel.*size = static_cast<int>(reader.integer_or(key, 1, 1, kMostRanks));
+  }
   parallel.sequence = reader.boolean_or("sequence", false);
-  parallel.pipeline_inside =
-      reader.word_or("order", "tp-cp-ep-dp-pp", {"tp-cp-ep-dp-pp", "tp-cp-ep-pp-dp"}) ==
-      "tp-cp-ep-pp-dp";
+  parallel.pipeline_inside = reader.word_or("order", kOutside, {kOutside, kInside}) == kInside;
+  if (parallel.pipeline == 1 && parallel.virtual_stages > 1) {
+    reader.fail("virtual_stages", "needs a pipeline of 2 or more");
+  }
   parallel.schedule = read_schedule(reader, parallel);
   parallel.overlap_sends =
       reader.boolean_or("overlap_sends", parallel.schedule == Schedule::kInterleaved);
   parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
-  if (parallel.pipeline == 1 && parallel.virtual_stages > 1) {
-    reader.fail("virtual_stages", "needs a pipeline of 2 or more");
-  }
   judge(reader, parallel, cluster);
   reader.finish();
   return parallel;
+}
+
+Json parallel_json(const Parallel& parallel) {
+  Json json = Json::object();
+  for (const auto& [key, size] : kSizes) {
+    if (parallel.*size != 1) json[key] = parallel.*size;
+  }
+  if (parallel.sequence) json["sequence"] = true;
+  if (parallel.pipeline_inside) json["order"] = kInside;
+  if (parallel.schedule != usual_schedule(parallel)) json["schedule"] = word_of(parallel.schedule);
+  if (parallel.overlap_sends != (parallel.schedule == Schedule::kInterleaved)) {
+    json["overlap_sends"] = parallel.overlap_sends;
+  }
+  if (parallel.activation > 0) json["activation_bytes"] = parallel.activation;
+  return json;
 }
 
 void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,

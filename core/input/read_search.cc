@@ -93,7 +93,8 @@ Search read_search(Reader reader, const Scenario& scenario) {
   std::vector<std::string> names;
   for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
   search.base = reader.word_or("base", scenario.baseline, names);
-  const Setting setting{scenario.workload, scenario.cluster};
+  const Cluster cluster = exchanging(scenario);
+  const Setting setting{scenario.workload, cluster};
   if (reader.has("fusion")) read_fusion_axis(reader.object("fusion"), setting, search);
   read_axis(reader, "streams", streams(), setting, search.streams);
   read_axis(reader, "algorithm", one_of(collective::algorithm_choices()), setting,

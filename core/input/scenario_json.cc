@@ -67,6 +67,8 @@ Json tensors_json(const Workload& workload, int digits) {
   for (const Tensor& tensor : workload.tensors) {
     Json json = shape_json(tensor);
     if (tensor.registered >= 0) json["registered"] = tensor.registered;
+    if (workload.parallel.parts() > 1) json["part"] = tensor.part;
+    if (tensor.expert) json["expert"] = true;
     if (tensor.sparse) json["sparse_rows"] = tensor.sparse_rows;
     json["backward_us"] = micro(tensor.backward, digits);
     if (parts) json["forward_us"] = micro(tensor.forward, digits);
@@ -189,6 +191,7 @@ Json workload_json(const Workload& workload, int digits) {
   if (!workload.source.empty()) json["source"] = workload.source;
   if (workload.batch_given) json["batch"] = workload.batch;
   if (workload.micro_batches != 1) json["micro_batches"] = workload.micro_batches;
+  if (workload.parallel.whole_job()) json["parallel"] = parallel_json(workload.parallel);
   if (workload.buffer_broadcast > 0) {
     json["buffer_broadcast_ms"] = milli(workload.buffer_broadcast, digits);
   }
@@ -201,6 +204,10 @@ Json workload_json(const Workload& workload, int digits) {
   if (workload.optimizer_given) {
     constexpr const char* kByStates[] = {"sgd", "momentum", "adam"};
     json["optimizer"] = kByStates[workload.optimizer_states];
+  }
+  if (workload.recompute != Workload::Recompute::kNone) {
+    const bool full = workload.recompute == Workload::Recompute::kFull;
+    json["activation_checkpointing"] = full ? "full" : "selective";
   }
   if (workload.time_spread > 0) json["time_spread"] = significant(workload.time_spread, digits);
   return json;

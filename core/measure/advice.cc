@@ -206,7 +206,7 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
   if (dialect == nullptr || dialect->changes == nullptr) return candidates;
   const Json config = written.value("config", Json::object());
   const bool as_documents = written.value("read_as", "code") == "documents";
-  for (const auto& change : dialect->changes(config, scenario.cluster)) {
+  for (const auto& change : dialect->changes(config, exchanging(scenario))) {
     if (change.kind != kind) continue;
     const std::string text = dialect::change_text(*dialect, config, change.patch);
     if (text.empty()) continue;
@@ -214,7 +214,7 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
     changed.merge_patch(change.patch);
     try {
       dialect::Reading reading = dialect::reading_of(
-          *dialect, changed, scenario.workload, scenario.cluster,
+          *dialect, changed, scenario.workload, exchanging(scenario),
           {.as_documents = as_documents, .algorithm = written.value("algorithm", "")});
       candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
     } catch (const InputError&) {
@@ -231,14 +231,15 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   const dialect::Dialect& row = *dialect::find_dialect(dialect);
   std::optional<dialect::Written> found;
   try {
-    found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
+    found = dialect::write_config(row, changed, scenario.workload, exchanging(scenario));
   } catch (const InputError&) {
     // The framework refuses whatever might say it.
   }
   // The algorithm stands beside a configuration, not in it.
   if (!found || !found->exact || !found->algorithm.empty()) {
-    const bool applied = row.apply_obstacle != nullptr &&
-                         row.apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
+    const bool applied =
+        row.apply_obstacle != nullptr &&
+        row.apply_obstacle(changed, scenario.workload, exchanging(scenario)).empty();
     const std::string name(dialect);
     return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
                              : ", which cannot be said in " + name);
@@ -342,8 +343,8 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
   std::vector<Change> changes;
   if (scenario.cluster.ranks() == 1) return changes;
   for (Kind& kind : std::vector<Kind>{
-           rounding_changes(strategy, scenario.workload, scenario.cluster),
-           compression_changes(strategy, scenario.cluster), averaging_changes(strategy)}) {
+           rounding_changes(strategy, scenario.workload, exchanging(scenario)),
+           compression_changes(strategy, exchanging(scenario)), averaging_changes(strategy)}) {
     if (kind.candidates.empty()) continue;  // used up, or of no use here
     if (!strategy.dialect.empty() && written != nullptr) {
       for (auto& said : said_changes(kind.kind, scenario, *written)) {
@@ -353,7 +354,7 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
     for (auto& ours : kind.candidates) changes.push_back(std::move(ours));
   }
   std::erase_if(changes, [&](const Change& change) {
-    return input::conflict_of(change.strategy, scenario.cluster) ||
+    return input::conflict_of(change.strategy, exchanging(scenario)) ||
            encodes_nothing(change.strategy, scenario.workload) ||
            training_beside(change.strategy, strategy) == Training::kSame;
   });
@@ -368,10 +369,10 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
   if (scenario.cluster.ranks() > 1) {
     for (Kind& kind : std::vector<Kind>{
              fusion_changes(strategy), copy_changes(strategy), stream_changes(strategy),
-             hierarchy_changes(strategy, scenario.cluster),
+             hierarchy_changes(strategy, exchanging(scenario)),
              algorithm_changes(strategy, scenario.cluster),
-             rounding_changes(strategy, scenario.workload, scenario.cluster),
-             compression_changes(strategy, scenario.cluster), averaging_changes(strategy)}) {
+             rounding_changes(strategy, scenario.workload, exchanging(scenario)),
+             compression_changes(strategy, exchanging(scenario)), averaging_changes(strategy)}) {
       kinds.push_back(std::move(kind));
     }
   }

@@ -28,6 +28,7 @@ struct TransformerShape {
   bool tied = false;            // the head shares the word embedding (llama; gpt2 always does)
   bool bias = false;            // of the query, key and value products (llama: as Qwen2 has it)
   bool head_norm = false;       // queries and keys are normalised head by head (llama: as Qwen3)
+  bool gated = true;            // the inner half has a gate beside it (llama: Nemotron has none)
   // A mixture of experts (llama: as Mixtral, DeepSeek): each token goes to some of so many experts
   // of `expert_inner` and to one that all share, of `shared_inner`; the first layers have none.
   std::int64_t experts = 0;

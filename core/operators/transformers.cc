@@ -138,16 +138,31 @@ int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& optio
   return add(build, x, y, options.own_rows() * shape.hidden);
 }
 
-// Products of `rows` tokens in all, evenly over so many networks of one size that stand side by
-// side: one kernel each for all of them.
-int gated(GraphBuilder& build, int x, std::int64_t rows, std::int64_t networks, std::int64_t hidden,
-          std::int64_t inner, const std::string& name) {
+// One elementwise kernel: relu(up)^2.
+int squared_relu(GraphBuilder& build, int up, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("squared_relu", {{up}}, {{y}});
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    build.add("squared_relu_grad", {{up}, {dy}}, {{build.contribute(up)}});
+  });
+  return y;
+}
+
+// The inner half: `rows` tokens in all, evenly over so many networks of one size that stand side by
+// side. One kernel each for all of them.
+int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t networks,
+               const TransformerShape& shape, std::int64_t inner, const std::string& name) {
   const std::int64_t each = std::max<std::int64_t>(1, rows / networks);
-  const int gate =
-      product(build, x, each, hidden, networks * inner, name + "gate_proj.weight", true);
-  const int up = product(build, x, each, hidden, networks * inner, name + "up_proj.weight", true);
-  const int y = swiglu(build, gate, up, each * networks * inner);
-  return product(build, y, each, networks * inner, hidden, name + "down_proj.weight", true);
+  const std::int64_t wide = networks * inner;
+  const auto widened = [&](const char* weight) {
+    return product(build, x, each, shape.hidden, wide, name + weight, true);
+  };
+  const int gate = shape.gated ? widened("gate_proj.weight") : -1;
+  const int up = widened("up_proj.weight");
+  const int y =
+      shape.gated ? swiglu(build, gate, up, each * wide) : squared_relu(build, up, each * wide);
+  return product(build, y, each, wide, shape.hidden, name + "down_proj.weight", true);
 }
 
 // A copy of tokens in another order, so many times as many.
@@ -175,8 +190,8 @@ int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
   const int gathered = parallel.sequence ? parallel.expert_tensor : 1;
   const std::int64_t tokens = rows * shape.experts_per_token * gathered;
   int y = permuted(build, x, tokens * shape.hidden);
-  y = gated(build, y, tokens, shape.experts / parallel.expert, shape.hidden,
-            shape.expert_inner / parallel.expert_tensor, mlp + "experts.");
+  y = inner_half(build, y, tokens, shape.experts / parallel.expert, shape,
+                 shape.expert_inner / parallel.expert_tensor, mlp + "experts.");
   return permuted(build, y, rows * shape.hidden);
 }
 
@@ -189,13 +204,13 @@ int llama_feedforward(GraphBuilder& build, int x, const ArchitectureOptions& opt
       rms_norm(build, x, options.own_rows(), shape.hidden, at + "post_attention_layernorm");
   const std::int64_t all = options.own_rows() * shape.hidden;
   if (dense) {
-    return add(build, x,
-               gated(build, normed, rows, 1, shape.hidden, own(shape.inner, options), mlp), all);
+    return add(build, x, inner_half(build, normed, rows, 1, shape, own(shape.inner, options), mlp),
+               all);
   }
   int y = experts(build, normed, options, mlp);
   if (shape.shared_inner > 0) {
     const std::int64_t inner = own(shape.shared_inner, options);
-    y = add(build, y, gated(build, normed, rows, 1, shape.hidden, inner, mlp + "shared_experts."),
+    y = add(build, y, inner_half(build, normed, rows, 1, shape, inner, mlp + "shared_experts."),
             all);
   }
   return add(build, x, y, all);

@@ -131,14 +131,32 @@ class StageGroups {
   int base_;
 };
 
+// The strategy for some of the tensors: groups that name tensors name these, by their new places.
+Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
+  Strategy own = strategy;
+  for (auto* groups : {&own.fusion.groups, &own.gather_groups}) {
+    for (auto& group : *groups) {
+      std::vector<int> kept;
+      for (const int tensor : group) {
+        const auto found = std::ranges::lower_bound(tensors, tensor);
+        const bool here = found != tensors.end() && *found == tensor;
+        if (here) kept.push_back(static_cast<int>(found - tensors.begin()));
+      }
+      group = std::move(kept);
+    }
+    std::erase_if(*groups, [](const std::vector<int>& group) { return group.empty(); });
+  }
+  return own;
+}
+
 // What the gradients of one kind take, their tensors numbered as in the whole.
 Communication communication_of_kind(const Workload& whole, const Cluster& cluster,
                                     const Parallel& parallel, const Strategy& strategy,
                                     const TrainingPoint& point, int stage, bool expert) {
   const Kind kind = kind_of(whole, expert);
   const int step = exchange_step(parallel, expert);
-  Communication communication =
-      communication_of(kind.workload, exchange_view(cluster, parallel, step), strategy, point);
+  Communication communication = communication_of(
+      kind.workload, exchange_view(cluster, parallel, step), among(strategy, kind.tensors), point);
   communication.ranks = cluster.ranks();
   const StageGroups groups(cluster, parallel, stage, step);
   for (auto* list : {&communication.gradients, &communication.parameters}) {
@@ -243,8 +261,10 @@ class WholePlan {
     }
     made.first_tensor = cut.first();
     made.first_bucket = static_cast<int>(plan_.buckets.size());
-    Communication communication =
-        communication_of_stage(own, cluster_, parallel_, strategy, point, stage_of(number));
+    std::vector<int> tensors(own.tensors.size());
+    std::iota(tensors.begin(), tensors.end(), cut.first());
+    Communication communication = communication_of_stage(
+        own, cluster_, parallel_, among(strategy, tensors), point, stage_of(number));
     if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
     made.plan = step_plan(own, std::move(communication), &made.cut);
     for (Bucket& bucket : made.plan.buckets) {

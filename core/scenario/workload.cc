@@ -1,7 +1,9 @@
 #include "core/scenario/workload.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <utility>
 
 namespace syncline {
 
@@ -13,6 +15,17 @@ std::vector<int> registered_order(const std::vector<Tensor>& tensors) {
            tensors[static_cast<std::size_t>(b)].registered;
   });
   return order;
+}
+
+std::vector<std::vector<int>> exchanged_apart(const Workload& workload) {
+  std::map<std::pair<int, bool>, std::vector<int>> apart;
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    apart[{tensor.part, tensor.expert}].push_back(static_cast<int>(t));
+  }
+  std::vector<std::vector<int>> lists;
+  for (auto& [key, tensors] : apart) lists.push_back(std::move(tensors));
+  return lists;
 }
 
 Seconds backward_time(const Workload& workload) {

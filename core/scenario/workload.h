@@ -99,6 +99,10 @@ inline std::int64_t samples_of(const Workload& workload) {
 // readiness where nobody said.
 std::vector<int> registered_order(const std::vector<Tensor>& tensors);
 
+// Tensors that travel apart from all others, where the job is cut: those of one part, the experts'
+// among them by themselves. In the order of the parts, each list in backward order.
+std::vector<std::vector<int>> exchanged_apart(const Workload& workload);
+
 // Sum of the gradients' waits: the length of one backward pass.
 Seconds backward_time(const Workload& workload);
 

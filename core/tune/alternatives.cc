@@ -254,7 +254,7 @@ class Finder {
   void add_searched(std::vector<Way>& list, const Strategy& training) {
     Strategy strategy = joined(training, baseline_);
     strategy.name = way_words(strategy);
-    if (input::conflict_of(strategy, scenario_.cluster)) return;
+    if (input::conflict_of(strategy, exchanging(scenario_))) return;
     add_way(list, strategy, {}, true);
   }
 
@@ -285,7 +285,7 @@ class Finder {
     for (std::size_t i = rows; i-- > 1;) {
       Strategy both = joined(training, list_[i].strategy);
       both.name = training.name + ", " + list_[i].strategy.name;
-      if (input::conflict_of(both, scenario_.cluster)) continue;
+      if (input::conflict_of(both, exchanging(scenario_))) continue;
       if (auto set = settable(both, {})) way.choices.push_back(std::move(*set));
     }
   }
@@ -321,7 +321,7 @@ class Finder {
     if (!config.is_null()) return set_by(*dialect_, strategy, config);
     if (auto set = set_as_said(strategy)) return set;
     if (dialect_->apply_obstacle == nullptr) return std::nullopt;
-    if (!dialect_->apply_obstacle(strategy, scenario_.workload, scenario_.cluster).empty()) {
+    if (!dialect_->apply_obstacle(strategy, scenario_.workload, exchanging(scenario_)).empty()) {
       return std::nullopt;
     }
     return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
@@ -338,7 +338,7 @@ class Finder {
     written.exact = true;
     if (strategy.algorithm != collective::library_algorithm(scenario_.cluster)) {
       written.algorithm = strategy.algorithm;
-      written.setting = dialect::nccl_setting(strategy, scenario_.workload, scenario_.cluster);
+      written.setting = dialect::nccl_setting(strategy, scenario_.workload, exchanging(scenario_));
     }
     return {strategy, text_of(dialect, written), written};
   }
@@ -355,7 +355,7 @@ class Finder {
   std::optional<Settable> set_as_said(const Strategy& strategy) const {
     try {
       const auto config =
-          dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
+          dialect::write_config(*dialect_, strategy, scenario_.workload, exchanging(scenario_));
       if (!config || !config->exact) return std::nullopt;
       if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
       // What encodes nothing here is said by leaving it out.

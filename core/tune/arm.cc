@@ -75,7 +75,10 @@ double busiest_link(const plan::Route& route, double bytes, collective::PriceBoo
 }  // namespace
 
 Arm::Arm(const Scenario& scenario, Strategy strategy, collective::PriceBook& book)
-    : scenario_(scenario), strategy_(std::move(strategy)), book_(book) {
+    : scenario_(scenario),
+      cluster_(exchanging(scenario)),
+      strategy_(std::move(strategy)),
+      book_(book) {
   const Workload& workload = scenario.workload;
   const Cluster& cluster = scenario.cluster;
   for (const auto& tensor : workload.tensors) tensors_.push_back(&tensor);
@@ -146,9 +149,9 @@ void Arm::find_candidates(const plan::Plan& plan, const std::vector<Seconds>& re
 void Arm::judge_exactness(const plan::Plan& plan, std::size_t phases) {
   // In two halves, across steps or by priority a bucket's place in line is not its readiness; its
   // copies and the host's waiting delay the gradients behind it; updates between buckets and a mean
-  // over several phases are not in the recurrence.
+  // over several phases are not in the recurrence; nor are the stages of a pipeline.
   simple_ = input::in_order_of_readiness(strategy_) && phases == 1 &&
-            single_.size() == plan.buckets.size();
+            single_.size() == plan.buckets.size() && !scenario_.workload.parallel.whole_job();
   // Buckets of several formats cannot all be joined.
   bool encodes = false;
   for (const plan::Bucket& bucket : single_) {
@@ -209,7 +212,7 @@ plan::Bucket Arm::joined(std::size_t first, std::size_t end) const {
 
 Seconds Arm::exchange_time(plan::Bucket bucket) const {
   const plan::Exchange exchange =
-      plan::exchange_of(std::move(bucket), scenario_.workload, scenario_.cluster, strategy_);
+      plan::exchange_of(std::move(bucket), scenario_.workload, cluster(), strategy_);
   Seconds time = exchange.decode + (strategy_.overlap ? 0 : exchange.encode);
   for (const plan::Leg& leg : exchange.reduce) {
     const Seconds wire = book_.quick_time(leg.collective);

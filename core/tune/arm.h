@@ -30,7 +30,8 @@ class Arm {
   void share_costs(const Arm& other) { costs_ = other.costs_; }
 
   const Strategy& strategy() const { return strategy_; }
-  const Cluster& cluster() const { return scenario_.cluster; }
+  // As those see it that sum one gradient.
+  const Cluster& cluster() const { return cluster_; }
   // What fusion rules choose from (core/plan/fusion's `fuse`): gradients in ready order, or, under
   // LocalSGD, parameters and buffers in the order in which they are averaged.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }
@@ -64,6 +65,7 @@ class Arm {
   Seconds known_cost(Bytes bytes) const;
 
   const Scenario& scenario_;
+  Cluster cluster_;
   Strategy strategy_;
   collective::PriceBook& book_;
   std::vector<const Tensor*> tensors_;

@@ -84,7 +84,7 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
   }
   std::map<RulesKey, std::vector<FusionChoice>> by_rule;
   ArmByArm by_arm(scenario, book);
-  for (const auto& strategy : arm_strategies(search, base, scenario.cluster)) {
+  for (const auto& strategy : arm_strategies(search, base, exchanging(scenario))) {
     if (left_out(strategy)) {
       const std::string words = "algorithm " + strategy.algorithm;
       const auto known = std::find(unmeasured_.begin(), unmeasured_.end(), words);

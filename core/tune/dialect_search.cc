@@ -43,7 +43,7 @@ dialect::Partitions partitions_of(const Scenario& scenario, collective::PriceBoo
 std::vector<Json> configs_of(const dialect::Dialect& dialect, const Strategy& winner,
                              const Scenario& scenario, collective::PriceBook& book) {
   if (dialect.candidates == nullptr) return {dialect::least_config(dialect)};
-  return dialect.candidates(winner, scenario.workload, scenario.cluster,
+  return dialect.candidates(winner, scenario.workload, exchanging(scenario),
                             partitions_of(scenario, book));
 }
 
@@ -221,7 +221,7 @@ class ConfigSearch {
     using dialect::ChangeKind;
     std::vector<Json> patches;
     if (dialect_.changes == nullptr) return patches;
-    for (const auto& change : dialect_.changes(config, scenario_.cluster)) {
+    for (const auto& change : dialect_.changes(config, exchanging(scenario_))) {
       const bool training = change.kind == ChangeKind::kRounding ||
                             change.kind == ChangeKind::kCompression ||
                             change.kind == ChangeKind::kAveraging;
@@ -235,7 +235,7 @@ class ConfigSearch {
   bool add(const Json& config) {
     Strategy strategy;
     try {
-      strategy = dialect::reading_of(dialect_, config, scenario_.workload, scenario_.cluster,
+      strategy = dialect::reading_of(dialect_, config, scenario_.workload, exchanging(scenario_),
                                      {.algorithm = algorithm_})
                      .strategy;
     } catch (const InputError&) {
@@ -265,9 +265,9 @@ class ConfigSearch {
 // The algorithm that a job with this winner's configuration runs: its own where a setting makes the
 // library take it, which then belongs to what is emitted; empty: the library's own choice.
 std::string settable_algorithm(const Strategy& winner, const Scenario& scenario) {
-  std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
+  std::string algorithm = dialect::kept_algorithm(winner, exchanging(scenario));
   if (scenario.cluster.library != Library::kNccl) return algorithm;
-  const bool set = !dialect::nccl_setting(winner, scenario.workload, scenario.cluster).empty();
+  const bool set = !dialect::nccl_setting(winner, scenario.workload, exchanging(scenario)).empty();
   return set ? algorithm : std::string();
 }
 
@@ -284,7 +284,7 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   bool exact = false;
   try {
     if (auto written =
-            dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
+            dialect::write_config(dialect, winner, scenario.workload, exchanging(scenario))) {
       exact = written->exact;
       configs.push_back(std::move(written->config));
       if (has_private(configs.back())) configs.push_back(without_private(configs.back()));
@@ -308,7 +308,7 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   best.searched = search.searched();
   if (best.strategy.algorithm != collective::library_algorithm(scenario.cluster)) {
     best.algorithm = best.strategy.algorithm;
-    best.setting = dialect::nccl_setting(best.strategy, scenario.workload, scenario.cluster);
+    best.setting = dialect::nccl_setting(best.strategy, scenario.workload, exchanging(scenario));
   }
   best.difference = difference(winner, best.strategy, scenario);
   best.exact = best.difference.empty() && same_time(best.step_time, wanted);

@@ -74,7 +74,7 @@ void set_priority(Strategy& strategy, Strategy::Priority value) {
 bool copies_can_go(const Scenario& scenario, const Strategy& base) {
   const dialect::Dialect* dialect = dialect::find_dialect(base.dialect);
   if (!base.bucket_copies || dialect == nullptr || dialect->changes == nullptr) return false;
-  const auto changes = dialect->changes(dialect::least_config(*dialect), scenario.cluster);
+  const auto changes = dialect->changes(dialect::least_config(*dialect), exchanging(scenario));
   const bool spared = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
     return change.kind == dialect::ChangeKind::kCopies;
   });
@@ -105,7 +105,7 @@ Search default_search(const Scenario& scenario) {
     search.closes = {Fusion::Close::kAfter};
     for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) search.sizes.push_back(mebibytes * kMiB);
   }
-  const Cluster& cluster = scenario.cluster;
+  const Cluster cluster = exchanging(scenario);
   if (cluster.ranks() == 1) return search;
   search.algorithms = cluster.library == Library::kLinks
                           ? collective::algorithm_names()

@@ -98,9 +98,109 @@ TEST(Architecture, ParametersAreThePublishedOnes) {
       {"vit_b_16", 86567656},     {"vit_l_16", 304326632},     {"llama2_7b", 6738415616},
       {"llama3_8b", 8030261248},  {"llama3.2_1b", 1235814400}, {"tinyllama_1.1b", 1100048384},
       {"mistral_7b", 7241732096}, {"qwen2_7b", 7615616512},    {"qwen2.5_0.5b", 494032768},
-      {"qwen3_0.6b", 596049920},
+      {"qwen3_0.6b", 596049920},  {"llama3_70b", 70553706496}, {"llama3.1_405b", 405853388800},
   };
   for (const auto& [name, count] : published) EXPECT_EQ(parameters(made(name)), count) << name;
+}
+
+// Their papers' tables, to the digits given there; Mixtral's and Qwen3's checkpoints to the last.
+TEST(Architecture, ParametersOfExpertsAreThePublishedOnes) {
+  const ArchitectureOptions short_text = text_of(1, 8);
+  EXPECT_EQ(parameters(made("mixtral_8x7b", short_text)), 46702792704);
+  EXPECT_EQ(parameters(made("qwen3_30b_a3b", short_text)), 30532122624);
+  const auto billions = [&](const char* name) {
+    return static_cast<double>(parameters(made(name, short_text))) / 1e9;
+  };
+  EXPECT_NEAR(billions("deepseek_v2"), 236, 0.5);
+  EXPECT_NEAR(billions("deepseek_v3"), 671, 0.5);
+  EXPECT_NEAR(billions("nemotron4_15b"), 15.6, 0.05);
+  EXPECT_NEAR(billions("nemotron4_340b"), 341, 0.5);
+}
+
+ArchitectureOptions cut(int tensor, int context, int expert, int expert_tensor,
+                        bool sequence = false) {
+  ArchitectureOptions options = text_of(2, 64);
+  options.dtype = DType::kBf16;
+  options.parallel.tensor = tensor;
+  options.parallel.context = context;
+  options.parallel.expert = expert;
+  options.parallel.expert_tensor = expert_tensor;
+  options.parallel.sequence = sequence;
+  return options;
+}
+
+double ratio(std::int64_t whole, std::int64_t part) {
+  return static_cast<double>(whole) / static_cast<double>(part);
+}
+
+// Each weight is cut among those who share it, but for norms, routers and ways down to a latent;
+// keys and values no further than their heads go.
+TEST(Architecture, ACutLeavesEachRankItsShareOfEveryWeight) {
+  for (const char* name : {"llama3_8b", "mixtral_8x7b", "deepseek_v2", "nemotron4_15b"}) {
+    const bool experts = find_architecture(name)->shape.experts > 0;
+    const Generated whole = made(name, cut(1, 1, 1, 1));
+    for (const int tensor : {2, 4, 8, 16}) {
+      const Generated own = made(name, experts ? cut(tensor, 1, 4, 2) : cut(tensor, 1, 1, 1));
+      ASSERT_EQ(own.tensors.size(), whole.tensors.size());
+      for (std::size_t i = 0; i < own.tensors.size(); ++i) {
+        const std::string& weight = whole.tensors[i].name;
+        const auto has = [&](const char* part) { return weight.find(part) != std::string::npos; };
+        const bool kept = has("norm") || has("mlp.gate.") || has("_a_proj");
+        const bool few = has("k_proj") || has("v_proj");
+        const double among = has(".experts.") ? 8 : kept ? 1 : few && tensor > 8 ? 8 : tensor;
+        EXPECT_EQ(own.tensors[i].expert, has(".experts."));
+        EXPECT_EQ(ratio(whole.tensors[i].elements, own.tensors[i].elements), among)
+            << name << " " << tensor << " " << weight;
+      }
+    }
+  }
+}
+
+// Products: a tensor group shares them, a context group its tokens; experts get as many tokens
+// wherever they are.
+TEST(Architecture, ACutSharesTheProducts) {
+  const auto products = [](const char* name, const ArchitectureOptions& options) {
+    return forward_products(made(name, options));
+  };
+  const double whole = products("llama3_8b", cut(1, 1, 1, 1));
+  EXPECT_DOUBLE_EQ(products("llama3_8b", cut(4, 1, 1, 1)) * 4, whole);
+  EXPECT_DOUBLE_EQ(products("llama3_8b", cut(8, 1, 1, 1, true)) * 8, whole);
+  EXPECT_DOUBLE_EQ(products("llama3_8b", cut(1, 4, 1, 1)) * 4, whole);
+  EXPECT_DOUBLE_EQ(products("llama3_8b", cut(2, 2, 1, 1)) * 4, whole);
+  const double mixture = products("mixtral_8x7b", cut(1, 1, 1, 1));
+  EXPECT_DOUBLE_EQ(products("mixtral_8x7b", cut(1, 1, 4, 1)), mixture);
+}
+
+// What stands on the links, against sums by hand for Llama 3 8B's sizes: hidden 4096, 32 layers,
+// 8 heads of 128 keys and values, bf16.
+TEST(Architecture, InnerCollectivesInClosedForm) {
+  const Bytes tokens = 2 * 64 * 4096 * 2;
+  const auto one = [](const ArchitectureOptions& options, const char* name = "llama3_8b") {
+    return inner_collectives([&] {
+      ArchitectureOptions all = options;
+      all.shape = completed(find_architecture(name)->shape);
+      return all;
+    }());
+  };
+  EXPECT_TRUE(one(cut(1, 1, 1, 1)).empty());
+  const auto reduced = one(cut(4, 1, 1, 1));
+  ASSERT_EQ(reduced.size(), 1u);
+  EXPECT_EQ(reduced[0].form, Inner::Form::kAllReduce);
+  EXPECT_EQ(reduced[0].bytes, tokens);
+  EXPECT_EQ(reduced[0].forward, 65);  // two a layer, and the embedding's
+  const auto scattered = one(cut(4, 1, 1, 1, true));
+  ASSERT_EQ(scattered.size(), 2u);
+  EXPECT_EQ(scattered[0].bytes, tokens);
+  EXPECT_EQ(scattered[0].forward + scattered[1].forward, 130);
+  const auto ring = one(cut(2, 4, 1, 1));
+  ASSERT_EQ(ring.size(), 2u);
+  EXPECT_EQ(ring[1].form, Inner::Form::kRing);
+  EXPECT_EQ(ring[1].bytes, 2 * (2 * 64 / 4) * 4 * 128 * 2);  // keys and values, 4 heads a rank
+  const auto routed = one(cut(1, 1, 8, 1), "mixtral_8x7b");
+  ASSERT_EQ(routed.size(), 1u);
+  EXPECT_EQ(routed[0].form, Inner::Form::kAllToAll);
+  EXPECT_EQ(routed[0].bytes, 2 * tokens);  // each token goes to two experts
+  EXPECT_EQ(routed[0].forward, 64);        // there and back
 }
 
 // A family takes its sizes from the shape; so given, it is the named one.
