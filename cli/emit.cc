@@ -32,7 +32,7 @@ struct EmitOptions {
 
 void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
                       const Strategy& strategy) {
-  const std::string lines = dialect::nccl_table(strategy, scenario.workload, exchanging(scenario));
+  const std::string lines = dialect::nccl_table(strategy, scenario.workload, scenario.cluster);
   if (lines.empty()) {
     throw InputError("--nccl-table: strategy '" + strategy.name +
                      "' names no algorithm of NCCL's on this cluster: NCCL chooses by itself");
@@ -63,7 +63,7 @@ std::string way_out(const EmitOptions& options, const Scenario& scenario,
                     const Strategy& strategy) {
   const bool possible =
       options.dialect == kPythonDialect &&
-      dialect::apply_obstacle(strategy, scenario.workload, exchanging(scenario)).empty();
+      dialect::apply_obstacle(strategy, scenario.workload, scenario.cluster).empty();
   return possible ? "; --python FILE writes a Python file that applies it" : "";
 }
 
@@ -74,7 +74,7 @@ int run(const EmitOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   tell_remarks(remarks_here(document, {strategy}));
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
-                                             scenario.workload, exchanging(scenario));
+                                             scenario.workload, scenario.cluster);
   if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
   if (!options.python.empty()) return write_python(options, scenario, strategy, *written, known);
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
@@ -133,7 +133,7 @@ void check_python(const std::string& file, const std::string& dialect, const std
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,
                        const measure::Pinned& pinned) {
   const std::string obstacle =
-      dialect::apply_obstacle(strategy, scenario.workload, exchanging(scenario));
+      dialect::apply_obstacle(strategy, scenario.workload, scenario.cluster);
   if (!obstacle.empty()) {
     throw InputError("strategy '" + strategy.name +
                      "' cannot be applied by a Python file: " + obstacle);
@@ -143,7 +143,7 @@ std::string apply_file(const Scenario& scenario, const Strategy& strategy,
   std::string file(apply_script());
   file.replace(file.find(placeholder), placeholder.size(),
                reports::applied_comment(scenario, applied, pinned) + "STRATEGY = " +
-                   dialect::apply_table(strategy, scenario.workload, exchanging(scenario)) + "\n");
+                   dialect::apply_table(strategy, scenario.workload, scenario.cluster) + "\n");
   return file;
 }
 

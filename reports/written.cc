@@ -29,8 +29,8 @@ std::string in_one_line(std::string name) {
 // DistributedDataParallel as it comes, its collectives carried out like the strategy's.
 Strategy ddp_itself(const Scenario& scenario, const Strategy& strategy) {
   const auto& ddp = *dialect::find_dialect("pytorch");
-  return dialect::reading_of(ddp, Json::object(), scenario.workload, exchanging(scenario),
-                             {.algorithm = dialect::kept_algorithm(strategy, exchanging(scenario))})
+  return dialect::reading_of(ddp, Json::object(), scenario.workload, scenario.cluster,
+                             {.algorithm = dialect::kept_algorithm(strategy, scenario.cluster)})
       .strategy;
 }
 
@@ -62,13 +62,12 @@ std::string change_text(double ratio) { return percent_text(100 * (ratio - 1)); 
 
 // How the collectives come to run as they were priced.
 std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
-  const std::string setting =
-      dialect::nccl_setting(strategy, scenario.workload, exchanging(scenario));
+  const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
   if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
-  if (!dialect::nccl_table(strategy, scenario.workload, exchanging(scenario)).empty()) {
+  if (!dialect::nccl_table(strategy, scenario.workload, scenario.cluster).empty()) {
     return "# NCCL is to choose by the table that `syncline emit --nccl-table` writes.\n";
   }
-  if (strategy.algorithm == collective::library_algorithm(exchanging(scenario))) return {};
+  if (strategy.algorithm == collective::library_algorithm(scenario.cluster)) return {};
   return "# Priced with collectives by " + strategy.algorithm +
          ", which is the library's to do: no setting of it is known.\n";
 }
@@ -141,8 +140,7 @@ std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
   const auto ratios = measure::ratio_interval(ratio, sway, doubts.sway(ddp));
   const auto step = measure::interval_of(own, sway);
   const auto plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
-  const bool library_own =
-      strategy.algorithm == collective::library_algorithm(exchanging(scenario));
+  const bool library_own = strategy.algorithm == collective::library_algorithm(scenario.cluster);
   std::string text = "# '" + in_one_line(strategy.name) + "' for " +
                      in_one_line(scenario.workload.name) + " on " + std::to_string(plan.ranks) +
                      " ranks of " + in_one_line(scenario.cluster.name) + ":\n";

@@ -329,10 +329,12 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
       nearest(collective.nccl->algorithm, collective.kind, collective.groups.size);
 }
 
+// What a group reaches between nodes follows from the box, however few of its GPUs are members.
 Path path_of(const Cluster& cluster, const Groups& groups) {
-  const Shape shape = shape_of(cluster, groups);
-  const Links links = links_of(cluster, shape);
-  return {shape.nodes > 1, cluster.fabric, links.nvlink};
+  const Tier* inside = intra_tier(cluster);
+  const bool nvlink =
+      inside != nullptr && cluster.nccl.nvlink.value_or(inside->bandwidth > kFastestPcie);
+  return {shape_of(cluster, groups).nodes > 1, cluster.fabric, nvlink};
 }
 
 // Groups of one shape, and what the wire needs by the algorithms that they are offered.

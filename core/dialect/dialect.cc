@@ -80,9 +80,9 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   bool first = true;
   const auto mistakes = [&] { return config.mistakes() ? config.mistakes()->count() : 0; };
   const std::size_t before = mistakes();
+  Workload own = workload;
   for (const std::vector<int>& tensors : exchanged_apart(workload)) {
     if (mistakes() > before) break;  // each part would say the same
-    Workload own = workload;
     own.tensors.clear();
     for (const int t : tensors)
       own.tensors.push_back(workload.tensors[static_cast<std::size_t>(t)]);
@@ -110,7 +110,8 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
 Reading reading_of(const Dialect& dialect, Reader config, const Workload& workload,
                    const Cluster& cluster, const ReadAs& as) {
   Reading reading = workload.parallel.whole_job()
-                        ? read_apart(dialect, config, workload, cluster, as.as_documents)
+                        ? read_apart(dialect, config, workload,
+                                     exchanging(cluster, workload.parallel), as.as_documents)
                         : dialect.read(std::move(config), workload, cluster, as.as_documents);
   Strategy& strategy = reading.strategy;
   strategy.dialect = dialect.name;

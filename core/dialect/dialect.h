@@ -39,6 +39,7 @@ struct Partitions {
   std::function<std::vector<plan::Bucket>(const Strategy&)> best_buckets;
 };
 
+// The cluster of a row's own functions is the one that the ranks see which sum a dense gradient.
 struct Dialect {
   std::string_view name;
   std::string_view summary;  // one line for `syncline list`

@@ -113,6 +113,9 @@ std::string torch_obstacle(const std::string& codec, const Workload& workload,
 std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
                            const Cluster& cluster) {
   if (cluster.ranks() == 1) return "there is one rank, which exchanges nothing";
+  if (workload.parallel.whole_job()) {
+    return "the job is cut beside data parallelism, and each part wraps itself";
+  }
   const auto known = collective::library_algorithms(cluster);
   for (const auto& name :
        {strategy.algorithm, strategy.hierarchy.inside, strategy.hierarchy.across}) {

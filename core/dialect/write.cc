@@ -227,9 +227,10 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
   if (dialect.suggest == nullptr) return std::nullopt;
   const plan::Plan wanted = plan::make_plan(workload, cluster, strategy);
   const std::string algorithm = kept_algorithm(strategy, cluster);
+  const Cluster exchange = exchanging(cluster, workload.parallel);
   std::optional<Written> nearest;
   std::exception_ptr refusal;
-  for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, cluster)) {
+  for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, exchange)) {
     Reading reading;
     try {
       reading = reading_of(dialect, config, workload, cluster, {.algorithm = algorithm});

@@ -36,8 +36,7 @@ Json parallel_json(const Parallel& parallel);
 // collectives take. `generated`: the model, where it was made of an architecture.
 void cut_workload(const Reader& reader, bool parts_given, const operators::Generated* generated,
                   const Cluster& cluster, Workload& workload);
-// Syncline's own keys, or a dialect's configuration as it comes out on this workload and cluster:
-// as the ranks see it that sum one gradient.
+// Syncline's own keys, or a dialect's configuration as it comes out on this workload and cluster.
 Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& cluster);
 // The axes of a search. Requires the scenario's strategies, baseline and cluster.
 Search read_search(Reader reader, const Scenario& scenario);

@@ -260,7 +260,7 @@ void read_strategies(Reader& top, bool sound, Scenario& scenario) {
   std::unordered_set<std::string> names;
   for (const auto& reader : readers) {
     const auto read = [&] {
-      Strategy strategy = read_strategy(reader, scenario.workload, exchanging(scenario));
+      Strategy strategy = read_strategy(reader, scenario.workload, scenario.cluster);
       if (!names.insert(strategy.name).second) {
         reader.fail("name", "'" + strategy.name + "' names two strategies");
       }

@@ -30,7 +30,8 @@ Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& c
   dialect::Reading reading =
       dialect::reading_of(*dialect, reader.object("config"), workload, cluster, as);
   Strategy strategy = std::move(reading.strategy);
-  if (const auto conflict = conflict_of(strategy, cluster); conflict && !as.algorithm.empty()) {
+  const auto conflict = conflict_of(strategy, exchanging(cluster, workload.parallel));
+  if (conflict && !as.algorithm.empty()) {
     reader.fail(reader.has(conflict->key) ? conflict->key : "algorithm", conflict->why);
   }
   reader.finish();
@@ -105,8 +106,9 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   const std::string name = reader.text("name");
   if (name.empty()) reader.fail("name", "empty");
   const std::string about = reader.text_or("about", "");
-  Strategy strategy = reader.has("dialect") ? read_dialect(reader, workload, cluster)
-                                            : read_own_keys(reader, workload, cluster);
+  Strategy strategy = reader.has("dialect")
+                          ? read_dialect(reader, workload, cluster)
+                          : read_own_keys(reader, workload, exchanging(cluster, workload.parallel));
   strategy.name = name;
   strategy.about = about;
   return strategy;

@@ -214,7 +214,7 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
     changed.merge_patch(change.patch);
     try {
       dialect::Reading reading = dialect::reading_of(
-          *dialect, changed, scenario.workload, exchanging(scenario),
+          *dialect, changed, scenario.workload, scenario.cluster,
           {.as_documents = as_documents, .algorithm = written.value("algorithm", "")});
       candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
     } catch (const InputError&) {
@@ -231,15 +231,14 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   const dialect::Dialect& row = *dialect::find_dialect(dialect);
   std::optional<dialect::Written> found;
   try {
-    found = dialect::write_config(row, changed, scenario.workload, exchanging(scenario));
+    found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
   } catch (const InputError&) {
     // The framework refuses whatever might say it.
   }
   // The algorithm stands beside a configuration, not in it.
   if (!found || !found->exact || !found->algorithm.empty()) {
-    const bool applied =
-        row.apply_obstacle != nullptr &&
-        row.apply_obstacle(changed, scenario.workload, exchanging(scenario)).empty();
+    const bool applied = row.apply_obstacle != nullptr &&
+                         row.apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
     const std::string name(dialect);
     return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
                              : ", which cannot be said in " + name);

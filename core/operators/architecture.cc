@@ -281,7 +281,7 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   }
   if (parallel.context > 1) {
     const std::int64_t kv = (shape.kv_heads + parallel.tensor - 1) / parallel.tensor;
-    const double flops = 4 * real(options.rows()) * real(options.sequence) *
+    const double flops = 2 * real(options.rows()) * real(options.sequence) *
                          real(shape.heads * shape.head_width) / parallel.tensor;
     list.push_back({Axis::kContext, Form::kRing, 2 * options.rows() * kv * shape.head_width * unit,
                     shape.layers, 2 * shape.layers, flops});

@@ -110,7 +110,7 @@ int latent_attention(GraphBuilder& build, int x, const ArchitectureOptions& opti
   kv = product(build, kv, rows, shape.latent, 2 * heads * shape.head_width,
                self + "kv_b_proj.weight", true);
   const double flops =
-      2 * real(rows) * real(options.sequence) * real(heads) * real(wide + shape.head_width);
+      real(rows) * real(options.sequence) * real(heads) * real(wide + shape.head_width);
   const std::int64_t width = heads * shape.head_width;
   const int y = flash_attention(build, q, kv, kv, flops, rows * width);
   return product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
@@ -132,7 +132,8 @@ int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& optio
   const int k = projected(build, normed, rows, shape, kv_heads, self + "k_proj", self + "k_norm");
   const int v = projected(build, normed, rows, shape, kv_heads, self + "v_proj", "");
   const std::int64_t width = heads * shape.head_width;
-  const double flops = 4 * real(rows) * real(options.sequence) * real(width);
+  // The kernel leaves out what lies ahead of a token, half of all pairs.
+  const double flops = 2 * real(rows) * real(options.sequence) * real(width);
   int y = flash_attention(build, q, k, v, flops, rows * width);
   y = product(build, y, rows, width, shape.hidden, self + "o_proj.weight", true);
   return add(build, x, y, options.own_rows() * shape.hidden);
@@ -176,6 +177,19 @@ int permuted(GraphBuilder& build, int x, std::int64_t elements) {
   return y;
 }
 
+// And back: a token is the sum of what its experts made of it, weighted.
+int unpermuted(GraphBuilder& build, int x, int weights, std::int64_t elements) {
+  const int y = build.activation(elements);
+  build.add("unpermute", {{x}, {weights}}, {{y}});
+  build.on_backward([=, &build] {
+    const int dy = build.gradient(y);
+    const int dx = build.contribute(x);
+    const int dweights = build.contribute(weights);
+    build.add("unpermute_grad", {{x}, {weights}, {dy}}, {{dx}, {dweights}});
+  });
+  return y;
+}
+
 // Each token's experts, wherever they are, get a copy of it, and their sum comes back. Tokens are
 // taken to be spread evenly.
 int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
@@ -185,14 +199,14 @@ int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
   const std::int64_t rows = options.own_rows();
   const int scores =
       product(build, x, rows, shape.hidden, shape.experts, mlp + "gate.weight", true);
-  softmax(build, scores, rows * shape.experts);
+  const int weights = softmax(build, scores, rows * shape.experts);
   // Where a tensor group cuts its tokens, those who cut an expert gather theirs for it.
   const int gathered = parallel.sequence ? parallel.expert_tensor : 1;
   const std::int64_t tokens = rows * shape.experts_per_token * gathered;
   int y = permuted(build, x, tokens * shape.hidden);
   y = inner_half(build, y, tokens, shape.experts / parallel.expert, shape,
                  shape.expert_inner / parallel.expert_tensor, mlp + "experts.");
-  return permuted(build, y, rows * shape.hidden);
+  return unpermuted(build, y, weights, rows * shape.hidden);
 }
 
 int llama_feedforward(GraphBuilder& build, int x, const ArchitectureOptions& options,

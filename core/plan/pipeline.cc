@@ -43,16 +43,13 @@ std::size_t warmup(const Parallel& parallel, std::size_t passes, int stage) {
   return std::min(place(count), passes);
 }
 
-// The tensors of one part, with the computation of those left out in between.
+// The tensors of one part, with their computation. `without`: the whole, but for what it is made
+// of.
 class Part {
  public:
-  Part(const Workload& whole, int number) : whole_(whole), workload_(whole) {
-    workload_.tensors.clear();
-    workload_.buffers.clear();
-    workload_.operators = {};
-    workload_.parallel = {};
-    const std::vector<Seconds> forward = forward_times(whole);
-    workload_.forward = 0;
+  Part(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
+       int number)
+      : workload_(without) {
     for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
       if (whole.tensors[t].part != number) continue;
       if (workload_.tensors.empty()) first_ = static_cast<int>(t);
@@ -65,12 +62,10 @@ class Part {
     workload_.update *= share;
   }
 
-  const Workload& workload() const { return workload_; }
   Workload& workload() { return workload_; }
   int first() const { return first_; }  // of its tensors, in the whole
 
  private:
-  const Workload& whole_;
   Workload workload_;
   int first_ = 0;
 };
@@ -217,8 +212,15 @@ class WholePlan {
         arrived_(place(parallel_.parts() * micro_batches_), -1),
         returned_(arrived_),
         sending_(place(parallel_.pipeline), -1) {
+    Workload without = workload;
+    without.tensors.clear();
+    without.buffers.clear();
+    without.operators = {};
+    without.parallel = {};
+    without.forward = 0;
+    const std::vector<Seconds> forward = forward_times(workload);
     for (int k = 0; k < parallel_.parts(); ++k) {
-      parts_.push_back(part(workload, strategy, point, k));
+      parts_.push_back(part(Part(workload, without, forward, k), strategy, point, k));
     }
     plan_.ranks = cluster.ranks();
     plan_.roles = parallel_.pipeline;
@@ -243,9 +245,7 @@ class WholePlan {
   int stage_of(int part) const { return part % parallel_.pipeline; }
   OpId end_of(int part) const { return static_cast<OpId>(parts_[place(part)].plan.ops.size()); }
 
-  Template part(const Workload& workload, const Strategy& strategy, const TrainingPoint& point,
-                int number) {
-    Part cut(workload, number);
+  Template part(Part cut, const Strategy& strategy, const TrainingPoint& point, int number) {
     Workload& own = cut.workload();
     own.micro_batches = 1;
     // Once a stage, not once a chunk.

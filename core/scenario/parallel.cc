@@ -26,4 +26,9 @@ Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step
   return view;
 }
 
+Cluster exchanging(const Cluster& cluster, const Parallel& parallel) {
+  if (!parallel.whole_job()) return cluster;
+  return exchange_view(cluster, parallel, exchange_step(parallel, false));
+}
+
 }  // namespace syncline

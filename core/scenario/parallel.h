@@ -45,6 +45,9 @@ struct Parallel {
 // Requires `step` and the pipeline to divide the ranks.
 Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step);
 
+// As those see it that sum a dense gradient: the cluster itself where nothing is cut.
+Cluster exchanging(const Cluster& cluster, const Parallel& parallel);
+
 // Ranks between two neighbours in the group that sums a dense gradient, or an expert's.
 inline int exchange_step(const Parallel& parallel, bool expert) {
   return expert ? parallel.expert * parallel.expert_tensor : parallel.tensor;

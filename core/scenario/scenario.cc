@@ -8,9 +8,7 @@
 namespace syncline {
 
 Cluster exchanging(const Scenario& scenario) {
-  const Parallel& parallel = scenario.workload.parallel;
-  if (!parallel.whole_job()) return scenario.cluster;
-  return exchange_view(scenario.cluster, parallel, exchange_step(parallel, false));
+  return exchanging(scenario.cluster, scenario.workload.parallel);
 }
 
 const Strategy* find_strategy(const Scenario& scenario, std::string_view name) {

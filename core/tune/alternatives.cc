@@ -321,7 +321,7 @@ class Finder {
     if (!config.is_null()) return set_by(*dialect_, strategy, config);
     if (auto set = set_as_said(strategy)) return set;
     if (dialect_->apply_obstacle == nullptr) return std::nullopt;
-    if (!dialect_->apply_obstacle(strategy, scenario_.workload, exchanging(scenario_)).empty()) {
+    if (!dialect_->apply_obstacle(strategy, scenario_.workload, scenario_.cluster).empty()) {
       return std::nullopt;
     }
     return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
@@ -338,7 +338,7 @@ class Finder {
     written.exact = true;
     if (strategy.algorithm != collective::library_algorithm(scenario_.cluster)) {
       written.algorithm = strategy.algorithm;
-      written.setting = dialect::nccl_setting(strategy, scenario_.workload, exchanging(scenario_));
+      written.setting = dialect::nccl_setting(strategy, scenario_.workload, scenario_.cluster);
     }
     return {strategy, text_of(dialect, written), written};
   }
@@ -355,7 +355,7 @@ class Finder {
   std::optional<Settable> set_as_said(const Strategy& strategy) const {
     try {
       const auto config =
-          dialect::write_config(*dialect_, strategy, scenario_.workload, exchanging(scenario_));
+          dialect::write_config(*dialect_, strategy, scenario_.workload, scenario_.cluster);
       if (!config || !config->exact) return std::nullopt;
       if (!config->algorithm.empty() && config->setting.empty()) return std::nullopt;
       // What encodes nothing here is said by leaving it out.

@@ -19,7 +19,7 @@ const Ranked& best_to_apply(const Tuning& tuning) {
   found.push_back(&tuned.baseline);
   std::erase_if(found, [&](const Ranked* ranked) {
     return !dialect::apply_obstacle(ranked->strategy, tuning.scenario.workload,
-                                    exchanging(tuning.scenario))
+                                    tuning.scenario.cluster)
                 .empty();
   });
   if (found.empty() || found.front() == &tuned.winner()) return tuned.winner();

@@ -235,7 +235,7 @@ class ConfigSearch {
   bool add(const Json& config) {
     Strategy strategy;
     try {
-      strategy = dialect::reading_of(dialect_, config, scenario_.workload, exchanging(scenario_),
+      strategy = dialect::reading_of(dialect_, config, scenario_.workload, scenario_.cluster,
                                      {.algorithm = algorithm_})
                      .strategy;
     } catch (const InputError&) {
@@ -265,9 +265,9 @@ class ConfigSearch {
 // The algorithm that a job with this winner's configuration runs: its own where a setting makes the
 // library take it, which then belongs to what is emitted; empty: the library's own choice.
 std::string settable_algorithm(const Strategy& winner, const Scenario& scenario) {
-  std::string algorithm = dialect::kept_algorithm(winner, exchanging(scenario));
+  std::string algorithm = dialect::kept_algorithm(winner, scenario.cluster);
   if (scenario.cluster.library != Library::kNccl) return algorithm;
-  const bool set = !dialect::nccl_setting(winner, scenario.workload, exchanging(scenario)).empty();
+  const bool set = !dialect::nccl_setting(winner, scenario.workload, scenario.cluster).empty();
   return set ? algorithm : std::string();
 }
 
@@ -284,7 +284,7 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   bool exact = false;
   try {
     if (auto written =
-            dialect::write_config(dialect, winner, scenario.workload, exchanging(scenario))) {
+            dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
       exact = written->exact;
       configs.push_back(std::move(written->config));
       if (has_private(configs.back())) configs.push_back(without_private(configs.back()));
@@ -308,7 +308,7 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   best.searched = search.searched();
   if (best.strategy.algorithm != collective::library_algorithm(scenario.cluster)) {
     best.algorithm = best.strategy.algorithm;
-    best.setting = dialect::nccl_setting(best.strategy, scenario.workload, exchanging(scenario));
+    best.setting = dialect::nccl_setting(best.strategy, scenario.workload, scenario.cluster);
   }
   best.difference = difference(winner, best.strategy, scenario);
   best.exact = best.difference.empty() && same_time(best.step_time, wanted);

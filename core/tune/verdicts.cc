@@ -180,7 +180,7 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     own.dialect = dialect.name;
     own.config = dialect::least_config(dialect);
     own.strategy =
-        dialect::reading_of(dialect, own.config, scenario.workload, exchanging(scenario)).strategy;
+        dialect::reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;

@@ -230,7 +230,8 @@ TEST(Architecture, LlamasGradientsComeInBackwardOrder) {
 }
 
 // 6 FLOPs a weight and token, and 12 x layers x width x sequence a token in attention (Kaplan et
-// al., 2020; Chowdhery et al., 2022); the embedding is looked up, the head multiplies.
+// al., 2020; Chowdhery et al., 2022), of which a causal kernel does half; the embedding is looked
+// up, the head multiplies.
 TEST(Architecture, LlamaFlopsInClosedForm) {
   for (const char* name : {"tinyllama_1.1b", "llama3.2_1b", "qwen3_0.6b"}) {
     const TransformerShape shape = completed(find_architecture(name)->shape);
@@ -241,7 +242,7 @@ TEST(Architecture, LlamaFlopsInClosedForm) {
       if (tensor.shape.size() == 2 && !looked_up) weights += static_cast<double>(tensor.elements);
     }
     const auto width = static_cast<double>(shape.heads * shape.head_width);
-    const double attention = 12 * static_cast<double>(shape.layers) * width * 256;
+    const double attention = 6 * static_cast<double>(shape.layers) * width * 256;
     const double flops =
         forward_products(one) + matrix_flops_of(one.operators, StepPart::kBackward);
     EXPECT_NEAR(flops / (3 * 256 * (6 * weights + attention)), 1, 1e-12) << name;
