@@ -176,8 +176,8 @@ VerbAction add_fidelity(CLI::App& app) {
   auto* verb = app.add_subcommand(
       "fidelity", "Reproduce published measurements and print how wrong the predictions are");
   verb->add_option("--set", options->sets,
-                   "only this set of tables: documents, jobs, live, nccl-tests, papers, training; "
-                   "may be repeated");
+                   "only this set of tables: documents, jobs, live, nccl-tests, papers, training, "
+                   "whole_jobs; may be repeated");
   verb->add_option("--from", options->folder,
                    "the scenarios folder; without it the working directory's, or else the one that "
                    "came with the program");

@@ -163,7 +163,8 @@ TEST(Megatron, SaysWhatItRefuses) {
   EXPECT_NE(message_of(R"({"overlap-param-gather": true})", workload)
                 .find("only supported with use-distributed-optimizer"),
             std::string::npos);
-  EXPECT_NE(message_of(R"({"tensor-model-parallel-size": 2})", workload).find("not modelled"),
+  EXPECT_NE(message_of(R"({"tensor-model-parallel-size": 2})", workload)
+                .find("is 2, but the workload has \"parallel\": {\"tensor\": 1}"),
             std::string::npos);
   EXPECT_NE(message_of(R"({"ddp-bucket-sise": 2})", workload).find("ddp-bucket-size"),
             std::string::npos);

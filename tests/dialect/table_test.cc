@@ -43,8 +43,6 @@ TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
       {"hf_trainer", R"({"tp_size": 2})"},
       {"pytorch", R"({"device_mesh": [2, 4]})"},
       {"megatron", R"({"num-experts": 8})"},
-      {"megatron", R"({"tensor-model-parallel-size": 2})"},
-      {"megatron", R"({"pipeline-model-parallel-size": 2})"},
       {"megatron", R"({"num-layers-per-virtual-pipeline-stage": 2})"},
       {"megatron", R"({"fp8-format": "hybrid"})"},
       {"deepspeed", R"({"pipeline": {"stages": 4}})"},
