@@ -163,10 +163,29 @@ std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) 
   return std::nullopt;
 }
 
+// What is not modelled beside other kinds of parallelism.
+std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  if (!parallel.whole_job()) return std::nullopt;
+  const std::string beside = " is not modelled yet beside workload.parallel";
+  if (strategy.local_sgd.enabled) return Conflict{"local_sgd", "averaging" + beside};
+  if (parallel.pipeline > 1 && strategy.fusion.cycle > 0) {
+    return Conflict{"fusion.cycle_ms", "releasing at ticks" + beside + ".pipeline"};
+  }
+  const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (strategy.priority != Strategy::Priority::kReady && (parallel.pipeline > 1 || experts)) {
+    return Conflict{"priority", "ranking buckets" + beside + (experts ? ".expert" : ".pipeline")};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
-std::optional<Conflict> conflict_of(const Strategy& strategy, const Cluster& cluster) {
+std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,
+                                    const Cluster& whole) {
+  const Cluster cluster = exchanging(whole, workload.parallel);
   if (auto conflict = excluded(strategy)) return conflict;
+  if (auto conflict = whole_job_conflict(strategy, workload)) return conflict;
   if (auto conflict = order_conflict(strategy)) return conflict;
   if (auto conflict = payload_conflict(strategy, cluster)) return conflict;
   const LocalSgd& local = strategy.local_sgd;

@@ -30,9 +30,10 @@ Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& c
   dialect::Reading reading =
       dialect::reading_of(*dialect, reader.object("config"), workload, cluster, as);
   Strategy strategy = std::move(reading.strategy);
-  const auto conflict = conflict_of(strategy, exchanging(cluster, workload.parallel));
-  if (conflict && !as.algorithm.empty()) {
-    reader.fail(reader.has(conflict->key) ? conflict->key : "algorithm", conflict->why);
+  const bool judged = !as.algorithm.empty() || workload.parallel.whole_job();
+  if (const auto conflict = conflict_of(strategy, workload, cluster); conflict && judged) {
+    const char* at = as.algorithm.empty() ? "config" : "algorithm";
+    reader.fail(reader.has(conflict->key) ? conflict->key : at, conflict->why);
   }
   reader.finish();
   strategy.notes = std::move(reading.notes);
@@ -40,7 +41,8 @@ Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& c
   return strategy;
 }
 
-Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& cluster) {
+Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& whole) {
+  const Cluster cluster = exchanging(whole, workload.parallel);
   Strategy strategy;
   if (reader.has("preset")) strategy = preset_of(reader.word_or("preset", "", preset_names()));
   // One network for all rows: what a strategy does not say, the library decides.
@@ -60,7 +62,7 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
     note_compute_fusion(workload, cluster, !given, strategy);
   }
   // A mistake is told here, where the user can still be told where.
-  if (const auto conflict = conflict_of(strategy, cluster)) {
+  if (const auto conflict = conflict_of(strategy, workload, whole)) {
     reader.fail(conflict->key, conflict->why);
   }
   reader.finish();
@@ -106,9 +108,8 @@ Strategy read_strategy(Reader reader, const Workload& workload, const Cluster& c
   const std::string name = reader.text("name");
   if (name.empty()) reader.fail("name", "empty");
   const std::string about = reader.text_or("about", "");
-  Strategy strategy = reader.has("dialect")
-                          ? read_dialect(reader, workload, cluster)
-                          : read_own_keys(reader, workload, exchanging(cluster, workload.parallel));
+  Strategy strategy = reader.has("dialect") ? read_dialect(reader, workload, cluster)
+                                            : read_own_keys(reader, workload, cluster);
   strategy.name = name;
   strategy.about = about;
   return strategy;

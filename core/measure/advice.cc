@@ -353,7 +353,7 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
     for (auto& ours : kind.candidates) changes.push_back(std::move(ours));
   }
   std::erase_if(changes, [&](const Change& change) {
-    return input::conflict_of(change.strategy, exchanging(scenario)) ||
+    return input::conflict_of(change.strategy, scenario.workload, scenario.cluster) ||
            encodes_nothing(change.strategy, scenario.workload) ||
            training_beside(change.strategy, strategy) == Training::kSame;
   });

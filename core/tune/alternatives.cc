@@ -254,7 +254,7 @@ class Finder {
   void add_searched(std::vector<Way>& list, const Strategy& training) {
     Strategy strategy = joined(training, baseline_);
     strategy.name = way_words(strategy);
-    if (input::conflict_of(strategy, exchanging(scenario_))) return;
+    if (input::conflict_of(strategy, scenario_.workload, scenario_.cluster)) return;
     add_way(list, strategy, {}, true);
   }
 
@@ -285,7 +285,7 @@ class Finder {
     for (std::size_t i = rows; i-- > 1;) {
       Strategy both = joined(training, list_[i].strategy);
       both.name = training.name + ", " + list_[i].strategy.name;
-      if (input::conflict_of(both, exchanging(scenario_))) continue;
+      if (input::conflict_of(both, scenario_.workload, scenario_.cluster)) continue;
       if (auto set = settable(both, {})) way.choices.push_back(std::move(*set));
     }
   }

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/input/conflicts.h"
 #include "core/input/knobs.h"
 #include "core/measure/lower_bound.h"
 #include "core/plan/compression.h"
@@ -98,6 +99,10 @@ Arm::Arm(const Scenario& scenario, Strategy strategy, collective::PriceBook& boo
   find_candidates(plan, ready_times(plan));
   judge_exactness(plan, phases.size());
   prepare_costs();
+}
+
+bool Arm::rules_out(const Strategy& strategy) const {
+  return input::conflict_of(strategy, scenario_.workload, scenario_.cluster).has_value();
 }
 
 // When each bucket of the plan without fusion may set out: walked along the compute stream, with

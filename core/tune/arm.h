@@ -32,6 +32,8 @@ class Arm {
   const Strategy& strategy() const { return strategy_; }
   // As those see it that sum one gradient.
   const Cluster& cluster() const { return cluster_; }
+  // Whether the job or its cluster does not go with a strategy.
+  bool rules_out(const Strategy& strategy) const;
   // What fusion rules choose from (core/plan/fusion's `fuse`): gradients in ready order, or, under
   // LocalSGD, parameters and buffers in the order in which they are averaged.
   const std::vector<const Tensor*>& tensors() const { return tensors_; }

@@ -6,7 +6,6 @@
 #include <string>
 #include <utility>
 
-#include "core/input/conflicts.h"
 #include "core/input/strategy_json.h"
 #include "core/plan/planner.h"
 #include "core/tune/search_space.h"
@@ -20,7 +19,7 @@ using RulesKey = std::pair<std::vector<int>, bool>;
 RulesKey rules_key(const Arm& arm) {
   Strategy ticked = arm.strategy();
   ticked.fusion.cycle = kMillisecond;
-  return {arm.candidates(), input::conflict_of(ticked, arm.cluster()).has_value()};
+  return {arm.candidates(), arm.rules_out(ticked)};
 }
 
 // Arms come with the number of streams varying fastest: what the one before knows of buckets' costs
@@ -84,7 +83,7 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
   }
   std::map<RulesKey, std::vector<FusionChoice>> by_rule;
   ArmByArm by_arm(scenario, book);
-  for (const auto& strategy : arm_strategies(search, base, exchanging(scenario))) {
+  for (const auto& strategy : arm_strategies(search, base, scenario)) {
     if (left_out(strategy)) {
       const std::string words = "algorithm " + strategy.algorithm;
       const auto known = std::find(unmeasured_.begin(), unmeasured_.end(), words);

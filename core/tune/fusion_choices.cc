@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/input/conflicts.h"
 #include "core/plan/fusion.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
@@ -45,7 +44,7 @@ class RuleChoices {
 
   void add(FusionKind kind, Fusion fusion) {
     fusion.align = base().align;
-    if (input::conflict_of(fused(arm_.strategy(), fusion), arm_.cluster())) return;
+    if (arm_.rules_out(fused(arm_.strategy(), fusion))) return;
     auto ends = ends_of(arm_, fusion);
     choices_.push_back({kind, std::move(fusion), std::move(ends)});
   }

@@ -178,7 +178,7 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   Labels others;
   // Neither rules nor costs of buckets know of streams: arms that differ in them share choices.
   std::map<std::pair<std::string, std::string>, std::vector<GroupedChoice>> choices;
-  for (const auto& strategy : arm_strategies(search, base, exchanging(scenario))) {
+  for (const auto& strategy : arm_strategies(search, base, scenario)) {
     const std::string rest = rest_of(strategy, base);
     auto& shared = choices[{strategy.algorithm, rest}];
     if (shared.empty()) shared = choices_of(search, strategy, guided, space);

@@ -134,7 +134,7 @@ Search default_search(const Scenario& scenario) {
 }
 
 std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
-                                     const Cluster& cluster) {
+                                     const Scenario& scenario) {
   Strategy plain = base;
   plain.about.clear();
   plain.dialect.clear();
@@ -160,7 +160,7 @@ std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
     // Ticks are the fusion's: a candidate with another fusion may fit.
     Strategy unticked = strategy;
     if (search.varies_fusion()) unticked.fusion.cycle = 0;
-    return input::conflict_of(unticked, cluster).has_value();
+    return input::conflict_of(unticked, scenario.workload, scenario.cluster).has_value();
   });
   return strategies;
 }

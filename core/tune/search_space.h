@@ -26,7 +26,7 @@ bool trains_alike(const Strategy& strategy, const Strategy& base);
 // Every combination of the search's axes other than fusion that fits together on this cluster, the
 // base's own values first where an axis has them.
 std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
-                                     const Cluster& cluster);
+                                     const Scenario& scenario);
 
 // "4 explicit buckets", "24.56 MiB", "at most 64 MiB", "12 gradients", "one bucket", ...
 std::string fusion_words(const Fusion& fusion);

@@ -58,7 +58,7 @@ TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
   int ticked = 0;
   collective::PriceBook book(all.scenario.cluster);
   for (const auto& strategy :
-       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario.cluster)) {
+       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario)) {
     schedules.insert(input::arm_words(strategy, all.scenario.strategies.front()));
     const Arm arm(all.scenario, strategy, book);
     const bool plain = strategy.exchange == Strategy::Exchange::kAllReduce &&
@@ -104,7 +104,7 @@ TEST(SearchAxes, NoTwoCandidatesBearOneName) {
   }
   const Strategy& base = all.scenario.strategies.front();
   std::set<std::string> names;
-  const auto candidates = arm_strategies(all.search, base, all.scenario.cluster);
+  const auto candidates = arm_strategies(all.search, base, all.scenario);
   for (const auto& strategy : candidates) {
     const std::string name = input::arm_words(strategy, base);
     EXPECT_TRUE(names.insert(name).second) << "twice: " << name;
@@ -119,7 +119,7 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
   collective::PriceBook book(all.scenario.cluster);
   int count = 0;
   for (const auto& strategy :
-       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario.cluster)) {
+       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario)) {
     const Arm arm(all.scenario, strategy, book);
     auto choices = rule_choices(all.search, arm);
     if (auto choice = explicit_choice(arm)) choices.push_back(std::move(*choice));

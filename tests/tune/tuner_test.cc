@@ -168,8 +168,7 @@ TEST(Tuner, BoundsAreBoundsAndExactArmsAreExact) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
   collective::PriceBook book(scenario.cluster);
   int exact = 0;
-  for (const auto& strategy :
-       arm_strategies(search, scenario.strategies.front(), scenario.cluster)) {
+  for (const auto& strategy : arm_strategies(search, scenario.strategies.front(), scenario)) {
     const Arm arm(scenario, strategy, book);
     auto choices = rule_choices(search, arm);
     if (auto choice = explicit_choice(arm)) choices.push_back(std::move(*choice));

@@ -1,0 +1,204 @@
+// A workload's layout: what is read, what is refused with which numbers, which part of the model
+// each gradient is of, and what the collectives inside the layers add.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/collective/library.h"
+#include "core/collective/nccl.h"
+#include "core/collective/price.h"
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/input/scenario_json.h"
+#include "core/measure/price_strategy.h"
+#include "core/run/model_executor.h"
+
+namespace syncline::input {
+namespace {
+
+// Four layers of a small Llama on 4 nodes of 8 GPUs.
+Json job(const std::string& parallel) {
+  Json json = Json::parse(R"({
+    "name": "job",
+    "workload": {"name": "w", "batch": 1, "micro_batches": 8,
+      "operators": {"architecture": "llama", "dtype": "bf16", "sequence": 64, "shape":
+        {"layers": 4, "hidden": 64, "heads": 8, "words": 512, "positions": 64, "experts": 8,
+         "expert_inner": 32, "dense_layers": 1}}},
+    "cluster": {"node": "dgx-h100", "nodes": 4},
+    "strategies": [{"name": "plain"}]})");
+  json["workload"]["parallel"] = Json::parse(parallel);
+  return json;
+}
+
+Scenario read(const Json& json) {
+  return parse_scenario(document_from_text("job.json", json.dump()));
+}
+
+std::string message_of(const std::string& text) {
+  try {
+    parse_scenario(document_from_text("job.json", text));
+    return "accepted";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+std::string refused(const std::string& parallel) { return message_of(job(parallel).dump()); }
+
+TEST(ReadParallel, WrongProductsNameTheNumbers) {
+  const auto says = [](const std::string& parallel, const std::string& part) {
+    const std::string text = refused(parallel);
+    EXPECT_NE(text.find(part), std::string::npos) << parallel << ": " << text;
+  };
+  says(R"({"tensor": 4, "pipeline": 3})",
+       "tensor 4 x context 1 x pipeline 3 is 12 ranks, which do not divide the cluster's 32");
+  says(R"({"tensor": 32, "context": 2})", "is 64 ranks, which do not divide the cluster's 32");
+  says(R"({"expert": 8, "pipeline": 8})", "expert 8 x expert_tensor 1 do not divide a stage's 4");
+  says(R"({"tensor": 16})", "16 ranks cannot share 8 heads");
+  says(R"({"expert": 16})", "16 ranks cannot share 8 experts");
+  says(R"({"pipeline": 4, "virtual_stages": 2})", "4 layers, by the numbers in the tensors' names");
+  says(R"({"virtual_stages": 2})", "virtual_stages: needs a pipeline of 2 or more");
+  says(R"({"pipeline": 2, "schedule": "interleaved"})", "needs virtual_stages of 2 or more");
+  says(R"({"pipeline": 2, "virtual_stages": 2, "schedule": "gpipe"})",
+       "need the schedule 'interleaved'");
+  says(R"({"pipeline": 2, "order": "tp-cp-ep-pp-dp", "context": 2})", "tp-cp-ep-pp-dp stands");
+  says(R"({"tensor": 0})", "tensor: found 0");
+  says(R"({"tensr": 2})", "did you mean 'tensor'?");
+  for (const char* fits :
+       {R"({"tensor": 8, "pipeline": 4})", R"({"tensor": 2, "context": 4, "pipeline": 2})",
+        R"({"expert": 8, "pipeline": 2, "virtual_stages": 2})",
+        R"({"tensor": 4, "expert": 2, "expert_tensor": 4, "pipeline": 4, "schedule": "gpipe"})"}) {
+    EXPECT_EQ(refused(fits), "accepted") << fits;
+  }
+}
+
+// What is not modelled beside a layout is refused, in a framework's words too.
+TEST(ReadParallel, WhatDoesNotGoWithALayoutIsSaid) {
+  const auto with = [](const char* strategy, const char* parallel = R"({"pipeline": 4})") {
+    Json json = job(parallel);
+    json["strategies"] = Json::array({Json::parse(strategy)});
+    return message_of(json.dump());
+  };
+  const char* local = R"({"name": "l", "local_sgd": {"period": 4}})";
+  EXPECT_NE(with(local).find("averaging is not modelled yet beside workload.parallel"),
+            std::string::npos)
+      << with(local);
+  EXPECT_NE(with(local, R"({"tensor": 2})").find("averaging is not"), std::string::npos);
+  EXPECT_EQ(with(local, "{}"), "accepted");
+  const char* ranked = R"({"name": "p", "priority": "layer"})";
+  EXPECT_NE(with(ranked).find("ranking buckets is not"), std::string::npos) << with(ranked);
+  const char* ticks = R"({"name": "t", "dialect": "horovod", "config": {}})";
+  EXPECT_NE(with(ticks).find("releasing at ticks is not"), std::string::npos) << with(ticks);
+}
+
+// Layers evenly over the parts; the embedding stands with the first, the head with the last, and
+// each counts as a layer where only that comes out even.
+TEST(ReadParallel, LayersAreSpreadEvenly) {
+  const auto part_of = [](const Scenario& scenario, const std::string& name) {
+    for (const Tensor& tensor : scenario.workload.tensors) {
+      if (tensor.name.find(name) != std::string::npos) return tensor.part;
+    }
+    ADD_FAILURE() << name;
+    return -1;
+  };
+  const Scenario four = read(job(R"({"pipeline": 2, "virtual_stages": 2})"));
+  EXPECT_EQ(part_of(four, "embed_tokens"), 0);
+  EXPECT_EQ(part_of(four, "layers.0."), 0);
+  EXPECT_EQ(part_of(four, "layers.1."), 1);
+  EXPECT_EQ(part_of(four, "layers.3."), 3);
+  EXPECT_EQ(part_of(four, "lm_head"), 3);
+  Json six = job(R"({"pipeline": 2, "virtual_stages": 4})");
+  six["workload"]["operators"]["shape"]["layers"] = 6;  // and two ends: eight
+  const Scenario eight = read(six);
+  EXPECT_EQ(part_of(eight, "embed_tokens"), 0);
+  EXPECT_EQ(part_of(eight, "layers.0."), 1);
+  EXPECT_EQ(part_of(eight, "layers.5."), 6);
+  EXPECT_EQ(part_of(eight, "lm_head"), 7);
+}
+
+// Layers of a workload that gives its own tensors are told by the numbers in their names, or by
+// `part`; an order that is not the backward pass's is refused.
+TEST(ReadParallel, PartsOfGivenTensors) {
+  Json json = job(R"({"pipeline": 2})");
+  json["workload"] = Json::parse(R"({"name": "w", "forward_ms": 2, "backward_ms": 4,
+    "parallel": {"pipeline": 2, "activation_bytes": 1000}, "tensors": [
+      {"name": "h.1.w", "shape": [10]}, {"name": "h.0.w", "shape": [10]}]})");
+  EXPECT_EQ(read(json).workload.tensors[0].part, 1);
+  EXPECT_EQ(read(json).workload.tensors[1].part, 0);
+  json["workload"]["tensors"][0]["name"] = "b";
+  EXPECT_NE(message_of(json.dump()).find("'part' beside each tensor"), std::string::npos);
+  json["workload"]["tensors"][0]["part"] = 1;
+  EXPECT_EQ(read(json).workload.tensors[0].part, 1);
+  json["workload"]["tensors"][0]["part"] = 2;
+  EXPECT_NE(message_of(json.dump()).find("the part of 'b' is 2: expected 0 to 1"),
+            std::string::npos);
+  json["workload"]["tensors"][0]["part"] = 0;
+  json["workload"]["tensors"][1]["part"] = 1;
+  EXPECT_NE(message_of(json.dump()).find("falling in the tensors' order"), std::string::npos);
+}
+
+// Times that the device prices get what the collectives inside the layers take; times that were
+// measured on the layout hold them.
+TEST(ReadParallel, InnerCollectivesAreAddedToPricedTimesAlone) {
+  const auto one_step = [](const Workload& workload) {
+    return workload.forward + backward_time(workload);
+  };
+  const Workload cut = read(job(R"({"tensor": 8})")).workload;
+  const Parallel& parallel = cut.parallel;
+  EXPECT_GT(parallel.forward.tensor, 0);
+  EXPECT_GT(parallel.backward.tensor, 0);
+  EXPECT_EQ(parallel.forward.context, 0);
+  // Two of a layer and the embedding's, each an all-reduce of the tokens among 8 neighbours.
+  const Scenario scenario = read(job(R"({"tensor": 8})"));
+  collective::PriceBook book(scenario.cluster);
+  collective::Collective one;
+  one.kind = collective::CollectiveKind::kAllReduce;
+  one.groups = collective::block_groups(scenario.cluster.ranks(), 8);
+  one.unit = 1;
+  one.elements = 64 * 64 * 2;
+  collective::choose_algorithm(one, collective::kNcclName, scenario.cluster);
+  EXPECT_NEAR(parallel.forward.tensor, 9 * book.time(one), 1e-12);
+  Json given = job(R"({"tensor": 8})");
+  given["workload"]["forward_ms"] = 3;
+  given["workload"]["backward_ms"] = 5;
+  const Workload measured = read(given).workload;
+  EXPECT_NEAR(one_step(measured), 8e-3, 1e-12);
+  EXPECT_EQ(measured.parallel.forward.tensor, 0);
+}
+
+// Full recomputation repeats the forward pass ahead of the backward one.
+TEST(ReadParallel, RecomputationTakesAnotherForwardPass) {
+  Json json = job("{}");
+  const Workload plain = read(json).workload;
+  json["workload"]["activation_checkpointing"] = "full";
+  const Workload full = read(json).workload;
+  EXPECT_NEAR(backward_time(full), backward_time(plain) + plain.forward, 1e-12);
+  EXPECT_EQ(full.forward, plain.forward);
+  json["workload"]["activation_checkpointing"] = "selective";  // flash attention keeps no scores
+  EXPECT_EQ(backward_time(read(json).workload), backward_time(plain));
+}
+
+// Written and read again, a cut workload makes the same plan.
+TEST(ReadParallel, WrittenItIsReadAgain) {
+  for (const char* layout :
+       {R"({"tensor": 8, "sequence": true, "pipeline": 2, "virtual_stages": 2})",
+        R"({"expert": 4, "pipeline": 4, "schedule": "zero_bubble", "overlap_sends": true})",
+        R"({"tensor": 2, "pipeline": 4, "order": "tp-cp-ep-pp-dp", "schedule": "gpipe"})"}) {
+    Json json = job(layout);
+    const Scenario before = read(json);
+    json["workload"] = workload_json(before.workload, 17);
+    const Scenario after = read(json);
+    const auto step = [](const Scenario& scenario) {
+      collective::PriceBook book(scenario.cluster);
+      const auto model =
+          run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
+      return measure::price_strategy(scenario, scenario.strategies.front(), *model, book)
+          .metrics.step_time;
+    };
+    EXPECT_NEAR(step(after) / step(before), 1, 1e-9) << layout;
+  }
+}
+
+}  // namespace
+}  // namespace syncline::input
