@@ -26,10 +26,11 @@ int GraphBuilder::parameter(const std::string& name, const std::vector<std::int6
   parameter.shape = shape;
   parameter.elements = 1;
   for (const auto extent : shape) parameter.elements *= extent;
-  parameter.master = raw_value(name, parameter.elements * size_of(DType::kFp32));
+  parameter.dtype = narrow() ? dtype_ : DType::kFp32;
+  parameter.master = raw_value(name, parameter.elements * size_of(parameter.dtype));
   parameter.read = parameter.master;
   parameter.uses = 1;
-  if (cast && dtype_ != DType::kFp32) {
+  if (cast && !narrow() && dtype_ != DType::kFp32) {
     parameter.dtype = dtype_;
     parameter.read = activation(parameter.elements);
     const std::string prefix = std::exchange(prefix_, {});
@@ -161,8 +162,10 @@ void GraphBuilder::update(Optimizer optimizer) {
       gradient = full;
     }
     std::vector<Operand> inputs{{parameter.master}, {gradient}};
-    std::vector<Operand> outputs{{raw_value(parameter.name, parameter.elements * 4)}};
-    for (int s = 0; s < states; ++s) {
+    std::vector<Operand> outputs{{raw_value(
+        parameter.name, parameter.elements * size_of(narrow() ? dtype_ : DType::kFp32))}};
+    // The optimizer's own fp32 copy is one more state.
+    for (int s = narrow() ? -1 : 0; s < states; ++s) {
       inputs.push_back({value(parameter.elements, DType::kFp32)});
       outputs.push_back({value(parameter.elements, DType::kFp32)});
     }

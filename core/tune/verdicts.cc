@@ -179,8 +179,12 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     FrameworkDefault own;
     own.dialect = dialect.name;
     own.config = dialect::least_config(dialect);
-    own.strategy =
-        dialect::reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
+    try {
+      own.strategy =
+          dialect::reading_of(dialect, own.config, scenario.workload, scenario.cluster).strategy;
+    } catch (const InputError&) {
+      continue;  // the framework would refuse this job
+    }
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;
