@@ -47,7 +47,7 @@ std::vector<Choice> choices_of(const Strategy& strategy, const Workload& workloa
                                const Cluster& cluster) {
   std::vector<Choice> choices;
   if (cluster.library != Library::kNccl) return choices;
-  for (const auto& op : plan::make_plan(workload, cluster, strategy).ops) {
+  for (const auto& op : plan::exchange_plan(workload, cluster, strategy).ops) {
     const auto* work = std::get_if<collective::Collective>(&op.work);
     if (work == nullptr || work->bucket < 0) continue;  // stages' messages
     Choice choice{work->kind, nodes_of(work->groups, cluster), work->groups.size,

@@ -156,7 +156,7 @@ Strategy as_applied(const Strategy& strategy) {
 
 std::string apply_table(const Strategy& strategy, const Workload& workload,
                         const Cluster& cluster) {
-  const plan::Plan plan = plan::make_plan(workload, cluster, as_applied(strategy));
+  const plan::Plan plan = plan::exchange_plan(workload, cluster, as_applied(strategy));
   const LocalSgd& local = strategy.local_sgd;
   const Compression& compression = strategy.compression;
   std::string text = "{\n";

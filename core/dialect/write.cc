@@ -225,7 +225,7 @@ std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster) {
   if (dialect.suggest == nullptr) return std::nullopt;
-  const plan::Plan wanted = plan::make_plan(workload, cluster, strategy);
+  const plan::Plan wanted = plan::exchange_plan(workload, cluster, strategy);
   const std::string algorithm = kept_algorithm(strategy, cluster);
   const Cluster exchange = exchanging(cluster, workload.parallel);
   std::optional<Written> nearest;
@@ -241,7 +241,7 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
     const std::string difference =
         algorithm.empty()
             ? "its library runs no " + strategy.algorithm
-            : plan_difference(wanted, plan::make_plan(workload, cluster, reading.strategy));
+            : plan_difference(wanted, plan::exchange_plan(workload, cluster, reading.strategy));
     if (!difference.empty() && nearest) continue;
     nearest = Written{};
     nearest->config = config;

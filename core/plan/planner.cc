@@ -145,6 +145,11 @@ std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& t
 
 }  // namespace
 
+Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy) {
+  workload.parallel = {};
+  return make_plan(workload, exchanging, strategy);
+}
+
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training) {
   auto phases = phases_of(strategy, training);
   if (strategy.fusion.cycle <= 0) return phases;

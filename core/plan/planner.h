@@ -19,6 +19,10 @@ struct TrainingPhase {
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point = {});
 
+// The same among those who sum one gradient of a job that is cut (scenario.h's exchanging), as if
+// they were all that trains.
+Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy);
+
 // A run as its distinct plans with their weights: one phase where a single step is priced, several
 // where a sparsity ramp or a LocalSGD period changes on the way.
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training);

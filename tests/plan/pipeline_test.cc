@@ -218,5 +218,17 @@ TEST(Pipeline, SimulationAgreesWithTheModel) {
   EXPECT_LT(apart[apart.size() / 2], 1e-6);
 }
 
+// Ranks that sum one gradient are fewer than the layout has: it is no longer theirs.
+TEST(Pipeline, TheExchangeByItselfHasNoLayout) {
+  Workload workload = job(pipeline(2, Schedule::k1F1B), 4);
+  workload.parallel.tensor = 2;
+  const Cluster two = free_links(2);
+  const Plan plan = exchange_plan(workload, two, strategy_with(Fusion::Rule::kOne));
+  EXPECT_EQ(plan.roles, 1);
+  EXPECT_EQ(plan.ranks, 2);
+  ASSERT_EQ(plan.buckets.size(), 1u);
+  EXPECT_EQ(plan.buckets.front().tensors.size(), workload.tensors.size());
+}
+
 }  // namespace
 }  // namespace syncline::plan
