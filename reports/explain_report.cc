@@ -138,6 +138,15 @@ std::string advice_lines(const measure::Explained& one) {
   return text;
 }
 
+// What a rank of each stage holds, the first stage's first.
+std::string stages_line(const Scenario& scenario, const Strategy& strategy) {
+  std::string text;
+  for (const measure::Memory& memory : measure::memory_by_stage(scenario, strategy)) {
+    text += (text.empty() ? "" : ", ") + measure::gigabytes(memory.total());
+  }
+  return line("stages", text + " GB a GPU");
+}
+
 std::string block(const measure::Explained& one, const Scenario& scenario) {
   const Cluster& cluster = scenario.cluster;
   const Strategy& strategy = one.strategy;
@@ -151,6 +160,7 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   if (one.bottleneck && scenario.workload.parallel.whole_job()) text += whole_job_line(one);
   text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
   text += line("memory", memory_sentence(measure::memory_of(scenario, strategy)));
+  if (scenario.workload.parallel.pipeline > 1) text += stages_line(scenario, strategy);
   if (!one.advised) return text;
   for (const auto& note : strategy.notes) text += line("note", note);
   return text + advice_lines(one);
@@ -208,6 +218,11 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
   object["step_time_low_s"] = exact(one.interval.low);
   object["step_time_high_s"] = exact(one.interval.high);
   object["memory_bytes"] = memory_json(measure::memory_of(scenario, one.strategy));
+  if (scenario.workload.parallel.pipeline > 1) {
+    for (const measure::Memory& memory : measure::memory_by_stage(scenario, one.strategy)) {
+      object["memory_by_stage"].push_back(memory_json(memory));
+    }
+  }
   object["advice"] = Json::array();
   if (!one.strategy.dialect.empty()) object["dialect"] = one.strategy.dialect;
   if (one.bottleneck) {

@@ -19,7 +19,9 @@ std::string memory_sentence(const measure::Memory& memory) {
           ", optimizer " + gigabytes(memory.optimizer) + ", buffers " + gigabytes(memory.buffers);
   return text +
          (memory.counts_activations()
-              ? ", activations about " + gigabytes(memory.activations) + " without recomputation"
+              ? ", activations about " + gigabytes(memory.activations) +
+                    (memory.recompute == Workload::Recompute::kNone ? " without recomputation"
+                                                                    : " with recomputation")
               : "; activations are not counted");
 }
 
@@ -34,6 +36,7 @@ Json memory_json(const measure::Memory& memory) {
     json["available"] = exact(memory.available);
     json["fits"] = memory.fits();
   }
+  if (memory.stage >= 0) json["stage"] = memory.stage;
   return json;
 }
 

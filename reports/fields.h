@@ -22,7 +22,7 @@ std::string memory_cell(const measure::Memory& memory);
 std::string memory_sentence(const measure::Memory& memory);
 
 // total, weights, gradients, optimizer, buffers; activations where they are counted, available
-// where the device says, and whether it fits.
+// where the device says, and whether it fits; the stage of a job that is cut.
 Json memory_json(const measure::Memory& memory);
 
 }  // namespace syncline::reports

@@ -2,12 +2,12 @@
 // collectives inside its layers take.
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/collective/price.h"
 #include "core/input/parts.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::input {
 namespace {
@@ -98,20 +98,6 @@ Schedule read_schedule(Reader& reader, const Parallel& parallel) {
       ->second;
 }
 
-// The number between two dots of a layer's name, "model.layers.12.mlp.weight"; -1: there is none.
-int layer_of(const std::string& name) {
-  for (std::size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
-    const std::size_t end = name.find('.', at + 1);
-    if (end == std::string::npos) return -1;
-    const std::string_view word(name.data() + at + 1, end - at - 1);
-    const bool digits = !word.empty() && word.size() < 6 && std::ranges::all_of(word, [](char c) {
-      return std::isdigit(static_cast<unsigned char>(c)) != 0;
-    });
-    if (digits) return std::stoi(std::string(word));
-  }
-  return -1;
-}
-
 // Layers evenly, in the model's order; what stands ahead of the first goes with it, what follows
 // the last one likewise. Where only that makes it even, each of those two counts as a layer
 // (Megatron's account_for_embedding_in_pipeline_split and _loss_).
@@ -119,7 +105,7 @@ void spread_layers(const Reader& reader, Workload& workload) {
   const int parts = workload.parallel.parts();
   int layers = 0;
   for (const Tensor& tensor : workload.tensors)
-    layers = std::max(layers, layer_of(tensor.name) + 1);
+    layers = std::max(layers, plan::layer_number(tensor.name) + 1);
   const bool ends = layers % parts != 0 && (layers + 2) % parts == 0;
   if (layers == 0 || (layers % parts != 0 && !ends)) {
     reader.fail("pipeline", std::to_string(layers) +
@@ -132,7 +118,7 @@ void spread_layers(const Reader& reader, Workload& workload) {
   const int each = (layers + (ends ? 2 : 0)) / parts;
   bool reached = false;  // backward order: the head comes first
   for (Tensor& tensor : workload.tensors) {
-    const int layer = layer_of(tensor.name);
+    const int layer = plan::layer_number(tensor.name);
     reached |= layer >= 0;
     tensor.part = layer >= 0 ? (layer + (ends ? 1 : 0)) / each : reached ? 0 : parts - 1;
   }

@@ -9,6 +9,7 @@
 
 #include "core/compress/codec.h"
 #include "core/digits.h"
+#include "core/measure/activations.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::measure {
@@ -34,11 +35,12 @@ double gradient_of(const Tensor& tensor, const Strategy& strategy) {
 
 double weights_of(const Tensor& tensor) { return static_cast<double>(tensor.bytes()); }
 
-double optimizer_of(const Tensor& tensor, const Workload& workload) {
-  const auto size = static_cast<double>(size_of(tensor.dtype));
-  const double copy = size < kFull ? kFull : 0;
-  return static_cast<double>(tensor.elements) *
-         (copy + std::max(kFull, size) * workload.optimizer_states);
+// An fp32 copy beside weights of fewer bytes, and the states.
+double optimizer_of(const Tensor& tensor, double weights, const Workload& workload) {
+  const auto elements = static_cast<double>(tensor.elements);
+  const double copy = weights < kFull * elements ? kFull : 0;
+  const double size = std::max(kFull, static_cast<double>(size_of(tensor.dtype)));
+  return elements * (copy + size * workload.optimizer_states);
 }
 
 template <typename Of>
@@ -60,43 +62,48 @@ double two_largest(const Workload& workload, const Groups& groups, Of of) {
   return most + second;
 }
 
-Groups groups_of(const Workload& workload, const Strategy& strategy) {
-  if (strategy.fusion.rule == Fusion::Rule::kGroups) return strategy.fusion.groups;
-  Groups groups;
-  std::map<std::string, std::size_t> layers;
-  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-    const std::string layer = plan::layer_of(workload.tensors[t].name, strategy.fusion.layer_key);
-    const auto [place, fresh] = layers.try_emplace(layer, groups.size());
-    if (fresh) groups.emplace_back();
-    groups[place->second].push_back(static_cast<int>(t));
-  }
-  return groups;
-}
-
+// Of a rank of one stage: its dense tensors or its experts', which so many ranks sum.
 class Accounts {
  public:
-  Accounts(const Workload& workload, const Cluster& cluster, const Strategy& strategy)
-      : workload_(workload), strategy_(strategy), ranks_(cluster.ranks()) {
+  Accounts(const Workload& workload, const Strategy& strategy, int ranks, int stage, bool expert)
+      : workload_(workload), strategy_(strategy), ranks_(ranks) {
     if (ranks_ > 1 && shards_update(strategy)) {
       level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
-      shard_ = shard_ranks(strategy, ranks_);
+      shard_ = std::min(ranks_, shard_ranks(strategy, ranks_));
+    }
+    const Parallel& parallel = workload.parallel;
+    for (const Tensor& tensor : workload.tensors) {
+      narrowest_ = std::min(narrowest_, static_cast<double>(size_of(tensor.dtype)));
+      const bool own = !parallel.whole_job() ||
+                       (tensor.part % parallel.pipeline == stage && tensor.expert == expert);
+      own_.push_back(own ? 1 : 0);
     }
   }
 
   Memory held() const {
     Memory memory;
-    for (const Tensor& tensor : workload_.tensors) {
-      const double own = tensor.sparse ? 1 : shard_;
-      memory.weights += weights_of(tensor) / (shards_parameters() ? own : 1);
-      memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? own : 1);
-      memory.optimizer += optimizer_of(tensor, workload_) / own;
+    for (std::size_t t = 0; t < own_.size(); ++t) {
+      if (own_[t] == 0) continue;
+      const Tensor& tensor = workload_.tensors[t];
+      const double shards = tensor.sparse ? 1 : shard_;
+      const double weights = held_weights(tensor);
+      memory.weights += weights / (shards_parameters() ? shards : 1);
+      memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
+      memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
     }
-    for (const Tensor& buffer : workload_.buffers) memory.weights += weights_of(buffer);
     memory.buffers = gathered() + buckets() + encoded();
     return memory;
   }
 
  private:
+  // Where gradients add up in fp32 whatever they are, all weights are as narrow as the products'
+  // (Megatron's --bf16).
+  double held_weights(const Tensor& tensor) const {
+    const double own = weights_of(tensor);
+    return strategy_.fusion.to_fp32
+               ? std::min(own, static_cast<double>(tensor.elements) * narrowest_)
+               : own;
+  }
   bool shards_parameters() const { return level_ == Strategy::Sharded::kParameters; }
   // Gradients that add up over micro-batches without an exchange are whole until the last.
   bool shards_gradients() const {
@@ -107,8 +114,34 @@ class Accounts {
   template <typename Of>
   double all(Of of) const {
     double sum = 0;
-    for (const Tensor& tensor : workload_.tensors) sum += tensor.sparse ? 0 : of(tensor);
+    for (std::size_t t = 0; t < own_.size(); ++t) {
+      const Tensor& tensor = workload_.tensors[t];
+      sum += own_[t] == 0 || tensor.sparse ? 0 : of(tensor);
+    }
     return sum;
+  }
+
+  Groups own_of(Groups groups) const {
+    for (auto& group : groups) {
+      std::erase_if(group, [&](int t) { return own_[static_cast<std::size_t>(t)] == 0; });
+    }
+    std::erase_if(groups, [](const std::vector<int>& group) { return group.empty(); });
+    return groups;
+  }
+
+  Groups fused() const {
+    if (strategy_.fusion.rule == Fusion::Rule::kGroups) return own_of(strategy_.fusion.groups);
+    Groups groups;
+    std::map<std::string, std::size_t> layers;
+    for (std::size_t t = 0; t < own_.size(); ++t) {
+      if (own_[t] == 0) continue;
+      const std::string& name = workload_.tensors[t].name;
+      const auto [place, fresh] =
+          layers.try_emplace(plan::layer_of(name, strategy_.fusion.layer_key), groups.size());
+      if (fresh) groups.emplace_back();
+      groups[place->second].push_back(static_cast<int>(t));
+    }
+    return groups;
   }
 
   // Parameters that are whole: all between the passes where they are not given up, else those of
@@ -118,8 +151,8 @@ class Accounts {
     if (!strategy_.regather) return all(weights_of);
     const double second =
         strategy_.regather_group > 0 ? all(weights_of) / strategy_.regather_group : 0;
-    Groups groups = strategy_.gather_groups;
-    if (groups.empty()) groups = groups_of(workload_, strategy_);
+    Groups groups = own_of(strategy_.gather_groups);
+    if (groups.empty()) groups = fused();
     const auto kept =
         groups.begin() +
         std::min<std::ptrdiff_t>(strategy_.kept_groups, static_cast<std::ptrdiff_t>(groups.size()));
@@ -145,7 +178,7 @@ class Accounts {
                                       (strategy_.overlap && !shards_parameters() ? 2 : 1)
                                 : 0;
     if (!shards_gradients()) return laid_out;
-    return std::max(laid_out, two_largest(workload_, groups_of(workload_, strategy_),
+    return std::max(laid_out, two_largest(workload_, fused(),
                                           [&](const Tensor& tensor) { return gradient(tensor); }));
   }
   double copies() const {
@@ -176,47 +209,10 @@ class Accounts {
   const Strategy& strategy_;
   int ranks_;
   int shard_ = 1;
+  double narrowest_ = 8;   // bytes of a value
+  std::vector<char> own_;  // by tensor
   Strategy::Sharded level_ = Strategy::Sharded::kStates;
 };
-
-// Whether an operator only makes a parameter narrower: nobody wrote what it reads.
-bool casts_parameter(const Operator& op, const std::vector<char>& written) {
-  return op.kind == "cast" && op.inputs.size() == 1 &&
-         written[static_cast<std::size_t>(op.inputs.front().value)] == 0;
-}
-
-// What the forward pass writes and the backward pass reads. A value that took over another's memory
-// is that memory. Narrow copies of parameters are the weights where gradients are narrow too;
-// beside fp32 gradients (autocast) they are kept for the backward pass.
-double activations_of(const Workload& workload) {
-  const OperatorList& list = workload.operators;
-  const bool narrow =
-      std::any_of(workload.tensors.begin(), workload.tensors.end(),
-                  [](const Tensor& t) { return size_of(t.dtype) < size_of(DType::kFp32); });
-  std::vector<int> memory_of(list.values.size());
-  std::iota(memory_of.begin(), memory_of.end(), 0);
-  std::vector<char> written(list.values.size(), 0), counted(list.values.size(), 0);
-  double sum = 0;
-  for (const Operator& op : list.operators) {
-    if (op.part == StepPart::kForward && !(narrow && casts_parameter(op, written))) {
-      for (const Operand& output : op.outputs) {
-        const auto value = static_cast<std::size_t>(output.value);
-        written[value] = 1;
-        if (output.passes == 0 && !op.inputs.empty()) {
-          memory_of[value] = memory_of[static_cast<std::size_t>(op.inputs.front().value)];
-        }
-      }
-    }
-    if (op.part != StepPart::kBackward) continue;
-    for (const Operand& input : op.inputs) {
-      if (written[static_cast<std::size_t>(input.value)] == 0) continue;
-      const auto place = static_cast<std::size_t>(memory_of[static_cast<std::size_t>(input.value)]);
-      if (counted[place] == 0) sum += static_cast<double>(list.values[place].bytes);
-      counted[place] = 1;
-    }
-  }
-  return sum;
-}
 
 std::string optimizer_words(const Workload& workload) {
   const int states = workload.optimizer_states;
@@ -234,12 +230,84 @@ Strategy fully_sharded() {
   return strategy;
 }
 
+// Of a rank of that stage.
+Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
+  const Workload& workload = scenario.workload;
+  const Parallel& parallel = workload.parallel;
+  const auto kind = [&](bool expert) {
+    const int ranks =
+        scenario.cluster.ranks() / (parallel.pipeline * exchange_step(parallel, expert));
+    return Accounts(workload, strategy, ranks, stage, expert).held();
+  };
+  Memory memory = kind(false);
+  const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (parallel.whole_job() && experts) {
+    const Memory more = kind(true);
+    memory.weights += more.weights;
+    memory.gradients += more.gradients;
+    memory.optimizer += more.optimizer;
+    memory.buffers += more.buffers;
+  }
+  for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
+  if (!workload.operators.empty()) memory.activations = activations_of(workload, stage);
+  memory.recompute = workload.recompute;
+  memory.available = scenario.cluster.device.memory_size;
+  if (parallel.whole_job()) memory.stage = stage;
+  return memory;
+}
+
+// What a rank needs for it to fit.
+double needed(const Memory& memory) { return memory.stage >= 0 ? memory.total() : memory.states(); }
+
 std::string needs(const Scenario& scenario, const Memory& memory) {
+  const Parallel& parallel = scenario.workload.parallel;
   const std::string device =
       scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
-  return "with " + optimizer_words(scenario.workload) + " needs " + gigabytes(memory.states()) +
-         " GB a GPU before its activations, " + device + " has " + gigabytes(memory.available) +
-         " GB";
+  std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
+                     gigabytes(needed(memory)) + " GB a GPU";
+  if (memory.stage < 0 || !memory.counts_activations()) text += " before its activations";
+  if (parallel.pipeline > 1) {
+    text +=
+        " in stage " + std::to_string(memory.stage) + " of " + std::to_string(parallel.pipeline);
+  }
+  if (memory.stage >= 0 && memory.counts_activations()) {
+    text += ", " + gigabytes(memory.activations) + " of them activations";
+  }
+  return text + ", " + device + " has " + gigabytes(memory.available) + " GB";
+}
+
+// What would make a whole job fit: less kept for the backward pass, states that are sharded, both.
+std::string remedy(const Scenario& scenario, const Strategy& strategy) {
+  using Recompute = Workload::Recompute;
+  Scenario with = scenario;
+  Strategy sharded = strategy;
+  std::string best;
+  double least = needed(memory_of(scenario, strategy));
+  const auto attempt = [&](const Strategy& own, const std::string& words) {
+    const Memory memory = memory_of(with, own);
+    if (needed(memory) >= least) return false;
+    least = needed(memory);
+    best = words + " needs " + gigabytes(least) + " GB";
+    return memory.fits();
+  };
+  const auto recompute = [&](const Strategy& own, const std::string& words) {
+    for (const auto& [what, word] :
+         {std::pair{Recompute::kSelective, "selective"}, std::pair{Recompute::kFull, "full"}}) {
+      with.workload.recompute = std::max(what, scenario.workload.recompute);
+      if (attempt(own, words + word + " recomputation")) return true;
+    }
+    with.workload.recompute = scenario.workload.recompute;
+    return false;
+  };
+  bool fits = recompute(strategy, "");
+  if (!fits && !shards_update(strategy)) {
+    sharded.exchange = Strategy::Exchange::kSharded;
+    fits = attempt(sharded, "the optimizer's states sharded over the replicas") ||
+           recompute(sharded, "the optimizer's states sharded over the replicas, with ");
+  }
+  if (fits) return best + " and fits";
+  return (best.empty() ? "" : best + ", which does not fit either; ") +
+         "tune --layouts finds layouts that do";
 }
 
 }  // namespace
@@ -253,11 +321,19 @@ std::string gigabytes(double bytes) {
   return {text.data(), end.ptr};
 }
 
+bool Memory::fits() const { return available <= 0 || needed(*this) <= available; }
+
+std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy) {
+  std::vector<Memory> stages;
+  for (int stage = 0; stage < scenario.workload.parallel.pipeline; ++stage) {
+    stages.push_back(held_by(scenario, strategy, stage));
+  }
+  return stages;
+}
+
 Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
-  Memory memory = Accounts(scenario.workload, scenario.cluster, strategy).held();
-  if (!scenario.workload.operators.empty()) memory.activations = activations_of(scenario.workload);
-  memory.available = scenario.cluster.device.memory_size;
-  return memory;
+  const std::vector<Memory> stages = memory_by_stage(scenario, strategy);
+  return *std::ranges::max_element(stages, {}, &Memory::total);
 }
 
 std::optional<std::string> memory_doubt(const Scenario& scenario, const Strategy& strategy) {
@@ -286,7 +362,10 @@ std::string memory_shortage(const Scenario& scenario) {
   if (large.size() > 1) text += "; so do " + std::to_string(large.size() - 1) + " more";
   if (small != nullptr) {
     return text + "; '" + small->name + "' needs " +
-           gigabytes(memory_of(scenario, *small).states()) + " GB and fits";
+           gigabytes(needed(memory_of(scenario, *small))) + " GB and fits";
+  }
+  if (scenario.workload.parallel.whole_job()) {
+    return text + "; " + remedy(scenario, *large.front());
   }
   if (scenario.cluster.ranks() == 1) return text;
   const Memory sharded = memory_of(scenario, fully_sharded());

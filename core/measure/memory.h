@@ -7,12 +7,13 @@
 //   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
 //                what a codec writes and holds back, what LocalSGD averages
-//   activations  what the operators of the forward pass leave for the backward pass, without
-//                recomputation; a guess, and only where the workload has operators
+//   activations  what the operators of the forward pass leave for the backward pass
+//                (activations.h); a guess, and only where the workload has operators
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/scenario/scenario.h"
 
@@ -25,18 +26,25 @@ struct Memory {
   double buffers = 0;
   double activations = -1;  // negative: not counted
   double available = 0;     // of the device; 0: not known
+  int stage = -1;           // of a job that is cut (parallel.h): whose rank it is
+  Workload::Recompute recompute = Workload::Recompute::kNone;  // of the activations
 
   double states() const { return weights + gradients + optimizer + buffers; }
   bool counts_activations() const { return activations >= 0; }
   double total() const { return states() + (counts_activations() ? activations : 0); }
-  // A guess alone refuses nobody: recomputation gives most of it back.
-  bool fits() const { return available <= 0 || states() <= available; }
+  // A guess alone refuses nobody, as recomputation gives most of it back; of a job that is cut all
+  // of it counts: whether it fits is why it is cut.
+  bool fits() const;
 };
 
 // Three digits: "32.1", "1230". Devices are sold by 10^9 bytes.
 std::string gigabytes(double bytes);
 
+// Of the stage that holds most.
 Memory memory_of(const Scenario& scenario, const Strategy& strategy);
+
+// A rank's of each stage of the pipeline; one where there is none.
+std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy);
 
 // What is to be said of a strategy's memory, where there is something: that it does not fit, or
 // that it does without the activations alone.

@@ -1,6 +1,7 @@
 #include "core/plan/fusion.h"
 
 #include <algorithm>
+#include <cctype>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -120,6 +121,19 @@ Bytes padded(const Tensor& tensor, const Fusion& fusion, Bytes size) {
 
 std::string layer_of(const std::string& name, Fusion::LayerKey key) {
   return std::string(layer_key(name, key));
+}
+
+int layer_number(const std::string& name) {
+  for (std::size_t at = name.find('.'); at != std::string::npos; at = name.find('.', at + 1)) {
+    const std::size_t end = name.find('.', at + 1);
+    if (end == std::string::npos) return -1;
+    const std::string_view word(name.data() + at + 1, end - at - 1);
+    const bool digits = !word.empty() && word.size() < 6 && std::ranges::all_of(word, [](char c) {
+      return std::isdigit(static_cast<unsigned char>(c)) != 0;
+    });
+    if (digits) return std::stoi(std::string(word));
+  }
+  return -1;
 }
 
 std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,

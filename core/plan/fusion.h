@@ -17,6 +17,9 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
 // Layer of a tensor: its name up to a dot; the whole name where there is none.
 std::string layer_of(const std::string& name, Fusion::LayerKey key);
 
+// The number between two dots of a tensor's name, "model.layers.12.mlp.weight"; -1: there is none.
+int layer_number(const std::string& name);
+
 // What a tensor takes on the wire in its own format, with the padding of its place.
 Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion);
 
