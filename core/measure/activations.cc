@@ -105,8 +105,9 @@ std::vector<OfPart> by_part(const Workload& workload) {
   using Recompute = Workload::Recompute;
   std::vector<OfPart> parts(place(workload.parallel.parts()));
   const std::vector<Kept> all = Keeping(workload).kept();
+  const bool all_kept = workload.recompute == Recompute::kNone;
   const auto layer_at = [&](std::size_t i) {
-    return plan::layer_number(workload.tensors[place(all[i].tensor)].name);
+    return all_kept ? -1 : plan::layer_number(workload.tensors[place(all[i].tensor)].name);
   };
   double layer = 0;  // of the one at hand, so far: what is dropped
   for (std::size_t i = 0; i < all.size(); ++i) {
