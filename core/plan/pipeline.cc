@@ -476,4 +476,36 @@ Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy
       workload, communication_of_stage(workload, cluster, workload.parallel, strategy, point, 0));
 }
 
+Seconds least_step(const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  const std::vector<Seconds> times = forward_times(workload);
+  const auto parts = place(parallel.parts());
+  std::vector<Seconds> forward(parts, 0), backward(parts, 0);
+  std::vector<double> bytes(place(parallel.pipeline), 0);
+  for (std::size_t t = 0; t < times.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    forward[place(tensor.part)] += times[t];
+    backward[place(tensor.part)] += tensor.backward;
+    bytes[place(tensor.part % parallel.pipeline)] += static_cast<double>(tensor.bytes());
+  }
+  const auto micro_batches = static_cast<double>(workload.micro_batches);
+  const double all = std::max(1.0, static_cast<double>(gradient_bytes(workload)));
+  // Where the weights' gradients are passes of their own, a stage's last few are awaited by nobody.
+  const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
+  const double awaited = splits ? 1 - kWeights : 1;
+  Seconds least = 0, before = 0;  // of the first chunks of the stages before
+  for (int s = 0; s < parallel.pipeline; ++s) {
+    Seconds passes = 0, own_backward = 0;
+    for (auto k = place(s); k < parts; k += place(parallel.pipeline)) {
+      passes += micro_batches * (forward[k] + backward[k]);
+      own_backward += backward[k];
+    }
+    const double late = splits ? std::min<double>(micro_batches, s + 1) : 0;
+    least = std::max({least, before + passes - late * kWeights * own_backward,
+                      passes + workload.update * bytes[place(s)] / all});
+    before += forward[place(s)] + awaited * backward[place(s)];
+  }
+  return least;
+}
+
 }  // namespace syncline::plan

@@ -24,4 +24,9 @@ std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int sta
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point);
 
+// What no step of the workload goes below, whatever it exchanges: the passes of each stage, those
+// that its first one waits for and those that wait for its last one; or the stage's passes and its
+// update.
+Seconds least_step(const Workload& workload);
+
 }  // namespace syncline::plan

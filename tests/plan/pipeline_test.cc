@@ -63,6 +63,29 @@ TEST(Pipeline, BubblesAreThoseOfTheirAuthors) {
   }
 }
 
+// A step that exchanges nothing and is even takes just that; an uneven one no less. Zero bubble's
+// last stage is bounded by one pass of weights less.
+TEST(Pipeline, NoStepIsShorterThanItsBound) {
+  for (const auto& parallel :
+       {pipeline(4, Schedule::kGpipe), pipeline(4, Schedule::k1F1B),
+        pipeline(4, Schedule::kInterleaved, 3), pipeline(4, Schedule::kZeroBubble)}) {
+    for (const int m : {4, 8, 20}) {
+      const Workload even = job(parallel, m);
+      const Seconds step = step_of(even, free_links(4));
+      const bool splits = parallel.schedule == Schedule::kZeroBubble;
+      EXPECT_NEAR(least_step(even), step - (splits ? kBackward / 2 : 0), 1e-12);
+      for (std::size_t longer = 0; longer < even.tensors.size(); ++longer) {
+        Workload uneven = even;
+        uneven.tensors[longer].backward *= 3;
+        uneven.tensors[longer].forward *= 2;
+        uneven.forward += even.tensors[longer].forward;
+        uneven.update = 2e-3;
+        EXPECT_LE(least_step(uneven), step_of(uneven, free_links(4)) + 1e-12) << longer;
+      }
+    }
+  }
+}
+
 // Each pass once, a backward pass behind its forward pass, and no stage holds more than it may.
 TEST(Pipeline, StagesWalkEachMicroBatchOnce) {
   for (const auto& parallel :
