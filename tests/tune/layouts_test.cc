@@ -1,0 +1,211 @@
+// The best layout of a job: by brute force over every product of sizes, with the scenario's own
+// reader and the ordinary prices; and by bounds that hold.
+#include "core/tune/layouts.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/input/read_scenario.h"
+#include "core/plan/pipeline.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
+
+namespace syncline::tune {
+namespace {
+
+using test::contains;
+
+// A Llama of four layers on two nodes of four GPUs.
+Json job(double memory_gigabytes = 80) {
+  Json scenario = Json::parse(R"({
+    "name": "small",
+    "workload": {"name": "w", "batch": 1, "micro_batches": 8,
+                 "operators": {"architecture": "llama", "dtype": "bf16", "sequence": 512,
+                               "shape": {"layers": 4, "hidden": 1024, "heads": 8, "kv_heads": 4,
+                                         "inner": 2816, "words": 8000}}},
+    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 4,
+                "intra": {"latency_us": 3, "bandwidth_gbps": 1200},
+                "inter": {"latency_us": 10, "bandwidth_gbps": 100},
+                "device": {"name": "D", "tflops": 20, "memory_gbytes_per_s": 1500,
+                           "half_tflops": 150, "memory_gbytes": 80}},
+    "strategies": [{"name": "m", "dialect": "megatron",
+                    "config": {"use-distributed-optimizer": true, "overlap-grad-reduce": true}},
+                   {"name": "other", "dialect": "megatron", "config": {}}],
+    "baseline": "m"})");
+  scenario["cluster"]["device"]["memory_gbytes"] = memory_gigabytes;
+  return scenario;
+}
+
+Json mixture() {
+  Json scenario = job();
+  Json& shape = scenario["workload"]["operators"]["shape"];
+  shape["experts"] = 4;
+  shape["expert_inner"] = 512;
+  return scenario;
+}
+
+Layouts layouts_of(const Json& scenario, TuneOptions options = {},
+                   const std::vector<std::int64_t>& batches = {}) {
+  options.top = 10;
+  return tune_layouts(input::document_of("small", scenario), batches, options);
+}
+
+Layouts exhaustive(const Json& scenario, const std::vector<std::int64_t>& batches = {}) {
+  TuneOptions options;
+  options.method = TuneOptions::Method::kExhaustive;
+  return layouts_of(scenario, options, batches);
+}
+
+std::vector<std::string> words_of(const Layouts& layouts) {
+  std::vector<std::string> words;
+  for (const RankedLayout& one : layouts.ranking) words.push_back(one.layout.words());
+  return words;
+}
+
+// Every product of sizes up to eight ranks, whether it divides anything or not.
+double least_of_all(const Json& scenario, std::size_t& tried) {
+  double least = 1e300;
+  const int ranks = 8;
+  for (const int tensor : {1, 2, 4, 8}) {
+    for (const int context : {1, 2, 4, 8}) {
+      for (const int pipeline : {1, 2, 3, 4, 5, 6, 8}) {
+        for (const int chunks : {1, 2, 4}) {
+          for (const int expert : {1, 2, 4, 8}) {
+            const int replicas = ranks / (tensor * context * pipeline);
+            if (replicas == 0 || replicas * tensor * context * pipeline != ranks) continue;
+            const int samples = 8 * ranks;
+            if (chunks > 1 && (samples / replicas) % pipeline != 0) continue;
+            Json own = scenario;
+            own["strategies"].erase(1);
+            own["workload"]["micro_batches"] = samples / replicas;
+            own["workload"]["parallel"] = {{"tensor", tensor},         {"sequence", tensor > 1},
+                                           {"context", context},       {"pipeline", pipeline},
+                                           {"virtual_stages", chunks}, {"expert", expert}};
+            try {
+              const Scenario read = test::parsed(own);
+              const Strategy& strategy = read.strategies.front();
+              const auto memory = measure::memory_of(read, strategy);
+              if (memory.total() > memory.available) continue;
+              const auto executor =
+                  run::make_model_executor({read.cluster, read.simulation, read.seed});
+              collective::PriceBook book(read.cluster);
+              const Seconds step =
+                  measure::price_strategy(read, strategy, *executor, book).metrics.step_time;
+              EXPECT_GE(step * (1 + 1e-9), plan::least_step(read.workload))
+                  << own["workload"]["parallel"];
+              least = std::min(least, step);
+              ++tried;
+            } catch (const InputError&) {
+              continue;
+            }
+          }
+        }
+      }
+    }
+  }
+  return least;
+}
+
+TEST(Layouts, TheBestIsThatOfBruteForce) {
+  for (const Json& scenario : {job(), mixture(), job(0.45), job(0.3)}) {
+    std::size_t tried = 0;
+    const double least = least_of_all(scenario, tried);
+    const Layouts found = layouts_of(scenario);
+    ASSERT_FALSE(found.ranking.empty());
+    EXPECT_NEAR(found.ranking.front().metrics.step_time / least, 1, 1e-9)
+        << found.ranking.front().layout.words();
+    EXPECT_EQ(found.fitting, tried);
+    EXPECT_TRUE(found.complete);
+  }
+}
+
+TEST(Layouts, BoundsRuleOutNoneOfTheBest) {
+  for (const char* schedule : {"1f1b", "gpipe", "zero_bubble"}) {
+    for (Json scenario : {job(), mixture()}) {
+      scenario["workload"]["parallel"] = {{"pipeline", 2}, {"schedule", schedule}};
+      const Layouts pruned = layouts_of(scenario, {}, {2});
+      const Layouts all = exhaustive(scenario, {2});
+      EXPECT_EQ(words_of(pruned), words_of(all)) << schedule;
+      EXPECT_EQ(all.priced, all.fitting);
+      EXPECT_LT(pruned.priced, all.priced) << schedule;
+    }
+  }
+}
+
+TEST(Layouts, ProcessesFindTheSame) {
+  TuneOptions options;
+  options.parallel_map = run::over_processes(2);
+  const Layouts two = layouts_of(mixture(), options);
+  const Layouts one = layouts_of(mixture());
+  EXPECT_EQ(words_of(one), words_of(two));
+  EXPECT_EQ(one.fitting, two.fitting);
+}
+
+// The samples of a step stay what they are, the strategy too.
+TEST(Layouts, KeepTheTrainingAsItIs) {
+  const Layouts found = exhaustive(job(), {2, 4});
+  EXPECT_EQ(found.strategy, "m");
+  bool larger = false;
+  for (const RankedLayout& one : found.ranking) {
+    const Layout& layout = one.layout;
+    EXPECT_EQ(layout.batch * layout.micro_batches * layout.replicas, 64);
+    larger |= layout.batch > 1;
+    const measure::Bottleneck& bottleneck = one.bottleneck;
+    EXPECT_DOUBLE_EQ(bottleneck.step, one.metrics.step_time);
+    EXPECT_GT(one.gain.high, one.gain.low);
+  }
+  EXPECT_TRUE(larger);
+  EXPECT_EQ(found.given.layout.words(), "dp 8, 8 x 1");
+}
+
+// Each of a size that some of them exceed: those are counted, not priced; where all do, the
+// smallest is named.
+TEST(Layouts, MemoryRulesOut) {
+  const Layouts all = exhaustive(job());
+  EXPECT_EQ(all.too_large, 0u);
+  const Layouts some = exhaustive(job(0.3));
+  EXPECT_GT(some.too_large, 0u);
+  EXPECT_EQ(some.fitting + some.too_large, all.fitting);
+  for (const RankedLayout& one : some.ranking) EXPECT_LE(one.memory.total(), 0.3e9);
+  const Layouts none = layouts_of(job(0.01));
+  EXPECT_TRUE(none.ranking.empty());
+  EXPECT_TRUE(contains(none.least, " GB of a GPU")) << none.least;
+  EXPECT_TRUE(contains(none.least, "0.01")) << none.least;
+}
+
+TEST(Layouts, AreRefusedByTheirNumbers) {
+  const auto refusal = [](const Json& parallel) {
+    Json scenario = mixture();
+    scenario["workload"]["parallel"] = parallel;
+    return test::input_error([&] { layouts_of(scenario); });
+  };
+  EXPECT_TRUE(contains(refusal({{"tensor", 3}}), "tensor 3 x context 1 x pipeline 1 is 3 ranks"));
+  EXPECT_TRUE(contains(refusal({{"tensor", 4}, {"context", 4}}), "is 16 ranks"));
+  EXPECT_TRUE(contains(refusal({{"pipeline", 8}}), "4 layers"));
+  EXPECT_TRUE(contains(refusal({{"expert", 8}}), "8 ranks cannot share 4 experts"));
+  EXPECT_TRUE(contains(refusal({{"expert", 4}, {"pipeline", 4}}), "expert 4 x expert_tensor 1"));
+}
+
+// Times that were measured are those of one layout.
+TEST(Layouts, NeedTimesThatFollowThem) {
+  Json measured = job();
+  measured["workload"]["forward_ms"] = 3;
+  EXPECT_TRUE(contains(test::input_error([&] { layouts_of(measured); }),
+                       "--layouts needs a model by operators.architecture"));
+}
+
+// What was seen until then is an answer.
+TEST(Layouts, AnInterruptionLeavesWhatWasFound) {
+  TuneOptions options;
+  int asked = 0;
+  options.interrupted = [&] { return ++asked > 1; };
+  const Layouts found = layouts_of(mixture(), options, {2, 4});
+  EXPECT_FALSE(found.complete);
+  EXPECT_FALSE(found.ranking.empty());
+  EXPECT_LE(found.priced, 10u);
+}
+
+}  // namespace
+}  // namespace syncline::tune
