@@ -14,12 +14,14 @@
 #include "core/input/read_scenario.h"
 #include "core/run/jobs.h"
 #include "core/tune/applicable.h"
+#include "core/tune/layouts.h"
 #include "core/tune/thresholds.h"
 #include "core/tune/tuner.h"
 #include "core/tune/tuning.h"
 #include "core/worth/outcomes.h"
 #include "reports/chart/figure.h"
 #include "reports/figures.h"
+#include "reports/layouts_report.h"
 #include "reports/text_plot.h"
 #include "reports/tune_report.h"
 #include "reports/worth_report.h"
@@ -33,7 +35,8 @@ tune::TuneOptions search_options(const TuneOptions& verb) {
   tune::TuneOptions options;
   options.executor = verb.executor;
   options.make_executor = predictor_named(verb.executor).make;
-  options.top = verb.top;
+  constexpr std::size_t kTop = 5, kTopLayouts = 10;
+  options.top = verb.top.value_or(verb.layouts ? kTopLayouts : kTop);
   constexpr std::size_t kPricedAtMost = 3000;
   options.budget = verb.budget.value_or(kPricedAtMost);
   if (!verb.budget) options.work = kPricedAtMost * tune::kMostExact;
@@ -94,6 +97,26 @@ int tune_steps(const TuneOptions& verb, const input::Document& document) {
   return interrupted() ? kInterruptedExit : 0;
 }
 
+// With one strategy, the baseline.
+int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
+  const bool other = !verb.live.machine.empty() || !verb.emit.empty() || !verb.python.empty() ||
+                     !verb.take.empty() || !verb.svg.empty() || !verb.csv.empty() ||
+                     verb.objective.asked();
+  if (other) {
+    throw InputError(
+        "--layouts searches layouts with one strategy: leave --live, --objective, --emit, "
+        "--python, --take, --svg and --csv out");
+  }
+  expect_writable({verb.output.html});
+  Progress progress("syncline tune");
+  tune::TuneOptions options = search_options(verb);
+  options.work = 0;
+  options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
+  const tune::Layouts layouts = tune::tune_layouts(document, verb.batches, options);
+  answer_with({}, reports::answer_of(layouts), verb.output);
+  return interrupted() ? kInterruptedExit : 0;
+}
+
 // Each strategy that has a curve is searched by itself: nothing that leaves its training as it is
 // changes its steps to the target.
 int tune_to_target(const TuneOptions& verb, const input::Document& document,
@@ -120,6 +143,9 @@ int tune_to_target(const TuneOptions& verb, const input::Document& document,
 }
 
 int run(const TuneOptions& verb, const std::string& command) {
+  if (!verb.batches.empty() && !verb.layouts) {
+    throw InputError("--micro-batch-sizes needs --layouts");
+  }
   ObjectiveOptions asked = verb.objective;
   // Of a step, curves tell where the trainings of its rows end.
   if (!asked.asked() && verb.live.machine.empty()) asked.curves.clear();
@@ -136,6 +162,7 @@ int run(const TuneOptions& verb, const std::string& command) {
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
   start_from(verb.strategy, document);
   catch_interrupts();
+  if (verb.layouts) return tune_by_layout(verb, document);
   if (objective) return tune_to_target(verb, document, std::move(*objective));
   if (!verb.live.machine.empty()) return tune_live(verb, document, command);
   return tune_steps(verb, document);
@@ -163,9 +190,9 @@ void add_tune_options(CLI::App& verb, TuneOptions& options) {
   add_executor(verb, options.executor,
                "prices the candidates. model: closed form, and the best few simulated; sim: all "
                "of them simulated");
-  verb.add_option("--top", options.top, "how many of the best are printed")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
+  verb.add_option("--top", options.top,
+                  "how many of the best are printed (default 5; of layouts 10)")
+      ->check(CLI::Range(1, 1000));
   verb.add_option("--budget", options.budget,
                   "maximum number of candidates (default 3000, fewer for models of more than 600 "
                   "gradients; 0: unlimited); with --live, of "
@@ -178,6 +205,13 @@ void add_tune_options(CLI::App& verb, TuneOptions& options) {
   verb.add_flag("--exhaustive", options.exhaustive,
                 "price every candidate, also those that the bounds rule out; with --live "
                 "gloo, measure every candidate after the search, to grade it");
+  verb.add_flag("--layouts", options.layouts,
+                "search layouts instead: tensor, context, pipeline, virtual stages and experts "
+                "of workload.parallel, with the same samples a step");
+  verb.add_option("--micro-batch-sizes", options.batches,
+                  "with --layouts: samples a micro-batch to try beside the given, 1,2,4")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20));
   add_jobs(verb, options.jobs,
            "processes that share exhaustive walks and simulations; the answer is the same");
   add_objective(verb, options.objective);

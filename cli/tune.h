@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/options.h"
 #include "cli/output.h"
@@ -38,9 +39,11 @@ struct TuneOptions {
   std::string svg;
   std::string csv;
   std::string executor = "model";
-  std::size_t top = 5;
+  std::optional<std::size_t> top;
   std::optional<std::size_t> budget;
   bool exhaustive = false;  // live: measures every candidate besides
+  bool layouts = false;
+  std::vector<std::int64_t> batches;  // of layouts: samples a micro-batch
   int jobs = 1;
   LiveOptions live;
   ObjectiveOptions objective;

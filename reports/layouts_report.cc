@@ -1,0 +1,190 @@
+#include "reports/layouts_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "reports/fields.h"
+#include "reports/format.h"
+#include "reports/table.h"
+
+namespace syncline::reports {
+namespace {
+
+using tune::RankedLayout;
+
+using Shares = std::vector<std::pair<std::string, Seconds>>;
+
+// Where a step goes, in words that are the same for all layouts.
+Shares shares_of(const measure::Bottleneck& bottleneck) {
+  return {
+      {"computation", bottleneck.compute + bottleneck.stragglers},
+      {"bubble", bottleneck.bubble + bottleneck.sends},
+      {"tensor parallelism", bottleneck.tensor},
+      {"context parallelism", bottleneck.context},
+      {"expert parallelism", bottleneck.expert},
+      {"data parallelism", bottleneck.communication() + bottleneck.handling + bottleneck.overhead}};
+}
+
+std::vector<Column> columns_of_layouts() {
+  using enum Kind;
+  const auto share = [](const char* heading, const char* key, int rank) {
+    return both(heading, key, kShare, rank, Column::kAll, Column::kPage);
+  };
+  return columns(
+      both("layout", "layout"), kept("parallel", Column::kJson), kept("batch"),
+      kept("micro_batches"), kept("replicas"), both("step\ntime", "step_time_s", kSeconds),
+      both("80 %\ninterval", "step_time_*_s", kSeconds, 4),
+      both("speedup over\nthe given", "speedup", kSpeedup),
+      both("80 %\ninterval", "speedup_*", kSpeedup, 5),
+      both("samples/s", "throughput", kThroughput, 6), shown("memory\na GPU", kBytes),
+      kept("memory_bytes"), share("compu-\ntation", "computation_percent", 0),
+      share("bubble", "bubble_percent", 1), share("tensor", "tensor_parallelism_percent", 2),
+      share("context", "context_parallelism_percent", 3),
+      share("expert", "expert_parallelism_percent", 3),
+      share("data", "data_parallelism_percent", 1));
+}
+
+// A kind of parallelism that a layout does without takes no share.
+std::vector<Cell> cells_of(const tune::Layouts& layouts, const RankedLayout& one) {
+  std::vector<Cell> shares;
+  for (const auto& [word, seconds] : shares_of(one.bottleneck)) {
+    shares.push_back(seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell());
+  }
+  const tune::Layout& layout = one.layout;
+  return cells(layout.words(), layout.parallel, layout.batch, layout.micro_batches, layout.replicas,
+               one.metrics.step_time, one.step, layouts.speedup(one), one.gain,
+               one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory), shares);
+}
+
+Table ranking_of(const tune::Layouts& layouts) {
+  Table table{columns_of_layouts()};
+  for (const RankedLayout& one : layouts.ranking) table.add_line(cells_of(layouts, one));
+  return table;
+}
+
+// For people: with the given one below.
+Grid ranking_grid(const tune::Layouts& layouts) {
+  Table table = ranking_of(layouts);
+  Table::Line& line = table.add_line(cells_of(layouts, layouts.given));
+  line.cells.front().text = "given: " + layouts.given.layout.words();
+  line.rule_before = true;
+  return grid_of(table);
+}
+
+std::string shortage_of(const tune::Layouts& layouts) {
+  const measure::Memory& memory = layouts.given.memory;
+  if (memory.available <= 0 || memory.total() <= memory.available) return "";
+  return "the given layout needs " + measure::gigabytes(memory.total()) + " GB a GPU, which has " +
+         measure::gigabytes(memory.available);
+}
+
+// "computation 1.200 s less, bubble 0.100 s more": the parts that make the difference.
+std::string differences(const RankedLayout& best, const RankedLayout& given) {
+  constexpr double kWorthTelling = 0.005;  // of the given step
+  const Shares now = shares_of(best.bottleneck), before = shares_of(given.bottleneck);
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    const Seconds change = now[i].second - before[i].second;
+    if (std::abs(change) < kWorthTelling * given.bottleneck.step) continue;
+    parts.push_back(now[i].first + " takes " + seconds_text(std::abs(change)) +
+                    (change < 0 ? " less" : " more"));
+  }
+  return join_and(parts);
+}
+
+std::string search_sentence(const tune::Layouts& layouts) {
+  const auto number = [](std::size_t count) { return count_text(static_cast<double>(count)); };
+  std::string text = number(layouts.layouts) + " layouts divide the cluster; " +
+                     number(layouts.fitting) + " of them divide the model and fit, " +
+                     number(layouts.too_large) + " need more memory; " + number(layouts.priced) +
+                     " were priced by the " + layouts.executor + " executor with the strategy " +
+                     quoted_name(layouts.strategy);
+  if (!layouts.complete) return text + "; stopped before the end.";
+  return text + (layouts.priced < layouts.fitting ? ", the rest ruled out by their bounds." : ".");
+}
+
+Json keys_of(const tune::Layout& layout) {
+  return {{"parallel", layout.parallel},
+          {"batch", layout.batch},
+          {"micro_batches", layout.micro_batches}};
+}
+
+Page page_of(const tune::Layouts& layouts) {
+  Page page;
+  page.title = "Layouts: " + one_line(layouts.scenario.name);
+  const std::string shortage = shortage_of(layouts);
+  if (!shortage.empty()) page.blocks.push_back("Does not fit: " + shortage + ".");
+  page.blocks.push_back("Workload " + one_line(layouts.scenario.workload.name) + ", cluster " +
+                        one_line(layouts.scenario.cluster.name) + ".");
+  for (const std::string& verdict : layout_verdicts(layouts)) page.blocks.push_back(verdict);
+  page.blocks.push_back(ranking_grid(layouts));
+  page.blocks.push_back(search_sentence(layouts));
+  if (!layouts.ranking.empty()) {
+    page.blocks.push_back(std::string("The best, as keys of the scenario's workload:"));
+    page.blocks.push_back(Listing{"json", keys_of(layouts.ranking.front().layout).dump(2) + "\n"});
+  }
+  page.blocks.push_back("All figures are predicted by the " + layouts.executor +
+                        " executor, none is measured.");
+  return page;
+}
+
+Json json_of_layouts(const tune::Layouts& layouts) {
+  Json json;
+  if (!layouts.ranking.empty()) {
+    json["best"] = keys_of(layouts.ranking.front().layout);
+    json["step_time_s"] = exact(layouts.ranking.front().metrics.step_time);
+  }
+  json["strategy"] = layouts.strategy;
+  json["ranking"] = json_of(ranking_of(layouts));
+  const Table table{columns_of_layouts(), {{cells_of(layouts, layouts.given)}}};
+  json["given"] = json_of(table.columns, table.lines.front());
+  json["searched"] = {{"layouts", layouts.layouts},     {"fitting", layouts.fitting},
+                      {"too_large", layouts.too_large}, {"priced", layouts.priced},
+                      {"complete", layouts.complete},   {"search", search_sentence(layouts)}};
+  if (const std::string shortage = shortage_of(layouts); !shortage.empty()) {
+    json["does_not_fit"] = shortage;
+  }
+  json["verdicts"] = layout_verdicts(layouts);
+  json["provenance"] = {{"executor", layouts.executor},
+                        {"workload", layouts.scenario.workload.name},
+                        {"cluster", layouts.scenario.cluster.name}};
+  return json;
+}
+
+}  // namespace
+
+std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
+  if (layouts.ranking.empty()) {
+    return {layouts.least.empty() ? "No layout was found that divides the model."
+                                  : "No layout fits: " + layouts.least + "."};
+  }
+  const RankedLayout& best = layouts.ranking.front();
+  const RankedLayout& given = layouts.given;
+  const Seconds step = best.metrics.step_time;
+  std::string text = quoted_name(best.layout.words()) +
+                     " is the best found: " + seconds_text(step) +
+                     " a step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
+  if (best.layout.parallel == given.layout.parallel && best.layout.batch == given.layout.batch) {
+    return {text + ", and it is the given one."};
+  }
+  text += ", " + short_speedup_text(layouts.speedup(best));
+  const std::string range = speedup_range(best.gain.low, best.gain.high);
+  if (!range.empty()) text += " (" + range + ")";
+  std::vector<std::string> verdicts{text + " over the given " + quoted_name(given.layout.words()) +
+                                    " (" + seconds_text(given.metrics.step_time) + ")."};
+  const std::string why = differences(best, given);
+  if (!why.empty()) verdicts.push_back("Against the given, " + why + ".");
+  return verdicts;
+}
+
+Answer answer_of(const tune::Layouts& layouts) {
+  return {"tune",
+          layouts.scenario.name,
+          [&] { return page_of(layouts); },
+          [&] { return ranking_of(layouts); },
+          [&] { return json_of_layouts(layouts); },
+          layouts.remarks};
+}
+
+}  // namespace syncline::reports

@@ -1,0 +1,18 @@
+// The best layouts of a whole job: what each takes, where its step goes, what it needs of a GPU's
+// memory, beside the layout that was given.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/tune/layouts.h"
+#include "reports/answer.h"
+
+namespace syncline::reports {
+
+// What is best, how sure that is, and where its step is shorter than the given layout's.
+std::vector<std::string> layout_verdicts(const tune::Layouts& layouts);
+
+Answer answer_of(const tune::Layouts& layouts);
+
+}  // namespace syncline::reports
