@@ -38,8 +38,9 @@ std::vector<Column> columns_of_layouts() {
       both("speedup over\nthe given", "speedup", kSpeedup),
       both("80 %\ninterval", "speedup_*", kSpeedup, 5),
       both("samples/s", "throughput", kThroughput, 6), shown("memory\na GPU", kBytes),
-      kept("memory_bytes"), share("compu-\ntation", "computation_percent", 0),
-      share("bubble", "bubble_percent", 1), share("tensor", "tensor_parallelism_percent", 2),
+      kept("memory_bytes", Column::kJson), kept("memory_bytes", Column::kCsv),
+      share("compu-\ntation", "computation_percent", 0), share("bubble", "bubble_percent", 1),
+      share("tensor", "tensor_parallelism_percent", 2),
       share("context", "context_parallelism_percent", 3),
       share("expert", "expert_parallelism_percent", 3),
       share("data", "data_parallelism_percent", 1));
@@ -54,7 +55,8 @@ std::vector<Cell> cells_of(const tune::Layouts& layouts, const RankedLayout& one
   const tune::Layout& layout = one.layout;
   return cells(layout.words(), layout.parallel, layout.batch, layout.micro_batches, layout.replicas,
                one.metrics.step_time, one.step, layouts.speedup(one), one.gain,
-               one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory), shares);
+               one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory),
+               one.memory.total(), shares);
 }
 
 Table ranking_of(const tune::Layouts& layouts) {

@@ -8,6 +8,7 @@
 #include "core/collective/walks.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/tune/layouts.h"
 #include "core/tune/tuner.h"
 #include "core/tune/tuning.h"
 #include "sim/sim_executor.h"
@@ -78,6 +79,27 @@ void tune_1000_points_on_sim_by_two_processes(benchmark::State& state) {
   tune_jointly(state, options);
 }
 BENCHMARK(tune_1000_points_on_sim_by_two_processes)
+    ->Unit(benchmark::kSecond)
+    ->UseRealTime()
+    ->Iterations(1);
+
+// Llama 3 70B on 2,048 GPUs, five sizes of a micro-batch. Goal: more than 5,000 layouts in 60 s, by
+// two processes.
+void tune_5000_layouts(benchmark::State& state) {
+  input::Document document =
+      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/llama3_70b_layouts.json");
+  input::set_key(document, "cluster.nodes", 256);
+  tune::TuneOptions options;
+  options.top = 10;
+  options.parallel_map = run::over_processes(static_cast<int>(state.range(0)));
+  tune::Layouts found;
+  for (auto _ : state) found = tune::tune_layouts(document, {2, 4, 8, 16}, options);
+  state.counters["layouts"] = static_cast<double>(found.layouts);
+  state.counters["priced"] = static_cast<double>(found.priced);
+}
+BENCHMARK(tune_5000_layouts)
+    ->Arg(1)
+    ->Arg(2)
     ->Unit(benchmark::kSecond)
     ->UseRealTime()
     ->Iterations(1);
