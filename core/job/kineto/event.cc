@@ -107,6 +107,30 @@ std::string text(ondemand::value value) {
   return std::string(std::string_view(value));
 }
 
+// "[0, 1, 2]", "[0, 1, ..., ...]", or the same as a list.
+void read_ranks(ondemand::value value, Event& event) {
+  constexpr std::size_t kMostRanks = 1U << 20;
+  if (value.type() == ondemand::json_type::array) {
+    for (ondemand::value element : value.get_array()) {
+      if (event.group_ranks.size() >= kMostRanks) return;
+      const std::string_view token = without_quotes(element.raw_json_token());
+      event.group_ranks_cut |= token == "...";
+      if (token != "...") event.group_ranks.push_back(integer(token, -1));
+    }
+    return;
+  }
+  if (value.type() != ondemand::json_type::string) return;
+  std::string_view list = value.get_string();
+  event.group_ranks_cut = list.find("...") != std::string_view::npos;
+  while (event.group_ranks.size() < kMostRanks) {
+    list.remove_prefix(std::min(list.find_first_of("-0123456789"), list.size()));
+    if (list.empty()) return;
+    event.group_ranks.push_back(integer(list, -1));
+    list.remove_prefix(1);
+    list.remove_prefix(std::min(list.find_first_not_of("0123456789"), list.size()));
+  }
+}
+
 void read_argument(std::string_view key, ondemand::value value, Event& event) {
   if (key == "correlation") {
     event.correlation = integer(value.raw_json_token(), -1);
@@ -122,6 +146,10 @@ void read_argument(std::string_view key, ondemand::value value, Event& event) {
     event.dtype = text(value);
   } else if (key == "Process Group Name") {
     event.group = text(value);
+  } else if (key == "Process Group Description") {
+    event.group_description = text(value);
+  } else if (key == "Process Group Ranks") {
+    read_ranks(value, event);
   } else if (key == "In msg nelems") {
     event.in_elements = integer(value.raw_json_token(), 0);
   } else if (key == "Out msg nelems") {
@@ -144,7 +172,10 @@ void clear(Event& event) {
   event.correlation = event.stream = event.device = -1;
   event.bytes = event.in_elements = event.out_elements = event.group_size = 0;
   event.shapes.clear();
-  for (std::string* word : {&event.type, &event.collective, &event.dtype, &event.group}) {
+  event.group_ranks.clear();
+  event.group_ranks_cut = false;
+  for (std::string* word :
+       {&event.type, &event.collective, &event.dtype, &event.group, &event.group_description}) {
     word->clear();
   }
 }

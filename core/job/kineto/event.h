@@ -28,6 +28,9 @@ struct Event {
   std::string collective;
   std::string dtype;
   std::string group;
+  std::string group_description;
+  std::vector<std::int64_t> group_ranks;
+  bool group_ranks_cut = false;  // torch writes the first thirty
   std::int64_t in_elements = 0;
   std::int64_t out_elements = 0;
   std::int64_t group_size = 0;

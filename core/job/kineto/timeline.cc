@@ -51,9 +51,12 @@ void complete(Message& message, const Message& other) {
   if (!message.told && !other.kind.empty()) message.kind = other.kind;
   message.told = message.told || !other.kind.empty();
   if (message.group.empty()) message.group = other.group;
+  if (message.place < 0) message.place = other.place;
   if (message.backend.empty()) message.backend = other.backend;
   if (message.ranks == 0) message.ranks = other.ranks;
   if (message.elements == 0) message.elements = other.elements;
+  if (message.given == 0) message.given = other.given;
+  if (message.got == 0) message.got = other.got;
   if (!message.dtype) message.dtype = other.dtype;
 }
 

@@ -88,9 +88,10 @@ struct Arrival {
 // By start. Where torch tells the engine's call and the node in it, both are one arrival.
 std::vector<Arrival> arrivals_of(const Trace& trace);
 
-// All-reduces of gradients: those that the reducer's hooks launched, inside an arrival; where there
-// are none of those, all behind a step's first arrival (by hand behind the backward pass; by
-// torches that tell no engine calls). SyncBatchNorm has others, between arrivals.
+// All-reduces of gradients of a plain data-parallel job: those that the reducer's hooks launched,
+// inside an arrival; where there are none of those, all behind a step's first arrival (by hand
+// behind the backward pass; by torches that tell no engine calls). SyncBatchNorm has others,
+// between arrivals.
 void mark_gradient_exchanges(Timeline& timeline, const std::vector<Arrival>& arrivals);
 
 struct StepWindow {

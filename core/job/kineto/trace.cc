@@ -72,6 +72,22 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
   return product;
 }
 
+// The tensors that a scatter or gather takes in and gives, whichever stands first.
+Message sized_by_shapes(const Event& event, Message message) {
+  std::int64_t least = kMost;
+  for (const auto& shape : event.shapes) {
+    const std::int64_t elements = shape.empty() ? 0 : believed(elements_of(shape));
+    if (elements == 0) continue;
+    message.elements = std::max(message.elements, elements);
+    least = std::min(least, elements);
+  }
+  if (message.elements == 0 || least == message.elements) return message;
+  const bool gathers = message.kind == "all_gather";
+  message.given = gathers ? least : message.elements;
+  message.got = gathers ? message.elements : least;
+  return message;
+}
+
 Message message_of(const Event& event) {
   Message message;
   message.told = !event.collective.empty();
@@ -81,9 +97,13 @@ Message message_of(const Event& event) {
                     : has(lower_letters(event.name), "nccl") ? "nccl"
                                                              : "";
   message.ranks = static_cast<int>(std::clamp<std::int64_t>(event.group_size, 0, 1 << 24));
-  message.elements = std::max(believed(event.in_elements), believed(event.out_elements));
+  message.given = believed(event.in_elements);
+  message.got = believed(event.out_elements);
+  message.elements = std::max(message.given, message.got);
   message.dtype = dtype_of(event.dtype.empty() ? event.type : event.dtype);
   if (message.elements > 0) return message;
+  if (message.kind == "reduce_scatter" || message.kind == "all_gather")
+    return sized_by_shapes(event, message);
   for (const auto& shape : event.shapes) {
     if (!shape.empty()) message.elements = believed(message.elements + elements_of(shape));
   }
@@ -158,6 +178,8 @@ class Collector {
   void finish();
 
  private:
+  static constexpr int kMostRanks = 1 << 24;
+
   int thread() {
     if (event_.thread == last_thread_ && event_.process == last_process_) return last_;
     last_thread_ = event_.thread;
@@ -188,6 +210,7 @@ class Collector {
     } else if (kind == Host::kCommunication) {
       span.number = static_cast<int>(trace_.messages.size());
       trace_.messages.push_back(message_of(event_));
+      trace_.messages.back().place = note_group();
     }
     trace_.host.push_back(span);
   }
@@ -215,9 +238,42 @@ class Collector {
       event.message = static_cast<int>(trace_.messages.size());
       Message message = message_of(event_);
       if (!message.dtype) message.dtype = kernel_dtype(event_.name);
+      message.place = note_group();
       trace_.messages.push_back(std::move(message));
     }
     trace_.device.push_back(event);
+  }
+
+  // The place of the event's group among those that are told; -1: it tells none.
+  int note_group() {
+    if (event_.group.empty() && event_.group_size <= 0 && event_.group_ranks.empty()) return -1;
+    ToldGroup told;
+    told.name = event_.group;
+    told.description = event_.group_description;
+    told.size = static_cast<int>(std::clamp<std::int64_t>(event_.group_size, 0, kMostRanks));
+    told.cut = event_.group_ranks_cut;
+    for (const std::int64_t rank : event_.group_ranks) {
+      told.ranks.push_back(static_cast<int>(std::clamp<std::int64_t>(rank, -1, kMostRanks)));
+    }
+    return add_group(std::move(told));
+  }
+
+  int add_group(ToldGroup told) {
+    const std::string key = told.name.empty() ? "\n" + std::to_string(told.size) : told.name;
+    const auto [at, first] = groups_.try_emplace(key, static_cast<int>(trace_.groups.size()));
+    if (first) {
+      trace_.groups.push_back(std::move(told));
+      return at->second;
+    }
+    ToldGroup& group = trace_.groups[static_cast<std::size_t>(at->second)];
+    if (group.description.empty()) group.description = std::move(told.description);
+    if (group.size == 0) group.size = told.size;
+    if (told.size != 0 && told.size != group.size) group.lies = true;
+    if (told.ranks.empty() || (told.cut && !group.ranks.empty())) return at->second;
+    if (!group.ranks.empty() && !group.cut && told.ranks != group.ranks) group.lies = true;
+    group.ranks = std::move(told.ranks);
+    group.cut = told.cut;
+    return at->second;
   }
 
   // Names that only jobs with sharded gradients leave, or with models that ranks share.
@@ -240,6 +296,7 @@ class Collector {
   EventReader reader_;
   Event event_;
   std::unordered_map<std::string, int> threads_;
+  std::unordered_map<std::string, int> groups_;
   std::string last_thread_ = "\n";
   std::string last_process_;
   int last_ = 0;
@@ -266,6 +323,27 @@ void read_distributed(const Json& info, Trace& trace) {
   trace.nccl_version = word(info, "nccl_version");
 }
 
+// torch leaves the ranks of a group out where they are all.
+std::vector<ToldGroup> configured_groups(const Json& info) {
+  std::vector<ToldGroup> groups;
+  const auto list = info.is_object() ? info.find("pg_config") : info.end();
+  if (!info.is_object() || list == info.end() || !list->is_array()) return groups;
+  for (const Json& one : *list) {
+    if (!one.is_object() || word(one, "pg_name").empty()) continue;
+    ToldGroup& group = groups.emplace_back();
+    group.name = word(one, "pg_name");
+    group.description = word(one, "pg_desc");
+    group.size = count(one, "pg_size").value_or(0);
+    const auto ranks = one.find("ranks");
+    if (ranks == one.end() || !ranks->is_array()) continue;
+    for (const Json& rank : *ranks) {
+      const bool whole = rank.is_number_integer() && rank >= 0 && rank < 1 << 24;
+      group.ranks.push_back(whole ? rank.get<int>() : -1);
+    }
+  }
+  return groups;
+}
+
 void read_devices(const Json& devices, Trace& trace) {
   if (!devices.is_array()) return;
   for (const Json& device : devices) {
@@ -278,7 +356,10 @@ void Collector::add_member(std::string_view key, std::string_view value) {
   const bool version = key == "torch_version" || key == "pytorch_version";
   if (key != "distributedInfo" && key != "deviceProperties" && !version) return;
   const Json json = Json::parse(value, nullptr, false);
-  if (key == "distributedInfo") read_distributed(json, trace_);
+  if (key == "distributedInfo") {
+    read_distributed(json, trace_);
+    for (ToldGroup& group : configured_groups(json)) add_group(std::move(group));
+  }
   if (key == "deviceProperties") read_devices(json, trace_);
   if (version && json.is_string()) trace_.torch_version = json.get<std::string>();
 }

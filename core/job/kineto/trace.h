@@ -69,13 +69,26 @@ struct Tensor {
   bool undefined = false;  // told to be none: no shape and no type
 };
 
+// What a trace says of a group of ranks, wherever it does.
+struct ToldGroup {
+  std::string name;         // as torch numbers it; empty: its size alone is told
+  std::string description;  // "TENSOR_MODEL_PARALLEL_GROUP", "mesh_tp"; empty: none
+  std::vector<int> ranks;   // empty: not told
+  int size = 0;             // 0: not told
+  bool cut = false;         // `ranks` are the first ones
+  bool lies = false;        // it is told twice, and otherwise
+};
+
 // What an event says of a collective; several events say something of the same one.
 struct Message {
   std::string kind;           // "all_reduce", ...; empty: not told
   std::string group;          // of ranks, as torch names it
+  int place = -1;             // of that group in Trace::groups
   std::string backend;        // "nccl", "gloo", where its name begins so
   int ranks = 0;              // 0: not told
   std::int64_t elements = 0;  // the larger of what goes in and what comes out; 0: not told
+  std::int64_t given = 0;     // what a rank gives and gets, likewise
+  std::int64_t got = 0;
   std::optional<DType> dtype;
   bool told = false;  // the kind stands in the event's metadata, not in its name alone
 };
@@ -97,6 +110,7 @@ struct Trace {
   std::vector<DeviceEvent> device;   // by start
   std::vector<Tensor> tensors;
   std::vector<Message> messages;
+  std::vector<ToldGroup> groups;
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out
   std::vector<std::string> optimizers;  // their classes: "AdamW"
