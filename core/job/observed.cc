@@ -6,6 +6,18 @@
 
 namespace syncline::job {
 
+const char* role_text(Role role) {
+  constexpr std::array<const char*, 11> kTexts{
+      "unknown", "tensor",      "context",     "expert",        "expert tensor", "pipeline",
+      "data",    "data, inner", "data, outer", "data, experts", "other"};
+  return kTexts[static_cast<std::size_t>(role)];
+}
+
+bool carries_gradients(Role role) {
+  return role == Role::kData || role == Role::kInner || role == Role::kOuter ||
+         role == Role::kExpertData;
+}
+
 std::string source_of(const Observed& observed) {
   return observed.file.substr(observed.file.rfind('/') + 1) + ", " + observed.format;
 }

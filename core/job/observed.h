@@ -13,6 +13,7 @@
 
 #include "core/json/json.h"
 #include "core/scenario/dtype.h"
+#include "core/scenario/parallel.h"
 #include "core/units.h"
 
 namespace syncline::job {
@@ -30,8 +31,47 @@ struct Gradient {
   // copy's end to the next one's, so what the host is late by is in it. 0: no copy was seen.
   Seconds copy_in = 0;
   Seconds copy_out = 0;
+  int chunk = 0;        // of the model chunks that its pipeline stage holds
+  bool expert = false;  // one of those that its ranks share
 
   Bytes bytes() const { return elements * size_of(dtype); }
+};
+
+// What the ranks of a group share out among them.
+enum class Role : std::uint8_t {
+  kUnknown,
+  kTensor,
+  kContext,
+  kExpert,
+  kExpertTensor,
+  kPipeline,
+  kData,        // gradients, in one level
+  kInner,       // gradients and parameters in shards
+  kOuter,       // the sums of those shards
+  kExpertData,  // the experts' gradients
+  kOther,       // norms, losses, tied embeddings
+};
+const char* role_text(Role role);
+// Whether gradients or parameters travel in it.
+bool carries_gradients(Role role);
+
+// Ranks that exchange among themselves, with what that took in the typical step of the first rank
+// read that is one of them.
+struct RankGroup {
+  std::string name;  // as the framework numbers and describes it
+  std::string description;
+  std::vector<int> ranks;  // of the world; empty: not told
+  int size = 0;            // 0: not told
+  Role role = Role::kUnknown;
+  std::size_t calls = 0;
+  Bytes bytes = 0;
+  Seconds hidden = 0;   // of its collectives' time, while the device computes
+  Seconds exposed = 0;  // and while it waits for them
+  // Over the ranks that were read, of its collectives that were matched across them.
+  std::size_t matched = 0;
+  std::size_t last = 0;  // of those, how many this rank came to last
+  int last_rank = -1;    // -1: nobody to be told
+  Seconds waited = 0;    // by the rank that waited longest for those, all of them together
 };
 
 // One collective of one step, as one rank saw it.
@@ -50,12 +90,15 @@ struct Exchange {
   Seconds time = 0;
   // Of its duration, while the compute stream waits for it: never more than it lasts.
   Seconds exposed = 0;
+  int in = -1;  // place of its group in Observed::groups; -1: none is told
 
   Bytes bytes() const { return elements * size_of(dtype); }
 };
 
 // One step of one rank.
-// broadcast + forward + backward + copy_out + exposed + host_gap + update = gpu.
+// broadcast + forward + backward + copy_out + exposed + stages + host_gap + update = gpu.
+// Of a whole job (Observed::whole) forward and backward are those of all micro-batches, with the
+// collectives inside the layers; the gradients' waits are those of one.
 struct Step {
   int number = 0;   // as the profiler counts
   Seconds cpu = 0;  // as the host saw it; 0: not told
@@ -69,6 +112,7 @@ struct Step {
   Seconds copy_out = 0;      // out of the buckets, behind the backward pass
   Seconds copy_kernels = 0;  // of copy_in and copy_out, while the device really copied
   Seconds exposed = 0;       // the compute stream waits for collectives that run
+  Seconds stages = 0;        // and for other stages of the pipeline
   // It waits for the host: ahead of a collective that does not run yet, and between the last copy
   // or collective and the update.
   Seconds host_gap = 0;
@@ -81,6 +125,7 @@ struct Step {
 struct Rank {
   int rank = 0;
   std::vector<Step> steps;  // those that train, in order; others are named in Observed::warnings
+  int stage = 0;            // of the pipeline
 };
 
 // What each rank's share of the same collective was, with several ranks.
@@ -89,6 +134,17 @@ struct Skew {
   Seconds least = 0;         // its duration on the rank that came last
   Seconds most = 0;          // and on the one that waited longest
   int last_rank = 0;         // who came last
+};
+
+// How a job is cut beside plain data parallelism, as its groups of ranks tell.
+struct Whole {
+  Parallel parallel;
+  int micro_batches = 1;
+  int shards = 0;             // ranks that hold all shards together; 0: gradients are all-reduced
+  bool each_pass = false;     // gradients are exchanged in every micro-batch
+  bool regather = false;      // parameters are gathered again for the backward pass
+  bool gathers_late = false;  // and beside the forward pass, not ahead of it
+  std::optional<DType> parameters;  // as they are gathered; nothing: they are not
 };
 
 struct Observed {
@@ -109,6 +165,8 @@ struct Observed {
   int accumulation_steps = 1;           // backward passes for one exchange
   std::vector<Rank> ranks;              // by rank
   std::vector<Skew> skew;               // of the typical step, with several ranks
+  std::optional<Whole> whole;           // nothing: plain data-parallel
+  std::vector<RankGroup> groups;        // of a whole job, the first rank's ahead
   std::vector<std::string> warnings;    // sentences, the gravest first
   // Model files tell no step but a workload: its JSON as a scenario has it. Then ranks is empty.
   std::optional<Json> workload;

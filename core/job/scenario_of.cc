@@ -13,6 +13,7 @@
 #include "core/input/scenario_json.h"
 #include "core/job/cluster_of.h"
 #include "core/job/init.h"
+#include "core/job/whole_job.h"
 #include "core/job/workload_of.h"
 #include "core/measure/price_strategy.h"
 #include "core/run/model_executor.h"
@@ -72,6 +73,27 @@ Json strategies_of(const Observed& observed, const BucketRule& rule,
   return list;
 }
 
+// As it ran, and what the same job would take with its buckets together, its gradients alone, or
+// its parameters kept from the forward pass on.
+Json whole_strategies(const BucketRule& rule) {
+  Json list = Json::array({named(rule.strategy, kAsItRan)});
+  if (rule.strategy.contains("regather")) {
+    Json kept = rule.strategy;
+    kept.erase("regather");
+    list.push_back(named(kept, "parameters kept"));
+  }
+  constexpr std::array kSizes{1, 25, 100, 400};
+  for (const int size : kSizes) {
+    Json sized = rule.strategy;
+    Json fusion{{"rule", "size"}, {"size_mb", size}};
+    if (rule.strategy["fusion"].contains("cast")) fusion["cast"] = rule.strategy["fusion"]["cast"];
+    sized["fusion"] = fusion;
+    sized.erase("gather_groups");
+    list.push_back(named(sized, "buckets of " + std::to_string(size) + " MiB"));
+  }
+  return list;
+}
+
 // What a model may be trained with.
 Json model_strategies() {
   Json list = Json::array({ddp("DDP's default", Json::object())});
@@ -104,13 +126,14 @@ void keep_waits(Json& cluster) {
 // What the first strategy lacks to the step that was measured, at most the time in which the step's
 // compute stream stood waiting for collectives.
 Seconds unexplained_waiting(const Scenario& scenario, const Step& step) {
-  if (step.exposed <= 0) return 0;
+  const Seconds waited = step.exposed + step.stages;
+  if (waited <= 0) return 0;
   const auto executor =
       run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
   collective::PriceBook book(scenario.cluster);
   const measure::Priced priced =
       measure::price_strategy(scenario, scenario.strategies.front(), *executor, book);
-  return std::clamp(step.gpu - priced.metrics.step_time, 0.0, step.exposed);
+  return std::clamp(step.gpu - priced.metrics.step_time, 0.0, waited);
 }
 
 // What no network explains of the step's waiting is other ranks' lateness: it comes to every
@@ -119,13 +142,14 @@ void add_waiting(const Scenario& scenario, const Step& step, Json& json,
                  std::vector<std::string>& assumed) {
   constexpr double kLittle = 0.002;
   const Seconds waiting = unexplained_waiting(scenario, step);
+  const Seconds waited = step.exposed + step.stages;
   if (waiting < kLittle * step.gpu) return;
   input::set_device_figure(device_of(json["cluster"]), &Device::data_parallel_overhead,
                            std::round(waiting * 1e9) / 1e9, kWrittenDigits);
   json["published"][0]["use"] = "calibrated";
-  assumed.push_back("the step waits " + milliseconds_text(step.exposed) +
-                    " for collectives, of which the network explains all but " +
-                    milliseconds_text(waiting) +
+  assumed.push_back("the step waits " + milliseconds_text(waited) + " for " +
+                    (step.stages > 0 ? "collectives and other stages" : "collectives") +
+                    ", of which the network explains all but " + milliseconds_text(waiting) +
                     ": taken as waiting for late ranks, with any strategy "
                     "(data_parallel_overhead_us)");
 }
@@ -181,16 +205,20 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
     throw InputError(observed.file + ": no gradient is known of this job");
   }
   std::vector<std::string>& assumed = imported.assumed;
-  const Step step = with_all_that_is_sent(typical_step(observed.ranks.front()), assumed);
-  imported.rule = bucket_rule(observed, step);
+  const Step& typical = typical_step(observed.ranks.front());
+  const bool whole = observed.whole.has_value();
+  const Step step = whole ? typical : with_all_that_is_sent(typical, assumed);
+  imported.rule = whole ? whole_rule(observed) : bucket_rule(observed, step);
   Workload workload = workload_of(observed, step, options.batch, assumed);
+  if (whole) cut_as_observed(observed, workload, assumed);
   workload.torch = imported.rule.torch;
   Json& json = imported.scenario;
   json = {{"name", observed.name}, {"about", about(observed)}};
   json["workload"] = input::workload_json(workload, kWrittenDigits);
   json["cluster"] = options.cluster ? *options.cluster : cluster_of(observed, assumed);
   keep_waits(json["cluster"]);
-  json["strategies"] = strategies_of(observed, imported.rule, workload.tensors);
+  json["strategies"] = whole ? whole_strategies(imported.rule)
+                             : strategies_of(observed, imported.rule, workload.tensors);
   json["baseline"] = kAsItRan;
   if (step.gpu > 0) {
     const Scenario scenario =

@@ -310,7 +310,12 @@ TEST_F(KinetoRobust, ShardedGradientsAreRefusedWithWhatIsKnown) {
   EXPECT_TRUE(has(refusal(text), "reduce_scatter of "));
   const std::string fsdp =
       replaced(text, "DistributedDataParallel.forward", "FullyShardedDataParallel._pre_forward");
-  EXPECT_TRUE(refusal(fsdp).starts_with("FSDP: gradients or parameters are sharded"));
+  // What goes in comes out, which no group of two ranks does.
+  EXPECT_TRUE(has(refusal(fsdp), "is told to have 2 ranks, and its reduce_scatter takes in"));
+  const std::string bare =
+      replaced(replaced(fsdp, "Process Group Name", "nothing"), "Group size", "nothing either");
+  EXPECT_TRUE(has(refusal(bare),
+                  "name no groups of ranks, and what they take in and give does not tell one"));
 }
 
 // HSDP all-reduces shards: of other sizes than any run of gradients.

@@ -12,6 +12,7 @@
 #include "core/job/kineto/sizes.h"
 #include "core/job/kineto/timeline.h"
 #include "core/job/kineto/warnings.h"
+#include "core/job/kineto/whole_rank.h"
 #include "core/job/observed.h"
 
 namespace syncline::job::kineto {
@@ -143,6 +144,23 @@ void note_reading(const Trace& trace, const Timeline& timeline, RankRead& read) 
   }
 }
 
+void note_origin(const Trace& trace, const Timeline& timeline, RankRead& read) {
+  read.collectives_on_device = timeline.collectives_on_device;
+  Observed& observed = read.observed;
+  observed.file = trace.path;
+  observed.framework = "pytorch";
+  observed.version = trace.torch_version;
+  observed.name = stem_of(trace.path);
+  observed.optimizers = trace.optimizers;
+  observed.backend = trace.backend;
+  observed.nccl_version = trace.nccl_version;
+  observed.world_size = std::max(trace.world_size.value_or(1), 1);
+  const auto device = static_cast<std::size_t>(timeline.device);
+  if (device < trace.devices.size()) observed.device = trace.devices[device];
+  observed.devices_a_node = static_cast<int>(trace.devices.size());
+  observed.ranks.emplace_back().rank = trace.rank.value_or(0);
+}
+
 void note_passes(const DerivedStep& typical, RankRead& read) {
   if (read.observed.accumulation_steps > 1) {
     read.notes.push_back(std::to_string(read.observed.accumulation_steps) +
@@ -166,6 +184,13 @@ RankRead read_rank(const std::string& path) {
   const std::vector<Arrival> arrivals = arrivals_of(trace);
   refuse_untrained(trace, arrivals);
   Timeline timeline(trace);
+  std::vector<RankGroup> groups;
+  if (is_whole(trace, timeline, arrivals, groups)) {
+    note_reading(trace, timeline, read);
+    note_origin(trace, timeline, read);
+    read_whole(trace, timeline, arrivals, std::move(groups), read.observed, read.notes);
+    return read;
+  }
   mark_gradient_exchanges(timeline, arrivals);
   const bool reduced = std::ranges::any_of(
       timeline.collectives, [](const Collective& collective) { return collective.of_gradients; });
@@ -177,23 +202,10 @@ RankRead read_rank(const std::string& path) {
   if (parallel && named && !reduced && !arrivals.empty()) refuse_parallel(trace, timeline);
   if (sharded && !reduced && trains) refuse_sharded(trace, timeline);
   note_reading(trace, timeline, read);
-  read.collectives_on_device = timeline.collectives_on_device;
   std::vector<DerivedStep> steps = derive_all(trace, timeline, arrivals, read);
-
+  note_origin(trace, timeline, read);
   Observed& observed = read.observed;
-  observed.file = path;
-  observed.framework = "pytorch";
-  observed.version = trace.torch_version;
-  observed.name = stem_of(path);
-  observed.optimizers = trace.optimizers;
-  observed.backend = trace.backend;
-  observed.nccl_version = trace.nccl_version;
-  observed.world_size = std::max(trace.world_size.value_or(1), 1);
-  const auto device = static_cast<std::size_t>(timeline.device);
-  if (device < trace.devices.size()) observed.device = trace.devices[device];
-  observed.devices_a_node = static_cast<int>(trace.devices.size());
-  Rank& rank = observed.ranks.emplace_back();
-  rank.rank = trace.rank.value_or(0);
+  Rank& rank = observed.ranks.front();
   bool assumed = false;
   bool carried = false;
   for (DerivedStep& derived : steps) {
@@ -330,8 +342,14 @@ Observed join(std::vector<RankRead> ranks) {
   check_world(ranks);
   Observed observed = std::move(ranks.front().observed);
   std::vector<std::string> notes = std::move(ranks.front().notes);
+  std::vector<std::vector<RankGroup>> groups{std::move(observed.groups)};
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     Observed& other = ranks[i].observed;
+    if (!same_layout(observed.whole, other.whole)) {
+      throw InputError(other.file + ": its groups of ranks tell another layout than those of " +
+                       observed.file + ": not the same job");
+    }
+    groups.push_back(std::move(other.groups));
     observed.ranks.push_back(std::move(other.ranks.front()));
     observed.comm_hook = observed.comm_hook || other.comm_hook;
     for (const std::string& note : ranks[i].notes) {
@@ -349,7 +367,8 @@ Observed join(std::vector<RankRead> ranks) {
   }
   name_groups(observed, largest_group == 0);
   bool agreed = true;
-  if (observed.ranks.size() > 1) {
+  if (observed.whole) join_groups(std::move(groups), observed);
+  if (observed.ranks.size() > 1 && !observed.whole) {
     const int typical = typical_step(observed.ranks.front()).number;
     const std::vector<Step> steps = observed.ranks.front().steps;
     for (const Step& step : steps) {

@@ -49,7 +49,7 @@ void warn_of_ranks(const Observed& observed, const ReadFacts& facts,
                        "bound while the latest rank may be missing");
   }
   const Step& step = typical_step(observed.ranks.front());
-  if (read > 1 && observed.skew.empty() && !step.exchanges.empty()) {
+  if (read > 1 && !observed.whole && observed.skew.empty() && !step.exchanges.empty()) {
     warnings.push_back("step " + std::to_string(step.number) +
                        " stands in the first rank's file alone: no collective is matched across "
                        "ranks; record the same steps on all");
@@ -63,6 +63,28 @@ void warn_of_ranks(const Observed& observed, const ReadFacts& facts,
     warnings.push_back("the trace does not tell the number of ranks (distributedInfo): " +
                        std::to_string(observed.world_size) +
                        " by what its collectives say; give it yourself if that is wrong");
+  }
+}
+
+// Of the ranks that were read: those that others wait for in most collectives of a group.
+void warn_of_late_ranks(const Observed& observed, const Step& step,
+                        std::vector<std::string>& warnings) {
+  constexpr double kMuch = 0.005;
+  constexpr std::size_t kMost = 3;
+  std::vector<const RankGroup*> late;
+  for (const RankGroup& group : observed.groups) {
+    const bool often = group.last_rank >= 0 && 2 * group.last > group.matched;
+    if (often && group.waited > kMuch * step.gpu) late.push_back(&group);
+  }
+  // Who waits for a late rank inside is late outside: the innermost groups tell more.
+  std::ranges::stable_sort(
+      late, {}, [](const RankGroup* group) { return std::pair(group->role, -group->waited); });
+  if (late.size() > kMost) late.resize(kMost);
+  for (const RankGroup* group : late) {
+    warnings.push_back("rank " + std::to_string(group->last_rank) + " is late: it comes last to " +
+                       std::to_string(group->last) + " of " + std::to_string(group->matched) +
+                       " collectives of its group '" + role_text(group->role) +
+                       "', where others wait " + in_ms(group->waited) + " a step");
   }
 }
 
@@ -188,8 +210,9 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
   const Rank& rank = observed.ranks.front();
   const Step& step = typical_step(rank);
   std::vector<std::string>& warnings = observed.warnings;
-  warn_of_parallelism(step, warnings);
+  if (!observed.whole) warn_of_parallelism(step, warnings);
   warn_of_ranks(observed, facts, warnings);
+  warn_of_late_ranks(observed, step, warnings);
   // Gloo's calls last as long as its collectives do.
   const bool timed = std::ranges::any_of(
       step.exchanges, [](const Exchange& exchange) { return exchange.duration > 0; });
@@ -202,8 +225,10 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
   warn_of_idling(step, warnings);
   warn_of_copies(step, warnings);
   warn_of_profiler(step, facts.operators_a_step, warnings);
-  warn_of_buckets(observed, step, warnings);
-  warn_of_formats(step, warnings);
+  if (!observed.whole) {
+    warn_of_buckets(observed, step, warnings);
+    warn_of_formats(step, warnings);
+  }
   const Step& begin = rank.steps.front();
   if (rank.steps.size() > 2 && begin.gpu > 1.2 * step.gpu) {
     warnings.push_back("the first step took " + in_ms(begin.gpu) + ", the typical one " +
@@ -252,10 +277,10 @@ void refuse_sharded(const Trace& trace, const Timeline& timeline) {
   std::string names;
   for (const std::string& name : trace.sharded) names += (names.empty() ? "" : ", ") + name;
   throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduced to shards" : names) +
-                   ": gradients or parameters are sharded, which scenarios do not hold yet; the "
-                   "trace holds " +
+                   ": gradients or parameters are sharded, and no collective of a group of ranks "
+                   "that is told carries gradients that can be told; the trace holds " +
                    collectives_listed(timeline) +
-                   "; a trace of DistributedDataParallel can be imported");
+                   "; record with torch 2.4 or later and record_shapes=True");
 }
 
 bool looks_parallel(const Trace& trace, const Timeline& timeline) {
@@ -273,8 +298,8 @@ void refuse_parallel(const Trace& trace, const Timeline& timeline) {
       trace.path + ": no data-parallel training" + (names.empty() ? "" : " (" + names + ")") +
       ": the trace holds " + collectives_listed(timeline) +
       ", the traffic of experts (expert parallelism, as DeepEP's) or of pipeline stages "
-      "(pipeline parallelism, as DualPipe's), which scenarios do not hold yet; a trace "
-      "of DistributedDataParallel can be imported");
+      "(pipeline parallelism, as DualPipe's), whose groups of ranks are not told; record with "
+      "torch 2.4 or later, which names them");
 }
 
 void refuse_sizes(const Trace& trace, const DerivedStep& derived) {

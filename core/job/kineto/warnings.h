@@ -28,13 +28,14 @@ void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals);
 // Whether names or reduce-scatters say that gradients are sharded (FSDP, ZeRO).
 bool looks_sharded(const Trace& trace, const Timeline& timeline);
 
-// Throws InputError: no all-reduce carries the gradients of a job that looks sharded.
+// Throws InputError: gradients or parameters are sharded, and nothing carries the gradients that
+// could be told.
 [[noreturn]] void refuse_sharded(const Trace& trace, const Timeline& timeline);
 
 // Whether experts or pipeline stages of one model talk to each other across ranks.
 bool looks_parallel(const Trace& trace, const Timeline& timeline);
 
-// Throws InputError: ranks share a model, and no all-reduce carries its gradients.
+// Throws InputError: ranks share a model, and no groups of them are told.
 [[noreturn]] void refuse_parallel(const Trace& trace, const Timeline& timeline);
 
 // Throws InputError: gradients whose sizes stand nowhere.

@@ -1,0 +1,270 @@
+// Which gradients a stage has, by chunk of the model, and which of them its exchanges carry.
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "core/error.h"
+#include "core/job/kineto/whole_step.h"
+#include "core/plan/pipeline.h"
+
+namespace syncline::job::kineto {
+namespace {
+
+// Buckets are padded to whole shards: by less than this share, where they are no small ones.
+constexpr double kPadding = 0.1;
+
+class WholeSizes {
+ public:
+  WholeSizes(const Trace& trace, const std::vector<RankGroup>& groups, const Parallel& parallel,
+             int stage, WholeStep& whole)
+      : trace_(trace), groups_(groups), parallel_(parallel), stage_(stage), whole_(whole) {
+    for (std::size_t i = 0; i < whole_.step.exchanges.size(); ++i) {
+      if (is_first_level(whole_.step.exchanges[i])) exchanges_.push_back(i);
+    }
+  }
+
+  bool find() {
+    for (const BackwardPass& pass : whole_.passes) {
+      for (const int tensor : pass.tensors) {
+        if (tensor < 0 || !trace_.tensors[place(tensor)].known) return false;
+      }
+    }
+    find_chunks();
+    lay_down();
+    cut_by_tensor();
+    find_experts();
+    taken_.assign(whole_.step.gradients.size(), false);
+    for (const std::size_t exchange : exchanges_) assign(exchange);
+    return true;
+  }
+
+ private:
+  static std::size_t place(int index) { return static_cast<std::size_t>(index); }
+
+  Role role_of(const Exchange& exchange) const {
+    return exchange.in < 0 ? Role::kUnknown : groups_[place(exchange.in)].role;
+  }
+
+  // Sums of gradients, not of shards that were summed already.
+  bool is_first_level(const Exchange& exchange) const {
+    const Role role = role_of(exchange);
+    const bool reduces = exchange.kind == "reduce_scatter" || exchange.kind == "all_reduce" ||
+                         exchange.kind == "reduce";
+    return reduces && exchange.elements > 0 &&
+           (role == Role::kData || role == Role::kInner || role == Role::kExpertData);
+  }
+
+  std::int64_t elements_of(int tensor) const {
+    std::int64_t elements = 1;
+    for (const std::int64_t side : trace_.tensors[place(tensor)].shape) elements *= side;
+    return elements;
+  }
+
+  // A stage of several chunks exchanges as many times what one backward pass makes.
+  void find_chunks() {
+    const auto passes = static_cast<int>(whole_.passes.size());
+    std::set<std::size_t> exchanging;
+    double carried = 0, made = 0;
+    for (const std::size_t i : exchanges_) {
+      carried += static_cast<double>(whole_.step.exchanges[i].elements);
+      exchanging.insert(whole_.sent[i].pass);
+    }
+    for (const BackwardPass& pass : whole_.passes) {
+      for (const int tensor : pass.tensors) made += static_cast<double>(elements_of(tensor));
+    }
+    const auto sets = static_cast<int>(std::lround(carried * passes / std::max(1.0, made)));
+    const bool every = static_cast<int>(exchanging.size()) == passes;
+    const bool chunked =
+        parallel_.pipeline > 1 && sets > 1 && sets < passes && passes % sets == 0 && !every;
+    whole_.chunks = chunked ? sets : 1;
+    whole_.exchanging_passes = std::max(1, static_cast<int>(exchanging.size()) / whole_.chunks);
+    Parallel layout = parallel_;
+    layout.virtual_stages = whole_.chunks;
+    layout.schedule = chunked ? Schedule::kInterleaved : Schedule::k1F1B;
+    chunk_of_.assign(whole_.passes.size(), 0);
+    if (!chunked) return;
+    std::size_t next = 0;
+    for (const plan::Pass& pass : plan::passes_of(layout, passes / sets, stage_)) {
+      const bool backward = pass.kind == plan::Pass::Kind::kBackward;
+      if (backward && next < chunk_of_.size()) chunk_of_[next++] = pass.chunk;
+    }
+  }
+
+  // The last chunk's gradients first, as the backward pass goes.
+  void lay_down() {
+    for (int chunk = whole_.chunks; chunk-- > 0;) {
+      const BackwardPass* last = nullptr;
+      double count = 0;
+      for (std::size_t p = 0; p < whole_.passes.size(); ++p) {
+        if (chunk_of_[p] != chunk) continue;
+        if (last != nullptr && last->tensors.size() != whole_.passes[p].tensors.size()) {
+          throw InputError(trace_.path + ": a step's backward passes have " +
+                           std::to_string(last->tensors.size()) + " and " +
+                           std::to_string(whole_.passes[p].tensors.size()) +
+                           " gradients: its micro-batches cannot be told apart");
+        }
+        last = &whole_.passes[p];
+        count += 1;
+      }
+      if (last == nullptr) continue;
+      for (std::size_t i = 0; i < last->tensors.size(); ++i) {
+        Gradient& gradient = whole_.step.gradients.emplace_back();
+        const Tensor& tensor = trace_.tensors[place(last->tensors[i])];
+        gradient.shape = tensor.shape;
+        gradient.elements = elements_of(last->tensors[i]);
+        gradient.dtype = tensor.dtype.value_or(whole_.gathered.value_or(DType::kFp32));
+        gradient.chunk = chunk;
+        for (std::size_t p = 0; p < whole_.passes.size(); ++p) {
+          if (chunk_of_[p] == chunk) gradient.wait += whole_.passes[p].waits[i] / count;
+        }
+        arrived_.push_back(last->arrived[i]);
+      }
+    }
+  }
+
+  std::int64_t carried(bool expert) const {
+    std::int64_t elements = 0;
+    for (const std::size_t i : exchanges_) {
+      const Exchange& exchange = whole_.step.exchanges[i];
+      if ((role_of(exchange) == Role::kExpertData) == expert) elements += exchange.elements;
+    }
+    return elements / std::max(1, whole_.exchanging_passes);
+  }
+
+  std::int64_t told() const {
+    std::int64_t elements = 0;
+    for (const Gradient& gradient : whole_.step.gradients) elements += gradient.elements;
+    return elements;
+  }
+
+  // torch's DTensors tell the shape that all ranks of a tensor group hold together.
+  void cut_by_tensor() {
+    const std::int64_t all = carried(false) + carried(true);
+    if (parallel_.tensor == 1 || all == 0 || told() <= all) return;
+    std::int64_t cut = 0;
+    const auto is_cut = [&](const Gradient& gradient) {
+      return gradient.shape.size() > 1 && gradient.elements % parallel_.tensor == 0;
+    };
+    for (const Gradient& gradient : whole_.step.gradients) {
+      cut += is_cut(gradient) ? gradient.elements / parallel_.tensor : gradient.elements;
+    }
+    if (cut > all) return;
+    for (Gradient& gradient : whole_.step.gradients) {
+      if (!is_cut(gradient)) continue;
+      gradient.elements /= parallel_.tensor;
+      gradient.shape = {gradient.elements};
+    }
+  }
+
+  // Gradients of one shape are experts' or not; the sums that travel say which shapes are.
+  void find_experts() {
+    const std::int64_t wanted = carried(true);
+    if (wanted == 0) return;
+    constexpr std::size_t kMostShapes = 16;
+    std::map<std::vector<std::int64_t>, std::int64_t> shapes;
+    for (const Gradient& gradient : whole_.step.gradients) {
+      shapes[gradient.shape] += gradient.elements;
+    }
+    const std::int64_t dense = carried(false);
+    const std::int64_t all = told();
+    const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> list(shapes.begin(),
+                                                                               shapes.end());
+    std::size_t found = 0;
+    std::set<std::vector<std::int64_t>> experts;
+    const std::size_t sets = list.size() > kMostShapes ? 0 : std::size_t{1} << list.size();
+    for (std::size_t set = 1; set < sets; ++set) {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < list.size(); ++i) sum += (set >> i & 1) != 0 ? list[i].second : 0;
+      if (!fits(sum, wanted) || !fits(all - sum, dense)) continue;
+      ++found;
+      experts.clear();
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        if ((set >> i & 1) != 0) experts.insert(list[i].first);
+      }
+    }
+    if (found != 1) {
+      throw InputError(trace_.path + ": " + (found == 0 ? "no" : "more than one") +
+                       " choice of the gradients' shapes adds up to what the experts' groups "
+                       "carry, so which are the experts' cannot be told");
+    }
+    for (Gradient& gradient : whole_.step.gradients) {
+      gradient.expert = experts.contains(gradient.shape);
+    }
+  }
+
+  static bool fits(std::int64_t sum, std::int64_t padded) {
+    constexpr double kLittle = 0.01;
+    return sum <= padded && static_cast<double>(sum) >= (1 - kLittle) * static_cast<double>(padded);
+  }
+
+  // Gradients that may be in it, by their places: they had arrived, and no other took them.
+  std::vector<int> candidates(std::size_t exchange) const {
+    const bool expert = role_of(whole_.step.exchanges[exchange]) == Role::kExpertData;
+    const WholeSent& sent = whole_.sent[exchange];
+    std::vector<int> places;
+    for (std::size_t i = 0; i < taken_.size(); ++i) {
+      const Gradient& gradient = whole_.step.gradients[i];
+      const bool here = sent.behind || gradient.chunk == chunk_of_[sent.pass];
+      const bool there = sent.behind || arrived_[i] <= sent.launched;
+      if (!taken_[i] && here && there && gradient.expert == expert) {
+        places.push_back(static_cast<int>(i));
+      }
+    }
+    return places;
+  }
+
+  bool is_last_pass(std::size_t pass) const {
+    for (std::size_t p = pass + 1; p < chunk_of_.size(); ++p) {
+      if (chunk_of_[p] == chunk_of_[pass]) return false;
+    }
+    return true;
+  }
+
+  // All that arrived since the exchange before, where that is what it carries; else the latest
+  // ones that it has room for, as a module's own come behind those of the modules around it.
+  void assign(std::size_t place_of_exchange) {
+    Exchange& exchange = whole_.step.exchanges[place_of_exchange];
+    if (!is_last_pass(whole_.sent[place_of_exchange].pass)) return;
+    std::vector<int> places = candidates(place_of_exchange);
+    std::int64_t sum = 0;
+    for (const int i : places) sum += whole_.step.gradients[place(i)].elements;
+    const double least = (1 - kPadding) * static_cast<double>(exchange.elements);
+    if (sum > exchange.elements) {
+      sum = 0;
+      std::size_t first = places.size();
+      while (first > 0 && sum < exchange.elements) {
+        const std::int64_t next = whole_.step.gradients[place(places[first - 1])].elements;
+        if (sum + next > exchange.elements) break;
+        sum += next;
+        --first;
+      }
+      places.erase(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(first));
+    }
+    // A small bucket is padded by more: no gradient is left for another then.
+    if (sum == 0 || (static_cast<double>(sum) < least && exchange.elements > kSmall)) return;
+    for (const int i : places) taken_[place(i)] = true;
+    exchange.gradients = std::move(places);
+  }
+
+  static constexpr std::int64_t kSmall = 1 << 16;
+
+  const Trace& trace_;
+  const std::vector<RankGroup>& groups_;
+  const Parallel& parallel_;
+  int stage_;
+  WholeStep& whole_;
+  std::vector<std::size_t> exchanges_;  // of gradients: places in Step::exchanges
+  std::vector<int> chunk_of_;           // by pass
+  std::vector<Nanoseconds> arrived_;    // by gradient, in its chunk's last pass
+  std::vector<bool> taken_;
+};
+
+}  // namespace
+
+bool find_whole_sizes(const Trace& trace, const std::vector<RankGroup>& groups,
+                      const Parallel& parallel, int stage, WholeStep& whole) {
+  return WholeSizes(trace, groups, parallel, stage, whole).find();
+}
+
+}  // namespace syncline::job::kineto

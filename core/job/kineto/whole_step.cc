@@ -1,0 +1,339 @@
+#include "core/job/kineto/whole_step.h"
+
+#include <algorithm>
+#include <map>
+#include <span>
+
+namespace syncline::job::kineto {
+namespace {
+
+constexpr Nanoseconds kRoundedEnds = 2000;  // traces of whole microseconds round both ends
+
+Seconds lasting(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
+
+enum class Phase { kForward, kBackward, kUpdate, kBehind };
+
+// What the compute stream waited for in a gap.
+struct Gap {
+  Nanoseconds gradients = 0;  // or parameters
+  Nanoseconds stages = 0;
+  Nanoseconds rest = 0;                   // collectives inside the layers, and the host
+  std::vector<const Collective*> inside;  // of the former, with what each was waited for
+  std::vector<Nanoseconds> parts;
+};
+
+class WholeReader {
+ public:
+  WholeReader(const Trace& trace, const Timeline& timeline, const std::vector<Arrival>& arrivals,
+              const StepWindow& window, const std::vector<RankGroup>& groups)
+      : trace_(trace),
+        window_(window),
+        groups_(groups),
+        engine_calls_(timeline.engine),
+        items_(timeline.computed(window.start, window.end)),
+        collectives_(timeline.exchanged(window.start, window.end)) {
+    const auto first = std::ranges::lower_bound(arrivals, window.start, {}, &Arrival::start);
+    const auto last =
+        std::ranges::lower_bound(first, arrivals.end(), window.end, {}, &Arrival::start);
+    arrivals_.assign(first, last);
+    find_threads();
+    find_passes();
+    find_optimizer();
+    find_by_end();
+  }
+
+  WholeStep read(const Timeline& timeline);
+
+ private:
+  bool of_engine(const Item& item) const {
+    if (one_thread_) return engine_calls_.around(item.thread, item.launched) != nullptr;
+    return std::ranges::binary_search(engine_, item.thread);
+  }
+  Role role_of(const Collective& collective) const {
+    const int place = collective.message.place;
+    return place < 0 ? Role::kUnknown : groups_[static_cast<std::size_t>(place)].role;
+  }
+  std::span<const HostSpan> spans() const {
+    const auto first = std::ranges::lower_bound(trace_.host, window_.start, {}, &HostSpan::start);
+    return {first,
+            std::ranges::lower_bound(first, trace_.host.end(), window_.end, {}, &HostSpan::start)};
+  }
+  std::size_t pass_at(Nanoseconds launched) const {
+    const auto behind = std::ranges::upper_bound(pass_starts_, launched);
+    return behind == pass_starts_.begin()
+               ? 0
+               : static_cast<std::size_t>(behind - pass_starts_.begin()) - 1;
+  }
+  void find_threads();
+  void find_passes();
+  void find_optimizer();
+  void find_by_end();
+  Phase phase_of(const Item& item) const;
+  void spend(const Item& of, Nanoseconds time, Step& step);
+  Gap gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& step);
+  void find_begin();
+  void walk(Step& step);
+  void note_ready(const Item& item, std::size_t pass);
+  void close_step(Nanoseconds now, Step& step);
+  void read_exchanges(Step& step) const;
+  void read_gradients(WholeStep& whole) const;
+  void read_gathers(WholeStep& whole) const;
+
+  const Trace& trace_;
+  const StepWindow& window_;
+  const std::vector<RankGroup>& groups_;
+  const SpanIndex& engine_calls_;
+  std::vector<Item> items_;
+  std::vector<Collective> collectives_;
+  std::vector<std::size_t> by_end_;  // places in collectives_
+  std::vector<Arrival> arrivals_;
+  std::vector<int> engine_;  // threads of the autograd engine
+  bool one_thread_ = false;
+  int main_ = -1;
+  std::vector<std::size_t> begins_;       // of each backward pass: its first arrival
+  std::vector<Nanoseconds> pass_starts_;  // and when the host had begun with it
+  Nanoseconds last_arrival_ = 0;
+  Nanoseconds optimized_ = kFar;
+  std::vector<Nanoseconds> clocks_;  // of each pass, along the compute stream
+  std::vector<Nanoseconds> ready_;   // of each arrival, by the clock of its pass
+  std::map<std::pair<std::size_t, int>, std::vector<std::size_t>> of_thread_;  // arrivals of a pass
+  Nanoseconds begin_ = 0;
+  Nanoseconds end_ = 0;
+};
+
+void WholeReader::find_threads() {
+  for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
+  std::ranges::sort(engine_);
+  engine_.erase(std::unique(engine_.begin(), engine_.end()), engine_.end());
+  for (const HostSpan& span : spans()) {
+    const bool drives = span.kind == Host::kStep || span.kind == Host::kOptimizer;
+    if (drives && main_ < 0) main_ = span.thread;
+  }
+  one_thread_ = std::ranges::binary_search(engine_, main_);
+}
+
+// The thread that called backward() waits for it: what that launches between two arrivals, a kernel
+// or a message to another stage, says that another pass has begun.
+void WholeReader::find_passes() {
+  std::vector<Nanoseconds> others;
+  for (const Item& item : items_) {
+    if (!of_engine(item)) others.push_back(item.launched);
+  }
+  for (const Collective& collective : collectives_) {
+    if (!of_engine(collective)) others.push_back(collective.launched);
+  }
+  std::ranges::sort(others);
+  Nanoseconds end = -kFar;
+  for (std::size_t i = 0; i < arrivals_.size(); ++i) {
+    const auto next = std::ranges::upper_bound(others, end);
+    if (i == 0 || (next != others.end() && *next < arrivals_[i].start)) {
+      const auto behind = std::ranges::lower_bound(others, arrivals_[i].start);
+      begins_.push_back(i);
+      pass_starts_.push_back(behind == others.begin() ? -kFar : *(behind - 1) + 1);
+    }
+    of_thread_[{begins_.size() - 1, arrivals_[i].thread}].push_back(i);
+    end = std::max(end, arrivals_[i].end);
+    last_arrival_ = std::max(last_arrival_, arrivals_[i].end);
+  }
+  clocks_.assign(begins_.size(), 0);
+  ready_.assign(arrivals_.size(), 0);
+}
+
+// What follows the optimizer (logs, an average of weights) is no update.
+void WholeReader::find_optimizer() {
+  Nanoseconds optimized = -kFar;
+  for (const HostSpan& span : spans()) {
+    const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival_;
+    if (behind) optimized = std::max(optimized, span.end);
+  }
+  if (optimized != -kFar) optimized_ = optimized;
+}
+
+void WholeReader::find_by_end() {
+  for (std::size_t i = 0; i < collectives_.size(); ++i) {
+    by_end_.push_back(i);
+  }
+  std::ranges::stable_sort(by_end_, {}, [&](std::size_t i) { return collectives_[i].end; });
+}
+
+Phase WholeReader::phase_of(const Item& item) const {
+  if (of_engine(item)) return Phase::kBackward;
+  if (item.launched <= last_arrival_) return Phase::kForward;
+  return item.launched <= optimized_ ? Phase::kUpdate : Phase::kBehind;
+}
+
+// The work behind a gap begins as soon as it has what it waited for, so the collective that ends
+// last is waited for first, then those that ended before it began. Gradients are waited for behind
+// all backward passes, or where they hold up parameters, which are waited for wherever they are
+// needed.
+Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& step) {
+  Gap gap;
+  if (from >= to) return gap;
+  gap.rest = to - from;
+  const auto end = [&](std::size_t i) { return collectives_[i].end; };
+  auto next = std::ranges::upper_bound(by_end_, to + kRoundedEnds, {}, end);
+  while (next != by_end_.begin() && from < to) {
+    const std::size_t place = *--next;
+    const Collective& collective = collectives_[place];
+    if (collective.end <= from) break;
+    const Nanoseconds begin = std::max(from, collective.start);
+    const Nanoseconds part = std::min(to, collective.end) - begin;
+    const bool data = carries_gradients(role_of(collective));
+    const bool sums = data && collective.message.kind != "all_gather";
+    if (part <= 0 || (sums && !behind && gap.gradients == 0)) continue;
+    to = begin;
+    step.exchanges[place].exposed += lasting(part);
+    if (data) gap.gradients += part;
+    const bool message = role_of(collective) == Role::kPipeline;
+    if (message) gap.stages += part;
+    if (data || message) continue;
+    gap.inside.push_back(&collective);
+    gap.parts.push_back(part);
+  }
+  gap.rest -= gap.gradients + gap.stages;
+  return gap;
+}
+
+// An item goes to the first gradient of its thread and pass that settles behind it.
+void WholeReader::note_ready(const Item& item, std::size_t pass) {
+  const auto own = of_thread_.find({pass, item.thread});
+  if (own == of_thread_.end()) return;
+  const auto settled = [&](std::size_t i) { return arrivals_[i].settled; };
+  const auto of = std::ranges::lower_bound(own->second, item.launched, {}, settled);
+  if (of != own->second.end()) ready_[*of] = std::max(ready_[*of], clocks_[pass]);
+}
+
+void WholeReader::find_begin() {
+  begin_ = items_.empty() ? arrivals_.front().start : items_.front().start;
+  for (const Collective& collective : collectives_) {
+    const Role role = role_of(collective);
+    const bool ahead = carries_gradients(role) || role == Role::kPipeline;
+    if (ahead) begin_ = std::min(begin_, collective.start);
+  }
+}
+
+// Time of the compute stream goes to the phase, and the pass, that asked for it.
+void WholeReader::spend(const Item& of, Nanoseconds time, Step& step) {
+  const Phase phase = phase_of(of);
+  (phase == Phase::kForward    ? step.forward
+   : phase == Phase::kBackward ? step.backward
+                               : step.update) += lasting(time);
+  if (phase == Phase::kBackward) clocks_[pass_at(of.launched)] += time;
+}
+
+// Along the compute stream: each gap is waiting for another stage, for gradients or parameters, or
+// part of the work behind it.
+void WholeReader::walk(Step& step) {
+  Nanoseconds now = begin_;
+  bool first = true;
+  for (const Item& item : items_) {
+    const Phase phase = phase_of(item);
+    if (phase == Phase::kBehind) continue;
+    Gap gap = gap_of(now, item.start, phase == Phase::kUpdate, step);
+    for (std::size_t i = 0; i < gap.inside.size(); ++i) {
+      spend(*gap.inside[i], gap.parts[i], step);
+      gap.rest -= gap.parts[i];
+    }
+    step.exposed += lasting(gap.gradients);
+    step.stages += lasting(gap.stages);
+    const bool begins = first || (phase == Phase::kUpdate && step.update == 0);
+    if (begins) step.host_gap += lasting(gap.rest);
+    const Nanoseconds own =
+        std::max<Nanoseconds>(0, item.end - std::max(item.start, now)) + (begins ? 0 : gap.rest);
+    now = std::max(now, item.end);
+    first = false;
+    spend(item, own, step);
+    if (phase == Phase::kBackward) note_ready(item, pass_at(item.launched));
+  }
+  close_step(now, step);
+}
+
+// What is gathered behind the update belongs to the step.
+void WholeReader::close_step(Nanoseconds now, Step& step) {
+  end_ = now;
+  for (const Collective& collective : collectives_) {
+    const bool own = carries_gradients(role_of(collective)) && collective.launched > last_arrival_;
+    if (own) end_ = std::max(end_, collective.end);
+  }
+  const Gap gap = gap_of(now, end_, true, step);
+  step.exposed += lasting(gap.gradients);
+  step.stages += lasting(gap.stages);
+  step.host_gap += lasting(gap.rest);
+  step.gpu = lasting(end_ - begin_);
+}
+
+void WholeReader::read_exchanges(Step& step) const {
+  for (const Collective& collective : collectives_) {
+    Exchange& exchange = step.exchanges.emplace_back();
+    const Message& message = collective.message;
+    exchange.kind = message.kind.empty() ? "unknown" : message.kind;
+    exchange.group = message.group;
+    exchange.in = message.place;
+    exchange.ranks = message.ranks;
+    exchange.elements = message.elements;
+    exchange.dtype = message.dtype.value_or(DType::kFp32);
+    exchange.complete = exchange.sent = lasting(collective.start - begin_);
+    exchange.duration = exchange.time = lasting(collective.end - collective.start);
+  }
+}
+
+// The waits of each pass, the mean of which stands for all; what follows the last gradient is its.
+void WholeReader::read_gradients(WholeStep& whole) const {
+  for (std::size_t p = 0; p < begins_.size(); ++p) {
+    const std::size_t end = p + 1 < begins_.size() ? begins_[p + 1] : arrivals_.size();
+    BackwardPass& pass = whole.passes.emplace_back();
+    Nanoseconds now = 0;
+    for (std::size_t i = begins_[p]; i < end; ++i) {
+      const Nanoseconds ready = i + 1 == end ? clocks_[p] : std::max(now, ready_[i]);
+      pass.waits.push_back(lasting(ready - now));
+      pass.tensors.push_back(arrivals_[i].tensor);
+      pass.arrived.push_back(arrivals_[i].start);
+      now = ready;
+    }
+  }
+  for (const Collective& collective : collectives_) {
+    whole.sent.push_back({collective.launched, pass_at(collective.launched),
+                          collective.launched >= arrivals_.back().start});
+  }
+}
+
+void WholeReader::read_gathers(WholeStep& whole) const {
+  std::map<bool, std::size_t> gathers;  // in backward passes or not
+  std::size_t tail = 0;
+  for (const Collective& collective : collectives_) {
+    const bool parameters = carries_gradients(role_of(collective)) &&
+                            collective.message.kind == "all_gather" &&
+                            collective.message.elements > 0;
+    if (!parameters) continue;
+    const bool backward = of_engine(collective);
+    ++gathers[backward];
+    tail += !backward && collective.launched > last_arrival_ ? 1 : 0;
+    if (!whole.gathered) whole.gathered = collective.message.dtype;
+  }
+  whole.regathers = gathers[true] > 0 && 2 * gathers[true] >= gathers[false];
+  whole.gathers_late = gathers[false] > 2 * tail;
+}
+
+WholeStep WholeReader::read(const Timeline& timeline) {
+  WholeStep whole;
+  Step& step = whole.step;
+  step.number = window_.number;
+  find_begin();
+  read_exchanges(step);
+  walk(step);
+  read_gradients(whole);
+  read_gathers(whole);
+  step.idle = lasting(timeline.idle(begin_, end_));
+  if (window_.marked) step.cpu = lasting(window_.end - window_.start);
+  return whole;
+}
+
+}  // namespace
+
+WholeStep derive_whole_step(const Trace& trace, const Timeline& timeline,
+                            const std::vector<Arrival>& arrivals, const StepWindow& window,
+                            const std::vector<RankGroup>& groups) {
+  return WholeReader(trace, timeline, arrivals, window, groups).read(timeline);
+}
+
+}  // namespace syncline::job::kineto

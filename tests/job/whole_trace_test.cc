@@ -1,0 +1,487 @@
+// Jobs cut into groups of ranks, of which every time is known: what is read of their traces is what
+// the walk of all ranks made, the groups are told apart, and those that lie are refused.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/job/format.h"
+#include "core/job/kineto/groups.h"
+#include "core/job/scenario_of.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+#include "tests/support/dice.h"
+#include "tests/support/scratch.h"
+#include "tests/support/whole_trace.h"
+
+namespace syncline::job::kineto {
+namespace {
+
+using test::CutJob;
+using test::CutTraces;
+
+const CutJob kMegatron{.tensor = 2, .pipeline = 2, .data = 2, .micro_batches = 4};
+const CutJob kHybrid{.data = 4, .shard = 2};
+const CutJob kSharded{.data = 4, .shard = 4};
+const CutJob kInterleaved{.pipeline = 2, .data = 2, .micro_batches = 4, .chunks = 2};
+
+class WholeTrace : public testing::Test {
+ protected:
+  std::string written(const std::string& text, int rank = 0) {
+    const std::string path = scratch_.path("rank" + std::to_string(rank) + ".json");
+    test::write_text(path, text);
+    return path;
+  }
+  // Of the first so many ranks; 0: of all.
+  Observed read(const CutTraces& traces, const CutJob& job, int ranks = 0) {
+    std::vector<std::string> files;
+    for (int rank = 0; rank < (ranks > 0 ? ranks : job.world()); ++rank) {
+      files.push_back(written(traces.file(rank), rank));
+    }
+    return read_job(files);
+  }
+  std::string refusal(const std::string& text) {
+    const std::string path = written(text);
+    try {
+      (void)read_job({path});
+    } catch (const InputError& error) {
+      const std::string what = error.what();
+      EXPECT_TRUE(what.starts_with(path + ": ")) << what;
+      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+      return what.substr(path.size() + 2);
+    }
+    return "";
+  }
+
+  test::Scratch scratch_;
+};
+
+bool has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  std::size_t found = 0;
+  for (std::size_t at = text.find(from); at != std::string::npos;
+       at = text.find(from, at + to.size()), ++found) {
+    text.replace(at, from.size(), to);
+  }
+  EXPECT_GT(found, 0u) << from;
+  return text;
+}
+
+double sum_of(const Step& step) {
+  return step.forward + step.backward + step.exposed + step.stages + step.host_gap + step.update;
+}
+
+Seconds seconds_of(test::Nano time) { return 1e-9 * static_cast<double>(time); }
+
+const RankGroup* group_named(const Observed& observed, const std::string& name) {
+  for (const RankGroup& group : observed.groups) {
+    if (group.name == name) return &group;
+  }
+  return nullptr;
+}
+
+constexpr double kExact = 1e-9;
+
+void expect_gradients(const Step& step, const test::CutTruth& truth, const CutJob& job) {
+  ASSERT_EQ(step.gradients.size(), truth.waits.size());
+  for (std::size_t i = 0; i < truth.waits.size(); ++i) {
+    const Gradient& gradient = step.gradients[i];
+    EXPECT_NEAR(gradient.wait, seconds_of(truth.waits[i]) / job.micro_batches, kExact) << i;
+    EXPECT_EQ(gradient.elements, CutTraces::kHigh * (i % 2 == 0 ? 1 : CutTraces::kWide));
+    EXPECT_EQ(gradient.dtype, DType::kBf16);
+  }
+}
+
+// Every rank's last step, part by part.
+void expect_truth(const Observed& observed, const CutTraces& traces, const CutJob& job) {
+  for (const Rank& rank : observed.ranks) {
+    const test::CutTruth& truth = traces.truth(rank.rank);
+    ASSERT_EQ(rank.steps.size(), static_cast<std::size_t>(job.steps));
+    const Step& step = rank.steps.back();
+    EXPECT_NEAR(step.forward, seconds_of(truth.forward), kExact) << rank.rank;
+    EXPECT_NEAR(step.backward, seconds_of(truth.backward), kExact) << rank.rank;
+    EXPECT_NEAR(step.exposed, seconds_of(truth.exposed), kExact) << rank.rank;
+    EXPECT_NEAR(step.stages, seconds_of(truth.stages), kExact) << rank.rank;
+    EXPECT_NEAR(step.update, seconds_of(truth.update), kExact) << rank.rank;
+    EXPECT_NEAR(step.host_gap, 0, kExact) << rank.rank;
+    EXPECT_NEAR(step.gpu, seconds_of(truth.end - truth.begin), kExact);
+    EXPECT_NEAR(sum_of(step), step.gpu, kExact);
+    expect_gradients(step, truth, job);
+  }
+}
+
+// Groups of the first rank.
+void expect_use(const Observed& observed, const CutTraces& traces,
+                const std::map<std::string, Role>& roles) {
+  const test::CutTruth& truth = traces.truth(0);
+  EXPECT_EQ(roles.size(), truth.use.size());
+  for (const auto& [name, role] : roles) {
+    const RankGroup* group = group_named(observed, name + "0");
+    ASSERT_NE(group, nullptr) << name;
+    EXPECT_EQ(group->role, role) << name << " is " << role_text(group->role);
+    EXPECT_EQ(group->ranks.front(), 0) << name;
+    EXPECT_EQ(group->ranks.size(), static_cast<std::size_t>(group->size)) << name;
+    EXPECT_EQ(group->calls, static_cast<std::size_t>(truth.use.at(name).first)) << name;
+    EXPECT_GE(group->hidden, -kExact) << name;
+  }
+}
+
+TEST_F(WholeTrace, MegatronWithTensorPipelineAndData) {
+  const CutTraces traces(kMegatron);
+  const Observed observed = read(traces, kMegatron);
+  expect_truth(observed, traces, kMegatron);
+  ASSERT_TRUE(observed.whole);
+  const Parallel& parallel = observed.whole->parallel;
+  EXPECT_EQ(parallel.tensor, 2);
+  EXPECT_EQ(parallel.pipeline, 2);
+  EXPECT_EQ(parallel.context, 1);
+  EXPECT_EQ(parallel.virtual_stages, 1);
+  EXPECT_FALSE(parallel.pipeline_inside);
+  EXPECT_EQ(parallel.activation, 2 * 8192);
+  EXPECT_EQ(observed.whole->micro_batches, 4);
+  EXPECT_EQ(observed.whole->shards, 2);
+  EXPECT_FALSE(observed.whole->regather);
+  EXPECT_FALSE(observed.whole->gathers_late);
+  for (const Rank& rank : observed.ranks) EXPECT_EQ(rank.stage, rank.rank / 4);
+  expect_use(observed, traces,
+             {{"tp", Role::kTensor}, {"pp", Role::kPipeline}, {"dp", Role::kData}});
+  // Four layers, forward and backward, four micro-batches, 20 us each, all of it waited for.
+  const RankGroup* tensor = group_named(observed, "tp0");
+  EXPECT_EQ(tensor->calls, 32u);
+  EXPECT_EQ(tensor->bytes, 32 * 4096 * 2);
+  EXPECT_NEAR(tensor->exposed, 32 * 20e-6, kExact);
+  EXPECT_NEAR(tensor->hidden, 0, kExact);
+  EXPECT_NEAR(group_named(observed, "pp0")->exposed, seconds_of(traces.truth(0).stages), kExact);
+  EXPECT_NEAR(group_named(observed, "dp0")->exposed, seconds_of(traces.truth(0).exposed), kExact);
+}
+
+TEST_F(WholeTrace, EachBucketCarriesTheGradientsThatArrivedForIt) {
+  const CutTraces traces(kMegatron);
+  const Observed observed = read(traces, kMegatron, 1);
+  std::vector<std::vector<int>> buckets;
+  for (const Exchange& exchange : observed.ranks[0].steps[0].exchanges) {
+    if (!exchange.gradients.empty()) buckets.push_back(exchange.gradients);
+  }
+  EXPECT_EQ(buckets, (std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
+}
+
+TEST_F(WholeTrace, ShardsInTwoLevels) {
+  const CutTraces traces(kHybrid);
+  const Observed observed = read(traces, kHybrid);
+  expect_truth(observed, traces, kHybrid);
+  ASSERT_TRUE(observed.whole);
+  EXPECT_FALSE(observed.whole->parallel.whole_job());
+  EXPECT_EQ(observed.whole->shards, 2);
+  EXPECT_EQ(observed.whole->micro_batches, 1);
+  EXPECT_TRUE(observed.whole->regather);
+  EXPECT_TRUE(observed.whole->gathers_late);
+  EXPECT_EQ(observed.whole->parameters, DType::kBf16);
+  expect_use(observed, traces, {{"shard", Role::kInner}, {"replica", Role::kOuter}});
+  EXPECT_EQ(group_named(observed, "shard0")->ranks, (std::vector<int>{0, 1}));
+  EXPECT_EQ(group_named(observed, "replica0")->ranks, (std::vector<int>{0, 2}));
+}
+
+TEST_F(WholeTrace, ShardsOverAllRanks) {
+  const CutTraces traces(kSharded);
+  const Observed observed = read(traces, kSharded);
+  expect_truth(observed, traces, kSharded);
+  EXPECT_EQ(observed.whole->shards, 4);
+  expect_use(observed, traces, {{"shard", Role::kData}});
+}
+
+TEST_F(WholeTrace, ChunksOfAnInterleavedPipeline) {
+  for (const int chunks : {2, 3}) {
+    CutJob job = kInterleaved;
+    job.chunks = chunks;
+    const CutTraces traces(job);
+    const Observed observed = read(traces, job);
+    expect_truth(observed, traces, job);
+    EXPECT_EQ(observed.whole->parallel.virtual_stages, chunks);
+    EXPECT_EQ(observed.whole->parallel.schedule, Schedule::kInterleaved);
+    EXPECT_EQ(observed.whole->micro_batches, 4);
+  }
+}
+
+TEST_F(WholeTrace, RandomLayouts) {
+  test::Dice dice(11);
+  for (int i = 0; i < 25; ++i) {
+    CutJob job;
+    job.tensor = 1 << dice.between(0, 2);
+    job.pipeline = dice.between(1, 4);
+    job.data = dice.between(2, 3);
+    job.micro_batches = job.pipeline * dice.between(1, 3);
+    job.layers = 2 * dice.between(1, 3);
+    job.all_reduce = dice.chance(40);
+    job.steps = 2;
+    if (job.all_reduce && job.tensor == 1 && job.pipeline == 1) continue;  // plain
+    const CutTraces traces(job);
+    const Observed observed = read(traces, job);
+    ASSERT_TRUE(observed.whole);
+    expect_truth(observed, traces, job);
+    EXPECT_EQ(observed.whole->parallel.tensor, job.tensor);
+    EXPECT_EQ(observed.whole->parallel.pipeline, job.pipeline);
+    EXPECT_EQ(observed.whole->micro_batches, job.micro_batches);
+    EXPECT_EQ(observed.whole->shards, job.all_reduce ? 0 : job.data);
+    ASSERT_FALSE(HasFailure()) << job.tensor << " x " << job.pipeline << " x " << job.data << ", "
+                               << job.micro_batches << ", " << job.layers;
+  }
+}
+
+// Ranks and kinds of collectives say what groups are for where no word does.
+TEST_F(WholeTrace, GroupsWithoutDescriptions) {
+  for (CutJob job : {kMegatron, kHybrid, kSharded}) {
+    const Observed told = read(CutTraces(job), job, 1);
+    job.described = false;
+    const Observed guessed = read(CutTraces(job), job, 1);
+    ASSERT_EQ(told.groups.size(), guessed.groups.size());
+    for (std::size_t i = 0; i < told.groups.size(); ++i) {
+      EXPECT_EQ(told.groups[i].role, guessed.groups[i].role) << told.groups[i].description;
+    }
+  }
+}
+
+TEST_F(WholeTrace, WithoutGroupsShapesTellThoseOfAllRanksAlone) {
+  CutJob all = kSharded;
+  all.named = false;
+  const CutTraces traces(all);
+  const Observed observed = read(traces, all);
+  expect_truth(observed, traces, all);
+  EXPECT_EQ(observed.whole->shards, 4);
+  ASSERT_EQ(observed.groups.size(), 1u);
+  EXPECT_EQ(observed.groups[0].ranks, (std::vector<int>{0, 1, 2, 3}));
+  CutJob some = kHybrid;
+  some.named = false;
+  EXPECT_TRUE(has(refusal(CutTraces(some).file(0)),
+                  "name no groups of ranks, and gradients are scattered over 2 of 4"));
+  CutJob cut = kMegatron;
+  cut.named = false;
+  EXPECT_TRUE(has(refusal(CutTraces(cut).file(0)), "name no groups of ranks"));
+}
+
+TEST_F(WholeTrace, TheLateRankIsNamed) {
+  CutJob job = kMegatron;
+  job.late_rank = 3;
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  const RankGroup* late = group_named(observed, "tp2");  // of ranks 2 and 3
+  ASSERT_NE(late, nullptr);
+  EXPECT_EQ(late->last_rank, 3);
+  EXPECT_EQ(late->matched, 32u);
+  EXPECT_EQ(late->last, late->matched);
+  // A tenth of the kernels ahead of each: of 4 x (1.26 + 2.46) ms.
+  EXPECT_GT(late->waited, 0.1 * 4 * 3.72e-3 - kExact);
+  const RankGroup* other = group_named(observed, "tp0");
+  EXPECT_EQ(other->last_rank, -1);
+  EXPECT_EQ(other->waited, 0);
+  ASSERT_FALSE(observed.warnings.empty());
+  EXPECT_TRUE(has(observed.warnings.front(), "rank 3 is late: it comes last to 32 of 32"))
+      << observed.warnings.front();
+  EXPECT_TRUE(has(observed.warnings.front(), "'tensor'"));
+}
+
+TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
+  const std::string text = CutTraces(kMegatron).file(0);
+  const auto ranks = [&](const std::string& from, const std::string& to) {
+    return refusal(replaced(text, "Ranks\": \"[" + from + "]", "Ranks\": \"[" + to + "]"));
+  };
+  const auto expect = [](const std::string& found, const std::string& part) {
+    EXPECT_TRUE(has(found, part)) << found;
+  };
+  expect(ranks("0, 1", "0, 1, 2"), "is told to have 2 ranks, and lists 3");
+  expect(ranks("0, 1", "0, 9"), "lists ranks beyond the job's: 0, 9");
+  expect(ranks("0, 1", "0, -4"), "lists ranks beyond the job's");
+  expect(ranks("0, 1", "1, 1"), "lists a rank twice");
+  expect(ranks("0, 1", "1, 2"), "carries collectives of rank 0, which is none of them");
+  expect(ranks("0, 1", "0, 4"), "groups overlap: ");
+  expect(ranks("0, 1", "0, 3"), "stand in another order than tensor, context, data");
+  expect(refusal(replaced(text, "\"world_size\": 8", "\"world_size\": 6")),
+         "which do not divide the job's 6");
+  expect(refusal(replaced(text, "\"world_size\": 8", "\"world_size\": 16")),
+         "gradients are summed over 2 ranks");
+  expect(refusal(replaced(text, "\"world_size\"", "\"worlds\"")),
+         "whose number of ranks is not told");
+  std::string twice = text;
+  const std::string before = "Ranks\": \"[0, 1]";
+  twice.replace(twice.find(before), before.size(), "Ranks\": \"[0, 2]");
+  expect(refusal(twice), "is told twice");
+  const std::string scattered =
+      replaced(CutTraces(kHybrid).file(0), "Out msg nelems\": 3104", "Out msg nelems\": 1552");
+  expect(refusal(scattered), "is told to have 2 ranks, and its reduce_scatter takes in");
+}
+
+// A group whose ranks nobody tells is told by its description and size.
+TEST_F(WholeTrace, GroupsOfUnknownRanks) {
+  const CutTraces traces(kMegatron);
+  const std::string text = replaced(traces.file(0), "\"Process Group Ranks\"", "\"nobody\"");
+  const Observed observed = read_job({written(text)});
+  expect_truth(observed, traces, kMegatron);
+  EXPECT_EQ(observed.whole->parallel.tensor, 2);
+  EXPECT_EQ(observed.whole->parallel.pipeline, 2);
+  EXPECT_TRUE(group_named(observed, "tp0")->ranks.empty());
+  const std::string found = refusal(replaced(text, "\"Group size\"", "\"so many\""));
+  EXPECT_TRUE(has(found, "tells neither its ranks nor how many they are")) << found;
+}
+
+// torch writes the first thirty ranks of a group.
+TEST_F(WholeTrace, LongListsOfRanksGoOn) {
+  CutJob job{.tensor = 2, .data = 32};
+  job.layers = 2;
+  job.steps = 1;
+  const std::string text = CutTraces(job).file(1);
+  std::string all;
+  std::string first;
+  for (int i = 0; i < job.data; ++i) {
+    const std::string rank = std::to_string(2 * i + 1);
+    all += (i > 0 ? ", " : "") + rank;
+    if (i < 30) first += rank + ", ";
+  }
+  const Observed observed = read_job({written(replaced(text, all, first + "..."))});
+  const RankGroup* data = group_named(observed, "dp1");
+  ASSERT_EQ(data->ranks.size(), 32u);
+  EXPECT_EQ(data->ranks.back(), 63);
+  // At uneven steps nobody knows how it goes on.
+  const Observed odd = read_job({written(replaced(text, all, "1, 3, 7, ..."))});
+  EXPECT_TRUE(group_named(odd, "dp1")->ranks.empty());
+}
+
+TEST_F(WholeTrace, RanksOfTwoJobsAreNotJoined) {
+  CutJob other = kMegatron;
+  other.micro_batches = 2;
+  const std::string a = written(CutTraces(kMegatron).file(0), 0);
+  const std::string b = written(CutTraces(other).file(1), 1);
+  EXPECT_THROW((void)read_job({a, b}), InputError);
+}
+
+TEST_F(WholeTrace, DamagedBytesNeverDoMoreThanARefusal) {
+  CutJob job = kMegatron;
+  job.steps = 1;
+  job.micro_batches = 2;
+  const std::string text = CutTraces(job).file(4);
+  test::Dice dice(5);
+  std::size_t results = 0;
+  for (int i = 0; i < 300; ++i) {
+    std::string damaged = text;
+    for (int k = dice.between(1, 6); k > 0; --k) {
+      const auto at = static_cast<std::size_t>(dice.between(0, static_cast<int>(text.size()) - 1));
+      damaged[at] = dice.pick<char>({'"', '[', ']', ',', ':', '9', '-', '0', '1', ' '});
+    }
+    try {
+      const Observed observed = read_job({written(damaged)});
+      ++results;
+      if (!observed.whole) continue;
+      for (const Step& step : observed.ranks.at(0).steps) {
+        EXPECT_NEAR(sum_of(step), step.gpu, 1e-9 + 1e-9 * step.gpu);
+      }
+      (void)scenario_of(observed, {});
+    } catch (const InputError&) {
+    }
+  }
+  EXPECT_GT(results, 30u);
+}
+
+TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
+  const std::pair<const char*, Role> words[] = {
+      {"TENSOR_MODEL_PARALLEL_GROUP", Role::kTensor},
+      {"PIPELINE_MODEL_PARALLEL_GROUP", Role::kPipeline},
+      {"CONTEXT_PARALLEL_GROUP", Role::kContext},
+      {"HIERARCHICAL_CONTEXT_PARALLEL_GROUPS", Role::kContext},
+      {"EXPERT_MODEL_PARALLEL_GROUP", Role::kExpert},
+      {"EXPERT_TENSOR_PARALLEL_GROUP", Role::kExpertTensor},
+      {"EXPERT_DATA_PARALLEL_GROUP", Role::kExpertData},
+      {"INTRA_PARTIAL_EXPERT_DATA_PARALLEL_GROUP", Role::kExpertData},
+      {"DATA_PARALLEL_GROUP", Role::kData},
+      {"DATA_PARALLEL_GROUP_WITH_CP", Role::kData},
+      {"INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", Role::kInner},
+      {"INTER_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", Role::kOuter},
+      {"INTRA_DISTRIBUTED_OPTIMIZER_INSTANCE_GROUP", Role::kOther},
+      {"MODEL_PARALLEL_GROUP", Role::kOther},
+      {"EMBEDDING_GROUP", Role::kOther},
+      {"mesh_tp", Role::kTensor},
+      {"mesh_pp", Role::kPipeline},
+      {"mesh_cp", Role::kContext},
+      {"mesh_ep", Role::kExpert},
+      {"mesh_dp_shard", Role::kInner},
+      {"mesh_dp_shard_cp", Role::kInner},
+      {"mesh_dp_replicate", Role::kOuter},
+      {"mesh_fsdp", Role::kInner},
+      {"mesh_dim_0", Role::kUnknown},
+      {"default_pg", Role::kUnknown},
+      {"undefined", Role::kUnknown},
+      {"", Role::kUnknown}};
+  for (const auto& [word, role] : words) {
+    EXPECT_EQ(role_named(word), role) << word << " is " << role_text(role_named(word));
+  }
+}
+
+// The whole way: traces, a scenario, its first row beside the step that was measured.
+measure::Report priced(const Json& scenario) {
+  measure::StudyOptions study;
+  study.make_executor = run::make_model_executor;
+  return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
+}
+
+TEST_F(WholeTrace, IsReplayed) {
+  for (const CutJob& job : {kMegatron, kInterleaved, kHybrid, kSharded}) {
+    const CutTraces traces(job);
+    for (const int ranks : {job.world(), 1}) {
+      const Observed observed = read(traces, job, ranks);
+      const Imported imported = scenario_of(observed, {});
+      const measure::Report report = priced(imported.scenario);
+      const Seconds measured = typical_step(observed.ranks.front()).gpu;
+      EXPECT_EQ(report.rows.front().strategy, kAsItRan);
+      EXPECT_NEAR(report.rows.front().metrics.step_time / measured, 1, 0.02)
+          << imported.scenario.at("strategies")[0].dump() << " of " << ranks << " ranks";
+    }
+  }
+}
+
+TEST_F(WholeTrace, TheScenarioHoldsTheLayoutAndAMicroBatch) {
+  const CutTraces traces(kInterleaved);
+  const Imported imported = scenario_of(read(traces, kInterleaved, 1), {});
+  const Json& workload = imported.scenario.at("workload");
+  EXPECT_EQ(workload.at("parallel").at("pipeline"), 2);
+  EXPECT_EQ(workload.at("parallel").at("virtual_stages"), 2);
+  EXPECT_EQ(workload.at("parallel").at("activation_bytes"), 2 * 8192);
+  EXPECT_EQ(workload.at("micro_batches"), 4);
+  ASSERT_EQ(workload.at("tensors").size(), 4u * 8u);
+  for (std::size_t i = 0; i < 32; ++i) {
+    EXPECT_EQ(workload["tensors"][i].at("part"), 3 - static_cast<int>(i / 8));
+  }
+  // Two chunks of four layers, on each of two stages: 4 x (300 + 310 + 320 + 330) us.
+  EXPECT_NEAR(workload.at("forward_ms").get<double>(), 4 * 1.26, 1e-6);
+  EXPECT_TRUE(has(Json(imported.assumed).dump(), "no trace of a rank of pipeline stage 1"));
+  const Json& strategy = imported.scenario.at("strategies").at(0);
+  EXPECT_EQ(strategy.at("exchange"), "sharded");
+  EXPECT_EQ(strategy.at("fusion").at("groups").size(), 8u);
+  const Scenario scenario =
+      input::parse_scenario(input::document_of("the imported scenario", imported.scenario));
+  EXPECT_EQ(scenario.workload.parallel.schedule, Schedule::kInterleaved);
+}
+
+// Each stage takes what its own trace tells.
+TEST_F(WholeTrace, StagesHaveTheirOwnTimes) {
+  CutJob job = kMegatron;
+  job.tensor = 1;
+  job.late_rank = 2;  // of the second stage
+  const CutTraces traces(job);
+  const std::string first = written(traces.file(0), 0);
+  const std::string second = written(traces.file(2), 2);
+  const Imported imported = scenario_of(read_job({first, second}), {});
+  const Json& tensors = imported.scenario.at("workload").at("tensors");
+  ASSERT_EQ(tensors.size(), 16u);
+  for (std::size_t i = 0; i < 8; ++i) {
+    const double late = tensors[i].at("backward_us");
+    const double own = tensors[i + 8].at("backward_us");
+    EXPECT_NEAR(late / own, 1.1, 1e-6);
+  }
+  EXPECT_FALSE(has(Json(imported.assumed).dump(), "no trace of a rank of pipeline stage"));
+}
+
+}  // namespace
+}  // namespace syncline::job::kineto
