@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/job/whole_job.h"
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
@@ -83,14 +84,19 @@ std::string facts(const ImportedJob& job) {
   if (step == nullptr) return text;
   text += "  ranks      " + ranks_text(job.observed) + "\n";
   text += "  steps      " + steps_text(job, *step) + "\n";
+  const auto& whole = job.observed.whole;
+  if (whole) text += "  layout     " + job::layout_text(*whole, job.observed.world_size) + "\n";
   const std::string own = job::own_collectives(*step);
-  if (!own.empty()) text += "  job        not plain data-parallel: " + own + " a step of its own\n";
+  if (!own.empty() && !whole)
+    text += "  job        not plain data-parallel: " + own + " a step of its own\n";
   const Bytes told = gradient_bytes(*step);
   const Bytes sent = bucket_bytes(*step);
   text += "  gradients  " + count_text(static_cast<double>(step->gradients.size())) + ", " +
           bytes_text(static_cast<double>(told));
-  if (sent > 0) text += "; all-reduced " + bytes_text(static_cast<double>(sent));
-  text += sent > 0 && sent != told ? ": they do not match\n" : "\n";
+  const std::string verb = whole ? "; summed " : "; all-reduced ";
+  if (sent > 0) text += verb + bytes_text(static_cast<double>(sent));
+  // Shards are padded, and sums may be in another format.
+  text += sent > 0 && sent != told && !whole ? ": they do not match\n" : "\n";
   if (!job.imported.rule.words.empty()) {
     text += "  buckets    " + job.imported.rule.words + "\n";
     for (const auto& other : job.imported.rule.others) text += "             " + other + "\n";
@@ -113,6 +119,7 @@ constexpr Part kParts[] = {
     {"of it copies into buckets", "copy_in_s", &Step::copy_in, true},
     {"copies out of buckets", "copy_out_s", &Step::copy_out},
     {"waiting for collectives", "exposed_s", &Step::exposed},
+    {"waiting for other stages", "stages_s", &Step::stages},
     {"waiting for the host", "host_gap_s", &Step::host_gap},
     {"update", "update_s", &Step::update},
 };
@@ -138,8 +145,48 @@ Grid parts_grid(const Step& step) {
   return grid;
 }
 
+// "0, 1", "0, 4, ... 12".
+std::string ranks_text_of(const job::RankGroup& group) {
+  constexpr std::size_t kShown = 4;
+  std::string text;
+  for (std::size_t i = 0; i < group.ranks.size(); ++i) {
+    const bool last = i + 1 == group.ranks.size();
+    if (group.ranks.size() > kShown && i > 1 && !last) continue;
+    if (group.ranks.size() > kShown && last) text += ", ...";
+    text += (i > 0 ? ", " : "") + std::to_string(group.ranks[i]);
+  }
+  return text.empty() ? "not told" : text;
+}
+
+// What each group of ranks is for, and what it took. Of groups that the first rank is not in,
+// those alone of which several ranks were read.
+Table groups_of(const job::Observed& observed) {
+  using enum Kind;
+  Table groups{columns(both("group", "role"), kept("name"), kept("description"),
+                       kept("members", Column::kJson), both("ranks", "size", kInteger),
+                       shown("of the world"), both("calls", "calls", kInteger),
+                       both("bytes", "bytes", kBytes), both("hidden", "hidden_s", kSeconds),
+                       both("exposed", "exposed_s", kSeconds), kept("last_rank", Column::kJson),
+                       kept("matched", Column::kJson), kept("came_last", Column::kJson),
+                       kept("waited_s", Column::kJson), shown("comes last"))};
+  const int first = observed.ranks.empty() ? 0 : observed.ranks.front().rank;
+  for (const job::RankGroup& group : observed.groups) {
+    const bool own = group.ranks.empty() || std::ranges::binary_search(group.ranks, first);
+    if (group.calls == 0 || (!own && group.matched == 0)) continue;
+    const std::string last = group.last_rank < 0 ? ""
+                                                 : "rank " + std::to_string(group.last_rank) +
+                                                       ", " + std::to_string(group.last) + " of " +
+                                                       std::to_string(group.matched) + ", " +
+                                                       seconds_text(group.waited) + " waited";
+    groups.add(job::role_text(group.role), group.name, group.description, Json(group.ranks),
+               group.size, ranks_text_of(group), group.calls, group.bytes, group.hidden,
+               group.exposed, group.last_rank, group.matched, group.last, group.waited, last);
+  }
+  return groups;
+}
+
 // A collective's true time is known once several ranks were read, else only what bounds it.
-Table exchanges_of(const ImportedJob& job, const Step& step) {
+Table exchanges_of(const ImportedJob& job, const Step& step, bool sums_alone = false) {
   using enum Kind;
   const bool several = job.observed.ranks.size() > 1;
   Table exchanges{columns(both("collective", "kind"), kept("group"), kept("ranks"),
@@ -152,6 +199,7 @@ Table exchanges_of(const ImportedJob& job, const Step& step) {
                           shown("waiting", kSeconds, 1, Column::kPage),
                           both("exposed", "exposed_s", kSeconds))};
   for (const Exchange& one : step.exchanges) {
+    if (sums_alone && one.gradients.empty()) continue;
     const auto of_bucket = [&](Cell cell) {
       return one.gradients.empty() ? shown_as(std::move(cell), "-") : cell;
     };
@@ -207,7 +255,11 @@ Page page_of(const ImportedJob& job) {
   Page page{one_line(job.observed.name), "", {Listing{"text", facts(job)}}};
   if (const Step* step = typical(job)) {
     if (step->gpu > 0) page.blocks.emplace_back(parts_grid(*step));
-    if (!step->exchanges.empty()) page.blocks.emplace_back(grid_of(exchanges_of(job, *step)));
+    const bool whole = job.observed.whole.has_value();
+    if (whole) page.blocks.emplace_back(grid_of(groups_of(job.observed)));
+    if (!step->exchanges.empty()) {
+      page.blocks.emplace_back(grid_of(exchanges_of(job, *step, whole)));
+    }
     if (!job.observed.skew.empty()) page.blocks.emplace_back(skew_grid(job, *step));
   }
   if (!job.priced.rows.empty()) page.blocks.emplace_back(grid_of(rows_of(job)));
@@ -258,6 +310,10 @@ Json json_of(const ImportedJob& job) {
     json["buckets"] = {{"explained", job.imported.rule.explains},
                        {"rule", job.imported.rule.words},
                        {"others", job.imported.rule.others}};
+  }
+  if (observed.whole) {
+    json["layout"] = job::layout_text(*observed.whole, observed.world_size);
+    json["groups"] = json_of(groups_of(observed));
   }
   Json& skews = json["skew"] = Json::array();
   for (const auto& skew : observed.skew) {
