@@ -92,7 +92,11 @@ void expect_gradients(const Step& step, const test::CutTruth& truth, const CutJo
   for (std::size_t i = 0; i < truth.waits.size(); ++i) {
     const Gradient& gradient = step.gradients[i];
     EXPECT_NEAR(gradient.wait, seconds_of(truth.waits[i]) / job.micro_batches, kExact) << i;
-    EXPECT_EQ(gradient.elements, CutTraces::kHigh * (i % 2 == 0 ? 1 : CutTraces::kWide));
+    const std::size_t which = i % (job.expert > 1 ? 3 : 2);
+    const std::int64_t each[] = {CutTraces::kHigh, CutTraces::kHigh * CutTraces::kWide,
+                                 CutTraces::kExpert};
+    EXPECT_EQ(gradient.elements, each[which]);
+    EXPECT_EQ(gradient.expert, which == 2);
     EXPECT_EQ(gradient.dtype, DType::kBf16);
   }
 }
@@ -142,7 +146,7 @@ TEST_F(WholeTrace, MegatronWithTensorPipelineAndData) {
   EXPECT_EQ(parallel.context, 1);
   EXPECT_EQ(parallel.virtual_stages, 1);
   EXPECT_FALSE(parallel.pipeline_inside);
-  EXPECT_EQ(parallel.activation, 2 * 8192);
+  EXPECT_EQ(parallel.activation, 2 * CutTraces::kActivation);
   EXPECT_EQ(observed.whole->micro_batches, 4);
   EXPECT_EQ(observed.whole->shards, 2);
   EXPECT_FALSE(observed.whole->regather);
@@ -153,7 +157,7 @@ TEST_F(WholeTrace, MegatronWithTensorPipelineAndData) {
   // Four layers, forward and backward, four micro-batches, 20 us each, all of it waited for.
   const RankGroup* tensor = group_named(observed, "tp0");
   EXPECT_EQ(tensor->calls, 32u);
-  EXPECT_EQ(tensor->bytes, 32 * 4096 * 2);
+  EXPECT_EQ(tensor->bytes, 32 * 2 * CutTraces::kActivation);
   EXPECT_NEAR(tensor->exposed, 32 * 20e-6, kExact);
   EXPECT_NEAR(tensor->hidden, 0, kExact);
   EXPECT_NEAR(group_named(observed, "pp0")->exposed, seconds_of(traces.truth(0).stages), kExact);
@@ -186,6 +190,17 @@ TEST_F(WholeTrace, ShardsInTwoLevels) {
   EXPECT_EQ(group_named(observed, "replica0")->ranks, (std::vector<int>{0, 2}));
 }
 
+// torch's DTensors tell what all ranks of a tensor group hold of a weight.
+TEST_F(WholeTrace, WeightsAreCutByTheTensorGroup) {
+  const CutJob job{.tensor = 2, .data = 2, .shard = 2, .whole_shapes = true};
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  for (const Exchange& exchange : observed.ranks[0].steps[0].exchanges) {
+    EXPECT_EQ(exchange.gradients.size(), exchange.kind == "reduce_scatter" ? 2u : 0u);
+  }
+}
+
 TEST_F(WholeTrace, ShardsOverAllRanks) {
   const CutTraces traces(kSharded);
   const Observed observed = read(traces, kSharded);
@@ -207,6 +222,107 @@ TEST_F(WholeTrace, ChunksOfAnInterleavedPipeline) {
   }
 }
 
+TEST_F(WholeTrace, ContextGroupsAreInsideTheDataGroup) {
+  CutJob job = kMegatron;
+  job.context = 2;
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  EXPECT_EQ(observed.whole->parallel.context, 2);
+  EXPECT_EQ(observed.whole->shards, 4);
+  expect_use(observed, traces,
+             {{"tp", Role::kTensor},
+              {"cp", Role::kContext},
+              {"pp", Role::kPipeline},
+              {"dp", Role::kData}});
+}
+
+// Which gradients are the experts' is told by what their own groups carry.
+TEST_F(WholeTrace, ExpertsHaveGroupsOfTheirOwn) {
+  const CutJob job{.pipeline = 2, .data = 4, .micro_batches = 2, .expert = 2};
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  EXPECT_EQ(observed.whole->parallel.expert, 2);
+  EXPECT_EQ(observed.whole->parallel.expert_tensor, 1);
+  EXPECT_EQ(observed.whole->shards, 4);
+  expect_use(observed, traces,
+             {{"ep", Role::kExpert},
+              {"edp", Role::kExpertData},
+              {"pp", Role::kPipeline},
+              {"dp", Role::kData}});
+  for (const Exchange& exchange : observed.ranks[0].steps[0].exchanges) {
+    for (const int place : exchange.gradients) {
+      const Role role = observed.groups[static_cast<std::size_t>(exchange.in)].role;
+      EXPECT_EQ(place % 3 == 2, role == Role::kExpertData);
+    }
+  }
+  const Imported imported = scenario_of(observed, {});
+  EXPECT_EQ(imported.scenario["workload"]["tensors"][2].at("expert"), true);
+  EXPECT_EQ(imported.scenario["workload"]["parallel"].at("expert"), 2);
+  // Sums that no choice of shapes gives.
+  const std::string text =
+      replaced(traces.file(0), "\"Input Dims\": [[4096, 1024]]", "\"Input Dims\": [[4096, 5120]]");
+  EXPECT_TRUE(has(refusal(text), "which are the experts' cannot be told"));
+}
+
+TEST_F(WholeTrace, InstancesOfMegatronsOptimizer) {
+  const CutJob job{.tensor = 2, .data = 4, .micro_batches = 2, .instances = 2};
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  EXPECT_EQ(observed.whole->shards, 2);
+  expect_use(observed, traces,
+             {{"tp", Role::kTensor}, {"shard", Role::kInner}, {"replica", Role::kOuter}});
+  const Json strategy = scenario_of(observed, {}).scenario.at("strategies").at(0);
+  EXPECT_EQ(strategy.at("hierarchy").at("group_size"), 2);
+}
+
+TEST_F(WholeTrace, StagesThatAreNeighbours) {
+  CutJob job = kMegatron;
+  job.inside = true;
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  EXPECT_TRUE(observed.whole->parallel.pipeline_inside);
+  EXPECT_EQ(observed.ranks[2].stage, 1);
+  EXPECT_EQ(observed.ranks[4].stage, 0);
+}
+
+// Losses are averaged between passes, and sums are in fp32, which neither makes other buckets.
+TEST_F(WholeTrace, LossesAreNoGradients) {
+  CutJob job = kInterleaved;
+  job.losses = true;
+  job.wide_sums = true;
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job, 2);
+  expect_truth(observed, traces, job);
+  EXPECT_EQ(observed.whole->parallel.virtual_stages, 2);
+  EXPECT_FALSE(observed.whole->each_pass);
+  const Json strategy = scenario_of(observed, {}).scenario.at("strategies").at(0);
+  EXPECT_EQ(strategy.at("fusion").at("cast"), "fp32");
+  EXPECT_EQ(strategy.at("gather_groups").size(), 8u);
+}
+
+TEST_F(WholeTrace, ShardsInAPipelineAreExchangedInEveryMicroBatch) {
+  const CutJob job{.pipeline = 2, .data = 2, .micro_batches = 3, .shard = 2};
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  for (const Rank& rank : observed.ranks) {
+    const Step& step = rank.steps.back();
+    const test::CutTruth& truth = traces.truth(rank.rank);
+    expect_gradients(step, truth, job);
+    EXPECT_NEAR(step.forward, seconds_of(truth.forward), kExact);
+    EXPECT_NEAR(step.backward, seconds_of(truth.backward), kExact);
+    // What comes late first, another stage's message or the shards, is not told.
+    EXPECT_NEAR(step.exposed + step.stages, seconds_of(truth.exposed + truth.stages), kExact);
+  }
+  EXPECT_TRUE(observed.whole->each_pass);
+  EXPECT_EQ(observed.whole->micro_batches, 3);
+  EXPECT_EQ(observed.whole->parallel.virtual_stages, 1);
+  EXPECT_EQ(scenario_of(observed, {}).scenario["strategies"][0].at("each_micro_batch"), true);
+}
+
 TEST_F(WholeTrace, RandomLayouts) {
   test::Dice dice(11);
   for (int i = 0; i < 25; ++i) {
@@ -217,8 +333,12 @@ TEST_F(WholeTrace, RandomLayouts) {
     job.micro_batches = job.pipeline * dice.between(1, 3);
     job.layers = 2 * dice.between(1, 3);
     job.all_reduce = dice.chance(40);
+    job.context = dice.chance(30) ? 2 : 1;
+    job.inside = job.context == 1 && job.pipeline > 1 && dice.chance(30);
+    job.losses = dice.chance(50);
     job.steps = 2;
-    if (job.all_reduce && job.tensor == 1 && job.pipeline == 1) continue;  // plain
+    const bool cut = job.tensor * job.pipeline * job.context > 1;
+    if (job.all_reduce && !cut) continue;  // plain
     const CutTraces traces(job);
     const Observed observed = read(traces, job);
     ASSERT_TRUE(observed.whole);
@@ -226,7 +346,8 @@ TEST_F(WholeTrace, RandomLayouts) {
     EXPECT_EQ(observed.whole->parallel.tensor, job.tensor);
     EXPECT_EQ(observed.whole->parallel.pipeline, job.pipeline);
     EXPECT_EQ(observed.whole->micro_batches, job.micro_batches);
-    EXPECT_EQ(observed.whole->shards, job.all_reduce ? 0 : job.data);
+    EXPECT_EQ(observed.whole->parallel.context, job.context);
+    EXPECT_EQ(observed.whole->shards, job.all_reduce ? 0 : job.data * job.context);
     ASSERT_FALSE(HasFailure()) << job.tensor << " x " << job.pipeline << " x " << job.data << ", "
                                << job.micro_batches << ", " << job.layers;
   }
@@ -310,8 +431,9 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   const std::string before = "Ranks\": \"[0, 1]";
   twice.replace(twice.find(before), before.size(), "Ranks\": \"[0, 2]");
   expect(refusal(twice), "is told twice");
-  const std::string scattered =
-      replaced(CutTraces(kHybrid).file(0), "Out msg nelems\": 3104", "Out msg nelems\": 1552");
+  const std::string scattered = replaced(
+      CutTraces(kHybrid).file(0), "Out msg nelems\": " + std::to_string(CutTraces::kLayer / 2),
+      "Out msg nelems\": 17");
   expect(refusal(scattered), "is told to have 2 ranks, and its reduce_scatter takes in");
 }
 
@@ -395,6 +517,10 @@ TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
       {"EXPERT_TENSOR_PARALLEL_GROUP", Role::kExpertTensor},
       {"EXPERT_DATA_PARALLEL_GROUP", Role::kExpertData},
       {"INTRA_PARTIAL_EXPERT_DATA_PARALLEL_GROUP", Role::kExpertData},
+      {"INTER_PARTIAL_EXPERT_DATA_PARALLEL_GROUP", Role::kOuter},
+      {"EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", Role::kOther},
+      {"EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", Role::kOther},
+      {"TENSOR_AND_CONTEXT_PARALLEL_GROUP", Role::kOther},
       {"DATA_PARALLEL_GROUP", Role::kData},
       {"DATA_PARALLEL_GROUP_WITH_CP", Role::kData},
       {"INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", Role::kInner},
@@ -408,6 +534,7 @@ TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
       {"mesh_ep", Role::kExpert},
       {"mesh_dp_shard", Role::kInner},
       {"mesh_dp_shard_cp", Role::kInner},
+      {"mesh_dp_shard_mod_ep", Role::kExpertData},
       {"mesh_dp_replicate", Role::kOuter},
       {"mesh_fsdp", Role::kInner},
       {"mesh_dim_0", Role::kUnknown},
@@ -447,7 +574,7 @@ TEST_F(WholeTrace, TheScenarioHoldsTheLayoutAndAMicroBatch) {
   const Json& workload = imported.scenario.at("workload");
   EXPECT_EQ(workload.at("parallel").at("pipeline"), 2);
   EXPECT_EQ(workload.at("parallel").at("virtual_stages"), 2);
-  EXPECT_EQ(workload.at("parallel").at("activation_bytes"), 2 * 8192);
+  EXPECT_EQ(workload.at("parallel").at("activation_bytes"), 2 * CutTraces::kActivation);
   EXPECT_EQ(workload.at("micro_batches"), 4);
   ASSERT_EQ(workload.at("tensors").size(), 4u * 8u);
   for (std::size_t i = 0; i < 32; ++i) {

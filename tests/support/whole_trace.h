@@ -14,17 +14,23 @@
 namespace syncline::test {
 
 struct CutJob {
-  int tensor = 1, pipeline = 1, data = 1, micro_batches = 1;
-  int shard = 0;            // FSDP2 in shard groups of so many; 0: Megatron
-  int chunks = 1;           // model chunks a stage, interleaved
-  int layers = 4;           // of a chunk
-  bool all_reduce = false;  // without the distributed optimizer
-  bool described = true;    // groups have descriptions
-  bool named = true;        // and names and ranks
-  int late_rank = -1;       // whose kernels take a tenth longer
+  int tensor = 1, context = 1, pipeline = 1, data = 1, micro_batches = 1;
+  int shard = 0;              // FSDP2 in shard groups of so many; 0: Megatron
+  int chunks = 1;             // model chunks a stage, interleaved
+  int layers = 4;             // of a chunk
+  int instances = 1;          // of Megatron's distributed optimizer
+  int expert = 1;             // ranks that share the experts of a layer, neighbours
+  bool inside = false;        // pipeline stages are neighbours, replicas far apart
+  bool all_reduce = false;    // without the distributed optimizer
+  bool wide_sums = false;     // gradients are summed in fp32
+  bool losses = false;        // are averaged between passes
+  bool whole_shapes = false;  // weights tell the shape that a tensor group holds together
+  bool described = true;      // groups have descriptions
+  bool named = true;          // and names and ranks
+  int late_rank = -1;         // whose kernels take a tenth longer
   int steps = 3;
 
-  int world() const { return tensor * pipeline * data; }
+  int world() const { return tensor * context * pipeline * data; }
 };
 
 using Nano = std::int64_t;
@@ -62,8 +68,10 @@ class CutTraces {
   // Of the last step.
   const CutTruth& truth(int rank) const { return ranks_[static_cast<std::size_t>(rank)].truth; }
 
-  static constexpr std::int64_t kWide = 96, kHigh = 64;  // a layer's weight; its bias is kHigh
+  static constexpr std::int64_t kWide = 5120, kHigh = 4096;  // a layer's weight; its bias is kHigh
   static constexpr std::int64_t kLayer = kWide * kHigh + kHigh;
+  static constexpr std::int64_t kInner = 1024, kExpert = kInner * kHigh;  // an expert's weight
+  static constexpr std::int64_t kActivation = 2 << 20;
 
  private:
   enum class Kind { kKernel, kStart, kWait, kArrive, kOptimizer };
@@ -112,25 +120,34 @@ class CutTraces {
     return text;
   }
 
-  // Megatron's order: tensor, data, pipeline.
+  // Megatron's order: tensor, context, data, pipeline.
   int tensor_of(int rank) const { return rank % job_.tensor; }
-  int data_of(int rank) const { return rank / job_.tensor % job_.data; }
-  int stage_of(int rank) const { return rank / (job_.tensor * job_.data); }
+  int context_of(int rank) const { return rank / job_.tensor % job_.context; }
+  int data_of(int rank) const {
+    return rank / (job_.tensor * job_.context * (job_.inside ? job_.pipeline : 1)) % job_.data;
+  }
+  int stage_apart() const { return job_.tensor * (job_.inside ? 1 : job_.context * job_.data); }
+  int stage_of(int rank) const { return rank / stage_apart() % job_.pipeline; }
 
   std::vector<int> members(int rank, const std::string& group) const {
     std::vector<int> found;
     for (int other = 0; other < job_.world(); ++other) {
       const bool tensor = tensor_of(other) == tensor_of(rank);
+      const bool context = context_of(other) == context_of(rank);
       const bool data = data_of(other) == data_of(rank);
       const bool stage = stage_of(other) == stage_of(rank);
-      const int shard = std::max(1, job_.shard);
-      const bool inner = data_of(other) / shard == data_of(rank) / shard;
-      const bool outer = data_of(other) % shard == data_of(rank) % shard;
-      const bool in = group == "tp"      ? data && stage
-                      : group == "pp"    ? tensor && data
-                      : group == "dp"    ? tensor && stage
-                      : group == "shard" ? tensor && stage && inner
-                                         : tensor && stage && outer;
+      const bool shared = group == "ep" || group == "edp";
+      const int block = shared           ? job_.expert
+                        : job_.shard > 0 ? job_.shard
+                                         : job_.data / job_.instances;
+      const bool inner = data_of(other) / block == data_of(rank) / block;
+      const bool outer = data_of(other) % block == data_of(rank) % block;
+      const bool in = group == "tp"                       ? context && data && stage
+                      : group == "cp"                     ? tensor && data && stage
+                      : group == "pp"                     ? tensor && context && data
+                      : group == "dp"                     ? tensor && stage
+                      : group == "shard" || group == "ep" ? tensor && stage && inner
+                                                          : tensor && stage && outer;
       if (in) found.push_back(other);
     }
     return found;
@@ -173,8 +190,18 @@ class CutTraces {
 
   void reduce_inside(int rank, bool engine) {
     if (job_.tensor == 1) return;
-    const std::int64_t size = 4096;
+    const std::int64_t size = kActivation;
     wait(rank, start(rank, "tp", "allreduce", size, size, 20 * kMicro, engine));
+  }
+  void share_context(int rank, bool engine) {
+    if (job_.context == 1) return;
+    const std::int64_t own = kActivation / 2, all = own * job_.context;
+    wait(rank, engine ? start(rank, "cp", "_reduce_scatter_base", all, own, 15 * kMicro, true)
+                      : start(rank, "cp", "_allgather_base", own, all, 15 * kMicro, false));
+  }
+  void swap_tokens(int rank, bool engine) {
+    if (job_.expert == 1) return;
+    wait(rank, start(rank, "ep", "all_to_allv", kActivation, kActivation, 25 * kMicro, engine));
   }
 
   void forward(int rank, int chunk) {
@@ -183,9 +210,12 @@ class CutTraces {
     if (part > 0) receive(rank, part - 1, part, " f");
     for (int layer = 0; layer < job_.layers; ++layer) {
       if (job_.shard > 0) wait(rank, gather(rank, false));
+      share_context(rank, false);
       kernel(rank, (300 + 10 * layer) * kMicro);
+      swap_tokens(rank, false);
       reduce_inside(rank, false);
     }
+    if (job_.losses) start(rank, "dp", "allreduce", 1, 1, 10 * kMicro, false);
     if (part + 1 < job_.pipeline * job_.chunks) send(rank, part, part + 1, " f");
   }
 
@@ -194,7 +224,6 @@ class CutTraces {
                  engine);
   }
 
-  static constexpr std::int64_t kActivation = 8192;
   void receive(int rank, int from, int to, const std::string& way) {
     wait(rank, message(rank, from, to, way, from));
   }
@@ -203,8 +232,7 @@ class CutTraces {
   }
   // Between the stages that hold two parts of the model.
   int message(int rank, int from, int to, const std::string& way, int other) {
-    const int apart = job_.tensor * job_.data;
-    const int peer = rank % apart + other % job_.pipeline * apart;
+    const int peer = rank + (other % job_.pipeline - stage_of(rank)) * stage_apart();
     return start(rank, "pp", other == from ? "recv" : "send", kActivation, kActivation, 30 * kMicro,
                  false, -1, peer, way + std::to_string(from) + ">" + std::to_string(to));
   }
@@ -219,10 +247,15 @@ class CutTraces {
       if (job_.shard > 0) wait(rank, gather(rank, true));
       kernel(rank, (600 + 10 * layer) * kMicro);
       reduce_inside(rank, true);
-      const int gradient = 2 * ((job_.chunks - 1 - chunk) * job_.layers + job_.layers - 1 - layer);
-      add(rank, {Kind::kArrive, phase_, 0, -1, -1, gradient});
-      kernel(rank, 50 * kMicro);
-      add(rank, {Kind::kArrive, phase_, 0, -1, -1, gradient + 1});
+      share_context(rank, true);
+      const int each = gradients_a_layer();
+      const int gradient =
+          each * ((job_.chunks - 1 - chunk) * job_.layers + job_.layers - 1 - layer);
+      for (int which = 0; which < each; ++which) {
+        if (which > 0) kernel(rank, (60 - 10 * which) * kMicro);
+        if (which == 1) swap_tokens(rank, true);
+        add(rank, {Kind::kArrive, phase_, 0, -1, -1, gradient + which});
+      }
       if (job_.shard > 0) {
         scatter(rank);
       } else if (exchanges && layer % 2 == 0) {
@@ -245,13 +278,25 @@ class CutTraces {
     sums_.push_back(last);
   }
 
-  // Two layers in a bucket, padded to 128 elements a rank.
+  int gradients_a_layer() const { return job_.expert > 1 ? 3 : 2; }
+
+  // Two layers in a bucket, padded to 128 elements a rank; the experts' apart.
   void reduce(int rank) {
-    const std::int64_t pad = 128 * job_.data;
-    const std::int64_t all = (2 * kLayer + pad - 1) / pad * pad;
-    sums_.push_back(job_.all_reduce ? start(rank, "dp", "allreduce", all, all, 150 * kMicro, true)
-                                    : start(rank, "dp", "_reduce_scatter_base", all,
-                                            all / job_.data, 80 * kMicro, true));
+    const int last = reduce(rank, job_.instances > 1 ? "shard" : "dp", 2 * kLayer);
+    sums_.push_back(last);
+    if (job_.instances > 1) {
+      const std::int64_t own =
+          ranks_[static_cast<std::size_t>(rank)].collectives[static_cast<std::size_t>(last)].got;
+      sums_.push_back(start(rank, "replica", "allreduce", own, own, 50 * kMicro, true, last));
+    }
+    if (job_.expert > 1) sums_.push_back(reduce(rank, "edp", 2 * kExpert));
+  }
+  int reduce(int rank, const std::string& group, std::int64_t elements) {
+    const auto ranks = static_cast<std::int64_t>(members(rank, group).size());
+    const std::int64_t pad = 128 * ranks;
+    const std::int64_t all = (elements + pad - 1) / pad * pad;
+    if (job_.all_reduce) return start(rank, group, "allreduce", all, all, 260 * kMicro, true);
+    return start(rank, group, "_reduce_scatter_base", all, all / ranks, 140 * kMicro, true);
   }
 
   void write_program(int rank) {
@@ -261,7 +306,8 @@ class CutTraces {
     own.counts.clear();
     own.at = 0;
     own.truth = {};
-    own.truth.waits.assign(static_cast<std::size_t>(2 * job_.layers * job_.chunks), 0);
+    own.truth.waits.assign(
+        static_cast<std::size_t>(gradients_a_layer() * job_.layers * job_.chunks), 0);
     sums_.clear();
     pass_ = 0;
     for (const auto& [forwards, chunk, last] : order(rank)) {
@@ -277,10 +323,10 @@ class CutTraces {
     kernel(rank, 200 * kMicro);
     if (job_.shard > 0 || job_.all_reduce || job_.data == 1) return;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const std::int64_t all = own.collectives[static_cast<std::size_t>(sums_[i])].given;
-      const int gather =
-          start(rank, "dp", "_allgather_base", all / job_.data, all, 70 * kMicro, false);
-      wait(rank, gather);
+      const Own sum = own.collectives[static_cast<std::size_t>(sums_[i])];
+      if (sum.kind == "allreduce") continue;
+      wait(rank,
+           start(rank, sum.group, "_allgather_base", sum.got, sum.given, 130 * kMicro, false));
     }
   }
 
@@ -387,19 +433,22 @@ class CutTraces {
     }
     stream->second = op.collective;
     one.start = from;
-    const bool outside = one.group != "tp";
-    if (outside && rank.truth.begin < 0) rank.truth.begin = from;
+    if (rank.truth.begin < 0) rank.truth.begin = from;
     Meeting& meeting = meetings[one.key];
     ++meeting.came;
     meeting.last = std::max(meeting.last, from);
     return true;
   }
 
+  static bool is_inside(const Own& one) {
+    return one.group == "tp" || one.group == "cp" || one.group == "ep";
+  }
+
   static void count(Rank& rank, const Own& one, Nano gap, const Op& op) {
     rank.truth.use[one.group].second += gap;
     if (one.group == "pp") {
       rank.truth.stages += gap;
-    } else if (one.group == "tp") {
+    } else if (is_inside(one)) {
       (op.phase == Phase::kForward ? rank.truth.forward : rank.truth.backward) += gap;
       if (op.phase == Phase::kBackward) rank.truth.waits[next_gradient(rank)] += gap;
     } else {
@@ -431,9 +480,15 @@ class CutTraces {
   }
 
   std::string description(const std::string& group) const {
-    const std::map<std::string, std::string> megatron{{"tp", "TENSOR_MODEL_PARALLEL_GROUP"},
-                                                      {"pp", "PIPELINE_MODEL_PARALLEL_GROUP"},
-                                                      {"dp", "DATA_PARALLEL_GROUP_WITH_CP"}};
+    const std::map<std::string, std::string> megatron{
+        {"tp", "TENSOR_MODEL_PARALLEL_GROUP"},
+        {"pp", "PIPELINE_MODEL_PARALLEL_GROUP"},
+        {"cp", "CONTEXT_PARALLEL_GROUP"},
+        {"ep", "EXPERT_MODEL_PARALLEL_GROUP"},
+        {"edp", "EXPERT_DATA_PARALLEL_GROUP"},
+        {"shard", "INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP"},
+        {"replica", "INTER_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP"},
+        {"dp", "DATA_PARALLEL_GROUP_WITH_CP"}};
     const std::map<std::string, std::string> titan{{"tp", "mesh_tp"},
                                                    {"pp", "mesh_pp"},
                                                    {"shard", "mesh_dp_shard"},
@@ -444,11 +499,13 @@ class CutTraces {
 
   std::string arguments(const Own& one) const {
     std::string ranks;
+    const bool wide = job_.wide_sums && !is_inside(one) && one.group != "pp" &&
+                      !one.kind.starts_with("_allgather");
     for (const int rank : one.ranks) ranks += (ranks.empty() ? "" : ", ") + std::to_string(rank);
     std::string text = ", \"Collective name\": \"" + one.kind +
                        "\", \"In msg nelems\": " + std::to_string(one.given) +
-                       ", \"Out msg nelems\": " + std::to_string(one.got) +
-                       ", \"dtype\": \"BFloat16\"";
+                       ", \"Out msg nelems\": " + std::to_string(one.got) + ", \"dtype\": \"" +
+                       (wide ? "Float" : "BFloat16") + "\"";
     if (!job_.named) return text;
     text += ", \"Group size\": " + std::to_string(one.ranks.size());
     text += ", \"Process Group Name\": \"" + one.group + std::to_string(one.ranks.front()) + "\"";
@@ -468,9 +525,11 @@ class CutTraces {
         work(rank, "void gemm<float>(float*)", thread, host, 7, start, end, "");
       } else if (op.kind == Kind::kArrive) {
         const std::string node = "torch::autograd::AccumulateGrad";
-        const bool bias = op.gradient % 2 == 0;
-        const std::string shape =
-            std::to_string(kHigh) + (bias ? "" : ", " + std::to_string(kWide));
+        const int which = op.gradient % gradients_a_layer();
+        const bool whole = job_.whole_shapes && which > 0;
+        const std::int64_t sides[] = {0, kWide, kInner};
+        std::string shape = std::to_string(kHigh * (whole ? job_.tensor : 1));
+        if (which > 0) shape += ", " + std::to_string(sides[which]);
         event(rank, "cpu_op", "autograd::engine::evaluate_function: " + node, 77, thread, host,
               host + 19 * kMicro, "");
         event(rank, "cpu_op", node, 77, thread, host + kMicro, host + 8 * kMicro,

@@ -93,12 +93,20 @@ bool refused_overlap(Role a, Role b) {
 }
 
 // Two ways of cutting a job share one rank, this trace's.
-void check_overlaps(const Trace& trace, const std::vector<RankGroup>& groups) {
+void check_overlaps(const Trace& trace, const std::vector<RankGroup>& all) {
+  constexpr std::size_t kMostGroups = 1000;  // of one rank
+  std::vector<RankGroup> groups;
+  std::ranges::copy_if(all, std::back_inserter(groups), [](const RankGroup& group) {
+    return group.calls > 0 && !group.ranks.empty();
+  });
+  if (groups.size() > kMostGroups) {
+    refuse_group(trace, "collectives of " + count_of(groups.size()) +
+                            " groups of ranks, more than one rank is in");
+  }
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (std::size_t j = 0; j < i; ++j) {
       const RankGroup& a = groups[j];
       const RankGroup& b = groups[i];
-      if (a.calls == 0 || b.calls == 0 || a.ranks.empty() || b.ranks.empty()) continue;
       if (!refused_overlap(a.role, b.role) || (a.role == b.role && a.ranks == b.ranks)) continue;
       std::vector<int> common;
       std::ranges::set_intersection(a.ranks, b.ranks, std::back_inserter(common));
@@ -257,12 +265,14 @@ Role role_named(std::string_view description) {
   }
   if (has("optimizer_instance") || has("embedding") || has("tensor_and_")) return Role::kOther;
   if (has("hierarchical_context")) return Role::kContext;
-  if (has("inter_") && has("data_parallel")) return Role::kOuter;
-  if (has("expert") && has("data_parallel")) return Role::kExpertData;
-  if (has("intra_") && has("data_parallel")) return Role::kInner;
+  const bool data = has("data_parallel") || has("_dp");
+  if (has("inter_") && data) return Role::kOuter;
+  const bool experts = has("expert") || has("expt");
+  if ((experts && (has("data_parallel") || has("_dp"))) || has("mod_ep")) return Role::kExpertData;
+  if (has("intra_") && data) return Role::kInner;
   if (word.starts_with("dp_shard")) return Role::kInner;
   if (word.starts_with("data_parallel_group")) return Role::kData;
-  return has("model_parallel") ? Role::kOther : Role::kUnknown;
+  return has("_parallel") ? Role::kOther : Role::kUnknown;
 }
 
 std::vector<RankGroup> groups_of(const Trace& trace, const Timeline& timeline,

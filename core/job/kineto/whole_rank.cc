@@ -31,11 +31,15 @@ int stage_read(const Trace& trace, const std::vector<RankGroup>& groups, const P
 // Gradients' sums, by which steps are told apart.
 void mark_sums_of_gradients(Timeline& timeline, const std::vector<Arrival>& arrivals,
                             const std::vector<RankGroup>& groups) {
+  std::set<int> engine;
+  for (const Arrival& arrival : arrivals) engine.insert(arrival.thread);
   for (Collective& collective : timeline.collectives) {
     const Message& message = collective.message;
     const bool data = message.place >= 0 &&
                       carries_gradients(groups[static_cast<std::size_t>(message.place)].role);
-    const bool sums = message.kind == "reduce_scatter" || message.kind == "all_reduce";
+    // Losses and norms are reduced by the thread that drives the step.
+    const bool sums = message.kind == "reduce_scatter" ||
+                      (message.kind == "all_reduce" && engine.contains(collective.thread));
     collective.of_gradients = data && sums && collective.launched >= arrivals.front().start;
   }
 }

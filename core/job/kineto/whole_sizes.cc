@@ -1,5 +1,6 @@
 // Which gradients a stage has, by chunk of the model, and which of them its exchanges carry.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <map>
 #include <set>
@@ -20,7 +21,9 @@ class WholeSizes {
              int stage, WholeStep& whole)
       : trace_(trace), groups_(groups), parallel_(parallel), stage_(stage), whole_(whole) {
     for (std::size_t i = 0; i < whole_.step.exchanges.size(); ++i) {
-      if (is_first_level(whole_.step.exchanges[i])) exchanges_.push_back(i);
+      // A loss is averaged between passes.
+      const bool told = whole_.sent[i].engine || whole_.sent[i].behind;
+      if (told && is_first_level(whole_.step.exchanges[i])) exchanges_.push_back(i);
     }
   }
 
@@ -157,45 +160,41 @@ class WholeSizes {
     }
   }
 
-  // Gradients of one shape are experts' or not; the sums that travel say which shapes are.
+  // Gradients of one shape are experts' or not, and what travels in either kind of group holds them
+  // all: that leaves as much room as the padding takes. Of the choices that fit, the one of fewest
+  // shapes.
   void find_experts() {
-    const std::int64_t wanted = carried(true);
-    if (wanted == 0) return;
+    const std::int64_t most = carried(true);
+    if (most == 0) return;
+    const std::int64_t least = told() - carried(false);
     constexpr std::size_t kMostShapes = 16;
     std::map<std::vector<std::int64_t>, std::int64_t> shapes;
     for (const Gradient& gradient : whole_.step.gradients) {
       shapes[gradient.shape] += gradient.elements;
     }
-    const std::int64_t dense = carried(false);
-    const std::int64_t all = told();
     const std::vector<std::pair<std::vector<std::int64_t>, std::int64_t>> list(shapes.begin(),
                                                                                shapes.end());
-    std::size_t found = 0;
-    std::set<std::vector<std::int64_t>> experts;
     const std::size_t sets = list.size() > kMostShapes ? 0 : std::size_t{1} << list.size();
+    std::size_t best = 0, equal = 0;
     for (std::size_t set = 1; set < sets; ++set) {
       std::int64_t sum = 0;
       for (std::size_t i = 0; i < list.size(); ++i) sum += (set >> i & 1) != 0 ? list[i].second : 0;
-      if (!fits(sum, wanted) || !fits(all - sum, dense)) continue;
-      ++found;
-      experts.clear();
-      for (std::size_t i = 0; i < list.size(); ++i) {
-        if ((set >> i & 1) != 0) experts.insert(list[i].first);
-      }
+      if (sum < least || sum > most) continue;
+      const bool fewer = best == 0 || std::popcount(set) < std::popcount(best);
+      equal = fewer ? 1 : equal + (std::popcount(set) == std::popcount(best) ? 1 : 0);
+      if (fewer) best = set;
     }
-    if (found != 1) {
-      throw InputError(trace_.path + ": " + (found == 0 ? "no" : "more than one") +
+    if (equal != 1) {
+      throw InputError(trace_.path + ": " + (equal == 0 ? "no" : "more than one") +
                        " choice of the gradients' shapes adds up to what the experts' groups "
                        "carry, so which are the experts' cannot be told");
     }
     for (Gradient& gradient : whole_.step.gradients) {
-      gradient.expert = experts.contains(gradient.shape);
+      for (std::size_t i = 0; i < list.size(); ++i) {
+        const bool chosen = (best >> i & 1) != 0;
+        if (chosen && gradient.shape == list[i].first) gradient.expert = true;
+      }
     }
-  }
-
-  static bool fits(std::int64_t sum, std::int64_t padded) {
-    constexpr double kLittle = 0.01;
-    return sum <= padded && static_cast<double>(sum) >= (1 - kLittle) * static_cast<double>(padded);
   }
 
   // Gradients that may be in it, by their places: they had arrived, and no other took them.
@@ -203,7 +202,8 @@ class WholeSizes {
     const bool expert = role_of(whole_.step.exchanges[exchange]) == Role::kExpertData;
     const WholeSent& sent = whole_.sent[exchange];
     std::vector<int> places;
-    for (std::size_t i = 0; i < taken_.size(); ++i) {
+    // The latest: a trace where none fits shall not take for ever.
+    for (std::size_t i = taken_.size(); i-- > 0 && places.size() < kMost;) {
       const Gradient& gradient = whole_.step.gradients[i];
       const bool here = sent.behind || gradient.chunk == chunk_of_[sent.pass];
       const bool there = sent.behind || arrived_[i] <= sent.launched;
@@ -211,6 +211,7 @@ class WholeSizes {
         places.push_back(static_cast<int>(i));
       }
     }
+    std::ranges::reverse(places);
     return places;
   }
 
@@ -248,6 +249,7 @@ class WholeSizes {
   }
 
   static constexpr std::int64_t kSmall = 1 << 16;
+  static constexpr std::size_t kMost = 20'000;
 
   const Trace& trace_;
   const std::vector<RankGroup>& groups_;

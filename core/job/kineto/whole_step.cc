@@ -205,11 +205,7 @@ void WholeReader::note_ready(const Item& item, std::size_t pass) {
 
 void WholeReader::find_begin() {
   begin_ = items_.empty() ? arrivals_.front().start : items_.front().start;
-  for (const Collective& collective : collectives_) {
-    const Role role = role_of(collective);
-    const bool ahead = carries_gradients(role) || role == Role::kPipeline;
-    if (ahead) begin_ = std::min(begin_, collective.start);
-  }
+  for (const Collective& collective : collectives_) begin_ = std::min(begin_, collective.start);
 }
 
 // Time of the compute stream goes to the phase, and the pass, that asked for it.
@@ -292,7 +288,7 @@ void WholeReader::read_gradients(WholeStep& whole) const {
     }
   }
   for (const Collective& collective : collectives_) {
-    whole.sent.push_back({collective.launched, pass_at(collective.launched),
+    whole.sent.push_back({collective.launched, pass_at(collective.launched), of_engine(collective),
                           collective.launched >= arrivals_.back().start});
   }
 }

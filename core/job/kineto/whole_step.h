@@ -22,6 +22,7 @@ struct BackwardPass {
 struct WholeSent {
   Nanoseconds launched = 0;
   std::size_t pass = 0;  // the one that had begun last
+  bool engine = false;   // by autograd's thread, inside a backward pass
   bool behind = false;   // no gradient arrives after it
 };
 
