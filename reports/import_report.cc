@@ -163,24 +163,23 @@ std::string ranks_text_of(const job::RankGroup& group) {
 Table groups_of(const job::Observed& observed) {
   using enum Kind;
   Table groups{columns(both("group", "role"), kept("name"), kept("description"),
-                       kept("members", Column::kJson), both("ranks", "size", kInteger),
-                       shown("of the world"), both("calls", "calls", kInteger),
-                       both("bytes", "bytes", kBytes), both("hidden", "hidden_s", kSeconds),
+                       kept("members", Column::kJson), both("ranks", "size", kInteger, 3),
+                       shown("of the world"), both("calls", "calls", kInteger, 2),
+                       both("bytes", "bytes", kBytes, 1), both("hidden", "hidden_s", kSeconds),
                        both("exposed", "exposed_s", kSeconds), kept("last_rank", Column::kJson),
                        kept("matched", Column::kJson), kept("came_last", Column::kJson),
-                       kept("waited_s", Column::kJson), shown("comes last"))};
+                       shown("comes last"), both("waited for it", "waited_s", kSeconds))};
   const int first = observed.ranks.empty() ? 0 : observed.ranks.front().rank;
   for (const job::RankGroup& group : observed.groups) {
     const bool own = group.ranks.empty() || std::ranges::binary_search(group.ranks, first);
     if (group.calls == 0 || (!own && group.matched == 0)) continue;
-    const std::string last = group.last_rank < 0 ? ""
-                                                 : "rank " + std::to_string(group.last_rank) +
-                                                       ", " + std::to_string(group.last) + " of " +
-                                                       std::to_string(group.matched) + ", " +
-                                                       seconds_text(group.waited) + " waited";
+    const bool late = group.last_rank >= 0;
+    const std::string last = "rank " + std::to_string(group.last_rank) + ", " +
+                             std::to_string(group.last) + " of " + std::to_string(group.matched);
     groups.add(job::role_text(group.role), group.name, group.description, Json(group.ranks),
                group.size, ranks_text_of(group), group.calls, group.bytes, group.hidden,
-               group.exposed, group.last_rank, group.matched, group.last, group.waited, last);
+               group.exposed, group.last_rank, group.matched, group.last, late ? last : "",
+               late ? Cell(group.waited) : shown_as(group.waited, ""));
   }
   return groups;
 }

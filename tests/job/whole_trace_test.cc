@@ -2,6 +2,7 @@
 // the walk of all ranks made, the groups are told apart, and those that lie are refused.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
@@ -13,6 +14,7 @@
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
 #include "tests/support/dice.h"
+#include "tests/support/packed.h"
 #include "tests/support/scratch.h"
 #include "tests/support/whole_trace.h"
 
@@ -544,6 +546,22 @@ TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
   for (const auto& [word, role] : words) {
     EXPECT_EQ(role_named(word), role) << word << " is " << role_text(role_named(word));
   }
+}
+
+// Those that the documentation shows: written anew with SYNCLINE_UPDATE_GOLDEN.
+TEST_F(WholeTrace, TheSampleIsOfThisWalk) {
+  CutJob job = kMegatron;
+  job.steps = 1;
+  job.late_rank = 3;
+  const CutTraces traces(job);
+  std::vector<std::string> files;
+  for (int rank = 0; rank < job.world(); ++rank) {
+    files.push_back(std::string(SYNCLINE_SOURCE_DIR "/tests/data/kineto/megatron_2x2x2_rank") +
+                    std::to_string(rank) + ".json.gz");
+    const bool anew = std::getenv("SYNCLINE_UPDATE_GOLDEN") != nullptr;
+    if (anew) test::write_packed(files.back(), traces.file(rank));
+  }
+  expect_truth(read_job(files), traces, job);
 }
 
 // The whole way: traces, a scenario, its first row beside the step that was measured.
