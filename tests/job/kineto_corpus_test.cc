@@ -18,7 +18,7 @@ TEST(KinetoCorpus, EveryInputIsReadOrRefused) {
       const Observed observed = kFormat.read({entry.path().string()});
       for (const Step& step : observed.ranks.at(0).steps) {
         EXPECT_NEAR(step.broadcast + step.forward + step.backward + step.copy_out + step.exposed +
-                        step.host_gap + step.update,
+                        step.stages + step.host_gap + step.update,
                     step.gpu, 1e-9 * (1 + step.gpu))
             << entry.path();
         EXPECT_FALSE(step.gradients.empty());
