@@ -2,8 +2,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
+#include <utility>
 
 #include "core/error.h"
 #include "core/job/kineto/whole_step.h"
@@ -37,7 +40,9 @@ class WholeSizes {
     lay_down();
     cut_by_tensor();
     find_experts();
-    taken_.assign(whole_.step.gradients.size(), false);
+    before_.resize(whole_.step.gradients.size());
+    std::iota(before_.begin(), before_.end(), 0);
+    find_last_passes();
     for (const std::size_t exchange : exchanges_) assign(exchange);
     return true;
   }
@@ -197,59 +202,69 @@ class WholeSizes {
     }
   }
 
-  // Gradients that may be in it, by their places: they had arrived, and no other took them.
-  std::vector<int> candidates(std::size_t exchange) const {
-    const bool expert = role_of(whole_.step.exchanges[exchange]) == Role::kExpertData;
-    const WholeSent& sent = whole_.sent[exchange];
-    std::vector<int> places;
-    // The latest: a trace where none fits shall not take for ever.
-    for (std::size_t i = taken_.size(); i-- > 0 && places.size() < kMost;) {
-      const Gradient& gradient = whole_.step.gradients[i];
-      const bool here = sent.behind || gradient.chunk == chunk_of_[sent.pass];
-      const bool there = sent.behind || arrived_[i] <= sent.launched;
-      if (!taken_[i] && here && there && gradient.expert == expert) {
-        places.push_back(static_cast<int>(i));
-      }
+  void find_last_passes() {
+    is_last_pass_.assign(chunk_of_.size(), false);
+    std::set<int> chunks;
+    for (std::size_t pass = chunk_of_.size(); pass-- > 0;) {
+      is_last_pass_[pass] = chunks.insert(chunk_of_[pass]).second;
     }
-    std::ranges::reverse(places);
-    return places;
   }
 
-  bool is_last_pass(std::size_t pass) const {
-    for (std::size_t p = pass + 1; p < chunk_of_.size(); ++p) {
-      if (chunk_of_[p] == chunk_of_[pass]) return false;
-    }
-    return true;
+  // The latest gradient, from this one back, that no exchange has taken; -1: none.
+  int free_from(int gradient) {
+    int found = gradient;
+    while (found >= 0 && before_[place(found)] != found) found = before_[place(found)];
+    while (gradient > found) gradient = std::exchange(before_[place(gradient)], found);
+    return found;
   }
 
-  // All that arrived since the exchange before, where that is what it carries; else the latest
-  // ones that it has room for, as a module's own come behind those of the modules around it.
+  // Gradients that may be in an exchange: those of its chunk that had arrived, or all.
+  struct Range {
+    int first = 0;
+    int last = -1;
+  };
+  Range range_of(const WholeSent& sent) const {
+    const auto& gradients = whole_.step.gradients;
+    const auto count = static_cast<int>(gradients.size());
+    if (sent.behind) return {0, count - 1};
+    const auto chunk = std::ranges::equal_range(gradients, chunk_of_[sent.pass], std::greater<>{},
+                                                &Gradient::chunk);
+    const auto first = static_cast<int>(chunk.begin() - gradients.begin());
+    const auto end = static_cast<int>(chunk.end() - gradients.begin());
+    const auto behind =
+        std::upper_bound(arrived_.begin() + first, arrived_.begin() + end, sent.launched);
+    return {first, static_cast<int>(behind - arrived_.begin()) - 1};
+  }
+
+  // The latest ones that it has room for, as a module's own come behind those of the modules around
+  // it: where nothing is left over, all that arrived since the exchange before.
   void assign(std::size_t place_of_exchange) {
     Exchange& exchange = whole_.step.exchanges[place_of_exchange];
-    if (!is_last_pass(whole_.sent[place_of_exchange].pass)) return;
-    std::vector<int> places = candidates(place_of_exchange);
+    const WholeSent& sent = whole_.sent[place_of_exchange];
+    if (!is_last_pass_[sent.pass]) return;
+    const bool expert = role_of(exchange) == Role::kExpertData;
+    const Range range = range_of(sent);
+    std::vector<int> places;
     std::int64_t sum = 0;
-    for (const int i : places) sum += whole_.step.gradients[place(i)].elements;
-    const double least = (1 - kPadding) * static_cast<double>(exchange.elements);
-    if (sum > exchange.elements) {
-      sum = 0;
-      std::size_t first = places.size();
-      while (first > 0 && sum < exchange.elements) {
-        const std::int64_t next = whole_.step.gradients[place(places[first - 1])].elements;
-        if (sum + next > exchange.elements) break;
-        sum += next;
-        --first;
-      }
-      places.erase(places.begin(), places.begin() + static_cast<std::ptrdiff_t>(first));
+    int looked = 0;  // a trace where none fits shall not take for ever
+    for (int i = free_from(range.last); i >= range.first && looked < kMost; i = free_from(i - 1)) {
+      ++looked;
+      const Gradient& gradient = whole_.step.gradients[place(i)];
+      if (gradient.expert != expert) continue;
+      if (sum + gradient.elements > exchange.elements) break;
+      sum += gradient.elements;
+      places.push_back(i);
     }
-    // A small bucket is padded by more: no gradient is left for another then.
+    // A small bucket is padded by more.
+    const double least = (1 - kPadding) * static_cast<double>(exchange.elements);
     if (sum == 0 || (static_cast<double>(sum) < least && exchange.elements > kSmall)) return;
-    for (const int i : places) taken_[place(i)] = true;
+    for (const int i : places) before_[place(i)] = i - 1;
+    std::ranges::reverse(places);
     exchange.gradients = std::move(places);
   }
 
   static constexpr std::int64_t kSmall = 1 << 16;
-  static constexpr std::size_t kMost = 20'000;
+  static constexpr int kMost = 20'000;
 
   const Trace& trace_;
   const std::vector<RankGroup>& groups_;
@@ -259,7 +274,8 @@ class WholeSizes {
   std::vector<std::size_t> exchanges_;  // of gradients: places in Step::exchanges
   std::vector<int> chunk_of_;           // by pass
   std::vector<Nanoseconds> arrived_;    // by gradient, in its chunk's last pass
-  std::vector<bool> taken_;
+  std::vector<int> before_;             // itself, or for one that is taken an earlier one
+  std::vector<bool> is_last_pass_;      // by pass: of its chunk
 };
 
 }  // namespace
