@@ -103,13 +103,22 @@ std::optional<Lie> lie_of(const Observed& observed, int ranks) {
 // Kind and ranks of a table; its times by size.
 using Times = std::map<std::pair<std::string, int>, std::map<Bytes, std::vector<Seconds>>>;
 
+// Whether every rank of the exchange's group was read, the latest one among them.
+bool is_complete(const Observed& observed, const Exchange& exchange, int ranks) {
+  if (exchange.in < 0) return static_cast<std::size_t>(ranks) <= observed.ranks.size();
+  const RankGroup& group = observed.groups[static_cast<std::size_t>(exchange.in)];
+  return !group.ranks.empty() && std::ranges::all_of(group.ranks, [&](int rank) {
+    return std::ranges::find(observed.ranks, rank, &Rank::rank) != observed.ranks.end();
+  });
+}
+
 Times times_of(const Observed& observed) {
   Times times;
   for (const Step& step : observed.ranks.front().steps) {
     for (const Exchange& exchange : step.exchanges) {
       const int ranks = exchange.ranks > 0 ? exchange.ranks : observed.world_size;
-      const bool complete = static_cast<std::size_t>(ranks) <= observed.ranks.size();
-      if (!complete || exchange.time <= 0 || exchange.elements <= 0) continue;
+      if (!is_complete(observed, exchange, ranks) || exchange.time <= 0 || exchange.elements <= 0)
+        continue;
       times[{exchange.kind, ranks}][exchange.bytes()].push_back(exchange.time);
     }
   }

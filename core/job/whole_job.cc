@@ -78,6 +78,12 @@ Tensor tensor_of_piece(const Observed& observed, const Piece& piece) {
 }
 
 void say_stages(const Observed& observed, std::vector<std::string>& assumed) {
+  const Parallel& parallel = observed.whole->parallel;
+  if (parallel.pipeline > 1 && parallel.activation == 0) {
+    assumed.emplace_back(
+        "what pipeline stages send each other is not told, so it costs nothing: "
+        "'activation_bytes' of workload.parallel says it");
+  }
   std::string untold;
   for (int stage = 0; stage < observed.whole->parallel.pipeline; ++stage) {
     if (rank_of_stage(observed, stage).stage == stage) continue;

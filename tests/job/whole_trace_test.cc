@@ -291,6 +291,44 @@ TEST_F(WholeTrace, StagesThatAreNeighbours) {
   EXPECT_EQ(observed.ranks[4].stage, 0);
 }
 
+TEST_F(WholeTrace, AllForwardPassesMayStandAhead) {
+  CutJob job = kMegatron;
+  EXPECT_EQ(read(CutTraces(job), job, 1).whole->parallel.schedule, Schedule::k1F1B);
+  job.gpipe = true;
+  const CutTraces traces(job);
+  const Observed observed = read(traces, job);
+  expect_truth(observed, traces, job);
+  EXPECT_EQ(observed.whole->parallel.schedule, Schedule::kGpipe);
+  EXPECT_EQ(scenario_of(observed, {}).scenario["workload"]["parallel"].at("schedule"), "gpipe");
+}
+
+// What the last rank of a group took is not known before its trace is read.
+TEST_F(WholeTrace, GroupsReadInPartMeasureNoNetwork) {
+  const CutTraces traces(kMegatron);
+  const auto measures = [&](const std::vector<int>& ranks) {
+    std::vector<std::string> files;
+    for (const int rank : ranks) files.push_back(written(traces.file(rank), rank));
+    const Imported imported = scenario_of(read_job(files), {});
+    return imported.scenario.at("cluster").contains("calibration");
+  };
+  EXPECT_FALSE(measures({0, 5}));
+  EXPECT_TRUE(measures({0, 2}));
+}
+
+// torch calls messages that go together "coalesced", and tells no size of them.
+TEST_F(WholeTrace, MessagesThatGoTogether) {
+  const CutTraces traces(kMegatron);
+  std::string text = replaced(traces.file(0), "\"recv\"", "\"coalesced\"");
+  text = replaced(text, "\"send\"", "\"coalesced\"");
+  text = replaced(text, "\"In msg nelems\": 2097152, \"Out msg nelems\": 2097152",
+                  "\"In msg nelems\": 0, \"Out msg nelems\": 0");
+  const Observed observed = read_job({written(text)});
+  expect_truth(observed, traces, kMegatron);
+  EXPECT_EQ(group_named(observed, "pp0")->calls, 8u);
+  EXPECT_TRUE(has(Json(scenario_of(observed, {}).assumed).dump(),
+                  "what pipeline stages send each other is not told"));
+}
+
 // Losses are averaged between passes, and sums are in fp32, which neither makes other buckets.
 TEST_F(WholeTrace, LossesAreNoGradients) {
   CutJob job = kInterleaved;

@@ -23,6 +23,7 @@ struct CutJob {
   bool inside = false;        // pipeline stages are neighbours, replicas far apart
   bool all_reduce = false;    // without the distributed optimizer
   bool wide_sums = false;     // gradients are summed in fp32
+  bool gpipe = false;         // all forward passes, then all backward passes
   bool losses = false;        // are averaged between passes
   bool whole_shapes = false;  // weights tell the shape that a tensor group holds together
   bool described = true;      // groups have descriptions
@@ -336,7 +337,10 @@ class CutTraces {
     const int total = job_.micro_batches * job_.chunks;
     const int behind = job_.pipeline - 1 - stage_of(rank);
     const int warm =
-        std::min(total, job_.chunks > 1 ? 2 * behind + (job_.chunks - 1) * job_.pipeline : behind);
+        job_.gpipe
+            ? total
+            : std::min(total,
+                       job_.chunks > 1 ? 2 * behind + (job_.chunks - 1) * job_.pipeline : behind);
     const auto chunk = [&](int pass, bool forwards) {
       const int of = pass % (job_.pipeline * job_.chunks) / job_.pipeline;
       return forwards ? of : job_.chunks - 1 - of;

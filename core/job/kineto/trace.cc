@@ -92,6 +92,8 @@ Message message_of(const Event& event) {
   Message message;
   message.told = !event.collective.empty();
   message.kind = collective_kind(message.told ? event.collective : event.name);
+  // Messages that are sent together are "coalesced".
+  if (message.kind.empty()) message.kind = collective_kind(event.name);
   message.group = event.group;
   message.backend = event.name.starts_with("gloo:")          ? "gloo"
                     : has(lower_letters(event.name), "nccl") ? "nccl"

@@ -66,13 +66,19 @@ void leave_out_odd_steps(std::vector<WholeStep>& steps, std::vector<std::string>
 }
 
 Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
-               const Parallel& parallel) {
+               const Parallel& parallel, int stage) {
   Whole whole;
   whole.parallel = parallel;
   whole.parallel.virtual_stages = typical.chunks;
   if (typical.chunks > 1) whole.parallel.schedule = Schedule::kInterleaved;
   whole.parallel.overlap_sends = typical.chunks > 1;
   whole.micro_batches = static_cast<int>(typical.passes.size()) / typical.chunks;
+  // One forward, one backward, unless all forward passes stand ahead although there are more than
+  // the pipeline needs to fill.
+  const bool fills = whole.micro_batches > parallel.pipeline - stage;
+  if (parallel.pipeline > 1 && typical.chunks == 1 && fills && !typical.alternates) {
+    whole.parallel.schedule = Schedule::kGpipe;
+  }
   whole.each_pass = typical.exchanging_passes > 1 && whole.micro_batches > 1;
   whole.regather = typical.regathers;
   whole.gathers_late = typical.gathers_late;
@@ -230,7 +236,7 @@ void read_whole(const Trace& trace, Timeline& timeline, const std::vector<Arriva
   const bool carried = std::ranges::any_of(
       steps[typical].step.exchanges, [](const Exchange& one) { return !one.gradients.empty(); });
   if (!carried) refuse_sharded(trace, timeline);
-  observed.whole = whole_of(steps[typical], groups, parallel);
+  observed.whole = whole_of(steps[typical], groups, parallel, rank.stage);
   observed.groups = std::move(groups);
   note_carried(steps[typical], notes);
 }

@@ -294,6 +294,9 @@ void WholeReader::read_gradients(WholeStep& whole) const {
 }
 
 void WholeReader::read_gathers(WholeStep& whole) const {
+  whole.alternates = std::ranges::any_of(items_, [&](const Item& item) {
+    return phase_of(item) == Phase::kForward && item.launched > arrivals_.front().end;
+  });
   std::map<bool, std::size_t> gathers;  // in backward passes or not
   std::size_t tail = 0;
   for (const Collective& collective : collectives_) {

@@ -33,7 +33,8 @@ struct WholeStep {
   bool regathers = false;     // parameters are gathered inside backward passes
   bool gathers_late = false;  // and beside the forward pass
   std::optional<DType> gathered;
-  int chunks = 1;  // of the model, that the stage holds
+  bool alternates = false;  // forward passes stand between backward passes
+  int chunks = 1;           // of the model, that the stage holds
   int exchanging_passes = 1;
 };
 
