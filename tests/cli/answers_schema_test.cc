@@ -93,6 +93,9 @@ Commands commands() {
       {"import", {"import", traces + "resnet50_ddp_2xA100_rank0.json.gz"}},
       {"import",
        {"import", traces + "dlrm_8xV100_rank0.json.gz", traces + "dlrm_8xV100_rank1.json.gz"}},
+      {"import",
+       {"import", traces + "megatron_2x2x2_rank2.json.gz",
+        traces + "megatron_2x2x2_rank3.json.gz"}},
       {"list", {"list"}}};
   all.push_back({"validate", {"validate"}});
   all.back().second.insert(all.back().second.end(), two.begin(), two.end());
