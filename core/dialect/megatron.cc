@@ -1,6 +1,8 @@
 #include "core/dialect/megatron.h"
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -21,6 +23,17 @@ constexpr std::int64_t kParameterAlign = 64;
 constexpr std::int64_t kBucketAlign = 128;
 constexpr std::int64_t kEvenBucketAlign = 65536;
 
+constexpr const char* kNoOverlap = "no-overlap-p2p-communication";
+constexpr const char* kPipelineInside = "use-tp-pp-dp-mapping";
+
+constexpr std::array<LayoutFlag, 6> kLayout{
+    {{"tensor-model-parallel-size", "tensor", &Parallel::tensor},
+     {"pipeline-model-parallel-size", "pipeline", &Parallel::pipeline},
+     {"num-virtual-stages-per-pipeline-rank", "virtual_stages", &Parallel::virtual_stages},
+     {"context-parallel-size", "context", &Parallel::context},
+     {"expert-model-parallel-size", "expert", &Parallel::expert},
+     {"expert-tensor-parallel-size", "expert_tensor", &Parallel::expert_tensor}}};
+
 bool any_bf16(const Workload& workload) {
   return std::any_of(workload.tensors.begin(), workload.tensors.end(),
                      [](const Tensor& tensor) { return tensor.dtype == DType::kBf16; });
@@ -38,21 +51,27 @@ std::int64_t parameters_of(const Workload& workload) {
   return sum;
 }
 
+bool has_experts(const Workload& workload) {
+  return std::ranges::any_of(workload.tensors, &Tensor::expert);
+}
+
 // The layout is the workload's; where the flags give one too, it is the same.
 void read_layout(Reader& config, const Workload& workload, const Cluster& cluster) {
   const Parallel& parallel = workload.parallel;
-  const auto same = [&](const char* key, int size, const char* name) {
-    const std::int64_t given = config.integer_or(key, size, 1, 1 << 20);
-    if (given == size) return;
-    config.fail(key, "is " + std::to_string(given) + ", but the workload has \"parallel\": {\"" +
-                         name + "\": " + std::to_string(size) + "}; write it there");
+  const auto same = [&](const char* flag, std::int64_t given, std::int64_t own, const char* key) {
+    if (given == own) return;
+    config.fail(flag, "is " + std::to_string(given) + ", but the workload has \"parallel\": {\"" +
+                          key + "\": " + std::to_string(own) + "}; write it there");
   };
-  same("tensor-model-parallel-size", parallel.tensor, "tensor");
-  same("pipeline-model-parallel-size", parallel.pipeline, "pipeline");
-  same("context-parallel-size", parallel.context, "context");
-  same("expert-model-parallel-size", parallel.expert, "expert");
-  same("expert-tensor-parallel-size", parallel.expert_tensor, "expert_tensor");
-  same("num-virtual-stages-per-pipeline-rank", parallel.virtual_stages, "virtual_stages");
+  for (const auto& [flag, key, size] : megatron_layout()) {
+    same(flag, config.integer_or(flag, parallel.*size, 1, 1 << 20), parallel.*size, key);
+  }
+  const auto same_word = [&](const char* flag, bool own, const char* key) {
+    if (config.has(flag)) same(flag, config.boolean_or(flag, own) ? 1 : 0, own ? 1 : 0, key);
+  };
+  same_word("sequence-parallel", parallel.sequence, "sequence");
+  same_word(kNoOverlap, !parallel.overlap_sends, "overlap_sends");
+  same_word(kPipelineInside, parallel.pipeline_inside, "order");
   refuse_unmodelled(config,
                     {{"num-experts", "a mixture of experts by its flags"},
                      {"num-layers-per-virtual-pipeline-stage", "a layout by its layers"},
@@ -63,7 +82,6 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
                      {"fp8-param-gather", "gathering parameters in fp8"},
                      {"fp8", "training in fp8"},
                      {"fp8-format", "training in fp8"}});
-  config.find("sequence-parallel");  // the workload's too
   const std::int64_t micro = config.integer_or("micro-batch-size", 0, 1, 1 << 30);
   const std::int64_t global = config.integer_or("global-batch-size", 0, 1, 1 << 30);
   if (micro == 0 || global == 0) return;
@@ -223,10 +241,50 @@ void add_instances(Json& config, const Strategy& strategy, const Cluster& cluste
   config["num-distributed-optimizer-instances"] = cluster.ranks() / shards;
 }
 
+// What the flags say of the layout, nothing of plain data parallelism.
+void add_layout(Json& config, const Workload& workload, const Cluster& cluster) {
+  const Parallel& parallel = workload.parallel;
+  for (const auto& [flag, key, size] : kLayout) {
+    // Unless it is given, as many ranks share an expert as share a layer.
+    const bool experts = size == &Parallel::expert_tensor;
+    const int usual = experts ? parallel.tensor : 1;
+    if (parallel.*size != usual && (!experts || has_experts(workload))) {
+      config[flag] = parallel.*size;
+    }
+  }
+  if (parallel.sequence) config["sequence-parallel"] = true;
+  if (parallel.virtual_stages > 1 && !parallel.overlap_sends) config[kNoOverlap] = true;
+  if (parallel.pipeline_inside) config[kPipelineInside] = true;
+  if (workload.micro_batches == 1 && !parallel.whole_job()) return;
+  config["micro-batch-size"] = workload.batch;
+  config["global-batch-size"] =
+      workload.batch * workload.micro_batches * cluster.ranks() / parallel.context;
+}
+
+// What the first part's buckets hold, without the last one of each buffer, which is what was left
+// over. Parameters that are gathered by themselves come behind their gradients.
+std::vector<std::int64_t> closed_spans(const std::vector<plan::Bucket>& buckets,
+                                       const Workload& workload, std::int64_t align) {
+  std::map<std::pair<bool, DType>, std::vector<std::int64_t>> buffers;
+  std::set<int> seen;
+  for (const plan::Bucket& bucket : buckets) {
+    const int front = bucket.tensors.front();
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(front)];
+    if (tensor.part != 0 || !seen.insert(front).second) continue;
+    buffers[{tensor.expert, tensor.dtype}].push_back(span_of(bucket, workload, align));
+  }
+  std::vector<std::int64_t> closed;
+  for (const auto& [buffer, spans] : buffers) {
+    closed.insert(closed.end(), spans.begin(), spans.end() - 1);
+  }
+  return closed;
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   Json base = Json::object();
   const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+  add_layout(base, workload, cluster);
   if (sharded) base["use-distributed-optimizer"] = true;
   add_instances(base, strategy, cluster);
   if (sharded && strategy.fusion.pad_elements % kEvenBucketAlign == 0) {
@@ -239,26 +297,15 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   Json overlapped = base;
   overlapped["overlap-grad-reduce"] = true;
   if (sharded && strategy.cross_step) overlapped["overlap-param-gather"] = true;
-  // Of gradients alone; the last one is what was left over.
-  const std::size_t exchanged =
-      buckets.size() - (sharded ? strategy.gather_groups.size() : std::size_t{0});
-  std::set<std::int64_t> sizes;
-  const std::int64_t align = sharded ? kParameterAlign : 1;
-  std::int64_t least = kMostElements;
-  for (std::size_t b = 0; b + 1 < exchanged; ++b) {
-    least = std::min(least, span_of(buckets[b], workload, align));
-  }
+  const auto closed = closed_spans(buckets, workload, sharded ? kParameterAlign : 1);
   std::vector<Json> configs{overlapped};
-  if (exchanged < 2 && !strategy.cross_step) configs.insert(configs.begin(), base);
-  configs.push_back(overlapped);
-  configs.back()["ddp-bucket-size"] = least;
-  const std::int64_t micro = workload.batch;
-  for (auto& config : configs) {
-    if (workload.micro_batches == 1) break;
-    config["micro-batch-size"] = micro;
-    config["global-batch-size"] =
-        micro * workload.micro_batches * cluster.ranks() / workload.parallel.context;
+  if (closed.empty() && !strategy.cross_step) {
+    // One bucket overlaps nothing; large jobs are given the flag all the same.
+    configs.insert(workload.parallel.whole_job() ? configs.end() : configs.begin(), base);
   }
+  configs.push_back(overlapped);
+  const auto least = std::ranges::min_element(closed);
+  configs.back()["ddp-bucket-size"] = least == closed.end() ? kMostElements : *least;
   return configs;
 }
 
@@ -301,7 +348,20 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
   });
 }
 
+// "--overlap-grad-reduce --ddp-bucket-size 40000000"; what is off is not given.
+std::string flag_line(const Json& config) {
+  std::string line;
+  for (const auto& [flag, value] : config.items()) {
+    if (value == false) continue;
+    line += (line.empty() ? "--" : " --") + flag;
+    if (value != true) line += " " + (value.is_string() ? value.get<std::string>() : value.dump());
+  }
+  return line;
+}
+
 }  // namespace
+
+std::span<const LayoutFlag> megatron_layout() { return kLayout; }
 
 Dialect megatron_dialect() {
   return {.name = "megatron",
@@ -310,7 +370,8 @@ Dialect megatron_dialect() {
           .suggest = suggest,
           .changes = changes,
           .defaults = defaults,
-          .candidates = candidates};
+          .candidates = candidates,
+          .code = flag_line};
 }
 
 }  // namespace syncline::dialect

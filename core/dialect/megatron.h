@@ -4,10 +4,20 @@
 // megatron/training/training.py (resolve_ddp_bucket_size) and arguments.py.
 #pragma once
 
+#include <span>
+
 #include "core/dialect/dialect.h"
 
 namespace syncline::dialect {
 
 Dialect megatron_dialect();
+
+// A size of the layout: Megatron's flag and the key of workload.parallel.
+struct LayoutFlag {
+  const char* flag;
+  const char* key;
+  int Parallel::*size;
+};
+std::span<const LayoutFlag> megatron_layout();
 
 }  // namespace syncline::dialect

@@ -166,6 +166,8 @@ TEST(Megatron, SaysWhatItRefuses) {
   EXPECT_NE(message_of(R"({"tensor-model-parallel-size": 2})", workload)
                 .find("is 2, but the workload has \"parallel\": {\"tensor\": 1}"),
             std::string::npos);
+  EXPECT_NE(message_of(R"({"sequence-parallel": true})", workload).find("\"sequence\": 0"),
+            std::string::npos);
   EXPECT_NE(message_of(R"({"ddp-bucket-sise": 2})", workload).find("ddp-bucket-size"),
             std::string::npos);
   const std::string batches =

@@ -46,8 +46,6 @@ TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
       {"megatron", R"({"num-layers-per-virtual-pipeline-stage": 2})"},
       {"megatron", R"({"fp8-format": "hybrid"})"},
       {"deepspeed", R"({"pipeline": {"stages": 4}})"},
-      {"deepspeed", R"({"tensor_parallel": {"autotp_size": 4}})"},
-      {"deepspeed", R"({"sequence_parallel_size": 2})"},
       {"deepspeed",
        R"({"zero_optimization": {"stage": 3, "mics_hierarchical_params_gather": true}})"}};
   for (const auto& [name, config] : refused) {
