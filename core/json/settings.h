@@ -1,0 +1,23 @@
+// YAML and TOML, as frameworks' settings are written in them, read as JSON: mappings, lists and
+// scalars (YAML 1.2 and TOML 1.0, of YAML one document without anchors, its block texts passed
+// over). Throws InputError naming file and line, also for repeated keys, more than 64 levels and
+// more than 20,000 lines.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "core/json/json.h"
+
+namespace syncline {
+
+// `name` stands for the file in messages.
+Json parse_yaml(const std::string& name, const std::string& text);
+Json parse_toml(const std::string& name, const std::string& text);
+
+// A number as settings and command lines write it ("1_000", "5e-1", "-3"); a string where it is
+// none.
+Json number_or_text(std::string_view word);
+
+}  // namespace syncline

@@ -1,0 +1,139 @@
+// YAML and TOML as frameworks' settings are written in them, and what is no such text.
+#include "core/json/settings.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace syncline {
+namespace {
+
+template <typename Read>
+std::string refusal(Read read, const std::string& text) {
+  try {
+    return "read as " + read("x", text).dump();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+TEST(Settings, YamlIsRead) {
+  const Json read = parse_yaml("x", R"(# of a job
+---
+model:   # its sizes
+  num_layers: 24
+  ffn: null
+  "quoted key": 'a # b: c'
+  eps: 1.e-5
+  lr: 2.5e-4
+  on: True
+  off: No
+  name: llama: 3
+  path: ${LOAD}/x
+  script: |
+    not: read
+      at all
+  deeper:
+    list: [1, [2, 3], {a: b, 'c': 4}]
+    long: [1,
+      2]
+  items:
+  - one
+  - a: 1
+    b: 2
+  -
+    - 7
+last: -3
+)");
+  EXPECT_EQ(read, Json::parse(R"({"model": {"num_layers": 24, "ffn": null,
+    "quoted key": "a # b: c", "eps": 1e-5, "lr": 2.5e-4, "on": true, "off": false,
+    "name": "llama: 3", "path": "${LOAD}/x", "script": null,
+    "deeper": {"list": [1, [2, 3], {"a": "b", "c": 4}], "long": [1, 2]},
+    "items": ["one", {"a": 1, "b": 2}, [7]]}, "last": -3})"));
+  EXPECT_EQ(parse_yaml("x", "# nothing\n"), Json::object());
+}
+
+TEST(Settings, TomlIsRead) {
+  const Json read = parse_toml("x", R"(# of a job
+title = "a \"b\" # c"
+[model]  # its name
+name = 'llama3'
+flavor = "70B"
+converters = ["float8", # and
+  "mx",
+]
+[training.deep]
+steps = 1_000
+lr = -1.5e-4
+"quoted key" = true
+point = {x = 1, y.z = 2}
+text = """
+two
+lines"""
+[[list]]
+a = 1
+[[list]]
+a = 2
+)");
+  EXPECT_EQ(read, Json::parse(R"({"title": "a \"b\" # c",
+    "model": {"name": "llama3", "flavor": "70B", "converters": ["float8", "mx"]},
+    "training": {"deep": {"steps": 1000, "lr": -1.5e-4, "quoted key": true,
+                          "point": {"x": 1, "y": {"z": 2}}, "text": "\ntwo\nlines"}},
+    "list": [{"a": 1}, {"a": 2}]})"));
+}
+
+TEST(Settings, WhatIsWrongIsNamedByItsLine) {
+  EXPECT_EQ(refusal(parse_yaml, "a: 1\na: 2"), "x: line 2: the key 'a' stands twice");
+  EXPECT_EQ(refusal(parse_yaml, "a: 1\n  b: 2"), "x: line 2: its indent fits nothing above it");
+  EXPECT_EQ(refusal(parse_yaml, "a: 1\njust words"), "x: line 2: expected 'key: value'");
+  EXPECT_EQ(refusal(parse_yaml, "a: [1, 2"), "x: line 1: a list or a mapping without an end");
+  EXPECT_EQ(refusal(parse_yaml, "a: [1 2]]"), "x: line 1: something stands behind the value");
+  EXPECT_EQ(refusal(parse_yaml, "a: {b c}"), "x: line 1: expected ':'");
+  EXPECT_EQ(refusal(parse_toml, "a = 1\na = 2"), "x: line 2: the key 'a' stands twice");
+  EXPECT_EQ(refusal(parse_toml, "a = 1\n[a.b]"), "x: line 2: 'a' is no table");
+  EXPECT_EQ(refusal(parse_toml, "a 1"), "x: line 1: expected '='");
+  EXPECT_EQ(refusal(parse_toml, "\n= 1"), "x: line 2: expected a key");
+  EXPECT_EQ(refusal(parse_toml, "a = "), "x: line 1: expected a value");
+  EXPECT_EQ(refusal(parse_toml, "a = 'b"), "x: line 1: a text without an end");
+  EXPECT_EQ(refusal(parse_toml, "a = [1, 2"), "x: line 1: expected ','");
+  EXPECT_EQ(refusal(parse_toml, "a = 1 b = 2"), "x: line 1: something stands behind the value");
+  EXPECT_EQ(refusal(parse_toml, "a = word"), "x: line 1: expected a value");
+}
+
+// Nothing of this may take long, or end the program.
+TEST(Settings, HostileTextsAreRefused) {
+  const std::string many(100000, '[');
+  EXPECT_EQ(refusal(parse_yaml, "a: " + many), "x: line 1: more than 64 levels");
+  EXPECT_EQ(refusal(parse_toml, "a = " + many), "x: line 1: more than 64 levels");
+  std::string deep, lines;
+  for (int i = 0; i < 200; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
+  EXPECT_NE(refusal(parse_yaml, deep).find("more than 64 levels"), std::string::npos);
+  for (int i = 0; i < 30000; ++i) lines += "\n";
+  EXPECT_EQ(refusal(parse_yaml, lines), "x: more than 20000 lines");
+  EXPECT_NE(refusal(parse_toml, lines).find("more than 20000 lines"), std::string::npos);
+  std::string keys;
+  for (int i = 0; i < 100; ++i) keys += "a.";
+  EXPECT_EQ(refusal(parse_toml, keys + "a = 1"), "x: line 1: more than 64 levels");
+  for (const char* text : {"a: 'b", "a: \"", ": 1", "-", "- - - a: b", "a: {", "\t", "a:\n- b\n c",
+                           "? a", "[", "{a: [}", "'"}) {
+    (void)refusal(parse_yaml, text);
+  }
+  for (const char* text : {"[", "[[", "[a", "[[a]", "a.", "a.=", "a = {", "a = {b", "a = {b = ",
+                           "a = [", "a = \"\\", "\"", "a = '''", "[[a]]\n[a]\n[[a]]", "a = ]"}) {
+    (void)refusal(parse_toml, text);
+  }
+}
+
+TEST(Settings, NumbersAndTexts) {
+  EXPECT_EQ(number_or_text("1_000"), 1000);
+  EXPECT_EQ(number_or_text("+5"), 5);
+  EXPECT_EQ(number_or_text("1e-3"), 1e-3);
+  EXPECT_EQ(number_or_text("1.5.2"), "1.5.2");
+  EXPECT_EQ(number_or_text("inf"), "inf");
+  EXPECT_EQ(number_or_text("e"), "e");
+  EXPECT_EQ(number_or_text("99999999999999999999999"), 1e23);
+  EXPECT_EQ(number_or_text(""), "");
+}
+
+}  // namespace
+}  // namespace syncline
