@@ -48,10 +48,17 @@ Schedule usual_schedule(const Parallel& parallel) {
   return parallel.virtual_stages > 1 ? Schedule::kInterleaved : Schedule::k1F1B;
 }
 
+// Sizes may be mistakes of any magnitude until they are judged.
+std::int64_t product(std::int64_t a, std::int64_t b, std::int64_t c = 1) { return a * b * c; }
+
+std::int64_t model_ranks(const Parallel& parallel) {
+  return product(parallel.tensor, parallel.context, parallel.pipeline);
+}
+
 std::string ranks_text(const Parallel& parallel) {
   return "tensor " + std::to_string(parallel.tensor) + " x context " +
          std::to_string(parallel.context) + " x pipeline " + std::to_string(parallel.pipeline) +
-         " is " + std::to_string(parallel.model_ranks()) + " ranks";
+         " is " + std::to_string(model_ranks(parallel)) + " ranks";
 }
 
 // Whole groups on a node, or whole nodes a group.
@@ -59,7 +66,7 @@ bool sits_evenly(int ranks, int gpus) { return gpus % ranks == 0 || ranks % gpus
 
 void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluster) {
   const int ranks = cluster.ranks();
-  if (ranks % parallel.model_ranks() != 0) {
+  if (ranks % model_ranks(parallel) != 0) {
     reader.fail("pipeline", ranks_text(parallel) + ", which do not divide the cluster's " +
                                 std::to_string(ranks));
   }
@@ -71,8 +78,11 @@ void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluste
                               ": expected so many a node, or whole nodes, of " +
                               std::to_string(cluster.gpus_per_node) + " GPUs");
   }
-  const int experts = exchange_step(parallel, true);
-  if (stage % experts != 0) {
+  if (product(parallel.pipeline, parallel.virtual_stages) > kMostRanks) {
+    reader.fail("virtual_stages", "so many a stage of " + std::to_string(parallel.pipeline) +
+                                      " are more than any model has layers");
+  }
+  if (stage % product(parallel.expert, parallel.expert_tensor) != 0) {
     reader.fail("expert", "expert " + std::to_string(parallel.expert) + " x expert_tensor " +
                               std::to_string(parallel.expert_tensor) + " do not divide a stage's " +
                               std::to_string(stage) + " ranks");
