@@ -51,17 +51,40 @@ void read_batches(Reader& config, const Workload& workload, const Cluster& clust
   const std::int64_t all = given("train_batch_size");
   const std::int64_t micro = given("train_micro_batch_size_per_gpu");
   const std::int64_t steps = given("gradient_accumulation_steps");
-  const std::int64_t together = micro * cluster.ranks();
+  const std::int64_t replicas = std::max(1, cluster.ranks() / workload.parallel.context);
+  const std::int64_t together = micro * replicas;
   if (all > 0 && micro > 0 && (steps > 0 ? all != together * steps : all % together != 0)) {
     config.fail("train_batch_size",
                 "is not equal to micro_batch_per_gpu * gradient_acc_step * world_size: " +
                     std::to_string(all) + " != " + std::to_string(micro) + " * " +
-                    (steps > 0 ? std::to_string(steps) : "?") + " * " +
-                    std::to_string(cluster.ranks()));
+                    (steps > 0 ? std::to_string(steps) : "?") + " * " + std::to_string(replicas));
   }
   if (steps > 0) return check_micro_batches(config, "gradient_accumulation_steps", steps, workload);
   if (all > 0 && micro > 0)
     check_micro_batches(config, "train_batch_size", all / together, workload);
+}
+
+// The layout is the workload's; what the configuration says of it is the same.
+void read_layout(Reader& config, const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  const auto same = [](Reader& reader, const char* key, int own, const char* name) {
+    if (!reader.has(key) || is_auto(reader, key)) return;
+    const std::int64_t given = reader.integer_or(key, own, 0, 1 << 20);
+    if (given == own || (given == 0 && own == 1)) return;
+    reader.fail(key, "is " + std::to_string(given) + ", but the workload has \"parallel\": {\"" +
+                         name + "\": " + std::to_string(own) + "}; write it there");
+  };
+  const Json* cut = config.find("tensor_parallel");
+  if (cut != nullptr && cut->is_object()) {
+    Reader tensor = config.object("tensor_parallel");
+    same(tensor, "autotp_size", parallel.tensor, "tensor");
+  }
+  same(config, "sequence_parallel_size", parallel.context, "context");
+  if (parallel.pipeline > 1) {
+    config.find("pipeline");
+  } else {
+    refuse_unmodelled(config, {{"pipeline", "a pipeline's stages by its script"}});
+  }
 }
 
 // Keys that change nothing about what is exchanged when.
@@ -427,10 +450,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
   read_batches(config, workload, cluster);
   read_format(config, workload, strategy);
-  refuse_unmodelled(config, {{"pipeline", "pipeline parallelism"},
-                             {"tensor_parallel", "tensor parallelism"},
-                             {"sequence_parallel_size", "sequence parallelism"}});
+  read_layout(config, workload);
   const Zero zero = read_zero(config, cluster);
+  if (zero.stage > 1 && workload.parallel.pipeline > 1) {
+    config.fail("zero_optimization",
+                "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");
+  }
   pass_over(config, {"optimizer",
                      "scheduler",
                      "gradient_clipping",
@@ -556,6 +581,10 @@ std::int64_t least_of_parts(std::span<const plan::Bucket> buckets, const Workloa
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   Json base = Json::object();
+  const Parallel& parallel = workload.parallel;
+  if (parallel.tensor > 1) base["tensor_parallel"] = {{"autotp_size", parallel.tensor}};
+  if (parallel.context > 1) base["sequence_parallel_size"] = parallel.context;
+  if (parallel.whole_job()) base["train_micro_batch_size_per_gpu"] = workload.batch;
   if (workload.micro_batches > 1) base["gradient_accumulation_steps"] = workload.micro_batches;
   const std::string& codec = strategy.compression.codec;
   if (codec == "fp16" || codec == "bf16") base["communication_data_type"] = codec;
