@@ -1,10 +1,14 @@
+#include <array>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
+#include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/job/init.h"
@@ -16,14 +20,60 @@ constexpr std::size_t kUsualWidth = 80;  // of prose in a file
 
 struct InitVerb {
   job::InitOptions init;
+  std::vector<std::string> settings;  // a file, or words of a line
   std::string out;
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
+  std::int64_t micro_batches = 0;
+  std::map<std::string, std::int64_t> sizes;  // of the layout, by their keys
+  std::string schedule;
+  bool sequence_parallel = false;
 };
 
+// What a job may be cut into, by the option and the key of workload.parallel.
+struct Cut {
+  const char* option;
+  const char* key;
+  const char* what;
+};
+constexpr std::array kCuts{
+    Cut{"--tp", "tensor", "ranks that share each layer (tensor parallelism)"},
+    Cut{"--pp", "pipeline", "stages of the pipeline"},
+    Cut{"--vp", "virtual_stages", "model chunks a stage"},
+    Cut{"--cp", "context", "ranks that share a sequence"},
+    Cut{"--ep", "expert", "ranks that share the experts of a layer"},
+    Cut{"--etp", "expert_tensor", "ranks that share one expert"}};
+
+// Flags behind -- come word by word. Without a model ahead of them they begin in its place.
+void take_settings(InitVerb& options) {
+  std::vector<std::string> words = options.settings;
+  job::InitOptions& init = options.init;
+  if (init.model.starts_with("--")) words.insert(words.begin(), std::exchange(init.model, {}));
+  if (words.empty()) return;
+  if (!words.front().starts_with("--") && words.size() > 1) {
+    throw InputError("init takes a model and one framework's settings, and found '" + words[1] +
+                     "' too");
+  }
+  std::string line;
+  for (const std::string& word : words) {
+    // A value of several words was quoted.
+    const bool quoted = word.find_first_of(" \t") != std::string::npos && words.size() > 1;
+    line += (line.empty() ? "" : " ") + (quoted ? "'" + word + "'" : word);
+  }
+  (init.model.empty() ? init.model : init.settings) = line;
+}
+
 int run(InitVerb options) {
+  take_settings(options);
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
+  if (options.micro_batches > 0) options.init.micro_batches = options.micro_batches;
+  options.init.parallel = Json::object();
+  for (const auto& [key, size] : options.sizes) {
+    if (size > 0) options.init.parallel[key] = size;
+  }
+  if (!options.schedule.empty()) options.init.parallel["schedule"] = options.schedule;
+  if (options.sequence_parallel) options.init.parallel["sequence"] = true;
   expect_writable({options.out});
   const job::Begun begun = job::init_scenario(options.init);
   // What is written must be right: it is read as a user's file would be.
@@ -59,15 +109,29 @@ VerbAction add_init(CLI::App& app) {
   auto options = std::make_shared<InitVerb>();
   auto* verb = app.add_subcommand(
       "init", "Write a scenario to begin with: a model on nodes of a known kind");
-  verb->add_option("model", options->init.model,
-                   "an architecture (`syncline list` names them), a config.json or a .safetensors")
+  verb->add_option(
+          "model", options->init.model,
+          "an architecture (`syncline list` names them), a config.json, a .safetensors, or "
+          "settings that describe it")
       ->required();
+  verb->add_option("settings", options->settings,
+                   "a framework's own, with the layout: Megatron's flags (their script, or behind "
+                   "--) or YAML, torchtitan's TOML, DeepSpeed's JSON");
   verb->add_option("--node", options->init.node, "kind of node, such as dgx-h100")->required();
   verb->add_option("--nodes", options->init.nodes, "how many of them")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
   verb->add_option("-o,--out", options->out, "file to write; without it the scenario is printed");
-  verb->add_option("--batch", options->batch, "samples a GPU and step")
+  for (const auto& [option, key, what] : kCuts) {
+    verb->add_option(option, options->sizes[key], what)->check(CLI::Range(1, 1 << 20));
+  }
+  verb->add_flag("--sequence-parallel", options->sequence_parallel,
+                 "norms and residuals are cut with the layers");
+  verb->add_option("--schedule", options->schedule, "the order in which stages work")
+      ->transform(one_of_words({"gpipe", "1f1b", "interleaved", "zero_bubble"}));
+  verb->add_option("--micro-batches", options->micro_batches, "micro-batches a step")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  verb->add_option("--batch", options->batch, "samples a GPU and step, or micro-batch")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb->add_option("--sequence", options->sequence, "tokens a sample")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));

@@ -10,6 +10,7 @@
 #include "core/input/hardware_json.h"
 #include "core/input/read_scenario.h"
 #include "core/job/format.h"
+#include "core/job/frameworks/settings.h"
 #include "core/job/models/safetensors.h"
 #include "core/json/reader.h"
 #include "core/measure/memory.h"
@@ -72,13 +73,22 @@ Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
   return *observed.workload;
 }
 
+bool cut_job(const Json& workload) { return workload.contains("parallel"); }
+
 bool of_images(const Json& workload) { return !workload["operators"].contains("sequence"); }
 
-void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device,
+// `own`: the framework keeps parameters in the products' format, as those that cut jobs do.
+void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device, bool own,
                   std::vector<std::string>& assumed) {
   const std::string dtype = options.dtype.empty() ? (device.bf16 ? "bf16" : "fp16") : options.dtype;
   operators["dtype"] = dtype;
   operators.erase("autocast");
+  if (own) {
+    if (options.dtype.empty()) {
+      assumed.push_back("products, parameters and gradients in " + dtype + " (--dtype)");
+    }
+    return;
+  }
   if (dtype == "fp32") return;
   if (dtype == "bf16" && !device.bf16) {
     assumed.push_back("products in bf16 at the rate of fp32, as " + std::string(device.summary) +
@@ -95,7 +105,8 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
 
 void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
   Json& operators = workload["operators"];
-  constexpr std::int64_t kImages = 32, kTokensAGpu = 8192;
+  constexpr std::int64_t kImages = 32;
+  const std::int64_t kTokensAGpu = cut_job(workload) ? 1 : 8192;  // one sample
   const bool images = of_images(workload);
   if (images && options.sequence) {
     throw InputError("--sequence has no meaning with a model of images");
@@ -112,8 +123,9 @@ void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::s
       images ? kImages : std::max<std::int64_t>(1, kTokensAGpu / std::max<std::int64_t>(1, tokens));
   workload["batch"] = options.batch.value_or(usual);
   if (!options.batch) {
-    assumed.push_back(std::to_string(usual) + (usual == 1 ? " sample" : " samples") +
-                      " a GPU and step (--batch)");
+    assumed.push_back(
+        std::to_string(usual) + (usual == 1 ? " sample" : " samples") +
+        (cut_job(workload) ? " a rank and micro-batch (--batch)" : " a GPU and step (--batch)"));
   }
 }
 
@@ -143,6 +155,21 @@ void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
       measure::memory_shortage(input::parse_scenario(input::document_of("init", scenario)));
   if (shortage.empty()) return;
   assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
+}
+
+constexpr const char* kConfigured = "as configured";
+
+// What the settings say stands in for options that are not given.
+void take_told(const Settings& settings, InitOptions& options) {
+  const Json& workload = settings.workload;
+  if (!options.batch && workload.contains("batch")) {
+    options.batch = workload["batch"].get<std::int64_t>();
+  }
+  const Json operators = workload.value("operators", Json::object());
+  if (!options.sequence && operators.contains("sequence")) {
+    options.sequence = operators["sequence"].get<std::int64_t>();
+  }
+  if (options.dtype.empty()) options.dtype = operators.value("dtype", "");
 }
 
 Json strategies_for(const KnownDevice& device) {
@@ -180,6 +207,100 @@ std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& de
           "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)"};
 }
 
+// The model with what the settings say of the job, and the options say in place of it.
+Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
+            std::vector<std::string>& assumed) {
+  const bool told = settings && settings->workload.contains("operators") &&
+                    settings->workload["operators"].contains("architecture");
+  const bool alone = options.settings.empty() && settings;  // no model beside the settings
+  if (alone && !told) {
+    throw InputError(settings->framework +
+                     "'s settings name no model that is known: give it ahead " +
+                     "of them (syncline init MODEL " + "SETTINGS --node ...)");
+  }
+  Json workload =
+      alone ? Json{{"name", settings->workload["name"]}} : workload_of(options.model, assumed);
+  if (settings) {
+    Json said = settings->workload;
+    if (!alone) {
+      // The model is the one that was named; its products and samples are the settings'.
+      for (const char* key : {"name", "source", "operators"}) said.erase(key);
+    }
+    workload.merge_patch(said);
+  }
+  if (settings) assumed.insert(assumed.end(), settings->assumed.begin(), settings->assumed.end());
+  if (options.parallel.is_object() && !options.parallel.empty()) {
+    workload["parallel"].merge_patch(options.parallel);
+  }
+  return workload;
+}
+
+// Ranks that each take samples of their own.
+std::int64_t replicas_of(const Json& workload, std::int64_t ranks) {
+  const Json parallel = workload.value("parallel", Json::object());
+  std::int64_t cut = 1;
+  for (const char* key : {"tensor", "pipeline", "context"}) {
+    cut = std::min<std::int64_t>(cut * parallel.value(key, std::int64_t{1}), std::int64_t{1} << 40);
+  }
+  return std::max<std::int64_t>(1, ranks / cut);
+}
+
+void choose_micro_batches(Json& workload, const InitOptions& options,
+                          const std::optional<Settings>& settings, std::int64_t ranks,
+                          std::vector<std::string>& assumed) {
+  const std::int64_t global = settings ? settings->global_batch : 0;
+  const std::int64_t batch = workload.value("batch", std::int64_t{1});
+  const std::int64_t replicas = replicas_of(workload, ranks);
+  std::int64_t count = settings && settings->micro_batches > 0 ? settings->micro_batches : 1;
+  const std::int64_t stages =
+      workload.value("parallel", Json::object()).value("pipeline", std::int64_t{1});
+  if (options.micro_batches) {
+    count = *options.micro_batches;
+  } else if (global > 0) {
+    if (global % (batch * replicas) != 0) {
+      throw InputError("a step of " + std::to_string(global) + " samples is no multiple of " +
+                       std::to_string(batch) + " a micro-batch x " + std::to_string(replicas) +
+                       " that take samples of their own, of " + std::to_string(ranks) + " ranks");
+    }
+    count = global / (batch * replicas);
+  } else if (stages > 1 && !(settings && settings->micro_batches > 0)) {
+    constexpr std::int64_t kEachStage = 4, kMost = 1024;
+    count = std::min(kEachStage * stages, kMost);
+    assumed.push_back(std::to_string(count) + " micro-batches a step (--micro-batches)");
+  }
+  if (count > 1) workload["micro_batches"] = count;
+}
+
+// As the settings have it, and what else such a job may be set to.
+Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) {
+  Json list = Json::array();
+  const auto add = [&](const char* name, Json config) {
+    const bool known =
+        !list.empty() && list[0]["dialect"] == "megatron" && list[0]["config"] == config;
+    if (known) return;
+    list.push_back({{"name", name}, {"dialect", "megatron"}, {"config", std::move(config)}});
+  };
+  if (settings) {
+    Json own = {{"name", kConfigured}};
+    own.update(settings->strategy);
+    Json& config = own["config"];
+    if (config.contains("mesh") && config["mesh"].back() == -1) {
+      config["mesh"].back() = ranks / config["mesh"].front().get<std::int64_t>();
+    }
+    list.push_back(std::move(own));
+    if (settings->framework != "Megatron") return list;
+  }
+  const Json overlapped = {{"use-distributed-optimizer", true},
+                           {"overlap-grad-reduce", true},
+                           {"overlap-param-gather", true}};
+  add("Megatron, overlapped", overlapped);
+  add("Megatron, no overlap", {{"use-distributed-optimizer", true}});
+  Json narrow = overlapped;
+  narrow["grad-reduce-in-bf16"] = true;
+  add("Megatron, bf16 gradients", narrow);
+  return list;
+}
+
 }  // namespace
 
 void set_batch(Json& workload, std::int64_t batch) {
@@ -188,27 +309,47 @@ void set_batch(Json& workload, std::int64_t batch) {
   if (workload.contains("tensors")) scale_tensors(workload, static_cast<double>(batch) / before);
 }
 
-Begun init_scenario(const InitOptions& options) {
-  const KnownNode& node = node_named(options.node);
+Begun init_scenario(const InitOptions& given) {
+  const KnownNode& node = node_named(given.node);
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
-  Json workload = workload_of(options.model, begun.assumed);
-  if (workload.contains("operators")) {
+  const bool beside = !given.settings.empty();
+  const std::optional<Settings> settings = read_settings(beside ? given.settings : given.model);
+  if (beside && !settings) {
+    throw InputError(given.settings +
+                     ": no settings that are known: Megatron's flags or YAML, torchtitan's TOML, "
+                     "DeepSpeed's JSON");
+  }
+  InitOptions options = given;
+  Json workload = job_of(given, settings, begun.assumed);
+  const bool by_operators = workload.contains("operators");
+  // What the settings say is not guessed.
+  if (settings) take_told(*settings, options);
+  if (by_operators) {
     choose_sizes(workload, options, begun.assumed);
-    choose_dtype(workload["operators"], options, device, begun.assumed);
+    choose_dtype(workload["operators"], options, device, settings || cut_job(workload),
+                 begun.assumed);
+    if (settings && settings->autocast) workload["operators"]["autocast"] = true;
   } else {
     choose_tensors(workload, options, begun.assumed);
   }
+  const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
+  choose_micro_batches(workload, options, settings, ranks, begun.assumed);
   const std::string where = std::to_string(options.nodes) + " x " + std::string(node.name);
   const std::vector<std::string> machines = assumed_of(node, device);
+  const bool in_cut = settings || cut_job(workload);
+  const std::int64_t summing =
+      replicas_of(workload, ranks) *
+      workload.value("parallel", Json::object()).value("context", std::int64_t{1});
+  Json strategies = in_cut ? strategies_of(settings, summing) : strategies_for(device);
   begun.scenario = {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
       {"workload", std::move(workload)}};
   begun.scenario["cluster"] = {
       {"name", where}, {"about", about(machines)}, {"node", node.name}, {"nodes", options.nodes}};
-  begun.scenario["strategies"] = strategies_for(device);
-  begun.scenario["baseline"] = "DDP's default";
+  begun.scenario["baseline"] = strategies[0]["name"];
+  begun.scenario["strategies"] = std::move(strategies);
   judge_memory(begun.scenario, begun.assumed);
   if (!begun.assumed.empty()) begun.scenario["workload"]["about"] = about(begun.assumed);
   begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());

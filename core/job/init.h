@@ -1,5 +1,6 @@
-// A scenario to begin with: a model, by its name or its file, on so many nodes of a known kind.
-// Nothing is asked that can be found; what was guessed is said, beside the answer and in the file.
+// A scenario to begin with: a model, by its name or its file, on so many nodes of a known kind, cut
+// as its framework's settings or the options say. Nothing is asked that can be found; what was
+// guessed is said, beside the answer and in the file.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -12,12 +13,17 @@
 namespace syncline::job {
 
 struct InitOptions {
-  std::string model;  // an architecture's name, or a model file (core/job/models)
+  std::string model;  // an architecture's name, a model file (core/job/models), or settings
   std::string node;   // a name of core/hardware's
   int nodes = 1;
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample
   std::string dtype = {};  // of products: "fp32", "fp16", "bf16"; empty: the device's
+  // A framework's own settings beside the model (core/job/frameworks): their file, or a line of
+  // flags. Empty: none.
+  std::string settings = {};
+  Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
+  std::optional<std::int64_t> micro_batches = {};  // of a step
 };
 
 struct Begun {

@@ -124,6 +124,58 @@ TEST(Init, ModelFilesAreModelsToo) {
   EXPECT_DOUBLE_EQ(flops(8, 256), 2.0 * 16 * 8 * 256);
 }
 
+// Layouts by options: parts and inner collectives follow from the model by operators.
+TEST(Init, AJobMayBeCut) {
+  InitOptions options{.model = "llama3_70b", .node = "dgx-h100", .nodes = 8};
+  options.sequence = 8192;
+  options.parallel = {{"tensor", 4}, {"pipeline", 4}, {"virtual_stages", 5}, {"sequence", true}};
+  options.micro_batches = 64;
+  const Scenario scenario = read(init_scenario(options));
+  const Parallel& parallel = scenario.workload.parallel;
+  EXPECT_EQ(parallel.parts(), 20);
+  EXPECT_EQ(parallel.schedule, Schedule::kInterleaved);
+  EXPECT_EQ(scenario.workload.micro_batches, 64);
+  EXPECT_EQ(scenario.workload.batch, 1);
+  EXPECT_EQ(scenario.workload.tensors.front().part, 19);
+  EXPECT_EQ(scenario.workload.tensors.back().part, 0);
+  EXPECT_GT(parallel.forward.tensor, 0);
+  EXPECT_EQ(scenario.strategies.front().dialect, "megatron");
+  options.micro_batches.reset();
+  EXPECT_TRUE(says(init_scenario(options), "16 micro-batches a step (--micro-batches)"));
+}
+
+TEST(Init, WrongProductsNameTheNumbers) {
+  const auto refused = [](const char* model, Json parallel) {
+    InitOptions options{.model = model, .node = "dgx-h100", .nodes = 2};
+    options.parallel = std::move(parallel);
+    return refusal(options);
+  };
+  EXPECT_EQ(
+      refused("llama3_8b", {{"tensor", 4}, {"pipeline", 3}}),
+      "init: workload.parallel.pipeline: tensor 4 x context 1 x pipeline 3 is 12 ranks, which "
+      "do not divide the cluster's 16");
+  EXPECT_NE(refused("llama3_8b", {{"virtual_stages", 2}}).find("needs a pipeline"),
+            std::string::npos);
+  EXPECT_NE(refused("llama3_8b", {{"expert", 2}}).find("has no experts"), std::string::npos);
+  EXPECT_NE(refused("mixtral_8x7b", {{"expert", 3}}).find("do not divide a stage's 16 ranks"),
+            std::string::npos);
+  EXPECT_NE(refused("llama3_8b", {{"pipeline", 1048576}, {"tensor", 1048576}}).find("ranks"),
+            std::string::npos);
+  EXPECT_NE(refused("resnet50", {{"tensor", 2}}).find("is not cut"), std::string::npos);
+  EXPECT_NE(refusal({.model = "llama3_8b",
+                     .node = "dgx-h100",
+                     .settings = "--tensor-model-parallel-size 2 --micro-batch-size 3 "
+                                 "--global-batch-size 16"})
+                .find("a step of 16 samples is no multiple of 3 a micro-batch x 4"),
+            std::string::npos);
+  EXPECT_NE(refusal({.model = "llama3_8b", .node = "dgx-h100", .settings = "nowhere.sh"})
+                .find("nowhere.sh: no settings that are known"),
+            std::string::npos);
+  EXPECT_NE(refusal({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"})
+                .find("name no model"),
+            std::string::npos);
+}
+
 TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
   EXPECT_EQ(refusal({.model = "llama3_8", .node = "dgx-h100"}),
             "model 'llama3_8' is neither an architecture nor a file (did you mean 'llama3_8b'?); "

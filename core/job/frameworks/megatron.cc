@@ -1,0 +1,543 @@
+// Megatron's flags and its YAML. Source: NVIDIA/Megatron-LM d98e8a64,
+// megatron/training/arguments.py (defaults, padding of the vocabulary) and
+// examples/gpt3/gpt_config.yaml.
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include "core/dialect/dialect.h"
+#include "core/dialect/megatron.h"
+#include "core/job/frameworks/settings.h"
+#include "core/json/reader.h"
+#include "core/operators/architecture.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+constexpr const char* kStages = "num-virtual-stages-per-pipeline-rank";
+
+// What the strategy's dialect reads.
+constexpr std::array kExchange{"overlap-grad-reduce",
+                               "overlap-param-gather",
+                               "use-distributed-optimizer",
+                               "num-distributed-optimizer-instances",
+                               "ddp-bucket-size",
+                               "ddp-num-buckets",
+                               "ddp-pad-buckets-for-high-nccl-busbw",
+                               "ddp-average-in-collective",
+                               "accumulate-allreduce-grads-in-fp32",
+                               "grad-reduce-in-bf16",
+                               "reduce-scatter-with-fp32-accumulation",
+                               "use-nccl-ub"};
+
+// They change a step's time, and nothing here prices them.
+constexpr std::array kUnpriced{"tp-comm-overlap",
+                               "overlap-moe-expert-parallel-comm",
+                               "moe-shared-expert-overlap",
+                               "delay-wgrad-compute",
+                               "fp8-param-gather",
+                               "mtp-num-layers",
+                               "cp-comm-type",
+                               "window-size",
+                               "rampup-batch-size",
+                               "cpu-offloading",
+                               "optimizer-cpu-offload",
+                               "moe-expert-capacity-factor",
+                               "moe-pad-expert-input-to-capacity",
+                               "microbatch-group-size-per-virtual-pipeline-stage",
+                               "overlap-param-gather-with-optimizer-step",
+                               "recompute-modules"};
+
+// Beginnings of what changes no step's time, or too little of it: data, logs, checkpoints, the
+// optimizer's numbers, the launcher's flags.
+constexpr std::array kWithoutEffect{"adam-",
+                                    "adlr-",
+                                    "apply-",
+                                    "async-",
+                                    "attention-",
+                                    "auto-detect",
+                                    "bias-",
+                                    "calculate-",
+                                    "check-",
+                                    "ckpt-",
+                                    "clip-grad",
+                                    "config-logger",
+                                    "cross-entropy",
+                                    "data-",
+                                    "dataloader-",
+                                    "dataset",
+                                    "decoupled-",
+                                    "deterministic",
+                                    "dist-ckpt",
+                                    "distributed-",
+                                    "empty-",
+                                    "enable-",
+                                    "end-weight",
+                                    "eod-",
+                                    "eval-",
+                                    "exit-",
+                                    "finetune",
+                                    "fp8-",
+                                    "fp16-lm",
+                                    "hidden-dropout",
+                                    "hysteresis",
+                                    "init-method",
+                                    "initial-loss",
+                                    "lazy-",
+                                    "load",
+                                    "local-rank",
+                                    "log-",
+                                    "logging-",
+                                    "loss-scale",
+                                    "lr",
+                                    "manual-gc",
+                                    "masked-",
+                                    "master-",
+                                    "max-restarts",
+                                    "merge-file",
+                                    "min-loss",
+                                    "min-lr",
+                                    "mmap-",
+                                    "mock-data",
+                                    "moe-",
+                                    "mscale",
+                                    "nccl-",
+                                    "nnodes",
+                                    "no-",
+                                    "node-rank",
+                                    "norm-epsilon",
+                                    "nproc-per",
+                                    "num-dataset",
+                                    "num-workers",
+                                    "one-logger",
+                                    "optimizer-",
+                                    "override-opt",
+                                    "persist-",
+                                    "profile",
+                                    "rdzv-",
+                                    "reset-",
+                                    "role",
+                                    "rotary-",
+                                    "rope-",
+                                    "save",
+                                    "seed",
+                                    "sgd-",
+                                    "skip-",
+                                    "split",
+                                    "standalone",
+                                    "start-weight",
+                                    "te-",
+                                    "tee",
+                                    "tensorboard-",
+                                    "test-data",
+                                    "tiktoken-",
+                                    "timing-",
+                                    "tokenizer-",
+                                    "train-",
+                                    "transformer-impl",
+                                    "use-checkpoint",
+                                    "use-cpu-init",
+                                    "use-dist-ckpt",
+                                    "use-flash-attn",
+                                    "use-legacy",
+                                    "use-mcore",
+                                    "use-tokenizer",
+                                    "valid-",
+                                    "vocab-extra",
+                                    "vocab-file",
+                                    "wandb-",
+                                    "weight-decay",
+                                    "yaml-cfg"};
+
+std::string with_dashes(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "--" : ", --") + name;
+  return text;
+}
+
+// Flags, and which of them were asked for.
+class Flags {
+ public:
+  Flags(const Json& flags, const std::string& file) : flags_(flags), reader_(flags, file, "") {}
+
+  // False: not given, or null, as YAML says it.
+  bool has(const std::string& name) {
+    asked_.insert(name);
+    return reader_.has(name) && !flags_[name].is_null();
+  }
+  std::int64_t size(const std::string& name, std::int64_t fallback, std::int64_t most) {
+    if (!has(name)) return fallback;
+    unset(name);
+    return reader_.integer(name, 1, most);
+  }
+  bool on(const std::string& name, bool fallback = false) {
+    if (has(name)) unset(name);
+    return has(name) ? reader_.boolean_or(name, fallback) : fallback;
+  }
+  std::string word(const std::string& name, const std::string& fallback) {
+    if (!has(name)) return fallback;
+    unset(name);
+    return reader_.text(name);
+  }
+  const Json& value(const std::string& name) { return flags_[name]; }
+  Reader& reader() { return reader_; }
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const {
+    reader_.fail(name, what);
+  }
+
+  std::vector<std::string> not_asked() const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : flags_.items()) {
+      if (!asked_.contains(name) && !value.is_null()) names.push_back(name);
+    }
+    return names;
+  }
+  std::vector<std::string> asked() const { return {asked_.begin(), asked_.end()}; }
+
+ private:
+  // A variable that the script does not set.
+  void unset(const std::string& name) {
+    const Json& value = flags_[name];
+    if (value.is_string() && value.get_ref<const std::string&>().find('$') != std::string::npos) {
+      reader_.fail(name, "is " + value.get<std::string>() +
+                             ", a variable that is set elsewhere: write its value");
+    }
+  }
+
+  const Json& flags_;
+  Reader reader_;
+  std::set<std::string> asked_;
+};
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// The row of core/operators that has these sizes, or nullptr.
+const operators::Architecture* row_of(const Json& shape) {
+  for (const auto& row : operators::architectures()) {
+    if (row.shaped || row.images) continue;
+    const operators::TransformerShape own = operators::completed(row.shape);
+    const bool same = own.layers == shape["layers"] && own.hidden == shape["hidden"] &&
+                      own.heads == shape["heads"] && own.inner == shape["inner"] &&
+                      own.experts == shape.value("experts", 0);
+    if (same) return &row;
+  }
+  return nullptr;
+}
+
+// "([0]*3+[1]*58)" or [0, 0, 1]: the layers without experts, which come first; -1: others too.
+std::int64_t dense_layers(const Json& frequency, std::int64_t layers) {
+  if (frequency.is_number()) return frequency == 1 ? 0 : -1;
+  std::vector<std::int64_t> kinds;
+  if (frequency.is_array()) {
+    for (const Json& kind : frequency) kinds.push_back(kind == 0 ? 0 : 1);
+  } else {
+    const std::string text = frequency.is_string() ? frequency.get<std::string>() : "";
+    for (std::size_t at = text.find('['); at != std::string::npos; at = text.find('[', at + 1)) {
+      const char kind = at + 1 < text.size() ? text[at + 1] : ' ';
+      const std::size_t star = text.find('*', at), next = text.find('+', at);
+      const bool times = star != std::string::npos && star < next;
+      const int count = times ? std::atoi(text.c_str() + star + 1) : 1;
+      if ((kind != '0' && kind != '1') || count < 1 || count > layers) return -1;
+      kinds.insert(kinds.end(), static_cast<std::size_t>(count), kind - '0');
+    }
+  }
+  const auto first = std::ranges::find(kinds, 1);
+  const bool sorted = std::find(first, kinds.end(), 0) == kinds.end();
+  if (!sorted || static_cast<std::int64_t>(kinds.size()) != layers) return -1;
+  return first - kinds.begin();
+}
+
+void read_experts(Flags& flags, Json& shape) {
+  const std::int64_t experts = flags.size("num-experts", 0, 1 << 12);
+  const std::int64_t topk = flags.size("moe-router-topk", 2, 1 << 12);
+  const std::int64_t inner =
+      flags.size("moe-ffn-hidden-size", shape["inner"].get<std::int64_t>(), operators::kMostInner);
+  const std::int64_t shared =
+      flags.size("moe-shared-expert-intermediate-size", 0, operators::kMostInner);
+  const bool frequency = flags.has("moe-layer-freq");
+  if (experts == 0) return;
+  shape["experts"] = experts;
+  shape["experts_per_token"] = topk;
+  shape["expert_inner"] = inner;
+  if (shared > 0) shape["shared_inner"] = shared;
+  if (!frequency) return;
+  const std::int64_t dense =
+      dense_layers(flags.value("moe-layer-freq"), shape["layers"].get<std::int64_t>());
+  if (dense < 0) {
+    flags.fail("moe-layer-freq", "is " + flags.value("moe-layer-freq").dump() +
+                                     ": only layers without experts ahead of all others are known");
+  }
+  if (dense > 0) shape["dense_layers"] = dense;
+}
+
+// Multi-latent attention, as DeepSeek has it.
+void read_latent(Flags& flags, Json& shape) {
+  const std::int64_t queries = flags.size("q-lora-rank", 0, operators::kMostHidden);
+  const std::int64_t latent = flags.size("kv-lora-rank", 32, operators::kMostHidden);
+  const std::int64_t width = flags.size("qk-head-dim", 128, operators::kMostHeadWidth);
+  const std::int64_t rope = flags.size("qk-pos-emb-head-dim", 64, operators::kMostHeadWidth);
+  flags.size("v-head-dim", 128, operators::kMostHeadWidth);
+  if (!flags.on("multi-latent-attention")) return;
+  shape.erase("head_norm");
+  shape["head_width"] = width;
+  shape["latent"] = latent;
+  shape["rope_width"] = rope;
+  if (queries > 0) shape["query_latent"] = queries;
+}
+
+// Learned positions, biases everywhere and a gate nowhere are GPT-2's; all else is of Llama's kind.
+bool like_gpt2(Flags& flags) {
+  const bool turned = flags.on("use-rotary-position-embeddings");
+  const bool learned =
+      flags.word("position-embedding-type", "learned_absolute") == "learned_absolute" && !turned;
+  const bool plain = flags.on("disable-bias-linear"), latent = flags.on("multi-latent-attention");
+  const bool rms = flags.word("normalization", "LayerNorm") == "RMSNorm";
+  return learned && !rms && !plain && !latent && !flags.on("swiglu") && !flags.has("num-experts");
+}
+
+Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
+  Json shape{{"layers", flags.size("num-layers", 1, operators::kMostLayers)}};
+  for (const char* name : {"hidden-size", "num-attention-heads"}) {
+    if (!flags.has(name)) flags.reader().require(name);
+  }
+  const std::int64_t hidden = flags.size("hidden-size", 1, operators::kMostHidden);
+  const bool gated = flags.on("swiglu");
+  flags.on("squared-relu");
+  shape["hidden"] = hidden;
+  shape["heads"] = flags.size("num-attention-heads", 1, operators::kMostHeads);
+  const std::int64_t groups = flags.size("num-query-groups", 0, operators::kMostHeads);
+  if (flags.on("group-query-attention") && groups > 0) shape["kv_heads"] = groups;
+  if (flags.has("kv-channels")) {
+    shape["head_width"] = flags.size("kv-channels", 1, operators::kMostHeadWidth);
+  }
+  // Of a gated half two thirds, in whole 64s.
+  const std::int64_t usual = gated ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
+  shape["inner"] =
+      flags.size("ffn-hidden-size", std::max<std::int64_t>(1, usual), operators::kMostInner);
+  shape["positions"] =
+      flags.size("max-position-embeddings", gpt2 ? sequence : 1 << 17, operators::kMostWords);
+  const bool tied = !flags.on("untie-embeddings-and-output-weights");
+  const bool bias = flags.on("add-qkv-bias"), head_norm = flags.on("qk-layernorm");
+  if (gpt2) return shape;
+  if (tied) shape["tied"] = true;
+  if (!gated) shape["gated"] = false;
+  if (bias) shape["bias"] = true;
+  if (head_norm) shape["head_norm"] = true;
+  read_experts(flags, shape);
+  read_latent(flags, shape);
+  return shape;
+}
+
+// The vocabulary, padded so that ranks share it evenly.
+std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
+                      std::vector<std::string>& assumed) {
+  const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
+  const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMostWords);
+  const std::string tokenizer = flags.word("tokenizer-type", "");
+  std::int64_t words = flags.size("vocab-size", 0, operators::kMostWords);
+  if (padded > 0) return padded;
+  if (words > 0 && tokenizer == "NullTokenizer") ++words;  // the end of a document
+  if (words == 0 && tokenizer == "GPT2BPETokenizer") words = 50257;
+  const operators::Architecture* row = row_of(shape);
+  if (words == 0 && row != nullptr) {
+    words = row->shape.words;
+    assumed.push_back("a vocabulary of " + std::to_string(words) + ", that of " +
+                      std::string(row->name) +
+                      ", which has these sizes: no flag says it (--vocab-size)");
+  }
+  if (words == 0) {
+    flags.fail("vocab-size", "is missing, and the tokenizer's files are not read: give it beside");
+  }
+  return rounded_up(words, unit);
+}
+
+// The model, where the flags describe it.
+void read_model(Flags& flags, std::int64_t tensor, Settings& settings) {
+  Json operators = {{"architecture", "llama"}};
+  const bool bf16 = flags.on("bf16"), fp16 = flags.on("fp16");
+  operators["dtype"] = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+  if (flags.has("seq-length")) {
+    operators["sequence"] = flags.size("seq-length", 1, operators::kMostWords);
+  }
+  if (!flags.has("num-layers")) {
+    if (bf16 || fp16 || operators.contains("sequence")) {
+      operators.erase("architecture");
+      settings.workload["operators"] = std::move(operators);
+    }
+    return;
+  }
+  if (!operators.contains("sequence")) flags.reader().require("seq-length");
+  const bool gpt2 = like_gpt2(flags);
+  Json shape = shape_of(flags, gpt2, operators["sequence"].get<std::int64_t>());
+  shape["words"] = words_of(flags, shape, tensor, settings.assumed);
+  const operators::Architecture* row = row_of(shape);
+  if (gpt2) {
+    operators["architecture"] = "gpt2";
+    operators["flash_attention"] = true;
+  }
+  settings.workload["name"] = row != nullptr ? std::string(row->name)
+                                             : "a model of " + shape["layers"].dump() +
+                                                   " layers, hidden " + shape["hidden"].dump();
+  settings.workload["source"] = "Megatron's flags";
+  operators["shape"] = std::move(shape);
+  settings.workload["operators"] = std::move(operators);
+}
+
+// Chunks a stage, by their number or by the layers of each.
+std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
+  const char* by_layers = "num-layers-per-virtual-pipeline-stage";
+  const std::int64_t stages = flags.size(kStages, 1, kMostRanks);
+  if (!flags.has(by_layers)) return stages;
+  const std::int64_t each = flags.size(by_layers, 1, operators::kMostLayers);
+  const std::int64_t layers = flags.size("num-layers", 0, operators::kMostLayers);
+  if (layers == 0 || layers % (pipeline * each) != 0) {
+    flags.fail(by_layers, std::to_string(layers) + " layers are no multiple of " +
+                              std::to_string(pipeline) + " stages x " + std::to_string(each));
+  }
+  return layers / (pipeline * each);
+}
+
+void read_layout(Flags& flags, Settings& settings) {
+  Json parallel = Json::object();
+  for (const auto& [flag, key, unused] : dialect::megatron_layout()) {
+    const std::int64_t size = flags.size(flag, 1, kMostRanks);
+    if (size > 1) parallel[key] = size;
+  }
+  const std::int64_t tensor = parallel.value("tensor", std::int64_t{1});
+  const std::int64_t chunks = virtual_stages(flags, parallel.value("pipeline", std::int64_t{1}));
+  if (chunks > 1) parallel["virtual_stages"] = chunks;
+  const bool experts = flags.size("num-experts", 0, 1 << 12) > 0;
+  // As many ranks share an expert as share a layer, unless it is said.
+  if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
+    parallel["expert_tensor"] = tensor;
+  }
+  if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
+  if (flags.on("no-overlap-p2p-communication") && chunks > 1) parallel["overlap_sends"] = false;
+  if (flags.on("use-tp-pp-dp-mapping")) parallel["order"] = "tp-cp-ep-pp-dp";
+  if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
+}
+
+void read_step(Flags& flags, Settings& settings) {
+  if (flags.has("micro-batch-size")) {
+    settings.workload["batch"] = flags.size("micro-batch-size", 1, kMostSamples);
+  }
+  settings.global_batch = flags.size("global-batch-size", 0, kMostSamples);
+  std::string recompute = flags.word("recompute-granularity", "");
+  if (flags.on("recompute-activations")) recompute = "selective";
+  if (!recompute.empty() && recompute != "full" && recompute != "selective") {
+    flags.fail("recompute-granularity", "found '" + recompute + "', expected full or selective");
+  }
+  if (!recompute.empty()) settings.workload["activation_checkpointing"] = recompute;
+  flags.size("recompute-num-layers", 1, operators::kMostLayers);
+  if (flags.word("recompute-method", "") == "block") {
+    settings.assumed.emplace_back(
+        "all layers are computed again, where --recompute-method block does so with some");
+  }
+  const std::string optimizer = flags.word("optimizer", "adam");
+  if (optimizer == "sgd") settings.workload["optimizer"] = "momentum";
+}
+
+void read_exchange(Flags& flags, Settings& settings) {
+  Json config = Json::object();
+  for (const char* name : kExchange) {
+    if (flags.has(name) && flags.value(name) != false) config[name] = flags.value(name);
+  }
+  settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
+}
+
+bool is_off(const Json& value) { return value == false || value == 0 || value == ""; }
+
+// What is left: not priced, without effect, or not known.
+void tell_the_rest(Flags& flags, Settings& settings) {
+  std::vector<std::string> unpriced, unknown;
+  for (const char* name : kUnpriced) {
+    if (flags.has(name) && !is_off(flags.value(name))) unpriced.emplace_back(name);
+  }
+  for (const char* name : {"fp8-format", "fp8", "fp4-format"}) {
+    if (flags.has(name) && !is_off(flags.value(name))) {
+      settings.assumed.push_back("that products in fp8 take the time of bf16 (--" +
+                                 std::string(name) + ")");
+      break;
+    }
+  }
+  const std::vector<std::string> known = flags.asked();
+  for (const std::string& name : flags.not_asked()) {
+    const bool idle = std::ranges::any_of(
+        kWithoutEffect, [&](const char* begins) { return name.starts_with(begins); });
+    if (!idle && !is_off(flags.value(name))) unknown.push_back(name + did_you_mean(name, known));
+  }
+  if (!unpriced.empty()) {
+    settings.assumed.push_back("nothing gained or lost by what is not priced: " +
+                               with_dashes(unpriced));
+  }
+  if (!unknown.empty()) {
+    settings.assumed.push_back("that no step's time hangs on what is not known here: " +
+                               with_dashes(unknown));
+  }
+}
+
+}  // namespace
+
+Settings of_megatron(const Json& json, const std::string& file) {
+  Flags flags(json, file);
+  dialect::refuse_unmodelled(
+      flags.reader(), {{"pipeline-model-parallel-layout", "a layout by its layers"},
+                       {"decoder-first-pipeline-num-layers", "a layout by its layers"},
+                       {"decoder-last-pipeline-num-layers", "a layout by its layers"},
+                       {"hierarchical-context-parallel-sizes", "two-level context parallelism"},
+                       {"use-torch-fsdp2", "FSDP inside Megatron"},
+                       {"use-megatron-fsdp", "FSDP inside Megatron"}});
+  // What Megatron does where that makes the layers even is done here too.
+  for (const char* name :
+       {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"}) {
+    flags.on(name);
+  }
+  Settings settings;
+  settings.framework = "Megatron";
+  read_layout(flags, settings);
+  const Json parallel = settings.workload.value("parallel", Json::object());
+  read_model(flags, parallel.value("tensor", std::int64_t{1}), settings);
+  read_step(flags, settings);
+  read_exchange(flags, settings);
+  tell_the_rest(flags, settings);
+  return settings;
+}
+
+Json flags_of_yaml(const Json& yaml) {
+  Json flags = Json::object();
+  const auto set = [&](std::string name, const Json& value) {
+    name.erase(0, name.find_first_not_of('-'));
+    std::ranges::replace(name, '_', '-');
+    if (value.is_null() || name.empty()) return;
+    const auto as = [&](const char* flag, const Json& given) { flags[flag] = given; };
+    if (name == "num-moe-experts") return as("num-experts", value);
+    if (name == "virtual-pipeline-model-parallel-size") return as(kStages, value);
+    if (name == "gated-linear-unit" && value == true) return as("swiglu", true);
+    if (name == "activation-func" && value == "swiglu") return as("swiglu", true);
+    if (name == "add-bias-linear") return as("disable-bias-linear", value == false);
+    if (name == "overlap-p2p-comm") return as("no-overlap-p2p-communication", value == false);
+    // The configuration's groups say by themselves that queries are grouped.
+    if (name == "num-query-groups" && !flags.contains("group-query-attention")) {
+      flags["group-query-attention"] = true;
+    }
+    // Of both names, false is the default's.
+    if (name == "swiglu" && value == false && flags.contains(name)) return;
+    if (name == "group-query-attention" && value == false && flags.contains(name)) return;
+    flags[name] = value;
+  };
+  const auto walk = [&](const auto& self, const Json& map) -> void {
+    for (const auto& [name, value] : map.items()) {
+      if (value.is_object()) {
+        self(self, value);
+      } else {
+        set(name, value);
+      }
+    }
+  };
+  walk(walk, yaml);
+  return flags;
+}
+
+}  // namespace syncline::job::frameworks

@@ -1,0 +1,429 @@
+// Frameworks' own settings: what they say of a job, and that layouts come back as they were.
+#include "core/job/frameworks/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/dialect/write.h"
+#include "core/error.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/job/init.h"
+#include "core/plan/planner.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job {
+namespace {
+
+constexpr const char* kModel =
+    "--num-layers 8 --hidden-size 256 --num-attention-heads 8 --ffn-hidden-size 512 "
+    "--seq-length 64 --vocab-size 1000 --position-embedding-type rope --swiglu "
+    "--untie-embeddings-and-output-weights --disable-bias-linear --normalization RMSNorm --bf16 ";
+
+Settings settings_of(const std::string& text) {
+  auto settings = read_settings(text);
+  if (!settings) throw std::runtime_error("no settings");
+  return *settings;
+}
+
+std::string refusal(const std::string& text) {
+  try {
+    return read_settings(text) ? "read" : "none";
+  } catch (const InputError& error) {
+    return error.what();
+  }
+}
+
+Settings of_file(const char* name, const std::string& text) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path(name), text);
+  return settings_of(scratch.path(name));
+}
+
+std::string refusal_of_file(const char* name, const std::string& text) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path(name), text);
+  const std::string said = refusal(scratch.path(name));
+  return said.starts_with(scratch.folder()) ? said.substr(scratch.folder().size() + 1) : said;
+}
+
+bool assumes(const Settings& settings, const std::string& words) {
+  for (const std::string& line : settings.assumed) {
+    if (line.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST(Flags, AreReadAsAShellWould) {
+  const Json flags = frameworks::flags_of(R"(#!/bin/bash
+# --commented 1
+TP=4
+export PP=${PP:-2}  # --commented 2
+ARGS=(
+    --tensor-model-parallel-size $TP
+    --quoted "two words" --empty ''
+    "--fp8-format hybrid" # an entry of two words
+    --swiglu
+)
+MORE="--lr 1e-4 \
+   --list 1 2 3"
+MORE="$MORE --min-lr ${UNSET}"
+torchrun --nproc_per_node=8 pretrain_gpt.py ${ARGS[@]} $MORE \
+    --pipeline-model-parallel-size ${PP} --twice 1 --twice 2; echo done)");
+  EXPECT_EQ(flags, Json::parse(R"({"tensor-model-parallel-size": 4, "quoted": "two words",
+    "empty": "", "fp8-format": "hybrid", "swiglu": true, "lr": 1e-4, "list": [1, 2, 3],
+    "min-lr": "${UNSET}", "nproc-per-node": [8, "pretrain_gpt.py", "$MORE"],
+    "pipeline-model-parallel-size": 2, "twice": 2})"));
+}
+
+TEST(Flags, AnyTextHasAnEnd) {
+  for (const char* text :
+       {"", "--", "-- --", "'", "\"", "\\", "$", "${", "${a", "--a ${b:-", "--a='", "#",
+        "--a \"--b", "\"'--a '\"", "A=\"$A --b 1\" A=$A", "--a=--b"}) {
+    (void)frameworks::flags_of(text);
+  }
+  std::string grows = "A=aaaaaaaa\n";
+  for (int i = 0; i < 64; ++i) grows += "A=$A$A\n";
+  EXPECT_TRUE(frameworks::flags_of(grows).empty());
+}
+
+// Llama 3 70B as Megatron's users run it.
+TEST(Megatron, FlagsAreAJob) {
+  const Settings job = settings_of(
+      "pretrain_gpt.py --num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 "
+      "--num-attention-heads 64 --group-query-attention --num-query-groups 8 --kv-channels 128 "
+      "--seq-length 8192 --position-embedding-type rope --swiglu --normalization RMSNorm "
+      "--disable-bias-linear --untie-embeddings-and-output-weights --bf16 --recompute-activations "
+      "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 "
+      "--num-layers-per-virtual-pipeline-stage 5 --context-parallel-size 2 --sequence-parallel "
+      "--micro-batch-size 2 --global-batch-size 128 --overlap-grad-reduce "
+      "--use-distributed-optimizer --no-overlap-p2p-communication --lr 1e-4 --save /x --foo 1 "
+      "--tp-comm-overlap --swiglue");
+  const Json& workload = job.workload;
+  EXPECT_EQ(workload["parallel"],
+            Json::parse(R"({"tensor": 4, "pipeline": 4, "context": 2, "virtual_stages": 4,
+                            "sequence": true, "overlap_sends": false})"));
+  EXPECT_EQ(workload["name"], "llama3_70b");
+  EXPECT_EQ(workload["batch"], 2);
+  EXPECT_EQ(workload["activation_checkpointing"], "selective");
+  EXPECT_EQ(job.global_batch, 128);
+  const Json& operators = workload["operators"];
+  EXPECT_EQ(operators["architecture"], "llama");
+  EXPECT_EQ(operators["dtype"], "bf16");
+  EXPECT_EQ(operators["sequence"], 8192);
+  // 128256 words in multiples of 128 x 4 ranks.
+  EXPECT_EQ(operators["shape"],
+            Json::parse(R"({"layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8,
+                            "head_width": 128, "inner": 28672, "positions": 131072,
+                            "words": 128512})"));
+  EXPECT_EQ(job.strategy, Json::parse(R"({"dialect": "megatron", "config":
+                            {"overlap-grad-reduce": true, "use-distributed-optimizer": true}})"));
+  EXPECT_TRUE(assumes(job, "a vocabulary of 128256"));
+  EXPECT_TRUE(assumes(job, "what is not priced: --tp-comm-overlap"));
+  EXPECT_TRUE(assumes(job, "not known here: --foo, --swiglue (did you mean 'swiglu'?)"));
+  EXPECT_FALSE(assumes(job, "--lr"));
+}
+
+TEST(Megatron, ExpertsAndLatentAttention) {
+  const Settings job = settings_of(
+      "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 "
+      "--kv-channels 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 "
+      "--qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --seq-length 4096 "
+      "--num-experts 256 --moe-layer-freq '([0]*3+[1]*58)' --moe-ffn-hidden-size 2048 "
+      "--moe-shared-expert-intermediate-size 2048 --moe-router-topk 8 --swiglu --qk-layernorm "
+      "--untie-embeddings-and-output-weights --padded-vocab-size 129280 --bf16 "
+      "--tensor-model-parallel-size 2 --expert-model-parallel-size 8");
+  EXPECT_EQ(job.workload["name"], "deepseek_v3");
+  EXPECT_EQ(job.workload["operators"]["shape"],
+            Json::parse(R"({"layers": 61, "hidden": 7168, "heads": 128, "head_width": 128,
+              "inner": 18432, "positions": 131072, "experts": 256, "experts_per_token": 8,
+              "expert_inner": 2048, "shared_inner": 2048, "dense_layers": 3, "latent": 512,
+              "rope_width": 64, "query_latent": 1536, "words": 129280})"));
+  // Unless it is said, as many ranks share an expert as share a layer.
+  EXPECT_EQ(job.workload["parallel"],
+            Json::parse(R"({"tensor": 2, "expert": 8, "expert_tensor": 2})"));
+  EXPECT_EQ(settings_of(std::string(kModel) + "--num-experts 8 --tensor-model-parallel-size 2 "
+                                              "--expert-tensor-parallel-size 1")
+                .workload["parallel"],
+            Json::parse(R"({"tensor": 2})"));
+}
+
+// Without --swiglu, rope and the like the model is GPT-2's kind; defaults are Megatron's.
+TEST(Megatron, DefaultsAreMegatrons) {
+  const std::string sizes = "--num-layers 12 --hidden-size 768 --num-attention-heads 12 ";
+  const Settings plain = settings_of(sizes + "--seq-length 1024 --tokenizer-type GPT2BPETokenizer");
+  EXPECT_EQ(plain.workload["operators"],
+            Json::parse(R"({"architecture": "gpt2", "dtype": "fp32", "sequence": 1024,
+              "flash_attention": true,
+              "shape": {"layers": 12, "hidden": 768, "heads": 12, "inner": 3072,
+                        "positions": 1024, "words": 50304}})"));
+  // Two thirds of four times the width, in whole 64s; NullTokenizer adds a word.
+  const Settings gated = settings_of(sizes +
+                                     "--seq-length 64 --swiglu --tokenizer-type NullTokenizer "
+                                     "--vocab-size 1280 --num-query-groups 4");
+  const Json& shape = gated.workload["operators"]["shape"];
+  EXPECT_EQ(shape["inner"], 2048);
+  EXPECT_EQ(shape["words"], 1408);
+  EXPECT_EQ(shape["tied"], true);
+  EXPECT_FALSE(shape.contains("kv_heads"));  // only with --group-query-attention
+}
+
+TEST(Megatron, YamlSaysTheSame) {
+  const std::string yaml = R"(
+language_model:
+  num_layers: 8
+  hidden_size: 256
+  num_attention_heads: 8
+  num_query_groups: 4
+  ffn_hidden_size: 512
+  add_bias_linear: False
+  activation_func: swiglu
+  normalization: RMSNorm
+  num_moe_experts: null
+model_parallel:
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 2
+  virtual_pipeline_model_parallel_size: 2
+  overlap_p2p_comm: True
+  sequence_parallel: True
+  bf16: True
+seq_length: 64
+vocab_size: 1000
+untie_embeddings_and_output_weights: True
+position_embedding_type: rope
+micro_batch_size: 1
+global_batch_size: 32
+rampup_batch_size: null
+use_distributed_optimizer: True
+overlap_grad_reduce: False
+lr: 2.5e-4
+)";
+  const Settings by_yaml = of_file("job.yaml", yaml);
+  const Settings by_flags =
+      settings_of(std::string(kModel) +
+                  "--group-query-attention --num-query-groups 4 --tensor-model-parallel-size 2 "
+                  "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+                  "--sequence-parallel --micro-batch-size 1 --global-batch-size 32 "
+                  "--use-distributed-optimizer");
+  EXPECT_EQ(nlohmann::json(by_yaml.workload), nlohmann::json(by_flags.workload));
+  EXPECT_EQ(by_yaml.strategy, by_flags.strategy);
+  EXPECT_EQ(by_yaml.global_batch, 32);
+  EXPECT_TRUE(by_yaml.assumed.empty()) << by_yaml.assumed.front();
+}
+
+TEST(Megatron, WhatMakesNoSenseIsNamed) {
+  const std::string model = kModel;
+  EXPECT_EQ(
+      refusal(model + "--tensor-model-parallel-size four"),
+      "the flags: tensor-model-parallel-size: found 'four', expected a whole number from 1 to "
+      "1048576");
+  EXPECT_NE(refusal(model + "--tensor-model-parallel-size 0").find("found 0"), std::string::npos);
+  EXPECT_NE(refusal(model + "--pipeline-model-parallel-size 1e99").find("pipeline-model-parallel"),
+            std::string::npos);
+  EXPECT_EQ(refusal(model + "--tensor-model-parallel-size $TP"),
+            "the flags: tensor-model-parallel-size: is $TP, a variable that is set elsewhere: "
+            "write its value");
+  EXPECT_EQ(refusal(model + "--pipeline-model-parallel-size 2 "
+                            "--num-layers-per-virtual-pipeline-stage 3"),
+            "the flags: num-layers-per-virtual-pipeline-stage: 8 layers are no multiple of 2 "
+            "stages x 3");
+  EXPECT_NE(refusal(model + "--pipeline-model-parallel-layout Et*3|(tt|)*29m|L")
+                .find("a layout by its layers is not modelled yet"),
+            std::string::npos);
+  EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]")
+                .find("only layers without experts ahead of all others"),
+            std::string::npos);
+  EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1").find("only"),
+            std::string::npos);
+  EXPECT_NE(refusal("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8")
+                .find("vocab-size: is missing"),
+            std::string::npos);
+  EXPECT_NE(refusal("--num-layers 2 --hidden-size 64 --seq-length 8").find("num-attention-heads"),
+            std::string::npos);
+  EXPECT_NE(refusal(model + "--recompute-granularity all").find("expected full or selective"),
+            std::string::npos);
+  EXPECT_EQ(refusal("--foo 1 --bar"), "none");
+  EXPECT_EQ(refusal("llama3_70b"), "none");
+}
+
+TEST(Torchtitan, TomlIsAJob) {
+  const Settings job = of_file("train.toml", R"(
+[model]
+name = "llama3"
+flavor = "70B"
+[training]
+local_batch_size = 16
+seq_len = 8192
+[parallelism]
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = 4
+tensor_parallel_degree = 8
+context_parallel_degree = 2
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "Interleaved1F1B"
+pipeline_parallel_microbatch_size = 2
+enable_async_tensor_parallel = true
+[activation_checkpoint]
+mode = "full"
+)");
+  EXPECT_EQ(job.workload["parallel"],
+            Json::parse(R"({"tensor": 8, "sequence": true, "context": 2, "pipeline": 2,
+                            "virtual_stages": 2})"));
+  EXPECT_EQ(job.workload["operators"]["architecture"], "llama3_70b");
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.micro_batches, 8);
+  // Shards lie among the ranks of the sequence too; behind a pipeline nothing is resharded.
+  EXPECT_EQ(job.strategy["config"], Json::parse(R"({"version": 2, "units": ["model.layers.*"],
+                            "reshard_after_forward": false, "mesh": [2, 8]})"));
+  EXPECT_TRUE(assumes(job, "enable_async_tensor_parallel"));
+}
+
+// 80 layers with embedding and head are 82: in stages of 11 eight, two a rank of four.
+TEST(Torchtitan, StagesFollowTheirLayers) {
+  const auto job = [](const std::string& more) {
+    return refusal_of_file("a.toml",
+                           "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\n"
+                           "pipeline_parallel_degree = 4\n" +
+                               more);
+  };
+  EXPECT_EQ(of_file("a.toml",
+                    "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\n"
+                    "pipeline_parallel_degree = 4\npipeline_parallel_layers_per_stage = 11\n"
+                    "pipeline_parallel_schedule = 'Interleaved1F1B'")
+                .workload["parallel"]["virtual_stages"],
+            2);
+  EXPECT_NE(job("pipeline_parallel_layers_per_stage = 12").find("no multiple of 4 ranks"),
+            std::string::npos);
+  EXPECT_NE(job("pipeline_parallel_schedule = 'ZBVZeroBubble'").find("not modelled yet"),
+            std::string::npos);
+  EXPECT_NE(job("pipeline_parallel_split_points = ['layers.4']").find("a layout by its layers"),
+            std::string::npos);
+  EXPECT_EQ(job("tensor_parallel_degree = 'two'"),
+            "a.toml: parallelism.tensor_parallel_degree: found 'two', expected a whole number from "
+            "1 to 1048576");
+  EXPECT_EQ(job("fsdp_reshard_after_forward = 'sometimes'"),
+            "a.toml: parallelism.fsdp_reshard_after_forward: found 'sometimes', expected default, "
+            "always or never");
+}
+
+TEST(DeepSpeed, JsonIsALayoutBesideAModel) {
+  const std::string text = R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+    "bf16": {"enabled": true}, "zero_optimization": {"stage": 1},
+    "tensor_parallel": {"autotp_size": 4}, "sequence_parallel_size": "auto"})";
+  const Settings job = of_file("ds.json", text);
+  EXPECT_EQ(job.workload["parallel"], Json::parse(R"({"tensor": 4})"));
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_EQ(job.strategy["config"],
+            Json::parse(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})"));
+  EXPECT_NE(refusal_of_file("ds.json", R"({"train_batch_size": -1})").find("found -1"),
+            std::string::npos);
+  EXPECT_EQ(refusal_of_file("ds.json", R"({"name": "else"})"), "none");
+  EXPECT_EQ(refusal_of_file("ds.json", R"({"zero_optimization": )"), "none");
+  const test::Scratch scratch;
+  const std::string file = scratch.path("ds.json");
+  test::write_text(file, text);
+  const Begun begun =
+      init_scenario({.model = "llama3_8b", .node = "dgx-h100", .nodes = 2, .settings = file});
+  EXPECT_EQ(begun.scenario["workload"]["micro_batches"], 8);  // 64 / (2 x 16 / 4)
+  EXPECT_EQ(begun.scenario["workload"]["operators"]["dtype"], "bf16");
+}
+
+// Scenario, written, of flags on DGX H100.
+struct Taken {
+  Scenario scenario;
+  Json flags;
+};
+
+Taken taken(const std::string& line, int nodes) {
+  const Begun begun = init_scenario({.model = line, .node = "dgx-h100", .nodes = nodes});
+  Taken taken{input::parse_scenario(input::document_from_text("begun.json", begun.scenario.dump())),
+              {}};
+  const Strategy& own = taken.scenario.strategies.front();
+  const auto written = dialect::write_config(*dialect::find_dialect("megatron"), own,
+                                             taken.scenario.workload, taken.scenario.cluster);
+  EXPECT_TRUE(written && written->exact) << line << ": " << (written ? written->difference : "");
+  if (written) taken.flags = written->config;
+  return taken;
+}
+
+std::string line_of(const Json& flags) {
+  return dialect::config_text(*dialect::find_dialect("megatron"), flags);
+}
+
+Json random_layout(std::mt19937& random) {
+  const auto of = [&](std::initializer_list<int> list) {
+    return *(list.begin() + static_cast<std::ptrdiff_t>(random() % list.size()));
+  };
+  Json flags;
+  const auto set = [&](const char* flag, int size) {
+    if (size > 1) flags[flag] = size;
+  };
+  const int pipeline = of({1, 2, 4}), tensor = of({1, 2, 4}), chunks = of({1, 2});
+  set("tensor-model-parallel-size", tensor);
+  set("pipeline-model-parallel-size", pipeline);
+  set("num-virtual-stages-per-pipeline-rank", pipeline > 1 ? chunks : 1);
+  set("context-parallel-size", of({1, 1, 2}));
+  if (of({0, 1}) == 1) {
+    flags["num-experts"] = 8;
+    set("expert-model-parallel-size", of({1, 2, 4, 8}));
+    if (of({0, 1}) == 1 && tensor > 1) flags["expert-tensor-parallel-size"] = 1;
+  }
+  if (tensor > 1 && of({0, 1}) == 1) flags["sequence-parallel"] = true;
+  if (pipeline > 1 && chunks > 1 && of({0, 1}) == 1) flags["no-overlap-p2p-communication"] = true;
+  flags["micro-batch-size"] = of({1, 2});
+  flags["global-batch-size"] = 2 * 64 * of({1, 2});
+  if (of({0, 1}) == 1) flags["overlap-grad-reduce"] = true;
+  if (of({0, 1}) == 1) flags["use-distributed-optimizer"] = true;
+  if (of({0, 1}) == 1) flags["ddp-bucket-size"] = 100000 * of({1, 3, 9});
+  if (of({0, 1}) == 1) flags["grad-reduce-in-bf16"] = true;
+  if (flags.contains("overlap-grad-reduce") && flags.contains("use-distributed-optimizer") &&
+      of({0, 1}) == 1) {
+    flags["overlap-param-gather"] = true;
+  }
+  return flags;
+}
+
+// Flags become a scenario, the scenario flags; those say the same layout, and the same scenario.
+TEST(Megatron, LayoutsComeBack) {
+  std::mt19937 random(37);
+  int read = 0;
+  for (int round = 0; round < 120; ++round) {
+    const Json given = random_layout(random);
+    const int nodes = 1 << random() % 3;
+    const std::string line = kModel + line_of(given);
+    Taken first;
+    try {
+      first = taken(line, nodes);
+    } catch (const InputError&) {
+      continue;  // these sizes do not go together
+    }
+    ++read;
+    const std::string experts = given.contains("num-experts") ? " --num-experts 8 " : " ";
+    const Taken again = taken(kModel + experts + line_of(first.flags), nodes);
+    EXPECT_EQ(line_of(again.flags), line_of(first.flags)) << line;
+    for (const auto& [flag, value] : given.items()) {
+      const bool exchange = flag.starts_with("ddp-") || flag.starts_with("overlap-") ||
+                            flag == "use-distributed-optimizer" || flag == "num-experts" ||
+                            flag == "expert-tensor-parallel-size";
+      if (exchange) continue;
+      ASSERT_TRUE(first.flags.contains(flag)) << flag << " of " << line;
+      EXPECT_EQ(first.flags[flag], value) << flag << " of " << line;
+    }
+    const Workload &one = first.scenario.workload, &other = again.scenario.workload;
+    EXPECT_EQ(one.parallel.expert_tensor, other.parallel.expert_tensor) << line;
+    EXPECT_EQ(one.micro_batches, other.micro_batches) << line;
+    EXPECT_EQ(
+        dialect::plan_difference(
+            plan::make_plan(one, first.scenario.cluster, first.scenario.strategies.front()),
+            plan::make_plan(other, again.scenario.cluster, again.scenario.strategies.front())),
+        "")
+        << line;
+  }
+  EXPECT_GT(read, 40);
+}
+
+}  // namespace
+}  // namespace syncline::job
