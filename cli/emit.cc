@@ -28,6 +28,7 @@ struct EmitOptions {
   std::string dialect;
   std::string python;
   std::string nccl_table;
+  bool code = false;
 };
 
 void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
@@ -90,7 +91,10 @@ int run(const EmitOptions& options) {
     throw InputError(reports::nearest_text(strategy, options.dialect, *written) + " (" + times +
                      ")" + way_out(options, scenario, strategy));
   }
-  std::cout << written->config.dump(2) << "\n";
+  const dialect::Dialect& dialect = *dialect::find_dialect(options.dialect);
+  std::cout << (options.code ? dialect::config_text(dialect, written->config)
+                             : written->config.dump(2))
+            << "\n";
   const Seconds off = std::abs(found.metrics.step_time - wanted.metrics.step_time);
   if (off > 1e-9 * wanted.metrics.step_time) {
     std::cerr << "syncline: the same exchange, but " +
@@ -112,6 +116,8 @@ VerbAction add_emit(CLI::App& app) {
   verb->add_option("--dialect", options->dialect, "the framework")
       ->required()
       ->transform(one_of_words(dialect::written_dialect_names()));
+  verb->add_flag("--code", options->code,
+                 "print what is pasted: Megatron's flags, the lines of PyTorch's script");
   verb->add_option("--python", options->python,
                    "with --dialect pytorch: write the file that applies the strategy in a job, "
                    "whatever DistributedDataParallel can express");

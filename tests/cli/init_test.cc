@@ -38,6 +38,51 @@ TEST(Init, PrintsTheScenarioAlone) {
   EXPECT_NE(made.err.find("Assumed:"), std::string::npos);
 }
 
+// Megatron's flags behind --, the layout by options, and the flags back.
+TEST(Init, FlagsAndOptionsAreALayout) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("job.json");
+  const auto made = test::syncline_run({"init",
+                                        "gpt2_small",
+                                        "--node",
+                                        "dgx-h100",
+                                        "--nodes",
+                                        "2",
+                                        "--pp",
+                                        "4",
+                                        "-o",
+                                        file,
+                                        "--",
+                                        "--tensor-model-parallel-size",
+                                        "2",
+                                        "--micro-batch-size",
+                                        "1",
+                                        "--global-batch-size",
+                                        "16",
+                                        "--seq-length",
+                                        "512",
+                                        "--bf16",
+                                        "--overlap-grad-reduce",
+                                        "--use-distributed-optimizer"});
+  ASSERT_EQ(made.code, 0) << made.err;
+  const auto explained = test::syncline_run({"explain", file, "--strategy", "as configured"});
+  EXPECT_EQ(explained.code, 0) << explained.err;
+  EXPECT_NE(explained.out.find("tensor parallelism"), std::string::npos) << explained.out;
+  EXPECT_NE(explained.out.find("bubble"), std::string::npos);
+  const auto flags = test::syncline_run({"emit", file, "--dialect", "megatron", "--code"});
+  ASSERT_EQ(flags.code, 0) << flags.err;
+  EXPECT_EQ(flags.out,
+            "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --micro-batch-size 1 "
+            "--global-batch-size 16 --use-distributed-optimizer "
+            "--accumulate-allreduce-grads-in-fp32 --overlap-grad-reduce\n");
+  const auto wrong = test::syncline_run({"init", "gpt2_small", "--node", "dgx-h100", "--tp", "3"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_NE(wrong.err.find("is 3 ranks, which do not divide the cluster's 8"), std::string::npos)
+      << wrong.err;
+  EXPECT_EQ(test::syncline_run({"init", "gpt2_small", "a.sh", "b.sh", "--node", "dgx-h100"}).code,
+            2);
+}
+
 TEST(Init, WrongNamesWriteNothing) {
   const test::Scratch scratch;
   const std::string file = scratch.path("none.json");
