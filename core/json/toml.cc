@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/json/settings.h"
+#include "core/visible.h"
 
 namespace syncline {
 namespace {
@@ -192,6 +193,7 @@ Json number_or_text(std::string_view word) {
 }
 
 Json parse_toml(const std::string& name, const std::string& text) {
+  if (not_utf8(text)) throw InputError(name + ": not UTF-8 (Latin-1?)");
   return Toml(name, text).read();
 }
 

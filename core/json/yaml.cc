@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/json/settings.h"
+#include "core/visible.h"
 
 namespace syncline {
 namespace {
@@ -249,6 +250,7 @@ class Yaml {
 }  // namespace
 
 Json parse_yaml(const std::string& name, const std::string& text) {
+  if (not_utf8(text)) throw InputError(name + ": not UTF-8 (Latin-1?)");
   return Yaml(name, text).read();
 }
 

@@ -111,6 +111,8 @@ TEST(Settings, HostileTextsAreRefused) {
   for (int i = 0; i < 30000; ++i) lines += "\n";
   EXPECT_EQ(refusal(parse_yaml, lines), "x: more than 20000 lines");
   EXPECT_NE(refusal(parse_toml, lines).find("more than 20000 lines"), std::string::npos);
+  EXPECT_EQ(refusal(parse_yaml, "a: \xff"), "x: not UTF-8 (Latin-1?)");
+  EXPECT_EQ(refusal(parse_toml, "a = '\xff'"), "x: not UTF-8 (Latin-1?)");
   std::string keys;
   for (int i = 0; i < 100; ++i) keys += "a.";
   EXPECT_EQ(refusal(parse_toml, keys + "a = 1"), "x: line 1: more than 64 levels");

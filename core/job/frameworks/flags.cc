@@ -3,8 +3,10 @@
 #include <cctype>
 #include <map>
 
+#include "core/error.h"
 #include "core/job/frameworks/settings.h"
 #include "core/json/settings.h"
+#include "core/visible.h"
 
 namespace syncline::job::frameworks {
 namespace {
@@ -135,6 +137,7 @@ Json value_of(const std::vector<Json>& values) {
 }  // namespace
 
 Json flags_of(const std::string& text) {
+  if (not_utf8(text)) throw InputError("flags that are not UTF-8 (Latin-1?)");
   Json flags = Json::object();
   std::string name;
   std::vector<Json> values;
