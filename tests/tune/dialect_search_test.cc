@@ -4,12 +4,14 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/price_strategy.h"
 #include "core/random.h"
 #include "core/run/model_executor.h"
+#include "core/tune/verdicts.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline::tune {
@@ -36,6 +38,28 @@ std::vector<Json> candidates(const Strategy&, const Workload&, const Cluster&,
     configs.push_back(std::move(config));
   }
   return configs;
+}
+
+// FSDP as it comes takes no unit of two formats; the others are compared all the same.
+TEST(DialectSearch, AFrameworkThatRefusesTheModelIsLeftOut) {
+  const Scenario scenario =
+      input::parse_scenario(input::document_from_text("mixed", R"({"name": "mixed",
+      "workload": {"name": "mixed", "forward_ms": 1, "tensors": [
+        {"name": "norm.weight", "shape": [64], "dtype": "fp32", "backward_us": 10},
+        {"name": "mlp.weight", "shape": [64, 64], "dtype": "bf16", "backward_us": 10}]},
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 4,
+                  "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+                  "inter": {"latency_us": 30, "bandwidth_gbps": 25}},
+      "strategies": [{"name": "one"}]})"));
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
+  std::set<std::string> names;
+  for (const auto& own :
+       framework_defaults(scenario, scenario.strategies.front(), *executor, book)) {
+    names.insert(own.dialect);
+  }
+  EXPECT_FALSE(names.contains("fsdp"));
+  EXPECT_TRUE(names.contains("pytorch") && names.contains("megatron"));
 }
 
 TEST(DialectSearch, ARowListsWhatIsTried) {
