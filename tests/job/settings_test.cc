@@ -243,6 +243,8 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
             std::string::npos);
   EXPECT_NE(refusal(model + "--recompute-granularity all").find("expected full or selective"),
             std::string::npos);
+  EXPECT_EQ(refusal_of_file("model.safetensors", "\xff --num-layers 2"), "none");
+  EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"), "other.yaml: no settings of Megatron's");
   EXPECT_EQ(refusal("--foo 1 --bar"), "none");
   EXPECT_EQ(refusal("llama3_70b"), "none");
 }

@@ -9,6 +9,7 @@
 #include "core/files.h"
 #include "core/json/settings.h"
 #include "core/json/text.h"
+#include "core/visible.h"
 
 namespace syncline::job {
 namespace {
@@ -56,6 +57,7 @@ std::optional<Settings> read_settings(const std::string& text) {
     if (!json || !json->is_object() || !is_deepspeed(*json)) return std::nullopt;
     return frameworks::of_deepspeed(*json, name);
   }
+  if (not_utf8(content)) return std::nullopt;  // weights
   const Json all = frameworks::flags_of(content);
   if (!is_megatron(all)) return std::nullopt;
   return frameworks::of_megatron(all, name);
