@@ -56,8 +56,13 @@ bool has_experts(const Workload& workload) {
 }
 
 // The layout is the workload's; where the flags give one too, it is the same.
-void read_layout(Reader& config, const Workload& workload, const Cluster& cluster) {
+void read_layout(Reader& config, const Workload& workload, const Cluster& cluster,
+                 std::vector<std::string>& notes) {
   const Parallel& parallel = workload.parallel;
+  if (parallel.schedule == Schedule::kGpipe || parallel.schedule == Schedule::kZeroBubble) {
+    notes.push_back(
+        "Megatron's stages work by 1f1b, or interleaved: no flag says the workload's \"schedule\"");
+  }
   const auto same = [&](const char* flag, std::int64_t given, std::int64_t own, const char* key) {
     if (given == own) return;
     config.fail(flag, "is " + std::to_string(given) + ", but the workload has \"parallel\": {\"" +
@@ -175,7 +180,7 @@ void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
-  read_layout(config, workload, cluster);
+  read_layout(config, workload, cluster, reading.notes);
   const bool overlap = config.boolean_or("overlap-grad-reduce", false);
   const bool sharded = config.boolean_or("use-distributed-optimizer", false);
   const int shards = read_shards(config, sharded, cluster);

@@ -180,6 +180,14 @@ TEST(Megatron, SaysWhatItRefuses) {
             std::string::npos);
 }
 
+// Megatron has no flag for other schedules than its own two.
+TEST(Megatron, SaysWhichSchedulesItHas) {
+  Workload workload = of_sizes({10});
+  EXPECT_FALSE(test::has_note(reading_of("{}", workload), "no flag says"));
+  workload.parallel.schedule = Schedule::kZeroBubble;
+  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "no flag says the workload's"));
+}
+
 // Read, planned, written and read again: the same plan.
 TEST(Megatron, ComesBack) {
   std::mt19937 random(11);
