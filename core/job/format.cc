@@ -85,7 +85,8 @@ std::span<const Format> formats() {
        "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
        models::recognises_safetensors, models::read_safetensors},
       {"config",
-       "config: Hugging Face's config.json: Llama, Mistral, Qwen, GPT-2, BERT, ViT; dense",
+       "config: Hugging Face's config.json: Llama, Mistral, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
+       "ViT",
        models::recognises_config, models::read_config},
   };
   return rows;

@@ -129,6 +129,47 @@ TEST(Config, ModelsHaveTheirPublishedParameters) {
   EXPECT_EQ(read_job({files.config(kLlama2)}).name, "Llama-2-7b-hf");
 }
 
+// By the config.json beside each checkpoint; their sizes are those of the rows by name.
+TEST(Config, MixturesOfExperts) {
+  constexpr const char* kMixtral =
+      R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+          "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000,
+          "max_position_embeddings": 32768, "tie_word_embeddings": false})";
+  constexpr const char* kQwen =
+      R"({"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144,
+          "moe_intermediate_size": 768, "num_hidden_layers": 48, "num_attention_heads": 32,
+          "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128, "num_experts_per_tok": 8,
+          "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 151936,
+          "max_position_embeddings": 40960, "attention_bias": false})";
+  constexpr const char* kDeepSeek =
+      R"({"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432,
+          "moe_intermediate_size": 2048, "num_hidden_layers": 61, "num_attention_heads": 128,
+          "num_key_value_heads": 128, "n_routed_experts": 256, "n_shared_experts": 1,
+          "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1,
+          "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+          "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280,
+          "max_position_embeddings": 163840})";
+  const Files files;
+  for (const auto& [text, row] :
+       {std::pair{kMixtral, "mixtral_8x7b"}, std::pair{kQwen, "qwen3_30b_a3b"},
+        std::pair{kDeepSeek, "deepseek_v3"}}) {
+    const Observed observed = read_job({files.config(text)});
+    const Json named = {{"name", row}, {"operators", {{"architecture", row}}}};
+    EXPECT_EQ(parameters_of(*observed.workload), parameters_of(named)) << row;
+  }
+  const auto with = [&](const char* text, const char* key, const Json& value) {
+    Json json = Json::parse(text);
+    json[key] = value;
+    return refusal(files.config(json.dump()));
+  };
+  EXPECT_NE(with(kQwen, "decoder_sparse_step", 2).find("only 1 is known"), std::string::npos);
+  EXPECT_NE(with(kQwen, "mlp_only_layers", {3}).find("only none is known"), std::string::npos);
+  EXPECT_NE(with(kDeepSeek, "v_head_dim", 64).find("only that of qk_nope_head_dim, 128"),
+            std::string::npos);
+  EXPECT_NE(with(kDeepSeek, "n_routed_experts", 1 << 20).find("found 1048576"), std::string::npos);
+}
+
 TEST(Config, WhatIsNotKnownIsRefusedByName) {
   const Files files;
   const auto changed = [&](const char* key, const Json& value) {
@@ -139,11 +180,11 @@ TEST(Config, WhatIsNotKnownIsRefusedByName) {
   };
   EXPECT_NE(changed("model_type", "t5").find("model_type: 't5' is not known, only llama, mistral"),
             std::string::npos);
-  EXPECT_NE(changed("model_type", "mixtral").find("'mixtral' is not known"), std::string::npos);
-  Json mixtral = Json::parse(kMistral);
-  mixtral["model_type"] = "mixtral";
-  mixtral["num_local_experts"] = 8;
-  EXPECT_NE(refusal(files.config(mixtral.dump())).find("a mixture of experts (mixtral)"),
+  EXPECT_NE(changed("model_type", "mixtral").find("num_local_experts: missing"), std::string::npos);
+  Json olmoe = Json::parse(kMistral);
+  olmoe["model_type"] = "olmoe";
+  olmoe["num_experts"] = 64;
+  EXPECT_NE(refusal(files.config(olmoe.dump())).find("a mixture of experts (olmoe), which is not"),
             std::string::npos);
   EXPECT_NE(changed("hidden_size", nullptr).find("hidden_size: missing"), std::string::npos);
   EXPECT_NE(changed("hidden_size", "big").find("hidden_size: found 'big'"), std::string::npos);

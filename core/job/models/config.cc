@@ -14,6 +14,8 @@
 namespace syncline::job::models {
 namespace {
 
+constexpr std::int64_t kMostExperts = 4096;
+
 // A key that is there and not null.
 bool given(Reader& reader, const char* key) {
   const Json* value = reader.find(key);
@@ -87,6 +89,58 @@ Json qwen3(Reader& reader) {
   return llama_shape(reader, false, true);
 }
 
+// Experts of `inner` each, of which a token goes to some.
+void add_experts(Reader& reader, const char* count, const char* inner, Json& shape) {
+  shape["experts"] = size(reader, count, kMostExperts);
+  shape["experts_per_token"] = size(reader, "num_experts_per_tok", kMostExperts);
+  shape["expert_inner"] = size(reader, inner, operators::kMostInner);
+}
+
+Json mixtral(Reader& reader) {
+  Json shape = llama_shape(reader, false, false);
+  add_experts(reader, "num_local_experts", "intermediate_size", shape);
+  return shape;
+}
+
+Json qwen3_moe(Reader& reader) {
+  Json shape = qwen3(reader);
+  add_experts(reader, "num_experts", "moe_intermediate_size", shape);
+  if (size_or(reader, "decoder_sparse_step", 1) != 1) {
+    reader.fail("decoder_sparse_step", "only 1 is known: experts in every layer");
+  }
+  if (given(reader, "mlp_only_layers") && !reader.array("mlp_only_layers").empty()) {
+    reader.fail("mlp_only_layers", "only none is known: experts in every layer");
+  }
+  return shape;
+}
+
+// Latent attention; the first layers have no experts, the others one more that all tokens share.
+Json deepseek(Reader& reader) {
+  Json shape = hidden_sizes(reader, true);
+  add_experts(reader, "n_routed_experts", "moe_intermediate_size", shape);
+  shape["shared_inner"] = size_or(reader, "n_shared_experts", 0, kMostExperts) *
+                          shape["expert_inner"].get<std::int64_t>();
+  if (given(reader, "first_k_dense_replace")) {
+    shape["dense_layers"] = reader.integer("first_k_dense_replace", 0, operators::kMostLayers);
+  }
+  if (size_or(reader, "moe_layer_freq", 1) != 1) {
+    reader.fail("moe_layer_freq", "only 1 is known: experts in every layer behind the first");
+  }
+  const std::int64_t width = size(reader, "qk_nope_head_dim", operators::kMostHeadWidth);
+  if (size(reader, "v_head_dim", operators::kMostHeadWidth) != width) {
+    reader.fail("v_head_dim",
+                "only that of qk_nope_head_dim, " + std::to_string(width) + ", is known");
+  }
+  shape["head_width"] = width;
+  shape["rope_width"] = size(reader, "qk_rope_head_dim", operators::kMostHeadWidth);
+  shape["latent"] = size(reader, "kv_lora_rank", operators::kMostHidden);
+  shape["query_latent"] = size_or(reader, "q_lora_rank", 0, operators::kMostHidden);
+  shape["words"] = size(reader, "vocab_size");
+  shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
+  if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
+  return shape;
+}
+
 Json gpt2(Reader& reader) {
   if (!flag_or(reader, "tie_word_embeddings", true)) {
     reader.fail("tie_word_embeddings", "found false, GPT-2's head is known as tied alone");
@@ -136,29 +190,39 @@ struct ModelType {
   std::string_view name;    // model_type
   std::string_view family;  // architecture
   Json (*shape)(Reader&);
+  bool experts = false;
 };
 
 constexpr ModelType kTypes[] = {
-    {"llama", "llama", llama}, {"mistral", "llama", llama}, {"qwen2", "llama", qwen2},
-    {"qwen3", "llama", qwen3}, {"gpt2", "gpt2", gpt2},      {"bert", "bert", bert},
+    {"llama", "llama", llama},
+    {"mistral", "llama", llama},
+    {"qwen2", "llama", qwen2},
+    {"qwen3", "llama", qwen3},
+    {"mixtral", "llama", mixtral, true},
+    {"qwen3_moe", "llama", qwen3_moe, true},
+    {"deepseek_v2", "llama", deepseek, true},
+    {"deepseek_v3", "llama", deepseek, true},
+    {"gpt2", "gpt2", gpt2},
+    {"bert", "bert", bert},
     {"vit", "vit", vit},
 };
 
 const ModelType& type_of(Reader& reader) {
   const std::string name = reader.text("model_type");
+  const auto known = std::ranges::find(kTypes, name, &ModelType::name);
+  const bool found = known != std::end(kTypes);
   for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    if (found && known->experts) break;
     if (given(reader, key) && reader.integer(key, 0, operators::kMostWords) > 1) {
-      reader.fail(key, "a mixture of experts (" + name +
-                           "): its experts' gradients are not exchanged like dense ones, and not "
-                           "known here");
+      reader.fail(key, "a mixture of experts (" + name + "), which is not known here");
     }
   }
-  std::string known;
+  if (found) return *known;
+  std::string names;
   for (const ModelType& type : kTypes) {
-    if (type.name == name) return type;
-    known += (known.empty() ? "" : ", ") + std::string(type.name);
+    names += (names.empty() ? "" : ", ") + std::string(type.name);
   }
-  reader.fail("model_type", "'" + name + "' is not known, only " + known);
+  reader.fail("model_type", "'" + name + "' is not known, only " + names);
 }
 
 // The checkpoint's own name, the folder's, or the family's.

@@ -26,12 +26,12 @@ inline constexpr std::int64_t kTokens = 1024;
 // number, attention before the feed-forward half, heads last; otherwise by the alphabet.
 bool used_before(std::string_view first, std::string_view second);
 
-// Hugging Face's config.json: the sizes of a model, from which its operators are generated. Dense
-// models of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit.
+// Hugging Face's config.json: the sizes of a model, from which its operators are generated. Models
+// of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit; mixtures of
+// experts: mixtral, qwen3_moe, deepseek_v2 and _v3.
 bool recognises_config(const Head& head);
 
-// One file. Throws InputError for a model type that is not known, by its name, a mixture of
-// experts, and sizes that are missing or make no sense.
+// One file. Throws InputError for a model type that is not known, by its name, and sizes that are missing or make no sense.
 Observed read_config(const std::vector<std::string>& files);
 
 }  // namespace syncline::job::models
