@@ -85,7 +85,7 @@ std::span<const Format> formats() {
        "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
        models::recognises_safetensors, models::read_safetensors},
       {"config",
-       "config: Hugging Face's config.json: Llama, Mistral, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
+       "config: Hugging Face's config.json: Llama, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
        "ViT",
        models::recognises_config, models::read_config},
   };
