@@ -27,6 +27,9 @@ Json buckets_json(const std::vector<std::pair<std::int64_t, double>>& buckets) {
 Cell finite(double value) { return std::isfinite(value) ? Cell(value) : Cell(); }
 Cell finite(const std::optional<double>& value) { return value ? finite(*value) : Cell(); }
 
+// A figure that is known.
+Cell positive(double value) { return value > 0 ? finite(value) : Cell(); }
+
 // An interval that was worked out.
 Cell known(const measure::Interval& ends) {
   const bool told = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
@@ -39,17 +42,21 @@ Cell known(const measure::Interval& ends) {
 std::vector<Column> predicted_columns(const std::string& baseline, int causes) {
   using enum Kind;
   const int memory = causes & Column::kPage;
-  return columns(both("step\ntime", "step_time_s", kSeconds),
-                 shown("80 %\ninterval", kSeconds, 1, Column::kPage),
-                 both("throughput,\nsamples/s", "throughput", kThroughput, 7),
-                 both("speedup over\n" + one_line(baseline), "speedup", kSpeedup),
-                 shown("80 %\ninterval", kSpeedup, 4, Column::kPage),
-                 both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
-                 both("collectives\nper step", "collectives", kCount, 5, causes),
-                 both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
-                 both("compute", "compute_s", kSeconds, 6, causes), kept("communication_s"),
-                 both("exposed\ncomm.", "exposed_communication_s", kSeconds, 3, causes),
-                 kept("handling_s"), both("lower\nbound", "lower_bound_s", kSeconds, 9, causes));
+  return columns(
+      both("step\ntime", "step_time_s", kSeconds),
+      shown("80 %\ninterval", kSeconds, 1, Column::kPage),
+      both("throughput,\nsamples/s", "throughput", kThroughput, 7),
+      both("speedup over\n" + one_line(baseline), "speedup", kSpeedup),
+      shown("80 %\ninterval", kSpeedup, 4, Column::kPage),
+      both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 3, Column::kAll, kSparse),
+      both("MFU", "mfu_percent", kShare, 4, Column::kAll, kSparse),
+      both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
+      both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
+      both("collectives\nper step", "collectives", kCount, 5, causes),
+      both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
+      both("compute", "compute_s", kSeconds, 6, causes), kept("communication_s"),
+      both("exposed\ncomm.", "exposed_communication_s", kSeconds, 3, causes), kept("handling_s"),
+      both("lower\nbound", "lower_bound_s", kSeconds, 9, causes));
 }
 
 std::vector<Cell> predicted_cells(const measure::Row& row) {
@@ -57,8 +64,9 @@ std::vector<Cell> predicted_cells(const measure::Row& row) {
   return cells(shown_as(finite(metrics.step_time), seconds_text(metrics.step_time)), row.step,
                shown_as(finite(metrics.throughput), throughput_text(metrics.throughput)),
                shown_as(finite(row.speedup), speedup_text(row.speedup)), row.gain,
-               shown_as({}, memory_cell(row.memory)), finite(metrics.collectives),
-               finite(metrics.bytes_on_wire), finite(metrics.compute),
+               positive(row.rate.tokens), positive(100 * row.rate.mfu),
+               positive(100 * row.rate.efficiency), shown_as({}, memory_cell(row.memory)),
+               finite(metrics.collectives), finite(metrics.bytes_on_wire), finite(metrics.compute),
                finite(metrics.communication), finite(metrics.exposed), finite(metrics.handling),
                finite(metrics.lower_bound));
 }

@@ -180,6 +180,7 @@ operators::Generated read_architecture(Reader& reader, Workload& workload, bool 
     const std::int64_t longest = row->longest > 0 ? row->longest : options.shape.positions;
     options.sequence =
         reader.integer_or("sequence", std::min(options.sequence, longest), 1, longest);
+    workload.tokens = options.sequence;
   }
   options.optimizer = optimizer_of(reader, row->optimizer);
   if (!workload.optimizer_given) {

@@ -23,8 +23,15 @@ struct Row {
   Metrics metrics;
   Memory memory;       // of a rank
   double speedup = 1;  // over the baseline strategy at the same sweep point
-  Sway sway;           // how the step time moves with what it rests on
-  Interval step;       // 80 % of the step time, and of the speedup
+  struct Rate {
+    int ranks = 0;
+    double tokens = 0;  // a second and rank; 0: not known, as in those below
+    double mfu = 0;     // time of the products that a rank needs at its device's rated rate, a step
+    double efficiency =
+        0;  // samples a second and rank, over those of the fewest nodes in the sweep
+  } rate;
+  Sway sway;      // how the step time moves with what it rests on
+  Interval step;  // 80 % of the step time, and of the speedup
   Interval gain;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   std::optional<Published> published;

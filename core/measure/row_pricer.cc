@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/hardware/device.h"
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
 
@@ -20,6 +21,21 @@ std::vector<std::pair<std::int64_t, double>> sizes_of(const std::vector<plan::Bu
                        static_cast<double>(bucket.bytes) / static_cast<double>(kMiB));
   }
   return sizes;
+}
+
+// Seconds of one step that a rank's products would take at the rate that its device's data sheet
+// promises; 0: not known. What is computed again is not needed.
+double rated_seconds(const Scenario& scenario) {
+  const auto* device = hardware::recognise_device(scenario.cluster.device.name);
+  const Workload& workload = scenario.workload;
+  if (device == nullptr || workload.operators.empty()) return 0;
+  double seconds = 0;
+  for (const Operator& op : workload.operators.operators) {
+    const bool half = op.dtype == DType::kFp16 || (op.dtype == DType::kBf16 && device->bf16);
+    if (op.part != StepPart::kUpdate)
+      seconds += op.matrix_flops / (half ? device->half_flops : device->flops);
+  }
+  return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
 }
 
 }  // namespace
@@ -106,6 +122,10 @@ class RowPricer::PointStudy {
     row.sweep = point_;
     row.metrics = priced.metrics;
     row.memory = memory_of(scenario_, strategy);
+    const int ranks = scenario_.cluster.ranks();
+    const auto tokens = static_cast<double>(scenario_.workload.tokens);
+    row.rate = {ranks, row.metrics.throughput * tokens / ranks,
+                rated_seconds(scenario_) / row.metrics.step_time};
     row.buckets = sizes_of(priced.plan.buckets);
     if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
     if (!baseline_) {

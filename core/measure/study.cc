@@ -1,6 +1,9 @@
 #include "core/measure/study.h"
 
 #include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
@@ -180,6 +183,28 @@ class RowWork {
   RowPricer pricer_;  // in each process that prices, its own copy
 };
 
+// Rows that differ in their nodes alone tell how well the job scales. Each rank has as much to do.
+void add_efficiency(std::vector<Row>& rows) {
+  const auto key = [](const Row& row) {
+    std::string text = row.strategy;
+    for (const auto& [path, value] : row.sweep) {
+      if (path != "cluster.nodes") text += "\n" + path + "=" + value.dump();
+    }
+    return text;
+  };
+  std::map<std::string, std::vector<Row*>> alike;
+  for (Row& row : rows) alike[key(row)].push_back(&row);
+  for (auto& [name, list] : alike) {
+    const Row& fewest =
+        **std::ranges::min_element(list, {}, [](const Row* row) { return row->rate.ranks; });
+    const double each = fewest.metrics.throughput / fewest.rate.ranks;
+    for (Row* row : list) {
+      const double own = row->metrics.throughput / row->rate.ranks;
+      if (list.size() > 1 && each > 0) row->rate.efficiency = own / each;
+    }
+  }
+}
+
 }  // namespace
 
 Report run_study(const input::Document& document, const StudyOptions& options) {
@@ -195,6 +220,7 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
     calibrate_study(document, scenario, options.make_executor, options.interrupted, report);
   }
   report.complete = RowWork(document, scenario, options, report).all();
+  add_efficiency(report.rows);
   return report;
 }
 

@@ -49,6 +49,7 @@ struct Workload {
   std::string source;       // where shapes and times come from
   std::int64_t batch = 1;   // samples a rank and micro-batch
   bool batch_given = true;  // false: nobody said how many, so there is no throughput in samples
+  std::int64_t tokens = 0;  // a sample; 0: nobody said
   // The torch that the job trains with, "2.7": the dialects that read its configurations, and write
   // them, do so as that version does. Empty: nobody said.
   std::string torch;
