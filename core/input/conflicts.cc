@@ -163,7 +163,8 @@ std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) 
   return std::nullopt;
 }
 
-// What is not modelled beside other kinds of parallelism.
+}  // namespace
+
 std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload) {
   const Parallel& parallel = workload.parallel;
   if (!parallel.whole_job()) return std::nullopt;
@@ -178,8 +179,6 @@ std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workl
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,
                                     const Cluster& whole) {

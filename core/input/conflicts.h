@@ -17,6 +17,8 @@ struct Conflict {
   std::string key;
   std::string why;
 };
+// Of these, what is not modelled beside other kinds of parallelism.
+std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload);
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,
                                     const Cluster& cluster);
 

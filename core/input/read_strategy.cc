@@ -30,9 +30,12 @@ Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& c
   dialect::Reading reading =
       dialect::reading_of(*dialect, reader.object("config"), workload, cluster, as);
   Strategy strategy = std::move(reading.strategy);
-  const bool judged = !as.algorithm.empty() || workload.parallel.whole_job();
-  if (const auto conflict = conflict_of(strategy, workload, cluster); conflict && judged) {
-    const char* at = as.algorithm.empty() ? "config" : "algorithm";
+  // A framework's own settings go together; an algorithm beside them, or a layout, may not.
+  const bool own = as.algorithm.empty();
+  const auto conflict =
+      own ? whole_job_conflict(strategy, workload) : conflict_of(strategy, workload, cluster);
+  if (conflict) {
+    const char* at = own ? "config" : "algorithm";
     reader.fail(reader.has(conflict->key) ? conflict->key : at, conflict->why);
   }
   reader.finish();
