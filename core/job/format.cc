@@ -6,6 +6,7 @@
 
 #include "core/calibrate/inspector/inspector.h"
 #include "core/error.h"
+#include "core/job/frameworks/settings.h"
 #include "core/job/kineto/format.h"
 #include "core/job/models/safetensors.h"
 
@@ -48,6 +49,11 @@ const Format* format_of(const Head& head) {
   if (head.bytes.find("\"strategies\"") != std::string::npos) {
     throw InputError(head.path + ": a scenario, nothing to import: `syncline run " + head.path +
                      "` reads it");
+  }
+  if (const auto settings = read_settings(head.path); settings && !head.directory) {
+    throw InputError(head.path + ": settings of " + settings->framework +
+                     ", which no job left behind: `syncline init " + head.path +
+                     " --node KIND --nodes N` makes a scenario of them");
   }
   std::string known;
   for (const Format& format : formats()) {

@@ -105,8 +105,7 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
 
 void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
   Json& operators = workload["operators"];
-  constexpr std::int64_t kImages = 32;
-  const std::int64_t kTokensAGpu = cut_job(workload) ? 1 : 8192;  // one sample
+  constexpr std::int64_t kImages = 32, kTokensAGpu = 8192;
   const bool images = of_images(workload);
   if (images && options.sequence) {
     throw InputError("--sequence has no meaning with a model of images");
@@ -119,8 +118,10 @@ void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::s
     }
   }
   const std::int64_t tokens = images ? 1 : operators["sequence"].get<std::int64_t>();
-  const std::int64_t usual =
-      images ? kImages : std::max<std::int64_t>(1, kTokensAGpu / std::max<std::int64_t>(1, tokens));
+  const std::int64_t fit = kTokensAGpu / std::max<std::int64_t>(1, tokens);
+  const std::int64_t usual = cut_job(workload) ? 1
+                             : images          ? kImages
+                                               : std::max<std::int64_t>(1, fit);
   workload["batch"] = options.batch.value_or(usual);
   if (!options.batch) {
     assumed.push_back(

@@ -25,8 +25,12 @@ std::string_view unquoted(std::string_view text) {
   return quoted ? text.substr(1, text.size() - 2) : text;
 }
 
-// Where the first of `wanted` stands outside quotes, ahead of a blank or the end where `open`.
-std::size_t outside_quotes(std::string_view text, char wanted, bool open) {
+// Where a comment begins ('#' behind a blank) or a key ends (':' ahead of one), outside quotes.
+std::size_t outside_quotes(std::string_view text, char wanted) {
+  // What lies beyond either end is one too.
+  const auto blank = [&](std::size_t at) {
+    return at >= text.size() || text[at] == ' ' || text[at] == '\t';
+  };
   char quote = 0;
   for (std::size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
@@ -35,11 +39,7 @@ std::size_t outside_quotes(std::string_view text, char wanted, bool open) {
       if (c == quote) quote = 0;
     } else if ((c == '"' || c == '\'') && word_begins) {
       quote = c;
-    } else if (c == wanted && wanted == '#' &&
-               (i == 0 || text[i - 1] == ' ' || text[i - 1] == '\t')) {
-      return i;
-    } else if (c == wanted && wanted != '#' &&
-               (!open || i + 1 == text.size() || text[i + 1] == ' ')) {
+    } else if (c == wanted && blank(wanted == '#' ? i - 1 : i + 1)) {
       return i;
     }
   }
@@ -99,7 +99,7 @@ class Yaml {
       if (indent == std::string_view::npos || trimmed(line).empty()) continue;
       if (block != std::string::npos && indent > block) continue;
       block = std::string::npos;
-      line = trimmed(line.substr(0, outside_quotes(line, '#', false)));
+      line = trimmed(line.substr(0, outside_quotes(line, '#')));
       if (line.empty() || line == "---" || line == "...") continue;
       const bool goes_on = !lines_.empty() && open_brackets(lines_.back().text) > 0;
       if (goes_on) {
@@ -123,12 +123,12 @@ class Yaml {
     if (depth > kDeepest) fail("more than 64 levels");
     if (in_list(indent)) return list(indent, depth);
     Json map = Json::object();
-    if (outside_quotes(lines_[at_].text, ':', true) == std::string::npos) {
+    if (outside_quotes(lines_[at_].text, ':') == std::string::npos) {
       return scalar(lines_[at_++].text);
     }
     while (at_ < lines_.size() && lines_[at_].indent == indent && !in_list(indent)) {
       const std::string text = lines_[at_].text;
-      const std::size_t colon = outside_quotes(text, ':', true);
+      const std::size_t colon = outside_quotes(text, ':');
       if (colon == std::string::npos) fail("expected 'key: value'");
       const std::string key(unquoted(trimmed(std::string_view(text).substr(0, colon))));
       if (map.contains(key)) fail("the key '" + key + "' stands twice");
@@ -156,7 +156,7 @@ class Yaml {
       if (rest.empty()) {
         items.push_back(below(indent, depth));
       } else if (rest.front() != '[' && rest.front() != '{' &&
-                 outside_quotes(rest, ':', true) != std::string::npos) {
+                 outside_quotes(rest, ':') != std::string::npos) {
         line.indent = indent + line.text.size() - rest.size();
         line.text = rest;
         items.push_back(block(line.indent, depth + 1));

@@ -27,6 +27,17 @@ TEST(Format, ForeignFilesAreRefusedByName) {
   EXPECT_EQ(refusal({scratch.path("absent")}), scratch.path("absent") + ": no such file");
 }
 
+TEST(Format, SettingsOfAFrameworkAreForInit) {
+  const test::Scratch scratch;
+  const std::string path = scratch.path("train.sh");
+  test::write_text(path,
+                   "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 "
+                   "--num-attention-heads 4 --seq-length 64 --vocab-size 100\n");
+  EXPECT_EQ(refusal({path}),
+            path + ": settings of Megatron, which no job left behind: `syncline init " + path +
+                " --node KIND --nodes N` makes a scenario of them");
+}
+
 TEST(Format, WhatNcclsInspectorWroteIsForCalibrate) {
   const test::Scratch scratch;
   const std::string path = scratch.path("alpha-pid7.log");

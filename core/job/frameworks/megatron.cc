@@ -458,7 +458,8 @@ void tell_the_rest(Flags& flags, Settings& settings) {
   for (const char* name : {"fp8-format", "fp8", "fp4-format"}) {
     if (flags.has(name) && !is_off(flags.value(name))) {
       settings.assumed.push_back("that products in fp8 take the time of bf16 (--" +
-                                 std::string(name) + ")");
+                                 std::string(name) +
+                                 "; cluster.device.half_tflops says their rate)");
       break;
     }
   }
