@@ -477,6 +477,38 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   expect(refusal(scattered), "is told to have 2 ranks, and its reduce_scatter takes in");
 }
 
+// libkineto writes nothing behind the colon of a description that is none.
+TEST_F(WholeTrace, DescriptionsMayBeMissingAltogether) {
+  for (const CutJob& job : {kMegatron, kHybrid}) {
+    CutJob bare = job;
+    bare.described = false;
+    const CutTraces traces(bare);
+    const std::string text =
+        replaced(traces.file(0), "Description\": \"undefined\",", "Description\": ,");
+    const Observed observed = read_job({written(text)});
+    expect_truth(observed, traces, bare);
+    EXPECT_FALSE(has(Json(observed.warnings).dump(), "cannot be read"));
+  }
+}
+
+// The groups' list at the top of a file tells ranks that events do not, as a list or as text.
+TEST_F(WholeTrace, TheListOfGroupsTellsTheirRanks) {
+  const CutTraces traces(kMegatron);
+  const std::string text = replaced(traces.file(0), "\"Process Group Ranks\"", "\"nobody\"");
+  for (const std::string ranks : {"[0, 2]", "\"[0, 2]\""}) {
+    const std::string listed =
+        replaced(text, "\"world_size\": 8",
+                 "\"world_size\": 8, \"pg_config\": [{\"pg_name\": \"dp0\", \"pg_desc\": "
+                 "\"DATA_PARALLEL_GROUP_WITH_CP\", \"pg_size\": 2, \"ranks\": " +
+                     ranks +
+                     "}, {\"pg_name\": \"all\", \"pg_desc\": \"default_pg\", \"pg_size\": 8, "
+                     "\"ranks\": []}]");
+    const Observed observed = read_job({written(listed)});
+    EXPECT_EQ(group_named(observed, "dp0")->ranks, (std::vector<int>{0, 2}));
+    EXPECT_EQ(group_named(observed, "all")->ranks.size(), 8u);
+  }
+}
+
 // A group whose ranks nobody tells is told by its description and size.
 TEST_F(WholeTrace, GroupsOfUnknownRanks) {
   const CutTraces traces(kMegatron);
@@ -578,6 +610,12 @@ TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
       {"mesh_dp_replicate", Role::kOuter},
       {"mesh_fsdp", Role::kInner},
       {"mesh_dim_0", Role::kUnknown},
+      {"mesh_infer_tp", Role::kTensor},
+      {"mesh_infer_pp", Role::kPipeline},
+      {"tp_ep_pp", Role::kOther},
+      {"tp_dp_cp", Role::kOther},
+      {"dp_cp", Role::kData},
+      {"tp", Role::kTensor},
       {"default_pg", Role::kUnknown},
       {"undefined", Role::kUnknown},
       {"", Role::kUnknown}};

@@ -236,6 +236,25 @@ bool read_fields(ondemand::object object, Event& event) {
 
 struct EventReader::Parser {
   ondemand::parser json;
+  std::string mended;
+
+  bool read(std::string_view text, Event& event) {
+    ondemand::document document =
+        json.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
+    return read_fields(document.get_object(), event);
+  }
+
+  // libkineto writes a group without a description with nothing behind the colon. Whether it did.
+  bool mend(std::string_view text) {
+    constexpr std::string_view kKey = "\"Process Group Description\":";
+    const std::size_t at = text.find(kKey);
+    if (at == std::string_view::npos) return false;
+    const std::size_t value = text.find_first_not_of(' ', at + kKey.size());
+    if (value == std::string_view::npos || text[value] != ',') return false;
+    mended.assign(text.substr(0, value)).append("\"\"").append(text.substr(value));
+    mended.append(simdjson::SIMDJSON_PADDING, ' ');
+    return true;
+  }
 };
 
 EventReader::EventReader() : parser_(std::make_unique<Parser>()) {}
@@ -245,11 +264,17 @@ Reading EventReader::read(std::string_view text, Event& event) {
   clear(event);
   if (!text.starts_with('{')) return Reading::kSkipped;
   try {
-    ondemand::document document =
-        parser_->json.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
-    if (!read_fields(document.get_object(), event)) return Reading::kSkipped;
+    if (!parser_->read(text, event)) return Reading::kSkipped;
   } catch (const simdjson::simdjson_error&) {
-    return Reading::kDamaged;
+    if (!parser_->mend(text)) return Reading::kDamaged;
+    const std::string& mended = parser_->mended;
+    const std::string_view again(mended.data(), mended.size() - simdjson::SIMDJSON_PADDING);
+    clear(event);
+    try {
+      if (!parser_->read(again, event)) return Reading::kSkipped;
+    } catch (const simdjson::simdjson_error&) {
+      return Reading::kDamaged;
+    }
   }
   // libkineto clamps them too.
   if (event.duration < 0) event.duration = 0;

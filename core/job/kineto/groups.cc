@@ -162,6 +162,24 @@ Role role_by_use(const RankGroup& group, const Use& use, std::size_t passes) {
   return Role::kUnknown;
 }
 
+// Of a mesh's name, "infer_tp": the one axis in it; of several they go together for something else.
+Role role_of_axes(std::string_view name) {
+  constexpr std::array<std::pair<std::string_view, Role>, 5> kAxes{{{"tp", Role::kTensor},
+                                                                    {"cp", Role::kContext},
+                                                                    {"pp", Role::kPipeline},
+                                                                    {"ep", Role::kExpert},
+                                                                    {"dp", Role::kData}}};
+  Role found = Role::kUnknown;
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('_'));
+    name.remove_prefix(std::min(name.size(), part.size() + 1));
+    for (const auto& [axis, role] : kAxes) {
+      if (part == axis) found = found == Role::kUnknown ? role : Role::kOther;
+    }
+  }
+  return found;
+}
+
 bool any_of_role(const std::vector<RankGroup>& groups, Role role) {
   return group_of(groups, role) != nullptr;
 }
@@ -272,7 +290,7 @@ Role role_named(std::string_view description) {
   if (has("intra_") && data) return Role::kInner;
   if (word.starts_with("dp_shard")) return Role::kInner;
   if (word.starts_with("data_parallel_group")) return Role::kData;
-  return has("_parallel") ? Role::kOther : Role::kUnknown;
+  return has("_parallel") ? Role::kOther : role_of_axes(word);
 }
 
 std::vector<RankGroup> groups_of(const Trace& trace, const Timeline& timeline,

@@ -337,8 +337,12 @@ std::vector<ToldGroup> configured_groups(const Json& info) {
     group.description = word(one, "pg_desc");
     group.size = count(one, "pg_size").value_or(0);
     const auto ranks = one.find("ranks");
-    if (ranks == one.end() || !ranks->is_array()) continue;
-    for (const Json& rank : *ranks) {
+    if (ranks == one.end()) continue;
+    // Some write the list as text.
+    const Json list_of =
+        ranks->is_string() ? Json::parse(ranks->get<std::string>(), nullptr, false) : *ranks;
+    if (!list_of.is_array()) continue;
+    for (const Json& rank : list_of) {
       const bool whole = rank.is_number_integer() && rank >= 0 && rank < 1 << 24;
       group.ranks.push_back(whole ? rank.get<int>() : -1);
     }
