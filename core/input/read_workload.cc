@@ -198,6 +198,20 @@ void name_as_generated(const Reader& reader, Workload& workload) {
   }
 }
 
+// The backward pass computes each layer again before it goes through it.
+void repeat_forward(Workload& workload) {
+  const std::vector<Seconds> forward = forward_times(workload);
+  for (std::size_t t = 0; t < forward.size(); ++t) workload.tensors[t].backward += forward[t];
+}
+
+Workload::Recompute read_recompute(Reader& reader) {
+  const std::string word =
+      reader.word_or("activation_checkpointing", "none", {"none", "selective", "full"});
+  return word == "none"        ? Workload::Recompute::kNone
+         : word == "selective" ? Workload::Recompute::kSelective
+                               : Workload::Recompute::kFull;
+}
+
 }  // namespace
 
 Workload read_workload(Reader reader, const Cluster& cluster) {
@@ -212,11 +226,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.batch_given = reader.has("batch") || reader.has("operators");
   workload.micro_batches = reader.integer_or("micro_batches", 1, 1, kMostMicroBatches);
   workload.torch = dialect::read_torch(reader);
-  const std::string recompute =
-      reader.word_or("activation_checkpointing", "none", {"none", "selective", "full"});
-  workload.recompute = recompute == "none"        ? Workload::Recompute::kNone
-                       : recompute == "selective" ? Workload::Recompute::kSelective
-                                                  : Workload::Recompute::kFull;
+  workload.recompute = read_recompute(reader);
   if (reader.has("parallel")) {
     workload.parallel = read_parallel(reader.object("parallel"), cluster);
   }
@@ -265,8 +275,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     price_by_operators(reader, workload, waits, device);
   }
   if (workload.recompute == Workload::Recompute::kFull && workload.rated_times) {
-    const std::vector<Seconds> forward = forward_times(workload);
-    for (std::size_t t = 0; t < forward.size(); ++t) workload.tensors[t].backward += forward[t];
+    repeat_forward(workload);
   }
   if (workload.parallel.whole_job()) {
     cut_workload(reader, parts > 0, workload.operators.empty() ? nullptr : &generated, cluster,
