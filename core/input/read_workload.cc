@@ -198,8 +198,9 @@ void name_as_generated(const Reader& reader, Workload& workload) {
   }
 }
 
-// The backward pass computes each layer again before it goes through it.
+// With full recomputation the backward pass computes each layer again before it goes through it.
 void repeat_forward(Workload& workload) {
+  if (workload.recompute != Workload::Recompute::kFull) return;
   const std::vector<Seconds> forward = forward_times(workload);
   for (std::size_t t = 0; t < forward.size(); ++t) workload.tensors[t].backward += forward[t];
 }
@@ -249,8 +250,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     work.emplace_back();
   }
   read_copies(reader, workload, copied);
-  const auto parts =
-      std::ranges::count_if(workload.tensors, [](const Tensor& t) { return t.part; });
+  const auto parts = std::ranges::count_if(workload.tensors, &Tensor::part);
   const auto placed = std::count_if(workload.tensors.begin(), workload.tensors.end(),
                                     [](const Tensor& tensor) { return tensor.registered >= 0; });
   require_all(reader, "registered", static_cast<std::size_t>(placed), workload.tensors.size());
@@ -274,9 +274,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     const bool waits = !work.empty() && work.front().has_wait;
     price_by_operators(reader, workload, waits, device);
   }
-  if (workload.recompute == Workload::Recompute::kFull && workload.rated_times) {
-    repeat_forward(workload);
-  }
+  if (workload.rated_times) repeat_forward(workload);
   if (workload.parallel.whole_job()) {
     cut_workload(reader, parts > 0, workload.operators.empty() ? nullptr : &generated, cluster,
                  workload);

@@ -31,7 +31,8 @@ bool used_before(std::string_view first, std::string_view second);
 // experts: mixtral, qwen3_moe, deepseek_v2 and _v3.
 bool recognises_config(const Head& head);
 
-// One file. Throws InputError for a model type that is not known, by its name, and sizes that are missing or make no sense.
+// One file. Throws InputError for a model type that is not known, by its name, and sizes that are
+// missing or make no sense.
 Observed read_config(const std::vector<std::string>& files);
 
 }  // namespace syncline::job::models
