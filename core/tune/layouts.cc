@@ -303,8 +303,8 @@ class LayoutSearch {
   void tell_progress(const std::vector<std::size_t>& order) const {
     const bool full = places_.size() == options_.top;
     const Seconds most = full ? places_.rbegin()->first.first : 1e300;
-    const auto left = std::ranges::count_if(
-        order, [&](std::size_t i) { return seen_[i].least <= most; });
+    const auto left =
+        std::ranges::count_if(order, [&](std::size_t i) { return seen_[i].least <= most; });
     options_.progress(layouts_.size() + found_.priced,
                       layouts_.size() + std::max(found_.priced, static_cast<std::size_t>(left)));
   }
