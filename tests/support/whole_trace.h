@@ -84,7 +84,6 @@ class CutTraces {
     int collective = -1;  // of this rank's
     int behind = -1;      // a collective that it follows on its stream
     int gradient = -1;
-    int pass = 0;
   };
   struct Own {  // a collective, as this rank has it
     std::string group, kind;
@@ -93,7 +92,6 @@ class CutTraces {
     int members = 0;
     std::int64_t given = 0, got = 0;
     Nano cost = 0, start = -1, end = -1;
-    bool engine = false;
   };
   struct Rank {
     std::vector<Op> ops;
@@ -155,7 +153,7 @@ class CutTraces {
   }
 
   int start(int rank, const std::string& group, const std::string& kind, std::int64_t given,
-            std::int64_t got, Nano cost, bool engine, int behind = -1, int peer = -1,
+            std::int64_t got, Nano cost, int behind = -1, int peer = -1,
             const std::string& way = "") {
     Rank& own = ranks_[static_cast<std::size_t>(rank)];
     Own one;
@@ -171,10 +169,9 @@ class CutTraces {
     one.given = given;
     one.got = got;
     one.cost = cost;
-    one.engine = engine;
     own.collectives.push_back(one);
     const int place = static_cast<int>(own.collectives.size()) - 1;
-    own.ops.push_back({Kind::kStart, phase_, 0, place, behind, -1, pass_});
+    own.ops.push_back({Kind::kStart, phase_, 0, place, behind, -1});
     return place;
   }
   void wait(int rank, int collective) { add(rank, {Kind::kWait, phase_, 0, collective}); }
@@ -182,27 +179,24 @@ class CutTraces {
     if (rank == job_.late_rank) length += length / 10;
     add(rank, {Kind::kKernel, phase_, length});
   }
-  void add(int rank, Op op) {
-    op.pass = pass_;
-    ranks_[static_cast<std::size_t>(rank)].ops.push_back(op);
-  }
+  void add(int rank, Op op) { ranks_[static_cast<std::size_t>(rank)].ops.push_back(op); }
 
   static constexpr Nano kMicro = 1000;
 
-  void reduce_inside(int rank, bool engine) {
+  void reduce_inside(int rank) {
     if (job_.tensor == 1) return;
     const std::int64_t size = kActivation;
-    wait(rank, start(rank, "tp", "allreduce", size, size, 20 * kMicro, engine));
+    wait(rank, start(rank, "tp", "allreduce", size, size, 20 * kMicro));
   }
-  void share_context(int rank, bool engine) {
+  void share_context(int rank, bool backward) {
     if (job_.context == 1) return;
     const std::int64_t own = kActivation / 2, all = own * job_.context;
-    wait(rank, engine ? start(rank, "cp", "_reduce_scatter_base", all, own, 15 * kMicro, true)
-                      : start(rank, "cp", "_allgather_base", own, all, 15 * kMicro, false));
+    wait(rank, backward ? start(rank, "cp", "_reduce_scatter_base", all, own, 15 * kMicro)
+                        : start(rank, "cp", "_allgather_base", own, all, 15 * kMicro));
   }
-  void swap_tokens(int rank, bool engine) {
+  void swap_tokens(int rank) {
     if (job_.expert == 1) return;
-    wait(rank, start(rank, "ep", "all_to_allv", kActivation, kActivation, 25 * kMicro, engine));
+    wait(rank, start(rank, "ep", "all_to_allv", kActivation, kActivation, 25 * kMicro));
   }
 
   void forward(int rank, int chunk) {
@@ -210,19 +204,18 @@ class CutTraces {
     const int part = chunk * job_.pipeline + stage_of(rank);
     if (part > 0) receive(rank, part - 1, part, " f");
     for (int layer = 0; layer < job_.layers; ++layer) {
-      if (job_.shard > 0) wait(rank, gather(rank, false));
+      if (job_.shard > 0) wait(rank, gather(rank));
       share_context(rank, false);
       kernel(rank, (300 + 10 * layer) * kMicro);
-      swap_tokens(rank, false);
-      reduce_inside(rank, false);
+      swap_tokens(rank);
+      reduce_inside(rank);
     }
-    if (job_.losses) start(rank, "dp", "allreduce", 1, 1, 10 * kMicro, false);
+    if (job_.losses) start(rank, "dp", "allreduce", 1, 1, 10 * kMicro);
     if (part + 1 < job_.pipeline * job_.chunks) send(rank, part, part + 1, " f");
   }
 
-  int gather(int rank, bool engine) {
-    return start(rank, "shard", "_allgather_base", kLayer / job_.shard, kLayer, 90 * kMicro,
-                 engine);
+  int gather(int rank) {
+    return start(rank, "shard", "_allgather_base", kLayer / job_.shard, kLayer, 90 * kMicro);
   }
 
   void receive(int rank, int from, int to, const std::string& way) {
@@ -235,7 +228,7 @@ class CutTraces {
   int message(int rank, int from, int to, const std::string& way, int other) {
     const int peer = rank + (other % job_.pipeline - stage_of(rank)) * stage_apart();
     return start(rank, "pp", other == from ? "recv" : "send", kActivation, kActivation, 30 * kMicro,
-                 false, -1, peer, way + std::to_string(from) + ">" + std::to_string(to));
+                 -1, peer, way + std::to_string(from) + ">" + std::to_string(to));
   }
 
   void backward(int rank, int chunk, bool exchanges) {
@@ -245,16 +238,16 @@ class CutTraces {
     if (part + 1 < parts) receive(rank, part + 1, part, " b");
     phase_ = Phase::kBackward;
     for (int layer = job_.layers; layer-- > 0;) {
-      if (job_.shard > 0) wait(rank, gather(rank, true));
+      if (job_.shard > 0) wait(rank, gather(rank));
       kernel(rank, (600 + 10 * layer) * kMicro);
-      reduce_inside(rank, true);
+      reduce_inside(rank);
       share_context(rank, true);
       const int each = gradients_a_layer();
       const int gradient =
           each * ((job_.chunks - 1 - chunk) * job_.layers + job_.layers - 1 - layer);
       for (int which = 0; which < each; ++which) {
         if (which > 0) kernel(rank, (60 - 10 * which) * kMicro);
-        if (which == 1) swap_tokens(rank, true);
+        if (which == 1) swap_tokens(rank);
         add(rank, {Kind::kArrive, phase_, 0, -1, -1, gradient + which});
       }
       if (job_.shard > 0) {
@@ -264,17 +257,16 @@ class CutTraces {
       }
     }
     phase_ = Phase::kForward;
-    ++pass_;
     if (part > 0) send(rank, part, part - 1, " b");
   }
 
   void scatter(int rank) {
-    const int inner = start(rank, "shard", "_reduce_scatter_base", kLayer, kLayer / job_.shard,
-                            120 * kMicro, true);
+    const int inner =
+        start(rank, "shard", "_reduce_scatter_base", kLayer, kLayer / job_.shard, 120 * kMicro);
     int last = inner;
     if (job_.shard < job_.data) {
       const std::int64_t own = kLayer / job_.shard;
-      last = start(rank, "replica", "allreduce", own, own, 70 * kMicro, true, inner);
+      last = start(rank, "replica", "allreduce", own, own, 70 * kMicro, inner);
     }
     sums_.push_back(last);
   }
@@ -288,7 +280,7 @@ class CutTraces {
     if (job_.instances > 1) {
       const std::int64_t own =
           ranks_[static_cast<std::size_t>(rank)].collectives[static_cast<std::size_t>(last)].got;
-      sums_.push_back(start(rank, "replica", "allreduce", own, own, 50 * kMicro, true, last));
+      sums_.push_back(start(rank, "replica", "allreduce", own, own, 50 * kMicro, last));
     }
     if (job_.expert > 1) sums_.push_back(reduce(rank, "edp", 2 * kExpert));
   }
@@ -296,8 +288,8 @@ class CutTraces {
     const auto ranks = static_cast<std::int64_t>(members(rank, group).size());
     const std::int64_t pad = 128 * ranks;
     const std::int64_t all = (elements + pad - 1) / pad * pad;
-    if (job_.all_reduce) return start(rank, group, "allreduce", all, all, 260 * kMicro, true);
-    return start(rank, group, "_reduce_scatter_base", all, all / ranks, 140 * kMicro, true);
+    if (job_.all_reduce) return start(rank, group, "allreduce", all, all, 260 * kMicro);
+    return start(rank, group, "_reduce_scatter_base", all, all / ranks, 140 * kMicro);
   }
 
   void write_program(int rank) {
@@ -310,7 +302,6 @@ class CutTraces {
     own.truth.waits.assign(
         static_cast<std::size_t>(gradients_a_layer() * job_.layers * job_.chunks), 0);
     sums_.clear();
-    pass_ = 0;
     for (const auto& [forwards, chunk, last] : order(rank)) {
       if (forwards) {
         forward(rank, chunk);
@@ -326,8 +317,7 @@ class CutTraces {
     for (std::size_t i = 0; i < sums_.size(); ++i) {
       const Own sum = own.collectives[static_cast<std::size_t>(sums_[i])];
       if (sum.kind == "allreduce") continue;
-      wait(rank,
-           start(rank, sum.group, "_allgather_base", sum.got, sum.given, 130 * kMicro, false));
+      wait(rank, start(rank, sum.group, "_allgather_base", sum.got, sum.given, 130 * kMicro));
     }
   }
 
@@ -560,7 +550,6 @@ class CutTraces {
   std::vector<Rank> ranks_;
   std::vector<int> sums_;
   Phase phase_ = Phase::kForward;
-  int pass_ = 0;
   Nano host_ = 0;
 };
 
