@@ -268,6 +268,24 @@ TEST_F(WholeTrace, ExpertsHaveGroupsOfTheirOwn) {
   EXPECT_TRUE(has(refusal(text), "which are the experts' cannot be told"));
 }
 
+TEST_F(WholeTrace, ExpertGroupsDivideAStage) {
+  const CutJob job{.pipeline = 2, .data = 4, .micro_batches = 2, .expert = 2};
+  const std::string apart =
+      replaced(CutTraces(job).file(0), "GROUP\", \"Process Group Ranks\": \"[0, 1]\"",
+               "GROUP\", \"Process Group Ranks\": \"[0, 3]\"");
+  const std::string found = refusal(apart);
+  EXPECT_TRUE(has(found, "experts over 2 ranks, 3 apart, which do not divide the 4 ranks"))
+      << found;
+}
+
+TEST_F(WholeTrace, AStepOfYearsIsDamaged) {
+  const std::string text = CutTraces(kSharded).file(0);
+  const std::size_t at = text.find("\"dur\": ", text.find("void gemm"));
+  std::string damaged = text;
+  damaged.insert(at + 7, "99999999");
+  EXPECT_TRUE(has(refusal(damaged), "lasts longer than hours: its times are damaged"));
+}
+
 TEST_F(WholeTrace, InstancesOfMegatronsOptimizer) {
   const CutJob job{.tensor = 2, .data = 4, .micro_batches = 2, .instances = 2};
   const CutTraces traces(job);

@@ -419,6 +419,13 @@ Parallel layout_of(const Trace& trace, const std::vector<RankGroup>& groups) {
   if (expert != nullptr) {
     parallel.expert = expert->size;
     parallel.expert_tensor = std::max(1, step_of(*expert));
+    const int shared = parallel.expert * parallel.expert_tensor;
+    if (stage % shared != 0) {
+      refuse_group(trace, "experts over " + std::to_string(parallel.expert) + " ranks, " +
+                              std::to_string(parallel.expert_tensor) +
+                              " apart, which do not divide the " + std::to_string(stage) +
+                              " ranks of a pipeline stage");
+    }
   }
   return parallel;
 }

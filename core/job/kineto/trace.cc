@@ -9,6 +9,7 @@
 #include "core/error.h"
 #include "core/job/kineto/event.h"
 #include "core/job/kineto/slices.h"
+#include "core/job/observed.h"
 #include "core/json/json.h"
 
 namespace syncline::job::kineto {

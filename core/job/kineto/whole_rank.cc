@@ -227,6 +227,11 @@ void read_whole(const Trace& trace, Timeline& timeline, const std::vector<Arriva
                        ": gradients of a job cut into groups, without their shapes; record with "
                        "torch.profiler.profile(record_shapes=True)");
     }
+    constexpr Seconds kLongest = 10'000;
+    if (whole.step.gpu > kLongest) {
+      throw InputError(trace.path + ": step " + std::to_string(whole.step.number) +
+                       " lasts longer than hours: its times are damaged");
+    }
     if (whole.step.gpu > 0) steps.push_back(std::move(whole));
   }
   if (steps.empty()) throw InputError(trace.path + ": no whole step with work of a GPU in it");
