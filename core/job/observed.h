@@ -69,9 +69,9 @@ struct RankGroup {
   Seconds exposed = 0;  // and while it waits for them
   // Over the ranks that were read, of its collectives that were matched across them.
   std::size_t matched = 0;
-  std::size_t last = 0;  // of those, how many this rank came to last
-  int last_rank = -1;    // -1: nobody to be told
-  Seconds waited = 0;    // by the rank that waited longest for those, all of them together
+  int last_rank = -1;    // for which the others waited longest; -1: for none
+  std::size_t last = 0;  // of those, how many it came to last
+  Seconds waited = 0;    // in these by the rank that came first, all of them together
 };
 
 // One collective of one step, as one rank saw it.

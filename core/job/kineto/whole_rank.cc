@@ -159,9 +159,15 @@ Shares shares_in_groups(std::vector<Rank>& ranks, int number) {
 // A collective lasts least on the rank that comes to it last. Messages between stages have two
 // ends, of which a group of more does not tell which two.
 void match(Observed& observed, int number, bool typical) {
-  std::map<int, std::map<int, std::size_t>> last;  // by group and rank
-  for (auto& [at, shares] : shares_in_groups(observed.ranks, number)) {
-    const auto& [place, kind, nth] = at;
+  struct Late {
+    std::size_t times = 0;
+    Seconds waited = 0;  // for it
+  };
+  std::map<int, std::map<int, Late>> late;  // by group and rank
+  for (auto& [at, shares_of_one] : shares_in_groups(observed.ranks, number)) {
+    auto& shares = shares_of_one;
+    const int place = std::get<0>(at);
+    const std::string& kind = std::get<1>(at);
     RankGroup& group = observed.groups[static_cast<std::size_t>(place)];
     if (shares.size() < 2 || (kind == "send_recv" && group.size != 2)) continue;
     const auto duration = [](const auto& share) { return share.first->duration; };
@@ -176,15 +182,18 @@ void match(Observed& observed, int number, bool typical) {
     // Which stage another waits for is the schedule's doing.
     if (!typical || group.role == Role::kPipeline) continue;
     ++group.matched;
-    group.waited += most - time;
-    if (most > time) ++last[place][least->second];
+    if (most <= time) continue;
+    Late& one = late[place][least->second];
+    ++one.times;
+    one.waited += most - time;
   }
-  for (const auto& [place, ranks] : last) {
+  for (const auto& [place, ranks] : late) {
     RankGroup& group = observed.groups[static_cast<std::size_t>(place)];
     const auto most =
-        std::ranges::max_element(ranks, {}, [](const auto& one) { return one.second; });
+        std::ranges::max_element(ranks, {}, [](const auto& one) { return one.second.waited; });
     group.last_rank = most->first;
-    group.last = most->second;
+    group.last = most->second.times;
+    group.waited = most->second.waited;
   }
 }
 

@@ -227,10 +227,14 @@ class WholeSizes {
     const auto& gradients = whole_.step.gradients;
     const auto count = static_cast<int>(gradients.size());
     if (sent.behind) return {0, count - 1};
-    const auto chunk = std::ranges::equal_range(gradients, chunk_of_[sent.pass], std::greater<>{},
-                                                &Gradient::chunk);
-    const auto first = static_cast<int>(chunk.begin() - gradients.begin());
-    const auto end = static_cast<int>(chunk.end() - gradients.begin());
+    // Chunks fall along the gradients.
+    const auto begin = [&](int chunk) {
+      const auto at =
+          std::ranges::lower_bound(gradients, chunk, std::greater<>{}, &Gradient::chunk);
+      return static_cast<int>(at - gradients.begin());
+    };
+    const int first = begin(chunk_of_[sent.pass]);
+    const int end = begin(chunk_of_[sent.pass] - 1);
     const auto behind =
         std::upper_bound(arrived_.begin() + first, arrived_.begin() + end, sent.launched);
     return {first, static_cast<int>(behind - arrived_.begin()) - 1};
