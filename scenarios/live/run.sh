@@ -25,9 +25,12 @@ validate() {  # NAME, then the lab's options
 validate lab_2x1gbit --ranks 2 --rate 1gbit
 validate lab_4x1gbit --ranks 4 --rate 1gbit
 validate lab_2x5gbit --ranks 2 --rate 5gbit
+validate pipeline_4x1gbit --ranks 4 --rate 1gbit
+validate pipeline_8x1gbit --ranks 8 --rate 1gbit
 validate lab_2x2_uplink --ranks 4 --rate 1gbit --groups 2 --uplink 500mbit
 "$syncline" fidelity --live "$out"/lab_2x1gbit.json "$out"/lab_4x1gbit.json \
-  "$out"/lab_2x5gbit.json "$out"/lab_2x2_uplink.json | tee "$out/table.txt"
+  "$out"/lab_2x5gbit.json "$out"/lab_2x2_uplink.json "$out"/pipeline_4x1gbit.json \
+  "$out"/pipeline_8x1gbit.json | tee "$out/table.txt"
 
 validate dgc_1gbit --ranks 2 --rate 1gbit
 echo "== dgc_fastest" >&2
