@@ -2,6 +2,7 @@
 // core/measure/study fills it, reports/ prints it.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -24,9 +25,9 @@ struct Row {
   Memory memory;       // of a rank
   double speedup = 1;  // over the baseline strategy at the same sweep point
   struct Rate {
-    int ranks = 0;
-    double tokens = 0;  // a second and rank; 0: not known, as in those below
-    double mfu = 0;     // time of the products that a rank needs at its device's rated rate, a step
+    std::int64_t ranks = 0;  // no gap behind it: rows travel as they lie in memory
+    double tokens = 0;       // a second and rank; 0: not known, as in those below
+    double mfu = 0;  // time of the products that a rank needs at its device's rated rate, a step
     double efficiency =
         0;  // samples a second and rank, over those of the fewest nodes in the sweep
   } rate;

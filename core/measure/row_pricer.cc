@@ -122,9 +122,9 @@ class RowPricer::PointStudy {
     row.sweep = point_;
     row.metrics = priced.metrics;
     row.memory = memory_of(scenario_, strategy);
-    const int ranks = scenario_.cluster.ranks();
+    const std::int64_t ranks = scenario_.cluster.ranks();
     const auto tokens = static_cast<double>(scenario_.workload.tokens);
-    row.rate = {ranks, row.metrics.throughput * tokens / ranks,
+    row.rate = {ranks, row.metrics.throughput * tokens / static_cast<double>(ranks),
                 rated_seconds(scenario_) / row.metrics.step_time};
     row.buckets = sizes_of(priced.plan.buckets);
     if (name == scenario_.baseline) baseline_ = row.metrics.step_time;

@@ -197,9 +197,9 @@ void add_efficiency(std::vector<Row>& rows) {
   for (auto& [name, list] : alike) {
     const Row& fewest =
         **std::ranges::min_element(list, {}, [](const Row* row) { return row->rate.ranks; });
-    const double each = fewest.metrics.throughput / fewest.rate.ranks;
+    const double each = fewest.metrics.throughput / static_cast<double>(fewest.rate.ranks);
     for (Row* row : list) {
-      const double own = row->metrics.throughput / row->rate.ranks;
+      const double own = row->metrics.throughput / static_cast<double>(row->rate.ranks);
       if (list.size() > 1 && each > 0) row->rate.efficiency = own / each;
     }
   }
