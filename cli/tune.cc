@@ -10,6 +10,7 @@
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/dialect/dialect.h"
+#include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "core/run/jobs.h"
@@ -97,22 +98,39 @@ int tune_steps(const TuneOptions& verb, const input::Document& document) {
   return interrupted() ? kInterruptedExit : 0;
 }
 
+// The best layout with the strategy that was held, as the framework's settings are pasted.
+std::string pasted(const std::string& emit, const input::Document& document,
+                   const tune::Layouts& layouts) {
+  const Scenario scenario = tune::with_layout(document, layouts.ranking.front().layout);
+  const Strategy& strategy = scenario.strategies.front();
+  const dialect::Dialect& dialect = *dialect::find_dialect(emit);
+  const auto written =
+      dialect::write_config(dialect, strategy, scenario.workload, scenario.cluster);
+  if (!written->exact) {
+    throw InputError(reports::nearest_text(strategy, emit, *written));
+  }
+  return dialect::config_text(dialect, written->config);
+}
+
 // With one strategy, the baseline.
 int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
-  const bool other = !verb.live.machine.empty() || !verb.emit.empty() || !verb.python.empty() ||
-                     !verb.take.empty() || !verb.svg.empty() || !verb.csv.empty() ||
-                     verb.objective.asked();
+  const bool other = !verb.live.machine.empty() || !verb.python.empty() || !verb.take.empty() ||
+                     !verb.svg.empty() || !verb.csv.empty() || verb.objective.asked();
   if (other) {
     throw InputError(
-        "--layouts searches layouts with one strategy: leave --live, --objective, --emit, "
-        "--python, --take, --svg and --csv out");
+        "--layouts searches layouts with one strategy: leave --live, --objective, --python, "
+        "--take, --svg and --csv out");
   }
   expect_writable({verb.output.html});
   Progress progress("syncline tune");
   tune::TuneOptions options = search_options(verb);
   options.work = 0;
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
-  const tune::Layouts layouts = tune::tune_layouts(document, verb.batches, options);
+  tune::Layouts layouts = tune::tune_layouts(document, verb.batches, options);
+  if (!verb.emit.empty() && !layouts.ranking.empty()) {
+    layouts.dialect = verb.emit;
+    layouts.pasted = pasted(verb.emit, document, layouts);
+  }
   answer_with({}, reports::answer_of(layouts), verb.output);
   return interrupted() ? kInterruptedExit : 0;
 }

@@ -126,6 +126,10 @@ Page page_of(const tune::Layouts& layouts) {
     page.blocks.push_back(std::string("The best, as keys of the scenario's workload:"));
     page.blocks.push_back(Listing{"json", keys_of(layouts.ranking.front().layout).dump(2) + "\n"});
   }
+  if (!layouts.pasted.empty()) {
+    page.blocks.push_back("And as settings of " + layouts.dialect + ":");
+    page.blocks.push_back(Listing{"", layouts.pasted + "\n"});
+  }
   page.blocks.push_back("All figures are predicted by the " + layouts.executor +
                         " executor, none is measured.");
   return page;
@@ -136,6 +140,9 @@ Json json_of_layouts(const tune::Layouts& layouts) {
   if (!layouts.ranking.empty()) {
     json["best"] = keys_of(layouts.ranking.front().layout);
     json["step_time_s"] = exact(layouts.ranking.front().metrics.step_time);
+  }
+  if (!layouts.pasted.empty()) {
+    json["emit"] = {{"dialect", layouts.dialect}, {"code", layouts.pasted}};
   }
   json["strategy"] = layouts.strategy;
   json["ranking"] = json_of(ranking_of(layouts));

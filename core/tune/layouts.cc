@@ -43,6 +43,14 @@ input::Document of_strategy(const input::Document& document, const Scenario& sce
   return own;
 }
 
+Scenario laid_out(input::Document document, const Layout& layout) {
+  Json& workload = document.root["workload"];
+  workload["parallel"] = layout.parallel;
+  workload["batch"] = layout.batch;
+  workload["micro_batches"] = layout.micro_batches;
+  return input::parse_scenario(document);
+}
+
 // All layouts that divide the cluster and the layers; what else does not divide the model the
 // reader of scenarios refuses.
 class LayoutSpace {
@@ -200,14 +208,7 @@ class LayoutSearch {
   }
 
  private:
-  Scenario scenario_of(const Layout& layout) const {
-    input::Document own = document_;
-    Json& workload = own.root["workload"];
-    workload["parallel"] = layout.parallel;
-    workload["batch"] = layout.batch;
-    workload["micro_batches"] = layout.micro_batches;
-    return input::parse_scenario(own);
-  }
+  Scenario scenario_of(const Layout& layout) const { return laid_out(document_, layout); }
 
   Seen look_at(const Layout& layout) const {
     Seen seen;
@@ -381,6 +382,10 @@ std::string Layout::words() const {
   add("dp " + std::to_string(replicas));
   add(std::to_string(micro_batches) + " x " + std::to_string(batch));
   return text;
+}
+
+Scenario with_layout(const input::Document& document, const Layout& layout) {
+  return laid_out(of_strategy(document, input::parse_scenario(document)), layout);
 }
 
 Layouts tune_layouts(const input::Document& document, const std::vector<std::int64_t>& batches,

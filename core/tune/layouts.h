@@ -46,7 +46,8 @@ struct Layouts {
   std::size_t fitting = 0;            // of them, the model too, and in memory
   std::size_t too_large = 0;
   std::size_t priced = 0;
-  std::string least;  // where none fits: which needs least, and how much
+  std::string least;            // where none fits: which needs least, and how much
+  std::string dialect, pasted;  // the best as a framework's settings are pasted, where asked for
   bool complete = true;
   std::vector<std::string> remarks;
 
@@ -54,6 +55,9 @@ struct Layouts {
     return given.metrics.step_time / one.metrics.step_time;
   }
 };
+
+// The document's scenario with another layout, and its baseline alone.
+Scenario with_layout(const input::Document& document, const Layout& layout);
 
 // Of the strategy that is the document's baseline. `batches`: samples a micro-batch to try beside
 // the given. Throws InputError where times do not follow the layout: the model must be an

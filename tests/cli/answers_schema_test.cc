@@ -77,7 +77,7 @@ Commands commands() {
       {"tune", {"tune", published + "localsgd_resnet50.json"}},
       {"tune_layouts",
        {"tune", kScenarios + "llama3_70b_layouts.json", "--layouts", "--set", "cluster.nodes=4",
-        "--top", "2"}},
+        "--top", "2", "--emit", "megatron"}},
       {"tune_live",
        {"tune", kScenarios + "live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3",
         "--emit", "pytorch"}},

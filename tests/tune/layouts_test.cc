@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "core/plan/pipeline.h"
@@ -205,6 +206,25 @@ TEST(Layouts, AnInterruptionLeavesWhatWasFound) {
   EXPECT_FALSE(found.complete);
   EXPECT_FALSE(found.ranking.empty());
   EXPECT_LE(found.priced, 10u);
+}
+
+// Written as Megatron's flags and read back beside that layout, the best takes as long.
+TEST(Layouts, TheBestIsWrittenAsFlags) {
+  const Json json = job();
+  const Layouts layouts = layouts_of(json);
+  ASSERT_FALSE(layouts.ranking.empty());
+  const RankedLayout& best = layouts.ranking.front();
+  const Scenario scenario = with_layout(input::document_of("small", json), best.layout);
+  ASSERT_EQ(scenario.strategies.size(), 1u);
+  const auto written =
+      dialect::write_config(*dialect::find_dialect("megatron"), scenario.strategies.front(),
+                            scenario.workload, scenario.cluster);
+  ASSERT_TRUE(written && written->exact);
+  const Parallel& parallel = scenario.workload.parallel;
+  EXPECT_EQ(written->config.value("tensor-model-parallel-size", 1), parallel.tensor);
+  EXPECT_EQ(written->config.value("pipeline-model-parallel-size", 1), parallel.pipeline);
+  EXPECT_EQ(written->config.value("global-batch-size", 0),
+            8 * 8);  // as many samples as 8 replicas of 8 micro-batches had
 }
 
 }  // namespace
