@@ -175,9 +175,10 @@ VerbAction add_fidelity(CLI::App& app) {
   auto options = std::make_shared<FidelityOptions>();
   auto* verb = app.add_subcommand(
       "fidelity", "Reproduce published measurements and print how wrong the predictions are");
-  verb->add_option("--set", options->sets,
-                   "only this set of tables: documents, jobs, live, nccl-tests, papers, training, "
-                   "whole_jobs; may be repeated");
+  verb->add_option(
+      "--set", options->sets,
+      "only this set of tables: documents, fsdp, jobs, live, nccl-tests, papers, training, "
+      "whole_jobs; may be repeated");
   verb->add_option("--from", options->folder,
                    "the scenarios folder; without it the working directory's, or else the one that "
                    "came with the program");

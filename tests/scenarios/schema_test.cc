@@ -147,7 +147,7 @@ TEST(Schema, AcceptsEveryScenario) {
 }
 
 TEST(Schema, AcceptsEveryPublishedScenario) {
-  for (const char* set : {"", "papers", "jobs", "whole_jobs"}) {
+  for (const char* set : {"", "papers", "jobs", "fsdp", "whole_jobs"}) {
     const auto files = json_files(kScenarios / "published" / set);
     EXPECT_GE(files.size(), 1u) << set;
     expect_all_accepted(scenario_checker(), files);
