@@ -243,7 +243,8 @@ std::int64_t replicas_of(const Json& workload, std::int64_t ranks) {
   for (const char* key : {"tensor", "pipeline", "context"}) {
     cut = std::min<std::int64_t>(cut * parallel.value(key, std::int64_t{1}), std::int64_t{1} << 40);
   }
-  return std::max<std::int64_t>(1, ranks / cut);
+  // What does not divide the ranks is refused, with its numbers, where the layout is read.
+  return ranks % cut == 0 ? ranks / cut : 1;
 }
 
 void choose_micro_batches(Json& workload, const InitOptions& options,

@@ -168,6 +168,12 @@ TEST(Init, WrongProductsNameTheNumbers) {
                                  "--global-batch-size 16"})
                 .find("a step of 16 samples is no multiple of 3 a micro-batch x 4"),
             std::string::npos);
+  EXPECT_NE(refusal({.model = "llama3_8b",
+                     .node = "dgx-h100",
+                     .settings = "--tensor-model-parallel-size 3 --micro-batch-size 1 "
+                                 "--global-batch-size 32"})
+                .find("is 3 ranks, which do not divide the cluster's 8"),
+            std::string::npos);
   EXPECT_NE(refusal({.model = "llama3_8b", .node = "dgx-h100", .settings = "nowhere.sh"})
                 .find("nowhere.sh: no settings that are known"),
             std::string::npos);
