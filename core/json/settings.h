@@ -1,7 +1,7 @@
-// YAML and TOML, as frameworks' settings are written in them, read as JSON: mappings, lists and
-// scalars (YAML 1.2 and TOML 1.0, of YAML one document without anchors, its block texts passed
-// over). Throws InputError naming file and line, also for repeated keys, more than 64 levels and
-// more than 20,000 lines.
+// YAML and TOML, as frameworks' settings are written in them, read as JSON (yaml-cpp, toml++). Of
+// YAML the first document, its words as Python's reader takes them: yes and off are true and false.
+// Throws InputError naming file and line, also for repeated keys, more than 64 levels, 20,000 lines
+// and 100,000 values.
 #pragma once
 
 #include <nlohmann/json.hpp>
