@@ -46,12 +46,6 @@ std::string ranks_text(const job::Observed& observed) {
   return std::to_string(read) + " of " + plural(world, "rank") + " read";
 }
 
-Bytes gradient_bytes(const Step& step) {
-  Bytes bytes = 0;
-  for (const auto& gradient : step.gradients) bytes += gradient.bytes();
-  return bytes;
-}
-
 // Of the collectives that carry gradients.
 Bytes bucket_bytes(const Step& step) {
   Bytes bytes = 0;
@@ -89,7 +83,7 @@ std::string facts(const ImportedJob& job) {
   const std::string own = job::own_collectives(*step);
   if (!own.empty() && !whole)
     text += "  job        not plain data-parallel: " + own + " a step of its own\n";
-  const Bytes told = gradient_bytes(*step);
+  const Bytes told = job::gradient_bytes(*step);
   const Bytes sent = bucket_bytes(*step);
   text += "  gradients  " + count_text(static_cast<double>(step->gradients.size())) + ", " +
           bytes_text(static_cast<double>(told));
@@ -283,7 +277,7 @@ Json step_json(const ImportedJob& job, const Step& step) {
   json["copy_kernels_s"] = exact(step.copy_kernels);
   json["idle_s"] = exact(step.idle);
   json["gradients"] = step.gradients.size();
-  json["gradient_bytes"] = gradient_bytes(step);
+  json["gradient_bytes"] = job::gradient_bytes(step);
   json["all_reduced_bytes"] = bucket_bytes(step);
   json["exchanges"] = json_of(exchanges_of(job, step));
   return json;

@@ -18,6 +18,12 @@ bool carries_gradients(Role role) {
          role == Role::kExpertData;
 }
 
+Bytes gradient_bytes(const Step& step) {
+  Bytes bytes = 0;
+  for (const Gradient& gradient : step.gradients) bytes += gradient.bytes();
+  return bytes;
+}
+
 std::string source_of(const Observed& observed) {
   return observed.file.substr(observed.file.rfind('/') + 1) + ", " + observed.format;
 }

@@ -188,4 +188,7 @@ void note_optimizer(std::string_view mark, std::vector<std::string>& optimizers)
 // Requires at least one step.
 const Step& typical_step(const Rank& rank);
 
+// Of the gradients that a rank holds.
+Bytes gradient_bytes(const Step& step);
+
 }  // namespace syncline::job

@@ -44,12 +44,6 @@ DType format_of(const Step& step, std::size_t gradient) {
   return own;
 }
 
-Bytes bytes_of(const Step& step) {
-  Bytes bytes = 0;
-  for (const Gradient& gradient : step.gradients) bytes += gradient.bytes();
-  return bytes;
-}
-
 Seconds waits_of(const Step& step) {
   Seconds waits = 0;
   for (const Gradient& gradient : step.gradients) waits += gradient.wait;
@@ -172,7 +166,7 @@ void cut_as_observed(const Observed& observed, Workload& workload,
     workload.forward += workload.tensors.back().forward;
   }
   // A workload's update is that of all its parameters, not of a shard.
-  const auto own = static_cast<double>(std::max<Bytes>(1, bytes_of(first)));
+  const auto own = static_cast<double>(std::max<Bytes>(1, gradient_bytes(first)));
   workload.update = first.update * std::max(1, whole.shards) *
                     static_cast<double>(gradient_bytes(workload)) / own;
   say_stages(observed, assumed);

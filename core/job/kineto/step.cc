@@ -10,8 +10,6 @@ namespace {
 // Traces of whole microseconds round both ends.
 constexpr Nanoseconds kRounding = 2000;
 
-Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
-
 // A part of a wait of the compute stream for collectives.
 struct Waiting {
   Nanoseconds begin = 0;
@@ -337,15 +335,8 @@ void StepReader::read_tail(Step& step) {
 
 void StepReader::read_exchanges(Step& step) {
   for (const Collective& collective : collectives_) {
-    Exchange& exchange = step.exchanges.emplace_back();
+    step.exchanges.push_back(exchange_of(collective, forward_));
     const Message& message = collective.message;
-    exchange.kind = message.kind.empty() ? "unknown" : message.kind;
-    exchange.group = message.group;
-    exchange.ranks = message.ranks;
-    exchange.elements = message.elements;
-    exchange.dtype = message.dtype.value_or(DType::kFp32);
-    exchange.complete = exchange.sent = seconds(collective.start - forward_);
-    exchange.duration = exchange.time = seconds(collective.end - collective.start);
     const auto first = arrivals_.begin() + static_cast<std::ptrdiff_t>(first_arrival_);
     const auto behind =
         std::ranges::upper_bound(first, arrivals_.end(), collective.launched, {}, &Arrival::start);

@@ -244,6 +244,19 @@ void leave_out_undefined(const Trace& trace, std::vector<Arrival>& arrivals) {
 
 }  // namespace
 
+Exchange exchange_of(const Collective& collective, Nanoseconds begin) {
+  const Message& message = collective.message;
+  Exchange exchange;
+  exchange.kind = message.kind.empty() ? "unknown" : message.kind;
+  exchange.group = message.group;
+  exchange.ranks = message.ranks;
+  exchange.elements = message.elements;
+  exchange.dtype = message.dtype.value_or(DType::kFp32);
+  exchange.complete = exchange.sent = seconds(collective.start - begin);
+  exchange.duration = exchange.time = seconds(collective.end - collective.start);
+  return exchange;
+}
+
 SpanIndex::SpanIndex(std::vector<HostSpan> spans) : spans_(std::move(spans)) {
   std::ranges::stable_sort(spans_, [](const HostSpan& a, const HostSpan& b) {
     return std::pair(a.thread, a.start) < std::pair(b.thread, b.start);

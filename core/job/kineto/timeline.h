@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/job/kineto/trace.h"
+#include "core/job/observed.h"
 
 namespace syncline::job::kineto {
 
@@ -23,6 +24,11 @@ struct Collective : Item {
   Message message;  // of its kernel and of the host's calls around its launch, put together
   bool of_gradients = false;  // set by mark_gradient_exchanges
 };
+
+inline Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
+
+// As a step has it, in seconds from `begin` on; its gradients and its waiting are not known here.
+Exchange exchange_of(const Collective& collective, Nanoseconds begin);
 
 // Spans of the host of one kind, asked by thread and time.
 class SpanIndex {

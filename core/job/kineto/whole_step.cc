@@ -9,8 +9,6 @@ namespace {
 
 constexpr Nanoseconds kRoundedEnds = 2000;  // traces of whole microseconds round both ends
 
-Seconds lasting(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
-
 enum class Phase { kForward, kBackward, kUpdate, kBehind };
 
 // What the compute stream waited for in a gap.
@@ -182,7 +180,7 @@ Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& ste
     const bool sums = data && collective.message.kind != "all_gather";
     if (part <= 0 || (sums && !behind && gap.gradients == 0)) continue;
     to = begin;
-    step.exchanges[place].exposed += lasting(part);
+    step.exchanges[place].exposed += seconds(part);
     if (data) gap.gradients += part;
     const bool message = role_of(collective) == Role::kPipeline;
     if (message) gap.stages += part;
@@ -213,7 +211,7 @@ void WholeReader::spend(const Item& of, Nanoseconds time, Step& step) {
   const Phase phase = phase_of(of);
   (phase == Phase::kForward    ? step.forward
    : phase == Phase::kBackward ? step.backward
-                               : step.update) += lasting(time);
+                               : step.update) += seconds(time);
   if (phase == Phase::kBackward) clocks_[pass_at(of.launched)] += time;
 }
 
@@ -230,10 +228,10 @@ void WholeReader::walk(Step& step) {
       spend(*gap.inside[i], gap.parts[i], step);
       gap.rest -= gap.parts[i];
     }
-    step.exposed += lasting(gap.gradients);
-    step.stages += lasting(gap.stages);
+    step.exposed += seconds(gap.gradients);
+    step.stages += seconds(gap.stages);
     const bool begins = first || (phase == Phase::kUpdate && step.update == 0);
-    if (begins) step.host_gap += lasting(gap.rest);
+    if (begins) step.host_gap += seconds(gap.rest);
     const Nanoseconds own =
         std::max<Nanoseconds>(0, item.end - std::max(item.start, now)) + (begins ? 0 : gap.rest);
     now = std::max(now, item.end);
@@ -252,24 +250,16 @@ void WholeReader::close_step(Nanoseconds now, Step& step) {
     if (own) end_ = std::max(end_, collective.end);
   }
   const Gap gap = gap_of(now, end_, true, step);
-  step.exposed += lasting(gap.gradients);
-  step.stages += lasting(gap.stages);
-  step.host_gap += lasting(gap.rest);
-  step.gpu = lasting(end_ - begin_);
+  step.exposed += seconds(gap.gradients);
+  step.stages += seconds(gap.stages);
+  step.host_gap += seconds(gap.rest);
+  step.gpu = seconds(end_ - begin_);
 }
 
 void WholeReader::read_exchanges(Step& step) const {
   for (const Collective& collective : collectives_) {
-    Exchange& exchange = step.exchanges.emplace_back();
-    const Message& message = collective.message;
-    exchange.kind = message.kind.empty() ? "unknown" : message.kind;
-    exchange.group = message.group;
-    exchange.in = message.place;
-    exchange.ranks = message.ranks;
-    exchange.elements = message.elements;
-    exchange.dtype = message.dtype.value_or(DType::kFp32);
-    exchange.complete = exchange.sent = lasting(collective.start - begin_);
-    exchange.duration = exchange.time = lasting(collective.end - collective.start);
+    step.exchanges.push_back(exchange_of(collective, begin_));
+    step.exchanges.back().in = collective.message.place;
   }
 }
 
@@ -281,7 +271,7 @@ void WholeReader::read_gradients(WholeStep& whole) const {
     Nanoseconds now = 0;
     for (std::size_t i = begins_[p]; i < end; ++i) {
       const Nanoseconds ready = i + 1 == end ? clocks_[p] : std::max(now, ready_[i]);
-      pass.waits.push_back(lasting(ready - now));
+      pass.waits.push_back(seconds(ready - now));
       pass.tensors.push_back(arrivals_[i].tensor);
       pass.arrived.push_back(arrivals_[i].start);
       now = ready;
@@ -322,8 +312,8 @@ WholeStep WholeReader::read(const Timeline& timeline) {
   walk(step);
   read_gradients(whole);
   read_gathers(whole);
-  step.idle = lasting(timeline.idle(begin_, end_));
-  if (window_.marked) step.cpu = lasting(window_.end - window_.start);
+  step.idle = seconds(timeline.idle(begin_, end_));
+  if (window_.marked) step.cpu = seconds(window_.end - window_.start);
   return whole;
 }
 
