@@ -98,18 +98,24 @@ int tune_steps(const TuneOptions& verb, const input::Document& document) {
   return interrupted() ? kInterruptedExit : 0;
 }
 
-// The best layout with the strategy that was held, as the framework's settings are pasted.
-std::string pasted(const std::string& emit, const input::Document& document,
-                   const tune::Layouts& layouts) {
+// Puts the best layout with the strategy that was held, as the framework's settings are pasted,
+// beside the answer; where the framework cannot say them, why.
+void add_pasted(const std::string& emit, const input::Document& document, tune::Layouts& layouts) {
   const Scenario scenario = tune::with_layout(document, layouts.ranking.front().layout);
   const Strategy& strategy = scenario.strategies.front();
   const dialect::Dialect& dialect = *dialect::find_dialect(emit);
-  const auto written =
-      dialect::write_config(dialect, strategy, scenario.workload, scenario.cluster);
-  if (!written->exact) {
-    throw InputError(reports::nearest_text(strategy, emit, *written));
+  try {
+    const auto written =
+        dialect::write_config(dialect, strategy, scenario.workload, scenario.cluster);
+    if (written->exact) {
+      layouts.dialect = emit;
+      layouts.pasted = dialect::config_text(dialect, written->config);
+    } else {
+      layouts.remarks.push_back(reports::nearest_text(strategy, emit, *written));
+    }
+  } catch (const InputError& refusal) {
+    layouts.remarks.emplace_back(refusal.what());
   }
-  return dialect::config_text(dialect, written->config);
 }
 
 // With one strategy, the baseline.
@@ -127,10 +133,7 @@ int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
   options.work = 0;
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   tune::Layouts layouts = tune::tune_layouts(document, verb.batches, options);
-  if (!verb.emit.empty() && !layouts.ranking.empty()) {
-    layouts.dialect = verb.emit;
-    layouts.pasted = pasted(verb.emit, document, layouts);
-  }
+  if (!verb.emit.empty() && !layouts.ranking.empty()) add_pasted(verb.emit, document, layouts);
   answer_with({}, reports::answer_of(layouts), verb.output);
   return interrupted() ? kInterruptedExit : 0;
 }

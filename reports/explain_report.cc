@@ -37,6 +37,11 @@ std::string traffic_sentence(const plan::Plan& plan, const measure::Metrics& met
 // How much of the communication is hidden, how much exposed.
 std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& metrics) {
   if (plan.streams == 1) return "everything runs on one stream: no communication is hidden";
+  if (plan.roles > 1) {
+    return seconds_text(metrics.communication) +
+           " of communication per step; the stage that computes most stands still for " +
+           seconds_text(metrics.exposed) + ", waiting for exchanges and for other stages";
+  }
   const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
   return plural(static_cast<std::size_t>(plan::communication_streams(plan)),
@@ -89,6 +94,8 @@ std::string whole_job_line(const measure::Explained& one) {
     if (seconds > 0) text += share(word, seconds);
   }
   text += share("data parallelism", bottleneck.communication() + bottleneck.handling);
+  if (bottleneck.stragglers > 0) text += share("slower ranks", bottleneck.stragglers);
+  if (bottleneck.overhead > 0) text += share("the host", bottleneck.overhead);
   if (!one.doubled) return line("step", text);
   const double longer = 100 * (one.doubled->step / bottleneck.step - 1);
   return line("step", text) +

@@ -350,6 +350,12 @@ Begun init_scenario(const InitOptions& given) {
       {"workload", std::move(workload)}};
   begun.scenario["cluster"] = {
       {"name", where}, {"about", about(machines)}, {"node", node.name}, {"nodes", options.nodes}};
+  // What the settings ask for and nothing prices is said by every verb that reads this.
+  if (settings) {
+    for (const std::string& sentence : settings->assumed) {
+      begun.scenario["notes"].push_back("assumed: " + sentence);
+    }
+  }
   begun.scenario["baseline"] = strategies[0]["name"];
   begun.scenario["strategies"] = std::move(strategies);
   judge_memory(begun.scenario, begun.assumed);

@@ -72,6 +72,19 @@ TEST(Tune, PrintsTheAgreedJson) {
 }
 
 // The documents measured that it pays at 10 and at 1 Gbit/s and not at 100.
+// Layouts with a strategy that the framework cannot say are an answer still.
+TEST(Tune, LayoutsThatAFrameworkCannotSayAreRankedAllTheSame) {
+  const std::string job =
+      file("llama3_70b_layouts.json") + "--layouts --set cluster.nodes=4 --top 1";
+  const Printed said = tune(job + " --emit megatron");
+  EXPECT_EQ(said.status, 0);
+  EXPECT_NE(said.text.find("--tensor-model-parallel-size"), std::string::npos) << said.text;
+  const Printed unsaid = tune(job + " --emit pytorch");
+  EXPECT_EQ(unsaid.status, 0);
+  EXPECT_NE(unsaid.text.find("is the best found"), std::string::npos) << unsaid.text;
+  EXPECT_NE(unsaid.text.find("cannot be expressed in pytorch"), std::string::npos) << unsaid.text;
+}
+
 TEST(Tune, SaysBelowWhichBandwidthDgcPays) {
   const Printed here = tune(file("published/dgc_fasterrcnn.json"));
   ASSERT_EQ(here.status, 0) << here.text;

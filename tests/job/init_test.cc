@@ -144,6 +144,18 @@ TEST(Init, AJobMayBeCut) {
   EXPECT_TRUE(says(init_scenario(options), "16 micro-batches a step (--micro-batches)"));
 }
 
+// What the settings ask for and nothing prices is a note, which every verb repeats.
+TEST(Init, WhatSettingsAskForInVainIsNoted) {
+  const Begun begun = init_scenario({.model = "llama3_8b",
+                                     .node = "dgx-h100",
+                                     .settings = "--tensor-model-parallel-size 2 --tp-comm-overlap "
+                                                 "--micro-batch-size 1"});
+  EXPECT_EQ(begun.scenario.at("notes"),
+            Json({"assumed: nothing gained or lost by what is not priced: --tp-comm-overlap"}));
+  EXPECT_FALSE(
+      init_scenario({.model = "llama3_8b", .node = "dgx-h100"}).scenario.contains("notes"));
+}
+
 TEST(Init, WrongProductsNameTheNumbers) {
   const auto refused = [](const char* model, Json parallel) {
     InitOptions options{.model = model, .node = "dgx-h100", .nodes = 2};

@@ -9,6 +9,7 @@
 #include "core/job/format.h"
 #include "tests/support/kineto_trace.h"
 #include "tests/support/packed.h"
+#include "tests/support/refused_job.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job::kineto {
@@ -25,18 +26,7 @@ class KinetoRobust : public testing::Test {
     test::write_packed(scratch_.path("packed"), text);
     return test::text_of(scratch_.path("packed"));
   }
-  std::string refusal(const std::string& text) {
-    const std::string path = written(text);
-    try {
-      (void)read_job({path});
-    } catch (const InputError& error) {
-      const std::string what = error.what();
-      EXPECT_TRUE(what.starts_with(path + ": ")) << what;
-      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-      return what.substr(path.size() + 2);
-    }
-    return "";
-  }
+  std::string refusal(const std::string& text) { return test::refusal_of_job(written(text)); }
 
   test::Scratch scratch_;
 };

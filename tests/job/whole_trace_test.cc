@@ -15,6 +15,7 @@
 #include "core/run/model_executor.h"
 #include "tests/support/dice.h"
 #include "tests/support/packed.h"
+#include "tests/support/refused_job.h"
 #include "tests/support/scratch.h"
 #include "tests/support/whole_trace.h"
 
@@ -44,18 +45,7 @@ class WholeTrace : public testing::Test {
     }
     return read_job(files);
   }
-  std::string refusal(const std::string& text) {
-    const std::string path = written(text);
-    try {
-      (void)read_job({path});
-    } catch (const InputError& error) {
-      const std::string what = error.what();
-      EXPECT_TRUE(what.starts_with(path + ": ")) << what;
-      EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-      return what.substr(path.size() + 2);
-    }
-    return "";
-  }
+  std::string refusal(const std::string& text) { return test::refusal_of_job(written(text)); }
 
   test::Scratch scratch_;
 };
