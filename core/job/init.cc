@@ -290,7 +290,7 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
       config["mesh"].back() = ranks / config["mesh"].front().get<std::int64_t>();
     }
     list.push_back(std::move(own));
-    if (settings->framework != "Megatron") return list;
+    if (settings->strategy["dialect"] != "megatron") return list;
   }
   const Json overlapped = {{"use-distributed-optimizer", true},
                            {"overlap-grad-reduce", true},

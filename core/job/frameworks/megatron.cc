@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
 
 #include "core/dialect/dialect.h"
 #include "core/dialect/megatron.h"
@@ -50,104 +51,27 @@ constexpr std::array kUnpriced{"tp-comm-overlap",
 
 // Beginnings of what changes no step's time, or too little of it: data, logs, checkpoints, the
 // optimizer's numbers, the launcher's flags.
-constexpr std::array kWithoutEffect{"adam-",
-                                    "adlr-",
-                                    "apply-",
-                                    "async-",
-                                    "attention-",
-                                    "auto-detect",
-                                    "bias-",
-                                    "calculate-",
-                                    "check-",
-                                    "ckpt-",
-                                    "clip-grad",
-                                    "config-logger",
-                                    "cross-entropy",
-                                    "data-",
-                                    "dataloader-",
-                                    "dataset",
-                                    "decoupled-",
-                                    "deterministic",
-                                    "dist-ckpt",
-                                    "distributed-",
-                                    "empty-",
-                                    "enable-",
-                                    "end-weight",
-                                    "eod-",
-                                    "eval-",
-                                    "exit-",
-                                    "finetune",
-                                    "fp8-",
-                                    "fp16-lm",
-                                    "hidden-dropout",
-                                    "hysteresis",
-                                    "init-method",
-                                    "initial-loss",
-                                    "lazy-",
-                                    "load",
-                                    "local-rank",
-                                    "log-",
-                                    "logging-",
-                                    "loss-scale",
-                                    "lr",
-                                    "manual-gc",
-                                    "masked-",
-                                    "master-",
-                                    "max-restarts",
-                                    "merge-file",
-                                    "min-loss",
-                                    "min-lr",
-                                    "mmap-",
-                                    "mock-data",
-                                    "moe-",
-                                    "mscale",
-                                    "nccl-",
-                                    "nnodes",
-                                    "no-",
-                                    "node-rank",
-                                    "norm-epsilon",
-                                    "nproc-per",
-                                    "num-dataset",
-                                    "num-workers",
-                                    "one-logger",
-                                    "optimizer-",
-                                    "override-opt",
-                                    "persist-",
-                                    "profile",
-                                    "rdzv-",
-                                    "reset-",
-                                    "role",
-                                    "rotary-",
-                                    "rope-",
-                                    "save",
-                                    "seed",
-                                    "sgd-",
-                                    "skip-",
-                                    "split",
-                                    "standalone",
-                                    "start-weight",
-                                    "te-",
-                                    "tee",
-                                    "tensorboard-",
-                                    "test-data",
-                                    "tiktoken-",
-                                    "timing-",
-                                    "tokenizer-",
-                                    "train-",
-                                    "transformer-impl",
-                                    "use-checkpoint",
-                                    "use-cpu-init",
-                                    "use-dist-ckpt",
-                                    "use-flash-attn",
-                                    "use-legacy",
-                                    "use-mcore",
-                                    "use-tokenizer",
-                                    "valid-",
-                                    "vocab-extra",
-                                    "vocab-file",
-                                    "wandb-",
-                                    "weight-decay",
-                                    "yaml-cfg"};
+constexpr std::string_view kWithoutEffect =
+    "adam- adlr- apply- async- attention- auto-detect bias- calculate- check- ckpt- clip-grad "
+    "config-logger cross-entropy data- dataloader- dataset decoupled- deterministic dist-ckpt "
+    "distributed- empty- enable- end-weight eod- eval- exit- finetune fp8- fp16-lm "
+    "hidden-dropout hysteresis init-method initial-loss lazy- load local-rank log- logging- "
+    "loss-scale lr manual-gc masked- master- max-restarts merge-file min-loss min-lr mmap- "
+    "mock-data moe- mscale nccl- nnodes no- node-rank norm-epsilon nproc-per num-dataset "
+    "num-workers one-logger optimizer- override-opt persist- profile rdzv- reset- role "
+    "rotary- rope- save seed sgd- skip- split standalone start-weight te- tee tensorboard- "
+    "test-data tiktoken- timing- tokenizer- train- transformer-impl use-checkpoint "
+    "use-cpu-init use-dist-ckpt use-flash-attn use-legacy use-mcore use-tokenizer valid- "
+    "vocab-extra vocab-file wandb- weight-decay yaml-cfg";
+
+bool without_effect(std::string_view name) {
+  for (std::size_t at = 0; at < kWithoutEffect.size();) {
+    const std::size_t end = std::min(kWithoutEffect.find(' ', at), kWithoutEffect.size());
+    if (name.starts_with(kWithoutEffect.substr(at, end - at))) return true;
+    at = end + 1;
+  }
+  return false;
+}
 
 std::string with_dashes(const std::vector<std::string>& names) {
   std::string text;
@@ -465,9 +389,8 @@ void tell_the_rest(Flags& flags, Settings& settings) {
   }
   const std::vector<std::string> known = flags.asked();
   for (const std::string& name : flags.not_asked()) {
-    const bool idle = std::ranges::any_of(
-        kWithoutEffect, [&](const char* begins) { return name.starts_with(begins); });
-    if (!idle && !is_off(flags.value(name))) unknown.push_back(name + did_you_mean(name, known));
+    if (!without_effect(name) && !is_off(flags.value(name)))
+      unknown.push_back(name + did_you_mean(name, known));
   }
   if (!unpriced.empty()) {
     settings.assumed.push_back("nothing gained or lost by what is not priced: " +
