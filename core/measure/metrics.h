@@ -16,8 +16,8 @@ struct Metrics {
   // Per step: rank 0's compute stream handles gradients. It copies, encodes or decodes them, or
   // waits for the host.
   Seconds handling = 0;
-  // Per step: rank 0's compute stream stands still. It waits for collectives, slower ranks and, in a
-  // pipeline, other stages. Computation, handling and this make the step.
+  // Per step: rank 0's compute stream stands still. It waits for collectives, slower ranks and
+  // other stages of its pipeline. Computation, handling and this make the step.
   Seconds exposed = 0;
   // No fusion and no number of streams goes below this; NaN: nobody asked (lower_bound_of).
   Seconds lower_bound = std::numeric_limits<double>::quiet_NaN();
