@@ -251,6 +251,7 @@ Parallel read_parallel(Reader reader, const Cluster& cluster) {
   parallel.overlap_sends =
       reader.boolean_or("overlap_sends", parallel.schedule == Schedule::kInterleaved);
   parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
+  parallel.tied = reader.integer_or("tied_bytes", 0, 0, std::int64_t{1} << 40);
   judge(reader, parallel, cluster);
   reader.finish();
   return parallel;
@@ -268,6 +269,7 @@ Json parallel_json(const Parallel& parallel) {
     json["overlap_sends"] = parallel.overlap_sends;
   }
   if (parallel.activation > 0) json["activation_bytes"] = parallel.activation;
+  if (parallel.tied > 0) json["tied_bytes"] = parallel.tied;
   return json;
 }
 
@@ -278,6 +280,7 @@ void cut_workload(const Reader& reader, bool parts_given, const operators::Gener
   judge_parts(reader, workload);
   if (generated == nullptr) return;
   if (parallel.activation == 0) parallel.activation = generated->activation;
+  if (parallel.tied == 0) parallel.tied = generated->tied;
   if (workload.times_given) return;  // measured on this layout: its collectives are in them
   price_inner(generated->inner, cluster, workload);
   const auto sum = [](const Parallel::Exposed& exposed) {

@@ -252,10 +252,16 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   architecture.build(build, all);
   build.backward();
   build.update(options.optimizer);
-  Generated generated{std::move(build.list), std::move(build.tensors), std::move(build.buffers),
-                      inner_collectives(all), 0};
+  Generated generated{std::move(build.list),
+                      std::move(build.tensors),
+                      std::move(build.buffers),
+                      inner_collectives(all),
+                      0,
+                      0};
   const Bytes unit = size_of(options.dtype);
   generated.activation = all.own_rows() * all.shape.hidden * unit;
+  const bool tied = all.shape.tied || architecture.build == build_gpt2;
+  if (tied && all.parallel.pipeline > 1) generated.tied = generated.tensors.front().bytes();
   for (Tensor& tensor : generated.tensors) {
     tensor.expert = tensor.name.find(".experts.") != std::string::npos;
   }

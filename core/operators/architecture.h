@@ -95,6 +95,7 @@ struct Generated {
   std::vector<Tensor> buffers;
   std::vector<Inner> inner;
   Bytes activation = 0;  // what one layer hands to the next
+  Bytes tied = 0;        // of an embedding of which a pipeline's both ends hold a copy
 };
 
 struct Architecture {

@@ -209,6 +209,7 @@ class WholePlan {
         cluster_(cluster),
         micro_batches_(static_cast<int>(workload.micro_batches)),
         each_micro_batch_(strategy.each_micro_batch),
+        tied_(parallel_.tied * (strategy.fusion.to_fp32 ? widening(workload) : 1)),
         arrived_(place(parallel_.parts() * micro_batches_), -1),
         returned_(arrived_),
         sending_(place(parallel_.pipeline), -1) {
@@ -233,7 +234,11 @@ class WholePlan {
 
   Plan make() {
     walk_passes();
-    for (int k = parallel_.parts(); k-- > 0;) put(k, parts_[place(k)].cut.rest, end_of(k), -1);
+    const OpId tied = tie_ends();
+    for (int k = parallel_.parts(); k-- > 0;) {
+      const bool holds = k == 0 || k == parallel_.parts() - 1;
+      put(k, parts_[place(k)].cut.rest, end_of(k), holds ? tied : -1);
+    }
     wait_for_the_step_before();
     return std::move(plan_);
   }
@@ -241,6 +246,11 @@ class WholePlan {
  private:
   static constexpr int kSends = 2;  // streams: activations and their gradients
 
+  // What a gradient grows by where it is summed in fp32.
+  static Bytes widening(const Workload& workload) {
+    const Bytes own = workload.tensors.empty() ? 4 : size_of(workload.tensors.back().dtype);
+    return std::max<Bytes>(1, size_of(DType::kFp32) / own);
+  }
   bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
   int stage_of(int part) const { return part % parallel_.pipeline; }
   OpId end_of(int part) const { return static_cast<OpId>(parts_[place(part)].plan.ops.size()); }
@@ -341,19 +351,41 @@ class WholePlan {
     there = done;
     if (to < 0 || to >= parallel_.parts()) return;
     const int stage = stage_of(part);
-    const int apart = (stage_of(to) - stage) * plan_.role_step;
-    collective::Collective message;
-    message.kind = collective::CollectiveKind::kBroadcast;
-
-    message.elements = parallel_.activation;
-    message.unit = 1;
-    message.bucket = -1;
-    message.groups = ranks_of(stage);
-    message.groups.size = 2;
-    message.groups.member_step = apart;
-    collective::choose_algorithm(message, collective::library_algorithm(cluster_), cluster_);
-    there = add(stage, streams_ + (forward ? 0 : 1), message, {done});
+    there = pair(collective::CollectiveKind::kBroadcast, stage, stage_of(to), parallel_.activation,
+                 forward ? 0 : 1, {done});
     if (!parallel_.overlap_sends) sending_[place(stage)] = there;
+  }
+
+  // Between each rank of a stage and its like in another.
+  OpId pair(collective::CollectiveKind kind, int from, int to, Bytes bytes, StreamId stream,
+            std::vector<OpId> after) {
+    collective::Collective both;
+    both.kind = kind;
+    both.elements = bytes;
+    both.unit = 1;
+    both.bucket = -1;
+    both.groups = ranks_of(from);
+    both.groups.size = 2;
+    both.groups.member_step = (to - from) * plan_.role_step;
+    collective::choose_algorithm(both, collective::library_algorithm(cluster_), cluster_);
+    return add(from, streams_ + stream, both, std::move(after));
+  }
+
+  // Where the first and the last stage hold one embedding, their updates wait for its gradients
+  // to be summed, replicas ahead of ends (Megatron's finalize_model_grads). -1: nothing.
+  OpId tie_ends() {
+    const int last = parallel_.pipeline - 1;
+    if (parallel_.tied == 0 || last == 0) return -1;
+    std::vector<OpId> summed;
+    for (const int part : {0, parallel_.parts() - 1}) {
+      const Template& own = parts_[place(part)];
+      for (OpId id = own.cut.backward; id < own.cut.rest; ++id) {
+        if (!std::holds_alternative<Busy>(own.plan.ops[place(id)].work)) {
+          summed.push_back(own.ids[place(id)]);
+        }
+      }
+    }
+    return pair(collective::CollectiveKind::kAllReduce, 0, last, tied_, 0, std::move(summed));
   }
 
   // Each rank of a stage, as a group of its own.
@@ -433,6 +465,7 @@ class WholePlan {
   const Cluster& cluster_;
   int micro_batches_;
   bool each_micro_batch_;
+  Bytes tied_;
   Plan plan_;
   std::vector<Template> parts_;
   int streams_ = 1;             // of a stage, without those that send

@@ -29,6 +29,9 @@ struct Parallel {
   bool overlap_sends = false;  // a stage computes on while it sends
   // From a stage to the next, a micro-batch and rank.
   Bytes activation = 0;
+  // Of an embedding that the first and the last stage share, a rank's gradient: both ends sum it
+  // ahead of the update.
+  Bytes tied = 0;
   // Of a rank's time for one micro-batch, all its layers: what the collectives of each kind of
   // parallelism take that nothing hides. Contained in the workload's times.
   struct Exposed {

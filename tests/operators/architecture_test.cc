@@ -171,6 +171,16 @@ TEST(Architecture, ACutSharesTheProducts) {
   EXPECT_DOUBLE_EQ(products("mixtral_8x7b", cut(1, 1, 4, 1)), mixture);
 }
 
+// Both ends of a pipeline hold the embedding that a model's head shares.
+TEST(Architecture, APipelinesEndsShareATiedEmbedding) {
+  ArchitectureOptions options = cut(2, 1, 1, 1);
+  EXPECT_EQ(made("llama3.2_1b", options).tied, 0);
+  options.parallel.pipeline = 2;
+  EXPECT_EQ(made("llama3.2_1b", options).tied, 128256 / 2 * 2048 * 2);
+  EXPECT_EQ(made("gpt2_medium", options).tied, (50257 + 1) / 2 * 1024 * 2);
+  EXPECT_EQ(made("llama3_8b", options).tied, 0);
+}
+
 // What stands on the links, against sums by hand for Llama 3 8B's sizes: hidden 4096, 32 layers,
 // 8 heads of 128 keys and values, bf16.
 TEST(Architecture, InnerCollectivesInClosedForm) {

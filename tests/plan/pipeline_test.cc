@@ -222,6 +222,26 @@ TEST(Pipeline, AStepByHand) {
   }
 }
 
+// Both ends hold one embedding: once the pass is over, its gradients are summed between them, and
+// the first stage's next pass waits for its update.
+TEST(Pipeline, TiedEndsWaitForEachOther) {
+  Parallel parallel = pipeline(4, Schedule::k1F1B);
+  Cluster cluster = free_links(4);
+  cluster.tiers.front().bandwidth = 1e9;
+  const int m = 8;
+  const Seconds alone = step_of(job(parallel, m), cluster);
+  EXPECT_NEAR(alone, (m + 3) * (kForward + kBackward), 1e-12);
+  parallel.tied = 10'000'000;  // two ranks: each sends and gets them once, 10 ms
+  EXPECT_NEAR(step_of(job(parallel, m), cluster), alone + 10e-3, 1e-9);
+  const Plan plan = make_plan(job(parallel, m), cluster, {});
+  const auto sent = std::ranges::count_if(ops_of<collective::Collective>(plan), [](const Op* op) {
+    return std::get<collective::Collective>(op->work).elements == 10'000'000;
+  });
+  EXPECT_EQ(sent, 1);
+  parallel.tied = 0;
+  EXPECT_NEAR(step_of(job(parallel, m), cluster), alone, 0);
+}
+
 // A layout that a cluster of up to 64 ranks may have, any schedule and order.
 Parallel random_layout(Random& random) {
   const auto up_to = [&](int most) {
@@ -239,6 +259,7 @@ Parallel random_layout(Random& random) {
   if (!parallel.pipeline_inside && up_to(2) == 0)
     parallel.expert = parallel.tensor * parallel.context;
   parallel.activation = up_to(100000);
+  if (parallel.pipeline > 1 && up_to(2) == 0) parallel.tied = up_to(1000000);
   parallel.overlap_sends = up_to(1) == 1;
   return parallel;
 }
