@@ -105,7 +105,7 @@ class Lanes {
       const int lane = static_cast<int>(figure.up.names.size());
       figure.up.names.push_back(lane_name(key.first, key.second, spans));
       for (auto& box : boxes(spans, lane, bars)) figure.boxes.push_back(std::move(box));
-      if (key.second == plan::kComputeStream) add_exposed(figure, key.first, spans, lane);
+      if (traced_.plan.computes(key.second)) add_exposed(figure, key.first, spans, lane);
     }
   }
 
@@ -128,9 +128,7 @@ class Lanes {
     });
     return chart::clipped(one_line(traced_.strategy), kLetters) + ": " +
            (ranks_.size() > 1 ? "rank " + std::to_string(rank) + " " : "") +
-           (waits                            ? "ticks"
-            : stream == plan::kComputeStream ? "compute"
-                                             : "exchange " + std::to_string(stream));
+           (waits ? "ticks" : plan::stream_name(traced_.plan, stream, "exchange"));
   }
 
   std::string name_of(const run::Span& span) const {

@@ -10,10 +10,9 @@
 namespace syncline::reports {
 namespace {
 
-std::string stream_name(const plan::Op& op) {
+std::string stream_of(const plan::Op& op, const plan::Plan& plan) {
   if (plan::reason_of(op.work) == plan::Busy::Reason::kTick) return "ticks";
-  return op.stream == plan::kComputeStream ? "compute"
-                                           : "communication " + std::to_string(op.stream);
+  return plan::stream_name(plan, op.stream, "communication");
 }
 
 std::string joined(const std::vector<plan::OpId>& ids) {
@@ -70,7 +69,7 @@ void add_operations(Table& table, const Planned& planned, std::size_t phase) {
       seconds = plan::seconds_of(op.work);
     }
     const Json after = op.after, previous = op.after_previous;
-    table.add(phase, i, stream_name(op), plan::describe(op, plan, planned.scenario->workload),
+    table.add(phase, i, stream_of(op, plan), plan::describe(op, plan, planned.scenario->workload),
               shown_as({}, amount_text(seconds, bytes, kept)), op.step, after, previous, seconds,
               bytes, kept, after, previous, waits_for(op));
   }

@@ -158,11 +158,11 @@ Json metadata(std::string_view what, std::int64_t process, std::int64_t thread, 
               {"args", {{sort ? "sort_index" : "name", std::move(value)}}}};
 }
 
-std::string stream_name(plan::StreamId stream, bool waits) {
+std::string thread_name(const plan::Plan& plan, plan::StreamId stream, bool waits) {
   if (waits) return "ticks";
   if (stream == kStepsThread) return "steps";
   if (stream == kLaunchThread) return "launches";
-  return stream == plan::kComputeStream ? "compute" : "communication " + std::to_string(stream);
+  return plan::stream_name(plan, stream, "communication");
 }
 
 // The events of one strategy, up to a number of bytes.
@@ -232,7 +232,7 @@ class Track {
       put("process_sort_index", process);
     }
     if (named_.insert({rank, stream}).second) {
-      put("thread_name", stream_name(stream, waits));
+      put("thread_name", thread_name(traced_.plan, stream, waits));
       put("thread_sort_index", stream == kStepsThread ? -1 : stream);
     }
     return names;

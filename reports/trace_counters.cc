@@ -28,7 +28,7 @@ std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
       ++changes[begin].exchanges;
       --changes[end].exchanges;
     }
-    if (op.stream != plan::kComputeStream) continue;
+    if (!traced.plan.computes(op.stream)) continue;
     ++changes[begin].computing;
     --changes[end].computing;
   }

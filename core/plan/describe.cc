@@ -58,15 +58,34 @@ std::string busy_text(const Busy& busy) {
   return "host sync";
 }
 
+// A stage's last two streams send: activations to the next one, their gradients back.
+StreamId gradient_sends(const Plan& plan) { return plan.streams_of_role() - 1; }
+
 }  // namespace
 
-std::string describe(const Op& op, const Plan&, const Workload& workload) {
+std::string describe(const Op& op, const Plan& plan, const Workload& workload) {
   if (const auto* compute = std::get_if<Compute>(&op.work)) return compute_text(*compute, workload);
   if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-    if (collective->bucket < 0) return "send to the next stage";
+    if (collective->kind == collective::CollectiveKind::kAllReduce && collective->bucket < 0) {
+      return "sum the tied embedding";
+    }
+    if (collective->bucket < 0) {
+      return plan.own_stream(op.stream) == gradient_sends(plan) ? "send activations' gradients"
+                                                                : "send activations";
+    }
     return bucket_text(collective::to_string(collective->kind), collective->bucket);
   }
   return busy_text(std::get<Busy>(op.work));
+}
+
+std::string stream_name(const Plan& plan, StreamId stream, std::string_view exchanges) {
+  const StreamId own = plan.own_stream(stream);
+  const std::string stage =
+      plan.roles > 1 ? "stage " + std::to_string(plan.role_of(stream)) + " " : "";
+  if (own == kComputeStream) return stage + "compute";
+  if (plan.roles > 1 && own == gradient_sends(plan)) return stage + "sends back";
+  if (plan.roles > 1 && own == gradient_sends(plan) - 1) return stage + "sends on";
+  return stage + std::string(exchanges) + " " + std::to_string(own);
 }
 
 bool concerns(const Plan& plan, const Op& op, int rank) {

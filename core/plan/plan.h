@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -101,6 +102,7 @@ struct Plan {
   int roles = 1;                   // pipeline stages
   int role_step = 1;               // ranks from which on the next role's begin
   int steps = 1;                   // training steps in one period
+  int passes = 1;                  // micro-batches of a step between two waits for other ranks
   bool updates_by_bucket = false;  // or all parameters once the last bucket has arrived
   std::vector<Bucket> buckets;
   std::vector<Op> ops;
@@ -131,6 +133,9 @@ bool concerns(const Plan& plan, const Op& op, int rank);
 
 // "backward fc.weight .. layer4.2.bn3.bias", "all_reduce bucket 3", ... for people.
 std::string describe(const Op& op, const Plan& plan, const Workload& workload);
+
+// "compute", "exchange 2" by the word for those that communicate; in a pipeline "stage 1 compute".
+std::string stream_name(const Plan& plan, StreamId stream, std::string_view exchanges);
 
 // Name of a bucket's tensor by its index, which may be a buffer's.
 const std::string& tensor_name(const Workload& workload, int index);

@@ -2,6 +2,9 @@
 // pipelines' bubbles.
 #include <gtest/gtest.h>
 
+#include <set>
+#include <string>
+
 #include "core/collective/price.h"
 #include "core/measure/metrics.h"
 #include "core/plan/pipeline.h"
@@ -240,6 +243,28 @@ TEST(Pipeline, TiedEndsWaitForEachOther) {
   EXPECT_EQ(sent, 1);
   parallel.tied = 0;
   EXPECT_NEAR(step_of(job(parallel, m), cluster), alone, 0);
+}
+
+// Streams and messages by what they do, as traces and `plan` show them.
+TEST(Pipeline, StreamsHaveNames) {
+  Parallel parallel = pipeline(2, Schedule::k1F1B);
+  parallel.tied = 1000;
+  const Workload workload = job(parallel, 2);
+  const Plan plan = make_plan(workload, free_links(4), {});
+  std::set<std::string> seen;
+  for (const Op& op : plan.ops) {
+    seen.insert(stream_name(plan, op.stream, "exchange") + ": " +
+                describe(op, plan, workload).substr(0, 12));
+  }
+  EXPECT_EQ(seen.count("stage 0 compute: forward"), 1U);
+  EXPECT_EQ(seen.count("stage 1 compute: forward"), 1U);
+  EXPECT_EQ(seen.count("stage 0 sends on: send activat"), 1U);
+  EXPECT_EQ(seen.count("stage 1 sends back: send activat"), 1U);
+  EXPECT_EQ(seen.count("stage 0 sends on: sum the tied"), 1U);
+  for (const std::string& name : seen) {
+    const bool exchanges = name.find("exchange 1") != std::string::npos;
+    EXPECT_EQ(exchanges, name.find("all_reduce") != std::string::npos) << name;
+  }
 }
 
 // A layout that a cluster of up to 64 ranks may have, any schedule and order.
