@@ -168,7 +168,8 @@ class LiveSearch {
 int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb,
                   live::ControlChannel& channel) {
   Scenario scenario = input::parse_scenario(fitted);
-  scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow
+  scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow,
+  if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
   require_ranks(channel, fitted, scenario.cluster);
   const bool first = channel.rank() == 0;
   if (first) expect_writable({options.output.html});

@@ -57,10 +57,12 @@ class PlanRun {
         collectives_(collectives_of(plan, settings)),
         fluid_plan_(collectives_->fluid_plan()),
         fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
-    const bool uneven = settings.cluster.jitter.kind != Jitter::Kind::kNone;
-    lane_free_.assign(static_cast<std::size_t>(uneven ? plan.ranks : plan.roles), 0);
-    lane_step_ = uneven ? 1 : plan.role_step;
-    traced_ = traced_ranks(plan, uneven, settings.traced_ranks);
+    const Jitter& jitter = settings.cluster.jitter;
+    uneven_ = jitter.kind != Jitter::Kind::kNone && !jitter.guessed;
+    if (jitter.guessed) stretch_ = run::expected_slowest(jitter, plan);
+    lane_free_.assign(static_cast<std::size_t>(uneven_ ? plan.ranks : plan.roles), 0);
+    lane_step_ = uneven_ ? 1 : plan.role_step;
+    traced_ = traced_ranks(plan, uneven_, settings.traced_ranks);
     begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
     timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
   }
@@ -130,14 +132,14 @@ class PlanRun {
   void advance_lanes(int instance, const plan::Op& op) {
     const Seconds now = fluid_.now();
     const Seconds seconds = plan::seconds_of(op.work);
-    const bool jittered = std::holds_alternative<plan::Compute>(op.work) &&
-                          settings_.cluster.jitter.kind != Jitter::Kind::kNone;
+    const bool computes = std::holds_alternative<plan::Compute>(op.work);
+    const bool jittered = computes && uneven_;
     const int period = walk_.period(instance);
     const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;
     Seconds last = now;
     for (const std::size_t lane : lanes_of(op)) {
       const int rank = static_cast<int>(lane) * lane_step_;
-      const double factor = jittered ? factor_of(rank, step) : 1.0;
+      const double factor = jittered ? factor_of(rank, step) : computes ? stretch_ : 1.0;
       const Seconds begin = std::max(lane_free_[lane], now);
       lane_free_[lane] = begin + seconds * factor;
       last = std::max(last, lane_free_[lane]);
@@ -166,8 +168,12 @@ class PlanRun {
       factors_step_ = step;
       factors_.clear();
       for (int each = 0; each < plan_.ranks; ++each) {
-        factors_.push_back(
-            run::jitter_factor(settings_.cluster.jitter, settings_.seed, each, step));
+        double sum = 0;
+        for (int pass = 0; pass < plan_.passes; ++pass) {
+          sum += run::jitter_factor(settings_.cluster.jitter, settings_.seed, each,
+                                    step * plan_.passes + pass);
+        }
+        factors_.push_back(sum / plan_.passes);
       }
     }
     return factors_[static_cast<std::size_t>(rank)];
@@ -202,6 +208,8 @@ class PlanRun {
   std::vector<int> ready_;
   std::vector<Seconds> lane_free_;  // when each rank's compute stream is free, or each role's
   int lane_step_ = 1;               // ranks from one lane to the next
+  bool uneven_ = false;             // ranks' paces are drawn
+  double stretch_ = 1;              // else what computation is expected to take longer for
   std::vector<std::vector<std::size_t>> lanes_{static_cast<std::size_t>(plan_.roles)};  // by role
   std::vector<Seconds> begins_;  // by instance
   std::unordered_map<int, bool> awaited_;

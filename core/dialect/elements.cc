@@ -22,7 +22,7 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
     std::vector<int> tensors;
     std::int64_t end = 0;
   };
-  std::map<DType, Open> buffers;
+  std::map<std::pair<DType, bool>, Open> buffers;
   std::vector<std::vector<int>> closed;
   const auto close = [&](Open& bucket) {
     if (!bucket.tensors.empty()) closed.push_back(std::move(bucket.tensors));
@@ -37,7 +37,8 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
   for (const int i : order) {
     const Tensor& tensor = tensors[static_cast<std::size_t>(i)];
     if (tensor.sparse) continue;
-    Open& bucket = buffers[rule.one_format ? DType::kFp32 : tensor.dtype];
+    Open& bucket = buffers[{rule.one_format ? DType::kFp32 : tensor.dtype,
+                            rule.fp8_apart && multiplied_in_fp8(tensor)}];
     if (rule.close == Close::kBefore && bucket.end + tensor.elements > rule.size) close(bucket);
     bucket.tensors.push_back(i);
     bucket.end = aligned(bucket.end, rule.align) + tensor.elements;
@@ -45,7 +46,7 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
         rule.close == Close::kAfter ? bucket.end >= rule.size : bucket.end > rule.size;
     if (rule.close != Close::kBefore && full) close(bucket);
   }
-  for (auto& [dtype, bucket] : buffers) close(bucket);
+  for (auto& [buffer, bucket] : buffers) close(bucket);
   if (rule.registered) {
     const auto last = [](const std::vector<int>& bucket) {
       return *std::max_element(bucket.begin(), bucket.end());

@@ -25,6 +25,7 @@ struct ElementRule {
   // All tensors travel in one number format and fill the same buckets; otherwise each format has
   // its own.
   bool one_format = false;
+  bool fp8_apart = false;  // matrices of layers have buffers of their own, whose parameters are FP8
   // Tensors fill buckets in the reverse of the order in which their parameters were registered, not
   // as they become ready.
   bool registered = false;

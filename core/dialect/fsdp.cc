@@ -247,15 +247,59 @@ void note_groups(const Strategy& strategy, const Cluster& cluster,
   }
 }
 
+const char* formats_key(std::int64_t version) {
+  return version == 1 ? "mixed_precision" : "mp_policy";
+}
+
+// Of the widest gradient.
+int own_bytes(const Workload& workload) {
+  Bytes widest = 0;
+  for (const Tensor& tensor : workload.tensors) widest = std::max(widest, size_of(tensor.dtype));
+  return static_cast<int>(widest);
+}
+
+// Bytes of a format by torch's name or its short one; 0: not given.
+int read_format(Reader& formats, const char* key) {
+  if (formats.has(key) && formats.json().at(key).is_null()) return 0;
+  const std::string word = formats.word_or(
+      key, "none", {"none", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"});
+  return word == "none" ? 0 : word == "float32" || word == "fp32" ? 4 : 2;
+}
+
+// Parameters are gathered in param_dtype, gradients summed in reduce_dtype, by default the same.
+void read_formats(Reader& config, std::int64_t version, const Workload& workload,
+                  Strategy& strategy) {
+  const char* key = formats_key(version);
+  if (!config.has(key)) return;
+  Reader formats = config.object(key);
+  const int own = own_bytes(workload);
+  const int given = read_format(formats, "param_dtype");
+  const int parameter = given > 0 ? given : own;
+  const int wanted = read_format(formats, "reduce_dtype");
+  const int reduced = wanted > 0 ? wanted : parameter;
+  for (const char* other : {"buffer_dtype", "output_dtype"}) read_format(formats, other);
+  for (const char* other :
+       {"cast_forward_inputs", "cast_root_forward_inputs", "keep_low_precision_grads"}) {
+    formats.boolean_or(other, false);
+  }
+  if (reduced < own) {
+    formats.fail("reduce_dtype",
+                 "sums gradients in 2 bytes, where the workload's have " + std::to_string(own) +
+                     ": say \"dtype\": \"bf16\" there, or \"reduce_dtype\": \"float32\"");
+  }
+  formats.finish();
+  if (parameter != own) strategy.gather_bytes = parameter;
+  strategy.fusion.to_fp32 = reduced > own;
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
   const std::int64_t version = config.integer_or("version", 2, 1, 2);
   const std::string sharding = read_sharding(config, version);
   const int shards = read_shards(config, version, sharding, cluster);
-  refuse_unmodelled(config, {{"mixed_precision", "gathering and reducing in another format"},
-                             {"mp_policy", "gathering and reducing in another format"},
-                             {"cpu_offload", "keeping shards on the host"},
+  read_formats(config, version, workload, strategy);
+  refuse_unmodelled(config, {{"cpu_offload", "keeping shards on the host"},
                              {"offload_policy", "keeping shards on the host"}});
   const Reshard reshard = read_reshard(config, version, sharding, shards);
   const bool no_sync = config.boolean_or("no_sync", false);
@@ -275,7 +319,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.each_micro_batch = !no_sync;
   (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = shards;
   if (version == 2) note_padding(reading, workload, reading.notes);
-  if (sharding == "NO_SHARD") return reading;
+  if (sharding == "NO_SHARD") {
+    strategy.gather_bytes = 0;
+    return reading;
+  }
+  // Parameters are gathered in their own format, whatever their gradients are summed in.
+  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
@@ -330,6 +379,15 @@ const char* word_of(const Strategy& strategy, bool hybrid) {
   return strategy.regather ? "FULL_SHARD" : "SHARD_GRAD_OP";
 }
 
+Json formats_of(const Strategy& strategy, const Workload& workload) {
+  const auto name = [](int bytes) { return bytes == 4 ? "float32" : "bfloat16"; };
+  const int own = own_bytes(workload);
+  const int parameter = strategy.gather_bytes > 0 ? strategy.gather_bytes : own;
+  const int reduced = strategy.fusion.to_fp32 ? 4 : own;
+  if (parameter == own && reduced == own) return Json::object();
+  return {{"param_dtype", name(parameter)}, {"reduce_dtype", name(reduced)}};
+}
+
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   std::vector<Path> modules;
@@ -350,13 +408,16 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (const Json& units : {in_patterns(modules), each}) {
     Json config{{"units", units}};
     if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
+    const Json formats = formats_of(strategy, workload);
     Json second = config;
     second["version"] = 2;
+    if (!formats.empty()) second[formats_key(2)] = formats;
     second["reshard_after_forward"] = strategy.regather;
     if (strategy.regather_group > 0) second["reshard_after_forward"] = strategy.regather_group;
     if (hybrid) second["mesh"] = mesh;
     Json first = config;
     first["version"] = 1;
+    if (!formats.empty()) first[formats_key(1)] = formats;
     first["sharding_strategy"] = word_of(strategy, hybrid);
     if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
     const bool older = !sharded || (strategy.fusion.pad_elements == shards && shards > 1);

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <set>
+#include <stdexcept>
+#include <string_view>
+#include <tuple>
 
 #include "core/dialect/changes.h"
 #include "core/dialect/elements.h"
@@ -25,6 +29,7 @@ constexpr std::int64_t kEvenBucketAlign = 65536;
 
 constexpr const char* kNoOverlap = "no-overlap-p2p-communication";
 constexpr const char* kPipelineInside = "use-tp-pp-dp-mapping";
+constexpr const char* kLayersFlag = "pipeline-model-parallel-layout";
 
 constexpr std::array<LayoutFlag, 6> kLayout{
     {{"tensor-model-parallel-size", "tensor", &Parallel::tensor},
@@ -33,6 +38,35 @@ constexpr std::array<LayoutFlag, 6> kLayout{
      {"context-parallel-size", "context", &Parallel::context},
      {"expert-model-parallel-size", "expert", &Parallel::expert},
      {"expert-tensor-parallel-size", "expert_tensor", &Parallel::expert_tensor}}};
+
+// Letters of a layout with its repetitions written out: "(tt|)*2" is "tt|tt|". `at` moves on.
+std::string written_out(std::string_view text, std::size_t& at) {
+  constexpr int kMost = 1 << 12;  // layers, or stages
+  std::string all;
+  while (at < text.size() && text[at] != ')') {
+    std::string part(1, text[at++]);
+    if (part == ",") continue;
+    if (part == "(") {
+      part = written_out(text, at);
+      if (at == text.size()) throw std::invalid_argument("'(' without ')'");
+      ++at;
+    }
+    int times = 1;
+    if (at < text.size() && text[at] == '*') {
+      const auto [end, error] = std::from_chars(&text[at] + 1, text.data() + text.size(), times);
+      if (error != std::errc() || times < 1 || times > kMost) {
+        throw std::invalid_argument("'*' without a number of times");
+      }
+      at = static_cast<std::size_t>(end - text.data());
+    }
+    if (part.size() * static_cast<std::size_t>(times) > kMost) {
+      throw std::invalid_argument("too many layers");
+    }
+    while (times-- > 0) all += part;
+    if (all.size() > kMost) throw std::invalid_argument("too many layers");
+  }
+  return all;
+}
 
 bool any_bf16(const Workload& workload) {
   return std::any_of(workload.tensors.begin(), workload.tensors.end(),
@@ -74,19 +108,20 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
   const auto same_word = [&](const char* flag, bool own, const char* key) {
     if (config.has(flag)) same(flag, config.boolean_or(flag, own) ? 1 : 0, own ? 1 : 0, key);
   };
+  if (config.has(kLayersFlag) && megatron_layers(config) != parallel.layers) {
+    config.fail(kLayersFlag,
+                "does not have the layers of the workload's \"parallel\": {\"layers\": " +
+                    Json(parallel.layers).dump() + "}; write them there");
+  }
   same_word("sequence-parallel", parallel.sequence, "sequence");
   same_word(kNoOverlap, !parallel.overlap_sends, "overlap_sends");
   same_word(kPipelineInside, parallel.pipeline_inside, "order");
   refuse_unmodelled(config,
                     {{"num-experts", "a mixture of experts by its flags"},
                      {"num-layers-per-virtual-pipeline-stage", "a layout by its layers"},
-                     {"pipeline-model-parallel-layout", "a layout by its layers"},
                      {"hierarchical-context-parallel-sizes", "two-level context parallelism"},
                      {"use-torch-fsdp2", "FSDP inside Megatron"},
-                     {"use-megatron-fsdp", "FSDP inside Megatron"},
-                     {"fp8-param-gather", "gathering parameters in fp8"},
-                     {"fp8", "training in fp8"},
-                     {"fp8-format", "training in fp8"}});
+                     {"use-megatron-fsdp", "FSDP inside Megatron"}});
   const std::int64_t micro = config.integer_or("micro-batch-size", 0, 1, 1 << 30);
   const std::int64_t global = config.integer_or("global-batch-size", 0, 1, 1 << 30);
   if (micro == 0 || global == 0) return;
@@ -166,6 +201,22 @@ int read_shards(Reader& config, bool sharded, const Cluster& cluster) {
   return cluster.ranks() / instances;
 }
 
+// Bytes that a parameter is gathered in, 0: its own. Products in FP8 are the workload's affair.
+int read_fp8(Reader& config, bool sharded, const Workload& workload) {
+  std::string format = config.text_or("fp8", "");
+  if (format.empty()) format = config.text_or("fp8-format", "");
+  const std::string recipe = config.text_or("fp8-recipe", "delayed");
+  if (!format.empty() && (recipe == "delayed") != workload.delayed_scaling) {
+    config.fail(config.has("fp8-recipe") ? "fp8-recipe" : "fp8-format",
+                "scales FP8 " + recipe + ", so the workload needs \"delayed_scaling\": " +
+                    (recipe == "delayed" ? "true" : "false"));
+  }
+  if (!config.boolean_or("fp8-param-gather", false)) return 0;
+  if (format.empty()) config.fail("fp8-param-gather", "only supported with fp8-format");
+  if (!sharded) config.fail("fp8-param-gather", "needs use-distributed-optimizer");
+  return 1;
+}
+
 // The reduce-scatter inside an instance and the all-reduce across share one stream.
 void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
                   std::vector<std::string>& notes) {
@@ -200,6 +251,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   rule.registered = true;
   if (sharded) rule.align = kParameterAlign;
   strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
+  strategy.gather_bytes = read_fp8(config, sharded, workload);
+  rule.fp8_apart = strategy.gather_bytes == 1;
   for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",
                           "reduce-scatter-with-fp32-accumulation"}) {
     config.boolean_or(key, false);  // nothing of it is priced
@@ -246,6 +299,15 @@ void add_instances(Json& config, const Strategy& strategy, const Cluster& cluste
   config["num-distributed-optimizer-instances"] = cluster.ranks() / shards;
 }
 
+// "Ett|tt|ttL".
+std::string layout_text(const std::vector<int>& layers) {
+  std::string text = "E";
+  for (std::size_t part = 0; part < layers.size(); ++part) {
+    text += (part > 0 ? "|" : "") + std::string(static_cast<std::size_t>(layers[part]), 't');
+  }
+  return text + "L";
+}
+
 // What the flags say of the layout, nothing of plain data parallelism.
 void add_layout(Json& config, const Workload& workload, const Cluster& cluster) {
   const Parallel& parallel = workload.parallel;
@@ -257,6 +319,7 @@ void add_layout(Json& config, const Workload& workload, const Cluster& cluster) 
       config[flag] = parallel.*size;
     }
   }
+  if (!parallel.layers.empty()) config[kLayersFlag] = layout_text(parallel.layers);
   if (parallel.sequence) config["sequence-parallel"] = true;
   if (parallel.virtual_stages > 1 && !parallel.overlap_sends) config[kNoOverlap] = true;
   if (parallel.pipeline_inside) config[kPipelineInside] = true;
@@ -269,14 +332,15 @@ void add_layout(Json& config, const Workload& workload, const Cluster& cluster) 
 // What the first part's buckets hold, without the last one of each buffer, which is what was left
 // over. Parameters that are gathered by themselves come behind their gradients.
 std::vector<std::int64_t> closed_spans(const std::vector<plan::Bucket>& buckets,
-                                       const Workload& workload, std::int64_t align) {
-  std::map<std::pair<bool, DType>, std::vector<std::int64_t>> buffers;
+                                       const Workload& workload, std::int64_t align, bool fp8) {
+  std::map<std::tuple<bool, DType, bool>, std::vector<std::int64_t>> buffers;
   std::set<int> seen;
   for (const plan::Bucket& bucket : buckets) {
     const int front = bucket.tensors.front();
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(front)];
     if (tensor.part != 0 || !seen.insert(front).second) continue;
-    buffers[{tensor.expert, tensor.dtype}].push_back(span_of(bucket, workload, align));
+    const bool apart = fp8 && multiplied_in_fp8(tensor);
+    buffers[{tensor.expert, tensor.dtype, apart}].push_back(span_of(bucket, workload, align));
   }
   std::vector<std::int64_t> closed;
   for (const auto& [buffer, spans] : buffers) {
@@ -299,10 +363,16 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     base[strategy.fusion.to_fp32 ? "accumulate-allreduce-grads-in-fp32" : "grad-reduce-in-bf16"] =
         true;
   }
+  if (workload.delayed_scaling || strategy.gather_bytes == 1) base["fp8-format"] = "hybrid";
+  if (strategy.gather_bytes == 1) {
+    if (!workload.delayed_scaling) base["fp8-recipe"] = "tensorwise";
+    base["fp8-param-gather"] = true;
+  }
   Json overlapped = base;
   overlapped["overlap-grad-reduce"] = true;
   if (sharded && strategy.cross_step) overlapped["overlap-param-gather"] = true;
-  const auto closed = closed_spans(buckets, workload, sharded ? kParameterAlign : 1);
+  const auto closed =
+      closed_spans(buckets, workload, sharded ? kParameterAlign : 1, strategy.gather_bytes == 1);
   std::vector<Json> configs{overlapped};
   if (closed.empty() && !strategy.cross_step) {
     // One bucket overlaps nothing; large jobs are given the flag all the same.
@@ -367,6 +437,29 @@ std::string flag_line(const Json& config) {
 }  // namespace
 
 std::span<const LayoutFlag> megatron_layout() { return kLayout; }
+
+std::vector<int> megatron_layers(Reader& flags) {
+  const std::string text = flags.text(kLayersFlag);
+  try {
+    if (text.size() > 4096) throw std::invalid_argument("too long");
+    std::size_t at = 0;
+    const std::string all = written_out(text, at);
+    if (at < text.size()) throw std::invalid_argument("')' without '('");
+    std::vector<int> layers(1, 0);
+    for (const char letter : all) {
+      if (letter == '|') layers.push_back(0);
+      if (letter == 't') ++layers.back();
+      if (letter == 'm')
+        throw std::invalid_argument("layers that predict further are not modelled");
+      if (std::string_view("Et|Lm").find(letter) == std::string_view::npos) {
+        throw std::invalid_argument(std::string("'") + letter + "' is none of E, t, m, L and |");
+      }
+    }
+    return layers;
+  } catch (const std::invalid_argument& error) {
+    flags.fail(kLayersFlag, "found '" + text + "': " + error.what());
+  }
+}
 
 Dialect megatron_dialect() {
   return {.name = "megatron",

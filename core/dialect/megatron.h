@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "core/dialect/dialect.h"
 
@@ -19,5 +20,9 @@ struct LayoutFlag {
   int Parallel::*size;
 };
 std::span<const LayoutFlag> megatron_layout();
+
+// Layers of each part by pipeline-model-parallel-layout, "Et*3|(tt|)*29,t|L", which must be there.
+// Throws InputError for letters that make no layout.
+std::vector<int> megatron_layers(Reader& flags);
 
 }  // namespace syncline::dialect

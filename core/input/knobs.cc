@@ -378,6 +378,11 @@ std::vector<Knob<Strategy>> exchange_knobs() {
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
            "0."),
+      knob("gather_format", &S::gather_bytes,
+           words<int>({{"own", 0}, {"fp8", 1}, {"bf16", 2}, {"fp32", 4}}),
+           "Format that parameters are gathered in (FSDP's param_dtype, Megatron's "
+           "fp8-param-gather). fp8: of the matrices of layers; the others travel in bf16. Default "
+           "own, that of the gradients."),
       knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
            "With exchange sharded and cross_step: elements of parameters in place at a time, from "
            "which on none are gathered ahead of the layers that need them (DeepSpeed's "
@@ -455,7 +460,7 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
 }
 
 std::vector<Choice> strategy_choices() {
-  const std::vector<std::string> gathered{"gather_groups", "live_elements"};
+  const std::vector<std::string> gathered{"gather_groups", "gather_format", "live_elements"};
   return {Choice{"exchange", {{"sharded", gathered}, {"sharded_update", gathered}}},
           Choice{"regather", {{true, {"regather_group", "kept_groups"}}}},
           Choice{"cross_step", {{true, {"live_elements"}}}},

@@ -263,7 +263,8 @@ Cluster read_cluster(Reader named) {
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   cluster.fabric = read_fabric(reader);
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
-  if (reader.has("jitter")) cluster.jitter = read_jitter(reader.object("jitter"));
+  cluster.jitter.guessed = !reader.has("jitter");
+  if (!cluster.jitter.guessed) cluster.jitter = read_jitter(reader.object("jitter"));
   read_laws(reader, levels.curves, cluster);
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);

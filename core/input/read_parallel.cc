@@ -108,11 +108,35 @@ Schedule read_schedule(Reader& reader, const Parallel& parallel) {
       ->second;
 }
 
+// As many layers to each part as is said.
+void spread_as_given(const Reader& reader, Workload& workload) {
+  std::vector<int> part_of;  // by layer
+  for (std::size_t part = 0; part < workload.parallel.layers.size(); ++part) {
+    part_of.insert(part_of.end(), static_cast<std::size_t>(workload.parallel.layers[part]),
+                   static_cast<int>(part));
+  }
+  int last = -1;
+  bool reached = false;  // backward order: the head comes first
+  for (Tensor& tensor : workload.tensors) {
+    const int layer = plan::layer_number(tensor.name);
+    reached |= layer >= 0;
+    last = std::max(last, layer);
+    const bool known = layer >= 0 && layer < static_cast<int>(part_of.size());
+    tensor.part = known     ? part_of[static_cast<std::size_t>(layer)]
+                  : reached ? 0
+                            : workload.parallel.parts() - 1;
+  }
+  if (last + 1 == static_cast<int>(part_of.size())) return;
+  reader.fail("layers", std::to_string(part_of.size()) + " in all, where the model has " +
+                            std::to_string(last + 1) + " by the numbers in the tensors' names");
+}
+
 // Layers evenly, in the model's order; what stands ahead of the first goes with it, what follows
 // the last one likewise. Where only that makes it even, each of those two counts as a layer
 // (Megatron's account_for_embedding_in_pipeline_split and _loss_).
 void spread_layers(const Reader& reader, Workload& workload) {
   const int parts = workload.parallel.parts();
+  if (!workload.parallel.layers.empty()) return spread_as_given(reader, workload);
   int layers = 0;
   for (const Tensor& tensor : workload.tensors)
     layers = std::max(layers, plan::layer_number(tensor.name) + 1);
@@ -248,6 +272,17 @@ Parallel read_parallel(Reader reader, const Cluster& cluster) {
     reader.fail("virtual_stages", "needs a pipeline of 2 or more");
   }
   parallel.schedule = read_schedule(reader, parallel);
+  if (reader.has("layers")) {
+    for (const Json& layers : reader.array("layers")) {
+      parallel.layers.push_back(static_cast<int>(
+          checked_integer(layers, 0, kMostRanks, reader.file(), reader.place_of("layers"))));
+    }
+    if (static_cast<int>(parallel.layers.size()) != parallel.parts()) {
+      reader.fail("layers", std::to_string(parallel.layers.size()) + " numbers for " +
+                                std::to_string(parallel.parts()) +
+                                " parts, pipeline x virtual_stages");
+    }
+  }
   parallel.overlap_sends =
       reader.boolean_or("overlap_sends", parallel.schedule == Schedule::kInterleaved);
   parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
@@ -264,6 +299,7 @@ Json parallel_json(const Parallel& parallel) {
   }
   if (parallel.sequence) json["sequence"] = true;
   if (parallel.pipeline_inside) json["order"] = kInside;
+  if (!parallel.layers.empty()) json["layers"] = parallel.layers;
   if (parallel.schedule != usual_schedule(parallel)) json["schedule"] = word_of(parallel.schedule);
   if (parallel.overlap_sends != (parallel.schedule == Schedule::kInterleaved)) {
     json["overlap_sends"] = parallel.overlap_sends;

@@ -294,6 +294,14 @@ std::vector<std::string> inner_paths(const Json& object, const std::string& plac
   return paths;
 }
 
+// Ranks differ, whoever has measured it or not: where computation is priced by rates, so are waits
+// for the slowest. Recorded times have their own.
+void guess_jitter(Scenario& scenario) {
+  Jitter& jitter = scenario.cluster.jitter;
+  jitter.guessed = jitter.guessed && scenario.workload.rated_times;
+  if (jitter.guessed) jitter = {Jitter::Kind::kNormal, Jitter::kGuess, true};
+}
+
 }  // namespace
 
 Scenario parse_scenario(const Document& document) {
@@ -314,6 +322,7 @@ Scenario parse_scenario(const Document& document) {
     parts &= read_part(
         document, "workload", document.workload_file, top, priced, scenario.workload,
         [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster); });
+    guess_jitter(scenario);
   } else {
     top.attempt([&] { top.require("cluster"); });
   }

@@ -231,6 +231,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   if (reader.has("parallel")) {
     workload.parallel = read_parallel(reader.object("parallel"), cluster);
   }
+  workload.delayed_scaling = reader.boolean_or("delayed_scaling", false);
   workload.optimizer_given = reader.has("optimizer");
   const std::string optimizer = reader.word_or("optimizer", "adam", {"sgd", "momentum", "adam"});
   workload.optimizer_states = optimizer == "sgd" ? 0 : optimizer == "momentum" ? 1 : 2;

@@ -174,7 +174,7 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
   }
   Json device = device_json(cluster.device, digits);
   if (!device.empty()) json["device"] = std::move(device);
-  if (cluster.jitter.kind != Jitter::Kind::kNone) {
+  if (cluster.jitter.kind != Jitter::Kind::kNone && !cluster.jitter.guessed) {
     const bool normal = cluster.jitter.kind == Jitter::Kind::kNormal;
     json["jitter"] = {{"distribution", normal ? "normal" : "exponential"},
                       {"relative", significant(cluster.jitter.relative, digits)}};
@@ -209,6 +209,7 @@ Json workload_json(const Workload& workload, int digits) {
     const bool full = workload.recompute == Workload::Recompute::kFull;
     json["activation_checkpointing"] = full ? "full" : "selective";
   }
+  if (workload.delayed_scaling) json["delayed_scaling"] = true;
   if (workload.time_spread > 0) json["time_spread"] = significant(workload.time_spread, digits);
   return json;
 }

@@ -148,9 +148,14 @@ class Accounts {
   // the layers at hand, and those that stay for the backward pass (ZeRO's stage 3).
   double gathered() const {
     if (!shards_parameters()) return 0;
-    if (!strategy_.regather) return all(weights_of);
+    const auto in_place = [&](const Tensor& tensor) {
+      const int bytes =
+          strategy_.gather_bytes == 1 && !multiplied_in_fp8(tensor) ? 2 : strategy_.gather_bytes;
+      return bytes > 0 ? static_cast<double>(bytes * tensor.elements) : weights_of(tensor);
+    };
+    if (!strategy_.regather) return all(in_place);
     const double second =
-        strategy_.regather_group > 0 ? all(weights_of) / strategy_.regather_group : 0;
+        strategy_.regather_group > 0 ? all(in_place) / strategy_.regather_group : 0;
     Groups groups = own_of(strategy_.gather_groups);
     if (groups.empty()) groups = fused();
     const auto kept =
@@ -158,9 +163,9 @@ class Accounts {
         std::min<std::ptrdiff_t>(strategy_.kept_groups, static_cast<std::ptrdiff_t>(groups.size()));
     double stay = 0;
     for (auto group = groups.begin(); group != kept; ++group) {
-      stay += sum_of(workload_, *group, weights_of);
+      stay += sum_of(workload_, *group, in_place);
     }
-    return second + stay + two_largest(workload_, Groups(kept, groups.end()), weights_of);
+    return second + stay + two_largest(workload_, Groups(kept, groups.end()), in_place);
   }
 
   // Copies of gradients in their buckets. Where gradients are sharded they are whole in the buckets

@@ -29,7 +29,8 @@ Periods periods_for(const Scenario& scenario, const plan::Plan& plan,
     periods.warmup = executor.cheap ? 8 : 3;
     periods.all = 2 * periods.warmup;
   }
-  if (!executor.closed_form && scenario.cluster.jitter.kind != Jitter::Kind::kNone) {
+  const Jitter& jitter = scenario.cluster.jitter;
+  if (!executor.closed_form && jitter.kind != Jitter::Kind::kNone && !jitter.guessed) {
     periods.all = periods.warmup + std::max(8, kJitteredSteps / plan.steps);
   }
   periods.warmup = scenario.simulation.warmup.value_or(periods.warmup);

@@ -43,8 +43,8 @@ std::vector<char> in_groups(const Workload& workload, const std::vector<std::vec
 
 // Exchanges of two halves: a part of the sum for each rank, then all parts for all. Where
 // parameters have buckets of their own, gradients in none of them are summed in one go.
-void split(Communication& communication, const Cluster& cluster, const Strategy& strategy,
-           const std::vector<char>& gathered_apart) {
+void split(Communication& communication, const Workload& workload, const Cluster& cluster,
+           const Strategy& strategy, const std::vector<char>& gathered_apart) {
   const bool apart = !communication.parameters.empty();
   for (Exchange& exchange : communication.gradients) {
     const Bucket& bucket = exchange.bucket;
@@ -57,10 +57,11 @@ void split(Communication& communication, const Cluster& cluster, const Strategy&
       exchange.scattered = true;
     }
     if (apart) continue;
-    exchange.gather = gather_of(bucket, cluster, strategy, false);
+    exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
     // A unit's parameters, but for the last one's, the root's, which were never given up.
     const bool root = &exchange == &communication.gradients.back();
-    if (strategy.regather && !root) exchange.again = gather_of(bucket, cluster, strategy, true);
+    if (strategy.regather && !root)
+      exchange.again = gather_of(bucket, workload, cluster, strategy, true);
   }
 }
 
@@ -72,10 +73,10 @@ void gather_apart(Communication& communication, const Workload& workload, const 
   for (const Bucket& bucket : gather_buckets(workload, strategy)) {
     Exchange& exchange = communication.parameters.emplace_back();
     exchange.bucket = bucket;
-    exchange.gather = gather_of(bucket, cluster, strategy, false);
+    exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
     const int needed = *std::min_element(bucket.tensors.begin(), bucket.tensors.end());
     const bool again = strategy.regather && kept[static_cast<std::size_t>(needed)] == 0;
-    if (again) exchange.again = gather_of(bucket, cluster, strategy, true);
+    if (again) exchange.again = gather_of(bucket, workload, cluster, strategy, true);
   }
 }
 
@@ -117,7 +118,7 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
       communication.shards = holders;
       gather_apart(communication, workload, cluster, strategy);
     }
-    split(communication, cluster, strategy,
+    split(communication, workload, cluster, strategy,
           in_groups(workload, strategy.gather_groups, strategy.gather_groups.size()));
   }
   if (strategy.priority == Strategy::Priority::kLayer && cluster.ranks() > 1) {

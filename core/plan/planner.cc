@@ -76,6 +76,21 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
   return std::move(build.plan);
 }
 
+Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+             const TrainingPoint& point) {
+  if (workload.parallel.whole_job()) return whole_plan(workload, cluster, strategy, point);
+  const LocalSgd& local = strategy.local_sgd;
+  const bool warming_up =
+      local.warmup_gradients && point.period == 0 && point.step < local.begin_step;
+  if (!local.enabled || warming_up) {
+    return step_plan(workload, communication_of(workload, cluster, strategy, point));
+  }
+  if (!point.averaged) return local_plan(workload, cluster, strategy, 1, false);
+  const std::int64_t own =
+      point.step < strategy.local_sgd.begin_step ? 1 : strategy.local_sgd.period;
+  return local_plan(workload, cluster, strategy, point.period > 0 ? point.period : own, true);
+}
+
 }  // namespace
 
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
@@ -89,17 +104,10 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     even.device.data_parallel_slowdown = 0;
     return make_plan(stretched(workload, cluster.compute_stretch()), even, strategy, point);
   }
-  if (workload.parallel.whole_job()) return whole_plan(workload, cluster, strategy, point);
-  const LocalSgd& local = strategy.local_sgd;
-  const bool warming_up =
-      local.warmup_gradients && point.period == 0 && point.step < local.begin_step;
-  if (!local.enabled || warming_up) {
-    return step_plan(workload, communication_of(workload, cluster, strategy, point));
-  }
-  if (!point.averaged) return local_plan(workload, cluster, strategy, 1, false);
-  const std::int64_t own =
-      point.step < strategy.local_sgd.begin_step ? 1 : strategy.local_sgd.period;
-  return local_plan(workload, cluster, strategy, point.period > 0 ? point.period : own, true);
+  Plan plan = plan_of(workload, cluster, strategy, point);
+  const bool each_pass = strategy.each_micro_batch || strategy.regather || workload.delayed_scaling;
+  if (!each_pass) plan.passes = static_cast<int>(workload.micro_batches);
+  return plan;
 }
 
 namespace {

@@ -37,6 +37,25 @@ Payload uncompressed(const Bucket& bucket) {
   return {(bucket.padded_bytes + unit - 1) / unit, unit};
 }
 
+// Of an exchange in halves.
+Payload halved(const Bucket& bucket) {
+  if (bucket.codec == nullptr) return uncompressed(bucket);
+  return {bucket.elements, bucket.codec->encoded_bytes(1, 1)};
+}
+
+// Parameters in a format of their own (Strategy::gather_bytes), padded like their gradients.
+Payload gathered(const Bucket& bucket, const Workload& workload, int bytes) {
+  if (bytes == 0) return halved(bucket);
+  const std::int64_t elements = uncompressed(bucket).elements;
+  if (bytes > 1) return {elements, bytes};
+  std::int64_t others = 0;
+  for (const int index : bucket.tensors) {
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
+    if (!multiplied_in_fp8(tensor)) others += tensor.elements;
+  }
+  return {elements + others, 1};
+}
+
 class Routes {
  public:
   Routes(const Cluster& cluster, const Strategy& strategy)
@@ -94,9 +113,7 @@ class Routes {
                 collective::world_group(ranks_), payload)};
   }
 
-  Leg half(CollectiveKind kind, const Bucket& bucket, int size) const {
-    Payload payload = uncompressed(bucket);
-    if (bucket.codec != nullptr) payload = {bucket.elements, bucket.codec->encoded_bytes(1, 1)};
+  Leg half(CollectiveKind kind, Payload payload, int size) const {
     if (size < ranks_) payload.elements = size * part_of(payload.elements, size);
     return leg(kind, size < ranks_ ? inside() : strategy_.algorithm, groups_of(ranks_, size),
                payload);
@@ -104,7 +121,7 @@ class Routes {
 
   Route scatter(const Bucket& bucket) const {
     const int size = shard_ranks(strategy_, ranks_);
-    Route route{half(CollectiveKind::kReduceScatter, bucket, size)};
+    Route route{half(CollectiveKind::kReduceScatter, halved(bucket), size)};
     if (size == ranks_) return route;
     const Collective& scattered = route.front().collective;
     route.push_back(leg(CollectiveKind::kAllReduce, across(),
@@ -273,11 +290,12 @@ Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& s
   return Routes(cluster, strategy).scatter(bucket);
 }
 
-Route gather_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy,
-                bool again) {
+Route gather_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+                const Strategy& strategy, bool again) {
   const bool second = again && strategy.regather_group > 0;
   const int size = second ? strategy.regather_group : shard_ranks(strategy, cluster.ranks());
-  return {Routes(cluster, strategy).half(CollectiveKind::kAllGather, bucket, size)};
+  const Payload payload = gathered(bucket, workload, strategy.gather_bytes);
+  return {Routes(cluster, strategy).half(CollectiveKind::kAllGather, payload, size)};
 }
 
 }  // namespace syncline::plan

@@ -24,6 +24,7 @@ Route sum_in_blocks(const Bucket& bucket, int size, const Cluster& cluster,
 Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
 
 // An all-gather of what the ranks hold their parts of; `again`: of the second copy.
-Route gather_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy, bool again);
+Route gather_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
+                const Strategy& strategy, bool again);
 
 }  // namespace syncline::plan

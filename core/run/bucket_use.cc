@@ -27,6 +27,14 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
             "live_elements is priced, and carried out by the host alone: no backend gathers "
             "parameters at a step's begin");
       }
+      const plan::Bucket& bucket = plan.buckets[static_cast<std::size_t>(collective->bucket)];
+      const bool own =
+          bucket.codec != nullptr || bucket.sparse || collective->unit == size_of(bucket.dtype);
+      if (plan.ops[i].gathers && !own) {
+        throw InputError(
+            "gather_format is priced, and carried out by the host alone: no backend gathers "
+            "parameters in a format of their own");
+      }
       BucketUse& use = of(collective->bucket);
       if (collective->kind != collective::CollectiveKind::kAllGather) {
         gathered[static_cast<std::size_t>(collective->bucket)] = 0;

@@ -43,6 +43,10 @@ double expected_slowest(const Jitter& jitter, int ranks, int steps) {
   return 1.0 + jitter.relative * expected_maximum(above, ranks, 0.0, high) / mean;
 }
 
+double expected_slowest(const Jitter& jitter, const plan::Plan& plan) {
+  return expected_slowest(jitter, plan.ranks, plan.steps * plan.passes);
+}
+
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step) {
   if (jitter.kind == Jitter::Kind::kNone) return 1.0;
   const std::uint64_t key = hashed(hashed(hashed(seed) ^ static_cast<std::uint64_t>(rank)) ^

@@ -99,12 +99,15 @@ struct Device {
   }
 };
 
-// How much a rank's computation varies from step to step. `relative` is the spread as a share of
-// the mean: factor = 1 + relative * z, z standard normal or exponential with mean one.
+// How much a rank's computation varies from one micro-batch to the next. `relative` is the spread
+// as a share of the mean: factor = 1 + relative * z, z standard normal or exponential with mean
+// one.
 struct Jitter {
   enum class Kind { kNone, kNormal, kExponential };
   Kind kind = Kind::kNone;
   double relative = 0;
+  static constexpr double kGuess = 0.02;  // scenarios/published/NOTES.md says from what
+  bool guessed = false;  // nobody said: simulations, too, take what is expected instead of drawing
 };
 
 // What NCCL's search of the topology finds on such a node, where the user knows it; the rest is

@@ -3,6 +3,8 @@
 // the pipeline before data. All sizes are in ranks; 1 everywhere is plain data parallelism.
 #pragma once
 
+#include <vector>
+
 #include "core/scenario/cluster.h"
 #include "core/units.h"
 
@@ -25,6 +27,7 @@ struct Parallel {
   int expert = 1;                // ranks that share the experts of a layer
   int expert_tensor = 1;         // ranks that share one expert
   bool pipeline_inside = false;  // order tp-cp-ep-pp-dp: stages are neighbours, replicas far apart
+  std::vector<int> layers;       // of each part, in the model's order; empty: evenly
   Schedule schedule = Schedule::k1F1B;
   bool overlap_sends = false;  // a stage computes on while it sends
   // From a stage to the next, a micro-batch and rank.

@@ -193,6 +193,9 @@ struct Strategy {
   int regather_group = 0;
   // Likewise with gather_groups, of which the first so many are not gathered again.
   int kept_groups = 0;
+  // Bytes that a parameter is gathered in; 0: as its gradient has. One (FP8) is for matrices of
+  // layers alone: what else there is takes two (Megatron's fp8-param-gather).
+  int gather_bytes = 0;
   // Elements of parameters in place at a time from which on none are gathered ahead of the layers
   // that need them (DeepSpeed's stage3_max_live_parameters); 0: no limit.
   std::int64_t live_elements = 0;

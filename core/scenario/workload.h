@@ -85,6 +85,9 @@ struct Workload {
   // What the backward pass computes again instead of keeping it: nothing, attention's scores (which
   // flash attention never keeps), or all of each layer.
   enum class Recompute { kNone, kSelective, kFull } recompute = Recompute::kNone;
+  // FP8 products by delayed scaling: ranks agree on the largest values in each pass, so each waits
+  // for all.
+  bool delayed_scaling = false;
   bool times_given = false;  // by the workload itself, where its operators would price them too
 };
 
@@ -113,6 +116,10 @@ std::vector<Seconds> forward_times(const Workload& workload);
 
 // Computation of a step ahead of its last forward pass: that of the other micro-batches.
 Seconds earlier_passes(const Workload& workload);
+
+// Whether its products run in FP8 where those of a model do: a matrix of a layer, by its name, not
+// an embedding or a head.
+bool multiplied_in_fp8(const Tensor& tensor);
 
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);

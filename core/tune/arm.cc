@@ -108,7 +108,7 @@ bool Arm::rules_out(const Strategy& strategy) const {
 // When each bucket of the plan without fusion may set out: walked along the compute stream, with
 // stragglers and encoding, but without what a launch of an encoder adds for each bucket.
 std::vector<Seconds> Arm::ready_times(const plan::Plan& plan) {
-  const double stretch = run::expected_slowest(cluster().jitter, plan.ranks, plan.steps);
+  const double stretch = run::expected_slowest(cluster().jitter, plan);
   std::vector<Seconds> ready(plan.buckets.size(), 0);
   Seconds clock = 0, encoded = 0;
   for (const auto& op : plan.ops) {

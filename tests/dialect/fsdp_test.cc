@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "core/dialect/dialect.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
@@ -171,6 +173,37 @@ TEST(Fsdp, RefusesAUnitOfSeveralFormats) {
   // Then no configuration can say another strategy either, which is told, not passed over.
   workload.tensors = {tensor_of("w.a", {10}), tensor_of("w.b", {10}, DType::kBf16)};
   EXPECT_THROW(write_config(fsdp_dialect(), Strategy{}, workload, cluster_of(1, 4)), InputError);
+}
+
+// Parameters travel in param_dtype, sums in reduce_dtype: 2,000 and 4,000 bytes a unit of 1,000.
+TEST(Fsdp, FormatsOfParametersAndSums) {
+  const auto bytes = [](const std::string& config, DType dtype) {
+    Workload workload = transformer();
+    for (Tensor& tensor : workload.tensors) tensor.dtype = dtype;
+    const Cluster cluster = cluster_of(1, 4);
+    const Strategy strategy = test::read_config(fsdp_dialect(), config, workload, cluster).strategy;
+    const auto written = write_config(fsdp_dialect(), strategy, workload, cluster);
+    EXPECT_TRUE(written->exact) << config << written->config << written->difference;
+    std::set<Bytes> gathered, summed;
+    for (const auto& op : plan::make_plan(workload, cluster, strategy).ops) {
+      const auto* moved = std::get_if<collective::Collective>(&op.work);
+      if (moved != nullptr) (op.gathers ? gathered : summed).insert(moved->bytes());
+    }
+    return std::pair(gathered, summed);
+  };
+  using Pair = std::pair<std::set<Bytes>, std::set<Bytes>>;
+  const std::string units = R"({"units": ["model.layers.*", "head", "model.embed"])";
+  const auto of = [](Bytes one) { return std::set<Bytes>{one * 1000, one * 2000}; };
+  EXPECT_EQ(bytes(units + "}", DType::kFp32), (Pair{of(4), of(4)}));
+  const std::string mixed = R"("param_dtype": "bfloat16", "reduce_dtype": "float32"}})";
+  EXPECT_EQ(bytes(units + R"(, "mp_policy": {)" + mixed, DType::kFp32), (Pair{of(2), of(4)}));
+  EXPECT_EQ(bytes(units + R"(, "version": 1, "mixed_precision": {)" + mixed, DType::kBf16),
+            (Pair{of(2), of(4)}));
+  EXPECT_EQ(bytes(units + R"(, "mp_policy": {"param_dtype": "bf16"}})", DType::kBf16),
+            (Pair{of(2), of(2)}));
+  EXPECT_NE(message_of(R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})")
+                .find("sums gradients in 2 bytes, where the workload's have 4"),
+            std::string::npos);
 }
 
 TEST(Fsdp, SaysWhatItRefuses) {

@@ -188,6 +188,54 @@ TEST(Megatron, SaysWhichSchedulesItHas) {
   EXPECT_TRUE(test::has_note(reading_of("{}", workload), "no flag says the workload's"));
 }
 
+// Layers' matrices are gathered in a byte each and have buffers of their own; the embedding and the
+// norm travel in bf16. Sizes are multiples of the padding.
+TEST(Megatron, GathersFp8ParametersInOneByte) {
+  Workload workload;
+  workload.delayed_scaling = true;
+  for (const auto& [name, shape] : std::vector<std::pair<std::string, std::vector<std::int64_t>>>{
+           {"layers.1.mlp.weight", {768, 128}},
+           {"layers.1.norm.weight", {384}},
+           {"layers.0.mlp.weight", {384, 128}},
+           {"embed_tokens.weight", {768, 128}}}) {
+    workload.tensors.push_back(tensor_of(name, shape, DType::kBf16));
+  }
+  Json config{{"overlap-grad-reduce", true},
+              {"overlap-param-gather", true},
+              {"use-distributed-optimizer", true},
+              {"grad-reduce-in-bf16", true},
+              {"fp8-format", "hybrid"},
+              {"fp8-param-gather", true}};
+  const Cluster cluster = cluster_of(1, 3);
+  const Reading fp8 = reading_of(config.dump(), workload, cluster);
+  EXPECT_EQ(fp8.strategy.fusion.groups, (Groups{{0, 2}, {1, 3}}));
+  const auto gathered = [&](const Strategy& strategy) {
+    std::vector<Bytes> bytes;
+    for (const auto& op : plan::make_plan(workload, cluster, strategy).ops) {
+      if (op.gathers) bytes.push_back(std::get<collective::Collective>(op.work).bytes());
+    }
+    std::ranges::sort(bytes);
+    return bytes;
+  };
+  EXPECT_EQ(gathered(fp8.strategy), (std::vector<Bytes>{(768 + 384) * 128, 2 * (384 + 768 * 128)}));
+  EXPECT_TRUE(write_config(megatron_dialect(), fp8.strategy, workload, cluster)->exact);
+
+  config.erase("fp8-param-gather");
+  const Reading bf16 = reading_of(config.dump(), workload, cluster);
+  EXPECT_EQ(bf16.strategy.fusion.groups, (Groups{{0, 1, 2, 3}}));
+  workload.delayed_scaling = false;
+  EXPECT_NE(message_of(config.dump(), workload).find("\"delayed_scaling\": true"),
+            std::string::npos);
+  config["fp8-recipe"] = "blockwise";
+  EXPECT_EQ(message_of(config.dump(), workload), "");
+  EXPECT_NE(message_of(R"({"fp8-param-gather": true})", workload).find("with fp8-format"),
+            std::string::npos);
+  EXPECT_NE(
+      message_of(R"({"fp8-param-gather": true, "fp8": "e4m3", "fp8-recipe": "mxfp8"})", workload)
+          .find("needs use-distributed-optimizer"),
+      std::string::npos);
+}
+
 // Read, planned, written and read again: the same plan.
 TEST(Megatron, ComesBack) {
   std::mt19937 random(11);

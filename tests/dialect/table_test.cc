@@ -39,12 +39,11 @@ TEST(DialectTable, TheSchemaListsItsRows) {
 TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
   const Scenario scenario = small_scenario();
   const std::vector<std::pair<const char*, const char*>> refused{
-      {"fsdp", R"({"mp_policy": {"param_dtype": "bf16", "reduce_dtype": "fp32"}})"},
+      {"fsdp", R"({"offload_policy": {"pin_memory": true}})"},
       {"hf_trainer", R"({"tp_size": 2})"},
       {"pytorch", R"({"device_mesh": [2, 4]})"},
       {"megatron", R"({"num-experts": 8})"},
       {"megatron", R"({"num-layers-per-virtual-pipeline-stage": 2})"},
-      {"megatron", R"({"fp8-format": "hybrid"})"},
       {"deepspeed", R"({"pipeline": {"stages": 4}})"},
       {"deepspeed",
        R"({"zero_optimization": {"stage": 3, "mics_hierarchical_params_gather": true}})"}};

@@ -149,6 +149,23 @@ TEST(KnownHardware, ASweepGoesThroughNodes) {
   EXPECT_DOUBLE_EQ(parse_scenario(document).cluster.tiers[1].latency, 50 * kMicrosecond);
 }
 
+// Rates say nothing of how ranks differ, so that is guessed; recorded times, or the user, do.
+TEST(KnownHardware, RanksDifferWhereRatesPriceTheComputation) {
+  Document document = document_from_text("s.json", kScenario);
+  const Jitter guess = parse_scenario(document).cluster.jitter;
+  EXPECT_TRUE(guess.guessed);
+  EXPECT_EQ(guess.kind, Jitter::Kind::kNormal);
+  EXPECT_DOUBLE_EQ(guess.relative, Jitter::kGuess);
+  set_key(document, "cluster.jitter", {{"distribution", "none"}});
+  EXPECT_EQ(parse_scenario(document).cluster.jitter.kind, Jitter::Kind::kNone);
+  set_key(document, "cluster.jitter", {{"relative", 0.1}});
+  EXPECT_FALSE(parse_scenario(document).cluster.jitter.guessed);
+  document = document_from_text("s.json", kScenario);
+  set_key(document, "workload.forward_ms", 10);
+  set_key(document, "workload.backward_ms", 20);
+  EXPECT_EQ(parse_scenario(document).cluster.jitter.kind, Jitter::Kind::kNone);
+}
+
 TEST(KnownHardware, APathLeadsIntoADeviceThatIsNamed) {
   Document document = document_from_text("s.json", kScenario);
   set_key(document, "cluster.device", "a100-sxm-40gb");

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
@@ -115,6 +116,34 @@ TEST(ReadParallel, LayersAreSpreadEvenly) {
   EXPECT_EQ(part_of(eight, "layers.0."), 1);
   EXPECT_EQ(part_of(eight, "layers.5."), 6);
   EXPECT_EQ(part_of(eight, "lm_head"), 7);
+}
+
+TEST(ReadParallel, LayersAsGiven) {
+  const auto layers = [](const Scenario& scenario) {
+    std::set<std::pair<int, std::string>> parts;  // and what stands in them, to the layer
+    for (const Tensor& tensor : scenario.workload.tensors) {
+      const auto from = tensor.name.find("layers.");
+      parts.emplace(tensor.part, from == std::string::npos ? tensor.name.substr(0, 7)
+                                                           : tensor.name.substr(from, 8));
+    }
+    return parts;
+  };
+  const Scenario uneven =
+      read(job(R"({"pipeline": 2, "virtual_stages": 2, "layers": [0, 1, 3, 0]})"));
+  EXPECT_EQ(layers(uneven), (std::set<std::pair<int, std::string>>{{0, "model.e"},
+                                                                   {1, "layers.0"},
+                                                                   {2, "layers.1"},
+                                                                   {2, "layers.2"},
+                                                                   {2, "layers.3"},
+                                                                   {3, "model.n"},
+                                                                   {3, "lm_head"}}));
+  const Scenario even = read(job(R"({"pipeline": 2, "layers": [2, 2]})"));
+  EXPECT_EQ(workload_json(even.workload, 6)["parallel"]["layers"], Json({2, 2}));
+  EXPECT_NE(refused(R"({"pipeline": 2, "layers": [2, 3]})").find("5 in all, where the model has 4"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"pipeline": 2, "layers": [4]})").find("1 numbers for 2 parts"),
+            std::string::npos);
+  EXPECT_NE(refused(R"({"pipeline": 2, "layers": [4, -1]})").find("layers"), std::string::npos);
 }
 
 // Layers of a workload that gives its own tensors are told by the numbers in their names, or by

@@ -125,6 +125,51 @@ TEST(Megatron, FlagsAreAJob) {
   EXPECT_FALSE(assumes(job, "--lr"));
 }
 
+// As Megatron's documentation has it, and with the two numbers of its ends.
+TEST(Megatron, LayoutsByTheirLayers) {
+  const auto layers = [](const std::string& flags) {
+    return settings_of(std::string(kModel) + flags).workload["parallel"];
+  };
+  EXPECT_EQ(layers("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
+                   "'E,t*3|(tt|)*2,tL'"),
+            Json::parse(R"({"pipeline": 2, "virtual_stages": 2, "layers": [3, 2, 2, 1]})"));
+  EXPECT_EQ(layers("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1 "
+                   "--decoder-last-pipeline-num-layers 3"),
+            Json::parse(R"({"pipeline": 4, "layers": [1, 2, 2, 3]})"));
+  EXPECT_EQ(layers("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+                   "--decoder-first-pipeline-num-layers 2"),
+            Json::parse(R"({"pipeline": 2, "virtual_stages": 2, "layers": [1, 3, 1, 3]})"));
+  const auto says = [](const std::string& layout, const std::string& words) {
+    const std::string text =
+        refusal(std::string(kModel) + "--pipeline-model-parallel-size 2 " + layout);
+    EXPECT_NE(text.find(words), std::string::npos) << layout << ": " << text;
+  };
+  const std::string flag = "--pipeline-model-parallel-layout ";
+  says(flag + "'Et|tt|L'", "3 parts are no multiple of 2 stages");
+  says(flag + "'E(t|L'", "'(' without ')'");
+  says(flag + "'Et)|L'", "')' without '('");
+  says(flag + "'Et*|L'", "'*' without a number");
+  says(flag + "'Et*99999|L'", "without a number of times");
+  says(flag + "'((((((t*4000)*4000)*4000)*4000)*4000)*4000)'", "too many layers");
+  says(flag + "'Etx|L'", "'x' is none of E, t, m, L and |");
+  says(flag + "'Et|tmL'", "predict further");
+  says("--decoder-first-pipeline-num-layers 9", "leaves -1 layers for 1 stages");
+}
+
+// FP8 is scaled with a delay unless another recipe is named.
+TEST(Megatron, Fp8) {
+  const std::string flags = std::string(kModel) +
+                            "--bf16 --use-distributed-optimizer --fp8-format hybrid "
+                            "--fp8-param-gather --fp8-amax-history-len 1024 ";
+  const Settings delayed = settings_of(flags);
+  EXPECT_EQ(delayed.workload["delayed_scaling"], true);
+  EXPECT_EQ(delayed.strategy["config"],
+            Json::parse(R"({"use-distributed-optimizer": true, "fp8-format": "hybrid",
+                            "fp8-param-gather": true})"));
+  EXPECT_TRUE(assumes(delayed, "products in fp8 take the time of bf16"));
+  EXPECT_FALSE(settings_of(flags + "--fp8-recipe blockwise").workload.contains("delayed_scaling"));
+}
+
 TEST(Megatron, ExpertsAndLatentAttention) {
   const Settings job = settings_of(
       "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 "
@@ -278,7 +323,9 @@ mode = "full"
   EXPECT_EQ(job.micro_batches, 8);
   // Shards lie among the ranks of the sequence too; behind a pipeline nothing is resharded.
   EXPECT_EQ(job.strategy["config"], Json::parse(R"({"version": 2, "units": ["model.layers.*"],
-                            "reshard_after_forward": false, "mesh": [2, 8]})"));
+                            "reshard_after_forward": false, "mesh": [2, 8],
+                            "mp_policy": {"param_dtype": "bfloat16",
+                                          "reduce_dtype": "float32"}})"));
   EXPECT_TRUE(assumes(job, "enable_async_tensor_parallel"));
 }
 
@@ -373,6 +420,9 @@ Json random_layout(std::mt19937& random) {
     set("expert-model-parallel-size", of({1, 2, 4, 8}));
     if (of({0, 1}) == 1 && tensor > 1) flags["expert-tensor-parallel-size"] = 1;
   }
+  if (pipeline == 2 && chunks == 1 && of({0, 1}) == 1) {
+    flags["pipeline-model-parallel-layout"] = "Ettt|tttttL";
+  }
   if (tensor > 1 && of({0, 1}) == 1) flags["sequence-parallel"] = true;
   if (pipeline > 1 && chunks > 1 && of({0, 1}) == 1) flags["no-overlap-p2p-communication"] = true;
   flags["micro-batch-size"] = of({1, 2});
@@ -384,6 +434,11 @@ Json random_layout(std::mt19937& random) {
   if (flags.contains("overlap-grad-reduce") && flags.contains("use-distributed-optimizer") &&
       of({0, 1}) == 1) {
     flags["overlap-param-gather"] = true;
+  }
+  if (of({0, 1}) == 1) flags["fp8-format"] = "hybrid";
+  if (flags.contains("fp8-format") && flags.contains("use-distributed-optimizer") &&
+      of({0, 1}) == 1) {
+    flags["fp8-param-gather"] = true;
   }
   return flags;
 }

@@ -256,6 +256,32 @@ TEST_P(SynchronousStragglers, WaitAtEveryStep) {
   EXPECT_NEAR(mean_step(Way::kMerged), expected, 0.03 * expected);
 }
 
+// A step of four micro-batches: its paces even out, but where ranks meet in each.
+TEST(UnevenRanks, MicroBatchesEvenOut) {
+  Workload workload;
+  workload.name = "one";
+  workload.forward = 10e-3;
+  workload.micro_batches = 4;
+  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, -1, 20e-3});
+  Cluster cluster = flat_cluster(16);
+  cluster.jitter = {Jitter::Kind::kNormal, 0.1};
+  const auto mean_step = [&](Way way) {
+    const plan::Plan plan = plan::make_plan(workload, cluster, {});
+    constexpr int kPeriods = 800;
+    const auto ends = executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
+    return (ends.back() - ends.front()) / (kPeriods - 1);
+  };
+  const double slowest = run::expected_slowest(cluster.jitter, 16, 1) - 1;
+  const Seconds evened = mean_step(Way::kModel);
+  EXPECT_NEAR(evened, 120e-3 * (1 + slowest / 2), 1e-3);  // the root of four
+  EXPECT_NEAR(mean_step(Way::kMerged), evened, 0.005 * evened);
+  workload.delayed_scaling = true;
+  EXPECT_NEAR(mean_step(Way::kModel), 120e-3 * (1 + slowest), 1e-3);
+  // Nobody said: both take what is expected.
+  cluster.jitter.guessed = true;
+  EXPECT_NEAR(mean_step(Way::kMerged), mean_step(Way::kModel), 1e-9);
+}
+
 std::vector<Uneven> unevens(const std::vector<int>& periods) {
   std::vector<Uneven> list;
   for (const int ranks : {4, 16}) {

@@ -72,6 +72,7 @@ inline const std::vector<std::vector<Json>>& strategy_knobs() {
         {R"({"regather_group": 2})"},
         {R"({"kept_groups": 1})"},
         {R"({"live_elements": 300000})"},
+        {R"({"gather_format": "bf16"})", R"({"gather_format": "fp8"})"},
         {R"({"pieces": [2]})"},
     };
     std::vector<std::vector<Json>> read;

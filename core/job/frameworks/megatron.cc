@@ -28,6 +28,10 @@ constexpr std::array kExchange{"overlap-grad-reduce",
                                "ddp-average-in-collective",
                                "accumulate-allreduce-grads-in-fp32",
                                "grad-reduce-in-bf16",
+                               "fp8-format",
+                               "fp8",
+                               "fp8-recipe",
+                               "fp8-param-gather",
                                "reduce-scatter-with-fp32-accumulation",
                                "use-nccl-ub"};
 
@@ -36,7 +40,6 @@ constexpr std::array kUnpriced{"tp-comm-overlap",
                                "overlap-moe-expert-parallel-comm",
                                "moe-shared-expert-overlap",
                                "delay-wgrad-compute",
-                               "fp8-param-gather",
                                "mtp-num-layers",
                                "cp-comm-type",
                                "window-size",
@@ -323,6 +326,46 @@ std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
   return layers / (pipeline * each);
 }
 
+// Layers of each part where the stages are told theirs; nothing where they have as many each.
+std::vector<int> layers_of(Flags& flags, int pipeline, int chunks) {
+  constexpr const char* kLayout = "pipeline-model-parallel-layout";
+  if (flags.has(kLayout)) {
+    const std::vector<int> layers = dialect::megatron_layers(flags.reader());
+    if (layers.size() % static_cast<std::size_t>(pipeline) != 0) {
+      flags.fail(kLayout, std::to_string(layers.size()) + " parts are no multiple of " +
+                              std::to_string(pipeline) + " stages");
+    }
+    return layers;
+  }
+  constexpr std::array kEnds{"decoder-first-pipeline-num-layers",
+                             "decoder-last-pipeline-num-layers"};
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(pipeline), 0);
+  std::int64_t left = flags.size("num-layers", 0, operators::kMostLayers);
+  std::int64_t others = pipeline;
+  for (const char* end : kEnds) {
+    if (!flags.has(end)) continue;
+    auto& stage = end == kEnds.front() ? stages.front() : stages.back();
+    stage = flags.size(end, 0, operators::kMostLayers);
+    left -= stage;
+    --others;
+  }
+  if (others == pipeline) return {};
+  if (others < 1 || left < 0 || left % others != 0) {
+    flags.fail(flags.has(kEnds.front()) ? kEnds.front() : kEnds.back(),
+               "leaves " + std::to_string(left) + " layers for " + std::to_string(others) +
+                   " stages: expected a multiple");
+  }
+  std::vector<int> layers;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const bool own = (s == 0 && flags.has(kEnds.front())) ||
+                       (s + 1 == stages.size() && flags.has(kEnds.back()));
+      layers.push_back(static_cast<int>((own ? stages[s] : left / others) / chunks));
+    }
+  }
+  return layers;
+}
+
 void read_layout(Flags& flags, Settings& settings) {
   Json parallel = Json::object();
   for (const auto& [flag, key, unused] : dialect::megatron_layout()) {
@@ -331,7 +374,12 @@ void read_layout(Flags& flags, Settings& settings) {
   }
   const std::int64_t tensor = parallel.value("tensor", std::int64_t{1});
   const std::int64_t chunks = virtual_stages(flags, parallel.value("pipeline", std::int64_t{1}));
-  if (chunks > 1) parallel["virtual_stages"] = chunks;
+  const auto stages = parallel.value("pipeline", std::int64_t{1});
+  const auto layers = layers_of(flags, static_cast<int>(stages), static_cast<int>(chunks));
+  if (!layers.empty()) parallel["layers"] = layers;
+  // A layout by its layers says by itself how many parts there are.
+  const std::int64_t parts = layers.empty() ? stages * chunks : std::ssize(layers);
+  if (parts > stages) parallel["virtual_stages"] = parts / stages;
   const bool experts = flags.size("num-experts", 0, 1 << 12) > 0;
   // As many ranks share an expert as share a layer, unless it is said.
   if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
@@ -367,6 +415,10 @@ void read_exchange(Flags& flags, Settings& settings) {
   Json config = Json::object();
   for (const char* name : kExchange) {
     if (flags.has(name) && flags.value(name) != false) config[name] = flags.value(name);
+  }
+  const bool fp8 = config.contains("fp8") || config.contains("fp8-format");
+  if (fp8 && config.value("fp8-recipe", "delayed") == "delayed") {
+    settings.workload["delayed_scaling"] = true;
   }
   settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
 }
@@ -407,10 +459,7 @@ void tell_the_rest(Flags& flags, Settings& settings) {
 Settings of_megatron(const Json& json, const std::string& file) {
   Flags flags(json, file);
   dialect::refuse_unmodelled(
-      flags.reader(), {{"pipeline-model-parallel-layout", "a layout by its layers"},
-                       {"decoder-first-pipeline-num-layers", "a layout by its layers"},
-                       {"decoder-last-pipeline-num-layers", "a layout by its layers"},
-                       {"hierarchical-context-parallel-sizes", "two-level context parallelism"},
+      flags.reader(), {{"hierarchical-context-parallel-sizes", "two-level context parallelism"},
                        {"use-torch-fsdp2", "FSDP inside Megatron"},
                        {"use-megatron-fsdp", "FSDP inside Megatron"}});
   // What Megatron does where that makes the layers even is done here too.

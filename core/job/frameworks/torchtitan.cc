@@ -180,9 +180,10 @@ Json strategy_of(const Sections& toml, const Json& parallel, Settings& settings)
     const std::int64_t group = shards > 0 ? shards * context : -1;  // -1: all others
     config["mesh"] = replicas > 1 ? Json{replicas, group} : Json{group};
   }
-  settings.assumed.emplace_back(
-      "parameters travel in fp32, as gradients do, where torchtitan gathers them in bf16 "
-      "(mixed_precision_param)");
+  const std::string parameters = toml.word({{"training", "mixed_precision_param"}}, "bfloat16");
+  if (parameters != "float32") {
+    config["mp_policy"] = {{"param_dtype", parameters}, {"reduce_dtype", "float32"}};
+  }
   return {{"dialect", "fsdp"}, {"config", std::move(config)}};
 }
 
