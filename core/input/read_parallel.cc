@@ -285,6 +285,10 @@ Parallel read_parallel(Reader reader, const Cluster& cluster) {
   }
   parallel.overlap_sends =
       reader.boolean_or("overlap_sends", parallel.schedule == Schedule::kInterleaved);
+  parallel.overlap_tensor = reader.boolean_or("overlap_tensor", false);
+  if (parallel.overlap_tensor && !parallel.sequence) {
+    reader.fail("overlap_tensor", "needs \"sequence\": true, whose gathers and sums it hides");
+  }
   parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
   parallel.tied = reader.integer_or("tied_bytes", 0, 0, std::int64_t{1} << 40);
   judge(reader, parallel, cluster);
@@ -304,6 +308,7 @@ Json parallel_json(const Parallel& parallel) {
   if (parallel.overlap_sends != (parallel.schedule == Schedule::kInterleaved)) {
     json["overlap_sends"] = parallel.overlap_sends;
   }
+  if (parallel.overlap_tensor) json["overlap_tensor"] = true;
   if (parallel.activation > 0) json["activation_bytes"] = parallel.activation;
   if (parallel.tied > 0) json["tied_bytes"] = parallel.tied;
   return json;

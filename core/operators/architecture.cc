@@ -249,6 +249,7 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   GraphBuilder build(options.dtype, options.layout, options.fp32_gradients);
   ArchitectureOptions all = options;
   all.shape = completed(architecture.shaped ? options.shape : architecture.shape);
+  all.shape.gated &= architecture.build != build_gpt2;
   architecture.build(build, all);
   build.backward();
   build.update(options.optimizer);
@@ -268,6 +269,35 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   return generated;
 }
 
+namespace {
+
+// The collectives of a tensor group that go beside a layer's products; returns of how many halves.
+// In n parts the first one waits, so n - 1 of n are hidden at most. Experts hide nothing.
+std::int64_t overlap_tensor(const ArchitectureOptions& options, Bytes all,
+                            std::vector<Inner>& list) {
+  using Axis = Inner::Axis;
+  using Form = Inner::Form;
+  const TransformerShape& shape = options.shape;
+  const int parts = options.parallel.tensor;
+  // Of a product of a rank's tokens with so many columns, or rows, in all.
+  const auto flops = [&](std::int64_t columns) {
+    return 2 * real(options.rows()) * real(shape.hidden) * real(columns) / parts * (parts - 1) /
+           parts;
+  };
+  const std::int64_t width = shape.heads * shape.head_width;
+  const std::int64_t dense = shape.experts > 0 ? shape.dense_layers : shape.layers;
+  const auto add = [&](Form form, std::int64_t layers, std::int64_t columns) {
+    if (layers > 0) list.push_back({Axis::kTensor, form, all, layers, layers, flops(columns)});
+  };
+  add(Form::kAllGather, shape.layers, width + 2 * shape.kv_heads * shape.head_width);
+  add(Form::kReduceScatter, shape.layers, width);
+  add(Form::kAllGather, dense, (shape.gated ? 2 : 1) * shape.inner);
+  add(Form::kReduceScatter, dense, shape.inner);
+  return shape.layers + dense;
+}
+
+}  // namespace
+
 std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   using Axis = Inner::Axis;
   using Form = Inner::Form;
@@ -280,8 +310,10 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   if (parallel.tensor > 1 && parallel.sequence) {
     // Gathered ahead of each half, summed in parts behind it; the embedding's sum comes in parts,
     // the head gathers. The backward pass does the opposite of each.
-    list.push_back({Axis::kTensor, Form::kAllGather, all, halves + 1, halves + 1});
-    list.push_back({Axis::kTensor, Form::kReduceScatter, all, halves + 1, halves + 1});
+    std::int64_t alone = halves + 1;
+    if (parallel.overlap_tensor) alone -= overlap_tensor(options, all, list);
+    list.push_back({Axis::kTensor, Form::kAllGather, all, alone, alone});
+    list.push_back({Axis::kTensor, Form::kReduceScatter, all, alone, alone});
   } else if (parallel.tensor > 1) {
     list.push_back({Axis::kTensor, Form::kAllReduce, all, halves + 1, halves + 1});
   }

@@ -30,6 +30,9 @@ struct Parallel {
   std::vector<int> layers;       // of each part, in the model's order; empty: evenly
   Schedule schedule = Schedule::k1F1B;
   bool overlap_sends = false;  // a stage computes on while it sends
+  // A tensor group's gathers and reduce-scatters travel in as many parts as it has ranks, beside
+  // the products that need or make them (Megatron's tp-comm-overlap).
+  bool overlap_tensor = false;
   // From a stage to the next, a micro-batch and rank.
   Bytes activation = 0;
   // Of an embedding that the first and the last stage share, a rank's gradient: both ends sum it

@@ -65,6 +65,7 @@ TEST(ReadParallel, WrongProductsNameTheNumbers) {
        "need the schedule 'interleaved'");
   says(R"({"pipeline": 2, "order": "tp-cp-ep-pp-dp", "context": 2})", "tp-cp-ep-pp-dp stands");
   says(R"({"tensor": 0})", "tensor: found 0");
+  says(R"({"tensor": 2, "overlap_tensor": true})", "needs \"sequence\": true");
   says(R"({"tensr": 2})", "did you mean 'tensor'?");
   for (const char* fits :
        {R"({"tensor": 8, "pipeline": 4})", R"({"tensor": 2, "context": 4, "pipeline": 2})",

@@ -99,11 +99,12 @@ TEST(Megatron, FlagsAreAJob) {
       "--num-layers-per-virtual-pipeline-stage 5 --context-parallel-size 2 --sequence-parallel "
       "--micro-batch-size 2 --global-batch-size 128 --overlap-grad-reduce "
       "--use-distributed-optimizer --no-overlap-p2p-communication --lr 1e-4 --save /x --foo 1 "
-      "--tp-comm-overlap --swiglue");
+      "--tp-comm-overlap --delay-wgrad-compute --swiglue");
   const Json& workload = job.workload;
   EXPECT_EQ(workload["parallel"],
             Json::parse(R"({"tensor": 4, "pipeline": 4, "context": 2, "virtual_stages": 4,
-                            "sequence": true, "overlap_sends": false})"));
+                            "sequence": true, "overlap_sends": false,
+                            "overlap_tensor": true})"));
   EXPECT_EQ(workload["name"], "llama3_70b");
   EXPECT_EQ(workload["batch"], 2);
   EXPECT_EQ(workload["activation_checkpointing"], "selective");
@@ -120,7 +121,7 @@ TEST(Megatron, FlagsAreAJob) {
   EXPECT_EQ(job.strategy, Json::parse(R"({"dialect": "megatron", "config":
                             {"overlap-grad-reduce": true, "use-distributed-optimizer": true}})"));
   EXPECT_TRUE(assumes(job, "a vocabulary of 128256"));
-  EXPECT_TRUE(assumes(job, "what is not priced: --tp-comm-overlap"));
+  EXPECT_TRUE(assumes(job, "what is not priced: --delay-wgrad-compute"));
   EXPECT_TRUE(assumes(job, "not known here: --foo, --swiglue (did you mean 'swiglu'?)"));
   EXPECT_FALSE(assumes(job, "--lr"));
 }
@@ -424,6 +425,7 @@ Json random_layout(std::mt19937& random) {
     flags["pipeline-model-parallel-layout"] = "Ettt|tttttL";
   }
   if (tensor > 1 && of({0, 1}) == 1) flags["sequence-parallel"] = true;
+  if (flags.contains("sequence-parallel") && of({0, 1}) == 1) flags["tp-comm-overlap"] = true;
   if (pipeline > 1 && chunks > 1 && of({0, 1}) == 1) flags["no-overlap-p2p-communication"] = true;
   flags["micro-batch-size"] = of({1, 2});
   flags["global-batch-size"] = 2 * 64 * of({1, 2});

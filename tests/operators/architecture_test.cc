@@ -202,6 +202,20 @@ TEST(Architecture, InnerCollectivesInClosedForm) {
   ASSERT_EQ(scattered.size(), 2u);
   EXPECT_EQ(scattered[0].bytes, tokens);
   EXPECT_EQ(scattered[0].forward + scattered[1].forward, 130);
+  // Beside products: three quarters of qkv's, proj's, gate's and up's, and down's in four parts;
+  // the ends stay alone.
+  ArchitectureOptions beside = cut(4, 1, 1, 1, true);
+  beside.parallel.overlap_tensor = true;
+  const auto hidden = one(beside);
+  ASSERT_EQ(hidden.size(), 6u);
+  const double tokens_a_rank = 2 * 64;
+  const double columns[] = {4096 + 2 * 1024, 4096, 2 * 14336, 14336};
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(hidden[i].forward, 32);
+    EXPECT_DOUBLE_EQ(hidden[i].hidden_flops, 2 * tokens_a_rank * 4096 * columns[i] / 4 * 3 / 4);
+  }
+  EXPECT_EQ(hidden[4].forward, 1);
+  EXPECT_EQ(hidden[5].hidden_flops, 0);
   const auto ring = one(cut(2, 4, 1, 1));
   ASSERT_EQ(ring.size(), 2u);
   EXPECT_EQ(ring[1].form, Inner::Form::kRing);
