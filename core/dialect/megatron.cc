@@ -115,6 +115,7 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
   }
   same_word("sequence-parallel", parallel.sequence, "sequence");
   same_word("tp-comm-overlap", parallel.overlap_tensor, "overlap_tensor");
+  same_word("overlap-moe-expert-parallel-comm", parallel.overlap_expert, "overlap_expert");
   same_word(kNoOverlap, !parallel.overlap_sends, "overlap_sends");
   same_word(kPipelineInside, parallel.pipeline_inside, "order");
   refuse_unmodelled(config,
@@ -323,6 +324,7 @@ void add_layout(Json& config, const Workload& workload, const Cluster& cluster) 
   if (!parallel.layers.empty()) config[kLayersFlag] = layout_text(parallel.layers);
   if (parallel.sequence) config["sequence-parallel"] = true;
   if (parallel.overlap_tensor) config["tp-comm-overlap"] = true;
+  if (parallel.overlap_expert) config["overlap-moe-expert-parallel-comm"] = true;
   if (parallel.virtual_stages > 1 && !parallel.overlap_sends) config[kNoOverlap] = true;
   if (parallel.pipeline_inside) config[kPipelineInside] = true;
   if (workload.micro_batches == 1 && !parallel.whole_job()) return;

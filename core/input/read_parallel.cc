@@ -289,6 +289,7 @@ Parallel read_parallel(Reader reader, const Cluster& cluster) {
   if (parallel.overlap_tensor && !parallel.sequence) {
     reader.fail("overlap_tensor", "needs \"sequence\": true, whose gathers and sums it hides");
   }
+  parallel.overlap_expert = reader.boolean_or("overlap_expert", false);
   parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
   parallel.tied = reader.integer_or("tied_bytes", 0, 0, std::int64_t{1} << 40);
   judge(reader, parallel, cluster);
@@ -309,6 +310,7 @@ Json parallel_json(const Parallel& parallel) {
     json["overlap_sends"] = parallel.overlap_sends;
   }
   if (parallel.overlap_tensor) json["overlap_tensor"] = true;
+  if (parallel.overlap_expert) json["overlap_expert"] = true;
   if (parallel.activation > 0) json["activation_bytes"] = parallel.activation;
   if (parallel.tied > 0) json["tied_bytes"] = parallel.tied;
   return json;

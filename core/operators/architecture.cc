@@ -296,6 +296,16 @@ std::int64_t overlap_tensor(const ArchitectureOptions& options, Bytes all,
   return shape.layers + dense;
 }
 
+// Of a rank's tokens in the products of a layer with experts, forward.
+double expert_layer_flops(const ArchitectureOptions& options) {
+  const TransformerShape& shape = options.shape;
+  const std::int64_t width = shape.heads * shape.head_width;
+  const std::int64_t columns =
+      2 * width + 2 * shape.kv_heads * shape.head_width +
+      (shape.gated ? 3 : 2) * (shape.experts_per_token * shape.expert_inner + shape.shared_inner);
+  return 2 * real(options.rows()) * real(shape.hidden) * real(columns) / options.parallel.tensor;
+}
+
 }  // namespace
 
 std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
@@ -327,7 +337,9 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   if (parallel.expert > 1) {
     const std::int64_t layers = shape.layers - shape.dense_layers;
     const Bytes tokens = options.own_rows() * shape.experts_per_token * shape.hidden * unit;
-    list.push_back({Axis::kExpert, Form::kAllToAll, tokens, 2 * layers, 2 * layers});
+    // Both ways of a layer share its products: half of them each.
+    const double beside = parallel.overlap_expert ? expert_layer_flops(options) / 2 : 0;
+    list.push_back({Axis::kExpert, Form::kAllToAll, tokens, 2 * layers, 2 * layers, beside});
   }
   return list;
 }

@@ -33,6 +33,9 @@ struct Parallel {
   // A tensor group's gathers and reduce-scatters travel in as many parts as it has ranks, beside
   // the products that need or make them (Megatron's tp-comm-overlap).
   bool overlap_tensor = false;
+  // Experts' all-to-alls of one micro-batch go beside the passes of another (Megatron's
+  // overlap-moe-expert-parallel-comm).
+  bool overlap_expert = false;
   // From a stage to the next, a micro-batch and rank.
   Bytes activation = 0;
   // Of an embedding that the first and the last stage share, a rank's gradient: both ends sum it

@@ -419,6 +419,9 @@ Json random_layout(std::mt19937& random) {
   if (of({0, 1}) == 1) {
     flags["num-experts"] = 8;
     set("expert-model-parallel-size", of({1, 2, 4, 8}));
+    if (flags.contains("expert-model-parallel-size") && of({0, 1}) == 1) {
+      flags["overlap-moe-expert-parallel-comm"] = true;
+    }
     if (of({0, 1}) == 1 && tensor > 1) flags["expert-tensor-parallel-size"] = 1;
   }
   if (pipeline == 2 && chunks == 1 && of({0, 1}) == 1) {

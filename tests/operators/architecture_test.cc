@@ -225,6 +225,12 @@ TEST(Architecture, InnerCollectivesInClosedForm) {
   EXPECT_EQ(routed[0].form, Inner::Form::kAllToAll);
   EXPECT_EQ(routed[0].bytes, 2 * tokens);  // each token goes to two experts
   EXPECT_EQ(routed[0].forward, 64);        // there and back
+  EXPECT_EQ(routed[0].hidden_flops, 0);
+  // Beside half of a layer's products: qkv and proj, and two experts of three products.
+  ArchitectureOptions overlapped = cut(1, 1, 8, 1);
+  overlapped.parallel.overlap_expert = true;
+  EXPECT_DOUBLE_EQ(one(overlapped, "mixtral_8x7b")[0].hidden_flops,
+                   128.0 * 4096 * (4096 + 2 * 1024 + 4096 + 2 * 3 * 14336));
 }
 
 // A family takes its sizes from the shape; so given, it is the named one.

@@ -36,8 +36,7 @@ constexpr std::array kExchange{"overlap-grad-reduce",
                                "use-nccl-ub"};
 
 // They change a step's time, and nothing here prices them.
-constexpr std::array kUnpriced{"overlap-moe-expert-parallel-comm",
-                               "moe-shared-expert-overlap",
+constexpr std::array kUnpriced{"moe-shared-expert-overlap",
                                "delay-wgrad-compute",
                                "mtp-num-layers",
                                "cp-comm-type",
@@ -387,6 +386,9 @@ void read_layout(Flags& flags, Settings& settings) {
   if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
   if (flags.on("tp-comm-overlap") && parallel.contains("sequence")) {
     parallel["overlap_tensor"] = true;
+  }
+  if (flags.on("overlap-moe-expert-parallel-comm") && parallel.contains("expert")) {
+    parallel["overlap_expert"] = true;
   }
   if (flags.on("no-overlap-p2p-communication") && chunks > 1) parallel["overlap_sends"] = false;
   if (flags.on("use-tp-pp-dp-mapping")) parallel["order"] = "tp-cp-ep-pp-dp";
