@@ -114,6 +114,12 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
                     Json(parallel.layers).dump() + "}; write them there");
   }
   same_word("sequence-parallel", parallel.sequence, "sequence");
+  if (config.has("cp-comm-type")) {
+    const std::string own = parallel.context_all_to_all ? "a2a" : "p2p";
+    if (config.word_or("cp-comm-type", own, {"p2p", "a2a"}) != own) {
+      config.fail("cp-comm-type", "the workload's \"context_exchange\" says " + own);
+    }
+  }
   same_word("tp-comm-overlap", parallel.overlap_tensor, "overlap_tensor");
   same_word("overlap-moe-expert-parallel-comm", parallel.overlap_expert, "overlap_expert");
   same_word(kNoOverlap, !parallel.overlap_sends, "overlap_sends");
@@ -323,6 +329,7 @@ void add_layout(Json& config, const Workload& workload, const Cluster& cluster) 
   }
   if (!parallel.layers.empty()) config[kLayersFlag] = layout_text(parallel.layers);
   if (parallel.sequence) config["sequence-parallel"] = true;
+  if (parallel.context_all_to_all) config["cp-comm-type"] = "a2a";
   if (parallel.overlap_tensor) config["tp-comm-overlap"] = true;
   if (parallel.overlap_expert) config["overlap-moe-expert-parallel-comm"] = true;
   if (parallel.virtual_stages > 1 && !parallel.overlap_sends) config[kNoOverlap] = true;

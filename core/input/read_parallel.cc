@@ -289,6 +289,8 @@ Parallel read_parallel(Reader reader, const Cluster& cluster) {
   if (parallel.overlap_tensor && !parallel.sequence) {
     reader.fail("overlap_tensor", "needs \"sequence\": true, whose gathers and sums it hides");
   }
+  parallel.context_all_to_all =
+      reader.word_or("context_exchange", "ring", {"ring", "all_to_all"}) == "all_to_all";
   parallel.overlap_expert = reader.boolean_or("overlap_expert", false);
   parallel.activation = reader.integer_or("activation_bytes", 0, 0, std::int64_t{1} << 40);
   parallel.tied = reader.integer_or("tied_bytes", 0, 0, std::int64_t{1} << 40);
@@ -311,6 +313,7 @@ Json parallel_json(const Parallel& parallel) {
   }
   if (parallel.overlap_tensor) json["overlap_tensor"] = true;
   if (parallel.overlap_expert) json["overlap_expert"] = true;
+  if (parallel.context_all_to_all) json["context_exchange"] = "all_to_all";
   if (parallel.activation > 0) json["activation_bytes"] = parallel.activation;
   if (parallel.tied > 0) json["tied_bytes"] = parallel.tied;
   return json;

@@ -327,7 +327,12 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options) {
   } else if (parallel.tensor > 1) {
     list.push_back({Axis::kTensor, Form::kAllReduce, all, halves + 1, halves + 1});
   }
-  if (parallel.context > 1) {
+  if (parallel.context > 1 && parallel.context_all_to_all) {
+    const Bytes head = options.rows() * shape.head_width * unit / parallel.tensor;
+    for (const std::int64_t heads : {shape.heads + 2 * shape.kv_heads, shape.heads}) {
+      list.push_back({Axis::kContext, Form::kAllToAll, heads * head, shape.layers, shape.layers});
+    }
+  } else if (parallel.context > 1) {
     const std::int64_t kv = (shape.kv_heads + parallel.tensor - 1) / parallel.tensor;
     const double flops = 2 * real(options.rows()) * real(options.sequence) *
                          real(shape.heads * shape.head_width) / parallel.tensor;

@@ -22,6 +22,9 @@ struct Parallel {
   int tensor = 1;
   bool sequence = false;  // norms and residuals are cut over the tensor group too
   int context = 1;  // ranks that share a sequence; gradients are summed over them as over data
+  // They deal out heads around attention (DeepSpeed's Ulysses, Megatron's cp-comm-type a2a) instead
+  // of handing keys and values around a ring beside it.
+  bool context_all_to_all = false;
   int pipeline = 1;
   int virtual_stages = 1;        // model chunks a stage
   int expert = 1;                // ranks that share the experts of a layer

@@ -416,6 +416,7 @@ Json random_layout(std::mt19937& random) {
   set("pipeline-model-parallel-size", pipeline);
   set("num-virtual-stages-per-pipeline-rank", pipeline > 1 ? chunks : 1);
   set("context-parallel-size", of({1, 1, 2}));
+  if (flags.contains("context-parallel-size") && of({0, 1}) == 1) flags["cp-comm-type"] = "a2a";
   if (of({0, 1}) == 1) {
     flags["num-experts"] = 8;
     set("expert-model-parallel-size", of({1, 2, 4, 8}));

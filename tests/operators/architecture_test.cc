@@ -220,6 +220,14 @@ TEST(Architecture, InnerCollectivesInClosedForm) {
   ASSERT_EQ(ring.size(), 2u);
   EXPECT_EQ(ring[1].form, Inner::Form::kRing);
   EXPECT_EQ(ring[1].bytes, 2 * (2 * 64 / 4) * 4 * 128 * 2);  // keys and values, 4 heads a rank
+  ArchitectureOptions dealt = cut(2, 4, 1, 1);
+  dealt.parallel.context_all_to_all = true;
+  const auto heads = one(dealt);
+  ASSERT_EQ(heads.size(), 3u);
+  EXPECT_EQ(heads[1].form, Inner::Form::kAllToAll);
+  EXPECT_EQ(heads[1].bytes, 2 * 64 / 4 * (32 + 2 * 8) / 2 * 128 * 2);  // queries, keys and values
+  EXPECT_EQ(heads[2].bytes, 2 * 64 / 4 * 32 / 2 * 128 * 2);            // and what comes out
+  EXPECT_EQ(heads[1].forward, 32);
   const auto routed = one(cut(1, 1, 8, 1), "mixtral_8x7b");
   ASSERT_EQ(routed.size(), 1u);
   EXPECT_EQ(routed[0].form, Inner::Form::kAllToAll);

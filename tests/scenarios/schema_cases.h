@@ -56,7 +56,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
     "activation_checkpointing": "none", "delayed_scaling": false,
     "parallel": {"tensor": 2, "context": 2, "pipeline": 2, "virtual_stages": 1, "layers": [1, 1], "expert": 1,
                  "expert_tensor": 1, "sequence": true, "order": "tp-cp-ep-dp-pp",
-                 "schedule": "1f1b", "overlap_sends": false, "overlap_tensor": false, "overlap_expert": false, "activation_bytes": 1024, "tied_bytes": 2048},
+                 "schedule": "1f1b", "overlap_sends": false, "overlap_tensor": false, "context_exchange": "ring", "overlap_expert": false, "activation_bytes": 1024, "tied_bytes": 2048},
     "torch": "1.13", "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
                   "classes": 1000, "sequence": 128, "optimizer": "momentum",
                   "fused_attention": false, "fused_feedforward": false, "fused_linear": false,

@@ -33,9 +33,7 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   const std::int64_t sequence = size_of(reader, "sequence_parallel_size", kMostRanks);
   if (sequence > 1) {
     parallel["context"] = sequence;
-    settings.assumed.emplace_back(
-        "sequences are shared out by rings of keys and values, where DeepSpeed exchanges heads "
-        "(sequence_parallel_size)");
+    parallel["context_exchange"] = "all_to_all";
   }
   if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
   const std::int64_t micro = size_of(reader, "train_micro_batch_size_per_gpu", kMostSamples);

@@ -39,7 +39,6 @@ constexpr std::array kExchange{"overlap-grad-reduce",
 constexpr std::array kUnpriced{"moe-shared-expert-overlap",
                                "delay-wgrad-compute",
                                "mtp-num-layers",
-                               "cp-comm-type",
                                "window-size",
                                "rampup-batch-size",
                                "cpu-offloading",
@@ -386,6 +385,12 @@ void read_layout(Flags& flags, Settings& settings) {
   if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
   if (flags.on("tp-comm-overlap") && parallel.contains("sequence")) {
     parallel["overlap_tensor"] = true;
+  }
+  const std::string exchange = flags.word("cp-comm-type", "p2p");
+  if (exchange == "a2a" && parallel.contains("context")) parallel["context_exchange"] = "all_to_all";
+  if (exchange != "a2a" && exchange != "p2p") {
+    settings.assumed.push_back("that keys and values go around a ring (--cp-comm-type " + exchange +
+                               " is not priced)");
   }
   if (flags.on("overlap-moe-expert-parallel-comm") && parallel.contains("expert")) {
     parallel["overlap_expert"] = true;
