@@ -243,6 +243,12 @@ bool contradicts(std::string_view reported, const KnownDevice& device) {
                       [&](const std::string& word) { return contains(own, word); });
 }
 
+double reached_half_flops(int compute_capability) {
+  constexpr int kHopper = 90;
+  constexpr double kAmpere = 0.78, kLater = 0.66;
+  return compute_capability > 0 && compute_capability < kHopper ? kAmpere : kLater;
+}
+
 std::span<const KnownNode> nodes() { return kNodes; }
 
 const KnownNode* find_node(std::string_view name) {

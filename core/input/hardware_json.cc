@@ -100,7 +100,8 @@ Json known_device_json(const hardware::KnownDevice& known, bool rated) {
   Device device;
   device.name = known.summary;
   device.flops = known.flops * (rated ? 1 : hardware::kReachedFlops);
-  device.half_flops = known.half_flops * (rated ? 1 : hardware::kReachedHalfFlops);
+  device.half_flops =
+      known.half_flops * (rated ? 1 : hardware::reached_half_flops(known.compute_capability));
   device.memory = known.memory * hardware::kReachedMemory;
   device.memory_size = static_cast<double>(known.memory_size);
   device.launch = hardware::kLaunch;

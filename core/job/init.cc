@@ -197,12 +197,15 @@ std::string about(const std::vector<std::string>& assumed) {
 
 // What is taken of the machines, whatever runs on them.
 std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& device) {
-  return {"of " + std::string(device.summary) + "'s rated compute " +
-              short_text(hardware::kReachedHalfFlops, 3) + " reached in half precision, " +
-              short_text(hardware::kReachedFlops, 3) +
-              " in fp32, as published runs do; of its memory "
-              "rate " +
-              short_text(hardware::kReachedMemory, 3),
+  constexpr int kDigits = 3;
+  const double half = hardware::reached_half_flops(device.compute_capability);
+  return {"of " + std::string(device.summary) + "'s rated compute " + short_text(half, kDigits) +
+              " reached by products in half precision, " +
+              short_text(hardware::kReachedFlops, kDigits) +
+              " in fp32, as published runs do; of its memory rate " +
+              short_text(hardware::kReachedMemory, kDigits) + "; " +
+              short_text(hardware::kLaunch / kMicrosecond, kDigits) +
+              " us of the host a kernel, as an eager framework takes",
           "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) +
               "); " + std::string(hardware::kLatencySource),
           "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)"};

@@ -104,7 +104,7 @@ std::optional<Rates> rates_of(const Device& device, bool half) {
   if (const auto* known = known_by(device.name)) return rates_of(*known, half);
   if (device.flops == 0 || device.memory == 0) return std::nullopt;
   const bool own = half && device.half_flops > 0;
-  return Rates{own ? device.half_flops / hardware::kReachedHalfFlops
+  return Rates{own ? device.half_flops / hardware::reached_half_flops(device.compute_capability)
                    : device.flops / hardware::kReachedFlops,
                device.memory / hardware::kReachedMemory};
 }

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <numeric>
 
 #include "core/collective/nccl.h"
 #include "core/collective/prior.h"
+#include "core/hardware/device.h"
+#include "core/operators/price.h"
 #include "core/run/interference.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
@@ -26,10 +29,12 @@ double small_part(double bytes) {
 }
 
 // What nothing was measured for: a model's times are given by somebody who measured them, or follow
-// from FLOPs and a rate that was guessed (core/hardware/device.h says how far such are off).
+// from operators or FLOPs and a rate that was guessed. Of operators on the kinds of device that
+// published runs speak of, tests/hardware/reached_test.cc says how far such are off.
 constexpr double kMeasuredUnknown = 0.1;  // a calibration that does not say
 constexpr double kTimedComputation = 0.03;
 constexpr double kRatedComputation = 0.25;
+constexpr double kRatedOperators = 0.14;
 constexpr double kDeviceSpread = 0.3;
 constexpr double kFrameworkSpread = 0.3;    // of an overhead that is given
 constexpr double kFrameworkUnknown = 0.03;  // of a step, where none is given: it can only cost
@@ -113,6 +118,40 @@ double copies_at(const Workload& workload, double deviations) {
   for (const Tensor& tensor : workload.tensors) all += tensor.copy_in + tensor.copy_out;
   if (deviations > 0 || workload.copy_kernels < 0 || all <= 0) return spread;
   return std::min(spread, workload.copy_kernels / all);
+}
+
+Seconds step_of(const operators::StepTimes& times) {
+  return std::accumulate(times.backward.begin(), times.backward.end(),
+                         times.forward + times.update);
+}
+
+// What the step's operators take, over what they are said to, where the host takes so long for each
+// kernel. 1 where launches are not the ones that are assumed.
+double hosted(const Scenario& scenario, Seconds launch) {
+  const Workload& workload = scenario.workload;
+  Device device = scenario.cluster.device;
+  if (device.launch != hardware::kLaunch || device.flops == 0 || device.memory == 0) return 1;
+  const Seconds said = step_of(operators::price_operators(workload.operators, device));
+  device.launch = launch;
+  return step_of(operators::price_operators(workload.operators, device)) / said;
+}
+
+// What computation takes at one end of what is likely, over what it is said to.
+double computation_at(const Scenario& scenario, const Pinned& pinned, double deviations) {
+  const Workload& workload = scenario.workload;
+  if (pinned.computation || !workload.rated_times) {
+    const double timed = std::max(kTimedComputation, workload.time_spread);
+    return std::exp(deviations * std::max(kOwnStep, pinned.computation.value_or(timed)));
+  }
+  constexpr int kVolta = 70, kBlackwell = 100;
+  const int capability = scenario.cluster.device.compute_capability;
+  if (workload.operators.empty() || workload.parallel.whole_job()) {
+    return std::exp(deviations * kRatedComputation);
+  }
+  const bool seen = capability >= kVolta && capability < kBlackwell;
+  const double rate = std::exp(deviations * (seen ? kRatedOperators : kRatedComputation));
+  return deviations > 0 ? std::max(rate, hosted(scenario, hardware::kLaunchAtMost))
+                        : std::min(rate, hosted(scenario, hardware::kLaunchAtLeast));
 }
 
 // What computation and collectives lose beside each other at one end of what is likely, over what
@@ -261,10 +300,9 @@ Doubts::Shifted& Doubts::shifted(Doubt doubt, bool slower) {
   }
   known = std::make_unique<Shifted>(std::move(book), scenario_.cluster.device);
   const Workload& workload = scenario_.workload;
-  const double timed = std::max(kTimedComputation, workload.time_spread);
-  const double assumed = workload.rated_times ? kRatedComputation : timed;
-  const double computation = std::max(kOwnStep, pinned_.computation.value_or(assumed));
-  if (doubt == Doubt::kComputation) known->move_computation(std::exp(deviations * computation));
+  if (doubt == Doubt::kComputation) {
+    known->move_computation(computation_at(scenario_, pinned_, deviations));
+  }
   if (doubt == Doubt::kDevice) {
     known->move_device(std::exp(deviations * kDeviceSpread), copies_at(workload, deviations));
   }

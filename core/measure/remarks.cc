@@ -431,7 +431,8 @@ std::optional<std::string> stretched_total(const input::Document& document) {
 }
 
 // Hardware by name: what stands behind the name is rated, and shares of it assumed.
-std::optional<std::string> named_hardware(const input::Document& document) {
+std::optional<std::string> named_hardware(const input::Document& document,
+                                          const Scenario& scenario) {
   const Json& cluster = document.root.at("cluster");
   if (!cluster.is_object()) return std::nullopt;
   const Json node = cluster.value("node", Json());
@@ -443,10 +444,11 @@ std::optional<std::string> named_hardware(const input::Document& document) {
                          ? "cluster.device " + plain_text(base) + ": "
                          : "cluster.node " + plain_text(node) + ": links as rated, latencies";
   if (!share_given) {
+    const int capability = scenario.cluster.device.compute_capability;
     text += std::string(node.is_null() ? "" : " and ") +
             "the reached shares of the device's rates (" + number_text(hardware::kReachedFlops) +
-            " in fp32, " + number_text(hardware::kReachedHalfFlops) + " in half precision, " +
-            number_text(hardware::kReachedMemory) + " of memory)";
+            " in fp32, " + number_text(hardware::reached_half_flops(capability)) +
+            " in half precision, " + number_text(hardware::kReachedMemory) + " of memory)";
   }
   return text + " are assumed: give your own, or measure them (syncline calibrate)";
 }
@@ -546,7 +548,7 @@ std::vector<std::string> remarks_of(const input::Document& document, const Scena
   if (const auto notes = document.root.find("notes"); notes != document.root.end()) {
     for (const Json& note : *notes) lines.push_back(note.get<std::string>());
   }
-  if (auto line = named_hardware(document)) lines.push_back(std::move(*line));
+  if (auto line = named_hardware(document, scenario)) lines.push_back(std::move(*line));
   if (auto line = stretched_total(document)) lines.push_back(std::move(*line));
   for (auto& remark : said) {
     if (remark.points < points) {

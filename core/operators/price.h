@@ -1,6 +1,7 @@
-// What an operator list costs on a device, by its roofline: a kernel takes
-//   max(matrix FLOPs / matrix rate + other FLOPs / rate, bytes / memory bandwidth),
-// the memory time being what XLA's and other compilers' fusion passes decide by too.
+// What an operator list costs on a device. A kernel takes
+//   products:  matrix FLOPs / matrix rate + other FLOPs / rate + bytes / memory bandwidth,
+//   others:    max(FLOPs / rate, bytes / memory bandwidth), as compilers' fusion passes decide by.
+// The sum is what makes narrow models slower than wide ones (tests/hardware/reached_test.cc).
 //
 // Two clocks, because small kernels wait for their launch: the host issues one launch after the
 // other, each taking device.launch, and runs ahead of the device; a kernel begins when it has been

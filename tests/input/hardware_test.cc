@@ -35,7 +35,7 @@ TEST(KnownHardware, AWordIsADeviceWithItsReachedRates) {
   const Device device = read(one_gpu("h100-sxm")).device;
   EXPECT_EQ(device.name, known.summary);
   EXPECT_DOUBLE_EQ(device.flops, 67e12 * hardware::kReachedFlops);
-  EXPECT_NEAR(device.half_flops, 989e12 * hardware::kReachedHalfFlops, 1e9);
+  EXPECT_NEAR(device.half_flops, 989e12 * hardware::reached_half_flops(90), 1e9);
   EXPECT_DOUBLE_EQ(device.memory, 3350e9 * hardware::kReachedMemory);
   EXPECT_DOUBLE_EQ(device.launch, hardware::kLaunch);
 }
@@ -186,14 +186,15 @@ TEST(KnownHardware, AssumptionsAreRemarked) {
   };
   EXPECT_EQ(remark("cluster.nodes", 2),
             "cluster.node dgx-h100: links as rated, latencies and the reached shares of the "
-            "device's rates (0.7 in fp32, 0.55 in half precision, 0.8 of memory) are assumed: give "
+            "device's rates (0.7 in fp32, 0.66 in half precision, 0.8 of memory) are assumed: give "
             "your own, or measure them (syncline calibrate)");
   EXPECT_EQ(remark("cluster.device", {{"base", "h200-sxm"}, {"efficiency", 0.4}}),
             "cluster.node dgx-h100: links as rated, latencies are assumed: give your own, or "
             "measure them (syncline calibrate)");
 }
 
-// FLOPs without a time: gradients in half precision go at the half-precision rate.
+// FLOPs without a time: gradients in half precision go at the half-precision rate, of which a
+// whole model reaches less than its products.
 TEST(KnownHardware, TensorsInHalfPrecisionArePricedAtItsRate) {
   const Json json = Json::parse(R"json({"name": "w", "tensors": [
     {"name": "a", "shape": [8], "dtype": "bf16", "backward_flops": 2e12, "forward_flops": 1e12},
@@ -203,9 +204,9 @@ TEST(KnownHardware, TensorsInHalfPrecisionArePricedAtItsRate) {
   device.flops = 1e12;
   device.half_flops = 4e12;
   const Workload workload = read_workload(Reader(json, "w.json", ""), cluster);
-  EXPECT_DOUBLE_EQ(workload.tensors[0].backward, 0.5);
+  EXPECT_DOUBLE_EQ(workload.tensors[0].backward, 0.5 / hardware::kWholeModel);
   EXPECT_DOUBLE_EQ(workload.tensors[1].backward, 2);
-  EXPECT_DOUBLE_EQ(workload.forward, 0.25 + 1);
+  EXPECT_DOUBLE_EQ(workload.forward, 0.25 / hardware::kWholeModel + 1);
   EXPECT_TRUE(workload.rated_times);
 }
 

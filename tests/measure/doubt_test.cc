@@ -163,6 +163,35 @@ TEST(Doubt, TimesFromARateAreLessSureThanTimesGiven) {
             4 * sure.sway(given.strategies[0]).slower[place(Doubt::kComputation)]);
 }
 
+// Operators on devices that published runs speak of are surer than on others; where the host's
+// launches decide, the slower end is a host that takes 40 us a kernel, the faster one of 5.
+TEST(Doubt, OperatorsAreAsSureAsWhatPublishedRunsSayOfThem) {
+  const auto sway_of = [](const char* node, int batch, int gpus) {
+    const Scenario scenario = input::parse_scenario(input::document_of(
+        "o.json",
+        {{"name", "o"},
+         {"workload",
+          {{"name", "gpt2"},
+           {"batch", batch},
+           {"operators",
+            {{"architecture", "gpt2_medium"},
+             {"sequence", batch == 1 ? 64 : 1024},
+             {"dtype", "fp16"}}}}},
+         {"cluster", {{"name", "c"}, {"node", node}, {"nodes", 1}, {"gpus_per_node", gpus}}},
+         {"strategies", {{{"name", "one"}, {"overlap", false}}}}}));
+    const Sway sway = Doubts(scenario).sway(scenario.strategies[0]);
+    return std::pair(sway.slower[place(Doubt::kComputation)],
+                     sway.faster[place(Doubt::kComputation)]);
+  };
+  const auto [slower, faster] = sway_of("dgx-a100", 32, 8);
+  EXPECT_NEAR(slower, 0.179, 0.03);
+  EXPECT_NEAR(faster, -0.179, 0.03);
+  EXPECT_GT(sway_of("dgx-b200", 64, 8).first, 0.27);
+  const auto [hosted, captured] = sway_of("dgx-a100", 1, 1);
+  EXPECT_GT(hosted, 0.6);
+  EXPECT_LT(captured, -0.2);
+}
+
 // What the model leaves out in a row of its own: 0.8 % of the step, and of what it waits for
 // communication 3 %, as independent parts.
 TEST(Doubt, ARowsOwnPartGrowsWithItsExposedCommunication) {

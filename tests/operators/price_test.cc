@@ -26,22 +26,41 @@ OperatorList chain(int count, Bytes bytes) {
   return list;
 }
 
-TEST(OperatorPrice, TheLargerOfComputeAndMemory) {
+TEST(OperatorPrice, TheLargerOfComputeAndMemoryAndOfProductsTheSum) {
   OperatorList list = chain(1, 1000000);
   Operator& op = list.operators[0];
   const Device device = device_of(0, 0);
   EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 1e-6);
-  op.matrix_flops = 30e6;
-  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 3e-6);
+  op.flops = 5e6;
+  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 1e-6);
   op.flops = 10e6;
-  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 4e-6);
+  op.matrix_flops = 30e6;
+  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 1e-6 + 4e-6);
   // Tensor cores take products in half precision, nothing else.
   op.dtype = DType::kFp16;
   op.matrix_flops = 300e6;
-  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 4e-6);
+  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 1e-6 + 4e-6);
   Device plain = device;
   plain.half_flops = 0;
-  EXPECT_DOUBLE_EQ(kernel_time(list, op, plain), 31e-6);
+  EXPECT_DOUBLE_EQ(kernel_time(list, op, plain), 1e-6 + 31e-6);
+}
+
+// Attention's kernels reach less of a later device; fp32 convolves in fewer products.
+TEST(OperatorPrice, SharesOfTheRateOfProducts) {
+  OperatorList list = chain(1, 0);
+  Operator& op = list.operators[0];
+  Device device = device_of(0, 0);
+  op.matrix_flops = 300e6;
+  op.dtype = DType::kFp16;
+  op.kind = "flash_attn_grad";
+  device.compute_capability = 80;
+  const Seconds before = kernel_time(list, op, device);
+  device.compute_capability = 90;
+  EXPECT_GT(kernel_time(list, op, device), 1.4 * before);
+  op.kind = "conv2d_grad";
+  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 3e-6);
+  op.dtype = DType::kFp32;
+  EXPECT_DOUBLE_EQ(kernel_time(list, op, device), 30e-6 / 1.3);
 }
 
 TEST(OperatorPrice, PassesCountTheirBytes) {
