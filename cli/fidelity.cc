@@ -7,6 +7,7 @@
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/calibrate/log_fidelity.h"
+#include "core/calibrate/prior_fit.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/installed.h"
@@ -34,11 +35,12 @@ struct FidelityOptions {
 struct TableFile {
   std::string set;
   fs::path path;
-  bool logs = false;
-  bool live = false;
+  enum Kind { kScenario, kLogs, kNetworks, kLive } kind = kScenario;
 };
 
 constexpr const char* kLogSet = "nccl-tests";
+// The same logs, from what data sheets say of their machines.
+constexpr const char* kNetworkSet = "networks";
 // What `syncline validate` measured, kept in measured/live.
 constexpr const char* kLiveSet = "live";
 
@@ -80,10 +82,13 @@ std::vector<TableFile> table_files(const std::string& folder) {
     files.push_back({below == "." ? "documents" : below.generic_string(), path});
   }
   const fs::path logs = fs::path(folder) / "measured" / "nccl_tests.json";
-  if (fs::exists(logs, error)) files.push_back({kLogSet, logs, true});
+  if (fs::exists(logs, error)) files.push_back({kLogSet, logs, TableFile::kLogs});
+  const fs::path networks = fs::path(folder) / "measured" / "networks.json";
+  if (fs::exists(networks, error)) files.push_back({kNetworkSet, networks, TableFile::kNetworks});
   const fs::path live = fs::path(folder) / "measured" / "live";
   if (fs::is_directory(live, error)) {
-    for (const auto& path : entries_below(live)) files.push_back({kLiveSet, path, false, true});
+    for (const auto& path : entries_below(live))
+      files.push_back({kLiveSet, path, TableFile::kLive});
   }
   std::sort(files.begin(), files.end(), [](const TableFile& a, const TableFile& b) {
     return std::tie(a.set, a.path) < std::tie(b.set, b.path);
@@ -113,9 +118,11 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
 // The tables of one file, predicted anew; none after an interrupt.
 std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
   std::vector<measure::FidelityTable> tables;
-  if (file.live) {
+  if (file.kind == TableFile::kLive) {
     tables.push_back(measure::table_of(measure::read_validation(file.path.string())));
-  } else if (file.logs) {
+  } else if (file.kind == TableFile::kNetworks) {
+    tables = calibrate::prior_fidelity(file.path.string());
+  } else if (file.kind == TableFile::kLogs) {
     Progress progress("syncline fidelity: logs");
     tables = calibrate::log_fidelity(
         file.path.string(),
@@ -175,10 +182,10 @@ VerbAction add_fidelity(CLI::App& app) {
   auto options = std::make_shared<FidelityOptions>();
   auto* verb = app.add_subcommand(
       "fidelity", "Reproduce published measurements and print how wrong the predictions are");
-  verb->add_option(
-      "--set", options->sets,
-      "only this set of tables: documents, fsdp, jobs, live, nccl-tests, papers, training, "
-      "whole_jobs; may be repeated");
+  verb->add_option("--set", options->sets,
+                   "only this set of tables: documents, fsdp, interference, jobs, live, "
+                   "nccl-tests, networks, papers, "
+                   "training, whole_jobs; may be repeated");
   verb->add_option("--from", options->folder,
                    "the scenarios folder; without it the working directory's, or else the one that "
                    "came with the program");

@@ -1,5 +1,6 @@
 #include "reports/validation_report.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/fields.h"
@@ -23,7 +24,14 @@ Cell width_cell(const Intervals& intervals) {
   return intervals ? shown_as(width, "+" + share_text(intervals->width)) : width;
 }
 
-std::vector<Column> fidelity_columns() {
+// How far networks that nobody measured are off either way: shown to two digits.
+Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
+  if (!table.by_prior) return or_null(Cell());
+  return shown_as(figure(errors, &measure::ErrorSummary::mean_log), plain_number(errors->mean_log));
+}
+
+// `logs`: of tables by prior, which that column is for.
+std::vector<Column> fidelity_columns(bool logs) {
   using enum Kind;
   return columns(both("set", "set"), both("table", "name"),
                  both("calibrated\nrows", "calibrated_rows", kInteger, 5),
@@ -34,12 +42,14 @@ std::vector<Column> fidelity_columns() {
                  both("worst", "worst_error_percent", kShare),
                  both("in 80 %\ninterval", "inside_interval_percent", kShare, 3),
                  both("median\nwidth", "median_interval_percent", kShare, 4),
+                 logs ? both("mean\n|log|", "mean_log_error", kShare, 6)
+                      : kept("mean_log_error", Column::kJson),
                  both("in\nrange", "in_range", kFlag, 1), kept("out_of_range", Column::kJson),
                  kept("calibrated_median_error_percent", Column::kJson));
 }
 
 Table rows_of(const std::vector<measure::FidelityTable>& tables) {
-  Table rows{fidelity_columns()};
+  Table rows{fidelity_columns(std::ranges::any_of(tables, &measure::FidelityTable::by_prior))};
   const measure::FidelityTable* before = nullptr;
   for (const auto& table : tables) {
     const Errors fitted = measure::summary_of(table.calibrated);
@@ -53,8 +63,9 @@ Table rows_of(const std::vector<measure::FidelityTable>& tables) {
              figure(errors, &measure::ErrorSummary::median),
              figure(errors, &measure::ErrorSummary::p90),
              figure(errors, &measure::ErrorSummary::worst),
-             figure(intervals, &measure::IntervalSummary::held), width_cell(intervals), in,
-             in ? Cell() : table.out_of_range, fitted ? fitted_median : Cell())
+             figure(intervals, &measure::IntervalSummary::held), width_cell(intervals),
+             log_cell(table, errors), in, in ? Cell() : table.out_of_range,
+             fitted ? fitted_median : Cell())
         .rule_before = new_set && before != nullptr;
     before = &table;
   }
@@ -64,7 +75,7 @@ Table rows_of(const std::vector<measure::FidelityTable>& tables) {
 std::size_t in_range(const std::vector<measure::FidelityTable>& tables) {
   std::size_t count = 0;
   for (const auto& table : tables) {
-    if (table.out_of_range.empty() && !table.predicted.empty()) ++count;
+    if (table.out_of_range.empty() && !table.predicted.empty() && !table.by_prior) ++count;
   }
   return count;
 }
@@ -83,6 +94,7 @@ std::optional<measure::IntervalSummary> all_intervals(
     const std::vector<measure::FidelityTable>& tables) {
   std::vector<measure::IntervalRow> rows;
   for (const auto& table : tables) {
+    if (table.by_prior) continue;
     rows.insert(rows.end(), table.intervals.begin(), table.intervals.end());
   }
   return measure::interval_summary(rows);

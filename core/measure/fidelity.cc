@@ -8,9 +8,13 @@ namespace syncline::measure {
 std::optional<ErrorSummary> summary_of(const std::vector<double>& errors) {
   if (errors.empty()) return std::nullopt;
   std::vector<double> sizes;
-  for (const double error : errors) sizes.push_back(std::fabs(error));
+  double logs = 0;
+  for (const double error : errors) {
+    sizes.push_back(std::fabs(error));
+    logs += std::fabs(std::log1p(error / 100));
+  }
   return ErrorSummary{sizes.size(), percentile(sizes, 0.5), percentile(sizes, 0.9),
-                      percentile(sizes, 1)};
+                      percentile(sizes, 1), logs / static_cast<double>(sizes.size())};
 }
 
 std::optional<IntervalSummary> interval_summary(const std::vector<IntervalRow>& rows) {
@@ -70,7 +74,7 @@ FidelityTable table_of(const Report& report) {
 std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables) {
   std::vector<double> errors;
   for (const auto& table : tables) {
-    if (!table.out_of_range.empty()) continue;
+    if (!table.out_of_range.empty() || table.by_prior) continue;
     errors.insert(errors.end(), table.predicted.begin(), table.predicted.end());
   }
   return summary_of(errors);

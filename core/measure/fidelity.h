@@ -16,6 +16,7 @@ struct ErrorSummary {
   double median = 0;
   double p90 = 0;
   double worst = 0;
+  double mean_log = 0;  // of |log(predicted / measured)|
 };
 
 // Nothing for no rows. The signs of `errors` do not matter.
@@ -46,6 +47,9 @@ struct FidelityTable {
   std::string out_of_range;
   // Of the predicted rows, where the prediction came with an interval.
   std::vector<IntervalRow> intervals = {};
+  // Of networks that nobody measured, from their data sheets and what other sites say: no part of
+  // what is said of all tables.
+  bool by_prior = false;
 };
 
 // The published rows of a study: a row that was left out in turn counts as calibrated (its error in

@@ -1,0 +1,55 @@
+// The table of core/collective/prior.h, found again on published logs, and how wrong it is on each
+// network that it was not found on.
+//
+// A list says what data sheets promise of the machines of each log, by how a log's name begins:
+//   {"logs": FOLDER, "machines": [{"log": "a100-p4d", "site": "p4d", "compute_capability": 80,
+//     "inside_gbytes_per_s": 300, "nic_gbps": 100, "nics": 4, "latency_us": 15, "fabric": "efa",
+//     "gpu_direct": true, "nvswitch": true, "cpu": "intel"}, ...]}
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "core/collective/prior.h"
+#include "core/measure/fidelity.h"
+
+namespace syncline::calibrate {
+
+// Classes of payloads: up to 64 KiB, 4 MiB, 128 MiB, and beyond; a class stands at its middle.
+inline constexpr std::array<double, 4> kPayloads = {8.0 * kKiB, 512.0 * kKiB, 23.17 * kMiB,
+                                                    1.0 * kGiB};
+using ByPayload = std::array<double, kPayloads.size()>;
+
+// A payload in bytes, and log(measured time / time said by NCCL's model on the data sheet).
+struct PriorError {
+  double bytes;
+  double error;
+};
+
+// What the rows of one site say of one kind of path, by class.
+struct PriorUnit {
+  std::string site;
+  collective::Path path;
+  std::array<std::vector<PriorError>, kPayloads.size()> rows;
+};
+
+// Throws InputError for a wrong list or log.
+std::vector<PriorUnit> prior_units(const std::string& list);
+
+struct PriorFit {
+  ByPayload bias;
+  ByPayload spread;
+};
+
+// A kind's bias is the mean of its sites', of a survey's, which counts twice, and, once, of the
+// median over all kinds: the fewer sites the nearer to that. The spread is that of its sites, each
+// left out, and once of all kinds.
+PriorFit prior_fit(const std::vector<PriorUnit>& units, const collective::Path& path);
+// Of a network whose kind nobody names.
+PriorFit unnamed_fit(const std::vector<PriorUnit>& units);
+
+// A table for each kind of path: every site's rows as foretold from the other sites.
+std::vector<measure::FidelityTable> prior_fidelity(const std::string& list);
+
+}  // namespace syncline::calibrate
