@@ -299,6 +299,54 @@ void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
   for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
 }
 
+// The command, and what its answer is then put into.
+std::string measurement_text(const tune::NextMeasurement& next) {
+  switch (next.what) {
+    case tune::Probe::kLogs:
+      return "`" + next.command +
+             " > nccl.log`, some seconds without the job. `syncline calibrate nccl.log -o "
+             "cluster.json` makes the cluster of it.";
+    case tune::Probe::kSteps:
+      return "some steps of " + quoted_name(next.choice) + " and of " + quoted_name(next.rival) +
+             ". `syncline calibrate --steps` reads them as published rows.";
+    case tune::Probe::kRecord:
+      break;
+  }
+  return "`syncline record -o syncline_record.py && torchrun train.py`, which writes this scenario "
+         "anew from the job.";
+}
+
+// What would settle an open choice.
+void add_next(const tune::Tuning& tuning, Sentences& sentences) {
+  if (!tuning.next) return;
+  const tune::NextMeasurement& next = *tuning.next;
+  sentences.push_back(
+      "The cheapest measurement that settles it: " + measurement_text(next) + " " +
+      quoted_name(next.choice) + " over " + quoted_name(next.rival) + ", " +
+      speedup_range(next.gain_now.low, next.gain_now.high) + " now, is then known as narrowly as " +
+      speedup_range(next.gain_after.low, next.gain_after.high) + ", and its step, now " +
+      seconds_range(next.step_now.low, next.step_now.high) + ", as " +
+      seconds_range(next.step_after.low, next.step_after.high) +
+      ". The faster of the two is then taken with " + chance_text(next.chance_after) +
+      " instead of " + chance_text(next.chance) + ", which is worth " +
+      share_text(100 * next.saved) + " of a step.");
+}
+
+Json next_json(const tune::NextMeasurement& next) {
+  constexpr const char* kWords[] = {"logs", "steps", "record"};
+  Json json{{"measurement", kWords[static_cast<std::size_t>(next.what)]},
+            {"rival", next.rival},
+            {"worth_percent", exact(100 * next.saved)},
+            {"chance", exact(next.chance)},
+            {"chance_after", exact(next.chance_after)},
+            {"step_time_low_s", exact(next.step_after.low)},
+            {"step_time_high_s", exact(next.step_after.high)},
+            {"speedup_low", exact(next.gain_after.low)},
+            {"speedup_high", exact(next.gain_after.high)}};
+  if (!next.command.empty()) json["command"] = next.command;
+  return json;
+}
+
 }  // namespace
 
 std::string headline(const tune::Tuning& tuning) {
@@ -369,6 +417,7 @@ Json certainty_json(const tune::Tuning& tuning) {
                                      {"best_bytes", each.best},
                                      {"lost_percent", exact(each.lost_percent)}});
   }
+  if (tuning.next) json["next"] = next_json(*tuning.next);
   for (std::size_t i = 0; i < sure.defaults.size(); ++i) {
     const auto& loss = sure.defaults[i];
     json["defaults"][tuning.defaults[i].dialect] = {{"percent", exact(loss.percent)},
@@ -392,6 +441,7 @@ std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   add_training(tuning, sentences);
   add_confirmation(tuning, sentences);
   add_emitted(tuning, sentences);
+  add_next(tuning, sentences);
   return sentences;
 }
 

@@ -99,6 +99,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
       measure::price_strategy(scenario, winner, *model, book), scenario, book);
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
   tuning.certainty = certainty_of(scenario, pinned, tuning.tuned, tuning.defaults);
+  tuning.next = next_measurement(scenario, pinned, tuning.tuned);
   add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, book);
   if (emit != nullptr) {

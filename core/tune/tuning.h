@@ -12,6 +12,7 @@
 #include "core/measure/memory.h"
 #include "core/tune/certainty.h"
 #include "core/tune/dialect_search.h"
+#include "core/tune/next_measurement.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
 
@@ -56,6 +57,7 @@ struct Tuning {
   std::vector<Alternative> alternatives;  // alternatives.h
   std::vector<FrameworkDefault> defaults;
   Certainty certainty;
+  std::optional<NextMeasurement> next;  // where the choice is open
   // Where compression would begin to pay: each strategy of the scenario that compresses against the
   // baseline, or, where only the search does, its best against the best that does not.
   std::vector<BreakEven> break_evens;

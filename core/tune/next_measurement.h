@@ -1,0 +1,46 @@
+// The cheapest measurement that would settle a choice: by value of information, the share of a step
+// that is expected to be saved by choosing after it rather than now (normal logarithms).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/measure/doubt.h"
+#include "core/tune/tuner.h"
+
+namespace syncline::tune {
+
+enum class Probe {
+  kLogs,    // nccl-tests with the sizes and counts of the two plans: some seconds, no job
+  kSteps,   // a step of each of the two (`calibrate --steps`)
+  kRecord,  // a recorded job (`record`)
+};
+
+// What a measurement leaves open: these standard deviations, of log(true / said), in place of what
+// was assumed. tests/tune/next_measurement_test.cc makes the first of logs that are here.
+measure::Pinned pinned_by(Probe probe, const measure::Pinned& before);
+// And the scenario of which that is asked.
+Scenario measured_scenario(Probe probe, const Scenario& scenario);
+
+struct NextMeasurement {
+  Probe what = Probe::kLogs;
+  std::string choice, rival;  // the best, and the strategy that it may not be faster than
+  double saved = 0;           // share of a step, expected
+  double chance = 0;          // that the best is the faster one, now
+  double chance_after = 0;    // that whichever is then taken is
+  // 80 % of the best's step and of its speedup over the rival, where the prediction is right.
+  measure::Interval step_now, step_after, gain_now, gain_after;
+  std::string command;  // the line to run; of steps none
+};
+
+// Nothing where the choice is clear (95 % and more), or no measurement is worth a thousandth of a
+// step.
+std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
+                                                const measure::Pinned& pinned, const Tuned& tuned);
+
+// The nccl-tests of the collective that takes most of both plans' time: sizes as powers of two that
+// hold all of its payloads. Empty where they have none.
+std::string log_command(const Scenario& scenario, const Strategy& one, const Strategy& other);
+
+}  // namespace syncline::tune
