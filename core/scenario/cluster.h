@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,9 @@
 
 namespace syncline::collective {
 struct Collective;
+}
+namespace syncline::fabric {
+struct Topology;
 }
 
 namespace syncline {
@@ -152,6 +156,8 @@ struct Cluster {
   int nodes = 1;
   int gpus_per_node = 1;
   std::vector<Tier> tiers;          // innermost first; the last one spans all ranks
+  // Links beyond the nodes' ports; none: the tiers say all (core/fabric/topology.h).
+  std::shared_ptr<const fabric::Topology> topology;
   Seconds collective_overhead = 0;  // fixed cost of each collective: launch and rendezvous
   Device device;
   Jitter jitter;

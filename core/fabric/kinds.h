@@ -1,0 +1,55 @@
+// Fabrics by kind. Bytes per second of one cable, each direction. What a kind cannot join throws
+// InputError without a place. Sources: XGFT(h; m; w) of Oehring et al. 1995 as SimGrid writes it;
+// Kim et al., Technology-Driven, Highly-Scalable Dragonfly Topology (2008); dimension-ordered tori.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/fabric/topology.h"
+
+namespace syncline::fabric {
+
+// By level, from the leaves up: elements below a switch, switches above an element, cables between.
+struct FatTree {
+  std::vector<int> down;
+  std::vector<int> up;
+  std::vector<int> cables;
+  std::vector<BytesPerSecond> speeds;  // by level; the first, of the hosts' ports, is not used
+};
+Topology fat_tree(const FatTree& tree);
+
+struct LeafSpine {
+  int nodes = 1;
+  int nodes_per_leaf = 1;
+  int spines = 1;  // of a plane
+  int cables = 1;  // from a leaf to a spine
+  BytesPerSecond speed = 0;
+  int rails = 1;   // NICs of a node, each at the leaves of its own rail
+  int tors = 1;    // leaves that a NIC has a port at
+  int planes = 1;  // 2: the leaves of a NIC's ports share no spines
+};
+Topology leaf_spine(const LeafSpine& shape);
+
+struct Dragonfly {
+  int groups = 1;
+  int switches = 1;  // of a group, each joined to each
+  int hosts = 1;     // of a switch
+  int cables = 1;    // between two groups
+  BytesPerSecond local = 0;
+  BytesPerSecond global = 0;
+};
+Topology dragonfly(const Dragonfly& shape);
+
+// A switch a node.
+Topology torus(const std::vector<int>& sizes, BytesPerSecond speed);
+
+// Nodes of the fabric for so many of a job: the first ones, dealt out leaf by leaf, or drawn.
+enum class Placement { kPacked, kSpread, kScattered };
+std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed);
+
+// Multiplies what links carry that are called so: by name ("leaf3-spine1"), in both directions, by
+// sort ("spine"), or all of a switch. Returns how many.
+int weaken(Topology& topology, const std::string& name, double share);
+
+}  // namespace syncline::fabric

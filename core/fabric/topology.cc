@@ -1,0 +1,142 @@
+#include "core/fabric/topology.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <queue>
+#include <tuple>
+
+#include "core/error.h"
+#include "core/random.h"
+
+namespace syncline::fabric {
+namespace {
+
+constexpr int kFar = std::numeric_limits<int>::max();
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+}  // namespace
+
+Topology pooled(const Topology& topology) {
+  Topology out = topology;
+  out.switches.clear();
+  out.links.clear();
+  std::map<int, int> pools;
+  std::vector<int> place;  // by switch: in the result
+  for (const Switch& each : topology.switches) {
+    const int next = static_cast<int>(out.switches.size());
+    const int mine = each.pool < 0 ? next : pools.try_emplace(each.pool, next).first->second;
+    place.push_back(mine);
+    if (mine == next) {
+      out.switches.push_back(each);
+      continue;
+    }
+    std::string& name = out.switches[at(mine)].name;  // "spine0..7"
+    const std::size_t digits = each.name.find_last_not_of("0123456789") + 1;
+    name = name.substr(0, name.find("..")) + ".." + each.name.substr(digits);
+  }
+  for (Switch& each : out.switches) {
+    if (each.inside >= 0) each.inside = place[at(each.inside)];
+  }
+  for (int& plug : out.plugs) plug = place[at(plug)];
+  std::map<std::tuple<int, int, int>, std::size_t> known;
+  for (Link link : topology.links) {
+    link.from = place[at(link.from)];
+    link.to = place[at(link.to)];
+    if (link.area >= 0) link.area = place[at(link.area)];
+    const auto [it, fresh] = known.try_emplace({link.from, link.to, link.order}, out.links.size());
+    if (fresh) {
+      out.links.push_back(link);
+    } else {
+      out.links[it->second].capacity += link.capacity;
+    }
+  }
+  return out;
+}
+
+std::vector<bool> never_full(const Topology& topology, BytesPerSecond port) {
+  std::vector<double> hosts(topology.switches.size(), 0);  // of the job, by area
+  for (const int node : topology.nodes) {
+    for (int lane = 0; lane < topology.lanes; ++lane) {
+      int area = topology.plugs[at(node * topology.lanes + lane)];
+      for (; area >= 0; area = topology.switches[at(area)].inside) ++hosts[at(area)];
+    }
+  }
+  std::vector<bool> never;
+  for (const Link& link : topology.links) {
+    constexpr double kRounding = 1e-9;
+    never.push_back(link.area >= 0 &&
+                    link.capacity * (1 + kRounding) >= hosts[at(link.area)] * port);
+  }
+  return never;
+}
+
+Ways::Ways(const Topology& topology)
+    : topology_(topology),
+      leaving_(topology.switches.size()),
+      reaching_(topology.switches.size()),
+      distances_(topology.switches.size()) {
+  for (std::size_t id = 0; id < topology.links.size(); ++id) {
+    const Link& link = topology.links[id];
+    if (link.capacity <= 0) continue;  // it has failed
+    leaving_[at(link.from)].push_back(static_cast<int>(id));
+    reaching_[at(link.to)].push_back(static_cast<int>(id));
+  }
+}
+
+const std::vector<int>& Ways::distances_to(int target) {
+  std::vector<int>& distances = distances_[at(target)];
+  if (!distances.empty()) return distances;
+  distances.assign(topology_.switches.size(), kFar);
+  using Reached = std::pair<int, int>;  // distance, switch
+  std::priority_queue<Reached, std::vector<Reached>, std::greater<>> next;
+  next.emplace(distances[at(target)] = 0, target);
+  while (!next.empty()) {
+    const auto [distance, here] = next.top();
+    next.pop();
+    if (distance > distances[at(here)]) continue;
+    for (const int id : reaching_[at(here)]) {
+      const Link& link = topology_.links[at(id)];
+      if (distance + link.length >= distances[at(link.from)]) continue;
+      next.emplace(distances[at(link.from)] = distance + link.length, link.from);
+    }
+  }
+  return distances;
+}
+
+void Ways::find(int from, int to, int part, std::vector<int>& links) {
+  int here = topology_.plugs[at(from)];
+  const int target = topology_.plugs[at(to)];
+  if (here == target) return;
+  const std::vector<int>& distances = distances_to(target);
+  if (distances[at(here)] == kFar) {
+    throw InputError("cluster.fabric: no way is left from " + topology_.switches[at(here)].name +
+                     " to " + topology_.switches[at(target)].name);
+  }
+  // Each switch chooses by a hash of its own, of what does not change along the flow.
+  const std::uint64_t flow = (static_cast<std::uint64_t>(from) << 40U) ^
+                             (static_cast<std::uint64_t>(to) << 16U) ^
+                             static_cast<std::uint64_t>(part);
+  while (here != target) {
+    int order = kFar;
+    choices_.clear();
+    for (const int id : leaving_[at(here)]) {
+      const Link& link = topology_.links[at(id)];
+      const bool nearer = distances[at(link.to)] < kFar &&
+                          distances[at(link.to)] + link.length == distances[at(here)];
+      if (!nearer || link.order > order) continue;
+      if (link.order < order) choices_.clear();
+      order = link.order;
+      choices_.push_back(id);
+    }
+    const std::size_t turn =
+        topology_.hashed
+            ? Random(topology_.seed ^ flow, static_cast<std::uint64_t>(here)).below(choices_.size())
+            : at(from + to + part) % choices_.size();
+    links.push_back(choices_[turn]);
+    here = topology_.links[at(choices_[turn])].to;
+  }
+}
+
+}  // namespace syncline::fabric
