@@ -40,28 +40,40 @@ class RouteTable {
   RouteTable(const collective::Network& network, std::vector<Route>& routes)
       : network_(network), routes_(routes) {}
 
-  int find(int from, int to) {
+  // The first of a message's; those of its other parts follow it.
+  int find(const collective::Groups& groups, int from, int to) {
     const std::uint64_t pair =
         static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-    const auto [it, fresh] = known_.try_emplace(pair, static_cast<int>(routes_.size()));
-    if (fresh) network_.route(from, to, routes_.emplace_back());
+    // Which lanes a message takes is up to how far apart the group's members are.
+    auto& known = known_[groups.member_step];
+    const auto [it, fresh] = known.try_emplace(pair, static_cast<int>(routes_.size()));
+    for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
+      network_.route(groups, from, to, part, routes_.emplace_back());
+    }
     return it->second;
   }
 
  private:
   const collective::Network& network_;
   std::vector<Route>& routes_;
-  std::unordered_map<std::uint64_t, int> known_;
+  std::map<int, std::unordered_map<std::uint64_t, int>> known_;  // by step of the members
 };
 
-Traffic::RouteSets routes_of(const collective::Collective& collective, RouteTable& routes) {
+Traffic::RouteSets routes_of(const collective::Collective& collective,
+                             const collective::Network& network, RouteTable& routes) {
   Traffic::RouteSets sets;
   const collective::Groups& groups = collective.groups;
   for (const auto& edges : collective.algorithm->edges(collective.kind, groups.size)) {
     auto& out = sets.emplace_back();
     for (int g = 0; g < groups.count; ++g) {
       for (const auto& edge : edges) {
-        out.push_back(routes.find(groups.rank(g, edge.from), groups.rank(g, edge.to)));
+        const int from = groups.rank(g, edge.from);
+        const int to = groups.rank(g, edge.to);
+        const int first = routes.find(groups, from, to);
+        const bool one_way = network.parts(from, to) == 1;
+        for (int part = 0; part < network.parts(); ++part) {
+          out.push_back(first + (one_way ? 0 : part));
+        }
       }
     }
   }
@@ -76,6 +88,7 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
   for (int id = 0; id < network.link_count(); ++id) {
     traffic.links.push_back({network.link(id).capacity, network.link(id).per_flow});
   }
+  traffic.parts = network.parts();
   RouteTable routes(network, traffic.routes);
   std::vector<PayloadKey> payloads;
   std::vector<PatternKey> patterns;
@@ -87,7 +100,8 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
     }
     const PatternKey pattern{collective->kind, collective->algorithm, collective->groups};
     const std::size_t at = place_of(pattern, patterns);
-    if (at == traffic.patterns.size()) traffic.patterns.push_back(routes_of(*collective, routes));
+    if (at == traffic.patterns.size())
+      traffic.patterns.push_back(routes_of(*collective, network, routes));
     const int ranks = collective->groups.size;
     const std::int64_t elements = collective->elements;
     auto stages = collective->algorithm->stages(collective->kind, ranks, elements);
@@ -133,7 +147,7 @@ FlowSet every_flow(const Traffic& traffic) {
     FlowPlan& plan = set.plans.emplace_back();
     for (const auto& stage : payload.stages) {
       FlowStage& flows = plan.emplace_back();
-      const double fraction = stage.fraction * static_cast<double>(stage.repeat);
+      const double fraction = stage.fraction * static_cast<double>(stage.repeat) / traffic.parts;
       for (std::size_t s = stage.first; s < stage.last; ++s) {
         for (const int route : traffic.patterns[payload.pattern][s]) {
           flows.push_back({route, fraction});

@@ -34,7 +34,9 @@ struct FlowLink {
 struct Traffic {
   std::vector<FlowLink> links;
   std::vector<Route> routes;
-  // Routes by set of edges (collective::EdgeSets), for each way in which ranks talk to each other.
+  int parts = 1;
+  // Routes by set of edges (collective::EdgeSets), for each way in which ranks talk to each other;
+  // of each message one for each of its `parts`.
   using RouteSets = std::vector<std::vector<int>>;
   std::vector<RouteSets> patterns;
   // Collectives over one pattern with the same number of chunks.

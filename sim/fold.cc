@@ -182,13 +182,13 @@ std::vector<FlowCounts> counted(const Traffic::RouteSets& sets, const Kinds& kin
 
 // The flows of each kind as few of their total bytes. Several along one route claim several shares
 // of its links, folded or not: as many are left, for each copy, as each route of the kind has.
-FlowStage merged_stage(const collective::Stage& stage, const std::vector<FlowCounts>& counts,
-                       const Kinds& kinds) {
+FlowStage merged_stage(const collective::Stage& stage, int parts,
+                       const std::vector<FlowCounts>& counts, const Kinds& kinds) {
   FlowCounts sums;
   for (std::size_t s = stage.first; s < stage.last; ++s) {
     for (const auto& [route, flows] : counts[s]) sums[route] += flows;
   }
-  const double fraction = stage.fraction * static_cast<double>(stage.repeat);
+  const double fraction = stage.fraction * static_cast<double>(stage.repeat) / parts;
   FlowStage merged;
   for (const auto& [route, all] : sums) {
     const auto kind = static_cast<std::size_t>(route);
@@ -212,7 +212,7 @@ FlowSet folded(const Traffic& traffic) {
   for (const auto& payload : traffic.payloads) {
     FlowPlan& merged = out.plans.emplace_back();
     for (const auto& stage : payload.stages) {
-      merged.push_back(merged_stage(stage, counts[payload.pattern], kinds));
+      merged.push_back(merged_stage(stage, traffic.parts, counts[payload.pattern], kinds));
     }
     if (payload.at_once) merged = at_once(merged);
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 #include <unordered_map>
 
 #include "core/plan/lower.h"
@@ -141,13 +142,16 @@ class StepRun final : public CollectiveRun {
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       for (const auto& t : rounds[r]) {
         if (t.elements.size() == 0) continue;
-        const int id = static_cast<int>(program.messages.size());
         const Seconds latency = network_.latency(network_.crossing(t.from, t.to));
-        program.messages.push_back({t.from, t.to, 0, 0, route_of(t.from, t.to),
-                                    static_cast<double>(t.elements.size() * collective.unit),
-                                    latency - latency_});
-        by_rank[static_cast<std::size_t>(t.from)].push_back({static_cast<int>(r), id, true});
-        by_rank[static_cast<std::size_t>(t.to)].push_back({static_cast<int>(r), id, false});
+        const int parts = network_.parts(t.from, t.to);
+        const double bytes = static_cast<double>(t.elements.size() * collective.unit) / parts;
+        const int route = first_route(collective.groups, t.from, t.to);
+        for (int part = 0; part < parts; ++part) {
+          const int id = static_cast<int>(program.messages.size());
+          program.messages.push_back({t.from, t.to, 0, 0, route + part, bytes, latency - latency_});
+          by_rank[static_cast<std::size_t>(t.from)].push_back({static_cast<int>(r), id, true});
+          by_rank[static_cast<std::size_t>(t.to)].push_back({static_cast<int>(r), id, false});
+        }
       }
     }
     return by_rank;
@@ -178,11 +182,15 @@ class StepRun final : public CollectiveRun {
     program.send_begin.push_back(static_cast<int>(program.sends.size()));
   }
 
-  int route_of(int from, int to) {
+  // Of a message's parts; those of the others follow it.
+  int first_route(const collective::Groups& groups, int from, int to) {
     const std::uint64_t pair =
         static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-    const auto [it, fresh] = route_ids_.try_emplace(pair, static_cast<int>(routes_.size()));
-    if (fresh) network_.route(from, to, routes_.emplace_back());
+    auto& known = route_ids_[groups.member_step];
+    const auto [it, fresh] = known.try_emplace(pair, static_cast<int>(routes_.size()));
+    for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
+      network_.route(groups, from, to, part, routes_.emplace_back());
+    }
     return it->second;
   }
 
@@ -247,7 +255,7 @@ class StepRun final : public CollectiveRun {
   Seconds overhead_;
   Seconds latency_ = 0;
   std::vector<Route> routes_;
-  std::unordered_map<std::uint64_t, int> route_ids_;
+  std::map<int, std::unordered_map<std::uint64_t, int>> route_ids_;  // by step of the members
   std::vector<std::pair<collective::Collective, std::unique_ptr<Program>>> known_;
   std::vector<const Program*> programs_;  // by operation
   std::unordered_map<int, Progress> running_;

@@ -125,9 +125,9 @@ class CriticalPath {
         const Way& way = footprint_.ways()[static_cast<std::size_t>(id)];
         double seconds = stage.fraction / way.flow_cap;
         for (const int kind : way.links) {
-          const double on_link = sharing_ == Sharing::kStage
-                                     ? work_[static_cast<std::size_t>(kind)]
-                                     : stage.fraction / footprint_.capacity(kind);
+          const double on_link = sharing_ == Sharing::kStage ? work_[static_cast<std::size_t>(kind)]
+                                                             : stage.fraction / footprint_.parts() /
+                                                                   footprint_.capacity(kind);
           seconds = std::max(seconds, on_link);
         }
         durations_[static_cast<std::size_t>(id)] = {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr BytesPerSecond kNoCap = std::numeric_limits<double>::infinity();
 
-// Calls visit(from, to, route) for every edge of a set, in all groups.
+// Calls visit(from, to, route) for every edge of a set, in all groups; the route is of all parts.
 template <typename Visit>
 void for_each_edge(const Network& network, const Groups& groups, const EdgeSet& set,
                    const Visit& visit) {
@@ -21,7 +21,7 @@ void for_each_edge(const Network& network, const Groups& groups, const EdgeSet& 
       const int from = groups.rank(g, edge.from);
       const int to = groups.rank(g, edge.to);
       route.clear();
-      network.route(from, to, route);
+      network.route(groups, from, to, route);
       visit(from, to, route);
     }
   }
@@ -123,7 +123,7 @@ void keep_each_once(std::vector<Item>& items) {
 }  // namespace
 
 Footprint::Footprint(const Network& network, const Groups& groups, const EdgeSets& sets)
-    : fastest_(network.fastest()) {
+    : parts_(network.parts()), fastest_(network.fastest()) {
   sets_.resize(sets.size());
   tell_links_apart(network, groups, sets);
   load_links(network, groups, sets);
@@ -147,6 +147,8 @@ void Footprint::tell_links_apart(const Network& network, const Groups& groups,
       uniform_ = uniform_ && crossed == tier && network.latency(crossed) == fastest_;
       for (const int id : route) {
         const Link& link = network.link(id);
+        // What some messages pass and others do not.
+        uniform_ = uniform_ && network.in_fabric(id) == nullptr;
         if (link.per_flow) {
           sets_[s].flow_cap = std::min(sets_[s].flow_cap, link.capacity);
         } else {

@@ -32,10 +32,11 @@ struct MessageKind {
 
 // The edges of one set, in all groups.
 struct SetFootprint {
-  std::vector<std::pair<int, int>> load;  // (kind of link, messages on each such link)
-  BytesPerSecond flow_cap = 0;            // the narrowest of any message; infinite without one
-  std::vector<MessageKind> messages;      // empty where all pay alike (uniform)
-  std::vector<int> ways;                  // of those messages, each once
+  // (kind of link, messages on each such link, counted in parts: parts() are a message)
+  std::vector<std::pair<int, int>> load;
+  BytesPerSecond flow_cap = 0;        // the narrowest of any message; infinite without one
+  std::vector<MessageKind> messages;  // empty where all pay alike (uniform)
+  std::vector<int> ways;              // of those messages, each once
 };
 
 class Footprint {
@@ -49,6 +50,8 @@ class Footprint {
   BytesPerSecond capacity(int kind) const { return capacities_[static_cast<std::size_t>(kind)]; }
   // By link id; -1 where nothing ever passes, and for caps of single flows.
   const std::vector<int>& kind_of_link() const { return kind_of_link_; }
+  int first_link(int kind) const { return first_link_[static_cast<std::size_t>(kind)]; }
+  int parts() const { return parts_; }
 
   const std::vector<SetFootprint>& sets() const { return sets_; }
 
@@ -71,6 +74,7 @@ class Footprint {
   std::vector<SetFootprint> sets_;
   std::vector<Way> ways_;
   std::size_t rank_classes_ = 0;
+  int parts_ = 1;
   Seconds fastest_ = 0;
   bool uniform_ = true;
 };

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "core/collective/footprint.h"
 #include "core/collective/library.h"
 #include "core/collective/wire_floor.h"
 
@@ -249,13 +250,14 @@ double used_share(const Cluster& cluster) {
 }
 
 // What the collective takes is up to the links. Groups side by side leave each other an equal part
-// of a node's NICs.
-NcclTopology filled_topology(const Cluster& cluster, const Groups& groups) {
+// of a node's NICs, of which the fabric lets `through` pass.
+NcclTopology filled_topology(const Cluster& cluster, const Groups& groups, double through) {
   const Shape shape = shape_of(cluster, groups);
   const Links links = links_of(cluster, shape);
   NcclTopology t = topology_of(cluster, groups, shape, links);
   const double used = shape.nodes > 1 ? used_share(cluster) : 1;
-  const BytesPerSecond out = shape.nodes > 1 ? used * node_bandwidth(cluster) / shape.sharing : 0;
+  const BytesPerSecond out =
+      shape.nodes > 1 ? used * through * node_bandwidth(cluster) / shape.sharing : 0;
   const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
   NcclGraph graph = graph_of(cluster, shape, links, t.least_capability);
   // No speed of a NIC makes another kind of it: boxes with a switch are built with GPUDirect.
@@ -337,12 +339,49 @@ Path path_of(const Cluster& cluster, const Groups& groups) {
   return {shape_of(cluster, groups).nodes > 1, cluster.fabric, nvlink};
 }
 
+namespace {
+
+// Of what the nodes' ports carry, as much as the fabric's busiest links let pass, for the nearest
+// algorithm's messages.
+double passing_share(const Cluster& cluster, const Collective& collective) {
+  if (cluster.topology == nullptr || cluster.nodes == 1) return 1;
+  const Network network(cluster);
+  const Algorithm& algorithm = *collective.algorithm;
+  const int ranks = collective.groups.size;
+  const Footprint footprint(network, collective.groups, algorithm.edges(collective.kind, ranks));
+  double all = 0;
+  double ports = 0;
+  for (const Stage& stage : algorithm.stages(collective.kind, ranks, collective.elements)) {
+    std::vector<double> busy(footprint.link_kinds(), 0);
+    for (std::size_t s = stage.first; s < stage.last; ++s) {
+      for (const auto& [kind, count] : footprint.sets()[s].load) {
+        busy[static_cast<std::size_t>(kind)] += count / footprint.capacity(kind);
+      }
+    }
+    double slowest = 0;
+    double slowest_port = 0;
+    for (std::size_t kind = 0; kind < busy.size(); ++kind) {
+      const int id = footprint.first_link(static_cast<int>(kind));
+      const auto tier = static_cast<std::size_t>(network.link(id).tier);
+      if (cluster.tiers[tier].span <= cluster.gpus_per_node) continue;
+      slowest = std::max(slowest, busy[kind]);
+      if (network.in_fabric(id) == nullptr) slowest_port = std::max(slowest_port, busy[kind]);
+    }
+    const double share = stage.fraction * static_cast<double>(stage.repeat);
+    all += slowest * share;
+    ports += slowest_port * share;
+  }
+  return all > 0 ? ports / all : 1;
+}
+
+}  // namespace
+
 // Groups of one shape, and what the wire needs by the algorithms that they are offered.
 struct NcclLaw::Known {
   Known(const Cluster& cluster, const Collective& collective)
       : kind(collective.kind),
         groups(collective.groups),
-        topology(filled_topology(cluster, groups)),
+        topology(filled_topology(cluster, groups, passing_share(cluster, collective))),
         table(nccl_table(topology, kind)),
         path(path_of(cluster, groups)),
         taken_off(taken_off_by(cluster, path.across)) {

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <cstdlib>
 
 namespace syncline::collective {
 
-Network::Network(const Cluster& cluster) : ranks_(cluster.ranks()) {
+Network::Network(const Cluster& cluster)
+    : ranks_(cluster.ranks()), gpus_per_node_(cluster.gpus_per_node) {
   const int ranks = ranks_;
   int unit = 1;
   for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
@@ -31,6 +33,35 @@ Network::Network(const Cluster& cluster) : ranks_(cluster.ranks()) {
     tiers_.push_back(level);
     unit = tier.span;
   }
+  if (cluster.topology != nullptr && cluster.nodes > 1) add_fabric(cluster);
+}
+
+void Network::add_fabric(const Cluster& cluster) {
+  topology_ = cluster.topology;
+  const fabric::Topology& topology = *topology_;
+  fabric_tier_ = cluster.gpus_per_node > 1 ? 1 : 0;
+  const BytesPerSecond port = cluster.tiers[static_cast<std::size_t>(fabric_tier_)].bandwidth;
+  const std::vector<bool> never_full = fabric::never_full(topology, port / topology.lanes);
+  const bool any = std::find(never_full.begin(), never_full.end(), false) != never_full.end();
+  if (topology.lanes > 1) {
+    parts_ = topology.parts;
+    first_lane_ = link_count();
+    for (int lane = 0; lane < cluster.nodes * topology.lanes; ++lane) {
+      links_.push_back({port / topology.lanes, false, fabric_tier_, Link::Part::kUp});
+      links_.push_back({port / topology.lanes, false, fabric_tier_, Link::Part::kDown});
+    }
+  }
+  if (!any) return;
+  parts_ = topology.parts;
+  first_in_fabric_ = link_count();
+  link_of_.assign(topology.links.size(), -1);
+  for (std::size_t id = 0; id < topology.links.size(); ++id) {
+    if (never_full[id]) continue;
+    link_of_[id] = link_count();
+    kept_.push_back(id);
+    links_.push_back({topology.links[id].capacity, false, fabric_tier_, Link::Part::kBackbone});
+  }
+  ways_ = std::make_shared<fabric::Ways>(topology);
 }
 
 Seconds Network::fastest() const {
@@ -48,7 +79,20 @@ int Network::crossing(int from, int to) const {
   return tier;
 }
 
-void Network::route(int from, int to, std::vector<int>& links) const {
+// Parts go out by the GPUs of the group's members on the node in turn, and by each GPU's lanes.
+int Network::lane_of(const Groups& groups, int rank, int part) const {
+  const int lanes = topology_->lanes;
+  const int step = std::max(1, std::abs(groups.member_step));
+  const int local = rank % gpus_per_node_;
+  const int first = local % step;
+  const int members = (gpus_per_node_ - first + step - 1) / step;
+  const int gpu = first + part % members * step;
+  const int each = std::max(1, lanes / gpus_per_node_);  // of a GPU
+  return gpu * lanes / gpus_per_node_ + part / members % each;
+}
+
+void Network::route(const Groups& groups, int from, int to, int part,
+                    std::vector<int>& links) const {
   assert(from != to && "a rank does not send to itself");
   const int top = crossing(from, to);
   for (int t = 0; t <= top; ++t) {
@@ -60,6 +104,28 @@ void Network::route(int from, int to, std::vector<int>& links) const {
       links.push_back(level.first_backbone + from / level.span);
     }
   }
+  if (top < fabric_tier_) return;
+  const int node = from / gpus_per_node_;
+  const int other = to / gpus_per_node_;
+  const int lanes = topology_->lanes;
+  const int lane = lanes > 1 ? lane_of(groups, from, part) : 0;
+  const int awaits = lanes > 1 ? lane_of(groups, to, part) : 0;
+  if (lanes > 1) {
+    links.push_back(first_lane_ + 2 * (node * lanes + lane));
+    links.push_back(first_lane_ + 2 * (other * lanes + awaits) + 1);
+  }
+  if (ways_ == nullptr) return;
+  std::vector<int> way;
+  ways_->find(topology_->host(node, lane), topology_->host(other, awaits), part, way);
+  for (const int id : way) {
+    const int link = link_of_[static_cast<std::size_t>(id)];
+    if (link >= 0) links.push_back(link);
+  }
+}
+
+void Network::route(const Groups& groups, int from, int to, std::vector<int>& links) const {
+  const bool one_way = parts(from, to) == 1;
+  for (int part = 0; part < parts_; ++part) route(groups, from, to, one_way ? 0 : part, links);
 }
 
 }  // namespace syncline::collective

@@ -1,11 +1,16 @@
-// The cluster's links and the way of a message through them: a tree of full-duplex ports. Model and
-// simulation price the same links, so they can only differ in how they follow time.
+// The cluster's links and the way of a message through them: a tree of full-duplex ports, and above
+// the nodes' the fabric, where one is given. Model and simulation price the same links, so they can
+// only differ in how they follow time.
 #pragma once
 
 #include <array>
 #include <cstddef>
+#include <memory>
+#include <string>
 #include <vector>
 
+#include "core/collective/groups.h"
+#include "core/fabric/topology.h"
 #include "core/scenario/cluster.h"
 
 namespace syncline::collective {
@@ -36,11 +41,30 @@ class Network {
   Seconds fastest() const;
   int ranks() const { return ranks_; }
 
-  // Appends the links on the way: ports up and down, switch backbones, per-flow caps; the sender's
-  // own port and the receiver's come first.
-  void route(int from, int to, std::vector<int>& links) const;
+  // A message between nodes travels in so many parts of one size, each by a way of its own.
+  int parts() const { return parts_; }
+  int parts(int from, int to) const { return crossing(from, to) < fabric_tier_ ? 1 : parts_; }
+
+  // Appends the links on the way of a part: ports up and down, switch backbones, per-flow caps, the
+  // fabric's; the sender's own port and the receiver's come first. Of the node's lanes (NICs) parts
+  // take those in turn that belong to members of the group.
+  void route(const Groups& groups, int from, int to, int part, std::vector<int>& links) const;
+  // Of all parts, one behind the other; what all share is there `parts()` times.
+  void route(const Groups& groups, int from, int to, std::vector<int>& links) const;
+
+  // Of links of the fabric alone; nullptr for a port.
+  const fabric::Link* in_fabric(int id) const {
+    return id < first_in_fabric_ ? nullptr : &topology_->links[kept_[index_in_fabric(id)]];
+  }
+  const fabric::Topology* topology() const { return topology_.get(); }
 
  private:
+  std::size_t index_in_fabric(int id) const {
+    return static_cast<std::size_t>(id - first_in_fabric_);
+  }
+  void add_fabric(const Cluster& cluster);
+  int lane_of(const Groups& groups, int rank, int part) const;
+
   struct Level {
     Seconds latency = 0;
     int unit = 1;        // ranks below one port
@@ -50,8 +74,20 @@ class Network {
     int cap = -1;
   };
   int ranks_;
+  int gpus_per_node_;
   std::vector<Level> tiers_;
   std::vector<Link> links_;
+
+  // The fabric with what can never be full left out: alone on a balanced one a job meets its nodes'
+  // ports alone.
+  std::shared_ptr<const fabric::Topology> topology_;
+  std::shared_ptr<fabric::Ways> ways_;
+  int parts_ = 1;
+  int fabric_tier_ = kMostTiers;  // whose ports the hosts' are
+  int first_lane_ = -1;           // up and down, lane by lane, node by node
+  int first_in_fabric_ = 1 << 30;
+  std::vector<std::size_t> kept_;  // by link from the first in the fabric: its index there
+  std::vector<int> link_of_;       // by index there: its id; -1: never full
 };
 
 }  // namespace syncline::collective

@@ -77,7 +77,8 @@ CollectivePrice at_bandwidth(CollectivePrice price, double more) {
 // lock only while something new is worked out; what was told stays as it is.
 class PriceBook::Links {
  public:
-  explicit Links(const Cluster& cluster) : tiers_(cluster.tiers), network_(cluster) {}
+  explicit Links(const Cluster& cluster)
+      : tiers_(cluster.tiers), topology_(cluster.topology), network_(cluster) {}
 
   // The process's own of these links, as long as some book prices on them.
   static std::shared_ptr<Links> of(const Cluster& cluster) {
@@ -88,7 +89,7 @@ class PriceBook::Links {
     for (const auto& each : known) {
       auto links = each.lock();
       if (links && links->network_.ranks() == cluster.ranks() &&
-          same_tiers(links->tiers_, cluster.tiers)) {
+          links->topology_ == cluster.topology && same_tiers(links->tiers_, cluster.tiers)) {
         return links;
       }
     }
@@ -117,6 +118,7 @@ class PriceBook::Links {
   std::shared_ptr<const Footprint> footprint(const Collective& collective) const;
 
   std::vector<Tier> tiers_;
+  std::shared_ptr<const fabric::Topology> topology_;
   Network network_;
   std::mutex lock_;
   std::vector<std::unique_ptr<Work>> works_;
@@ -278,7 +280,7 @@ CollectivePrice work_out(std::shared_ptr<const Footprint> footprint, const Stage
     double slowest = stage.fraction / flow_cap;
     for (const int kind : busy) {
       auto& count = messages[static_cast<std::size_t>(kind)];
-      const double share = stage.fraction * static_cast<double>(count);
+      const double share = stage.fraction * static_cast<double>(count) / footprint->parts();
       const double seconds = share / footprint->capacity(kind);
       slowest = std::max(slowest, seconds);
       priced.links.emplace_back(kind, seconds * repeat);

@@ -23,6 +23,7 @@ Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step
   }
   if (view.tiers.empty()) view.tiers = cluster.tiers;
   view.tiers.back().span = ranks;
+  view.topology = nullptr;  // its hosts are the whole cluster's nodes
   return view;
 }
 

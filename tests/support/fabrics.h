@@ -1,0 +1,37 @@
+// Clusters on fabrics that several tests use: nodes of 10 Gbit/s, as in plans.h.
+#pragma once
+
+#include <memory>
+#include <utility>
+
+#include "core/fabric/kinds.h"
+#include "tests/support/plans.h"
+
+namespace syncline {
+
+inline constexpr BytesPerSecond kNodePort = 1.25e9;  // of plans.h's clusters
+
+// A cluster on the first nodes of a fabric, or on those named.
+inline Cluster on_fabric(Cluster cluster, fabric::Topology topology, std::vector<int> nodes = {}) {
+  if (nodes.empty()) {
+    nodes = fabric::placed(topology, cluster.nodes, fabric::Placement::kPacked, 1);
+  }
+  topology.nodes = std::move(nodes);
+  if (!topology.hashed) topology = fabric::pooled(topology);
+  cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
+  return cluster;
+}
+
+// Leaves of so many nodes with one cable a node upwards, narrowed.
+inline fabric::Topology leaves(int nodes, int nodes_per_leaf, double oversubscription,
+                               int rails = 1) {
+  fabric::LeafSpine shape;
+  shape.nodes = nodes;
+  shape.nodes_per_leaf = nodes_per_leaf;
+  shape.spines = nodes_per_leaf;
+  shape.speed = kNodePort / rails / oversubscription;
+  shape.rails = rails;
+  return fabric::leaf_spine(shape);
+}
+
+}  // namespace syncline
