@@ -9,6 +9,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/fabric/named.h"
 #include "core/hardware/device.h"
 #include "core/installed.h"
 #include "core/job/format.h"
@@ -91,6 +92,15 @@ Choices nodes_listed() {
   return choices;
 }
 
+Choices fabrics_listed() {
+  Choices choices{"fabric", "what joins the nodes, and where that is from", {}};
+  for (const auto& row : fabric::known_fabrics()) {
+    choices.rows.push_back(
+        {std::string(row.name), "", std::string(row.summary) + "; " + std::string(row.source)});
+  }
+  return choices;
+}
+
 // The first clause of what a file says about itself.
 std::string first_clause(const std::string& about) {
   constexpr std::size_t kLongest = 64;
@@ -126,6 +136,7 @@ std::vector<Choices> everything(const Choices& executors, const Choices& backend
                            architectures_listed(),
                            devices_listed(),
                            nodes_listed(),
+                           fabrics_listed(),
                            choices_of("import", "what it reads", job::formats()),
                            files_listed("workload", scenarios_folder() + "/workloads"),
                            files_listed("cluster", scenarios_folder() + "/clusters")};

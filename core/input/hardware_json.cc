@@ -130,7 +130,12 @@ Json with_known_hardware(Reader& cluster) {
       fail_unknown(cluster, "node", name, hardware::nodes().size(), did_you_mean_node(name));
     }
     Json whole = known_node_json(*node);
+    const Json network = whole["fabric"];
     replace_keys(whole, json);
+    // Where its links lead does not change what kind of network it is.
+    if (whole["fabric"].is_object() && !whole["fabric"].contains("transport")) {
+      whole["fabric"]["transport"] = network;
+    }
     json = std::move(whole);
     json.erase("node");
   }

@@ -1,6 +1,7 @@
 // The parts of a scenario, each read from its own JSON object.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,6 +26,8 @@ const std::vector<DeviceFigure>& device_figures();
 
 // Hardware by name is filled in (hardware_json.h).
 Cluster read_cluster(Reader named);
+// "fabric", where it is an object. The cluster's nodes and tiers must be known.
+std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster);
 // FLOPs without a measured time are priced by the cluster's device.
 Workload read_workload(Reader reader, const Cluster& cluster);
 // A workload's "parallel". The layout must fit the cluster.

@@ -219,14 +219,35 @@ void read_laws(Reader& reader, const std::vector<cost::StepCurve>& curves, Clust
   }
 }
 
-Fabric read_fabric(Reader& reader) {
+// A word says what kind of network it is, an object where its links lead; the word is then its
+// "transport".
+Fabric read_fabric(Reader& reader, const char* key) {
   std::vector<std::string> names;
   for (const auto& [word, fabric] : fabric_words()) names.push_back(word);
-  const std::string named = reader.word_or("fabric", "", names);
+  const std::string named = reader.word_or(key, "", names);
   for (const auto& [word, fabric] : fabric_words()) {
     if (word == named) return fabric;
   }
   return Fabric::kUnknown;
+}
+
+void read_fabric(Reader& reader, Cluster& cluster) {
+  const Json* given = reader.find("fabric");
+  if (given == nullptr || !given->is_object()) {
+    cluster.fabric = read_fabric(reader, "fabric");
+    return;
+  }
+  Reader object = reader.object("fabric");
+  cluster.fabric = read_fabric(object, "transport");
+  if (reader.has("upper")) {
+    reader.fail("fabric", "as an object it says what is above the nodes: leave out 'upper'");
+  }
+  if (cluster.nodes == 1) return;
+  const double oversubscription = cluster.tiers.back().oversubscription;
+  if (oversubscription != 1) {
+    reader.fail("inter.oversubscription", "a fabric's switches are narrowed by its own links");
+  }
+  cluster.topology = read_topology(object, cluster);
 }
 
 // What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.
@@ -261,7 +282,7 @@ Cluster read_cluster(Reader named) {
   cluster.tiers = std::move(levels.tiers);
   cluster.collective_overhead =
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
-  cluster.fabric = read_fabric(reader);
+  read_fabric(reader, cluster);
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   cluster.jitter.guessed = !reader.has("jitter");
   if (!cluster.jitter.guessed) cluster.jitter = read_jitter(reader.object("jitter"));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/digits.h"
+#include "core/fabric/topology.h"
 #include "core/input/parts.h"
 
 namespace syncline::input {
@@ -167,6 +168,7 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
   for (const auto& [word, fabric] : fabric_words()) {
     if (fabric == cluster.fabric) json["fabric"] = word;
   }
+  if (cluster.topology != nullptr) json["fabric"] = Json::parse(cluster.topology->given);
   if (cluster.library_given) {
     json["library"] = cluster.library == Library::kNccl   ? "nccl"
                       : cluster.library == Library::kGloo ? "gloo"

@@ -69,6 +69,13 @@ inline constexpr std::string_view kSmallScenario = R"json({
                             "latent": 16, "rope_width": 8}}
   },
   "cluster": {"node": "dgx-h100", "nodes": 1, "intra": {"nics": 1},
+              "fabric": {
+                "name": "spectrum-x", "kind": "rail", "transport": "rdma", "nodes": 64,
+                "nodes_per_leaf": 32, "spines": 16, "oversubscription": 2, "links": 2, "tors": 2,
+                "planes": 2, "link_gbps": 400, "down": [4, 4], "up": [1, 2], "groups": 4,
+                "switches": 4, "hosts": 2, "sizes": [4, 4], "routing": "ecmp", "flows": 2,
+                "seed": 3, "placement": "spread", "load": {"spine": 0.3},
+                "degraded": [{"link": "leaf0-spine1", "share": 0.5}]},
               "device": {"base": "h200-sxm", "efficiency": 0.5}},
   "strategies": [
     {"name": "plain"},
@@ -193,6 +200,11 @@ inline constexpr Mistake kMistakes[] = {
     {"upper tier of no bandwidth",
      R"([{"op":"replace","path":"/cluster/upper/0/bandwidth_gbps","value":0}])"},
     {"upper tier without ports", R"([{"op":"replace","path":"/cluster/upper/0/nics","value":0}])"},
+    {"fabric of no kind", R"([{"op":"replace","path":"/cluster/fabric","value":{"seed":1}}])"},
+    {"fabric of an unknown kind",
+     R"([{"op":"replace","path":"/cluster/fabric","value":{"kind":"clos"}}])"},
+    {"fabric of a negative seed",
+     R"([{"op":"replace","path":"/cluster/fabric","value":{"kind":"torus","sizes":[32],"seed":-1}}])"},
     {"device that reaches nothing",
      R"([{"op":"replace","path":"/cluster/device/efficiency","value":0}])"},
     {"device efficiency above one",

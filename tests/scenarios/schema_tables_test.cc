@@ -14,6 +14,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
+#include "core/fabric/named.h"
 #include "core/hardware/device.h"
 #include "core/input/knobs.h"
 #include "core/input/parts.h"
@@ -128,6 +129,7 @@ TEST(Schema, ListsTheRowsOfEveryTable) {
   put("/architecture/properties/architecture", operators::architecture_names());
   put("/device_name", names_of(hardware::devices()));
   put("/named_cluster/properties/node", names_of(hardware::nodes()));
+  put("/fabric/properties/name", names_of(fabric::known_fabrics()));
   expect_stated(schema);
 }
 

@@ -1,0 +1,264 @@
+// "fabric" as an object: links and routes between the nodes.
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/error.h"
+#include "core/fabric/kinds.h"
+#include "core/fabric/named.h"
+#include "core/input/parts.h"
+#include "core/json/reader.h"
+
+namespace syncline::input {
+namespace {
+
+constexpr std::size_t kMostLevels = 6;
+constexpr std::int64_t kMostPorts = 4096;     // of a switch
+constexpr std::int64_t kMostNodes = 1 << 17;  // of a fabric
+constexpr double kMostLinks = 1 << 20;
+
+// What the nodes plug into it.
+struct Ports {
+  int nodes = 1;
+  int nics = 1;
+  BytesPerSecond node = 0;
+  double efficiency = 1;  // of what links promise
+  BytesPerSecond nic() const { return node / nics; }
+};
+
+std::vector<int> read_numbers(Reader& reader, const char* key, std::int64_t most) {
+  std::vector<int> numbers;
+  const Json& list = reader.array(key);
+  for (const Json& each : list) {
+    const std::string place = reader.place_of(key) + "." + std::to_string(numbers.size());
+    numbers.push_back(static_cast<int>(checked_integer(each, 1, most, reader.file(), place)));
+  }
+  if (numbers.empty() || numbers.size() > kMostLevels) {
+    reader.fail(key, "expected 1 to " + std::to_string(kMostLevels) + " numbers");
+  }
+  return numbers;
+}
+
+void limit(const Reader& reader, const char* key, double links) {
+  if (links > kMostLinks) {
+    reader.fail(key, "more than " + std::to_string(static_cast<int>(kMostLinks)) + " links");
+  }
+}
+
+// Of the cables of each level; one number is for all.
+std::vector<BytesPerSecond> read_speeds(Reader& reader, std::size_t levels, const Ports& ports,
+                                        BytesPerSecond usual) {
+  std::vector<BytesPerSecond> speeds(levels, usual);
+  const Json* given = reader.find("link_gbps");
+  if (given == nullptr) return speeds;
+  if (given->is_array() && given->size() != levels) {
+    reader.fail("link_gbps",
+                "expected a number, or one for each of the " + std::to_string(levels) + " levels");
+  }
+  for (std::size_t level = 0; level < levels; ++level) {
+    speeds[level] = checked_number(given->is_array() ? (*given)[level] : *given, {0, 1e7, true},
+                                   reader.file(), reader.place_of("link_gbps")) *
+                    kGigabitPerSecond * ports.efficiency;
+  }
+  return speeds;
+}
+
+fabric::Topology read_fat_tree(Reader& reader, const Ports& ports) {
+  fabric::FatTree tree;
+  tree.down = read_numbers(reader, "down", kMostNodes);
+  tree.up = read_numbers(reader, "up", kMostPorts);
+  tree.cables.assign(tree.down.size(), 1);
+  if (reader.has("links")) tree.cables = read_numbers(reader, "links", kMostPorts);
+  if (tree.up.size() != tree.down.size() || tree.cables.size() != tree.down.size()) {
+    reader.fail("up", "expected as many numbers as in 'down', and in 'links'");
+  }
+  if (tree.up[0] != 1 || tree.cables[0] != 1) {
+    reader.fail("up", "a node is plugged into one leaf here; kind rail has several");
+  }
+  tree.speeds = read_speeds(reader, tree.down.size(), ports, ports.node);
+  double elements = 1;
+  double copies = 1;
+  for (std::size_t level = tree.down.size(); level-- > 1;) elements *= tree.down[level];
+  for (std::size_t level = 1; level < tree.down.size(); ++level) {
+    copies *= tree.up[level];
+    limit(reader, "down", elements * copies * tree.cables[level]);
+    elements /= tree.down[level];
+  }
+  double nodes = 1;
+  for (const int each : tree.down) nodes *= each;
+  if (nodes > kMostNodes) reader.fail("down", "more than 2^17 nodes");
+  return fabric::fat_tree(tree);
+}
+
+fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports) {
+  fabric::LeafSpine shape;
+  shape.nodes = static_cast<int>(reader.integer_or("nodes", ports.nodes, ports.nodes, kMostNodes));
+  shape.nodes_per_leaf = static_cast<int>(reader.integer("nodes_per_leaf", 1, kMostNodes));
+  if (rails) {
+    shape.rails = ports.nics;
+    shape.tors = static_cast<int>(reader.integer_or("tors", 1, 1, 2));
+    shape.planes = static_cast<int>(reader.integer_or("planes", 1, 1, 2));
+    if (shape.planes > shape.tors) {
+      reader.fail("planes", "two planes need two leaves a NIC (tors: 2)");
+    }
+  }
+  const double below = shape.nodes_per_leaf * ports.node / (shape.rails * shape.tors);
+  const BytesPerSecond usual = ports.nic() / shape.tors;
+  shape.speed = read_speeds(reader, 1, ports, usual).front();
+  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
+  if (reader.has("oversubscription") == reader.has("spines")) {
+    reader.fail("spines", "expected 'spines' or 'oversubscription', one of both");
+  }
+  if (reader.has("spines")) {
+    shape.spines = static_cast<int>(reader.integer("spines", 1, kMostPorts));
+  } else {
+    // As many as come nearest, at the speed that makes it exact.
+    const double above = below / reader.number("oversubscription", {1e-3, 1e6});
+    shape.spines = static_cast<int>(
+        std::clamp(std::round(above / (shape.speed * shape.cables)), 1.0, 1.0 * kMostPorts));
+    shape.speed = above / (shape.spines * shape.cables);
+  }
+  limit(reader, "nodes_per_leaf",
+        std::ceil(1.0 * shape.nodes / shape.nodes_per_leaf) * shape.rails * shape.tors *
+            shape.spines * shape.cables);
+  return fabric::leaf_spine(shape);
+}
+
+fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
+  fabric::Dragonfly shape;
+  shape.groups = static_cast<int>(reader.integer("groups", 1, kMostPorts));
+  shape.switches = static_cast<int>(reader.integer("switches", 1, kMostPorts));
+  shape.hosts = static_cast<int>(reader.integer("hosts", 1, kMostPorts));
+  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
+  const auto speeds = read_speeds(reader, 2, ports, ports.nic());
+  shape.local = speeds[0];
+  shape.global = speeds[1];
+  limit(reader, "groups",
+        0.5 * shape.groups * shape.groups * shape.cables +
+            0.5 * shape.groups * shape.switches * shape.switches);
+  if (1.0 * shape.groups * shape.switches * shape.hosts > kMostNodes) {
+    reader.fail("groups", "more than 2^17 nodes");
+  }
+  return fabric::dragonfly(shape);
+}
+
+fabric::Topology read_torus(Reader& reader, const Ports& ports) {
+  const std::vector<int> sizes = read_numbers(reader, "sizes", kMostPorts);
+  double nodes = 1;
+  for (const int size : sizes) nodes *= size;
+  if (nodes > kMostNodes) reader.fail("sizes", "more than 2^17 nodes");
+  return fabric::torus(sizes, read_speeds(reader, 1, ports, ports.nic()).front());
+}
+
+void read_placement(Reader& reader, int nodes, fabric::Topology& topology) {
+  using fabric::Placement;
+  if (topology.all_nodes() < nodes) {
+    reader.fail("kind", "it joins " + std::to_string(topology.all_nodes()) + " nodes, fewer than " +
+                            "the cluster's " + std::to_string(nodes));
+  }
+  const Json* given = reader.find("placement");
+  if (given == nullptr || !given->is_array()) {
+    const std::string word =
+        reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
+    const auto seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
+    topology.nodes = fabric::placed(topology, nodes,
+                                    word == "packed"   ? Placement::kPacked
+                                    : word == "spread" ? Placement::kSpread
+                                                       : Placement::kScattered,
+                                    seed);
+    return;
+  }
+  topology.nodes.clear();
+  for (const Json& each : *given) {
+    topology.nodes.push_back(static_cast<int>(checked_integer(
+        each, 0, topology.all_nodes() - 1, reader.file(), reader.place_of("placement"))));
+  }
+  const std::set<int> distinct(topology.nodes.begin(), topology.nodes.end());
+  if (static_cast<int>(distinct.size()) != nodes || topology.nodes.size() != distinct.size()) {
+    reader.fail("placement", "expected " + std::to_string(nodes) + " different nodes, found " +
+                                 std::to_string(distinct.size()) + " in a list of " +
+                                 std::to_string(topology.nodes.size()));
+  }
+}
+
+// What failed or degraded links, and other jobs, leave of links by name.
+void read_shares(Reader& reader, fabric::Topology& topology) {
+  const auto weaken = [&](Reader& where, const char* key, const std::string& name, double share) {
+    if (fabric::weaken(topology, name, share) > 0) return;
+    std::vector<std::string> sorts;
+    for (const fabric::Link& link : topology.links) sorts.push_back(link.sort);
+    std::sort(sorts.begin(), sorts.end());
+    sorts.erase(std::unique(sorts.begin(), sorts.end()), sorts.end());
+    std::string known;
+    for (const std::string& sort : sorts) known += (known.empty() ? "" : ", ") + sort;
+    const fabric::Link* first = topology.links.empty() ? nullptr : &topology.links.front();
+    where.fail(key, "no link is called '" + name + "'; known: " + known +
+                        (first == nullptr ? "" : ", or one by name: " + topology.name(*first)));
+  };
+  for (Reader& each : reader.objects("degraded")) {
+    const std::string name = each.text("link");
+    weaken(each, "link", name, each.number("share", {0, 1}));
+    each.finish();
+  }
+  if (!reader.has("load")) return;
+  Reader load = reader.object("load");
+  const Json taken = load.json();
+  for (const auto& [name, share] : taken.items()) {
+    weaken(load, name.c_str(), name, 1 - load.number(name, {0, 0.999}));
+  }
+  load.finish();
+}
+
+// "name" stands for keys; those beside it replace or add to them.
+Json with_known_fabric(const Reader& reader) {
+  const Json& given = reader.json();
+  if (!given.contains("name")) return given;
+  std::vector<std::string> names;
+  for (const auto& known : fabric::known_fabrics()) names.emplace_back(known.name);
+  const std::string name =
+      checked_word(given["name"], names, reader.file(), reader.place_of("name"));
+  Json whole = given;
+  for (const auto& known : fabric::known_fabrics()) {
+    if (known.name != name) continue;
+    const Json keys = Json::parse(known.keys);
+    for (const auto& [key, value] : keys.items()) {
+      if (!whole.contains(key)) whole[key] = value;
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster) {
+  const Json whole = with_known_fabric(named);
+  Reader reader(whole, named.file(), named.place(), named.mistakes());
+  for (const char* key : {"name", "transport", "seed"}) reader.has(key);
+  const Tier& inter = cluster.tiers[cluster.gpus_per_node > 1 && cluster.nodes > 1 ? 1 : 0];
+  const Ports ports{cluster.nodes, inter.nics, inter.bandwidth, inter.efficiency};
+  const std::string kind =
+      reader.require("kind").is_string()
+          ? reader.word_or("kind", "", {"fat_tree", "leaf_spine", "rail", "dragonfly", "torus"})
+          : reader.text("kind");
+  fabric::Topology topology = kind == "fat_tree"    ? read_fat_tree(reader, ports)
+                              : kind == "dragonfly" ? read_dragonfly(reader, ports)
+                              : kind == "torus"     ? read_torus(reader, ports)
+                                                : read_leaf_spine(reader, kind == "rail", ports);
+  read_placement(reader, cluster.nodes, topology);
+  read_shares(reader, topology);
+  topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
+  topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
+  // Each NIC sends by connections of its own.
+  const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));
+  const int lanes = std::max(topology.lanes, topology.hashed ? ports.nics : 1);
+  topology.parts = lanes * flows;
+  if (!topology.hashed) topology = fabric::pooled(topology);
+  topology.given = named.json().dump();
+  reader.finish();
+  return std::make_shared<const fabric::Topology>(std::move(topology));
+}
+
+}  // namespace syncline::input

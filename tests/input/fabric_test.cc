@@ -1,0 +1,149 @@
+// "fabric" as an object: what its keys stand for, what is refused, and that it is written back.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "core/error.h"
+#include "core/fabric/named.h"
+#include "core/fabric/topology.h"
+#include "core/input/parts.h"
+#include "core/input/scenario_json.h"
+#include "core/json/reader.h"
+
+namespace syncline::input {
+namespace {
+
+// 8 NICs of 400 Gbit/s a node.
+Json nodes_with(int nodes, const Json& fabric) {
+  return {{"node", "dgx-h100"}, {"nodes", nodes}, {"fabric", fabric}};
+}
+
+Cluster read_with(int nodes, const Json& fabric) {
+  const Json json = nodes_with(nodes, fabric);
+  return read_cluster(Reader(json, "c.json", "cluster"));
+}
+
+std::string refused_with(int nodes, const Json& fabric) {
+  try {
+    read_with(nodes, fabric);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+double total_up(const fabric::Topology& topology, int from) {
+  double all = 0;
+  for (const auto& link : topology.links) all += link.from == from ? link.capacity : 0;
+  return all;
+}
+
+constexpr double kNic = 400 * kGigabitPerSecond;
+
+TEST(Fabric, AWordKeepsItsMeaningAndAnObjectHasTheNodesOwn) {
+  EXPECT_EQ(read_with(4, "efa").fabric, Fabric::kEfa);
+  EXPECT_EQ(read_with(4, "efa").topology, nullptr);
+  const Cluster cluster = read_with(4, {{"name", "spectrum-x"}});
+  EXPECT_EQ(cluster.fabric, Fabric::kRdma);
+  ASSERT_NE(cluster.topology, nullptr);
+  EXPECT_EQ(read_with(4, {{"name", "spectrum-x"}, {"transport", "tcp"}}).fabric, Fabric::kTcp);
+}
+
+TEST(Fabric, OversubscriptionIsExact) {
+  for (const double k : {1.0, 2.0, 3.0, 8.0}) {
+    const Json keys{{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}, {"oversubscription", k}};
+    const auto topology = *read_with(8, keys).topology;
+    EXPECT_NEAR(total_up(topology, 0), 4 * 8 * kNic / k, 1e-6 * kNic) << k;
+  }
+}
+
+// SimAI's DCN+: 64 NICs of 400 Gbit/s below a leaf, 8 cables of 400 above.
+TEST(Fabric, NamesStandForTheirSourcesFigures) {
+  EXPECT_NEAR(total_up(*read_with(16, {{"name", "dcn+"}}).topology, 0), 8 * kNic, 1);
+  const auto pod = *read_with(64, {{"name", "superpod-h100"}}).topology;
+  EXPECT_EQ(pod.lanes, 8);
+  EXPECT_NEAR(total_up(pod, 0), 32 * kNic, 1);  // of 32 NICs: nothing oversubscribed
+  const auto planes = *read_with(256, {{"name", "alibaba-hpn-dual-plane"}}).topology;
+  EXPECT_EQ(planes.lanes, 16);
+  std::set<std::string> names;
+  for (const auto& known : fabric::known_fabrics()) {
+    const Json keys = Json::parse(known.keys);
+    const int nodes = keys["kind"] == "torus" ? 64 : 32;
+    EXPECT_EQ(refused_with(nodes, {{"name", known.name}}), "") << known.name;
+    names.insert(std::string(known.name));
+  }
+  EXPECT_EQ(names.size(), fabric::known_fabrics().size());
+}
+
+TEST(Fabric, KeysBesideANameReplaceItsOwn) {
+  const auto topology =
+      *read_with(64, {{"name", "superpod-h100"}, {"nodes_per_leaf", 16}}).topology;
+  EXPECT_NEAR(total_up(topology, 0), 32 * kNic, 1);
+  EXPECT_EQ(topology.all_nodes(), 64);
+  EXPECT_EQ(topology.plugs[16 * 8], 8);  // node 16 at the second block's leaves
+}
+
+TEST(Fabric, LoadAndDegradedLinksAreTakenOff) {
+  Json keys{{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}, {"spines", 4}};
+  const double whole = total_up(*read_with(8, keys).topology, 0);
+  keys["load"] = {{"spine", 0.3}};
+  EXPECT_NEAR(total_up(*read_with(8, keys).topology, 0), 0.7 * whole, 1);
+  keys["degraded"] = Json::array({{{"link", "leaf0-spine3"}, {"share", 0}}});
+  EXPECT_NEAR(total_up(*read_with(8, keys).topology, 0), 0.7 * 0.75 * whole, 1);
+  keys["load"] = {{"spin", 0.3}};
+  EXPECT_EQ(refused_with(8, keys),
+            "c.json: cluster.fabric.load.spin: no link is called 'spin'; known: spine, or one by "
+            "name: leaf0-spine0");
+}
+
+TEST(Fabric, EcmpHasAFlowForEachNic) {
+  Json keys{{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}, {"spines", 4}, {"routing", "ecmp"}};
+  EXPECT_EQ(read_with(8, keys).topology->parts, 8);
+  keys["flows"] = 4;
+  EXPECT_EQ(read_with(8, keys).topology->parts, 32);
+  keys["routing"] = "even";
+  keys["flows"] = 1;
+  EXPECT_EQ(read_with(8, keys).topology->parts, 1);
+}
+
+TEST(Fabric, WhatDoesNotFitIsRefusedByName) {
+  const auto says = [](int nodes, const Json& keys, const std::string& words) {
+    const std::string said = refused_with(nodes, keys);
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  };
+  says(8, {{"kind", "torus"}, {"sizes", {2, 2}}}, "joins 4 nodes, fewer than the cluster's 8");
+  says(8, {{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {2, 1}}}, "plugged into one leaf");
+  says(8, {{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {1}}}, "as many numbers");
+  says(8, {{"kind", "fat_tree"}, {"down", {4, 0}}, {"up", {1, 1}}}, "down.1");
+  says(8, {{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}}, "'spines' or 'oversubscription'");
+  says(8, {{"kind", "rail"}, {"nodes_per_leaf", 4}, {"spines", 2}, {"planes", 2}}, "two planes");
+  says(8, {{"kind", "torus"}, {"sizes", {8}}, {"placement", {0, 1, 2, 3, 4, 5, 6, 6}}},
+       "8 different nodes, found 7");
+  says(8, {{"kind", "torus"}, {"sizes", {8}}, {"placement", {8, 1, 2, 3, 4, 5, 6, 0}}},
+       "placement");
+  says(8, {{"kind", "torus"}, {"sizes", {8}}, {"spines", 2}}, "spines");
+  says(8, {{"kind", "clos"}}, "kind");
+  says(8, {{"name", "spectrumx"}}, "spectrum-x");
+  says(8, {{"kind", "fat_tree"}, {"down", {64, 64, 32}}, {"up", {1, 64, 4096}}}, "links");
+  Json cluster = nodes_with(8, {{"name", "spectrum-x"}});
+  cluster["inter"]["oversubscription"] = 2;
+  EXPECT_THROW(read_cluster(Reader(cluster, "c.json", "cluster")), InputError);
+}
+
+// One node needs no network; a sweep may pass through it.
+TEST(Fabric, OfOneNodeIsNotAskedFor) {
+  EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
+}
+
+TEST(Fabric, IsWrittenBack) {
+  const Json keys{{"kind", "torus"}, {"sizes", {4, 2}}, {"placement", "scattered"}, {"seed", 5}};
+  const Cluster cluster = read_with(8, keys);
+  const Json written = cluster_json(cluster, 6);
+  const Cluster again = read_cluster(Reader(written, "c.json", "cluster"));
+  EXPECT_EQ(again.topology->nodes, cluster.topology->nodes);
+  EXPECT_EQ(again.topology->links.size(), cluster.topology->links.size());
+  EXPECT_EQ(again.fabric, cluster.fabric);
+}
+
+}  // namespace
+}  // namespace syncline::input
