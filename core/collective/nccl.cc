@@ -73,6 +73,25 @@ Shape shape_of(const Cluster& cluster, const Groups& given) {
   return shape;
 }
 
+// The cluster without the tiers that no group crosses: their links are nobody's concern.
+Cluster within_reach(const Cluster& cluster, const Groups& given) {
+  const Groups groups = ascending(given);
+  const auto inside = [&](const Tier& tier) {
+    for (int group = 0; group < groups.count; ++group) {
+      const int first = groups.rank(group, 0);
+      if (first / tier.span != groups.rank(group, groups.size - 1) / tier.span) return false;
+    }
+    return true;
+  };
+  Cluster reach = cluster;
+  const auto outermost = std::ranges::find_if(reach.tiers, inside);
+  if (outermost != reach.tiers.end()) reach.tiers.erase(std::next(outermost), reach.tiers.end());
+  // Whoever stays in a node has a network beyond it all the same.
+  const std::size_t least = std::min(cluster.tiers.size(), std::size_t{2});
+  for (std::size_t t = reach.tiers.size(); t < least; ++t) reach.tiers.push_back(cluster.tiers[t]);
+  return reach;
+}
+
 const Tier* intra_tier(const Cluster& cluster) {
   return cluster.gpus_per_node > 1 ? &cluster.tiers.front() : nullptr;
 }
@@ -251,7 +270,8 @@ double used_share(const Cluster& cluster) {
 
 // What the collective takes is up to the links. Groups side by side leave each other an equal part
 // of a node's NICs, of which the fabric lets `through` pass.
-NcclTopology filled_topology(const Cluster& cluster, const Groups& groups, double through) {
+NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double through) {
+  const Cluster cluster = within_reach(whole, groups);
   const Shape shape = shape_of(cluster, groups);
   const Links links = links_of(cluster, shape);
   NcclTopology t = topology_of(cluster, groups, shape, links);
@@ -295,7 +315,7 @@ const Algorithm* nearest(NcclAlgorithm algorithm, CollectiveKind kind, int ranks
 
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups) {
   assert(groups.size > 1 && "a group of one has no topology");
-  const Cluster rated = as_rated(cluster);
+  const Cluster rated = as_rated(within_reach(cluster, groups));
   const Shape shape = shape_of(rated, groups);
   const Links links = links_of(rated, shape);
   NcclTopology t = topology_of(rated, groups, shape, links);
