@@ -7,11 +7,13 @@
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <utility>
 
 #include "backend_gloo/gloo_mesh.h"
 #include "core/error.h"
 #include "core/index.h"
 #include "core/run/bucket_use.h"
+#include "core/run/outer_step.h"
 #include "live/live_executor.h"
 
 namespace syncline::gloo_backend {
@@ -35,7 +37,16 @@ class Work {
  public:
   Work(const plan::Plan& plan, const Workload& workload, int rank, const run::RankGradients& input,
        GlooMesh& mesh)
-      : plan_(plan), input_(input), mesh_(mesh), gradients_(input), uses_(run::bucket_uses(plan)) {
+      : plan_(plan),
+        input_(input),
+        mesh_(mesh),
+        gradients_(input),
+        uses_(run::bucket_uses(plan)),
+        averages_(std::ranges::any_of(plan.buckets, &plan::Bucket::averaged)),
+        outer_(plan),
+        under_way_(plan.buckets.size(), 0),
+        tensors_(workload.tensors.size()) {
+    if (averages_) sent_parameters_ = parameters_ = input;
     const std::size_t buckets = plan.buckets.size();
     // Without overlap collectives run on the compute stream itself.
     for (const plan::Op& op : plan.ops) {
@@ -46,11 +57,11 @@ class Work {
     for (std::size_t b = 0; b < buckets && plan.ranks > 1; ++b) {
       layouts_.emplace_back(plan, static_cast<int>(b), rank, workload);
       payloads_.emplace_back(static_cast<std::size_t>(layouts_.back().bytes()));
-      if (!layouts_.back().member()) continue;
+      if (!layouts_.back().member() || plan.buckets[b].averaged) continue;
       for (const int tensor : plan.buckets[b].tensors) {
         buckets_of_[index(tensor)].push_back(static_cast<int>(b));
       }
-      // Padding travels as zeros, parameters as they are before the first step.
+      // Padding travels as zeros.
       if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
     }
   }
@@ -60,7 +71,7 @@ class Work {
     if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
       const Seconds end = ready + compute->seconds;
       if (compute->phase == plan::Phase::kBackward) produce(compute->first, compute->last);
-      if (compute->phase == plan::Phase::kAverage) average();
+      if (compute->phase == plan::Phase::kAverage) average(*compute);
       return rest(end);
     }
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
@@ -93,8 +104,8 @@ class Work {
 
   // What the exchange left on this rank, after the last period.
   run::RankGradients result() {
-    // Means have been read already, and not yet rounded to the format in which they travel next.
-    for (std::size_t b = 0; b < layouts_.size() && !averaged_; ++b) {
+    if (averages_) return std::move(parameters_);
+    for (std::size_t b = 0; b < layouts_.size(); ++b) {
       if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
     }
     return std::move(gradients_);
@@ -105,7 +116,8 @@ class Work {
 
  private:
   bool view(std::size_t bucket) const {
-    return layouts_[bucket].member() && run::is_view(uses_[bucket], layouts_[bucket]);
+    return layouts_[bucket].member() && !plan_.buckets[bucket].averaged &&
+           run::is_view(uses_[bucket], layouts_[bucket]);
   }
 
   // Sleeps until `end`, and reckons on from there even if it is late: a timer wakes up late, and a
@@ -131,8 +143,22 @@ class Work {
     }
   }
 
-  void fill(std::size_t bucket) { layouts_[bucket].fill(gradients_, payloads_[bucket].data()); }
-  void read(std::size_t bucket) { layouts_[bucket].read(payloads_[bucket].data(), gradients_); }
+  void fill(std::size_t bucket) {
+    if (!plan_.buckets[bucket].averaged) {
+      return layouts_[bucket].fill(gradients_, payloads_[bucket].data());
+    }
+    for (const int tensor : plan_.buckets[bucket].tensors) {
+      auto& values = sent_parameters_[index(tensor)] = input_[index(tensor)];
+      outer_.make(tensor, values);
+    }
+    layouts_[bucket].fill(sent_parameters_, payloads_[bucket].data());
+  }
+
+  // What is averaged stays in its payload until it is applied: the model computes meanwhile.
+  void read(std::size_t bucket) {
+    if (plan_.buckets[bucket].averaged) return;
+    layouts_[bucket].read(payloads_[bucket].data(), gradients_);
+  }
 
   void exchange(plan::OpId id, const collective::Collective& collective, plan::StreamId stream) {
     if (collective.bucket < 0) {
@@ -142,6 +168,7 @@ class Work {
     const auto b = index(collective.bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(b);
+    under_way_[b] = 1;
     move(collective, stream, layouts_[b], payloads_[b].data());
     if (!prepared && uses_[b].last == id) read(b);
   }
@@ -153,20 +180,18 @@ class Work {
     sent_ += sent;
   }
 
-  // Parameters were summed: the mean of them.
-  void average() {
-    const auto ranks = static_cast<float>(plan_.ranks);
+  // Parameters, or what an outer step needs of them, were summed.
+  void average(const plan::Compute& compute) {
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (view(b)) layouts_[b].read(payloads_[b].data(), gradients_);
+      const plan::Bucket& bucket = plan_.buckets[b];
+      if (!run::takes(compute, bucket, tensors_) || std::exchange(under_way_[b], 0) == 0) continue;
+      layouts_[b].read(payloads_[b].data(), sent_parameters_);
+      for (const int tensor : bucket.tensors) {
+        const auto t = index(tensor);
+        outer_.apply(tensor, input_[t], sent_parameters_[t]);
+        parameters_[t] = sent_parameters_[t];
+      }
     }
-    for (std::size_t t = 0; t < gradients_.size(); ++t) {
-      if (buckets_of_[t].empty()) continue;  // a statistic that is not averaged
-      for (auto& value : gradients_[t]) value /= ranks;
-    }
-    for (std::size_t b = 0; b < layouts_.size(); ++b) {
-      if (view(b)) layouts_[b].fill(gradients_, payloads_[b].data());
-    }
-    averaged_ = true;
   }
 
   const plan::Plan& plan_;
@@ -178,7 +203,12 @@ class Work {
   std::vector<std::vector<std::byte>> payloads_;
   std::vector<std::vector<int>> buckets_of_;     // by tensor
   std::map<plan::StreamId, int> communicators_;  // of streams that have collectives
-  bool averaged_ = false;
+  const bool averages_;
+  run::OuterStep outer_;
+  run::RankGradients parameters_;       // where they are averaged
+  run::RankGradients sent_parameters_;  // of them, what is under way
+  std::vector<char> under_way_;         // by bucket
+  const std::size_t tensors_;
   std::mutex mutex_;
   Bytes sent_ = 0;
 };

@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "backend_nccl/launch_order.h"
+#include "core/error.h"
 #include "core/index.h"
 
 namespace syncline::nccl_backend {
@@ -52,10 +53,34 @@ bool averages(const plan::Plan& plan) {
   });
 }
 
+// What no kernel of this backend does.
+void refuse_outer_steps(const plan::Plan& plan) {
+  const auto means = std::ranges::count_if(plan.ops, [](const plan::Op& op) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    return compute != nullptr && compute->phase == plan::Phase::kAverage;
+  });
+  const bool scaled = std::ranges::any_of(plan.buckets, [](const plan::Bucket& bucket) {
+    return bucket.codec != nullptr && bucket.codec->block > 1;
+  });
+  bool sent = false;
+  bool delayed = false;  // the model computes on while parameters travel
+  for (const plan::Op& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    sent |= collective != nullptr && plan.buckets[index(collective->bucket)].averaged;
+    delayed |= sent && compute != nullptr && compute->phase != plan::Phase::kAverage;
+  }
+  if (!scaled && means < 2 && !delayed && !plan.outer.any()) return;
+  throw InputError(
+      std::string(scaled ? "a codec with scales" : "LocalSGD with outer or fragments") +
+      " is priced, and carried out by the host and by Gloo, not by NCCL");
+}
+
 }  // namespace
 
 MemoryPlan::MemoryPlan(const plan::Plan& plan, const Workload& workload, int rank)
     : plan_(plan), rank_(rank), uses_(run::bucket_uses(plan)), averages_(averages(plan)) {
+  refuse_outer_steps(plan);
   lay_out(workload);
   actions_.resize(plan.ops.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<plan::OpId>(i));

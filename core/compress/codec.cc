@@ -3,6 +3,7 @@
 #include <array>
 
 #include "core/compress/bf16.h"
+#include "core/compress/blocks.h"
 #include "core/compress/dgc.h"
 #include "core/compress/fp16.h"
 #include "core/compress/power_sgd.h"
@@ -11,7 +12,8 @@ namespace syncline::compress {
 
 std::span<const Codec> codecs() {
   static const std::array table{dgc_codec(), fp16_codec(), bf16_codec(), power_sgd_codec(),
-                                batched_power_sgd_codec()};
+                                batched_power_sgd_codec(), int8_codec(), int4_codec(), fp8_codec(),
+                                fp8_e5m2_codec()};
   return table;
 }
 

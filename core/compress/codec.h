@@ -2,6 +2,7 @@
 // costs. Each codec lives in a file of its own and is one row here.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -53,6 +54,12 @@ struct Codec {
   bool low_rank = false;
   // Likewise, the gradients of a bucket one behind the other as one square matrix.
   bool whole_bucket = false;
+  // Elements that travel together, with a scale of their own, as one unit of encoded_bytes(block);
+  // 1: each by itself. Units are summed by decoding both, adding and encoding the sum: `pack` and
+  // `unpack` carry one unit of `block` floats.
+  std::int64_t block = 1;
+  void (*pack)(const float* values, std::byte* unit) = nullptr;
+  void (*unpack)(const std::byte* unit, float* values) = nullptr;
 };
 
 std::span<const Codec> codecs();

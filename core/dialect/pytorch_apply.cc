@@ -26,6 +26,8 @@ std::string exchange_obstacle(const Strategy& strategy) {
     return "its factors are of whole buckets, for which DistributedDataParallel has "
            "batched_powerSGD_hook";
   }
+  if (codec != nullptr && codec->block > 1) return "it sends blocks with scales";
+  if (codec != nullptr && strategy.local_sgd.enabled) return "it rounds what it averages";
   if (!strategy.pieces.empty()) return "its gradients come in the pieces of a compiled model";
   if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
   return {};
@@ -33,6 +35,9 @@ std::string exchange_obstacle(const Strategy& strategy) {
 
 std::string averaging_obstacle(const LocalSgd& local) {
   if (!local.enabled) return {};
+  if (local.outer.any() || local.fragments > 1 || local.delay > 0) {
+    return "it averages by fragments or with an outer step";
+  }
   if (local.subgroup > 1 || local.warmup_gradients) {
     return "it exchanges gradients beside the averaging, which DistributedDataParallel's "
            "post_localSGD_hook does";

@@ -122,6 +122,9 @@ std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found) {
     return "it averages every " + std::to_string(found.steps) +
            (found.steps == 1 ? " step" : " steps") + " instead of " + std::to_string(wanted.steps);
   }
+  if (wanted.outer != found.outer) {
+    return found.outer.any() ? "it averages by another outer step" : "it averages by no outer step";
+  }
   const int streams = plan::communication_streams(wanted);
   const int other_streams = plan::communication_streams(found);
   if (streams != other_streams) {

@@ -25,9 +25,8 @@ const std::vector<Exclusion>& exclusions() {
                 {"partition_mb"},
                 "parts are made of gradients that travel alone: needs fusion rule 'none'"},
       Exclusion{"local_sgd",
-                {"compression", "each_micro_batch", "in_flight", "regather", "exchange",
-                 "cross_step", "priority", "partition_mb", "fusion.cycle_ms"},
-                "cannot be combined with local_sgd, which averages parameters in full"},
+                {"fusion.cycle_ms"},
+                "cannot be combined with local_sgd, which averages parameters"},
       Exclusion{"fusion.cycle_ms",
                 {"each_micro_batch", "in_flight", "regather", "exchange", "cross_step", "priority",
                  "partition_mb"},
@@ -109,11 +108,65 @@ std::optional<Conflict> payload_conflict(const Strategy& strategy, const Cluster
   if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
     return Conflict{"hierarchy", "form 'leaders' has no shards for an exchange in two halves"};
   }
-  if (codec != nullptr && (shards_update(strategy) || codec->sparse || codec->low_rank)) {
+  const bool of_gradients = !strategy.local_sgd.enabled;
+  if (codec != nullptr && of_gradients &&
+      (shards_update(strategy) || codec->sparse || codec->low_rank)) {
     return Conflict{"compression", shards_update(strategy)
                                        ? "sharded parameters are gathered in full"
                                    : codec->sparse ? "a sparse exchange has no halves"
                                                    : "an exchange of factors has no halves"};
+  }
+  return std::nullopt;
+}
+
+// What LocalSGD leaves no room for. Gradients are exchanged in its groups alone.
+std::optional<Conflict> local_conflict(const Strategy& strategy, const Workload& workload,
+                                       int ranks) {
+  const LocalSgd& local = strategy.local_sgd;
+  if (!local.enabled) return std::nullopt;
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec != nullptr && (codec->sparse || codec->low_rank)) {
+    return Conflict{"compression",
+                    "cannot be combined with local_sgd, which averages every parameter: needs a "
+                    "codec that keeps all elements"};
+  }
+  for (const char* key : {"each_micro_batch", "in_flight", "regather", "exchange", "cross_step",
+                          "priority", "partition_mb"}) {
+    if (local.subgroup > 1 || !has_moved(strategy, key)) continue;
+    return Conflict{key,
+                    "cannot be combined with local_sgd, unless its subgroup exchanges gradients"};
+  }
+  if (strategy.cross_step && !shards_update(strategy)) {
+    return Conflict{"cross_step",
+                    "cannot be combined with local_sgd: parameters are averaged once "
+                    "all are updated"};
+  }
+  if (local.subgroup > 1 && strategy.hierarchy.form != Hierarchy::Form::kFlat &&
+      local.subgroup % strategy.hierarchy.group_size != 0) {
+    return Conflict{"hierarchy.group_size",
+                    "does not divide local_sgd.subgroup, " + std::to_string(local.subgroup)};
+  }
+  if (local.outer.any() && ranks > 1 && local.subgroup == ranks) {
+    return Conflict{"local_sgd.outer", "all ranks are in one group: nothing is averaged"};
+  }
+  if (local.fragments > static_cast<int>(workload.tensors.size())) {
+    return Conflict{"local_sgd.fragments",
+                    "found " + std::to_string(local.fragments) + ", the workload has " +
+                        std::to_string(workload.tensors.size()) + " gradients"};
+  }
+  const std::int64_t room = local.period / local.fragments;
+  if (!local.adaptive && room < 1) {
+    return Conflict{"local_sgd.fragments",
+                    "more than the " + std::to_string(local.period) + " steps of a period"};
+  }
+  if (!local.adaptive && local.delay >= room) {
+    return Conflict{"local_sgd.delay", "found " + std::to_string(local.delay) +
+                                           ", expected less than period / "
+                                           "fragments, " +
+                                           std::to_string(room)};
+  }
+  if (local.delay > 0 && !strategy.overlap) {
+    return Conflict{"local_sgd.delay", "has no meaning with overlap: false"};
   }
   return std::nullopt;
 }
@@ -149,13 +202,18 @@ std::vector<Taken> collectives_of(const Strategy& strategy, int ranks) {
       list.push_back({"algorithm", name, kind, size});
     }
   }
-  const int subgroup = strategy.local_sgd.enabled ? strategy.local_sgd.subgroup : 1;
-  if (subgroup > 1) list.push_back({"algorithm", strategy.algorithm, kAllReduce, subgroup});
   return list;
 }
 
 std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) {
-  for (const auto& [key, algorithm, kind, among] : collectives_of(strategy, ranks)) {
+  // What groups exchange in a step, and what is averaged over them.
+  const int group = strategy.local_sgd.enabled ? strategy.local_sgd.subgroup : 1;
+  std::vector<Taken> taken = collectives_of(strategy, group > 1 ? group : ranks);
+  if (group > 1 && ranks > 1) {
+    taken.push_back({"algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce,
+                     strategy.local_sgd.outer.any() ? ranks / group : ranks});
+  }
+  for (const auto& [key, algorithm, kind, among] : taken) {
     if (collective::choice_fits(algorithm, kind, among)) continue;
     return Conflict{key, "'" + algorithm + "' does no " + std::string(collective::to_string(kind)) +
                              " among " + std::to_string(among) + " ranks"};
@@ -187,10 +245,7 @@ std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& wo
   if (auto conflict = whole_job_conflict(strategy, workload)) return conflict;
   if (auto conflict = order_conflict(strategy)) return conflict;
   if (auto conflict = payload_conflict(strategy, cluster)) return conflict;
-  const LocalSgd& local = strategy.local_sgd;
-  if (local.enabled && local.subgroup > 1 && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-    return Conflict{"hierarchy", "cannot be combined with local_sgd.subgroup"};
-  }
+  if (auto conflict = local_conflict(strategy, workload, cluster.ranks())) return conflict;
   return algorithm_conflict(strategy, cluster.ranks());
 }
 

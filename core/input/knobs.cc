@@ -228,6 +228,38 @@ const Table<Compression>& compression_knobs() {
   return table;
 }
 
+const Table<Outer>& outer_knobs() {
+  using Optimizer = Outer::Optimizer;
+  static const Table<Outer> table{
+      "outer",
+      [](const Setting&) {
+        Outer outer;
+        outer.optimizer = Optimizer::kNesterov;
+        return outer;
+      },
+      {knob("optimizer", &Outer::optimizer,
+            words<Optimizer>({{"sgd", Optimizer::kSgd}, {"nesterov", Optimizer::kNesterov}}),
+            "What steps with the mean of how far the ranks have come: sgd, or nesterov with "
+            "momentum. Default nesterov.")
+           .shown({{"default", "nesterov"}})
+           .with(kDecides | kWritten)
+           .says("%"),
+       knob("rate", &Outer::rate, number<double>({0, 1e3, true}, 1),
+            "Learning rate of the outer optimizer; 1 with sgd is the mean. Default 0.7.")
+           .with(kWritten)
+           .says("rate %"),
+       knob("momentum", &Outer::momentum, number<double>({0, 1}, 1),
+            "Of nesterov, which keeps it in fp32. Default 0.9.")
+           .with(kWritten)
+           .says("momentum %"),
+       knob("mix", &Outer::mix, number<double>({0, 1}, 1),
+            "Share of its own parameters that a rank keeps when it takes the new ones (torchft's "
+            "fragment_update_alpha). Default 0.")
+           .says("mix %")},
+      {Choice{"optimizer", {{"nesterov", {"momentum"}}}}}};
+  return table;
+}
+
 const Table<LocalSgd>& local_sgd_knobs() {
   using L = LocalSgd;
   constexpr std::int64_t kMostPeriod = 1 << 20;
@@ -244,10 +276,24 @@ const Table<LocalSgd>& local_sgd_knobs() {
            .with(kWritten)
            .says("from step %"),
        knob("subgroup", &L::subgroup, ranks_in_a_group(),
-            "Ranks that all-reduce their gradients in each local step, consecutive ones (PyTorch's "
-            "post-local SGD: those of a node). Must divide the number of ranks; fusion is the "
-            "gradients', parameters are averaged in one bucket. 1: none do. Default 1.")
+            "Ranks that exchange their gradients in each local step, consecutive ones, by the "
+            "strategy's other keys (PyTorch's post-local SGD: those of a node). Must divide the "
+            "number of ranks; fusion is the gradients', parameters are averaged in one bucket, "
+            "compressed where the strategy says so. 1: none do. Default 1.")
            .says("gradients all-reduced among %"),
+       knob("outer", &L::outer, object_of(outer_knobs()), "")
+           .resting([](const L& local) { return !local.outer.any(); })
+           .says([](const L& local) {
+             return "outer step" + moved_knobs(outer_knobs(), local.outer);
+           }),
+       knob("fragments", &L::fragments, whole<int>(1, 1 << 16),
+            "Parts of the parameters, first layers first, which are averaged by turns, each once a "
+            "period, evenly apart (Streaming DiLoCo). Default 1.")
+           .says("% fragments"),
+       knob("delay", &L::delay, whole<std::int64_t>(0, kMostPeriod),
+            "Steps that go on between sending a fragment and applying it. Less than period / "
+            "fragments. Default 0.")
+           .says("applied % steps later"),
        knob("warmup", &L::warmup_gradients, words<bool>({{"average", false}, {"gradients", true}}),
             "What is exchanged in every step up to begin_step. average: parameters are averaged. "
             "gradients: gradients are all-reduced among all ranks. Default average.")

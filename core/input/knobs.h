@@ -11,6 +11,7 @@ const Table<Fusion::Cuts>& cuts_knobs();
 const Table<Fusion>& fusion_knobs();
 const Table<Hierarchy>& hierarchy_knobs();
 const Table<Compression>& compression_knobs();
+const Table<Outer>& outer_knobs();
 const Table<LocalSgd>& local_sgd_knobs();
 const Table<ComputeFusion>& compute_fusion_knobs();
 // The strategy's own; name, about and what stands in a dialect or a preset are no knobs.

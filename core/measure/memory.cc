@@ -69,7 +69,9 @@ class Accounts {
       : workload_(workload), strategy_(strategy), ranks_(ranks) {
     if (ranks_ > 1 && shards_update(strategy)) {
       level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
-      shard_ = std::min(ranks_, shard_ranks(strategy, ranks_));
+      const bool groups = strategy.local_sgd.enabled && strategy.local_sgd.subgroup > 1;
+      const int among = groups ? strategy.local_sgd.subgroup : ranks_;
+      shard_ = std::min(among, shard_ranks(strategy, among));
     }
     const Parallel& parallel = workload.parallel;
     for (const Tensor& tensor : workload.tensors) {
@@ -90,12 +92,20 @@ class Accounts {
       memory.weights += weights / (shards_parameters() ? shards : 1);
       memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
       memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
+      memory.optimizer += outer_of(tensor) / (shards_parameters() ? shards : 1);
     }
     memory.buffers = gathered() + buckets() + encoded();
     return memory;
   }
 
  private:
+  // The parameters of the last outer step, and its momentum.
+  double outer_of(const Tensor& tensor) const {
+    const Outer& outer = strategy_.local_sgd.outer;
+    if (ranks_ == 1 || !outer.any()) return 0;
+    const bool momentum = outer.optimizer == Outer::Optimizer::kNesterov;
+    return (momentum ? 2 : 1) * kFull * static_cast<double>(tensor.elements);
+  }
   // Where gradients add up in fp32 whatever they are, all weights are as narrow as the products'
   // (Megatron's --bf16).
   double held_weights(const Tensor& tensor) const {
@@ -175,7 +185,9 @@ class Accounts {
     const LocalSgd& local = strategy_.local_sgd;
     if (local.enabled) {
       const bool exchanges = local.subgroup > 1 || local.warmup_gradients;
-      return all(weights_of) + (exchanges && strategy_.bucket_copies ? copies() : 0);
+      // What is averaged at a time.
+      const double sent = all(weights_of) / local.fragments / (shards_parameters() ? shard_ : 1);
+      return sent + (exchanges && strategy_.bucket_copies ? copies() : 0);
     }
     if (shard_ == 1) return strategy_.bucket_copies ? copies() : 0;
     const double laid_out = strategy_.bucket_copies
@@ -206,7 +218,7 @@ class Accounts {
       const auto elements = static_cast<double>(tensor.elements);
       if (codec->sparse) return 2 * kFull * elements;
       if (codec->low_rank) return weights_of(tensor);
-      return static_cast<double>(size_of(codec->wire)) * elements;
+      return static_cast<double>(codec->encoded_bytes(tensor.elements, tensor.elements));
     });
   }
 

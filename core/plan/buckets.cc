@@ -269,22 +269,37 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   return gradients;
 }
 
-std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion,
-                                      bool buffers) {
+std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,
+                                                   bool buffers, int fragments) {
   auto tensors = pointers(workload.tensors);
+  const auto parameters = static_cast<int>(tensors.size());
   for (const auto& buffer : workload.buffers) {
     if (buffers) tensors.push_back(&buffer);
   }
-  std::vector<int> candidates;
-  for (int i = static_cast<int>(workload.tensors.size()) - 1; i >= 0; --i) candidates.push_back(i);
-  for (auto i = workload.tensors.size(); i < tensors.size(); ++i) {
-    candidates.push_back(static_cast<int>(i));
+  const auto total = static_cast<double>(gradient_bytes(workload));
+  std::vector<std::vector<Bucket>> parts;
+  double passed = 0;
+  int next = parameters - 1;  // those before it, in backward order, are left
+  for (int part = 1; part <= fragments; ++part) {
+    std::vector<int> candidates;
+    const int kept = fragments - part;  // one for each that follows
+    for (; next >= kept; --next) {
+      const auto bytes = static_cast<double>(tensors[static_cast<std::size_t>(next)]->bytes());
+      // A tensor belongs where its middle lies.
+      const bool behind = passed + bytes / 2 > total * part / fragments;
+      if (kept > 0 && behind && !candidates.empty()) break;
+      candidates.push_back(next);
+      passed += bytes;
+    }
+    for (auto i = parameters; kept == 0 && i < static_cast<int>(tensors.size()); ++i) {
+      candidates.push_back(i);
+    }
+    auto& own = parts.emplace_back();
+    for (const auto& group : fuse(tensors, candidates, fusion)) {
+      for (auto& bucket : buckets_of(tensors, group, fusion)) own.push_back(std::move(bucket));
+    }
   }
-  std::vector<Bucket> buckets;
-  for (const auto& group : fuse(tensors, candidates, fusion)) {
-    for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));
-  }
-  return buckets;
+  return parts;
 }
 
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy) {

@@ -20,8 +20,9 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
                                  const Strategy& strategy, const TrainingPoint& point);
 
 // Parameters, first layer first, then, with `buffers`, the statistics without a gradient: what
-// LocalSGD averages.
-std::vector<Bucket> parameter_buckets(const Workload& workload, const Fusion& fusion, bool buffers);
+// LocalSGD averages, in `fragments` parts of about as many bytes. Requires a tensor for each.
+std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,
+                                                   bool buffers, int fragments);
 
 // The buckets of the groups in which sharded parameters are gathered; none without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);

@@ -5,8 +5,10 @@
 
 #include "core/collective/price.h"
 #include "core/plan/buckets.h"
+#include "core/plan/compression.h"
 #include "core/plan/priority.h"
 #include "core/plan/route.h"
+#include "core/scenario/parallel.h"
 
 namespace syncline::plan {
 namespace {
@@ -129,31 +131,73 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
 
 Communication local_communication(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy) {
-  Communication communication = without_exchanges(workload, cluster, strategy);
+  Strategy inside = strategy;
+  inside.local_sgd = {};
+  inside.compression = {};
+  const int group = cluster.ranks() > 1 ? strategy.local_sgd.subgroup : 1;
+  Communication communication =
+      group > 1 ? communication_of(workload, group_view(cluster, group), inside, {})
+                : without_exchanges(workload, cluster, inside);
   if (!strategy.local_sgd.warmup_gradients) communication.buffer_broadcast = 0;
-  if (strategy.local_sgd.subgroup <= 1 || cluster.ranks() == 1) return communication;
-  for (const Bucket& bucket : gradient_buckets(workload, cluster, strategy, {}).buckets) {
-    Exchange exchange = exchange_of(bucket, workload, cluster, strategy);
-    exchange.reduce = sum_in_blocks(bucket, strategy.local_sgd.subgroup, cluster, strategy);
-    communication.gradients.push_back(std::move(exchange));
-  }
   return communication;
 }
 
-std::vector<Exchange> averaged_parameters(const Workload& workload, const Cluster& cluster,
-                                          const Strategy& strategy) {
+namespace {
+
+// Bytes of memory that an outer step moves for each byte of a gradient: to make it of a rank's
+// parameters and those of the last outer step, and to take the step, momentum and what is mixed in
+// included.
+struct OuterTraffic {
+  double make = 0;
+  double apply = 3;  // a mean is two reads and a write
+};
+
+OuterTraffic traffic_of(const Outer& outer) {
+  if (!outer.any()) return {};
+  const double momentum = outer.optimizer == Outer::Optimizer::kNesterov ? 2 : 0;
+  return {3, 4 + momentum + (outer.mix > 0 ? 1 : 0)};
+}
+
+}  // namespace
+
+std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
+                                                       const Cluster& cluster,
+                                                       const Strategy& strategy) {
   // The fusion is the gradients' where those are exchanged too; parameters then travel as one, and
-  // buffers stay where DDP broadcasts them.
-  const bool beside_ddp = strategy.local_sgd.warmup_gradients;
+  // buffers stay where DDP broadcasts them. An outer step is one of parameters alone.
+  const LocalSgd& local = strategy.local_sgd;
   Fusion one;
   one.rule = Fusion::Rule::kOne;
-  const bool fused = strategy.local_sgd.subgroup > 1 || beside_ddp;
-  std::vector<Exchange> exchanges;
-  for (const Bucket& bucket :
-       parameter_buckets(workload, fused ? one : strategy.fusion, !beside_ddp)) {
-    exchanges.push_back(exchange_of(bucket, workload, cluster, strategy));
+  const bool fused = local.subgroup > 1 || local.warmup_gradients;
+  const bool buffers = !local.warmup_gradients && !local.outer.any();
+  const double share = local.outer.any() && holds_shards(strategy) ? 1.0 / local.subgroup : 1;
+  const OuterTraffic traffic = traffic_of(local.outer);
+  const auto seconds = [&](double times, const Bucket& bucket) {
+    const double bytes = times * share * static_cast<double>(bucket.bytes);
+    return cluster.device.memory > 0 ? bytes / cluster.device.memory : 0;
+  };
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  std::vector<std::vector<Exchange>> fragments;
+  for (auto& buckets :
+       parameter_buckets(workload, fused ? one : strategy.fusion, buffers, local.fragments)) {
+    auto& own = fragments.emplace_back();
+    for (Bucket& bucket : buckets) {
+      bucket.averaged = true;
+      const auto first = static_cast<std::size_t>(bucket.tensors.front());
+      if (first < workload.tensors.size())
+        compress(bucket, codec, strategy.compression, workload, 0);
+      own.push_back(exchange_of(std::move(bucket), workload, cluster, strategy));
+      Exchange& exchange = own.back();
+      exchange.encode *= share;
+      exchange.decode *= share;
+      exchange.apply = seconds(traffic.apply, exchange.bucket);
+      if (!local.outer.any()) continue;
+      exchange.copy_in = seconds(traffic.make, exchange.bucket);
+      exchange.copy_out = 0;
+      exchange.reduce = sum_across_groups(exchange.bucket, cluster, strategy);
+    }
   }
-  return exchanges;
+  return fragments;
 }
 
 }  // namespace syncline::plan

@@ -43,6 +43,7 @@ struct Exchange {
   Seconds encode = 0;
   Seconds decode = 0;  // on its own stream
   Seconds copy_out = 0;
+  Seconds apply = 0;       // of averaged parameters: the mean, or the outer step
   Route reduce;            // of gradients, or of parameters that are averaged
   bool scattered = false;  // which ends with a part of the sum on each rank
   int shards = 1;          // ranks that update a part of its parameters each
@@ -73,11 +74,12 @@ struct Communication {
 Communication communication_of(const Workload& workload, const Cluster& cluster,
                                const Strategy& strategy, const TrainingPoint& point);
 
-// Of LocalSGD: the steps between two averagings, whose gradients stay in a group of ranks, or on
-// each; and the averaging of the parameters.
+// Of LocalSGD: a step between two averagings, whose gradients stay in a group, which sees itself as
+// the cluster, or on each rank; and what is averaged, by fragment.
 Communication local_communication(const Workload& workload, const Cluster& cluster,
                                   const Strategy& strategy);
-std::vector<Exchange> averaged_parameters(const Workload& workload, const Cluster& cluster,
-                                          const Strategy& strategy);
+std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
+                                                       const Cluster& cluster,
+                                                       const Strategy& strategy);
 
 }  // namespace syncline::plan

@@ -15,6 +15,7 @@
 
 #include "core/collective/collective.h"
 #include "core/compress/codec.h"
+#include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
 #include "core/units.h"
 
@@ -40,6 +41,7 @@ struct Bucket {
   std::int64_t kept = 0;                   // elements (or rows) that one rank sends
   std::vector<compress::LowRank> factors;  // with a codec of low rank by tensor, or of all
   int ready = 0;                           // the tensor with which the bucket is complete
+  bool averaged = false;                   // parameters, or what an outer step needs of them
   // A part of one tensor, where large ones are partitioned: `elements` from this one on.
   std::int64_t first = 0;
 };
@@ -104,6 +106,8 @@ struct Plan {
   int steps = 1;                   // training steps in one period
   int passes = 1;                  // micro-batches of a step between two waits for other ranks
   bool updates_by_bucket = false;  // or all parameters once the last bucket has arrived
+  int replicas = 1;                // of the parameters, which averaging sums
+  Outer outer;                     // what becomes of the sum
   std::vector<Bucket> buckets;
   std::vector<Op> ops;
 

@@ -4,77 +4,14 @@
 #include <utility>
 
 #include "core/compress/sparsity.h"
-#include "core/plan/backward.h"
 #include "core/plan/compute_fusion.h"
+#include "core/plan/local_plan.h"
 #include "core/plan/local_sgd.h"
 #include "core/plan/pipeline.h"
 #include "core/plan/step_plan.h"
 
 namespace syncline::plan {
 namespace {
-
-// The steps between two averagings; returns the last one's update. Post-local SGD: the ranks of a
-// group go on exchanging their gradients, so their buckets come once a step.
-OpId local_steps(Builder& build, const Workload& workload, const Communication& communication) {
-  const int last = static_cast<int>(workload.tensors.size()) - 1;
-  const auto& exchanges = communication.gradients;
-  OpId updated = 0;
-  for (int step = 0; step < build.plan.steps; ++step) {
-    build.step = step;
-    build.begin_step();
-    build.compute(Phase::kForward, workload.forward);
-    build.earlier_micro_batches();
-    std::vector<OpId> exchanged;
-    if (exchanges.empty()) {
-      build.compute(Phase::kBackward, backward_time(workload), 0, last);
-    } else {
-      const auto begin = build.plan.buckets.size();
-      for (const Exchange& exchange : exchanges) build.plan.buckets.push_back(exchange.bucket);
-      exchanged = Backward(build, workload, communication).run(begin);
-      for (std::size_t b = 0; b < exchanged.size(); ++b) {
-        exchanged[b] = build.copy_out(begin + b, exchanges[b], exchanged[b]);
-      }
-    }
-    build.host_gap(exchanged);
-    updated = build.compute(Phase::kUpdate, workload.update, 0, last, std::move(exchanged));
-  }
-  return updated;
-}
-
-// The host waits for the computation, every bucket of parameters is summed, the host waits again,
-// and the mean is taken (two reads and a write).
-void average(Builder& build, const Workload& workload, const Device& device,
-             const std::vector<Exchange>& parameters, OpId updated) {
-  if (device.host_sync > 0) updated = build.wait_for_host(device.host_sync);
-  std::vector<OpId> done;
-  double bytes = 0;
-  for (const Exchange& exchange : parameters) {
-    const std::size_t index = build.plan.buckets.size();
-    build.plan.buckets.push_back(exchange.bucket);
-    bytes += static_cast<double>(exchange.bucket.bytes);
-    const OpId prepared = build.prepare(index, exchange, updated);
-    done.push_back(build.receive(
-        index, exchange, build.send(index, exchange.reduce, build.stream_of(index), {prepared})));
-  }
-  if (device.host_sync > 0) done = {build.wait_for_host(device.host_sync, std::move(done))};
-  const int last = static_cast<int>(workload.tensors.size()) - 1;
-  const Seconds taken = device.memory > 0 ? 3 * bytes / device.memory : 0;
-  build.compute(Phase::kAverage, taken, 0, last, std::move(done));
-}
-
-// k local steps, then the parameters are averaged, unless the run is over before.
-Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                std::int64_t period, bool averaged) {
-  const Communication communication = local_communication(workload, cluster, strategy);
-  Builder build(workload, communication);
-  build.plan.steps = static_cast<int>(period);
-  const OpId updated = local_steps(build, workload, communication);
-  if (build.plan.ranks > 1 && averaged) {
-    average(build, workload, cluster.device, averaged_parameters(workload, cluster, strategy),
-            updated);
-  }
-  return std::move(build.plan);
-}
 
 Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
              const TrainingPoint& point) {

@@ -37,15 +37,16 @@ Payload uncompressed(const Bucket& bucket) {
   return {(bucket.padded_bytes + unit - 1) / unit, unit};
 }
 
-// Of an exchange in halves.
-Payload halved(const Bucket& bucket) {
+// What is summed of a bucket whose codec, if any, keeps every element.
+Payload summed(const Bucket& bucket) {
   if (bucket.codec == nullptr) return uncompressed(bucket);
-  return {bucket.elements, bucket.codec->encoded_bytes(1, 1)};
+  const std::int64_t block = bucket.codec->block;
+  return {(bucket.elements + block - 1) / block, bucket.codec->encoded_bytes(block, block)};
 }
 
 // Parameters in a format of their own (Strategy::gather_bytes), padded like their gradients.
 Payload gathered(const Bucket& bucket, const Workload& workload, int bytes) {
-  if (bytes == 0) return halved(bucket);
+  if (bytes == 0) return summed(bucket);
   const std::int64_t elements = uncompressed(bucket).elements;
   if (bytes > 1) return {elements, bytes};
   std::int64_t others = 0;
@@ -121,7 +122,7 @@ class Routes {
 
   Route scatter(const Bucket& bucket) const {
     const int size = shard_ranks(strategy_, ranks_);
-    Route route{half(CollectiveKind::kReduceScatter, halved(bucket), size)};
+    Route route{half(CollectiveKind::kReduceScatter, summed(bucket), size)};
     if (size == ranks_) return route;
     const Collective& scattered = route.front().collective;
     route.push_back(leg(CollectiveKind::kAllReduce, across(),
@@ -141,11 +142,26 @@ class Routes {
       const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
       return all_gather({bucket.kept * ranks_, tensor.bytes() / rows + kRowIndexBytes});
     }
-    if (codec == nullptr) return all_reduce(uncompressed(bucket));
-    if (codec->low_rank) return factors(bucket);
+    if (codec != nullptr && codec->low_rank) return factors(bucket);
+    if (codec == nullptr || !codec->sparse) return all_reduce(summed(bucket));
     const Bytes bytes = codec->encoded_bytes(bucket.elements, bucket.kept);
-    if (codec->sparse) return all_gather({bucket.kept * ranks_, bytes / bucket.kept});
-    return all_reduce({bucket.elements, bytes / bucket.elements});
+    return all_gather({bucket.kept * ranks_, bytes / bucket.kept});
+  }
+
+  // Of what groups of `size` neighbours hold alike: each rank carries its part across, and where
+  // ranks hold more than that the group puts it together again.
+  Route across_groups(const Bucket& bucket, int size, bool whole) const {
+    const Payload payload = summed(bucket);
+    const std::int64_t part = part_of(payload.elements, size);
+    Route route{
+        leg(CollectiveKind::kAllReduce, strategy_.algorithm,
+            size > 1 ? collective::shard_groups(ranks_, size) : collective::world_group(ranks_),
+            {part, payload.unit})};
+    if (size > 1 && whole) {
+      route.push_back(leg(CollectiveKind::kAllGather, strategy_.algorithm,
+                          collective::block_groups(ranks_, size), {part * size, payload.unit}));
+    }
+    return route;
   }
 
  private:
@@ -279,11 +295,9 @@ Exchange exchange_of(Bucket given, const Workload& workload, const Cluster& clus
   return exchange;
 }
 
-Route sum_in_blocks(const Bucket& bucket, int size, const Cluster& cluster,
-                    const Strategy& strategy) {
-  return {Routes(cluster, strategy)
-              .leg(CollectiveKind::kAllReduce, strategy.algorithm,
-                   collective::block_groups(cluster.ranks(), size), uncompressed(bucket))};
+Route sum_across_groups(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy) {
+  return Routes(cluster, strategy)
+      .across_groups(bucket, strategy.local_sgd.subgroup, !holds_shards(strategy));
 }
 
 Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy) {

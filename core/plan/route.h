@@ -15,9 +15,9 @@ namespace syncline::plan {
 Exchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,
                      const Strategy& strategy);
 
-// An all-reduce of it in blocks of so many ranks.
-Route sum_in_blocks(const Bucket& bucket, int size, const Cluster& cluster,
-                    const Strategy& strategy);
+// The sum over the groups of LocalSGD, each of whose ranks carries its part; where those hold more
+// than that, the parts come together again in each group.
+Route sum_across_groups(const Bucket& bucket, const Cluster& cluster, const Strategy& strategy);
 
 // The first half of a split exchange, after which each rank of a group holds its part of the sum
 // of all: a reduce-scatter inside, and the all-reduce across groups.

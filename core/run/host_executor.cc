@@ -3,36 +3,14 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
-#include <set>
+#include <utility>
 
 #include "core/plan/lower.h"
+#include "core/run/outer_step.h"
 #include "core/run/payload.h"
 
 namespace syncline::run {
 namespace {
-
-bool averages(const plan::Plan& plan) {
-  for (const auto& op : plan.ops) {
-    const auto* work = std::get_if<plan::Compute>(&op.work);
-    if (work != nullptr && work->phase == plan::Phase::kAverage) return true;
-  }
-  return false;
-}
-
-// What was summed: statistics that are not averaged stay as they are.
-void divide(const plan::Plan& plan, Gradients& gradients) {
-  std::set<int> summed;
-  for (const auto& bucket : plan.buckets) {
-    summed.insert(bucket.tensors.begin(), bucket.tensors.end());
-  }
-  for (auto& rank : gradients) {
-    for (const int tensor : summed) {
-      for (auto& value : rank[static_cast<std::size_t>(tensor)]) {
-        value /= static_cast<float>(plan.ranks);
-      }
-    }
-  }
-}
 
 // Carries out the n-th collective of a bucket on the payloads of all ranks.
 void move(std::size_t n, const std::vector<Payload>& layouts,
@@ -87,36 +65,94 @@ class HostExecutor final : public Executor {
     Outcome outcome;
     outcome.gradients = input;
     outcome.bytes_sent.assign(static_cast<std::size_t>(plan.ranks), 0);
+    for (const plan::Op& op : plan.ops) {
+      for (int p = 0; p < periods; ++p) count_message(op.work, outcome.bytes_sent);
+    }
+    if (plan.ranks == 1) return outcome;
+    if (std::ranges::any_of(plan.buckets, &plan::Bucket::averaged)) {
+      average(plan, input, periods, outcome);
+      return outcome;
+    }
     for (int p = 0; p < periods; ++p) {
       for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
-        if (plan.ranks > 1) exchange(plan, static_cast<int>(b), outcome);
+        exchange(plan, static_cast<int>(b), outcome.gradients, outcome.bytes_sent);
       }
-      for (const plan::Op& op : plan.ops) count_message(op.work, outcome.bytes_sent);
-      if (averages(plan)) divide(plan, outcome.gradients);
     }
     return outcome;
   }
 
  private:
-  void exchange(const plan::Plan& plan, int bucket, Outcome& outcome) const {
+  // The input is each rank's parameters ahead of every exchange, and its gradients in every step.
+  void average(const plan::Plan& plan, const Gradients& input, int periods,
+               Outcome& outcome) const {
+    std::vector<OuterStep> steps(input.size(), OuterStep(plan));
+    Gradients sent = input;
+    std::vector<char> under_way(plan.buckets.size(), 0);
+    for (int p = 0; p < periods; ++p) {
+      Gradients gradients = input;
+      std::vector<char> begun(plan.buckets.size(), 0);
+      for (const plan::Op& op : plan.ops) {
+        if (const auto* compute = std::get_if<plan::Compute>(&op.work)) {
+          if (compute->phase != plan::Phase::kAverage) continue;
+          for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+            const bool taken = takes(*compute, plan.buckets[b], workload_.tensors.size());
+            if (!taken || std::exchange(under_way[b], 0) == 0) continue;
+            apply(plan.buckets[b], input, steps, sent, outcome.gradients);
+          }
+          continue;
+        }
+        const auto* collective = std::get_if<collective::Collective>(&op.work);
+        if (collective == nullptr || collective->bucket < 0) continue;
+        const auto b = static_cast<std::size_t>(collective->bucket);
+        if (std::exchange(begun[b], 1) != 0) continue;
+        under_way[b] = 1;
+        const bool averaged = plan.buckets[b].averaged;
+        if (averaged) make(plan.buckets[b], input, steps, sent);
+        exchange(plan, collective->bucket, averaged ? sent : gradients, outcome.bytes_sent);
+      }
+    }
+  }
+
+  static void make(const plan::Bucket& bucket, const Gradients& input,
+                   const std::vector<OuterStep>& steps, Gradients& sent) {
+    for (std::size_t rank = 0; rank < sent.size(); ++rank) {
+      for (const int tensor : bucket.tensors) {
+        const auto t = static_cast<std::size_t>(tensor);
+        sent[rank][t] = input[rank][t];
+        steps[rank].make(tensor, sent[rank][t]);
+      }
+    }
+  }
+
+  static void apply(const plan::Bucket& bucket, const Gradients& input,
+                    std::vector<OuterStep>& steps, Gradients& sent, Gradients& parameters) {
+    for (std::size_t rank = 0; rank < sent.size(); ++rank) {
+      for (const int tensor : bucket.tensors) {
+        const auto t = static_cast<std::size_t>(tensor);
+        steps[rank].apply(tensor, input[rank][t], sent[rank][t]);
+        parameters[rank][t] = sent[rank][t];
+      }
+    }
+  }
+
+  void exchange(const plan::Plan& plan, int bucket, Gradients& values,
+                std::vector<Bytes>& sent) const {
     std::vector<Payload> layouts;
     std::vector<std::vector<std::byte>> payloads;
     for (int rank = 0; rank < plan.ranks; ++rank) {
       const auto& layout = layouts.emplace_back(plan, bucket, rank, workload_);
       payloads.emplace_back(static_cast<std::size_t>(layout.bytes()));
       if (!layout.member()) continue;
-      layout.fill(outcome.gradients[static_cast<std::size_t>(rank)], payloads.back().data());
+      layout.fill(values[static_cast<std::size_t>(rank)], payloads.back().data());
     }
     for (std::size_t n = 0; n < layouts.front().collectives().size(); ++n) {
-      move(n, layouts, payloads, outcome.bytes_sent);
+      move(n, layouts, payloads, sent);
       for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
-        if (layouts[rank].member())
-          layouts[rank].between(n, outcome.gradients[rank], payloads[rank].data());
+        if (layouts[rank].member()) layouts[rank].between(n, values[rank], payloads[rank].data());
       }
     }
     for (std::size_t rank = 0; rank < payloads.size(); ++rank) {
-      if (layouts[rank].member())
-        layouts[rank].read(payloads[rank].data(), outcome.gradients[rank]);
+      if (layouts[rank].member()) layouts[rank].read(payloads[rank].data(), values[rank]);
     }
   }
 

@@ -121,8 +121,12 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
       collectives_, [](const auto& c) { return c.kind != collective::CollectiveKind::kAllGather; });
   std::rotate(collectives_.begin(), exchange, collectives_.end());
   // The layout follows from what the bucket holds and how it travels.
-  for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
   const collective::Collective& first = collectives_.front();
+  for (const auto& c : collectives_) elements_ = std::max(elements_, c.elements);
+  // Of an outer step each rank of a group may carry no more than its part.
+  if (bucket_.averaged && first.groups.group_step == 1) {
+    elements_ = std::max(elements_, first.elements * first.groups.count);
+  }
   const auto place = collective::place_in(first.groups, rank);
   member_ = place.has_value();
   rank_ = place ? place->member : 0;
@@ -148,6 +152,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     layout_ = Layout::kPairs;
     return;
   }
+  if (bucket_.codec != nullptr && bucket_.codec->block > 1) layout_ = Layout::kBlocks;
   // One half, as often as it is done: parameters may be gathered for both passes.
   const bool half = first.kind != collective::CollectiveKind::kAllReduce &&
                     std::all_of(collectives_.begin(), collectives_.end(),
@@ -164,9 +169,10 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     const std::int64_t count = part ? bucket_.elements : whole;
     places_.push_back({index, part ? bucket_.first : 0, count, at});
     at += count;
-    assert((layout_ == Layout::kDense || count % ranks_ == 0) && "sharded tensors split evenly");
+    assert((layout_ != Layout::kShards || count % ranks_ == 0) && "sharded tensors split evenly");
   }
-  assert(at <= elements_ && "the collectives carry the whole bucket");
+  assert(at <= elements_ * (layout_ == Layout::kBlocks ? bucket_.codec->block : 1) &&
+         "the collectives carry the whole bucket");
 }
 
 std::int64_t Payload::offset(const collective::Collective& collective, int group) const {
@@ -201,6 +207,7 @@ std::int64_t Payload::place(std::size_t n, int group) const {
 
 void Payload::add(std::byte* to, const std::byte* from, std::int64_t count) const {
   assert(layout_ != Layout::kPairs && layout_ != Layout::kRows && "gathered, never summed");
+  if (layout_ == Layout::kBlocks) return add_blocks(to, from, count);
   switch (format_) {
     case DType::kFp32:
       return add_numbers<float>(to, from, count);
@@ -256,6 +263,7 @@ void Payload::fill(RankGradients& gradients, std::byte* payload) const {
   if (layout_ == Layout::kPairs) return fill_pairs(gradients, payload);
   if (layout_ == Layout::kRows) return fill_rows(gradients, payload);
   if (layout_ == Layout::kFactors) return fill_factors(gradients, payload);
+  if (layout_ == Layout::kBlocks) return fill_blocks(gradients, payload);
   if (layout_ == Layout::kShards) {
     walk_shards(
         [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
@@ -278,6 +286,7 @@ void Payload::read(const std::byte* payload, RankGradients& gradients) const {
   if (layout_ == Layout::kPairs) return read_pairs(payload, gradients);
   if (layout_ == Layout::kRows) return read_rows(payload, gradients);
   if (layout_ == Layout::kFactors) return read_factors(payload, gradients);
+  if (layout_ == Layout::kBlocks) return read_blocks(payload, gradients);
   if (layout_ == Layout::kShards) {
     walk_shards(
         [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
@@ -386,6 +395,42 @@ void Payload::read_factors(const std::byte* payload, RankGradients& gradients) c
     compress::multiply(p, q, matrix, own);
     part(own, tensors, gradients);
   });
+}
+
+void Payload::fill_blocks(const RankGradients& gradients, std::byte* payload) const {
+  const compress::Codec& codec = *bucket_.codec;
+  std::vector<float> row(static_cast<std::size_t>(elements_ * codec.block), 0.0F);
+  for (const auto& place : places_) {
+    const auto& values = gradients[static_cast<std::size_t>(place.tensor)];
+    std::copy_n(values.begin() + place.first, place.count, row.begin() + place.at);
+  }
+  for (std::int64_t i = 0; i < elements_; ++i) {
+    codec.pack(row.data() + i * codec.block, payload + i * unit_);
+  }
+}
+
+void Payload::read_blocks(const std::byte* payload, RankGradients& gradients) const {
+  const compress::Codec& codec = *bucket_.codec;
+  std::vector<float> row(static_cast<std::size_t>(elements_ * codec.block));
+  for (std::int64_t i = 0; i < elements_; ++i) {
+    codec.unpack(payload + i * unit_, row.data() + i * codec.block);
+  }
+  for (const auto& place : places_) {
+    auto& values = gradients[static_cast<std::size_t>(place.tensor)];
+    std::copy_n(row.begin() + place.at, place.count, values.begin() + place.first);
+  }
+}
+
+void Payload::add_blocks(std::byte* to, const std::byte* from, std::int64_t count) const {
+  const compress::Codec& codec = *bucket_.codec;
+  std::vector<float> sum(static_cast<std::size_t>(codec.block));
+  std::vector<float> other(sum.size());
+  for (std::int64_t at = 0; at < count; at += unit_) {
+    codec.unpack(to + at, sum.data());
+    codec.unpack(from + at, other.data());
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
+    codec.pack(sum.data(), to + at);
+  }
 }
 
 void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) const {

@@ -13,6 +13,7 @@
 //   factors of a low-rank codec: what is not compressed, all first factors, all second ones; each
 //           is summed by collectives of its own, and the second ones are made of the sum of the
 //           first (between)
+//   blocks  of a codec with scales: the bucket's tensors one behind the other in such units
 #pragma once
 
 #include <array>
@@ -79,7 +80,7 @@ class Payload {
   void read(const std::byte* payload, RankGradients& gradients) const;
 
  private:
-  enum class Layout { kDense, kShards, kPairs, kRows, kFactors };
+  enum class Layout { kDense, kShards, kPairs, kRows, kFactors, kBlocks };
 
   struct Place {
     int tensor = 0;
@@ -97,6 +98,9 @@ class Payload {
   void lay_out_factors();
   void fill_factors(const RankGradients& gradients, std::byte* payload) const;
   void read_factors(const std::byte* payload, RankGradients& gradients) const;
+  void fill_blocks(const RankGradients& gradients, std::byte* payload) const;
+  void read_blocks(const std::byte* payload, RankGradients& gradients) const;
+  void add_blocks(std::byte* to, const std::byte* from, std::int64_t count) const;
   std::vector<PayloadSlice> slices(bool all_owners) const;
   template <typename Visit>
   void walk_shards(Visit visit) const;

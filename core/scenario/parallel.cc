@@ -1,6 +1,7 @@
 #include "core/scenario/parallel.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 namespace syncline {
@@ -24,6 +25,17 @@ Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step
   if (view.tiers.empty()) view.tiers = cluster.tiers;
   view.tiers.back().span = ranks;
   view.topology = nullptr;  // its hosts are the whole cluster's nodes
+  return view;
+}
+
+Cluster group_view(const Cluster& cluster, int ranks) {
+  Cluster view = cluster;
+  view.gpus_per_node = std::gcd(cluster.gpus_per_node, ranks);
+  view.nodes = ranks / view.gpus_per_node;
+  const auto outermost =
+      std::ranges::find_if(view.tiers, [&](const Tier& tier) { return tier.span >= ranks; });
+  view.tiers.erase(std::next(outermost), view.tiers.end());
+  view.tiers.back().span = ranks;
   return view;
 }
 

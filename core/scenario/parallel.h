@@ -60,6 +60,9 @@ struct Parallel {
 // Requires `step` and the pipeline to divide the ranks.
 Cluster exchange_view(const Cluster& cluster, const Parallel& parallel, int step);
 
+// The cluster as a group of its first `ranks` ranks sees it. Requires them to divide its ranks.
+Cluster group_view(const Cluster& cluster, int ranks);
+
 // As those see it that sum a dense gradient: the cluster itself where nothing is cut.
 Cluster exchanging(const Cluster& cluster, const Parallel& parallel);
 

@@ -120,6 +120,18 @@ struct Compression {
   bool operator==(const Compression&) const = default;
 };
 
+// What becomes of averaged parameters (DiLoCo, Douillard et al. 2023). An optimizer takes the mean
+// of how far ranks have come since its last step for a gradient, whose sign is turned.
+struct Outer {
+  enum class Optimizer { kNone, kSgd, kNesterov } optimizer = Optimizer::kNone;  // kNone: the mean
+  double rate = 0.7;
+  double momentum = 0.9;  // kNesterov
+  double mix = 0;         // what a rank keeps of its own parameters, as a share
+
+  bool any() const { return optimizer != Optimizer::kNone; }
+  bool operator==(const Outer&) const = default;
+};
+
 struct LocalSgd {
   bool enabled = false;
   std::int64_t period = 1;      // steps from one averaging to the next
@@ -127,9 +139,13 @@ struct LocalSgd {
   bool adaptive = false;        // the period follows loss and learning rate
   std::int64_t init_period = 1;
   std::int64_t max_period = 16;
-  // Ranks that all-reduce their gradients in each local step (PyTorch's post-local SGD: those of a
-  // node). `fusion` then is the gradients'; parameters are averaged in one bucket. 1: none do.
+  // Ranks that exchange their gradients in each local step, by the strategy's other knobs; its
+  // compression then is of what is averaged, in one bucket. Without `outer` all ranks take part in
+  // that (PyTorch's post-local SGD), with it one of each group for each part. 1: none do.
   int subgroup = 1;
+  Outer outer;
+  int fragments = 1;       // parts of the parameters, averaged by turns, each once a period
+  std::int64_t delay = 0;  // steps that go on while a fragment travels, before it is applied
   // Up to begin_step gradients are all-reduced among all ranks, instead of parameters averaged. All
   // of it then is a hook of DDP's: buffers are broadcast ahead of each step and never averaged.
   bool warmup_gradients = false;
@@ -236,6 +252,12 @@ inline int shard_ranks(const Strategy& strategy, int ranks) {
 inline bool shards_update(const Strategy& strategy) {
   return strategy.exchange == Strategy::Exchange::kSharded ||
          strategy.exchange == Strategy::Exchange::kShardedUpdate;
+}
+
+// Between the passes a rank has no more than its shard of the parameters.
+inline bool holds_shards(const Strategy& strategy) {
+  return shards_update(strategy) &&
+         (strategy.regather || strategy.sharded == Strategy::Sharded::kParameters);
 }
 
 }  // namespace syncline

@@ -70,6 +70,46 @@ TEST_P(GlooExecutor, KeepsStepsApartAsThePlanSays) {
 
 INSTANTIATE_TEST_SUITE_P(Worlds, GlooExecutor, testing::Values(2, 3, 4, 5));
 
+// Over several periods, whose outer steps follow one from the other.
+TEST(GlooExecutorOfOuterSteps, MovesWhatTheHostMoves) {
+  const Workload workload = awkward();
+  constexpr int kRanks = 4;
+  std::vector<plan::Plan> plans;
+  for (const char* codec : {"", "int8", "fp8"}) {
+    for (const int delay : {0, 1}) {
+      for (const int group : {1, 2}) {
+        Strategy strategy;
+        strategy.compression.codec = codec;
+        LocalSgd& local = strategy.local_sgd;
+        local.enabled = true;
+        local.period = 4;
+        local.fragments = 2;
+        local.delay = delay;
+        local.subgroup = group;
+        local.outer = {Outer::Optimizer::kNesterov, 0.7, 0.9, 0.25};
+        Cluster cluster = cluster_of(2, 2);
+        cluster.device.memory = 1e10;
+        plans.push_back(plan::make_plan(workload, cluster, strategy));
+      }
+    }
+  }
+  run::Gradients input;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    input.push_back(run::sample_gradients(workload, rank, kRanks, 1));
+  }
+  const Failures failures = run_ranks(kRanks, [&](live::ControlChannel& channel) {
+    const auto executor = make_gloo_executor(workload, channel);
+    const auto rank = static_cast<std::size_t>(channel.rank());
+    for (const plan::Plan& plan : plans) {
+      const run::Outcome found = executor->run(plan, input, 3);
+      const run::Outcome expected = run::make_host_executor(workload)->run(plan, input, 3);
+      EXPECT_EQ(found.gradients[rank], expected.gradients[rank]);
+      EXPECT_EQ(found.bytes_sent[rank], expected.bytes_sent[rank]);
+    }
+  });
+  EXPECT_EQ(failures, Failures(kRanks));
+}
+
 // Stages with operations of their own, tied by messages: plain, interleaved, with the weights'
 // gradients apart; replicas that sum or shard; tensor parallelism beside them.
 TEST(GlooExecutorOfPipelines, MovesWhatTheHostMoves) {

@@ -49,7 +49,8 @@ void expect_exact_selection(const Values& values, std::size_t kept) {
 
 TEST(Codecs, AreFoundByName) {
   EXPECT_EQ(codec_names(),
-            (std::vector<std::string>{"dgc", "fp16", "bf16", "powersgd", "batched_powersgd"}));
+            (std::vector<std::string>{"dgc", "fp16", "bf16", "powersgd", "batched_powersgd", "int8",
+                                      "int4", "fp8", "fp8_e5m2"}));
   for (const auto& codec : codecs()) EXPECT_EQ(find_codec(codec.name)->name, codec.name);
   EXPECT_EQ(find_codec("topk"), nullptr);
   EXPECT_EQ(find_codec(""), nullptr);

@@ -260,7 +260,7 @@ const Mistake kMistakes[] = {
      {"strategies[2].compression.sparsity", "found 1", "below 1"}},
     {R"([{"op":"replace","path":"/strategies/2/compression/sparsity","value":[]}])",
      {"strategies[2].compression.sparsity", "empty"}},
-    {R"([{"op":"add","path":"/strategies/4/compression","value":{"codec":"fp16"}}])",
+    {R"([{"op":"add","path":"/strategies/4/compression","value":{"codec":"dgc"}}])",
      {"strategies[4].compression", "local_sgd"}},
     {R"([{"op":"add","path":"/strategies/3/local_sgd/period","value":4}])",
      {"strategies[3].local_sgd.period", "adaptive"}},

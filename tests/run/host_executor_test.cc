@@ -384,6 +384,102 @@ TEST(HostExecutor, PostLocalSgdLeavesStatisticsAlone) {
   }
 }
 
+// By the formulas, in double, over three periods. Halves and quarters are exact in float.
+TEST(HostExecutor, OuterStepsFollowTheirFormulas) {
+  Workload workload;
+  workload.tensors = {tensor_of("c", {6}), tensor_of("b", {5, 2}), tensor_of("a", {7})};
+  const int ranks = 4;
+  const Gradients input = random_gradients(workload, ranks, 8);
+  for (const auto optimizer : {Outer::Optimizer::kSgd, Outer::Optimizer::kNesterov}) {
+    for (const int fragments : {1, 3}) {
+      for (const int delay : {0, 1}) {
+        for (const double mix : {0.0, 0.25}) {
+          Strategy strategy;
+          LocalSgd& local = strategy.local_sgd;
+          local.enabled = true;
+          local.period = 6;
+          local.fragments = fragments;
+          local.delay = delay;
+          local.outer = {optimizer, 0.5, 0.25, mix};
+          const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+          const auto found = make_host_executor(workload)->run(plan, input, 3).gradients;
+          const auto sum = sum_of(input);
+          const double momentum = optimizer == Outer::Optimizer::kNesterov ? 0.25 : 0;
+          for (std::size_t t = 0; t < sum.size(); ++t) {
+            for (std::size_t i = 0; i < sum[t].size(); ++i) {
+              double start = 0, kept = 0;
+              for (int period = 0; period < 3; ++period) {
+                const double gradient = start - sum[t][i] / ranks;
+                kept = momentum * kept + gradient;
+                start -= 0.5 * (gradient + momentum * kept);
+              }
+              for (std::size_t r = 0; r < found.size(); ++r) {
+                EXPECT_EQ(found[r][t][i], mix * input[r][t][i] + (1 - mix) * start);
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+// Each rank of a group carries its part across, and the group puts it together again.
+TEST(HostExecutor, OuterStepsAcrossGroups) {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {5, 2}), tensor_of("a", {7})};
+  Strategy strategy;
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = 2;
+  strategy.local_sgd.subgroup = 4;
+  strategy.local_sgd.outer = {Outer::Optimizer::kSgd, 1, 0, 0};
+  Gradients input = random_gradients(workload, 8, 3);
+  for (std::size_t r = 0; r < 8; ++r) input[r] = input[r / 4 * 4];  // a group's are alike
+  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  auto expected = input[0];
+  for (std::size_t t = 0; t < expected.size(); ++t) {
+    for (std::size_t i = 0; i < expected[t].size(); ++i) {
+      expected[t][i] = (expected[t][i] + input[4][t][i]) / 2;
+    }
+  }
+  expect_everywhere(run(workload, plan, input).gradients, expected, "groups");
+}
+
+// Blocks with scales: every rank ends with the same, within what so many roundings lose, and sends
+// what the codec says.
+TEST(HostExecutor, BlocksAreSummedWithScalesAnew) {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {300}), tensor_of("a", {41})};
+  for (const auto& [codec, error] :
+       {std::pair{"int8", 0.01}, {"int4", 0.2}, {"fp8", 0.08}, {"fp8_e5m2", 0.16}}) {
+    for (const int ranks : {2, 3, 4}) {
+      Strategy strategy;
+      strategy.compression.codec = codec;
+      strategy.fusion.rule = Fusion::Rule::kOne;
+      const Gradients input = random_gradients(workload, ranks, 8);
+      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
+      const Outcome outcome = make_host_executor(workload)->run(plan, input, 1);
+      const auto sum = sum_of(input);
+      for (std::size_t r = 0; r < outcome.gradients.size(); ++r) {
+        EXPECT_EQ(outcome.gradients[r], outcome.gradients[0]);
+      }
+      double most = 0;
+      for (std::size_t t = 0; t < sum.size(); ++t) {
+        for (std::size_t i = 0; i < sum[t].size(); ++i) {
+          most = std::max(most, std::fabs(static_cast<double>(outcome.gradients[0][t][i]) -
+                                          static_cast<double>(sum[t][i])));
+        }
+      }
+      EXPECT_LE(most, error * 9 * ranks * ranks) << codec;
+      EXPECT_GT(most, 0) << codec;
+      const Bytes unit = std::string(codec) == "int4" ? 68 : 132;  // three blocks of 128
+      if (ranks == 3) {
+        EXPECT_EQ(outcome.bytes_sent[0], 4 * unit);
+      }
+    }
+  }
+}
+
 // Parameters that a step gathers for the passes of the model leave the gradients' sums alone, in
 // whichever order it gathers and scatters.
 TEST(HostExecutor, GatheringForThePassesChangesNoSum) {

@@ -43,6 +43,10 @@ inline constexpr std::string_view kMoreKeys = R"json([
     "fuse_gemm_epilogue": true, "fuse_elewise_add_act_ops": true,
     "fuse_all_optimizer_ops": false}},
   {"op": "add", "path": "/strategies/3/local_sgd/period", "value": 4},
+  {"op": "add", "path": "/strategies/3/local_sgd/fragments", "value": 2},
+  {"op": "add", "path": "/strategies/3/local_sgd/delay", "value": 1},
+  {"op": "add", "path": "/strategies/3/local_sgd/outer",
+   "value": {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9, "mix": 0.5}},
   {"op": "add", "path": "/sweep/seed", "value": [1, 2]},
   {"op": "replace", "path": "/search/fusion/count", "value": "breakpoints"},
   {"op": "add", "path": "/search/compute_fusion", "value": ["none", {"fuse_gemm_epilogue": true}]}

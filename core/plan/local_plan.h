@@ -1,0 +1,14 @@
+// A period of LocalSGD: local steps, and the averaging of their parameters, fragment by fragment.
+// Fragment f of P is applied behind step (f + 1) * period / P, and sent `delay` steps before, both
+// counted from the period's begin, as torchft's DiLoCo does (local_sgd.py).
+#pragma once
+
+#include "core/plan/communication.h"
+
+namespace syncline::plan {
+
+// `averaged` false: a run ends before the averaging.
+Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                std::int64_t period, bool averaged);
+
+}  // namespace syncline::plan
