@@ -19,12 +19,14 @@
 #include "core/tune/thresholds.h"
 #include "core/tune/tuner.h"
 #include "core/tune/tuning.h"
+#include "core/tune/utilisation.h"
 #include "core/worth/outcomes.h"
 #include "reports/chart/figure.h"
 #include "reports/figures.h"
 #include "reports/layouts_report.h"
 #include "reports/text_plot.h"
 #include "reports/tune_report.h"
+#include "reports/utilisation_report.h"
 #include "reports/worth_report.h"
 #include "reports/written.h"
 
@@ -163,6 +165,23 @@ int tune_to_target(const TuneOptions& verb, const input::Document& document,
   return interrupted() ? kInterruptedExit : 0;
 }
 
+// What bandwidth between the groups that takes.
+int tune_to_utilisation(const TuneOptions& verb, const input::Document& document) {
+  const bool other = !verb.live.machine.empty() || !verb.emit.empty() || !verb.csv.empty() ||
+                     verb.layouts || verb.objective.asked() || verb.executor != "model";
+  if (other) {
+    throw InputError(
+        "--utilisation asks the model about links: leave --live, --objective, --layouts, --emit, "
+        "--csv and --executor sim out");
+  }
+  expect_writable({verb.svg, verb.output.html});
+  const tune::Utilisation found = tune::utilisation_of(document, *verb.utilisation);
+  const SideFile svg{verb.svg,
+                     [&] { return reports::chart::svg_file(reports::utilisation_figure(found)); }};
+  answer_with({svg}, reports::answer_of(found), verb.output);
+  return 0;
+}
+
 int run(const TuneOptions& verb, const std::string& command) {
   if (!verb.batches.empty() && !verb.layouts) {
     throw InputError("--micro-batch-sizes needs --layouts");
@@ -183,6 +202,7 @@ int run(const TuneOptions& verb, const std::string& command) {
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
   start_from(verb.strategy, document);
   catch_interrupts();
+  if (verb.utilisation) return tune_to_utilisation(verb, document);
   if (verb.layouts) return tune_by_layout(verb, document);
   if (objective) return tune_to_target(verb, document, std::move(*objective));
   if (!verb.live.machine.empty()) return tune_live(verb, document, command);
@@ -229,6 +249,11 @@ void add_tune_options(CLI::App& verb, TuneOptions& options) {
   verb.add_flag("--layouts", options.layouts,
                 "search layouts instead: tensor, context, pipeline, virtual stages and experts "
                 "of workload.parallel, with the same samples a step");
+  verb.add_option("--utilisation", options.utilisation,
+                  "ask instead which bandwidth between the groups that the outermost links join "
+                  "keeps them busy for this share of the time, such as 0.95: for plain training, "
+                  "LocalSGD and DiLoCo")
+      ->check(CLI::Range(0.01, 0.9999));
   verb.add_option("--micro-batch-sizes", options.batches,
                   "with --layouts: samples a micro-batch to try beside the given, 1,2,4")
       ->delimiter(',')

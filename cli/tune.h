@@ -43,6 +43,7 @@ struct TuneOptions {
   std::optional<std::size_t> budget;
   bool exhaustive = false;  // live: measures every candidate besides
   bool layouts = false;
+  std::optional<double> utilisation;  // asked for, as a share
   std::vector<std::int64_t> batches;  // of layouts: samples a micro-batch
   int jobs = 1;
   LiveOptions live;

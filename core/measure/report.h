@@ -74,6 +74,7 @@ struct Report {
   std::uint64_t seed = 1;
   // Strategies that train differently, not only faster: sparse gradients, rarer averaging.
   std::vector<std::string> inexact;
+  std::vector<std::string> outer;    // of them, those that average with an outer step
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration

@@ -73,7 +73,11 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
   const auto names = names_of_rows(scenario, options);
   for (const auto& strategy : scenario.strategies) {
     const bool inexact = !strategy.compression.codec.empty() || strategy.local_sgd.enabled;
-    if (inexact && names.contains(strategy.name)) report.inexact.push_back(strategy.name);
+    if (!inexact || !names.contains(strategy.name)) continue;
+    report.inexact.push_back(strategy.name);
+    if (strategy.local_sgd.enabled && strategy.local_sgd.outer.any()) {
+      report.outer.push_back(strategy.name);
+    }
   }
   report.traced_workload = scenario.workload;
   report.shortage = memory_shortage(scenario);

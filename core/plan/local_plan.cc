@@ -181,4 +181,16 @@ Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy
       .make(step, static_cast<int>(period), std::move(fragments));
 }
 
+Plan local_plan_of_steps(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                         Seconds step) {
+  Communication communication;
+  communication.ranks = cluster.ranks();
+  communication.streams = 1;
+  Builder build(workload, communication);
+  build.compute(Phase::kForward, step);
+  return LocalPlan(workload, cluster, strategy, communication)
+      .make(build.plan, static_cast<int>(strategy.local_sgd.period),
+            averaged_parameters(workload, cluster, strategy));
+}
+
 }  // namespace syncline::plan

@@ -11,4 +11,8 @@ namespace syncline::plan {
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 std::int64_t period, bool averaged);
 
+// The same where each step takes `step` as a whole, whatever a group exchanges in it.
+Plan local_plan_of_steps(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                         Seconds step);
+
 }  // namespace syncline::plan

@@ -78,6 +78,7 @@ Commands commands() {
       {"tune_layouts",
        {"tune", kScenarios + "llama3_70b_layouts.json", "--layouts", "--set", "cluster.nodes=4",
         "--top", "2", "--emit", "megatron"}},
+      {"tune_utilisation", {"tune", kFirst, "--utilisation", "0.9"}},
       {"tune_live",
        {"tune", kScenarios + "live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3",
         "--emit", "pytorch"}},

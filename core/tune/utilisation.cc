@@ -1,0 +1,184 @@
+#include "core/tune/utilisation.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "core/error.h"
+#include "core/input/conflicts.h"
+#include "core/input/read_scenario.h"
+#include "core/measure/price_strategy.h"
+#include "core/plan/local_plan.h"
+#include "core/run/model_executor.h"
+#include "core/scenario/parallel.h"
+
+namespace syncline::tune {
+namespace {
+
+// From dial-up to more than any port: 0.1 Mbit/s to 100 Tbit/s.
+constexpr BytesPerSecond kLeast = 1e-4 * kGigabitPerSecond;
+constexpr BytesPerSecond kMost = 1e5 * kGigabitPerSecond;
+
+Cluster with_link(Cluster cluster, BytesPerSecond rated) {
+  Tier& tier = cluster.tiers.back();
+  tier.bandwidth = rated * tier.efficiency;
+  return cluster;
+}
+
+Seconds priced(Scenario scenario, const Cluster& cluster, const Strategy& strategy) {
+  scenario.cluster = cluster;
+  collective::PriceBook book(cluster);
+  const auto executor = run::make_model_executor({cluster, scenario.simulation, scenario.seed});
+  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+}
+
+class Search {
+ public:
+  explicit Search(Scenario scenario) : scenario_(std::move(scenario)) {
+    const auto& tiers = scenario_.cluster.tiers;
+    group_ = tiers.size() > 1 ? tiers[tiers.size() - 2].span : 1;
+  }
+
+  int group() const { return group_; }
+
+  Utilised row(const Strategy& strategy, double target,
+               const std::vector<BytesPerSecond>& bandwidths) const {
+    Utilised row{strategy, alone(strategy), 0, std::nullopt, {}};
+    const Tier& link = scenario_.cluster.tiers.back();
+    row.given = at(row, link.bandwidth / link.efficiency);
+    for (const BytesPerSecond bandwidth : bandwidths) row.curve.push_back(at(row, bandwidth));
+    row.needed = needed(row, target);
+    return row;
+  }
+
+ private:
+  // As one of the groups trains that has nobody to wait for.
+  Seconds alone(Strategy strategy) const {
+    strategy.local_sgd = {};
+    if (group_ > 1) {
+      return priced(scenario_, group_view(scenario_.cluster, group_), strategy);
+    }
+    Cluster one = scenario_.cluster;
+    one.nodes = one.gpus_per_node = 1;
+    one.tiers.clear();
+    one.law = nullptr;
+    return priced(scenario_, one, strategy);
+  }
+
+  double at(const Utilised& row, BytesPerSecond bandwidth) const {
+    const Cluster cluster = with_link(scenario_.cluster, bandwidth);
+    const LocalSgd& local = row.strategy.local_sgd;
+    if (!local.enabled) return row.alone / priced(scenario_, cluster, row.strategy);
+    const auto executor = run::make_model_executor({cluster, scenario_.simulation, 1});
+    const plan::Plan plan =
+        plan::local_plan_of_steps(scenario_.workload, cluster, row.strategy, row.alone);
+    const auto ends = executor->run(plan, {}, 2).timeline.period_ends;
+    return row.alone * static_cast<double>(local.period) / (ends[1] - ends[0]);
+  }
+
+  // Utilisation rises with the bandwidth.
+  std::optional<BytesPerSecond> needed(const Utilised& row, double target) const {
+    constexpr double kNear = 1.0005;
+    double low = kLeast, high = kMost;
+    if (at(row, high) < target) return std::nullopt;
+    if (at(row, low) >= target) return low;
+    while (high / low > kNear) {
+      const double middle = std::sqrt(low * high);
+      (at(row, middle) >= target ? high : low) = middle;
+    }
+    return high;
+  }
+
+  Scenario scenario_;
+  int group_ = 1;
+};
+
+struct Kind {
+  const char* name;
+  Outer outer;
+  int fragments;
+  const char* codec;
+};
+
+// Strategies to ask about, those that the workload and the cluster allow.
+std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int group) {
+  const Outer mean{Outer::Optimizer::kSgd, 1, 0, 0};
+  const Outer nesterov{Outer::Optimizer::kNesterov, 0.7, 0.9, 0};
+  const std::array kinds{Kind{"LocalSGD", mean, 1, ""},
+                         Kind{"DiLoCo", nesterov, 1, ""},
+                         Kind{"DiLoCo, int8", nesterov, 1, "int8"},
+                         Kind{"streaming", nesterov, 4, ""},
+                         Kind{"streaming", nesterov, 8, ""},
+                         Kind{"streaming, int4", nesterov, 8, "int4"}};
+  std::vector<Strategy> list;
+  for (const Kind& kind : kinds) {
+    for (const std::int64_t period : {30, 100, 500}) {
+      Strategy strategy = base;
+      strategy.name = kind.name;
+      strategy.compression = {};
+      strategy.compression.codec = kind.codec;
+      LocalSgd& local = strategy.local_sgd;
+      local.enabled = true;
+      local.period = period;
+      local.subgroup = group;
+      local.outer = kind.outer;
+      local.fragments = kind.fragments;
+      // As long as it costs no accuracy by Douillard et al. 2025: five steps.
+      constexpr std::int64_t kFew = 5;
+      if (kind.fragments > 1) local.delay = std::min(kFew, period / kind.fragments - 1);
+      if (!input::conflict_of(strategy, scenario.workload, scenario.cluster)) {
+        list.push_back(std::move(strategy));
+      }
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+Utilisation utilisation_of(const input::Document& document, double target) {
+  Utilisation answer;
+  answer.scenario = input::parse_scenario(document);
+  answer.target = target;
+  const Scenario& scenario = answer.scenario;
+  if (scenario.cluster.ranks() == 1) {
+    throw InputError(document.file + ": cluster: one rank has nobody to wait for");
+  }
+  if (scenario.workload.parallel.whole_job()) {
+    throw InputError(document.file +
+                     ": workload.parallel: averaging is not modelled yet beside it");
+  }
+  if (scenario.cluster.law) {
+    throw InputError(document.file +
+                     ": cluster: measured times hold for its own links; --utilisation asks for "
+                     "others: leave calibration and measured_steps_us out");
+  }
+  const Search search(scenario);
+  answer.ranks = search.group();
+  answer.groups = scenario.cluster.ranks() / search.group();
+  answer.link = scenario.cluster.tiers.back();
+  constexpr int kDecade = 6;  // points
+  for (int i = -2 * kDecade; i <= 3 * kDecade; ++i) {
+    answer.bandwidths.push_back(std::pow(10.0, static_cast<double>(i) / kDecade) *
+                                kGigabitPerSecond);
+  }
+  Strategy base = *find_strategy(scenario, scenario.baseline);
+  base.local_sgd = {};
+  std::vector<Strategy> strategies{base};
+  strategies.front().name = "plain: " + base.name;
+  for (Strategy& strategy : asked(scenario, base, search.group())) {
+    strategies.push_back(std::move(strategy));
+  }
+  for (const Strategy& own : scenario.strategies) {
+    const LocalSgd& local = own.local_sgd;
+    if (local.enabled && !local.adaptive && local.outer.any() && local.subgroup == search.group()) {
+      strategies.push_back(own);
+    }
+  }
+  for (const Strategy& strategy : strategies) {
+    answer.rows.push_back(search.row(strategy, target, answer.bandwidths));
+  }
+  return answer;
+}
+
+}  // namespace syncline::tune

@@ -1,0 +1,179 @@
+#include "reports/utilisation_report.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "reports/figures.h"
+#include "reports/format.h"
+#include "reports/table.h"
+
+namespace syncline::reports {
+namespace {
+
+using tune::Utilisation;
+using tune::Utilised;
+
+std::string rate_text(BytesPerSecond rate) {
+  constexpr double kMegabit = kGigabitPerSecond / 1000;
+  const bool small = rate < kGigabitPerSecond;
+  return small ? plain_number(rate / kMegabit) + " Mbit/s"
+               : plain_number(rate / kGigabitPerSecond) + " Gbit/s";
+}
+
+BytesPerSecond rated(const Tier& link) { return link.bandwidth / link.efficiency; }
+
+std::vector<Column> columns_of_rows() {
+  using enum Kind;
+  return columns(both("strategy", "strategy"), both("period", "period", kInteger),
+                 both("frag-\nments", "fragments", kInteger), both("delay", "delay", kInteger),
+                 both("needed", "needed_gbps", kThroughput),
+                 both("utilisation\nas given", "utilisation_percent", kShare));
+}
+
+Table rows_of(const Utilisation& utilisation) {
+  Table table{columns_of_rows()};
+  for (const Utilised& row : utilisation.rows) {
+    const LocalSgd& local = row.strategy.local_sgd;
+    const bool averages = local.enabled;
+    Cell needed;
+    if (row.needed) {
+      needed = shown_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed));
+    }
+    table.add(row.strategy.name, averages ? Cell(local.period) : Cell(),
+              averages ? Cell(local.fragments) : Cell(), averages ? Cell(local.delay) : Cell(),
+              needed, 100 * row.given);
+  }
+  return table;
+}
+
+std::string setting_of(const Utilisation& utilisation) {
+  const std::string each =
+      utilisation.ranks == 1
+          ? "single ranks"
+          : "groups of " + plural(static_cast<std::size_t>(utilisation.ranks), "rank");
+  return plural(static_cast<std::size_t>(utilisation.groups), "group") + ", " + each +
+         ", joined by '" + one_line(utilisation.link.name) +
+         "': " + rate_text(rated(utilisation.link)) + " a port, " +
+         seconds_text(utilisation.link.latency) + " a message";
+}
+
+std::string named(const Utilised& row) {
+  const LocalSgd& local = row.strategy.local_sgd;
+  std::string text = quoted_name(row.strategy.name);
+  if (local.enabled) text += " every " + std::to_string(local.period) + " steps";
+  if (local.fragments > 1) text += " in " + std::to_string(local.fragments) + " fragments";
+  return text;
+}
+
+// What plain training needs, and what needs least.
+std::vector<std::string> verdicts_of(const Utilisation& utilisation) {
+  const std::string target = share_text(100 * utilisation.target);
+  const Utilised& plain = utilisation.rows.front();
+  std::vector<std::string> verdicts;
+  verdicts.push_back(
+      "Plain training is busy " + share_text(100 * plain.given) + " of the time here" +
+      (plain.needed ? "; " + target + " needs " + rate_text(*plain.needed) + " between the groups."
+                    : "; no bandwidth makes it " + target + "."));
+  const Utilised* least = nullptr;
+  const Utilised* busiest = &plain;
+  for (const Utilised& row : utilisation.rows) {
+    if (row.needed && (least == nullptr || *row.needed < *least->needed)) least = &row;
+    if (row.given > busiest->given) busiest = &row;
+  }
+  if (busiest != &plain) {
+    verdicts.push_back(named(*busiest) + " is busy " + share_text(100 * busiest->given) +
+                       " of the time here.");
+  }
+  if (least != nullptr && least != &plain) {
+    verdicts.push_back(named(*least) + " needs least for " + target + ": " +
+                       rate_text(*least->needed) + ".");
+  }
+  if (utilisation.rows.size() > 1) {
+    verdicts.emplace_back(
+        "All but plain change the training: what that does to accuracy is not predicted.");
+  }
+  return verdicts;
+}
+
+Page page_of(const Utilisation& utilisation) {
+  Page page;
+  page.title = "Utilisation: " + one_line(utilisation.scenario.name);
+  page.blocks.push_back("Workload " + one_line(utilisation.scenario.workload.name) + ", cluster " +
+                        one_line(utilisation.scenario.cluster.name) + ": " +
+                        setting_of(utilisation) + ".");
+  page.blocks.push_back(grid_of(rows_of(utilisation)));
+  for (const std::string& verdict : verdicts_of(utilisation)) page.blocks.push_back(verdict);
+  page.blocks.push_back(
+      "Utilisation is a step of one group by itself over a step of all; needed is the rate of a "
+      "group's port at which it is " +
+      share_text(100 * utilisation.target) + ".");
+  page.blocks.push_back(
+      std::string("All figures are predicted by the model executor, none is measured."));
+  return page;
+}
+
+Json json_of_utilisation(const Utilisation& utilisation) {
+  Json json;
+  json["target_percent"] = exact(100 * utilisation.target);
+  json["groups"] = utilisation.groups;
+  json["ranks"] = utilisation.ranks;
+  json["link"] = {{"name", utilisation.link.name},
+                  {"bandwidth_gbps", exact(rated(utilisation.link) / kGigabitPerSecond)},
+                  {"latency_s", exact(utilisation.link.latency)}};
+  json["rows"] = json_of(rows_of(utilisation));
+  for (std::size_t r = 0; r < utilisation.rows.size(); ++r) {
+    Json& curve = json["rows"][r]["curve"] = Json::array();
+    for (std::size_t i = 0; i < utilisation.bandwidths.size(); ++i) {
+      curve.push_back({{"bandwidth_gbps", exact(utilisation.bandwidths[i] / kGigabitPerSecond)},
+                       {"utilisation_percent", exact(100 * utilisation.rows[r].curve[i])}});
+    }
+  }
+  json["verdicts"] = verdicts_of(utilisation);
+  json["provenance"] = {{"executor", "model"},
+                        {"workload", utilisation.scenario.workload.name},
+                        {"cluster", utilisation.scenario.cluster.name}};
+  return json;
+}
+
+}  // namespace
+
+chart::Figure utilisation_figure(const Utilisation& utilisation) {
+  chart::Figure figure;
+  figure.id = "s-utilisation";
+  figure.title =
+      "Utilisation over the bandwidth between groups: " + one_line(utilisation.scenario.name);
+  figure.note = setting_of(utilisation) + ". A period of 100 steps, and the scenario's own.";
+  figure.across = {"rate of a group's port", chart::Unit::kBytesPerSecond, true};
+  figure.up = {"utilisation", chart::Unit::kPercent, false, true};
+  int colour = 0;
+  for (const Utilised& row : utilisation.rows) {
+    const LocalSgd& local = row.strategy.local_sgd;
+    constexpr std::int64_t kShown = 100;
+    const bool own = find_strategy(utilisation.scenario, row.strategy.name) != nullptr;
+    if (local.enabled && local.period != kShown && !own) continue;
+    chart::Series series;
+    series.name = one_line(row.strategy.name);
+    if (local.fragments > 1) series.name += ", " + std::to_string(local.fragments) + " fragments";
+    series.colour = colour++;
+    for (std::size_t i = 0; i < utilisation.bandwidths.size(); ++i) {
+      series.points.push_back({utilisation.bandwidths[i], 100 * row.curve[i]});
+    }
+    figure.series.push_back(std::move(series));
+  }
+  figure.rules = {{"as given", true, rated(utilisation.link), chart::kGrey},
+                  {"asked", false, 100 * utilisation.target, chart::kGrey}};
+  return figure;
+}
+
+Answer answer_of(const Utilisation& utilisation) {
+  return {"tune",
+          utilisation.scenario.name,
+          [&] { return page_of(utilisation); },
+          [&] { return rows_of(utilisation); },
+          [&] { return json_of_utilisation(utilisation); },
+          {},
+          [&] { return std::vector<Illustration>{{utilisation_figure(utilisation)}}; }};
+}
+
+}  // namespace syncline::reports
