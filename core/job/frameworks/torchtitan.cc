@@ -161,7 +161,7 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
 }
 
 // Shards of data parallelism, dealt out with the sequence's; replicas alone are DDP's.
-Json strategy_of(const Sections& toml, const Json& parallel, Settings& settings) {
+Json strategy_of(const Sections& toml, const Json& parallel) {
   const Place place{"parallelism", "fsdp_reshard_after_forward"};
   const std::string reshard = toml.word({place}, "default");
   if (reshard != "default" && reshard != "always" && reshard != "never") {
@@ -231,7 +231,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
     toml.fail({"activation_checkpoint", "mode"},
               "found '" + again + "', expected none, selective or full");
   }
-  settings.strategy = strategy_of(toml, parallel, settings);
+  settings.strategy = strategy_of(toml, parallel);
   if (toml.on({{"parallelism", "enable_async_tensor_parallel"}})) {
     settings.assumed.emplace_back(
         "nothing gained or lost by what is not priced: enable_async_tensor_parallel");
