@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -28,6 +30,7 @@ struct InitVerb {
   std::map<std::string, std::int64_t> sizes;  // of the layout, by their keys
   std::string schedule;
   bool sequence_parallel = false;
+  std::vector<std::string> steps;  // "4=8.68"
 };
 
 // What a job may be cut into, by the option and the key of workload.parallel.
@@ -63,8 +66,36 @@ void take_settings(InitVerb& options) {
   (init.model.empty() ? init.model : init.settings) = line;
 }
 
+// "4=8.68": on 4 nodes 8.68 s a step.
+void take_steps(InitVerb& options) {
+  for (const std::string& text : options.steps) {
+    const std::size_t equal = text.find('=');
+    int nodes = 0;
+    double seconds = 0;
+    const char* end = text.data() + text.size();
+    const auto count =
+        std::from_chars(text.data(), text.data() + std::min(equal, text.size()), nodes);
+    const bool split = equal != text.npos && count.ptr == text.data() + equal;
+    const auto time = split ? std::from_chars(text.data() + equal + 1, end, seconds)
+                            : std::from_chars_result{end, std::errc::invalid_argument};
+    if (!split || time.ec != std::errc() || time.ptr != end || nodes < 1 || !(seconds > 0)) {
+      throw InputError("--step: found '" + text + "', expected NODES=SECONDS, such as 4=8.68");
+    }
+    options.init.steps.emplace_back(nodes, seconds);
+    options.init.nodes = std::max(options.init.nodes, nodes);
+  }
+  std::ranges::sort(options.init.steps);
+}
+
 int run(InitVerb options) {
   take_settings(options);
+  take_steps(options);
+  if (options.init.node.empty() == options.init.gpu.empty()) {
+    throw InputError("init takes --node, a kind of node, or --gpu with --gpus and --net");
+  }
+  if (options.init.gpu.size() > 0 && options.init.nodes > 1 && options.init.net.empty()) {
+    throw InputError("--net: missing, the port between the nodes, such as 25gbit");
+  }
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
   if (options.micro_batches > 0) options.init.micro_batches = options.micro_batches;
@@ -117,7 +148,16 @@ VerbAction add_init(CLI::App& app) {
   verb->add_option("settings", options->settings,
                    "a framework's own, with the layout: Megatron's flags (their script, or behind "
                    "--) or YAML, torchtitan's TOML, DeepSpeed's JSON");
-  verb->add_option("--node", options->init.node, "kind of node, such as dgx-h100")->required();
+  verb->add_option("--node", options->init.node, "kind of node, such as dgx-h100");
+  verb->add_option("--gpu", options->init.gpu, "in place of --node: kind of GPU, such as rtx-3090");
+  verb->add_option("--gpus", options->init.gpus, "with --gpu: how many of them a node")
+      ->check(CLI::Range(1, 1024));
+  verb->add_option("--net", options->init.net,
+                   "with --gpu: a node's ports, such as 25gbit, 8x400gbit or 4x100gbit:efa");
+  verb->add_option("--step", options->steps,
+                   "measured: NODES=SECONDS a step; may be repeated. One node's tells the rate of "
+                   "products, the others what the network carries")
+      ->allow_extra_args(false);
   verb->add_option("--nodes", options->init.nodes, "how many of them")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();

@@ -470,4 +470,23 @@ std::string verdict(const measure::Report& report) {
   return one_line(text);
 }
 
+std::string slow_network_causes(Fabric fabric, int nics) {
+  std::string text;
+  if (fabric == Fabric::kTcp) {
+    text =
+        "too few sockets (NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4), the wrong interface "
+        "(NCCL_SOCKET_IFNAME) and other traffic on the uplinks";
+  } else if (fabric == Fabric::kEfa) {
+    text = "NCCL without aws-ofi-nccl (its log names the network plugin) and EFA without GPUDirect";
+  } else if (fabric == Fabric::kTcpx) {
+    text = "NCCL without the provider's plugin, which its log names";
+  } else {
+    text =
+        "sockets in place of RDMA (NCCL_DEBUG=INFO says NET/Socket), no GPUDirect "
+        "(NCCL_NET_GDR_LEVEL) and oversubscribed uplinks";
+  }
+  if (nics > 1) text += ", and one port of several (NCCL_IB_HCA)";
+  return text;
+}
+
 }  // namespace syncline::reports

@@ -27,4 +27,7 @@ std::vector<Tone> tones_of(const measure::Report& report);
 // The same of one speedup over a baseline and the best one, which stands out above `least`.
 Tone tone_of(double speedup, double best, double least = kTie);
 
+// What usually holds such a network below its ports' rates, and the settings to try.
+std::string slow_network_causes(Fabric fabric, int nics);
+
 }  // namespace syncline::reports

@@ -105,10 +105,6 @@ constexpr KnownPort kNvlink4 = nvlink(450);
 constexpr KnownPort kNvlink5 = nvlink(900);
 constexpr KnownPort kPcie3 = pcie(15.75);  // x16, behind its line code
 constexpr KnownPort kPcie4 = pcie(31.5);
-// GeForce cards do not reach each other: what one sends goes through the host's memory, at 5.5 GB/s
-// as measured on 2 RTX 3090 (huggingface/transformers issue 9371, NCCL_P2P_DISABLE=1).
-constexpr KnownPort kHostMemory = {1, 31.5 * kGigabytePerSecond, 5 * kMicrosecond, Fabric::kUnknown,
-                                   5.5 / 31.5};
 constexpr KnownPort kInfinityFabric = nvlink(448);  // seven links of 64 GB/s a direction
 
 // Between nodes.
@@ -244,6 +240,14 @@ bool contradicts(std::string_view reported, const KnownDevice& device) {
   const auto said = words_of(other->words);
   return !std::all_of(said.begin(), said.end(),
                       [&](const std::string& word) { return contains(own, word); });
+}
+
+KnownPort pcie_of(int compute_capability) {
+  constexpr int kAmpere = 80, kHopper = 90;
+  constexpr double kFifth = 63;
+  return compute_capability < kAmpere   ? kPcie3
+         : compute_capability < kHopper ? kPcie4
+                                        : pcie(kFifth);
 }
 
 double reached_half_flops(int compute_capability) {

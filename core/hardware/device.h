@@ -77,6 +77,13 @@ struct KnownPort {
   double reached = 1;                // share of the rated bandwidth, where that is known to be less
 };
 
+// GeForce cards do not reach each other: what one sends goes through the host's memory, at 5.5 GB/s
+// as measured on 2 RTX 3090 (huggingface/transformers issue 9371, NCCL_P2P_DISABLE=1).
+inline constexpr KnownPort kHostMemory = {1, 31.5e9, 5 * kMicrosecond, Fabric::kUnknown,
+                                          5.5 / 31.5};
+// The x16 slot of a card of that generation.
+KnownPort pcie_of(int compute_capability);
+
 struct KnownNode {
   std::string_view name;     // in a scenario: "dgx-h100"
   std::string_view summary;  // "NVIDIA DGX H100"

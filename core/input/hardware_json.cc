@@ -74,7 +74,8 @@ Tier tier_of(const hardware::KnownPort& port, const char* name, int span) {
   return tier;
 }
 
-// A cluster's keys for nodes of this kind, all but their number.
+}  // namespace
+
 Json known_node_json(const hardware::KnownNode& node) {
   constexpr int kTwo = 2;  // nodes, which have links between them
   Cluster cluster;
@@ -93,8 +94,6 @@ Json known_node_json(const hardware::KnownNode& node) {
   json["device"] = {{"base", node.device}};
   return json;
 }
-
-}  // namespace
 
 Json known_device_json(const hardware::KnownDevice& known, bool rated) {
   Device device;

@@ -13,6 +13,9 @@ namespace syncline::input {
 // share that is reached is given beside it.
 Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
 
+// A cluster's keys for nodes of this kind, all but their number.
+Json known_node_json(const hardware::KnownNode& node);
+
 // As did_you_mean, of nodes by their names and their devices': "H100" fits all that have one.
 std::string did_you_mean_node(const std::string& word);
 

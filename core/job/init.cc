@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 
 #include "core/digits.h"
 #include "core/error.h"
@@ -12,8 +13,10 @@
 #include "core/job/format.h"
 #include "core/job/frameworks/settings.h"
 #include "core/job/models/safetensors.h"
+#include "core/job/own_node.h"
 #include "core/json/reader.h"
 #include "core/measure/memory.h"
+#include "core/measure/study_calibration.h"
 #include "core/operators/architecture.h"
 
 namespace syncline::job {
@@ -306,6 +309,64 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
   return list;
 }
 
+// The links of a node that no list has.
+Json own_cluster(const KnownNode& node) {
+  Json cluster = input::known_node_json(node);
+  if (node.gpus == 1) cluster.erase("intra");
+  if (node.outside.count == 0) cluster.erase("inter");
+  return cluster;
+}
+
+// A scenario whose baseline takes so long on so many nodes by the value of one key.
+void fit_to_steps(const std::vector<std::pair<int, Seconds>>& steps, const std::string& key,
+                  double start, Json& scenario) {
+  constexpr double kFar = 1000;
+  scenario["calibration"] = {
+      {"parameters", {{key, {{"start", start}, {"min", start / kFar}, {"max", start * kFar}}}}},
+      {"each", {"cluster.nodes"}}};
+  for (const auto& [nodes, seconds] : steps) {
+    scenario["sweep"]["cluster.nodes"].push_back(nodes);
+    scenario["published"].push_back({{"strategy", scenario["baseline"]},
+                                     {"sweep", {{"cluster.nodes", nodes}}},
+                                     {"step_time_s", seconds},
+                                     {"use", "calibrated"},
+                                     {"source", "measured, as given to init"}});
+  }
+}
+
+// Measured steps. That of one node tells the rate of products, those of several what the ports
+// between them carry, count by count; the most nodes come first, as other verbs take the first.
+void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) {
+  std::vector<std::pair<int, Seconds>> across;
+  for (const auto& step : options.steps) {
+    if (step.first > 1) across.push_back(step);
+  }
+  std::ranges::sort(across, std::greater<>());
+  Json& scenario = begun.scenario;
+  const Json operators = scenario["workload"].value("operators", Json::object());
+  const char* rate = operators.value("dtype", "fp32") != "fp32" ? "half_tflops" : "tflops";
+  const auto one = std::ranges::find(options.steps, 1, &std::pair<int, Seconds>::first);
+  if (one != options.steps.end()) {
+    constexpr double kStart = 50;
+    Json alone = scenario;
+    alone["cluster"]["nodes"] = 1;
+    fit_to_steps({*one}, std::string("cluster.device.") + rate, kStart, alone);
+    const auto fitted = measure::calibrated(input::document_of("init", alone)).document;
+    scenario["cluster"]["device"] = {{"base", node.device},
+                                     {rate, fitted.root["cluster"]["device"][rate]}};
+    begun.assumed.emplace_back(
+        "the rate of products from the step on one node, the rest as priced");
+  }
+  if (across.empty()) return;
+  fit_to_steps(across, "cluster.inter.bandwidth_gbps", node.outside.bandwidth / kGigabitPerSecond,
+               scenario);
+  begun.assumed.emplace_back("between nodes whatever explains the measured steps" +
+                             std::string(one == options.steps.end()
+                                             ? ", with computation as priced: a step on one node "
+                                               "(--step 1=SECONDS) tells it"
+                                             : ""));
+}
+
 }  // namespace
 
 void set_batch(Json& workload, std::int64_t batch) {
@@ -315,7 +376,8 @@ void set_batch(Json& workload, std::int64_t batch) {
 }
 
 Begun init_scenario(const InitOptions& given) {
-  const KnownNode& node = node_named(given.node);
+  const KnownNode node =
+      given.node.empty() ? own_node(given.gpu, given.gpus, given.net) : node_named(given.node);
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
   const bool beside = !given.settings.empty();
@@ -340,7 +402,9 @@ Begun init_scenario(const InitOptions& given) {
   }
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
   choose_micro_batches(workload, options, settings, ranks, begun.assumed);
-  const std::string where = std::to_string(options.nodes) + " x " + std::string(node.name);
+  const std::string each =
+      (given.node.empty() ? std::to_string(node.gpus) + " " : "") + std::string(node.name);
+  const std::string where = std::to_string(options.nodes) + " x " + each;
   const std::vector<std::string> machines = assumed_of(node, device);
   const bool in_cut = settings || cut_job(workload);
   const std::int64_t summing =
@@ -351,8 +415,9 @@ Begun init_scenario(const InitOptions& given) {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
       {"workload", std::move(workload)}};
-  begun.scenario["cluster"] = {
-      {"name", where}, {"about", about(machines)}, {"node", node.name}, {"nodes", options.nodes}};
+  Json cluster = given.node.empty() ? own_cluster(node) : Json{{"node", node.name}};
+  cluster.update({{"name", where}, {"about", about(machines)}, {"nodes", options.nodes}});
+  begun.scenario["cluster"] = std::move(cluster);
   // What the settings ask for and nothing prices is said by every verb that reads this.
   if (settings) {
     for (const std::string& sentence : settings->assumed) {
@@ -361,6 +426,7 @@ Begun init_scenario(const InitOptions& given) {
   }
   begun.scenario["baseline"] = strategies[0]["name"];
   begun.scenario["strategies"] = std::move(strategies);
+  add_steps(options, node, begun);
   judge_memory(begun.scenario, begun.assumed);
   if (!begun.assumed.empty()) begun.scenario["workload"]["about"] = about(begun.assumed);
   begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());

@@ -6,15 +6,17 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/json/json.h"
+#include "core/units.h"
 
 namespace syncline::job {
 
 struct InitOptions {
   std::string model;  // an architecture's name, a model file (core/job/models), or settings
-  std::string node;   // a name of core/hardware's
+  std::string node;   // a name of core/hardware's; empty: as gpu, gpus and net say (own_node.h)
   int nodes = 1;
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample
@@ -24,6 +26,12 @@ struct InitOptions {
   std::string settings = {};
   Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
   std::optional<std::int64_t> micro_batches = {};  // of a step
+  std::string gpu = {};
+  int gpus = 1;
+  std::string net = {};
+  // Steps that were measured: nodes, and seconds. One node's tells the rate of products, the others
+  // tell the bandwidth between nodes, count by count.
+  std::vector<std::pair<int, Seconds>> steps = {};
 };
 
 struct Begun {

@@ -179,7 +179,7 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
 
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario, const Pinned& pinned,
                                                 const Tuned& tuned) {
-  constexpr double kClear = 0.95, kWorth = 0.001, kNearlyAll = 0.8;
+  constexpr double kClear = 0.95, kWorth = 0.005, kNearlyAll = 0.8;
   const Ranked& best = tuned.winner();
   std::vector<const Ranked*> rivals;
   const auto add = [&](const Ranked& ranked) {

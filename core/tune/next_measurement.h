@@ -34,7 +34,7 @@ struct NextMeasurement {
   std::string command;  // the line to run; of steps none
 };
 
-// Nothing where the choice is clear (95 % and more), or no measurement is worth a thousandth of a
+// Nothing where the choice is clear (95 % and more), or no measurement is worth half a percent of a
 // step.
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
                                                 const measure::Pinned& pinned, const Tuned& tuned);

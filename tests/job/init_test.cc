@@ -8,7 +8,10 @@
 #include "core/hardware/device.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
+#include "core/measure/price_strategy.h"
+#include "core/measure/study_calibration.h"
 #include "core/operators/architecture.h"
+#include "core/run/model_executor.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job {
@@ -76,6 +79,63 @@ TEST(Init, WhatIsGivenIsNotAssumed) {
 }
 
 // Half precision is the device's: V100 has no bf16. Under autocast gradients are in fp32.
+TEST(Init, ANodeMayBeTheUsersOwn) {
+  InitOptions options{.model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "rtx-3090", .gpus = 2};
+  options.net = "25gbit";
+  const Cluster cards = read(init_scenario(options)).cluster;
+  EXPECT_EQ(cards.ranks(), 8);
+  EXPECT_NEAR(cards.tiers[0].bandwidth, 5.5e9, 1e3);  // through host memory
+  EXPECT_NEAR(cards.tiers[1].bandwidth, 25e9 / 8, 1);
+  EXPECT_EQ(cards.fabric, Fabric::kTcp);
+  EXPECT_EQ(cards.nccl.gpu_direct, false);
+  options.gpu = "H100-SXM";
+  options.gpus = 8;
+  options.net = "4x200gbit:efa";
+  const Cluster boxes = read(init_scenario(options)).cluster;
+  EXPECT_NEAR(boxes.tiers[0].bandwidth, 450e9, 1);
+  EXPECT_EQ(boxes.tiers[1].nics, 4);
+  EXPECT_EQ(boxes.fabric, Fabric::kEfa);
+  EXPECT_NEAR(boxes.tiers[1].latency, 15e-6, 1e-12);
+  options.nodes = options.gpus = 1;
+  options.net.clear();
+  EXPECT_EQ(read(init_scenario(options)).cluster.ranks(), 1);
+  for (const char* wrong : {"fast", "25", "25gbit:", "25gbit:ib", "0x25gbit", "1.5x25gbit",
+                            "-1gbit", "1e300gbit", "nangbit", "99x1gbit"}) {
+    options.net = wrong;
+    EXPECT_NE(refusal(options).find("--net: found '" + std::string(wrong)), std::string::npos)
+        << wrong;
+  }
+  options.gpu = "h1000";
+  EXPECT_NE(refusal(options).find("--gpu: 'h1000' is not known"), std::string::npos);
+}
+
+// Steps that were measured are explained: one node's by the device, the others by the network.
+TEST(Init, StepsThatWereMeasuredAreFitted) {
+  InitOptions options{
+      .model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "a10", .net = "25gbit"};
+  options.steps = {{1, 1.2}, {2, 2.0}, {4, 4.0}};
+  const Begun begun = init_scenario(options);
+  const auto fitted = measure::calibrated(input::document_of("begun", begun.scenario));
+  const Scenario scenario = input::parse_scenario(fitted.document);
+  EXPECT_EQ(scenario.cluster.nodes, 4);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
+  const auto priced =
+      measure::price_strategy(scenario, scenario.strategies.front(), *executor, book);
+  EXPECT_NEAR(priced.metrics.step_time, 4.0, 0.02);
+  const Scenario alone = [&] {
+    Json one = begun.scenario;
+    for (const char* key : {"sweep", "published", "calibration"}) one.erase(key);
+    one["cluster"]["nodes"] = 1;
+    return input::parse_scenario(input::document_of("one", one));
+  }();
+  const auto lonely = run::make_model_executor({alone.cluster, {}, 1});
+  collective::PriceBook none(alone.cluster);
+  EXPECT_NEAR(
+      measure::price_strategy(alone, alone.strategies.front(), *lonely, none).metrics.step_time,
+      1.2, 0.01);
+}
+
 TEST(Init, HalfPrecisionIsTheDevices) {
   const auto dtype = [](const char* node) {
     const Begun begun = init_scenario({.model = "bert_base", .node = node});

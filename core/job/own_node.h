@@ -1,0 +1,16 @@
+// A node that no list has: GPUs of a known kind and the port that leads out of it, in words.
+#pragma once
+
+#include <string>
+
+#include "core/hardware/device.h"
+
+namespace syncline::job {
+
+// `gpu`: a name of core/hardware's; `net`: "25gbit", "8x400gbit", "4x100gbit:efa"; empty where
+// there is one node. Without a fabric's name a port of up to 50 Gbit/s is Ethernet with TCP, and of
+// others nothing is known. GPUs are joined as in their usual node, cards by PCIe, those of GeForce
+// through host memory. Throws InputError by the options' names.
+hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string& net);
+
+}  // namespace syncline::job
