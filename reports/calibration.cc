@@ -11,6 +11,7 @@
 #include "reports/format.h"
 #include "reports/table.h"
 #include "reports/text_plot.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -114,6 +115,27 @@ std::vector<PlotSeries> series_of(const calibrate::LogCalibration& calibration) 
 // Twice the line is the most that a tree of two nodes shows.
 constexpr double kMostOfLine = 2.5;
 
+// A payload that is slower than a smaller one, and what that usually is.
+void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::string>& facts) {
+  const std::vector<calibrate::SlowSize> slow = calibrate::slow_sizes(table);
+  if (slow.empty()) return;
+  std::vector<std::string> sizes;
+  bool spot = false;  // a single size, its neighbours as they should be
+  for (const calibrate::SlowSize& size : slow) {
+    sizes.push_back(bytes_text(static_cast<double>(size.bytes)) + " (" + share(size.share) +
+                    " of the rate of " + bytes_text(static_cast<double>(size.than)) + ")");
+  }
+  const bool last = slow.back().bytes == table.rows.back().bytes;
+  spot = slow.size() == 1 && !last;
+  const std::string cause =
+      spot   ? "a disturbed row, or a change of protocol: repeat it"
+      : last ? "from there on something else is full: a cache, a buffer, an uplink that is shared"
+             : "NCCL changes its algorithm or protocol there: repeat them with NCCL_ALGO=Ring and "
+               "with NCCL_PROTO=Simple, and set what is faster; buckets of other sizes avoid them";
+  facts.push_back(heading(table) + ": slower than smaller sizes are " + join_and(sizes) + ": " +
+                  cause + ".");
+}
+
 // Whether a share of the line rate is good. The yardsticks are the best rates between nodes of the
 // logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what is
 // good and usual, where those lie.
@@ -126,12 +148,15 @@ std::string line_sentence(const calibrate::LineShare& line) {
                               : line.share >= kGood  ? "good"
                               : line.share >= kUsual ? "usual"
                                                      : "poor";
+  const std::string causes =
+      line.share >= kUsual ? "" : " Look for " + slow_network_causes(Fabric::kUnknown, 2) + ".";
   return "At its best a node sends " + plain_number(line.rate / kGigabytePerSecond) + " GB/s, " +
          share(line.share) + " of the line rate of " +
          plain_number(line.line / kGigabytePerSecond) + " GB/s: " + verdict +
          ". Published: 98 % on H100 nodes with InfiniBand, 94 % on 10 Gbit/s Ethernet, 92 % on "
          "GH200 Alps, 88 % on A100 with EFA, 74 % on Polaris with libfabric, 64 % on A100 ND v4, "
-         "43 % on 2080 Ti with InfiniBand, 19 % on Polaris over TCP.";
+         "43 % on 2080 Ti with InfiniBand, 19 % on Polaris over TCP." +
+         causes;
 }
 
 std::vector<std::string> line_doubts(const calibrate::LogCalibration& calibration) {
@@ -157,6 +182,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
   }
   if (calibration.line) facts.push_back(line_sentence(*calibration.line));
+  for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);
   if (calibration.law.tree) {
     const cost::TreeFactor& tree = *calibration.law.tree;
     facts.push_back("A forced tree costs " + plain_number(tree.factor) +

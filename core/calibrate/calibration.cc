@@ -356,6 +356,22 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   return result;
 }
 
+std::vector<SlowSize> slow_sizes(const ComparedTable& table) {
+  constexpr double kQuarterLess = 0.75;
+  std::vector<SlowSize> slow;
+  double best = 0;
+  Bytes at = 0;
+  for (const ComparedRow& row : table.rows) {
+    if (row.bytes < 64 * kKiB) continue;
+    const double rate = static_cast<double>(row.bytes) / row.measured;
+    if (rate < kQuarterLess * best) slow.push_back({row.bytes, at, rate / best});
+    if (rate <= best) continue;
+    best = rate;
+    at = row.bytes;
+  }
+  return slow;
+}
+
 void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
   if (!calibration.law.scale) {
     throw InputError("--line-rate: expected a log of several nodes, whose NICs it is");

@@ -55,6 +55,15 @@ struct LogCalibration {
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
 };
 
+// Sizes of 64 KiB and more that move fewer bytes a second than a smaller one does, by a quarter or
+// more, and what share of its rate they have.
+struct SlowSize {
+  Bytes bytes = 0;
+  Bytes than = 0;
+  double share = 1;
+};
+std::vector<SlowSize> slow_sizes(const ComparedTable& table);
+
 // Of a table's relative errors, as shares.
 measure::ErrorSummary errors_of(const ComparedTable& table);
 

@@ -135,6 +135,33 @@ TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
                        "4 nodes x 2 GPUs, the largest count of each, which no table measured"));
 }
 
+// On 8 nodes of Alps two sizes are slower than a smaller one, in three runs of two stacks.
+TEST(SlowSizes, AreThoseBelowASmallerOnesRate) {
+  const auto found = calibration_of(
+      tables_in({SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/"
+                                     "gh200-alps-slingshot-ofi1.9.2_allreduce_n008x4.txt"}),
+      {}, "alps");
+  const auto slow = slow_sizes(found.fitted.front());
+  ASSERT_EQ(slow.size(), 2U);
+  EXPECT_EQ(slow[0].bytes, Bytes{16} << 20);
+  EXPECT_EQ(slow[1].bytes, Bytes{32} << 20);
+  ComparedTable table;
+  for (const double rate : {1.0, 2.0, 1.6, 1.4, 3.0, 2.0}) {
+    const Bytes bytes = kMiB << table.rows.size();
+    ComparedRow row;
+    row.bytes = bytes;
+    row.measured = static_cast<double>(bytes) / rate;
+    table.rows.push_back(row);
+  }
+  const auto by_hand = slow_sizes(table);
+  ASSERT_EQ(by_hand.size(), 2U);  // 1.6 of 2 is within a quarter
+  EXPECT_EQ(by_hand[0].bytes, 8 * kMiB);
+  EXPECT_EQ(by_hand[0].than, 2 * kMiB);
+  EXPECT_DOUBLE_EQ(by_hand[0].share, 0.7);
+  EXPECT_EQ(by_hand[1].bytes, 32 * kMiB);
+  EXPECT_EQ(by_hand[1].than, 16 * kMiB);
+}
+
 TEST(Gzip, LogsAreReadAndDamagedOnesTold) {
   const test::Scratch scratch;
   const std::string text = log_with("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n");
