@@ -16,6 +16,9 @@ The strategy below is a table of numbers and names. Gradients are found by name;
 knows none of the names, by their place in the order of readiness, which the first step shows, and
 their size. Needs torch 1.13 or later and nothing else. What goes wrong is told in one line, with
 the traceback where SYNCLINE_TRACEBACK is set. Written by `syncline emit --python`.
+
+With an outer step (DiLoCo) the state_dict of what apply() gives holds it too: a checkpoint of a job
+goes on as if it had not been stopped.
 """
 
 import atexit
@@ -70,15 +73,20 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
         print(f"syncline_apply: '{strategy['name']}' was made for {strategy['ranks']} ranks, this "
               f"job has {dist.get_world_size()}", flush=True)
     _expect_sums(strategy, trained, device)
-    lanes = _lanes(device, strategy, timeout)
-    if "local_sgd" in strategy:
-        exchange = _Averager(model, trained, optimizer, strategy, lanes)
+    local = strategy.get("local_sgd", {})
+    if "outer" in local:
+        exchange = _made_far_apart(model, trained, optimizer, strategy, device, timeout,
+                                   find_unused_parameters)
+    elif local:
+        exchange = _Averager(model, trained, optimizer, strategy,
+                             _lanes(device, strategy, timeout))
     else:
-        exchange = _Reducer(trained, optimizer, strategy, lanes, find_unused_parameters)
+        exchange = _Reducer(trained, optimizer, strategy, _lanes(device, strategy, timeout),
+                            find_unused_parameters)
         if strategy.get("broadcast_buffers", 1):
             exchange.buffers = _same_types(model.buffers())
     _around_step(optimizer, exchange.before_step, exchange.after_step)
-    return Applied(model, exchange)
+    return (_AppliedFarApart if "outer" in local else Applied)(model, exchange)
 
 
 class Applied(torch.nn.Module):
@@ -111,6 +119,17 @@ class Applied(torch.nn.Module):
         self._exchange.told_loss = value.detach() if torch.is_tensor(value) else value
 
 
+class _AppliedFarApart(Applied):
+    """Whose outer step is part of the state_dict: the parameters that it began with, its momentum
+    and what is under way."""
+
+    def get_extra_state(self):
+        return self._exchange.state()
+
+    def set_extra_state(self, state):
+        self._exchange.load(state)
+
+
 class ApplyError(RuntimeError):
     """Told in one line where nobody catches it; with SYNCLINE_TRACEBACK set, as any other error."""
 
@@ -135,7 +154,7 @@ def _expect_sums(strategy, trained, device):
     if "powersgd" in strategy and scalars:
         _fail(f"torch's powerSGD_hook cannot take {scalars[0]}, which has no dimension: give it the "
               "shape [1]")
-    codecs = {bucket.get("codec") for bucket in strategy["buckets"]}
+    codecs = {bucket.get("codec") for bucket in strategy["buckets"] + strategy.get("averaged", [])}
     as_they_are = None in codecs and any(p.dtype == torch.bfloat16 for p in trained.values())
     if dist.get_backend() != "gloo" or not ("bf16" in codecs or as_they_are):
         return
@@ -239,10 +258,11 @@ def _around_step(optimizer, before, after):
 
 # ---- streams and what travels on them ----
 
-def _lanes(device, strategy, timeout):
+def _lanes(device, strategy, timeout, blocks=None):
+    """`blocks`: lists of ranks that exchange among themselves, of which one has this rank."""
     limit = {} if timeout is None else {"timeout": datetime.timedelta(seconds=timeout)}
     failures = []
-    return [_Lane(device, strategy.get("hierarchy"), limit, failures)
+    return [_Lane(device, strategy.get("hierarchy"), limit, failures, blocks)
             for _ in range(strategy["streams"])]
 
 
@@ -250,9 +270,14 @@ class _Lane:
     """One communication stream with communicators of its own. Exchanges go one after the other:
     on a stream of the GPU, or on a thread where collectives hold the host up."""
 
-    def __init__(self, device, hierarchy, limit, failures):
-        self.ranks = dist.get_world_size()
-        self.world = dist.new_group(**limit)
+    def __init__(self, device, hierarchy, limit, failures, blocks=None):
+        self.ranks = dist.get_world_size() if blocks is None else len(blocks[0])
+        if blocks is None:
+            self.world = dist.new_group(**limit)
+        else:
+            groups = [dist.new_group(block, **limit) for block in blocks]
+            self.world = next(group for group, block in zip(groups, blocks)
+                              if dist.get_rank() in block)
         self.failures = failures  # of all lanes
         self.device = device
         self.room = _Room()
@@ -835,3 +860,161 @@ class _Averager:
         for flat in self.flats:
             for name, tensor in flat.tensors.items():
                 tensor.detach().copy_(flat.views[name])
+
+
+# ---- DiLoCo ----
+
+def _made_far_apart(model, trained, optimizer, strategy, device, timeout, find_unused):
+    """Groups of neighbours exchange their gradients, and the groups average far apart."""
+    ranks, size = dist.get_world_size(), strategy["local_sgd"].get("group", 1)
+    if ranks % size != 0 or size == ranks:
+        _fail(f"groups of {size} ranks are not two or more in {ranks}")
+    one = {"streams": 1}
+    blocks = [list(range(first, first + size)) for first in range(0, ranks, size)]
+    peers = [list(range(place, ranks, size)) for place in range(size)]
+    across = _lanes(device, one, timeout, peers)[0]
+    inside = _lanes(device, one, timeout, blocks)[0] if size > 1 else None
+    reducer = None
+    if size > 1:
+        reducer = _Reducer(trained, optimizer, strategy,
+                           _lanes(device, strategy, timeout, blocks), find_unused)
+    return _FarApart(trained, strategy, across, inside, size, reducer)
+
+
+class _Fragment:
+    """A part of the parameters: where it began, how far it has come, and its momentum."""
+
+    def __init__(self, number, buckets, names, trained, shards):
+        self.number = number
+        self.under_way = False
+        self.codecs = [bucket.get("codec") for bucket in buckets]
+        self.flats = [_Flat({names[place]: trained[names[place]] for place in bucket["places"]},
+                            shards) for bucket in buckets]
+        for flat in self.flats:
+            self.fill(flat)
+        self.starts = [flat.buffer.clone() for flat in self.flats]
+        self.momenta = [torch.zeros_like(start) for start in self.starts]
+
+    @staticmethod
+    def fill(flat):
+        for name, tensor in flat.tensors.items():
+            flat.views[name].copy_(tensor.detach())
+
+    def sum(self, across, inside, size):
+        """Each rank of a group carries its part across; then the parts come together."""
+        for flat, codec in zip(self.flats, self.codecs):
+            if size == 1:
+                across.mean(flat.buffer, codec)
+                continue
+            parts = list(flat.buffer.view(size, -1).unbind())
+            mine = parts[dist.get_rank() % size]
+            across.mean(mine, codec)
+            dist.all_gather(parts, mine.clone(), group=inside.world)
+
+
+class _FarApart:
+    """DiLoCo: each fragment's outer gradient is sent some steps before it is applied."""
+
+    def __init__(self, trained, strategy, across, inside, size, reducer):
+        self.local = strategy["local_sgd"]
+        self.outer = self.local["outer"]
+        self.across, self.inside, self.size, self.reducer = across, inside, size, reducer
+        self.step = 0
+        names = _matched(strategy["gradients"], trained, "parameter")
+        if names is None:
+            _fail("the model knows none of the strategy's names, by which LocalSGD finds them")
+        buckets = strategy["averaged"]
+        count = 1 + max(bucket.get("fragment", 0) for bucket in buckets)
+        self.fragments = [
+            _Fragment(f, [b for b in buckets if b.get("fragment", 0) == f], names, trained, size)
+            for f in range(count)]
+
+    @property
+    def on(self):
+        return self.reducer is None or self.reducer.on
+
+    @on.setter
+    def on(self, value):
+        if self.reducer is not None:
+            self.reducer.on = value
+
+    def before_forward(self):
+        if self.reducer is not None:
+            self.reducer.before_forward()
+
+    def before_step(self):
+        if self.reducer is not None:
+            self.reducer.before_step()
+
+    def after_step(self):
+        """Steps count from 1; up to begin_step all fragments take an outer step in each."""
+        self.step += 1
+        if self.step <= self.local["begin_step"]:
+            self.average()
+            return
+        period, count = self.local["period"], len(self.fragments)
+        place = (self.step - self.local["begin_step"] - 1) % period + 1
+        for fragment in self.fragments:
+            applied = max(1, (fragment.number + 1) * period // count)
+            sent = max(1, applied - self.local.get("delay", 0))
+            if place == sent:
+                self._send(fragment)
+            if place == applied and fragment.under_way:
+                self._apply(fragment)
+
+    @torch.no_grad()
+    def _send(self, fragment):
+        for flat, start in zip(fragment.flats, fragment.starts):
+            fragment.fill(flat)
+            torch.sub(start, flat.buffer, out=flat.buffer)
+        fragment.under_way = True
+        self.across.run(f"fragment {fragment.number}",
+                        lambda: fragment.sum(self.across, self.inside, self.size))
+
+    @torch.no_grad()
+    def _apply(self, fragment):
+        self.across.wait()
+        fragment.under_way = False
+        nesterov = self.outer["optimizer"] == "nesterov"
+        for flat, start, momentum in zip(fragment.flats, fragment.starts, fragment.momenta):
+            step = flat.buffer
+            if nesterov:
+                momentum.mul_(self.outer["momentum"]).add_(step)
+                step.add_(momentum, alpha=self.outer["momentum"])
+            start.add_(step, alpha=-self.outer["rate"])
+            flat.buffer.copy_(start)
+            for name, tensor in flat.tensors.items():
+                mix = self.outer.get("mix", 0.0)
+                new = flat.views[name]
+                tensor.detach().copy_(new if mix == 0 else torch.lerp(new, tensor.detach(), mix))
+
+    def average(self):
+        """What is under way is applied, then all fragments take an outer step."""
+        for fragment in self.fragments:
+            if fragment.under_way:
+                self._apply(fragment)
+        for fragment in self.fragments:
+            self._send(fragment)
+            self._apply(fragment)
+
+    def state(self):
+        self.across.wait()
+        return {"step": self.step,
+                "fragments": [{"under_way": fragment.under_way,
+                               "sums": [flat.buffer.clone() for flat in fragment.flats],
+                               "starts": [start.clone() for start in fragment.starts],
+                               "momenta": [momentum.clone() for momentum in fragment.momenta]}
+                              for fragment in self.fragments]}
+
+    @torch.no_grad()
+    def load(self, state):
+        self.across.wait()
+        if len(state["fragments"]) != len(self.fragments):
+            _fail(f"the checkpoint has {len(state['fragments'])} fragments, the strategy "
+                  f"{len(self.fragments)}")
+        self.step = state["step"]
+        for fragment, kept in zip(self.fragments, state["fragments"]):
+            fragment.under_way = kept["under_way"]
+            own = [flat.buffer for flat in fragment.flats] + fragment.starts + fragment.momenta
+            for tensor, value in zip(own, kept["sums"] + kept["starts"] + kept["momenta"]):
+                tensor.copy_(value)

@@ -27,7 +27,11 @@ std::string exchange_obstacle(const Strategy& strategy) {
            "batched_powerSGD_hook";
   }
   if (codec != nullptr && codec->block > 1) return "it sends blocks with scales";
-  if (codec != nullptr && strategy.local_sgd.enabled) return "it rounds what it averages";
+  const LocalSgd& local = strategy.local_sgd;
+  if (codec != nullptr && local.enabled && !local.outer.any()) return "it rounds what it averages";
+  if (local.outer.any() && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    return "its groups exchange gradients in two levels";
+  }
   if (!strategy.pieces.empty()) return "its gradients come in the pieces of a compiled model";
   if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
   return {};
@@ -35,8 +39,13 @@ std::string exchange_obstacle(const Strategy& strategy) {
 
 std::string averaging_obstacle(const LocalSgd& local) {
   if (!local.enabled) return {};
-  if (local.outer.any() || local.fragments > 1 || local.delay > 0) {
-    return "it averages by fragments or with an outer step";
+  if (local.outer.any()) {
+    return local.adaptive || local.warmup_gradients
+               ? "its outer steps follow the loss, or gradients ahead of them"
+               : "";
+  }
+  if (local.fragments > 1 || local.delay > 0) {
+    return "it averages by fragments without an outer step (optimizer sgd at rate 1 is the mean)";
   }
   if (local.subgroup > 1 || local.warmup_gradients) {
     return "it exchanges gradients beside the averaging, which DistributedDataParallel's "
@@ -69,19 +78,57 @@ std::vector<Json> named_sizes(const std::vector<Tensor>& tensors) {
   return list;
 }
 
+Json entry_of(const plan::Bucket& bucket) {
+  Json entry{{"places", bucket.tensors}};
+  // torch's hook finds out for itself what it compresses of each.
+  const bool own = bucket.codec != nullptr && !bucket.codec->low_rank;
+  if (own) entry["codec"] = std::string(bucket.codec->name);
+  return entry;
+}
+
 std::vector<Json> buckets_of(const plan::Plan& plan) {
   std::vector<Json> list;
-  for (const plan::Bucket& bucket : plan.buckets) {
-    Json entry{{"places", bucket.tensors}};
-    // torch's hook finds out for itself what it compresses of each.
-    const bool own = bucket.codec != nullptr && !bucket.codec->low_rank;
-    if (own) entry["codec"] = std::string(bucket.codec->name);
-    list.push_back(std::move(entry));
+  for (const plan::Bucket& bucket : plan.buckets) list.push_back(entry_of(bucket));
+  return list;
+}
+
+// What groups exchange in a step.
+std::vector<Json> inside_groups(const plan::Communication& communication) {
+  std::vector<Json> list;
+  for (const auto& exchange : communication.gradients) list.push_back(entry_of(exchange.bucket));
+  return list;
+}
+
+// What is averaged, each bucket with the fragment that it is of.
+std::vector<Json> fragments_of(const std::vector<std::vector<plan::Exchange>>& fragments) {
+  std::vector<Json> list;
+  for (std::size_t f = 0; f < fragments.size(); ++f) {
+    for (const plan::Exchange& exchange : fragments[f]) {
+      list.push_back(entry_of(exchange.bucket));
+      list.back()["fragment"] = f;
+    }
   }
   return list;
 }
 
+Json outer_of(const Outer& outer) {
+  Json json{{"optimizer", "sgd"}, {"rate", outer.rate}};
+  if (outer.optimizer == Outer::Optimizer::kNesterov) {
+    json["optimizer"] = "nesterov";
+    json["momentum"] = outer.momentum;
+  }
+  if (outer.mix > 0) json["mix"] = outer.mix;
+  return json;
+}
+
 Json periods_of(const LocalSgd& local) {
+  if (local.outer.any()) {
+    return {{"period", local.period},
+            {"begin_step", local.begin_step},
+            {"delay", local.delay},
+            {"group", local.subgroup},
+            {"outer", outer_of(local.outer)}};
+  }
   if (!local.adaptive) return {{"period", local.period}, {"begin_step", local.begin_step}};
   return {{"adaptive", 1},
           {"init_period", local.init_period},
@@ -161,7 +208,7 @@ Strategy as_applied(const Strategy& strategy) {
 
 std::string apply_table(const Strategy& strategy, const Workload& workload,
                         const Cluster& cluster) {
-  const plan::Plan plan = plan::exchange_plan(workload, cluster, as_applied(strategy));
+  const Strategy applied = as_applied(strategy);
   const LocalSgd& local = strategy.local_sgd;
   const Compression& compression = strategy.compression;
   std::string text = "{\n";
@@ -189,10 +236,16 @@ std::string apply_table(const Strategy& strategy, const Workload& workload,
   }
   if (local.enabled) {
     add("local_sgd", literal(periods_of(local)));
-    if (!workload.buffers.empty()) add("buffers", entries(named_sizes(workload.buffers)));
+    const bool buffers = !workload.buffers.empty() && !local.outer.any();
+    if (buffers) add("buffers", entries(named_sizes(workload.buffers)));
   }
   add("gradients", entries(named_sizes(workload.tensors)));
-  add("buckets", entries(buckets_of(plan)));
+  if (local.outer.any()) {
+    add("buckets", entries(inside_groups(plan::local_communication(workload, cluster, applied))));
+    add("averaged", entries(fragments_of(plan::averaged_parameters(workload, cluster, applied))));
+  } else {
+    add("buckets", entries(buckets_of(plan::exchange_plan(workload, cluster, applied))));
+  }
   return text + "}";
 }
 

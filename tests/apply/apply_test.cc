@@ -340,6 +340,19 @@ TEST(Apply, AnEmittedFileBringsItsStrategy) {
   }
 }
 
+TEST(Apply, AnEmittedFileTakesOuterSteps) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto ran = emitted("diloco", scratch.path("syncline_apply.py"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("syncline_apply.py"));
+  EXPECT_TRUE(contains(file,
+                       R"("local_sgd": {"period": 4, "begin_step": 1, "delay": 1, "group": 1, )"
+                       R"("outer": {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9}},)"))
+      << file;
+  expect_to_hold("emitted_far_apart", 2, scratch.folder(), scratch.folder());
+}
+
 TEST(Apply, AnEmittedFileIsTheScriptWithATable) {
   const test::Scratch scratch;
   const auto ran = emitted("everything", scratch.path("job.py"));

@@ -326,6 +326,124 @@ def local_sgd(folder):
             check_same_on_all([t.detach() for t in averaged(model)], "the training's end")
 
 
+class ByHand:
+    """DiLoCo as its papers have it: torch's own optimizers on a second copy of the parameters, each
+    fragment's exchange where it is sent, its step where it is applied."""
+
+    def __init__(self, group, fragments, period, delay, outer, begin=0):
+        self.begin = begin
+        self.group, self.fragments, self.period, self.delay = group, fragments, period, delay
+        self.model = net()
+        self.optimizer = sgd(self.model)
+        own = dict(self.model.named_parameters())
+        self.own = [[own[_NAMES[place]] for place in places] for places in fragments]
+        self.start = [[p.detach().clone().requires_grad_() for p in part] for part in self.own]
+        nesterov = outer["optimizer"] == "nesterov"
+        self.outer = [torch.optim.SGD(part, outer["rate"], nesterov=nesterov,
+                                      momentum=outer["momentum"] if nesterov else 0)
+                      for part in self.start]
+        self.mix = outer.get("mix", 0.0)
+        self.sums = {}
+        ranks, me = dist.get_world_size(), dist.get_rank()
+        peers = [dist.new_group(list(range(place, ranks, group))) for place in range(group)]
+        blocks = [dist.new_group(list(range(first, first + group)))
+                  for first in range(0, ranks, group)]
+        self.peers, self.block = peers[me % group], blocks[me // group]
+        self.replicas = ranks // group
+
+    def step(self, number):
+        self.optimizer.zero_grad()
+        x, y = batch(number)
+        (self.model(x) - y).pow(2).mean().backward()
+        if self.group > 1:
+            for p in self.model.parameters():
+                p.grad.mul_(1.0 / self.group)
+                dist.all_reduce(p.grad, group=self.block)
+        nn.utils.clip_grad_norm_(self.model.parameters(), 0.7)
+        self.optimizer.step()
+        place = (number - self.begin) % self.period + 1
+        for f in range(len(self.fragments)):
+            applied = (f + 1) * self.period // len(self.fragments)
+            sent = applied - self.delay
+            if number < self.begin:
+                applied = sent = place
+            if place == sent:
+                self.sums[f] = [self.mean(start.detach() - own.detach())
+                                for start, own in zip(self.start[f], self.own[f])]
+            if place == applied:
+                self.apply(f)
+
+    def mean(self, gradient):
+        gradient.mul_(1.0 / self.replicas)
+        dist.all_reduce(gradient, group=self.peers)
+        return gradient
+
+    @torch.no_grad()
+    def apply(self, f):
+        for start, gradient in zip(self.start[f], self.sums.pop(f)):
+            start.grad = gradient
+        self.outer[f].step()
+        for start, own in zip(self.start[f], self.own[f]):
+            own.copy_(torch.lerp(start, own, self.mix) if self.mix else start)
+
+
+def far_apart(folder):
+    """To the bit, where two replicas are summed: then there is one order."""
+    nesterov = {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9}
+    sgd_half = {"optimizer": "sgd", "rate": 0.5}
+    ranks = dist.get_world_size()
+    for group, fragments, period, delay, outer in (
+            (1, [_ALL], 4, 0, nesterov), (1, [_ALL], 4, 3, sgd_half), (1, [_ALL], 1, 0, nesterov),
+            (1, [_ALL[5:], _ALL[:5]], 6, 0, nesterov), (1, [_ALL[5:], _ALL[:5]], 6, 2, nesterov),
+            (1, [_ALL[5:], _ALL[:5]], 7, 1, {**nesterov, "mix": 0.25}),
+            (2, [_ALL[5:], _ALL[:5]], 6, 2, nesterov)):
+        if group >= ranks:
+            continue
+        local = {"period": period, "begin_step": 0, "delay": delay, "group": group, "outer": outer}
+        averaged = [{"places": places, "fragment": f} for f, places in enumerate(fragments)]
+        table = strategy([_ALL[:4], _ALL[4:]], local_sgd=local, averaged=averaged)
+        model = net()
+        optimizer = sgd(model)
+        applied = applier.apply(model, optimizer, strategy=table)
+        by_hand = ByHand(group, fragments, period, delay, outer)
+        for step in range(_STEPS):
+            train(applied, optimizer, steps=1, begin=step)
+            by_hand.step(step)
+        wanted = [p.detach() for p in by_hand.model.parameters()]
+        found = [p.detach().clone() for p in model.parameters()]
+        exact = ranks // group == 2 and (group == 1 or ranks == 4)
+        check_close(found, wanted, ("far apart", group, len(fragments), period, delay), exact)
+        applied.average()
+        if not outer.get("mix"):
+            check_same_on_all([p.detach() for p in model.parameters()], "the training's end")
+
+
+def far_apart_goes_on(folder):
+    """From a checkpoint, with a fragment under way: as if it had not been stopped."""
+    outer = {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9}
+    local = {"period": 6, "begin_step": 0, "delay": 2, "outer": outer}
+    averaged = [{"places": _ALL[5:], "fragment": 0}, {"places": _ALL[:5], "fragment": 1}]
+    table = strategy([_ALL], local_sgd=local, averaged=averaged)
+
+    def begun():
+        model = net()
+        optimizer = sgd(model)
+        return applier.apply(model, optimizer, strategy=table), optimizer
+    through, optimizer = begun()
+    train(through, optimizer, steps=17)
+    first, optimizer = begun()
+    train(first, optimizer, steps=11)
+    assert any(f.under_way for f in first._exchange.fragments)
+    kept = copy.deepcopy((first.state_dict(), optimizer.state_dict()))
+    train(first, optimizer, steps=3)  # what comes of it no longer matters
+    second, optimizer = begun()
+    second.load_state_dict(kept[0])
+    optimizer.load_state_dict(kept[1])
+    train(second, optimizer, steps=6, begin=11)
+    check_close([p.detach() for p in second.parameters()],
+                [p.detach() for p in through.parameters()], "goes on", True)
+
+
 def adaptive_local_sgd(folder):
     """Averaged when the rule says so, told of losses of which each rank knows its own."""
     def mean_loss(step):
@@ -681,10 +799,29 @@ def emitted(folder):
     check_close(found, by_ddp(), "emitted", True)
 
 
+def emitted_far_apart(folder):
+    """Likewise, DiLoCo by hand."""
+    model = net()
+    optimizer = sgd(model)
+    applied = applier.apply(model, optimizer)
+    local = applier.STRATEGY["local_sgd"]
+    fragments = [bucket["places"] for bucket in applier.STRATEGY["averaged"]]
+    assert len(fragments) == 2 and sorted(sum(fragments, [])) == _ALL
+    by_hand = ByHand(local["group"], fragments, local["period"], local["delay"], local["outer"],
+                     local["begin_step"])
+    for step in range(_STEPS):
+        train(applied, optimizer, steps=1, begin=step)
+        by_hand.step(step)
+    check_close([p.detach() for p in model.parameters()],
+                [p.detach() for p in by_hand.model.parameters()], "emitted", True)
+
+
 _CASES = {
     "two": [groupings_and_streams, views, halves, later_torch, accumulation, statistics_of_batch_norm,
-            schedulers_and_copies, local_sgd, adaptive_local_sgd, wrong_tables, models_that_differ, unused_parameters],
-    "four": [groupings_and_streams, hierarchies, local_sgd, adaptive_local_sgd],
+            schedulers_and_copies, local_sgd, far_apart,
+            far_apart_goes_on, adaptive_local_sgd, wrong_tables, models_that_differ, unused_parameters],
+    "four": [groupings_and_streams, hierarchies, local_sgd, far_apart, far_apart_goes_on,
+             adaptive_local_sgd],
     "dgc": [dgc, largest_of_many, what_is_not_finite],
     "powersgd": [power_sgd],
     "cannot": [what_torch_cannot_do],
@@ -693,6 +830,7 @@ _CASES = {
     "killed_powersgd": [rank_is_killed_in_power_sgd],
     "stuck": [rank_is_stuck],
     "emitted": [emitted],
+    "emitted_far_apart": [emitted_far_apart],
 }
 
 
