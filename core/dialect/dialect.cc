@@ -15,6 +15,7 @@
 #include "core/dialect/mindspore.h"
 #include "core/dialect/paddle.h"
 #include "core/dialect/pytorch_ddp.h"
+#include "core/dialect/torchft.h"
 
 namespace syncline::dialect {
 namespace {
@@ -39,9 +40,9 @@ void refuse_unmodelled(
 
 std::span<const Dialect> dialects() {
   static const std::array table{
-      paddle_dialect(),      paddle_dygraph_dialect(), mindspore_dialect(),
-      pytorch_ddp_dialect(), horovod_dialect(),        megatron_dialect(),
-      deepspeed_dialect(),   hf_trainer_dialect(),     fsdp_dialect()};
+      paddle_dialect(),  paddle_dygraph_dialect(), mindspore_dialect(), pytorch_ddp_dialect(),
+      horovod_dialect(), megatron_dialect(),       deepspeed_dialect(), hf_trainer_dialect(),
+      fsdp_dialect(),    torchft_dialect()};
   return table;
 }
 

@@ -7,6 +7,7 @@
 #include "core/dialect/dialect.h"
 #include "core/error.h"
 #include "core/input/document.h"
+#include "core/input/knobs.h"
 #include "core/input/read_scenario.h"
 #include "core/json/reader.h"
 #include "core/run/model_executor.h"
@@ -185,6 +186,7 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     } catch (const InputError&) {
       continue;  // the framework would refuse this job
     }
+    if (input::changes_training(own.strategy)) continue;  // nobody's way to train as before
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;

@@ -1,0 +1,175 @@
+#include "core/dialect/torchft.h"
+
+#include <utility>
+
+#include "core/dialect/changes.h"
+#include "core/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+constexpr std::int64_t kMostPeriod = 1 << 20;
+constexpr double kBucketCap = 32;
+
+Outer read_outer(Reader outer) {
+  Outer step;
+  step.rate = outer.number_or("lr", 0.7, {0, 1e3, true});
+  step.momentum = outer.number_or("momentum", 0.9, {0, 1});
+  const bool nesterov = outer.boolean_or("nesterov", true);
+  if (nesterov && step.momentum == 0) {
+    outer.fail("nesterov", "torch.optim.SGD asks for a momentum beside it");
+  }
+  if (!nesterov && step.momentum > 0) {
+    outer.fail("momentum", "momentum without nesterov is not modelled yet");
+  }
+  step.optimizer = nesterov ? Outer::Optimizer::kNesterov : Outer::Optimizer::kSgd;
+  outer.finish();
+  return step;
+}
+
+// DiLoCo's own, with what its constructor refuses.
+void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
+  local.outer = config.has("outer_optimizer") ? read_outer(config.object("outer_optimizer"))
+                                              : Outer{Outer::Optimizer::kNesterov};
+  local.fragments = static_cast<int>(config.integer_or("num_fragments", 1, 1, 1 << 16));
+  if (local.fragments > static_cast<int>(workload.tensors.size())) {
+    config.fail("num_fragments",
+                "the workload has only " + std::to_string(workload.tensors.size()) + " parameters");
+  }
+  local.delay = config.integer_or("fragment_sync_delay", 0, 0, kMostPeriod);
+  local.outer.mix = config.number_or("fragment_update_alpha", 0, {0, 1});
+  if (local.period < local.fragments) {
+    config.fail("sync_every",
+                "only one fragment can be synchronised at a time: expected at least "
+                "num_fragments, " +
+                    std::to_string(local.fragments));
+  }
+  if (local.period % local.fragments != 0) {
+    config.fail("sync_every",
+                "must be a multiple of num_fragments, " + std::to_string(local.fragments));
+  }
+  if (local.delay >= local.period / local.fragments) {
+    config.fail("fragment_sync_delay",
+                "a fragment must be synchronised before it is reduced "
+                "again: expected less than sync_every / num_fragments, " +
+                    std::to_string(local.period / local.fragments));
+  }
+}
+
+// Inside a replica group gradients are DistributedDataParallel's; among groups each parameter is
+// sent by itself, unless they are put into buckets.
+Fusion fusion_of(Reader& config, bool groups) {
+  Fusion fusion;
+  const bool buckets = config.boolean_or("use_bucketization", false);
+  const double cap = config.number_or("bucket_cap_mb", kBucketCap, {0, 1e6, true});
+  constexpr double kDdpCap = 25;
+  if (!groups && !buckets) return fusion;
+  fusion.rule = Fusion::Rule::kSize;
+  fusion.size = static_cast<Bytes>((groups ? kDdpCap : cap) * static_cast<double>(kMiB));
+  return fusion;
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  LocalSgd& local = strategy.local_sgd;
+  local.enabled = true;
+  local.begin_step = 1;
+  const bool diloco =
+      config.word_or("semi_sync_method", "diloco", {"diloco", "local_sgd"}) == "diloco";
+  local.period = config.integer("sync_every", 1, kMostPeriod);
+  const int node = cluster.nodes > 1 ? cluster.gpus_per_node : 1;
+  local.subgroup = static_cast<int>(config.integer_or("group_world_size", node, 1, 1 << 20));
+  if (cluster.ranks() % local.subgroup != 0) {
+    config.fail("group_world_size", "found " + std::to_string(local.subgroup) +
+                                        ", expected a divisor of the " +
+                                        std::to_string(cluster.ranks()) + " ranks");
+  }
+  // LocalSGD is the mean over the replica groups.
+  local.outer = {Outer::Optimizer::kSgd, 1};
+  if (diloco) read_diloco(config, workload, local);
+  if (config.boolean_or("should_quantize", false)) strategy.compression.codec = "fp8";
+  strategy.fusion = fusion_of(config, local.subgroup > 1);
+  if (local.subgroup > 1) {
+    reading.notes.push_back(
+        "parameters are averaged in one bucket; torchft sends each by itself "
+        "or in buckets of bucket_cap_mb");
+  }
+  if (cluster.ranks() == local.subgroup) {
+    local = {};
+    strategy.compression = {};
+    reading.notes.emplace_back("there is one replica group: nothing is averaged");
+  }
+  config.finish();
+  return reading;
+}
+
+Json config_of(const Strategy& strategy) {
+  const LocalSgd& local = strategy.local_sgd;
+  Json config{{"sync_every", local.period}, {"group_world_size", local.subgroup}};
+  if (strategy.compression.codec == "fp8") config["should_quantize"] = true;
+  if (strategy.fusion.rule == Fusion::Rule::kSize && local.subgroup == 1) {
+    config["use_bucketization"] = true;
+    config["bucket_cap_mb"] = static_cast<double>(strategy.fusion.size) / static_cast<double>(kMiB);
+  }
+  const bool mean = local.outer.optimizer == Outer::Optimizer::kSgd && local.outer.rate == 1 &&
+                    local.outer.mix == 0 && local.fragments == 1 && local.delay == 0;
+  if (mean) {
+    config["semi_sync_method"] = "local_sgd";
+    return config;
+  }
+  const bool nesterov = local.outer.optimizer == Outer::Optimizer::kNesterov;
+  config["outer_optimizer"] = {{"lr", local.outer.rate},
+                               {"momentum", nesterov ? local.outer.momentum : 0.0},
+                               {"nesterov", nesterov}};
+  if (local.fragments > 1) config["num_fragments"] = local.fragments;
+  if (local.delay > 0) config["fragment_sync_delay"] = local.delay;
+  if (local.outer.mix > 0) config["fragment_update_alpha"] = local.outer.mix;
+  return config;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>&,
+                          const Workload&, const Cluster&) {
+  const LocalSgd& local = strategy.local_sgd;
+  if (!local.enabled || local.adaptive || !local.outer.any()) return {};
+  return {config_of(strategy)};
+}
+
+std::vector<ConfigChange> changes(const Json& config, const Cluster&) {
+  std::vector<ConfigChange> list{{ChangeKind::kRounding, {{"should_quantize", true}}}};
+  const std::int64_t fragments = config.value("num_fragments", 1);
+  for (const std::int64_t period : {20, 100, 500}) {
+    if (period % fragments == 0) list.push_back({ChangeKind::kAveraging, {{"sync_every", period}}});
+  }
+  return list;
+}
+
+Json defaults() {
+  return {{"num_fragments", 1},
+          {"fragment_sync_delay", 0},
+          {"fragment_update_alpha", 0.0},
+          {"should_quantize", false}};
+}
+
+Json least() { return {{"sync_every", 100}}; }
+
+// It says nothing but averaging.
+std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster&,
+                             const Partitions&) {
+  return suggest(winner, {}, {}, {});
+}
+
+}  // namespace
+
+Dialect torchft_dialect() {
+  return {.name = "torchft",
+          .summary = "torchft: DiLoCo's sync_every, num_fragments, fragment_sync_delay, ...",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = defaults,
+          .least = least,
+          .candidates = candidates};
+}
+
+}  // namespace syncline::dialect

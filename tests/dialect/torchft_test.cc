@@ -1,0 +1,106 @@
+// torchft's LocalSGD and DiLoCo: what the constructor's arguments come to, what it refuses, and the
+// way back.
+#include "core/dialect/torchft.h"
+
+#include <gtest/gtest.h>
+
+#include "core/dialect/write.h"
+#include "core/error.h"
+#include "core/plan/planner.h"
+#include "tests/support/readings.h"
+#include "tests/support/small_plans.h"
+
+namespace syncline::dialect {
+namespace {
+
+Workload net() {
+  Workload workload;
+  workload.forward = 0.01;
+  for (int i = 0; i < 8; ++i) {
+    workload.tensors.push_back(test::tensor_of("layer" + std::to_string(i), {100}));
+  }
+  return workload;
+}
+
+Reading reading_of(const std::string& config, const Cluster& cluster = test::cluster_of(4, 1)) {
+  return test::read_config(torchft_dialect(), config, net(), cluster);
+}
+
+TEST(TorchftDialect, StreamingDiLoCo) {
+  const Strategy strategy =
+      reading_of(R"({"sync_every": 20, "num_fragments": 2, "fragment_sync_delay": 5,
+                     "fragment_update_alpha": 0.25, "should_quantize": true,
+                     "outer_optimizer": {"lr": 0.4, "momentum": 0.8, "nesterov": true}})")
+          .strategy;
+  const LocalSgd& local = strategy.local_sgd;
+  EXPECT_TRUE(local.enabled);
+  EXPECT_EQ(local.period, 20);
+  EXPECT_EQ(local.fragments, 2);
+  EXPECT_EQ(local.delay, 5);
+  EXPECT_EQ(local.outer, (Outer{Outer::Optimizer::kNesterov, 0.4, 0.8, 0.25}));
+  EXPECT_EQ(strategy.compression.codec, "fp8");
+  EXPECT_EQ(strategy.fusion.rule, Fusion::Rule::kNone);  // each parameter by itself
+}
+
+TEST(TorchftDialect, LocalSgdIsTheMeanOverTheGroups) {
+  const Reading reading =
+      reading_of(R"({"semi_sync_method": "local_sgd", "sync_every": 5})", test::cluster_of(2, 4));
+  const LocalSgd& local = reading.strategy.local_sgd;
+  EXPECT_EQ(local.subgroup, 4);  // a node
+  EXPECT_EQ(local.outer.optimizer, Outer::Optimizer::kSgd);
+  EXPECT_EQ(local.outer.rate, 1);
+  EXPECT_TRUE(test::has_note(reading, "averaged in one bucket"));
+  const Reading alone = reading_of(R"({"sync_every": 5})", test::cluster_of(1, 4));
+  EXPECT_TRUE(alone.strategy.local_sgd.enabled);  // four ranks are four groups
+  const Reading one =
+      reading_of(R"({"sync_every": 5, "group_world_size": 4})", test::cluster_of(1, 4));
+  EXPECT_FALSE(one.strategy.local_sgd.enabled);
+  EXPECT_TRUE(test::has_note(one, "one replica group"));
+}
+
+TEST(TorchftDialect, RefusesWhatTheConstructorDoes) {
+  for (const auto& [config, part] : std::vector<std::pair<const char*, const char*>>{
+           {R"({})", "sync_every: missing"},
+           {R"({"sync_every": 3, "num_fragments": 4})", "only one fragment"},
+           {R"({"sync_every": 10, "num_fragments": 4})", "a multiple of num_fragments, 4"},
+           {R"({"sync_every": 20, "num_fragments": 2, "fragment_sync_delay": 10})",
+            "less than sync_every / num_fragments, 10"},
+           {R"({"sync_every": 20, "num_fragments": 20})", "only 8 parameters"},
+           {R"({"sync_every": 20, "fragment_update_alpha": 2})", "fragment_update_alpha"},
+           {R"({"sync_every": 20, "group_world_size": 3})", "a divisor of the 4"},
+           {R"({"sync_every": 20, "outer_optimizer": {"momentum": 0.9, "nesterov": false}})",
+            "not modelled yet"},
+           {R"({"sync_every": 20, "outer_optimizer": {"momentum": 0}})", "asks for a momentum"},
+           {R"({"sync_every": 20, "fragment_delay": 2})", "fragment_sync_delay"},
+           {R"({"semi_sync_method": "local_sgd", "sync_every": 5, "num_fragments": 2})",
+            "num_fragments"}}) {
+    try {
+      reading_of(config);
+      ADD_FAILURE() << config << " passed";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(TorchftDialect, WritesWhatItReads) {
+  const Dialect dialect = torchft_dialect();
+  for (const char* config :
+       {R"({"sync_every": 20})", R"({"semi_sync_method": "local_sgd", "sync_every": 5})",
+        R"({"sync_every": 20, "num_fragments": 2, "fragment_sync_delay": 5,
+            "fragment_update_alpha": 0.25, "should_quantize": true})",
+        R"({"sync_every": 20, "use_bucketization": true, "bucket_cap_mb": 0.0005})",
+        R"({"sync_every": 20, "outer_optimizer": {"lr": 0.5, "momentum": 0, "nesterov": false}})",
+        R"({"sync_every": 20, "group_world_size": 2})"}) {
+    const Strategy strategy = reading_of(config).strategy;
+    const auto written = write_config(dialect, strategy, net(), test::cluster_of(4, 1));
+    ASSERT_TRUE(written) << config;
+    EXPECT_TRUE(written->exact) << config << ": " << written->difference;
+    EXPECT_EQ(written->strategy.local_sgd, strategy.local_sgd) << config;
+  }
+  // What it cannot say is no configuration at all.
+  EXPECT_FALSE(write_config(dialect, {}, net(), test::cluster_of(4, 1)));
+}
+
+}  // namespace
+}  // namespace syncline::dialect
