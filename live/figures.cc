@@ -37,12 +37,14 @@ std::uint64_t digest(const run::RankGradients& gradients) {
 }
 
 run::Gradients expected(const Workload& workload, const plan::Plan& plan, std::uint64_t seed,
-                        run::SampleValues values) {
+                        run::SampleValues values, int periods) {
   run::Gradients input;
   for (int rank = 0; rank < plan.ranks; ++rank) {
     input.push_back(run::sample_gradients(workload, rank, plan.ranks, seed, values));
   }
-  return run::make_host_executor(workload)->run(plan, input, 1).gradients;
+  return run::make_host_executor(workload)
+      ->run(plan, input, plan.outer.any() ? periods : 1)
+      .gradients;
 }
 
 // The unit of rounding of the coarsest format in which the plan's buckets are summed.
@@ -76,10 +78,11 @@ bool close(const run::RankGradients& found, const run::RankGradients& wanted, do
 }  // namespace
 
 bool values_match(ControlChannel& channel, const Workload& workload, const plan::Plan& plan,
-                  const run::RankGradients& result, std::uint64_t seed, run::SampleValues values) {
+                  const run::RankGradients& result, std::uint64_t seed, run::SampleValues values,
+                  int periods) {
   const auto rank = static_cast<std::size_t>(channel.rank());
   if (values == run::SampleValues::kReal) {
-    const auto wanted = expected(workload, plan, seed, values);
+    const auto wanted = expected(workload, plan, seed, values, periods);
     // Values lie within six; a sum of N rounds at most N times, each by less than its largest
     // partial sum allows; the layouts' own roundings are one more.
     constexpr double kLargest = 6;
@@ -89,7 +92,7 @@ bool values_match(ControlChannel& channel, const Workload& workload, const plan:
   }
   std::vector<std::uint64_t> digests;
   if (rank == 0) {
-    for (const auto& gradients : expected(workload, plan, seed, values)) {
+    for (const auto& gradients : expected(workload, plan, seed, values, periods)) {
       digests.push_back(digest(gradients));
     }
   }

@@ -49,9 +49,11 @@ inline constexpr std::uint64_t kSampleSeed = 1;
 // together, with this rank's gradients after one or more periods from
 // sample_gradients(..., seed, values). Integers must be equal to the last bit: rank 0 computes all
 // ranks' results and the ranks compare digests. Real values may differ by rounding: every rank
-// computes them. The answer is the same everywhere. Costs rank 0 (with real values: every rank) the
-// memory of all ranks' gradients several times over.
+// computes them. Outer steps follow one from the other, over so many periods; all else comes out
+// the same in each. The answer is the same everywhere. Costs rank 0 (with real values: every rank)
+// the memory of all ranks' gradients several times over.
 bool values_match(ControlChannel& channel, const Workload& workload, const plan::Plan& plan,
-                  const run::RankGradients& result, std::uint64_t seed, run::SampleValues values);
+                  const run::RankGradients& result, std::uint64_t seed, run::SampleValues values,
+                  int periods);
 
 }  // namespace syncline::live

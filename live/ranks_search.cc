@@ -112,8 +112,9 @@ tune::Measurement RanksObjective::run(const Strategy& strategy, int steps) {
     lengths.push_back((ends[p] - ends[p - 1]) / plan.steps);
   }
 
-  if (settings_.check_values && !values_match(channel_, scenario_.workload, plan,
-                                              outcome.gradients[rank_], kSampleSeed, values)) {
+  if (settings_.check_values &&
+      !values_match(channel_, scenario_.workload, plan, outcome.gradients[rank_], kSampleSeed,
+                    values, static_cast<int>(ends.size()))) {
     throw MachineError("'" + strategy.name + "' did not end with the values of the host executor");
   }
   return tune::summary(lengths);

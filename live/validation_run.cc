@@ -122,8 +122,8 @@ class RankOfRun {
     }
     if (!outcome.bytes_sent.empty()) found.bytes_sent = most_sent_a_step(outcome, plan);
     if (run_.check_values) {
-      found.values_match =
-          values_match(channel_, workload, plan, outcome.gradients[rank_], kSampleSeed, values);
+      found.values_match = values_match(channel_, workload, plan, outcome.gradients[rank_],
+                                        kSampleSeed, values, run_.warmup + run_.repeats);
     }
     return found;
   }

@@ -99,6 +99,22 @@ TEST(ValidationRun, ARowIsWhatBothExecutorsSay) {
   }
 }
 
+// Their parameters are others after each period.
+TEST(ValidationRun, OuterStepsAreHeldAgainstAsManyPeriods) {
+  const EmulatedMachine machine = slower_machine();
+  ValidationRun run = run_on(machine);
+  LocalSgd& local = run.scenario.strategies[0].local_sgd;
+  local.enabled = true;
+  local.period = 2;
+  local.outer.optimizer = Outer::Optimizer::kNesterov;
+  for (const int repeats : {1, 4}) {
+    run.repeats = repeats;
+    for (const measure::Validation& each : ran(run).reports) {
+      EXPECT_EQ(each.rows.at(0).values_match, true) << repeats;
+    }
+  }
+}
+
 TEST(ValidationRun, PublishedSpeedupsStandBesideTheirRow) {
   const EmulatedMachine machine = slower_machine();
   ValidationRun run = run_on(machine);

@@ -42,7 +42,9 @@ class EmulatedRank final : public live::LiveExecutor {
     for (std::size_t p = 0; p < outcome.timeline.period_ends.size(); p += 2) {
       outcome.timeline.period_ends[p] += machine_.wobble * outcome.timeline.period_ends.front();
     }
-    auto all = run::make_host_executor(workload_)->run(plan, everyones(input[rank]), 1).gradients;
+    auto all = run::make_host_executor(workload_)
+                   ->run(plan, everyones(input[rank]), plan.outer.any() ? periods : 1)
+                   .gradients;
     outcome.gradients.resize(all.size());
     outcome.gradients[rank] = std::move(all[rank]);
     if (channel_.rank() == machine_.wrong_rank) outcome.gradients[rank].front().front() += 1;
