@@ -66,7 +66,25 @@ std::string named(const Utilised& row) {
   return text;
 }
 
-// What plain training needs, and what needs least.
+// Of what is busy enough at the links as given, what averages most often, the simplest first; else
+// what is busiest.
+const Utilised& likeliest(const Utilisation& utilisation) {
+  const Utilised* best = &utilisation.rows.front();
+  const auto period = [](const Utilised& row) {
+    return row.strategy.local_sgd.enabled ? row.strategy.local_sgd.period : 0;
+  };
+  for (const Utilised& row : utilisation.rows) {
+    const bool enough = row.given >= utilisation.target;
+    const bool was_enough = best->given >= utilisation.target;
+    const bool better = enough == was_enough
+                            ? enough ? period(row) < period(*best) : row.given > best->given
+                            : enough;
+    if (better) best = &row;
+  }
+  return *best;
+}
+
+// What plain training needs, what does here, and what needs least.
 std::vector<std::string> verdicts_of(const Utilisation& utilisation) {
   const std::string target = share_text(100 * utilisation.target);
   const Utilised& plain = utilisation.rows.front();
@@ -76,14 +94,15 @@ std::vector<std::string> verdicts_of(const Utilisation& utilisation) {
       (plain.needed ? "; " + target + " needs " + rate_text(*plain.needed) + " between the groups."
                     : "; no bandwidth makes it " + target + "."));
   const Utilised* least = nullptr;
-  const Utilised* busiest = &plain;
   for (const Utilised& row : utilisation.rows) {
     if (row.needed && (least == nullptr || *row.needed < *least->needed)) least = &row;
-    if (row.given > busiest->given) busiest = &row;
   }
-  if (busiest != &plain) {
-    verdicts.push_back(named(*busiest) + " is busy " + share_text(100 * busiest->given) +
-                       " of the time here.");
+  const Utilised& here = likeliest(utilisation);
+  if (&here != &plain) {
+    verdicts.push_back(
+        named(here) + " is busy " + share_text(100 * here.given) + " of the time here: " +
+        (here.given >= utilisation.target ? "nothing that is busy enough averages more often."
+                                          : "nothing is busier."));
   }
   if (least != nullptr && least != &plain) {
     verdicts.push_back(named(*least) + " needs least for " + target + ": " +

@@ -211,7 +211,7 @@ void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::s
   } else if (ports_of_nodes && !cluster.law) {
     doubt_gigabytes(key, each / tier.efficiency / kGigabitPerSecond, lines);
   }
-  if (tier.latency >= kSlowestMessage) {
+  if (tier.latency >= kSlowestMessage && (inside || ports_of_nodes)) {
     lines.push_back(key + ".latency_us: " + number_text(tier.latency / kMicrosecond) +
                     " us a message is a wide-area network's: were nanoseconds meant?");
   }

@@ -121,6 +121,10 @@ std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int 
       local.enabled = true;
       local.period = period;
       local.subgroup = group;
+      if (group == 1) {
+        strategy.fusion = {};
+        strategy.fusion.rule = Fusion::Rule::kOne;
+      }
       local.outer = kind.outer;
       local.fragments = kind.fragments;
       // As long as it costs no accuracy by Douillard et al. 2025: five steps.

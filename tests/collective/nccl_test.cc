@@ -50,6 +50,25 @@ TEST(NcclTopology, ADgxA100) {
   EXPECT_EQ(table[static_cast<std::size_t>(NcclAlgorithm::kNvls)][2].bandwidth, 0);
 }
 
+// What joins two places is nothing to those who stay in one.
+TEST(NcclTopology, ALinkThatNoGroupCrossesIsNotSeen) {
+  const Cluster place = nodes_of_eight(4, 370, 400, 8, "H100");
+  Cluster both = nodes_of_eight(8, 370, 400, 8, "H100");
+  both.tiers[1].span = 32;
+  both.tiers.push_back({"places", 64, 0.01, 1e8});
+  for (const Bytes bytes : {Bytes{1} << 12, Bytes{1} << 20, Bytes{1} << 28}) {
+    const Collective own = chosen(place, kAllReduce, world_group(32), bytes);
+    const Collective inside = chosen(both, kAllReduce, block_groups(64, 32), bytes);
+    EXPECT_EQ(inside.nccl, own.nccl);
+    EXPECT_DOUBLE_EQ(PriceBook(both).time(inside), PriceBook(place).time(own));
+    // Who crosses it waits for it: two ranks, then 32 pairs that share it.
+    const Collective pair = chosen(both, kAllReduce, {0, 1, 0, 2, 32}, bytes);
+    EXPECT_GE(PriceBook(both).time(pair), 0.02 + static_cast<double>(bytes) / 1e8);
+    const Collective pairs = chosen(both, kAllReduce, shard_groups(64, 32), bytes);
+    EXPECT_GE(PriceBook(both).time(pairs), 0.02 + 32 * static_cast<double>(bytes) / 1e8);
+  }
+}
+
 TEST(NcclTopology, HopperNodesWithANicForEachGpu) {
   const Cluster cluster = nodes_of_eight(4, 370, 400, 8, "H100");
   const NcclTopology t = nccl_topology(cluster, world_group(32));

@@ -38,6 +38,7 @@ Json scenario_of(const Model& model, double latency_us = 0) {
                 {"delay", delay},
                 {"outer", {{"optimizer", "nesterov"}}}};
   };
+  const Json one{{"rule", "one"}};
   return {{"name", "table 4"},
           {"workload",
            {{"name", "layers"}, {"forward_ms", 1e3 * model.step / 3}, {"tensors", tensors}}},
@@ -48,8 +49,8 @@ Json scenario_of(const Model& model, double latency_us = 0) {
             {"inter", {{"latency_us", latency_us}, {"bandwidth_gbps", 1}}}}},
           {"strategies",
            {{{"name", "plain"}},
-            {{"name", "vanilla"}, {"local_sgd", local(1, 0)}},
-            {{"name", "overlapped"}, {"local_sgd", local(model.layers / 3, 1)}}}}};
+            {{"name", "vanilla"}, {"local_sgd", local(1, 0)}, {"fusion", one}},
+            {{"name", "overlapped"}, {"local_sgd", local(model.layers / 3, 1)}, {"fusion", one}}}}};
 }
 
 Utilisation found(const Json& scenario, double target) {
