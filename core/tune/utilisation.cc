@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 
 #include "core/error.h"
 #include "core/input/conflicts.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/price_strategy.h"
+#include "core/measure/remarks.h"
+#include "core/measure/study_calibration.h"
 #include "core/plan/local_plan.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/parallel.h"
@@ -61,7 +64,6 @@ class Search {
     Cluster one = scenario_.cluster;
     one.nodes = one.gpus_per_node = 1;
     one.tiers.clear();
-    one.law = nullptr;
     return priced(scenario_, one, strategy);
   }
 
@@ -141,8 +143,15 @@ std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int 
 }  // namespace
 
 Utilisation utilisation_of(const input::Document& document, double target) {
+  const input::Document fitted = measure::calibrated(document).document;
   Utilisation answer;
-  answer.scenario = input::parse_scenario(document);
+  answer.scenario = input::parse_scenario(fitted);
+  answer.remarks = measure::remarks_of(fitted, answer.scenario);
+  if (std::exchange(answer.scenario.cluster.law, nullptr)) {
+    answer.remarks.emplace_back(
+        "measured times of collectives hold for the cluster's own links: here latency and "
+        "bandwidth decide");
+  }
   answer.target = target;
   const Scenario& scenario = answer.scenario;
   if (scenario.cluster.ranks() == 1) {
@@ -151,11 +160,6 @@ Utilisation utilisation_of(const input::Document& document, double target) {
   if (scenario.workload.parallel.whole_job()) {
     throw InputError(document.file +
                      ": workload.parallel: averaging is not modelled yet beside it");
-  }
-  if (scenario.cluster.law) {
-    throw InputError(document.file +
-                     ": cluster: measured times hold for its own links; --utilisation asks for "
-                     "others: leave calibration and measured_steps_us out");
   }
   const Search search(scenario);
   answer.ranks = search.group();
