@@ -434,6 +434,37 @@ std::string upper_first(std::string text) {
   return text;
 }
 
+// What more ranks bring, where nothing but their number is swept: of the baseline.
+std::string scaling_sentence(const Study& study) {
+  if (study.axes.size() != 1 || study.points.size() < 2) return {};
+  std::vector<const measure::Row*> rows;
+  for (const Point& point : study.points) {
+    const measure::Row* row = row_of(point, study.baseline);
+    if (row == nullptr || !(row->rate.efficiency > 0) || row->rate.ranks < 1) return {};
+    rows.push_back(row);
+  }
+  std::ranges::sort(rows, {}, [](const measure::Row* row) { return row->rate.ranks; });
+  const measure::Row& few = *rows.front();
+  const measure::Row& many = *rows.back();
+  if (few.rate.ranks == many.rate.ranks) return {};
+  const auto ranks = [](const measure::Row& row) { return std::to_string(row.rate.ranks); };
+  std::string text = quoted_name(study.baseline) + " keeps " +
+                     share_text(100 * many.rate.efficiency) + " of its samples a rank from " +
+                     ranks(few) + " to " + ranks(many) + " ranks";
+  const double waits = many.metrics.exposed / many.metrics.step_time;
+  constexpr double kWorthSaying = 0.05;
+  if (waits > kWorthSaying) {
+    text += ", where " + share_text(100 * waits) + " of the step waits for the exchange";
+  }
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i]->metrics.throughput >= rows[i - 1]->metrics.throughput) continue;
+    return text + "; " + ranks(*rows[i]) + " ranks are slower than " + ranks(*rows[i - 1]) + ", " +
+           throughput_text(rows[i]->metrics.throughput) + " samples/s instead of " +
+           throughput_text(rows[i - 1]->metrics.throughput) + ".";
+  }
+  return text + ".";
+}
+
 }  // namespace
 
 Tone tone_of(double speedup, double best, double least) {
@@ -458,13 +489,16 @@ std::string verdict(const measure::Report& report) {
   const Study study = study_of(report);
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   const Names names = challengers(study);
-  if (names.empty()) return one_line(alone(study));
+  if (names.empty()) {
+    const std::string more = scaling_sentence(study);
+    return one_line(alone(study) + (more.empty() ? "" : " " + more));
+  }
   const bool two =
       names.size() == 1 && std::none_of(study.points.begin(), study.points.end(),
                                         [](const Point& point) { return point.memory_decides; });
   std::string text = two ? duel(study, names.front()) : upper_first(leads_sentence(study));
   const std::string losers = two ? "" : losers_sentence(study, names);
-  for (const std::string& more : {losers, open_sentence(study, names)}) {
+  for (const std::string& more : {losers, open_sentence(study, names), scaling_sentence(study)}) {
     if (!more.empty()) text += " " + more;
   }
   return one_line(text);

@@ -90,6 +90,30 @@ TEST(Verdict, TwoStrategiesAlongASweep) {
             "dgc does not pay at any sweep point (0.800x to 0.900x over momentum).");
 }
 
+// Along a sweep of ranks alone: what is kept of each rank's samples, and where more ranks are
+// slower.
+TEST(Verdict, WhatMoreRanksBring) {
+  const auto at = [](std::int64_t nodes, double efficiency) {
+    measure::Row one = row("momentum", 1, SweepPoint{{"cluster.nodes", nodes}});
+    one.rate.ranks = nodes;
+    one.rate.efficiency = efficiency;
+    one.metrics.throughput = 100 * efficiency * static_cast<double>(nodes);
+    return one;
+  };
+  const std::string kept = verdict(report_of({at(1, 1), at(2, 0.9), at(4, 0.8)}));
+  EXPECT_NE(
+      kept.find("'momentum' keeps 80.0 % of its samples a rank from 1 to 4 ranks, where 47.7 % "
+                "of the step waits for the exchange."),
+      std::string::npos)
+      << kept;
+  const std::string slower = verdict(report_of({at(1, 1), at(2, 0.9), at(4, 0.4)}));
+  EXPECT_NE(slower.find("; 4 ranks are slower than 2, 160.0 samples/s instead of 180.0."),
+            std::string::npos)
+      << slower;
+  EXPECT_EQ(verdict(report_of({at(2, 1), at(2, 1)})).find("keeps"), std::string::npos);
+  EXPECT_EQ(verdict(report_of({at(2, 0), at(4, 0)})).find("keeps"), std::string::npos);
+}
+
 TEST(Verdict, ManyPointsAreSummarised) {
   std::vector<std::pair<int, std::vector<double>>> points;
   for (int gbps = 1; gbps <= 10; ++gbps) points.push_back({gbps, {gbps <= 6 ? 2.0 : 0.9}});
