@@ -33,6 +33,7 @@ struct CalibrateOptions {
   std::string name = "calibrated";
   Output output;
   double line_rate = 0;  // Gbit/s; 0: not given
+  std::string node;
   std::string algorithm = "nccl";
   std::string factor_from;
   std::string workload;
@@ -105,6 +106,7 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   if (options.line_rate > 0) {
     calibrate::set_line_rate(calibration, options.line_rate * kGigabitPerSecond);
   }
+  if (!options.node.empty()) calibrate::set_node(calibration, tables, options.node);
   if (device) calibrate::set_device(calibration, *device);
   if (!options.kernels.empty()) {
     calibration.cluster =
@@ -202,6 +204,9 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("-o,--out", options.out, "file for the cluster (JSON)");
   verb.add_option("--svg", options.svg, "file for a plot of measured and fitted times");
   verb.add_option("--name", options.name, "name of the cluster")->capture_default_str();
+  verb.add_option(
+      "--node", options.node,
+      "compare the logs with what other networks of such nodes reach, such as dgx-h100");
   verb.add_option("--line-rate", options.line_rate,
                   "Gbit/s that a node's NICs are rated together: how much of it the logs reach")
       ->check(number_from(1e-3, 1e7));
@@ -278,8 +283,8 @@ void add_calibrate_options(CLI::App& verb, CalibrateOptions& options) {
   add_html(verb, options.output);
   CLI::Option* live = add_link_options(verb, options);
   for (const char* other :
-       {"logs", "--against", "--svg", "--line-rate", "--algorithm", "--factor-from", "--trace",
-        "--throughput", "--workload", "--kernels", "--cluster"}) {
+       {"logs", "--against", "--svg", "--line-rate", "--node", "--algorithm", "--factor-from",
+        "--trace", "--throughput", "--workload", "--kernels", "--cluster"}) {
     live->excludes(verb.get_option(other));
     steps->excludes(verb.get_option(other));
   }

@@ -136,6 +136,40 @@ void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::stri
                   cause + ".");
 }
 
+// What a table's rows come to beside other networks: of the largest, and of single ones.
+std::string judgement(const std::vector<calibrate::BesideOthers>& rows) {
+  constexpr double kPoor = 0.9, kFair = 0.6;
+  const double largest = rows.back().slower_than;
+  if (largest > kPoor) return "poor. Look for " + slow_network_causes(Fabric::kUnknown, 2);
+  std::vector<std::string> poor;
+  for (const calibrate::BesideOthers& row : rows) {
+    if (row.slower_than > kPoor) poor.push_back(bytes_text(static_cast<double>(row.bytes)));
+  }
+  const std::string text = largest > kFair ? "fair" : "good";
+  if (poor.empty()) return text;
+  return text + " but for " + join_and(poor) +
+         ", where NCCL_ALGO and NCCL_PROTO are worth trying, or sizes beside";
+}
+
+// A table's rows beside those of other networks of such nodes.
+void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::string>& facts) {
+  for (std::size_t t = 0; t < calibration.fitted.size(); ++t) {
+    std::vector<std::string> told;
+    std::vector<calibrate::BesideOthers> rows;
+    for (const calibrate::BesideOthers& row : calibration.beside) {
+      if (row.table != t) continue;
+      rows.push_back(row);
+      told.push_back(bytes_text(static_cast<double>(row.bytes)) + " takes " +
+                     short_speedup_text(row.longer) + " (slower than " + share(row.slower_than) +
+                     ")");
+    }
+    if (rows.empty()) continue;
+    facts.push_back(
+        heading(calibration.fitted[t]) + ", beside networks of " + one_line(calibration.node) +
+        " and the like, their median as 1: " + join_and(told) + ": " + judgement(rows) + ".");
+  }
+}
+
 // Whether a share of the line rate is good. The yardsticks are the best rates between nodes of the
 // logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what is
 // good and usual, where those lie.
@@ -182,6 +216,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
   }
   if (calibration.line) facts.push_back(line_sentence(*calibration.line));
+  add_beside(calibration, facts);
   for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);
   if (calibration.law.tree) {
     const cost::TreeFactor& tree = *calibration.law.tree;

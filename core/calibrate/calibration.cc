@@ -10,10 +10,13 @@
 
 #include "core/calibrate/device_fit.h"
 #include "core/calibrate/scale_fit.h"
+#include "core/collective/nccl.h"
+#include "core/collective/price.h"
 #include "core/cost/law.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/hardware_json.h"
+#include "core/input/parts.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/scenario/scenario.h"
@@ -354,6 +357,48 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
     }
   }
   return result;
+}
+
+void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable>& tables,
+              const std::string& node) {
+  const hardware::KnownNode* known = hardware::find_node(node);
+  if (known == nullptr) {
+    throw InputError("--node: '" + node + "' is not known" + input::did_you_mean_node(node) +
+                     "; `syncline list` names them");
+  }
+  calibration.node = node;
+  for (std::size_t t = 0; t < calibration.fitted.size(); ++t) {
+    const ComparedTable& table = calibration.fitted[t];
+    const auto own = std::ranges::find_if(tables, [&](const cost::MeasuredTable& measured) {
+      return measured.source == table.file && measured.nodes == table.nodes &&
+             measured.gpus_per_node == table.gpus_per_node && measured.kind;
+    });
+    if (own == tables.end() || table.rows.empty()) continue;
+    Json json{{"name", node}, {"node", node}, {"nodes", table.nodes}};
+    json["gpus_per_node"] = table.gpus_per_node;
+    // So few GPUs go out by the ports beside them.
+    json["inter"]["nics"] = std::max(1, std::min(known->outside.count, table.gpus_per_node));
+    if (table.gpus_per_node == known->gpus)
+      json["inter"]["nics"] = std::max(1, known->outside.count);
+    const Cluster cluster = input::read_cluster(Reader(json, "--node", ""));
+    const collective::NcclLaw law(cluster);
+    for (const double wanted : {64.0 * kKiB, 1.0 * kMiB, 16.0 * kMiB, 256.0 * kMiB}) {
+      const auto far = [&](const ComparedRow& row) {
+        return std::fabs(std::log(static_cast<double>(row.bytes) / wanted));
+      };
+      const ComparedRow& row = *std::ranges::min_element(table.rows, {}, far);
+      constexpr double kNear = 0.7;  // a factor of two
+      if (far(row) > kNear) continue;
+      collective::Collective asked{
+          *own->kind, nullptr, collective::world_group(cluster.ranks()), row.bytes / 4, 4, 0, {}};
+      collective::choose_algorithm(asked, collective::kNcclName, cluster);
+      const std::optional<CollectiveTime> said = law.time(asked);
+      if (!said || said->spread <= 0) continue;
+      const double longer = row.measured / (said->time + cluster.collective_overhead);
+      calibration.beside.push_back(
+          {t, row.bytes, longer, normal_distribution(std::log(longer) / said->spread)});
+    }
+  }
 }
 
 std::vector<SlowSize> slow_sizes(const ComparedTable& table) {

@@ -43,6 +43,15 @@ struct LineShare {
   double share = 0;
 };
 
+// A row beside what NCCL's model says on the data sheet of a kind of node and what published logs
+// of such networks show beyond it (core/collective/prior.h).
+struct BesideOthers {
+  std::size_t table = 0;  // of LogCalibration::fitted
+  Bytes bytes = 0;
+  double longer = 1;       // measured over the median of such networks
+  double slower_than = 0;  // the share of such networks that take less
+};
+
 struct LogCalibration {
   cost::MeasuredLaw law;  // as read back from the JSON that is written
   Json cluster;
@@ -51,6 +60,8 @@ struct LogCalibration {
   std::vector<std::string> warnings;
   std::optional<DeviceFit> device;
   std::optional<LineShare> line;
+  std::string node;  // that the rows below are compared with; empty: none
+  std::vector<BesideOthers> beside;
   double in_sample = 0;  // mean relative error over all fitted rows
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
 };
@@ -79,6 +90,12 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
 // Compares the best rate between nodes with what a node's NICs are rated. Throws InputError where
 // no table is of several nodes.
 void set_line_rate(LogCalibration& calibration, BytesPerSecond line);
+
+// Compares the rows nearest to 64 KiB, 1, 16 and 256 MiB of each fitted table with what such nodes
+// are expected to take. `tables`: those that were fitted. Throws InputError for a node that is not
+// known.
+void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable>& tables,
+              const std::string& node);
 
 // Puts the device into the calibration and its cluster.
 void set_device(LogCalibration& calibration, const DeviceFit& device);

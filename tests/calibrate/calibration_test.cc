@@ -135,6 +135,29 @@ TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
                        "4 nodes x 2 GPUs, the largest count of each, which no table measured"));
 }
 
+// Beside others of its kind Alps is good for large payloads, with the hole that it has on 4 nodes;
+// over TCP it is poor throughout.
+TEST(BesideOthers, AreRowsOverTheMedianOfSuchNetworks) {
+  const auto beside = [](const char* file, const char* node) {
+    const auto tables =
+        tables_in({std::string(SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/") + file});
+    LogCalibration calibration = calibration_of(tables, {}, "log");
+    set_node(calibration, tables, node);
+    return calibration.beside;
+  };
+  const auto alps = beside("gh200-alps-slingshot-ofi1.9.2_allreduce_n004x4.txt", "alps-gh200");
+  ASSERT_EQ(alps.size(), 4U);
+  for (const BesideOthers& row : alps) EXPECT_EQ(row.longer > 1, row.slower_than > 0.5);
+  EXPECT_LT(alps.back().slower_than, 0.5);
+  EXPECT_EQ(alps[2].bytes, Bytes{16} << 20);
+  EXPECT_GT(alps[2].slower_than, 0.95);
+  const auto tcp = beside("gh200-alps-docs-tcp_allreduce_n002x4.txt", "alps-gh200");
+  ASSERT_FALSE(tcp.empty());
+  EXPECT_GT(tcp.back().longer, 3);
+  EXPECT_GT(tcp.back().slower_than, 0.95);
+  EXPECT_THROW(beside("gh200-alps-docs-tcp_allreduce_n002x4.txt", "dgx-h1"), InputError);
+}
+
 // On 8 nodes of Alps two sizes are slower than a smaller one, in three runs of two stacks.
 TEST(SlowSizes, AreThoseBelowASmallerOnesRate) {
   const auto found = calibration_of(
