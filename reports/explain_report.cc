@@ -106,6 +106,17 @@ std::string whole_job_line(const measure::Explained& one) {
                              one.doubled->step));
 }
 
+// Which link of the fabric holds collectives up, and what would cool it.
+std::string hot_link_lines(const measure::HotLink& hot) {
+  std::string text = line("hot link", hot.name + ": " + seconds_text(hot.busy) +
+                                          " a step, the busiest port " + seconds_text(hot.ports));
+  for (const auto& [words, step] : hot.cooler) {
+    text += line(&words == &hot.cooler.front().first ? "cooler" : "",
+                 words + ": " + seconds_text(step) + " a step");
+  }
+  return text;
+}
+
 std::string exchange_lines(const measure::Explained& one, const Cluster& cluster) {
   const measure::Metrics& metrics = one.priced.metrics;
   const measure::Bottleneck& bottleneck = *one.bottleneck;
@@ -114,6 +125,7 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
                      line("bound by", bound_text(bottleneck)) +
                      line("at best", seconds_text(metrics.lower_bound) +
                                          " a step with this algorithm, whatever is fused");
+  if (one.hot_link) text += hot_link_lines(*one.hot_link);
   if (cluster.step_overhead() > 0) {
     text += line("overhead", seconds_text(cluster.step_overhead()) +
                                  " per step on the host, for data-parallel execution");
@@ -235,6 +247,18 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
   if (one.bottleneck) {
     object["bound_by"] = one.bottleneck->what();
     object["shares"] = shares_json(*one.bottleneck);
+  }
+  if (one.hot_link) {
+    const measure::HotLink& hot = *one.hot_link;
+    Json cooler = Json::array();
+    for (const auto& [words, step] : hot.cooler) {
+      cooler.push_back({{"change", words}, {"step_time_s", exact(step)}});
+    }
+    object["hot_link"] = {{"name", hot.name},
+                          {"sort", hot.sort},
+                          {"busy_s", exact(hot.busy)},
+                          {"ports_s", exact(hot.ports)},
+                          {"cooler", std::move(cooler)}};
   }
   if (!one.strategy.notes.empty()) object["notes"] = one.strategy.notes;
   for (const auto& advice : one.advice) {

@@ -67,6 +67,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
     metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, book);
     one.interval = interval_of(metrics.step_time, doubts.sway(one.strategy));
     if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario, book);
+    one.hot_link = hot_link_of(one.priced, scenario, one.strategy, book);
     if (twice) one.doubled = of_strategy(*twice, one.strategy.name);
     one.advised = !alone || !scenario.workload.operators.empty();
     if (one.advised) {

@@ -10,6 +10,7 @@
 #include "core/measure/advice.h"
 #include "core/measure/bottleneck.h"
 #include "core/measure/doubt.h"
+#include "core/measure/hot_link.h"
 #include "core/measure/price_strategy.h"
 #include "core/scenario/scenario.h"
 
@@ -24,6 +25,7 @@ struct Explained {
   Interval interval;                     // 80 % of its step time
   std::optional<Bottleneck> bottleneck;  // of several ranks: one exchanges nothing
   std::optional<Bottleneck> doubled;     // of a whole job: with twice the nodes
+  std::optional<HotLink> hot_link;       // on a fabric that holds collectives up
   std::vector<Advice> advice;            // the best few, best first
   bool advised = false;                  // one rank without operators has nothing to be advised
 };

@@ -242,6 +242,10 @@ void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) 
   if (overlap.any() && !overlap.given && cluster.ranks() > 1)
     lines.push_back(assumed_overlap(overlap));
   for (const auto& tier : cluster.tiers) remark_on_tier(cluster, tier, lines);
+  if (cluster.topology != nullptr && cluster.law) {
+    lines.push_back(
+        "cluster.fabric: what was calibrated is taken as measured on it, its hot links included");
+  }
   const Device& device = cluster.device;
   if (device.flops > kMostFlops) {
     lines.push_back(doubtful("cluster.device.tflops: " + number_text(device.flops / 1e12) +

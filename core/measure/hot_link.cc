@@ -1,0 +1,93 @@
+#include "core/measure/hot_link.h"
+
+#include <algorithm>
+#include <memory>
+#include <unordered_map>
+
+#include "core/collective/network.h"
+#include "core/fabric/kinds.h"
+#include "core/run/model_executor.h"
+
+namespace syncline::measure {
+namespace {
+
+// Seconds a step for which each link carries something, by its id in the network.
+std::vector<Seconds> use_of(const plan::Plan& plan, const collective::Network& network,
+                            collective::PriceBook& book) {
+  std::unordered_map<const collective::CollectivePrice*, double> bytes;
+  for (const plan::Op& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr) continue;
+    bytes[&book.price(*collective)] += static_cast<double>(collective->bytes());
+  }
+  std::vector<Seconds> busy(static_cast<std::size_t>(network.link_count()), 0);
+  for (const auto& [price, all] : bytes) {
+    std::vector<Seconds> by_kind(price->footprint->link_kinds(), 0);
+    for (const auto& stage : price->stages) {
+      for (const auto& [kind, seconds] : stage.links) {
+        by_kind[static_cast<std::size_t>(kind)] += seconds * all / plan.steps;
+      }
+    }
+    const auto& kinds = price->footprint->kind_of_link();
+    for (std::size_t id = 0; id < kinds.size(); ++id) {
+      if (kinds[id] >= 0) busy[id] += by_kind[static_cast<std::size_t>(kinds[id])];
+    }
+  }
+  return busy;
+}
+
+// What the strategy's step would be on this fabric.
+Seconds step_on(fabric::Topology topology, Scenario scenario, const Strategy& strategy) {
+  scenario.cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::PriceBook book(scenario.cluster);
+  return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+}
+
+void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds step, HotLink& hot) {
+  const fabric::Topology& given = *scenario.cluster.topology;
+  const auto add = [&](const std::string& words, fabric::Topology changed) {
+    const Seconds cooled = step_on(std::move(changed), scenario, strategy);
+    constexpr double kLittle = 0.995;
+    if (cooled < kLittle * step) hot.cooler.emplace_back(words, cooled);
+  };
+  fabric::Topology packed = given;
+  packed.nodes = fabric::placed(given, scenario.cluster.nodes, fabric::Placement::kPacked, 1);
+  if (packed.nodes != given.nodes) add("nodes side by side (placement: packed)", packed);
+  if (given.hashed) {
+    fabric::Topology even = given;
+    even.hashed = false;
+    add("flows spread evenly (routing: even)", fabric::pooled(even));
+  }
+  fabric::Topology faster = given;
+  fabric::weaken(faster, hot.sort, 2);
+  add(hot.sort + " links twice as fast", std::move(faster));
+  std::stable_sort(hot.cooler.begin(), hot.cooler.end(),
+                   [](const auto& a, const auto& b) { return a.second < b.second; });
+}
+
+}  // namespace
+
+std::optional<HotLink> hot_link_of(const Priced& priced, const Scenario& scenario,
+                                   const Strategy& strategy, collective::PriceBook& book) {
+  if (scenario.cluster.topology == nullptr) return std::nullopt;
+  const collective::Network network(scenario.cluster);
+  const std::vector<Seconds> busy = use_of(priced.plan, network, book);
+  HotLink hot;
+  const fabric::Link* hottest = nullptr;
+  for (int id = 0; id < network.link_count(); ++id) {
+    const Seconds seconds = busy[static_cast<std::size_t>(id)];
+    const fabric::Link* link = network.in_fabric(id);
+    Seconds& most = link == nullptr ? hot.ports : hot.busy;
+    if (seconds > most && link != nullptr) hottest = link;
+    most = std::max(most, seconds);
+  }
+  constexpr double kRounding = 1e-6;
+  if (hottest == nullptr || hot.busy <= (1 + kRounding) * hot.ports) return std::nullopt;
+  hot.name = scenario.cluster.topology->name(*hottest);
+  hot.sort = hottest->sort;
+  add_coolers(scenario, strategy, priced.metrics.step_time, hot);
+  return hot;
+}
+
+}  // namespace syncline::measure

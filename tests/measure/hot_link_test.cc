@@ -1,0 +1,80 @@
+// The link that holds collectives up: which it is, how busy, and what cools it.
+#include "core/measure/hot_link.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "core/run/model_executor.h"
+#include "tests/support/fabrics.h"
+
+namespace syncline::measure {
+namespace {
+
+// Eight nodes at two leaves whose trunks are narrowed, one gradient of 64 MiB.
+Scenario scenario_on(const fabric::Topology& topology, fabric::Placement how) {
+  Scenario scenario;
+  scenario.cluster = on_fabric(flat_cluster(8), topology, fabric::placed(topology, 8, how, 1));
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = {1 << 24};
+  tensor.elements = 1 << 24;
+  tensor.backward = 1e-3;
+  scenario.workload.name = "one";
+  scenario.workload.batch = 1;
+  scenario.workload.tensors = {tensor};
+  Strategy strategy;
+  strategy.name = "ring";
+  strategy.algorithm = "ring";
+  scenario.strategies = {strategy};
+  return scenario;
+}
+
+std::optional<HotLink> hot_link_in(const Scenario& scenario) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::PriceBook book(scenario.cluster);
+  const Strategy& strategy = scenario.strategies.front();
+  const Priced priced = price_strategy(scenario, strategy, *executor, book);
+  return hot_link_of(priced, scenario, strategy, book);
+}
+
+TEST(HotLink, IsNamedWithWhatWouldCoolIt) {
+  const auto hot = hot_link_in(scenario_on(leaves(8, 4, 8), fabric::Placement::kSpread));
+  ASSERT_TRUE(hot);
+  EXPECT_EQ(hot->sort, "spine");
+  EXPECT_NE(hot->name.find("leaf"), std::string::npos);
+  // 14 rounds of an eighth; every port carries one message each, a trunk of half a port four.
+  const Seconds port = 14.0 / 8 * 4 * (1 << 24) / kNodePort;
+  EXPECT_NEAR(hot->ports, port, 1e-6 * port);
+  EXPECT_NEAR(hot->busy, 8 * port, 1e-6 * port);
+  ASSERT_EQ(hot->cooler.size(), 2U);
+  EXPECT_EQ(hot->cooler[0].first, "nodes side by side (placement: packed)");
+  EXPECT_EQ(hot->cooler[1].first, "spine links twice as fast");
+  EXPECT_LT(hot->cooler[0].second, hot->cooler[1].second);
+}
+
+TEST(HotLink, IsNoneWherePortsAreAsBusy) {
+  // A ring packed on two leaves crosses each trunk once: half a port's trunk would be hot,
+  EXPECT_TRUE(hot_link_in(scenario_on(leaves(8, 4, 8), fabric::Placement::kPacked)));
+  // a whole port's is not, and a balanced fabric has none.
+  EXPECT_FALSE(hot_link_in(scenario_on(leaves(8, 4, 4), fabric::Placement::kPacked)));
+  EXPECT_FALSE(hot_link_in(scenario_on(leaves(8, 4, 1), fabric::Placement::kSpread)));
+  Scenario tiers = scenario_on(leaves(8, 4, 1), fabric::Placement::kPacked);
+  tiers.cluster.topology = nullptr;
+  EXPECT_FALSE(hot_link_in(tiers));
+}
+
+// Flows that meet by a hash part again where messages are spread.
+TEST(HotLink, OfCollisionsIsCooledByEvenRouting) {
+  fabric::Topology topology = leaves(8, 4, 1);
+  topology.hashed = true;
+  const auto hot = hot_link_in(scenario_on(topology, fabric::Placement::kSpread));
+  ASSERT_TRUE(hot);
+  ASSERT_FALSE(hot->cooler.empty());
+  bool even = false;
+  for (const auto& [words, step] : hot->cooler) even |= words.find("even") != std::string::npos;
+  EXPECT_TRUE(even);
+}
+
+}  // namespace
+}  // namespace syncline::measure
