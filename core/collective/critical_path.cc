@@ -33,6 +33,25 @@ class CriticalPath {
         now_(footprint.rank_classes()),
         next_(footprint.rank_classes()) {}
 
+  // One round's time in stride, and how much of it is transfer.
+  StageEnd stride(const Stage& stage, const StagePrice& price) {
+    set_durations(stage, price);
+    StageEnd slowest;
+    StageEnd mean;
+    double messages = 0;
+    for (std::size_t s = stage.first; s < stage.last; ++s) {
+      for (const MessageKind& m : footprint_.sets()[s].messages) {
+        const Duration& duration = durations_[static_cast<std::size_t>(m.way)];
+        slowest = later(slowest, {duration.wire, duration.transfer});
+        mean.time += duration.arrival;
+        mean.transfer += duration.transfer;
+        ++messages;
+      }
+    }
+    if (messages > 0) mean = {mean.time / messages, mean.transfer / messages};
+    return later(slowest, mean);
+  }
+
   // Goes through the rounds of a stage; returns when the last rank is through with them.
   StageEnd pass(const Stage& stage, const StagePrice& price) {
     set_durations(stage, price);
@@ -184,6 +203,20 @@ std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stage
   std::vector<StageEnd> ends;
   ends.reserve(stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], prices[s]));
+  return ends;
+}
+
+std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
+                                  const std::vector<StagePrice>& prices, double bytes) {
+  CriticalPath path(footprint, bytes, Sharing::kStage);
+  std::vector<StageEnd> ends;
+  StageEnd end;
+  for (std::size_t s = 0; s < stages.size(); ++s) {
+    const StageEnd round = path.stride(stages[s], prices[s]);
+    const auto rounds = static_cast<double>(stages[s].repeat);
+    end = {end.time + rounds * round.time, end.transfer + rounds * round.transfer};
+    ends.push_back(end);
+  }
   return ends;
 }
 

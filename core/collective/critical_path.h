@@ -47,6 +47,12 @@ std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stage
                                  const std::vector<StagePrice>& prices, double bytes,
                                  Sharing sharing = Sharing::kStage);
 
+// The same once the rounds of each stage are in their stride, for networks on which hardly two
+// ranks are alike and rounds are very many: a round takes as long as the slowest message holds its
+// wire, or as long as messages take on average, which is what a ring's go round in.
+std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
+                                  const std::vector<StagePrice>& prices, double bytes);
+
 // When the last stage is over, for many payloads. Between two powers of two the time is a few
 // straight pieces, which are found from both ends on where the first payload between them is asked
 // about: it is convex, so that two tangents that meet on it leave nothing between them. Equal to

@@ -25,12 +25,14 @@ struct Work {
   CollectivePrice price;
   CollectivePrice at_once;                       // the same, all stages as one
   bool takes_long = false;                       // to find the longest chain of
+  bool too_long = false;                         // likewise
   std::map<double, std::vector<StageEnd>> ends;  // by payload bytes, where that takes long
   LastEnds last_ends;
 
   // When its stages are over, for a payload of `bytes`.
   std::vector<StageEnd> walk(double bytes) const {
-    return stage_ends(*price.footprint, stages, price.stages, bytes);
+    return too_long ? steady_ends(*price.footprint, stages, price.stages, bytes)
+                    : stage_ends(*price.footprint, stages, price.stages, bytes);
   }
 
   bool operator==(const Collective& other) const {
@@ -378,7 +380,10 @@ Work& PriceBook::Links::work(const Collective& collective, std::int64_t chunks) 
   Stages stages =
       collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
   CollectivePrice price = work_out(footprint(collective), stages);
-  const bool takes_long = messages_of(*price.footprint, stages) > kFewMessages;
+  constexpr double kMostMessages = 1 << 27;  // half a second
+  const double messages = messages_of(*price.footprint, stages);
+  const bool takes_long = messages > kFewMessages;
+  const bool too_long = network_.topology() != nullptr && messages > kMostMessages;
   CollectivePrice whole = at_once(price);
   works_.push_back(std::make_unique<Work>(Work{collective.kind,
                                                collective.algorithm,
@@ -388,6 +393,7 @@ Work& PriceBook::Links::work(const Collective& collective, std::int64_t chunks) 
                                                std::move(price),
                                                std::move(whole),
                                                takes_long,
+                                               too_long,
                                                {},
                                                {}}));
   return *works_.back();

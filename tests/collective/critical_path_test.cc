@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/collective/price.h"
+#include "tests/support/fabrics.h"
 #include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
 
@@ -109,6 +110,33 @@ TEST(PriceBook, QuickTimesAreALawsWhereThereIsOne) {
     const auto ring =
         collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), elements);
     EXPECT_NEAR(book.quick_time(ring), book.time(ring), 1e-12 * book.time(ring));
+  }
+}
+
+// A ring whose flows collide by hash, where no two ranks are alike: its rounds are in their stride
+// after the first few.
+TEST(SteadyEnds, AreAsLongAsTheRoundsOfARing) {
+  for (const int gpus : {1, 4}) {
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      fabric::Topology topology = leaves(16, 4, 1);
+      topology.hashed = true;
+      topology.seed = seed;
+      const Cluster tiers = gpus == 1 ? flat_cluster(16) : two_tier_cluster(16, gpus);
+      const Cluster cluster = on_fabric(
+          tiers, topology, fabric::placed(topology, 16, fabric::Placement::kScattered, seed));
+      PriceBook book(cluster);
+      const Collective ring =
+          collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), 1 << 20);
+      const CollectivePrice& price = book.price(ring);
+      const Stages stages = ring.algorithm->stages(ring.kind, ring.groups.size, ring.elements);
+      for (const double bytes : {4096.0, 1e6, 1e9}) {
+        const Seconds walked =
+            stage_ends(*price.footprint, stages, price.stages, bytes).back().time;
+        const Seconds steady =
+            steady_ends(*price.footprint, stages, price.stages, bytes).back().time;
+        EXPECT_NEAR(steady, walked, 0.02 * walked) << gpus << " GPUs a node, " << bytes << " bytes";
+      }
+    }
   }
 }
 

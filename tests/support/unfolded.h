@@ -71,7 +71,7 @@ class UnfoldedPrice {
               network_.latency(network_.crossing(from, to)),
               {},
               0};
-    network_.route(from, to, m.route);
+    network_.route(collective::Groups{}, from, to, m.route);
     return m;
   }
 
