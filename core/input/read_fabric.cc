@@ -1,7 +1,8 @@
 // "fabric" as an object: links and routes between the nodes.
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <filesystem>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -9,6 +10,8 @@
 #include "core/error.h"
 #include "core/fabric/kinds.h"
 #include "core/fabric/named.h"
+#include "core/fabric/slurm.h"
+#include "core/files.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 
@@ -19,6 +22,7 @@ constexpr std::size_t kMostLevels = 6;
 constexpr std::int64_t kMostPorts = 4096;     // of a switch
 constexpr std::int64_t kMostNodes = 1 << 17;  // of a fabric
 constexpr double kMostLinks = 1 << 20;
+constexpr std::size_t kMostSwitches = 1 << 13;  // ways are found by all pairs of them
 
 // What the nodes plug into it.
 struct Ports {
@@ -153,29 +157,73 @@ fabric::Topology read_torus(Reader& reader, const Ports& ports) {
   return fabric::torus(sizes, read_speeds(reader, 1, ports, ports.nic()).front());
 }
 
-void read_placement(Reader& reader, int nodes, fabric::Topology& topology) {
+// Slurm's own file, beside the scenario's; `names` become those of its nodes.
+fabric::Topology read_slurm(Reader& reader, const Ports& ports, std::vector<std::string>& names) {
+  const std::string file = reader.text("file");
+  const auto folder = std::filesystem::path(reader.file()).parent_path();
+  const double oversubscription = reader.number_or("oversubscription", 1, {1e-3, 1e6});
+  try {
+    fabric::SlurmFabric read =
+        fabric::slurm_fabric(read_text_file((folder / file).string(), "Slurm's topology.conf"),
+                             ports.node, oversubscription);
+    names = std::move(read.nodes);
+    return std::move(read.topology);
+  } catch (const InputError& error) {
+    reader.fail("file", file + ": " + error.what());
+  }
+}
+
+// The nodes of a list: numbers, or names where the fabric has them.
+std::vector<int> listed_nodes(const Reader& reader, const Json& list,
+                              const std::vector<std::string>& names, int all) {
+  std::vector<int> nodes;
+  for (const Json& each : list) {
+    if (!each.is_string() || names.empty()) {
+      nodes.push_back(static_cast<int>(
+          checked_integer(each, 0, all - 1, reader.file(), reader.place_of("placement"))));
+      continue;
+    }
+    const auto name = each.get<std::string>();
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end()) {
+      reader.fail("placement", "no node is called '" + name + "'" + did_you_mean(name, names));
+    }
+    nodes.push_back(static_cast<int>(known - names.begin()));
+  }
+  return nodes;
+}
+
+// A list of names as Slurm writes it, "gpu[01-04]".
+Json slurm_list(const Reader& reader, const std::string& words) {
+  try {
+    return fabric::hosts_listed(words);
+  } catch (const InputError& error) {
+    reader.fail("placement", error.what());
+  }
+}
+
+void read_placement(Reader& reader, int nodes, const std::vector<std::string>& names,
+                    fabric::Topology& topology) {
   using fabric::Placement;
+  const std::map<std::string, Placement> kWords{{"packed", Placement::kPacked},
+                                                {"spread", Placement::kSpread},
+                                                {"scattered", Placement::kScattered}};
   if (topology.all_nodes() < nodes) {
     reader.fail("kind", "it joins " + std::to_string(topology.all_nodes()) + " nodes, fewer than " +
                             "the cluster's " + std::to_string(nodes));
   }
   const Json* given = reader.find("placement");
-  if (given == nullptr || !given->is_array()) {
+  const bool host_list = given != nullptr && given->is_string() && !names.empty() &&
+                         !kWords.contains(given->get<std::string>());
+  if (!host_list && (given == nullptr || !given->is_array())) {
     const std::string word =
         reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
     const auto seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
-    topology.nodes = fabric::placed(topology, nodes,
-                                    word == "packed"   ? Placement::kPacked
-                                    : word == "spread" ? Placement::kSpread
-                                                       : Placement::kScattered,
-                                    seed);
+    topology.nodes = fabric::placed(topology, nodes, kWords.at(word), seed);
     return;
   }
-  topology.nodes.clear();
-  for (const Json& each : *given) {
-    topology.nodes.push_back(static_cast<int>(checked_integer(
-        each, 0, topology.all_nodes() - 1, reader.file(), reader.place_of("placement"))));
-  }
+  const Json list = host_list ? slurm_list(reader, given->get<std::string>()) : *given;
+  topology.nodes = listed_nodes(reader, list, names, topology.all_nodes());
   const std::set<int> distinct(topology.nodes.begin(), topology.nodes.end());
   if (static_cast<int>(distinct.size()) != nodes || topology.nodes.size() != distinct.size()) {
     reader.fail("placement", "expected " + std::to_string(nodes) + " different nodes, found " +
@@ -241,13 +289,19 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   const Ports ports{cluster.nodes, inter.nics, inter.bandwidth, inter.efficiency};
   const std::string kind =
       reader.require("kind").is_string()
-          ? reader.word_or("kind", "", {"fat_tree", "leaf_spine", "rail", "dragonfly", "torus"})
+          ? reader.word_or("kind", "",
+                           {"fat_tree", "leaf_spine", "rail", "dragonfly", "torus", "slurm"})
           : reader.text("kind");
+  std::vector<std::string> names;  // of nodes, where they have any
   fabric::Topology topology = kind == "fat_tree"    ? read_fat_tree(reader, ports)
                               : kind == "dragonfly" ? read_dragonfly(reader, ports)
                               : kind == "torus"     ? read_torus(reader, ports)
+                              : kind == "slurm"     ? read_slurm(reader, ports, names)
                                                 : read_leaf_spine(reader, kind == "rail", ports);
-  read_placement(reader, cluster.nodes, topology);
+  if (topology.switches.size() > kMostSwitches) {
+    reader.fail("kind", "more than " + std::to_string(kMostSwitches) + " switches");
+  }
+  read_placement(reader, cluster.nodes, names, topology);
   read_shares(reader, topology);
   topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
   topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));

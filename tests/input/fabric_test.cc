@@ -9,6 +9,7 @@
 #include "core/input/parts.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
+#include "tests/support/scratch.h"
 
 namespace syncline::input {
 namespace {
@@ -128,6 +129,28 @@ TEST(Fabric, WhatDoesNotFitIsRefusedByName) {
   Json cluster = nodes_with(8, {{"name", "spectrum-x"}});
   cluster["inter"]["oversubscription"] = 2;
   EXPECT_THROW(read_cluster(Reader(cluster, "c.json", "cluster")), InputError);
+}
+
+// Slurm's file lies beside the scenario's, and its nodes have names.
+TEST(Fabric, ReadsSlurmsFile) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path("topology.conf"),
+                   "SwitchName=s0 Nodes=gpu[01-04]\nSwitchName=s1 Nodes=gpu[05-08]\n"
+                   "SwitchName=top Switches=s[0-1]\n");
+  const auto read = [&](const Json& placement) {
+    const Json json = nodes_with(4, {{"kind", "slurm"},
+                                     {"file", "topology.conf"},
+                                     {"oversubscription", 4},
+                                     {"placement", placement}});
+    return read_cluster(Reader(json, scratch.path("c.json"), "cluster")).topology->nodes;
+  };
+  EXPECT_EQ(read("packed"), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_EQ(read("spread"), (std::vector<int>{0, 4, 1, 5}));
+  EXPECT_EQ(read("gpu[02-03,07-08]"), (std::vector<int>{1, 2, 6, 7}));
+  EXPECT_EQ(read({"gpu08", "gpu01", "gpu02", "gpu03"}), (std::vector<int>{7, 0, 1, 2}));
+  EXPECT_THROW(read("gpu[02-03]"), InputError);
+  EXPECT_THROW(read("gpu[07-10]"), InputError);
+  EXPECT_THROW(read("gpu[07-"), InputError);
 }
 
 // One node needs no network; a sweep may pass through it.

@@ -1,0 +1,89 @@
+// Slurm's topology.conf: host lists, trees of switches, and what is wrong with a file.
+#include "core/fabric/slurm.h"
+
+#include <gtest/gtest.h>
+
+#include "core/error.h"
+
+namespace syncline::fabric {
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::string refusal(const std::string& text) {
+  try {
+    slurm_fabric(text, 1, 1);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(HostLists, AreThoseOfSlurm) {
+  EXPECT_EQ(hosts_listed("tux[0-3,12,18-20]"),
+            (Names{"tux0", "tux1", "tux2", "tux3", "tux12", "tux18", "tux19", "tux20"}));
+  EXPECT_EQ(hosts_listed("gpu[08-11]"), (Names{"gpu08", "gpu09", "gpu10", "gpu11"}));
+  EXPECT_EQ(hosts_listed("a,b[1-2]-ib,c"), (Names{"a", "b1-ib", "b2-ib", "c"}));
+  EXPECT_EQ(hosts_listed("r[1-2]n[1-2]"), (Names{"r1n1", "r1n2", "r2n1", "r2n2"}));
+  EXPECT_THROW(hosts_listed("a[1-"), InputError);
+  EXPECT_THROW(hosts_listed("a]1["), InputError);
+  EXPECT_THROW(hosts_listed("a[3-1]"), InputError);
+  EXPECT_THROW(hosts_listed("a[x]"), InputError);
+  EXPECT_THROW(hosts_listed("a[0-99999999]"), InputError);
+  EXPECT_THROW(hosts_listed("a[0-9999][0-9999]"), InputError);
+}
+
+// The example of Slurm's manual page, with a comment and a speed.
+constexpr const char* kExample = R"(# a tree
+SwitchName=s0 Nodes=tux[0-3]  LinkSpeed=900
+switchname=s1 nodes=tux[4-7]
+SwitchName=s2 Switches=s[0-1]
+)";
+
+TEST(SlurmFabric, IsATreeWhoseTrunksAreSizedByTheNodesBelow) {
+  const SlurmFabric read = slurm_fabric(kExample, 10, 2);
+  EXPECT_EQ(read.nodes.size(), 8U);
+  EXPECT_EQ(read.nodes[4], "tux4");
+  const Topology& topology = read.topology;
+  EXPECT_EQ(topology.switches.size(), 3U);
+  ASSERT_EQ(topology.links.size(), 4U);
+  for (const Link& link : topology.links) {
+    EXPECT_EQ(link.capacity, 4 * 10 / 2.0);
+    EXPECT_EQ(link.sort, "s2");
+  }
+  Ways ways(topology);
+  std::vector<int> links;
+  ways.find(0, 7, 0, links);
+  ASSERT_EQ(links.size(), 2U);
+  EXPECT_EQ(topology.name(topology.links[static_cast<std::size_t>(links[0])]), "s0-s2");
+  // At 1:1 no job fills it.
+  const SlurmFabric balanced = slurm_fabric(kExample, 10, 1);
+  EXPECT_EQ(never_full(balanced.topology, 10), std::vector<bool>(4, true));
+}
+
+// The order of lines does not matter: Slurm's tools write leaves first or last.
+TEST(SlurmFabric, MayNameSwitchesBeforeTheyAreDescribed) {
+  const SlurmFabric read = slurm_fabric(
+      "SwitchName=top Switches=a,b\nSwitchName=b Nodes=y\nSwitchName=a Nodes=x\n", 1, 1);
+  EXPECT_EQ(read.nodes, (Names{"y", "x"}));
+  EXPECT_EQ(read.topology.links.size(), 4U);
+}
+
+TEST(SlurmFabric, SaysWhichLineIsWrong) {
+  EXPECT_EQ(refusal("SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\n"),
+            "line 2: node a is below two switches");
+  EXPECT_EQ(refusal("\n\nSwitchName=s0\n"),
+            "line 3: switch s0 needs Switches or Nodes, one of both");
+  EXPECT_EQ(refusal("Nodes=a\n"), "line 1: expected one SwitchName");
+  EXPECT_EQ(refusal("SwitchName=s[0-1] Nodes=a\n"), "line 1: expected one SwitchName");
+  EXPECT_EQ(refusal("hello\n"), "line 1: 'hello' is no KEY=VALUE");
+  EXPECT_EQ(refusal("SwitchName=a Switches=b\nSwitchName=c Switches=b\n"),
+            "line 2: switch b is below two switches");
+  EXPECT_EQ(refusal("SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n"),
+            "");
+  EXPECT_NE(refusal("SwitchName=a Nodes=n\nSwitchName=b Switches=a\nSwitchName=a Switches=b\n"),
+            "");
+}
+
+}  // namespace
+}  // namespace syncline::fabric
