@@ -56,8 +56,10 @@ plan::Plan codec_plan(const compress::Codec& codec, const std::vector<std::int64
     collective.groups = collective::world_group(ranks);
     collective.kind = codec.sparse ? collective::CollectiveKind::kAllGather
                                    : collective::CollectiveKind::kAllReduce;
-    collective.elements = codec.sparse ? bucket.kept * ranks : elements;
-    collective.unit = codec.encoded_bytes(elements, bucket.kept) / bucket.kept;
+    const std::int64_t blocks = (elements + codec.block - 1) / codec.block;
+    collective.elements = codec.sparse ? bucket.kept * ranks : blocks;
+    collective.unit = codec.sparse ? codec.encoded_bytes(elements, bucket.kept) / bucket.kept
+                                   : codec.encoded_bytes(codec.block, codec.block);
     collective.bucket = index;
     plan.buckets.push_back(bucket);
     const auto at = static_cast<plan::OpId>(plan.ops.size());

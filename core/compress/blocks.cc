@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 
 namespace syncline::compress {
 namespace {
@@ -17,7 +18,8 @@ struct Whole {
   static constexpr float kLargest = kMost;
 
   static std::uint8_t code(float value) {
-    return static_cast<std::uint8_t>(static_cast<std::int8_t>(std::nearbyint(value)));
+    const float whole = std::nearbyint(std::clamp(value, -kLargest, kLargest));
+    return static_cast<std::uint8_t>(static_cast<std::int8_t>(whole));
   }
   static float value(std::uint8_t code) { return static_cast<std::int8_t>(code); }
 };
@@ -85,8 +87,13 @@ struct Blocks {
 
   static void pack(const float* values, std::byte* unit) {
     float most = 0;
-    for (std::int64_t i = 0; i < kBlock; ++i) most = std::max(most, std::fabs(values[i]));
-    const float scale = most / Format::kLargest;
+    bool finite = true;
+    for (std::int64_t i = 0; i < kBlock; ++i) {
+      most = std::max(most, std::fabs(values[i]));
+      finite = finite && std::isfinite(values[i]);
+    }
+    // What is not finite makes its block so: nobody trains on by half of it.
+    const float scale = finite ? most / Format::kLargest : std::numeric_limits<float>::quiet_NaN();
     std::memcpy(unit, &scale, sizeof scale);
     std::array<std::uint8_t, kBlock / kPerByte> codes{};
     for (std::int64_t i = 0; i < kBlock && scale > 0; ++i) {

@@ -152,7 +152,11 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     layout_ = Layout::kPairs;
     return;
   }
-  if (bucket_.codec != nullptr && bucket_.codec->block > 1) layout_ = Layout::kBlocks;
+  if (bucket_.codec != nullptr && bucket_.codec->block > 1) {
+    layout_ = Layout::kBlocks;
+    assert(unit_ == bucket_.codec->encoded_bytes(bucket_.codec->block, bucket_.codec->block) &&
+           "blocks travel whole");
+  }
   // One half, as often as it is done: parameters may be gathered for both passes.
   const bool half = first.kind != collective::CollectiveKind::kAllReduce &&
                     std::all_of(collectives_.begin(), collectives_.end(),

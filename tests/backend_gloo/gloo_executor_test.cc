@@ -7,6 +7,7 @@
 #include "core/plan/planner.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
+#include "live/link_calibration.h"
 #include "tests/plan/planned.h"
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
@@ -108,6 +109,21 @@ TEST(GlooExecutorOfOuterSteps, MovesWhatTheHostMoves) {
     }
   });
   EXPECT_EQ(failures, Failures(kRanks));
+}
+
+// What a calibration sends of them: a block is the unit.
+TEST(GlooExecutorOfBlocks, IsTimedBySamplesOfItsCodec) {
+  const Failures failures = run_ranks(2, [](live::ControlChannel& channel) {
+    const auto samples = live::codec_samples(
+        channel,
+        [](const Workload& workload, live::ControlChannel& own) {
+          return make_gloo_executor(workload, own);
+        },
+        *compress::find_codec("int8"), 1);
+    EXPECT_FALSE(samples.empty());
+    for (const auto& sample : samples) EXPECT_GT(sample.traffic, 0);
+  });
+  EXPECT_EQ(failures, Failures(2));
 }
 
 // Stages with operations of their own, tied by messages: plain, interleaved, with the weights'

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <set>
 
@@ -98,6 +99,32 @@ TEST(Blocks, NoErrorIsAboveHalfAStep) {
     for (std::size_t i = 0; i < back.size(); ++i) {
       EXPECT_LE(std::fabs(back[i] - values[i]),
                 std::max(std::fabs(values[i]) / 15.9F, most / 448 * 0x1p-10F));
+    }
+  }
+}
+
+TEST(Blocks, WhatIsNotFiniteMakesItsBlockSo) {
+  for (const Codec& codec : {int8_codec(), int4_codec(), fp8_codec(), fp8_e5m2_codec()}) {
+    for (const float odd :
+         {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+      Block values{};
+      values.fill(2);
+      values[100] = odd;
+      for (const float value : there_and_back(codec, values)) EXPECT_TRUE(std::isnan(value));
+    }
+  }
+}
+
+// Scales below the least normal number lose digits of their own.
+TEST(Blocks, ValuesNextToNothingStayInTheirRange) {
+  for (const Codec& codec : {int8_codec(), int4_codec(), fp8_codec(), fp8_e5m2_codec()}) {
+    for (int units = 1; units < 2000; units += 7) {
+      Block values{};
+      values.fill(static_cast<float>(units) * std::numeric_limits<float>::denorm_min());
+      values[3] = -values[3];
+      const Block back = there_and_back(codec, values);
+      EXPECT_LE(std::fabs(back[0]), 2 * values[0]);
+      EXPECT_EQ(back[3], -back[0]);
     }
   }
 }
