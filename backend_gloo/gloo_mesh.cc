@@ -29,6 +29,7 @@ struct Step {
     int slot = 0;            // tells messages of one round apart
     std::int64_t begin = 0;  // bytes in this rank's payload
     std::int64_t bytes = 0;
+    std::int64_t piece = kPieceBytes;  // whole units, which are summed as such
     bool add = false;
     bool at_end = false;  // must not touch the payload before this rank's sends are out
   };
@@ -53,6 +54,7 @@ std::vector<Step> steps_of(const collective::Collective& collective, const run::
       message.slot = static_cast<int>(i);
       message.begin = layout.offset(collective, group) + transfer.elements.begin * collective.unit;
       message.bytes = transfer.elements.size() * collective.unit;
+      message.piece = std::max(collective.unit, kPieceBytes / collective.unit * collective.unit);
       message.add = transfer.add;
       message.peer = transfer.from == rank ? transfer.to : transfer.from;
       if (message.bytes == 0) continue;
@@ -118,8 +120,8 @@ class GlooMesh::Communicator {
  private:
   template <typename Piece>
   static void in_pieces(const Step::Message& message, Piece piece) {
-    for (std::int64_t at = 0; at < message.bytes; at += kPieceBytes) {
-      piece(at, std::min(kPieceBytes, message.bytes - at));
+    for (std::int64_t at = 0; at < message.bytes; at += message.piece) {
+      piece(at, std::min(message.piece, message.bytes - at));
     }
   }
 

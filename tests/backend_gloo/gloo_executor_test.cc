@@ -111,6 +111,21 @@ TEST(GlooExecutorOfOuterSteps, MovesWhatTheHostMoves) {
   EXPECT_EQ(failures, Failures(kRanks));
 }
 
+// Messages of several pieces, each of whole blocks.
+TEST(GlooExecutorOfBlocks, MovesWhatTheHostMoves) {
+  Workload workload;
+  workload.tensors = {test::tensor_of("large", {1 << 20}), test::tensor_of("small", {77})};
+  for (const int ranks : {2, 3}) {
+    std::vector<test::LiveCase> list;
+    for (const char* codec : {"int8", "int4", "fp8"}) {
+      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
+      strategy.compression.codec = codec;
+      list.push_back({codec, plan::make_plan(workload, cluster_of(ranks, 1), strategy)});
+    }
+    expect_as_host(workload, list, ranks);
+  }
+}
+
 // What a calibration sends of them: a block is the unit.
 TEST(GlooExecutorOfBlocks, IsTimedBySamplesOfItsCodec) {
   const Failures failures = run_ranks(2, [](live::ControlChannel& channel) {
