@@ -67,6 +67,29 @@ TEST(Memory, IsWhatZeroPublished) {
   }
 }
 
+// The parameters of the last outer step and nesterov's momentum, in fp32, and what travels at a
+// time: 4 * 10^8 parameters in 4 layers. Sharded in nodes of eight GPUs a rank has its part of all.
+TEST(Memory, OuterStepsKeepWhatTheyBeganWith) {
+  const auto held = [](const char* strategy) {
+    Json scenario = scenario_of(4, 2, "fp32");
+    scenario["strategies"].push_back(Json::parse(strategy));
+    const Scenario read = test::parsed(scenario);
+    return memory_of(read, read.strategies.front());
+  };
+  const Memory plain = held(R"({"name": "s"})");
+  const Memory sgd =
+      held(R"({"name": "s", "local_sgd": {"period": 8, "outer": {"optimizer": "sgd"}}})");
+  EXPECT_EQ(sgd.optimizer - plain.optimizer, 16e8);
+  EXPECT_EQ(sgd.buffers, 16e8);
+  const Memory nesterov =
+      held(R"({"name": "s", "local_sgd": {"period": 8, "fragments": 4, "outer": {}}})");
+  EXPECT_EQ(nesterov.optimizer - plain.optimizer, 32e8);
+  EXPECT_EQ(nesterov.buffers, 4e8);
+  const Memory sharded = held(R"({"name": "s", "exchange": "sharded", "regather": true,
+      "local_sgd": {"period": 8, "subgroup": 8, "outer": {}}})");
+  EXPECT_EQ(sharded.optimizer, (plain.optimizer + 32e8) / 8);
+}
+
 // Megatron-Core's documentation of the distributed optimizer: bytes a parameter.
 TEST(Memory, IsWhatMegatronPublished) {
   constexpr double kParameters = 2e8;
