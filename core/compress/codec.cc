@@ -11,9 +11,9 @@
 namespace syncline::compress {
 
 std::span<const Codec> codecs() {
-  static const std::array table{dgc_codec(), fp16_codec(), bf16_codec(), power_sgd_codec(),
-                                batched_power_sgd_codec(), int8_codec(), int4_codec(), fp8_codec(),
-                                fp8_e5m2_codec()};
+  static const std::array table{
+      dgc_codec(),  fp16_codec(), bf16_codec(), power_sgd_codec(), batched_power_sgd_codec(),
+      int8_codec(), int4_codec(), fp8_codec(),  fp8_e5m2_codec()};
   return table;
 }
 

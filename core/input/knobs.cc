@@ -180,7 +180,8 @@ const Table<Compression>& compression_knobs() {
            "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
            "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
            "travel as two factors of low rank. batched_powersgd: each bucket does, as one square "
-           "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, summed in "
+           "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, summed "
+           "in "
            "fp32 and rounded anew. With local_sgd it is of what is averaged.")
            .with(kDecides | kWritten)
            .says(""),

@@ -152,11 +152,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     layout_ = Layout::kPairs;
     return;
   }
-  if (bucket_.codec != nullptr && bucket_.codec->block > 1) {
-    layout_ = Layout::kBlocks;
-    assert(unit_ == bucket_.codec->encoded_bytes(bucket_.codec->block, bucket_.codec->block) &&
-           "blocks travel whole");
-  }
+  if (bucket_.codec != nullptr && bucket_.codec->block > 1) layout_ = Layout::kBlocks;
   // One half, as often as it is done: parameters may be gathered for both passes.
   const bool half = first.kind != collective::CollectiveKind::kAllReduce &&
                     std::all_of(collectives_.begin(), collectives_.end(),
@@ -403,6 +399,7 @@ void Payload::read_factors(const std::byte* payload, RankGradients& gradients) c
 
 void Payload::fill_blocks(const RankGradients& gradients, std::byte* payload) const {
   const compress::Codec& codec = *bucket_.codec;
+  assert(unit_ == codec.encoded_bytes(codec.block, codec.block) && "blocks travel whole");
   std::vector<float> row(static_cast<std::size_t>(elements_ * codec.block), 0.0F);
   for (const auto& place : places_) {
     const auto& values = gradients[static_cast<std::size_t>(place.tensor)];
