@@ -93,10 +93,9 @@ Choices nodes_listed() {
 }
 
 Choices fabrics_listed() {
-  Choices choices{"fabric", "what joins the nodes, and where that is from", {}};
+  Choices choices{"fabric", "what joins the nodes", {}};
   for (const auto& row : fabric::known_fabrics()) {
-    choices.rows.push_back(
-        {std::string(row.name), "", std::string(row.summary) + "; " + std::string(row.source)});
+    choices.rows.push_back({std::string(row.name), "", std::string(row.summary)});
   }
   return choices;
 }

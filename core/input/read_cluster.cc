@@ -5,6 +5,7 @@
 #include "core/collective/library.h"
 #include "core/cost/law_provider.h"
 #include "core/error.h"
+#include "core/fabric/named.h"
 #include "core/hardware/device.h"
 #include "core/input/hardware_json.h"
 #include "core/input/scenario_json.h"
@@ -248,6 +249,12 @@ void read_fabric(Reader& reader, Cluster& cluster) {
     reader.fail("inter.oversubscription", "a fabric's switches are narrowed by its own links");
   }
   cluster.topology = read_topology(object, cluster);
+  for (const auto& known : fabric::known_fabrics()) {
+    const bool named = object.json().contains("name") && object.json()["name"] == known.name;
+    // A cluster that was written and is read again has it already.
+    if (!named || cluster.source.find(known.source) != std::string::npos) continue;
+    cluster.source += (cluster.source.empty() ? "" : "; ") + std::string(known.source);
+  }
 }
 
 // What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.

@@ -63,6 +63,10 @@ TEST(Fabric, NamesStandForTheirSourcesFigures) {
   EXPECT_NEAR(total_up(*read_with(16, {{"name", "dcn+"}}).topology, 0), 8 * kNic, 1);
   const auto pod = *read_with(64, {{"name", "superpod-h100"}}).topology;
   EXPECT_EQ(pod.lanes, 8);
+  const Cluster cluster = read_with(4, {{"name", "llama3-24k"}});
+  EXPECT_NE(cluster.source.find("Llama 3"), std::string::npos);
+  const Json written = cluster_json(cluster, 6);
+  EXPECT_EQ(read_cluster(Reader(written, "c.json", "cluster")).source, cluster.source);
   EXPECT_NEAR(total_up(pod, 0), 32 * kNic, 1);  // of 32 NICs: nothing oversubscribed
   const auto planes = *read_with(256, {{"name", "alibaba-hpn-dual-plane"}}).topology;
   EXPECT_EQ(planes.lanes, 16);
