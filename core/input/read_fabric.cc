@@ -273,7 +273,10 @@ Json with_known_fabric(const Reader& reader) {
     if (known.name != name) continue;
     const Json keys = Json::parse(known.keys);
     for (const auto& [key, value] : keys.items()) {
-      if (!whole.contains(key)) whole[key] = value;
+      // Each of the two stands for the other.
+      const bool said = (key == "spines" && given.contains("oversubscription")) ||
+                        (key == "oversubscription" && given.contains("spines"));
+      if (!said && !whole.contains(key)) whole[key] = value;
     }
   }
   return whole;

@@ -155,7 +155,7 @@ struct Cluster {
   std::string source;
   int nodes = 1;
   int gpus_per_node = 1;
-  std::vector<Tier> tiers;          // innermost first; the last one spans all ranks
+  std::vector<Tier> tiers;  // innermost first; the last one spans all ranks
   // Links beyond the nodes' ports; none: the tiers say all (core/fabric/topology.h).
   std::shared_ptr<const fabric::Topology> topology;
   Seconds collective_overhead = 0;  // fixed cost of each collective: launch and rendezvous

@@ -88,6 +88,11 @@ TEST(Fabric, KeysBesideANameReplaceItsOwn) {
   EXPECT_EQ(topology.plugs[16 * 8], 8);  // node 16 at the second block's leaves
 }
 
+TEST(Fabric, OversubscriptionReplacesANamesSpines) {
+  const auto topology = *read_with(64, {{"name", "spectrum-x"}, {"oversubscription", 4}}).topology;
+  EXPECT_NEAR(total_up(topology, 0), 64 * kNic / 4, 1e-6 * kNic);
+}
+
 TEST(Fabric, LoadAndDegradedLinksAreTakenOff) {
   Json keys{{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}, {"spines", 4}};
   const double whole = total_up(*read_with(8, keys).topology, 0);
