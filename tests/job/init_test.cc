@@ -206,12 +206,13 @@ TEST(Init, AJobMayBeCut) {
 
 // What the settings ask for and nothing prices is a note, which every verb repeats.
 TEST(Init, WhatSettingsAskForInVainIsNoted) {
-  const Begun begun = init_scenario({.model = "llama3_8b",
-                                     .node = "dgx-h100",
-                                     .settings = "--tensor-model-parallel-size 2 --tp-comm-overlap "
-                                                 "--micro-batch-size 1"});
+  const Begun begun =
+      init_scenario({.model = "llama3_8b",
+                     .node = "dgx-h100",
+                     .settings = "--tensor-model-parallel-size 2 --delay-wgrad-compute "
+                                 "--micro-batch-size 1"});
   EXPECT_EQ(begun.scenario.at("notes"),
-            Json({"assumed: nothing gained or lost by what is not priced: --tp-comm-overlap"}));
+            Json({"assumed: nothing gained or lost by what is not priced: --delay-wgrad-compute"}));
   EXPECT_FALSE(
       init_scenario({.model = "llama3_8b", .node = "dgx-h100"}).scenario.contains("notes"));
 }

@@ -103,8 +103,8 @@ TEST(Megatron, FlagsAreAJob) {
   const Json& workload = job.workload;
   EXPECT_EQ(workload["parallel"],
             Json::parse(R"({"tensor": 4, "pipeline": 4, "context": 2, "virtual_stages": 4,
-                            "sequence": true, "overlap_sends": false,
-                            "overlap_tensor": true})"));
+                            "sequence": true, "overlap_tensor": true,
+                            "overlap_sends": false})"));
   EXPECT_EQ(workload["name"], "llama3_70b");
   EXPECT_EQ(workload["batch"], 2);
   EXPECT_EQ(workload["activation_checkpointing"], "selective");
@@ -274,9 +274,8 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
                             "--num-layers-per-virtual-pipeline-stage 3"),
             "the flags: num-layers-per-virtual-pipeline-stage: 8 layers are no multiple of 2 "
             "stages x 3");
-  EXPECT_NE(refusal(model + "--pipeline-model-parallel-layout Et*3|(tt|)*29m|L")
-                .find("a layout by its layers is not modelled yet"),
-            std::string::npos);
+  EXPECT_EQ(refusal(model + "--tensor-model-parallel-size 2 --tp-comm-overlap"),
+            "the flags: tp-comm-overlap: can happen only with sequence-parallel");
   EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]")
                 .find("only layers without experts ahead of all others"),
             std::string::npos);

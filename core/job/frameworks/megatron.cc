@@ -373,21 +373,25 @@ void read_layout(Flags& flags, Settings& settings) {
   const std::int64_t chunks = virtual_stages(flags, parallel.value("pipeline", std::int64_t{1}));
   const auto stages = parallel.value("pipeline", std::int64_t{1});
   const auto layers = layers_of(flags, static_cast<int>(stages), static_cast<int>(chunks));
-  if (!layers.empty()) parallel["layers"] = layers;
   // A layout by its layers says by itself how many parts there are.
   const std::int64_t parts = layers.empty() ? stages * chunks : std::ssize(layers);
   if (parts > stages) parallel["virtual_stages"] = parts / stages;
+  if (!layers.empty()) parallel["layers"] = layers;
   const bool experts = flags.size("num-experts", 0, 1 << 12) > 0;
   // As many ranks share an expert as share a layer, unless it is said.
   if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
     parallel["expert_tensor"] = tensor;
   }
   if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
-  if (flags.on("tp-comm-overlap") && parallel.contains("sequence")) {
+  if (flags.on("tp-comm-overlap") && tensor > 1) {
+    if (!parallel.contains("sequence")) {
+      flags.fail("tp-comm-overlap", "can happen only with sequence-parallel");
+    }
     parallel["overlap_tensor"] = true;
   }
   const std::string exchange = flags.word("cp-comm-type", "p2p");
-  if (exchange == "a2a" && parallel.contains("context")) parallel["context_exchange"] = "all_to_all";
+  if (exchange == "a2a" && parallel.contains("context"))
+    parallel["context_exchange"] = "all_to_all";
   if (exchange != "a2a" && exchange != "p2p") {
     settings.assumed.push_back("that keys and values go around a ring (--cp-comm-type " + exchange +
                                " is not priced)");
