@@ -211,7 +211,9 @@ std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& de
               " us of the host a kernel, as an eager framework takes",
           "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) +
               "); " + std::string(hardware::kLatencySource),
-          "nothing lost to running in parallel beside the exchange (data_parallel_overhead_us)"};
+          "ranks that differ by " + short_text(100 * Jitter::kGuess, kDigits) +
+              " % a micro-batch, so wait for the slowest (cluster.jitter); nothing else lost to "
+              "running in parallel beside the exchange (data_parallel_overhead_us)"};
 }
 
 // The model with what the settings say of the job, and the options say in place of it.

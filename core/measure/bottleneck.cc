@@ -67,8 +67,7 @@ Bottleneck bottleneck_of(const Priced& priced, const Scenario& scenario,
   const Cluster& cluster = scenario.cluster;
   Bottleneck bottleneck;
   bottleneck.step = priced.metrics.step_time;
-  bottleneck.compute =
-      priced.metrics.compute / run::expected_slowest(cluster.jitter, plan);
+  bottleneck.compute = priced.metrics.compute / run::expected_slowest(cluster.jitter, plan);
   bottleneck.stragglers = priced.metrics.compute - bottleneck.compute;
   bottleneck.overhead =
       std::min(plan::ahead_of_forward(plan) / plan.steps, priced.metrics.handling);
