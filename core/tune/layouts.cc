@@ -131,9 +131,14 @@ class LayoutSpace {
     if (context > 1) parallel["context"] = context;
     if (pipeline > 1) parallel["pipeline"] = pipeline;
     if (expert > 1) parallel["expert"] = expert;
-    if (expert > 1 && given_.contains("expert_tensor")) {
-      parallel["expert_tensor"] = given_["expert_tensor"];
-    }
+    // What the job does beside its products it does in other layouts too.
+    const auto keep = [&](const char* key, bool fits) {
+      if (fits && given_.contains(key)) parallel[key] = given_[key];
+    };
+    keep("expert_tensor", expert > 1);
+    keep("overlap_tensor", parallel.contains("sequence"));
+    keep("overlap_expert", expert > 1);
+    keep("context_exchange", context > 1);
     if (context == 1 && expert == 1 && given_.contains("order"))
       parallel["order"] = given_["order"];
     return parallel;

@@ -163,6 +163,24 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
 
 // Each of a size that some of them exceed: those are counted, not priced; where all do, the
 // smallest is named.
+// What a job hides beside its products, and how it exchanges sequences, holds in other layouts too.
+TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
+  Json scenario = job();
+  scenario["workload"]["parallel"] = {{"tensor", 2},
+                                      {"context", 2},
+                                      {"sequence", true},
+                                      {"overlap_tensor", true},
+                                      {"context_exchange", "all_to_all"}};
+  int cut = 0;
+  for (const RankedLayout& one : exhaustive(scenario).ranking) {
+    const Json& parallel = one.layout.parallel;
+    EXPECT_EQ(parallel.contains("overlap_tensor"), parallel.contains("sequence")) << parallel;
+    EXPECT_EQ(parallel.contains("context_exchange"), parallel.contains("context")) << parallel;
+    cut += parallel.contains("sequence") || parallel.contains("context");
+  }
+  EXPECT_GT(cut, 0);
+}
+
 TEST(Layouts, MemoryRulesOut) {
   const Layouts all = exhaustive(job());
   EXPECT_EQ(all.too_large, 0u);
