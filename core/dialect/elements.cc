@@ -6,6 +6,8 @@
 #include <string>
 #include <utility>
 
+#include "core/plan/fusion.h"
+
 namespace syncline::dialect {
 namespace {
 
@@ -38,7 +40,7 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
     const Tensor& tensor = tensors[static_cast<std::size_t>(i)];
     if (tensor.sparse) continue;
     Open& bucket = buffers[{rule.one_format ? DType::kFp32 : tensor.dtype,
-                            rule.fp8_apart && multiplied_in_fp8(tensor)}];
+                            rule.fp8_apart && plan::layer_matrix(tensor)}];
     if (rule.close == Close::kBefore && bucket.end + tensor.elements > rule.size) close(bucket);
     bucket.tensors.push_back(i);
     bucket.end = aligned(bucket.end, rule.align) + tensor.elements;

@@ -160,7 +160,7 @@ class Accounts {
     if (!shards_parameters()) return 0;
     const auto in_place = [&](const Tensor& tensor) {
       const int bytes =
-          strategy_.gather_bytes == 1 && !multiplied_in_fp8(tensor) ? 2 : strategy_.gather_bytes;
+          strategy_.gather_bytes == 1 && !plan::layer_matrix(tensor) ? 2 : strategy_.gather_bytes;
       return bytes > 0 ? static_cast<double>(bytes * tensor.elements) : weights_of(tensor);
     };
     if (!strategy_.regather) return all(in_place);

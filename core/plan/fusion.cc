@@ -136,6 +136,10 @@ int layer_number(const std::string& name) {
   return -1;
 }
 
+bool layer_matrix(const Tensor& tensor) {
+  return tensor.shape.size() >= 2 && layer_number(tensor.name) >= 0;
+}
+
 std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, const Fusion& fusion) {
   switch (fusion.rule) {

@@ -20,6 +20,10 @@ std::string layer_of(const std::string& name, Fusion::LayerKey key);
 // The number between two dots of a tensor's name, "model.layers.12.mlp.weight"; -1: there is none.
 int layer_number(const std::string& name);
 
+// Of a numbered layer, with two dimensions or more: what FP8 multiplies, unlike embeddings and
+// heads.
+bool layer_matrix(const Tensor& tensor);
+
 // What a tensor takes on the wire in its own format, with the padding of its place.
 Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion);
 

@@ -5,6 +5,7 @@
 
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::plan {
 namespace {
@@ -52,7 +53,7 @@ Payload gathered(const Bucket& bucket, const Workload& workload, int bytes) {
   std::int64_t others = 0;
   for (const int index : bucket.tensors) {
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
-    if (!multiplied_in_fp8(tensor)) others += tensor.elements;
+    if (!layer_matrix(tensor)) others += tensor.elements;
   }
   return {elements + others, 1};
 }

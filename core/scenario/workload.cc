@@ -1,7 +1,6 @@
 #include "core/scenario/workload.h"
 
 #include <algorithm>
-#include <array>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -61,13 +60,6 @@ std::vector<Seconds> forward_times(const Workload& workload) {
 Seconds earlier_passes(const Workload& workload) {
   return static_cast<double>(workload.micro_batches - 1) *
          (workload.forward + backward_time(workload));
-}
-
-bool multiplied_in_fp8(const Tensor& tensor) {
-  if (tensor.shape.size() < 2) return false;
-  return std::ranges::none_of(std::array{"emb", "wte", "wpe", "head"}, [&](const char* word) {
-    return tensor.name.find(word) != std::string::npos;
-  });
 }
 
 Bytes gradient_bytes(const Workload& workload) {

@@ -117,10 +117,6 @@ std::vector<Seconds> forward_times(const Workload& workload);
 // Computation of a step ahead of its last forward pass: that of the other micro-batches.
 Seconds earlier_passes(const Workload& workload);
 
-// Whether its products run in FP8 where those of a model do: a matrix of a layer, by its name, not
-// an embedding or a head.
-bool multiplied_in_fp8(const Tensor& tensor);
-
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);
 
