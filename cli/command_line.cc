@@ -80,18 +80,6 @@ std::string unknown_option(const CLI::App& verb, int argc, const char* const* ar
   return "";
 }
 
-// Text as a shell reads it as one word.
-std::string shell_word(const std::string& text) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string("./_-=,+:@%").find(c) != std::string::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // The command line as it was given, the program's name aside.
 std::vector<std::string> words_of(const CLI::App& verb) {
   std::vector<std::string> words{verb.get_name()};
@@ -108,6 +96,17 @@ std::vector<std::string> words_of(const CLI::App& verb) {
 }
 
 }  // namespace
+
+std::string shell_word(const std::string& text) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string("./_-=,+:@%").find(c) != std::string::npos;
+  };
+  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
+  std::string quoted = "'";
+  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
 
 std::vector<const char*> as_options(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/command_line.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -59,9 +60,8 @@ void take_settings(InitVerb& options) {
   }
   std::string line;
   for (const std::string& word : words) {
-    // A value of several words was quoted.
-    const bool quoted = word.find_first_of(" \t") != std::string::npos && words.size() > 1;
-    line += (line.empty() ? "" : " ") + (quoted ? "'" + word + "'" : word);
+    // One word may be a whole line; of several each is what a shell made of its quotes.
+    line += (line.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
   }
   (init.model.empty() ? init.model : init.settings) = line;
 }

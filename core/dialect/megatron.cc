@@ -14,6 +14,7 @@
 #include "core/dialect/changes.h"
 #include "core/dialect/elements.h"
 #include "core/json/reader.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::dialect {
 namespace {
@@ -211,16 +212,19 @@ int read_shards(Reader& config, bool sharded, const Cluster& cluster) {
 
 // Bytes that a parameter is gathered in, 0: its own. Products in FP8 are the workload's affair.
 int read_fp8(Reader& config, bool sharded, const Workload& workload) {
-  std::string format = config.text_or("fp8", "");
-  if (format.empty()) format = config.text_or("fp8-format", "");
-  const std::string recipe = config.text_or("fp8-recipe", "delayed");
-  if (!format.empty() && (recipe == "delayed") != workload.delayed_scaling) {
+  bool fp8 = false;
+  for (const char* key : {"fp8", "fp8-format"}) {
+    fp8 |= config.word_or(key, "none", {"none", "e4m3", "hybrid"}) != "none";
+  }
+  const std::string recipe =
+      config.word_or("fp8-recipe", "delayed", {"delayed", "tensorwise", "blockwise", "mxfp8"});
+  if (fp8 && (recipe == "delayed") != workload.delayed_scaling) {
     config.fail(config.has("fp8-recipe") ? "fp8-recipe" : "fp8-format",
                 "scales FP8 " + recipe + ", so the workload needs \"delayed_scaling\": " +
                     (recipe == "delayed" ? "true" : "false"));
   }
   if (!config.boolean_or("fp8-param-gather", false)) return 0;
-  if (format.empty()) config.fail("fp8-param-gather", "only supported with fp8-format");
+  if (!fp8) config.fail("fp8-param-gather", "only supported with fp8-format");
   if (!sharded) config.fail("fp8-param-gather", "needs use-distributed-optimizer");
   return 1;
 }
@@ -350,7 +354,7 @@ std::vector<std::int64_t> closed_spans(const std::vector<plan::Bucket>& buckets,
     const int front = bucket.tensors.front();
     const Tensor& tensor = workload.tensors[static_cast<std::size_t>(front)];
     if (tensor.part != 0 || !seen.insert(front).second) continue;
-    const bool apart = fp8 && multiplied_in_fp8(tensor);
+    const bool apart = fp8 && plan::layer_matrix(tensor);
     buffers[{tensor.expert, tensor.dtype, apart}].push_back(span_of(bucket, workload, align));
   }
   std::vector<std::int64_t> closed;
@@ -434,13 +438,16 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
   });
 }
 
-// "--overlap-grad-reduce --ddp-bucket-size 40000000"; what is off is not given.
+// "--overlap-grad-reduce --ddp-bucket-size 40000000"; what is off is not given, and what a shell
+// would take apart stands in quotes.
 std::string flag_line(const Json& config) {
   std::string line;
   for (const auto& [flag, value] : config.items()) {
     if (value == false) continue;
     line += (line.empty() ? "--" : " --") + flag;
-    if (value != true) line += " " + (value.is_string() ? value.get<std::string>() : value.dump());
+    if (value == true) continue;
+    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    line += text.find('|') == std::string::npos ? " " + text : " '" + text + "'";
   }
   return line;
 }

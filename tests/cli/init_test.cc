@@ -79,6 +79,15 @@ TEST(Init, FlagsAndOptionsAreALayout) {
   EXPECT_EQ(wrong.code, 2);
   EXPECT_NE(wrong.err.find("is 3 ranks, which do not divide the cluster's 8"), std::string::npos)
       << wrong.err;
+  // A shell's quotes are gone from what comes word by word, and are back in what is pasted.
+  const auto uneven = test::syncline_run({"init", "gpt2_small", "--node", "dgx-h100", "-o", file,
+                                          "--", "--pipeline-model-parallel-size", "2",
+                                          "--pipeline-model-parallel-layout", "Et*5|(tt)*3,tL"});
+  ASSERT_EQ(uneven.code, 0) << uneven.err;
+  const auto pasted = test::syncline_run({"emit", file, "--dialect", "megatron", "--code"});
+  EXPECT_NE(pasted.out.find("--pipeline-model-parallel-layout 'Ettttt|tttttttL' "),
+            std::string::npos)
+      << pasted.out << pasted.err;
   EXPECT_EQ(test::syncline_run({"init", "gpt2_small", "a.sh", "b.sh", "--node", "dgx-h100"}).code,
             2);
 }
