@@ -146,7 +146,7 @@ TEST(Megatron, LayoutsByTheirLayers) {
     EXPECT_NE(text.find(words), std::string::npos) << layout << ": " << text;
   };
   const std::string flag = "--pipeline-model-parallel-layout ";
-  says(flag + "'Et|tt|L'", "3 parts are no multiple of 2 stages");
+  says(flag + "'Et|tt|L'", "the number of parts, 3, is no multiple of the 2 stages");
   says(flag + "'E(t|L'", "'(' without ')'");
   says(flag + "'Et)|L'", "')' without '('");
   says(flag + "'Et*|L'", "'*' without a number");

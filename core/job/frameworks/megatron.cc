@@ -329,8 +329,8 @@ std::vector<int> layers_of(Flags& flags, int pipeline, int chunks) {
   if (flags.has(kLayout)) {
     const std::vector<int> layers = dialect::megatron_layers(flags.reader());
     if (layers.size() % static_cast<std::size_t>(pipeline) != 0) {
-      flags.fail(kLayout, std::to_string(layers.size()) + " parts are no multiple of " +
-                              std::to_string(pipeline) + " stages");
+      flags.fail(kLayout, "the number of parts, " + std::to_string(layers.size()) +
+                              ", is no multiple of the " + std::to_string(pipeline) + " stages");
     }
     return layers;
   }
