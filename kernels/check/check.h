@@ -46,6 +46,10 @@ inline void copy(void* to, const void* from, std::size_t bytes) {
 }
 #endif
 
+// Elements of a tensor that gives every multiprocessor of a large GPU a block; the cases of a
+// matrix are no larger, since the host computes each of them too.
+constexpr std::size_t kBusy = 300'007;
+
 // `size` elements at `offset` elements behind a multiple of 256 bytes; everything is 0xff at first
 // (NaN in every type), and what lies before and behind must stay so.
 template <typename T>
