@@ -71,14 +71,16 @@ class RankOfRun {
   }
 
   void carry_out() {
+    // Whoever kills the run leaves a report of the rows so far, which says so.
+    report_.complete = false;
     if (run_.calibration) calibrate(*run_.calibration);
     for (const auto& strategy : scenario_.strategies) {
       const std::string order = hooks_.interrupted() ? "stop" : "";
       if (channel_.from_first(order, ControlChannel::kPatient) == "stop") {
-        report_.complete = false;
         return;
       }
       report_.rows.push_back(row(strategy));
+      report_.complete = report_.rows.size() == scenario_.strategies.size();
       if (first()) hooks_.row(report_.rows.back());
     }
   }
