@@ -215,6 +215,7 @@ constexpr std::array kNodes{
 std::span<const KnownDevice> devices() { return kDevices; }
 
 const KnownDevice* find_device(std::string_view name) {
+  if (name.starts_with("NVIDIA ") || name.starts_with("AMD ")) return recognise_device(name);
   const auto* row = std::find_if(kDevices.begin(), kDevices.end(),
                                  [&](const auto& device) { return device.name == name; });
   return row == kDevices.end() ? nullptr : row;

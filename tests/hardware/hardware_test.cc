@@ -62,6 +62,8 @@ TEST(Devices, NamesAreDistinctAndRecognised) {
     EXPECT_NE(recognise_device(device.name), nullptr) << device.name;
   }
   EXPECT_EQ(find_device("h100"), nullptr);
+  EXPECT_EQ(find_device("NVIDIA H200"), find_device("h200-sxm"));
+  EXPECT_EQ(find_device("NVIDIA H100 80GB HBM3 MIG 1g.10gb"), nullptr);
 }
 
 // A unit that slipped shows against every other row: memory feeds between 4 and 120 fp32 operations
