@@ -9,6 +9,8 @@
 #   make python   syncline for Python: PYTHONPATH=build/python python3
 #   make man      the manual page, build/syncline.1
 #   make gpu-check the kernels on the GPU at hand, checked and timed (needs CUDA and g++ alone)
+#   make gpu-hour the first minutes on a GPU: kernels, NCCL, models and DDP jobs, in build/gpu-hour
+#   make gpu-pack the same as an archive for a machine without packages: build/gpu-hour.tar.xz
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
@@ -40,7 +42,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -96,14 +98,23 @@ python: setup-python configure
 man: program
 	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
 
-# Under ten minutes, no network, no CMake: nvcc and g++. The kernels, then the NCCL backend.
+# Two minutes, no network, no CMake: nvcc and g++.
 gpu-check:
 	@$(MAKE) --no-print-directory -C kernels -j$(JOBS) check ARCH=$(GPU_ARCH) BUILD=$(GPU_BUILD) \
 	    GPU_CHECK="--out $(GPU_BUILD)/kernels.json --date $$(date -u +%Y-%m-%dT%H:%M:%SZ) \
 	    --commit $$(git rev-parse HEAD 2>/dev/null || echo unknown) $(GPU_CHECK)"
 	@$(MAKE) --no-print-directory -C kernels sanitize ARCH=$(GPU_ARCH) BUILD=$(GPU_BUILD)
-	@$(MAKE) --no-print-directory -C backend_nccl -j$(JOBS) check ARCH=$(GPU_ARCH) \
-	    BUILD=$(GPU_BUILD)/nccl OUT=$(GPU_BUILD)/nccl TIMED_RANKS=2
+
+$(GPU_BUILD)/gpu_check:
+	@$(MAKE) --no-print-directory -C kernels -j$(JOBS) all ARCH=$(GPU_ARCH) BUILD=$(GPU_BUILD)
+
+# Options in GPU_HOUR: scenarios/gpu/hour.py --help.
+GPU_HOUR ?=
+gpu-hour: program $(GPU_BUILD)/gpu_check
+	@$(PYTHON) scenarios/gpu/hour.py $(GPU_HOUR)
+
+gpu-pack: program $(GPU_BUILD)/gpu_check
+	@scenarios/gpu/pack.sh $(BUILD)/syncline $(GPU_BUILD)/gpu_check $(BUILD)/gpu-hour.tar.xz
 
 # Each from its corpus; what is new lies in $(BUILD)-fuzz/found until somebody picks the smallest.
 FUZZ_S ?= 10

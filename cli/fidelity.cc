@@ -41,8 +41,8 @@ struct TableFile {
 constexpr const char* kLogSet = "nccl-tests";
 // The same logs, from what data sheets say of their machines.
 constexpr const char* kNetworkSet = "networks";
-// What `syncline validate` measured, kept in measured/live.
-constexpr const char* kLiveSet = "live";
+// What `syncline validate` measured: on CPUs, and on GPUs beside the tables of published/gpu.
+constexpr const char* kLiveSets[] = {"live", "gpu"};
 
 // The JSON files below a folder. One that cannot be read, or a link that leads nowhere, is a
 // mistake: a table would be missing in silence.
@@ -85,10 +85,10 @@ std::vector<TableFile> table_files(const std::string& folder) {
   if (fs::exists(logs, error)) files.push_back({kLogSet, logs, TableFile::kLogs});
   const fs::path networks = fs::path(folder) / "measured" / "networks.json";
   if (fs::exists(networks, error)) files.push_back({kNetworkSet, networks, TableFile::kNetworks});
-  const fs::path live = fs::path(folder) / "measured" / "live";
-  if (fs::is_directory(live, error)) {
-    for (const auto& path : entries_below(live))
-      files.push_back({kLiveSet, path, TableFile::kLive});
+  for (const char* set : kLiveSets) {
+    const fs::path live = fs::path(folder) / "measured" / set;
+    if (!fs::is_directory(live, error)) continue;
+    for (const auto& path : entries_below(live)) files.push_back({set, path, TableFile::kLive});
   }
   std::sort(files.begin(), files.end(), [](const TableFile& a, const TableFile& b) {
     return std::tie(a.set, a.path) < std::tie(b.set, b.path);
