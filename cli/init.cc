@@ -177,6 +177,8 @@ VerbAction add_init(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb->add_option("--dtype", options->init.dtype, "format of products: bf16, fp16 or fp32")
       ->transform(one_of_words({"bf16", "fp16", "fp32"}));
+  verb->add_flag("--compiled", options->init.compiled,
+                 "the model runs under torch.compile, not as its modules come");
   return [options] { return run(*options); };
 }
 

@@ -192,6 +192,7 @@ operators::Generated read_architecture(Reader& reader, Workload& workload, bool 
   options.fused_linear = reader.boolean_or("fused_linear", false);
   options.flash_attention = reader.boolean_or("flash_attention", false);
   options.fp32_gradients = reader.boolean_or("autocast", false);
+  options.eager = reader.boolean_or("eager", false);
   constexpr std::int64_t kMostSamples = 1 << 20;
   if (options.batch > kMostSamples) {
     reader.fail("architecture", "a batch of " + std::to_string(options.batch) +

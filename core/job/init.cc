@@ -106,6 +106,21 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
   }
 }
 
+// How a model that is trained by PyTorch alone runs.
+void choose_modules(Json& workload, const InitOptions& options, bool in_cut,
+                    std::vector<std::string>& assumed) {
+  const bool modules = workload.contains("operators") && !in_cut;
+  if (options.compiled && !modules) {
+    throw InputError("--compiled has no meaning with " +
+                     std::string(in_cut
+                                     ? "a job that is cut, whose framework has kernels of its own"
+                                     : "a file of tensors, whose operators nobody knows"));
+  }
+  if (!modules || options.compiled) return;
+  workload["operators"]["eager"] = true;
+  assumed.emplace_back("PyTorch's modules as they come, not compiled (--compiled)");
+}
+
 void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
   Json& operators = workload["operators"];
   constexpr std::int64_t kImages = 32, kTokensAGpu = 8192;
@@ -402,13 +417,14 @@ Begun init_scenario(const InitOptions& given) {
   } else {
     choose_tensors(workload, options, begun.assumed);
   }
+  const bool in_cut = settings || cut_job(workload);
+  choose_modules(workload, options, in_cut, begun.assumed);
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
   choose_micro_batches(workload, options, settings, ranks, begun.assumed);
   const std::string each =
       (given.node.empty() ? std::to_string(node.gpus) + " " : "") + std::string(node.name);
   const std::string where = std::to_string(options.nodes) + " x " + each;
   const std::vector<std::string> machines = assumed_of(node, device);
-  const bool in_cut = settings || cut_job(workload);
   const std::int64_t summing =
       replicas_of(workload, ranks) *
       workload.value("parallel", Json::object()).value("context", std::int64_t{1});
@@ -419,6 +435,9 @@ Begun init_scenario(const InitOptions& given) {
       {"workload", std::move(workload)}};
   Json cluster = given.node.empty() ? own_cluster(node) : Json{{"node", node.name}};
   cluster.update({{"name", where}, {"about", about(machines)}, {"nodes", options.nodes}});
+  if (options.compiled) {
+    cluster["device"]["launch_us"] = hardware::kLaunchAtLeast / kMicrosecond;
+  }
   begun.scenario["cluster"] = std::move(cluster);
   // What the settings ask for and nothing prices is said by every verb that reads this.
   if (settings) {

@@ -10,6 +10,7 @@
 #include "core/hardware/device.h"
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
+#include "core/operators/price.h"
 
 namespace syncline::measure {
 namespace {
@@ -32,8 +33,11 @@ double rated_seconds(const Scenario& scenario) {
   double seconds = 0;
   for (const Operator& op : workload.operators.operators) {
     const bool half = op.dtype == DType::kFp16 || (op.dtype == DType::kBf16 && device->bf16);
-    if (op.part != StepPart::kUpdate)
-      seconds += op.matrix_flops / (half ? device->half_flops : device->flops);
+    const bool tf32 = operators::in_tf32(op, device->compute_capability);
+    if (op.part == StepPart::kUpdate) continue;
+    seconds += op.matrix_flops / (half   ? device->half_flops
+                                  : tf32 ? device->half_flops / 2
+                                         : device->flops);
   }
   return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
 }

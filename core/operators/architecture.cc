@@ -250,9 +250,11 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   ArchitectureOptions all = options;
   all.shape = completed(architecture.shaped ? options.shape : architecture.shape);
   all.shape.gated &= architecture.build != build_gpt2;
+  all.fused_linear |= options.eager;
   architecture.build(build, all);
   build.backward();
-  build.update(options.optimizer);
+  build.update(options.optimizer, !options.eager);
+  if (options.eager) take_apart(build.list, options, architecture.build == build_gpt2);
   Generated generated{std::move(build.list),
                       std::move(build.tensors),
                       std::move(build.buffers),

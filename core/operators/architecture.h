@@ -77,6 +77,9 @@ struct ArchitectureOptions {
   // Attention as one kernel that never writes its scores, forward and backward (torch's
   // scaled_dot_product_attention). llama and vit have no other.
   bool flash_attention = false;
+  // PyTorch's modules as they come from transformers and torchvision, not compiled: norms, rotary
+  // embeddings, activations and the loss are chains of kernels, and the optimizer walks lists.
+  bool eager = false;
   // Gradients travel and are kept in fp32 whatever the products are in, as under torch.autocast.
   bool fp32_gradients = false;
   // Of an architecture that is `shaped`; the others have their own.
@@ -116,6 +119,10 @@ std::vector<std::string> architecture_names();
 
 // A shaped architecture's shape must have its sizes. Images must be whole patches.
 Generated generate(const Architecture& architecture, const ArchitectureOptions& options);
+
+// The operators of `list` as PyTorch launches them where `options.eager`. `new_gelu`: activations
+// are GPT-2's.
+void take_apart(OperatorList& list, const ArchitectureOptions& options, bool new_gelu);
 
 // Of the whole model, as its gradients have it.
 std::int64_t parameters_of(const Generated& generated);

@@ -146,7 +146,7 @@ void GraphBuilder::backward() {
 
 // Passes over memory, in elements of four bytes: SGD reads parameter and gradient and writes the
 // parameter; momentum reads and writes a second state, Adam two.
-void GraphBuilder::update(Optimizer optimizer) {
+void GraphBuilder::update(Optimizer optimizer, bool copies) {
   part_ = StepPart::kUpdate;
   prefix_.clear();
   const int states = states_of(optimizer);
@@ -156,7 +156,8 @@ void GraphBuilder::update(Optimizer optimizer) {
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const Parameter& parameter = parameters_[by_name_.at(tensors[i].name)];
     int gradient = list.gradients[i];
-    if (parameter.dtype != DType::kFp32) {
+    const DType kept = narrow() && !copies ? dtype_ : DType::kFp32;
+    if (parameter.dtype != kept) {
       const int full = value(parameter.elements, DType::kFp32);
       add("cast", {{gradient}}, {{full}});
       gradient = full;
@@ -165,9 +166,9 @@ void GraphBuilder::update(Optimizer optimizer) {
     std::vector<Operand> outputs{{raw_value(
         parameter.name, parameter.elements * size_of(narrow() ? dtype_ : DType::kFp32))}};
     // The optimizer's own fp32 copy is one more state.
-    for (int s = narrow() ? -1 : 0; s < states; ++s) {
-      inputs.push_back({value(parameter.elements, DType::kFp32)});
-      outputs.push_back({value(parameter.elements, DType::kFp32)});
+    for (int s = narrow() && copies ? -1 : 0; s < states; ++s) {
+      inputs.push_back({value(parameter.elements, kept)});
+      outputs.push_back({value(parameter.elements, kept)});
     }
     Operator& op = add(kind, std::move(inputs), std::move(outputs));
     op.dtype = DType::kFp32;

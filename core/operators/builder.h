@@ -65,7 +65,9 @@ class GraphBuilder {
   void mark_constant(int value) { constants_[value] = true; }
 
   void backward();
-  void update(Optimizer optimizer);
+  // `copies`: of parameters in half precision the update keeps copies in fp32, as large models are
+  // trained; else its values are in the parameters' format, as torch.optim has them.
+  void update(Optimizer optimizer, bool copies = true);
 
   // What was built. `tensors` are the gradients in backward order.
   OperatorList list;

@@ -26,6 +26,9 @@ struct StepTimes {
   Seconds update = 0;
 };
 
+// Frameworks let cuDNN convolve fp32 in TF32 since Ampere, at half the rate of half precision.
+bool in_tf32(const Operator& op, int compute_capability);
+
 // The operator's kernels without launch and gap.
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device);
 

@@ -78,6 +78,25 @@ TEST(Init, WhatIsGivenIsNotAssumed) {
   }
 }
 
+// PyTorch's modules run as they come; compiled ones are a kernel each, launched in 5 us. Frameworks
+// that cut a job have kernels of their own.
+TEST(Init, ModulesRunAsTheyComeUnlessCompiled) {
+  InitOptions options{.model = "gpt2_medium", .node = "dgx-h100", .nodes = 1};
+  const Begun eager = init_scenario(options);
+  EXPECT_EQ(eager.scenario["workload"]["operators"]["eager"], true);
+  EXPECT_TRUE(says(eager, "not compiled (--compiled)"));
+  options.compiled = true;
+  const Begun compiled = init_scenario(options);
+  EXPECT_FALSE(compiled.scenario["workload"]["operators"].contains("eager"));
+  EXPECT_NEAR(read(compiled).cluster.device.launch, 5e-6, 1e-12);
+  EXPECT_LT(read(compiled).workload.forward, read(eager).workload.forward);
+  options.parallel = {{"tensor", 2}};
+  EXPECT_NE(refusal(options).find("--compiled has no meaning with a job that is cut"),
+            std::string::npos);
+  options.compiled = false;
+  EXPECT_FALSE(init_scenario(options).scenario["workload"]["operators"].contains("eager"));
+}
+
 // Half precision is the device's: V100 has no bf16. Under autocast gradients are in fp32.
 TEST(Init, ANodeMayBeTheUsersOwn) {
   InitOptions options{.model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "rtx-3090", .gpus = 2};
