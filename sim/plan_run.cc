@@ -58,8 +58,11 @@ class PlanRun {
         fluid_plan_(collectives_->fluid_plan()),
         fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
     const Jitter& jitter = settings.cluster.jitter;
-    uneven_ = jitter.kind != Jitter::Kind::kNone && !jitter.guessed;
-    if (jitter.guessed) stretch_ = run::expected_slowest(jitter, plan);
+    // A collective of several groups is one operation here, for which all ranks would wait.
+    const run::Waits waits = run::waits_of(plan);
+    const bool in_groups = waits.ranks > 1 && waits.groups > 1;
+    uneven_ = jitter.kind != Jitter::Kind::kNone && !jitter.guessed && !in_groups;
+    if (!uneven_) stretch_ = run::expected_slowest(jitter, waits);
     lane_free_.assign(static_cast<std::size_t>(uneven_ ? plan.ranks : plan.roles), 0);
     lane_step_ = uneven_ ? 1 : plan.role_step;
     traced_ = traced_ranks(plan, uneven_, settings.traced_ranks);

@@ -214,9 +214,9 @@ class ModelExecutor final : public Executor {
 
   double expected_slowest_of(const plan::Plan& plan) {
     if (cluster().jitter.kind == Jitter::Kind::kNone) return 1;
-    if (plan.steps * plan.passes != stretch_passes_) {
-      stretch_passes_ = plan.steps * plan.passes;
-      known_stretch_ = expected_slowest(cluster().jitter, plan);
+    if (const Waits waits = waits_of(plan); waits != known_waits_) {
+      known_waits_ = waits;
+      known_stretch_ = expected_slowest(cluster().jitter, waits);
     }
     return known_stretch_;
   }
@@ -275,7 +275,7 @@ class ModelExecutor final : public Executor {
   std::optional<Sharing> sharing_;  // of the last plan that needed one
   double stretch_ = 1;
   double known_stretch_ = 1;
-  int stretch_passes_ = -1;
+  Waits known_waits_{0};  // that it is for
   std::vector<Seconds> durations_;
 };
 

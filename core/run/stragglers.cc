@@ -4,6 +4,8 @@
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
+#include <cstdlib>
+#include <variant>
 
 #include "core/random.h"
 #include "core/statistics.h"
@@ -11,15 +13,46 @@
 namespace syncline::run {
 namespace {
 
-// E[max of n draws] = low + integral of (1 - F(x)^n) dx from low, where F is 0 below `low`, by
-// adaptive Gauss-Kronrod quadrature. `above` is 1 - F, which keeps its digits where F is almost 1.
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+};
+
+// Of the maximum M of n draws, whose F is 0 below `low`, by adaptive Gauss-Kronrod quadrature:
+//   E[M - low] = integral of (1 - F(x)^n) dx,  E[(M - low)^2] = integral of 2 (x - low) (likewise).
+// `above` is 1 - F, which keeps its digits where F is almost 1.
 template <typename Above>
-double expected_maximum(const Above& above, int n, double low, double high) {
+Moments maximum_of(const Above& above, int n, double low, double high) {
   using Rule = boost::math::quadrature::gauss_kronrod<double, 31>;
   constexpr unsigned kDeepest = 15;
   constexpr double kClose = 1e-9;
   const auto any_above = [&](double x) { return -std::expm1(n * std::log1p(-above(x))); };
-  return low + Rule::integrate(any_above, low, high, kDeepest, kClose);
+  const auto squared = [&](double x) { return 2 * (x - low) * any_above(x); };
+  const double mean = Rule::integrate(any_above, low, high, kDeepest, kClose);
+  const double square = Rule::integrate(squared, low, high, kDeepest, kClose);
+  return {low + mean, std::sqrt(std::max(0.0, square - mean * mean))};
+}
+
+// Beyond 12 standard deviations lies nothing, whatever the number of draws.
+Moments normal_maximum(int n) {
+  if (n == 1) return {0, 1};
+  return maximum_of([](double x) { return normal_distribution(-x); }, n, -12.0, 12.0);
+}
+
+// The factor of the slowest of `ranks`, as the mean over `steps` micro-batches.
+Moments slowest(const Jitter& jitter, int ranks, int steps) {
+  if (jitter.kind == Jitter::Kind::kNormal) {
+    const Moments z = normal_maximum(ranks);
+    const double spread = jitter.relative / std::sqrt(static_cast<double>(steps));
+    return {1.0 + spread * z.mean, spread * z.deviation};
+  }
+  const double mean = steps;
+  if (ranks == 1) return {1.0 + jitter.relative, jitter.relative / std::sqrt(mean)};
+  // The sum of so many exponentials of mean 1 has Erlang's distribution.
+  const auto above = [&](double x) { return boost::math::gamma_q(mean, x); };
+  const double high = mean + 12 * std::sqrt(mean) + 12 + 3 * std::log(static_cast<double>(ranks));
+  const Moments sum = maximum_of(above, ranks, 0.0, high);
+  return {1.0 + jitter.relative * sum.mean / mean, jitter.relative * sum.deviation / mean};
 }
 
 std::uint64_t hashed(std::uint64_t key) { return Random(key).bits(); }
@@ -27,24 +60,32 @@ std::uint64_t hashed(std::uint64_t key) { return Random(key).bits(); }
 }  // namespace
 
 double expected_slowest(const Jitter& jitter, int ranks, int steps) {
-  if (jitter.kind == Jitter::Kind::kNone) return 1.0;
-  if (jitter.kind == Jitter::Kind::kNormal) {
-    if (ranks == 1) return 1.0;
-    // Beyond 12 standard deviations lies nothing, whatever the number of ranks.
-    const auto above = [](double x) { return normal_distribution(-x); };
-    const double z = expected_maximum(above, ranks, -12.0, 12.0);
-    return 1.0 + jitter.relative * z / std::sqrt(static_cast<double>(steps));
-  }
-  const double mean = steps;
-  if (ranks == 1) return 1.0 + jitter.relative;
-  // The sum of so many exponentials of mean 1 has Erlang's distribution.
-  const auto above = [&](double x) { return boost::math::gamma_q(mean, x); };
-  const double high = mean + 12 * std::sqrt(mean) + 12 + 3 * std::log(static_cast<double>(ranks));
-  return 1.0 + jitter.relative * expected_maximum(above, ranks, 0.0, high) / mean;
+  return jitter.kind == Jitter::Kind::kNone ? 1.0 : slowest(jitter, ranks, steps).mean;
 }
 
-double expected_slowest(const Jitter& jitter, const plan::Plan& plan) {
-  return expected_slowest(jitter, plan.ranks, plan.steps * plan.passes);
+double expected_slowest(const Jitter& jitter, const Waits& waits) {
+  const auto& [ranks, groups, passes, steps] = waits;
+  if (jitter.kind == Jitter::Kind::kNone) return 1.0;
+  if (ranks == 1) return expected_slowest(jitter, groups, steps * passes);
+  if (groups == 1) return expected_slowest(jitter, ranks, passes);
+  const Moments step = slowest(jitter, ranks, passes);
+  const double spread = step.deviation / std::sqrt(static_cast<double>(steps));
+  return step.mean + spread * normal_maximum(groups).mean;
+}
+
+Waits waits_of(const plan::Plan& plan) {
+  if (plan.steps == 1) return {plan.ranks, 1, plan.passes, 1};
+  // A group is a block of ranks, and some collective of its step reaches from end to end.
+  int ranks = 1;
+  for (const plan::Op& op : plan.ops) {
+    if (op.step > 0) break;
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr) continue;
+    const int bucket = collective->bucket;
+    if (bucket >= 0 && plan.buckets[static_cast<std::size_t>(bucket)].averaged) continue;
+    ranks = std::max(ranks, collective->groups.size * std::abs(collective->groups.member_step));
+  }
+  return {ranks, plan.ranks / ranks, plan.passes, plan.steps};
 }
 
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step) {

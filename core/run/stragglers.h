@@ -15,8 +15,23 @@ namespace syncline::run {
 // exponential: from the Erlang distribution of the sum. Both by quadrature.
 double expected_slowest(const Jitter& jitter, int ranks, int steps);
 
-// Of a plan's ranks, over the micro-batches between two of its waits.
-double expected_slowest(const Jitter& jitter, const plan::Plan& plan);
+// Ranks who wait for those of their group every `passes` micro-batches, and the groups for each
+// other once in `steps` of those: the slowest group's mean of its slowest rank's factor. That mean
+// is taken as normal. Of one group, or of groups of one rank, it is the above.
+struct Waits {
+  int ranks = 1;  // of a group
+  int groups = 1;
+  int passes = 1;
+  int steps = 1;
+  bool operator==(const Waits&) const = default;
+};
+double expected_slowest(const Jitter& jitter, const Waits& waits);
+
+// Of a plan: who exchanges gradients in a local step is a group.
+Waits waits_of(const plan::Plan& plan);
+inline double expected_slowest(const Jitter& jitter, const plan::Plan& plan) {
+  return expected_slowest(jitter, waits_of(plan));
+}
 
 // The factor of one rank in one step: a pure function of its arguments, the same on any machine.
 double jitter_factor(const Jitter& jitter, std::uint64_t seed, int rank, std::int64_t step);

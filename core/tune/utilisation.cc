@@ -12,7 +12,9 @@
 #include "core/measure/remarks.h"
 #include "core/measure/study_calibration.h"
 #include "core/plan/local_plan.h"
+#include "core/plan/planner.h"
 #include "core/run/model_executor.h"
+#include "core/run/stragglers.h"
 #include "core/scenario/parallel.h"
 
 namespace syncline::tune {
@@ -48,9 +50,12 @@ class Search {
                const std::vector<BytesPerSecond>& bandwidths) const {
     Utilised row{strategy, alone(strategy), 0, std::nullopt, {}};
     const Tier& link = scenario_.cluster.tiers.back();
-    row.given = at(row, link.bandwidth / link.efficiency);
-    for (const BytesPerSecond bandwidth : bandwidths) row.curve.push_back(at(row, bandwidth));
-    row.needed = needed(row, target);
+    const double waits = waits_between_groups(strategy);
+    row.given = at(row, waits, link.bandwidth / link.efficiency);
+    for (const BytesPerSecond bandwidth : bandwidths) {
+      row.curve.push_back(at(row, waits, bandwidth));
+    }
+    row.needed = needed(row, waits, target);
     return row;
   }
 
@@ -67,26 +72,41 @@ class Search {
     return priced(scenario_, one, strategy);
   }
 
-  double at(const Utilised& row, BytesPerSecond bandwidth) const {
+  // How much longer a step is as its group waits for the others, beside its ranks' own waits.
+  double waits_between_groups(Strategy strategy) const {
+    const int steps = static_cast<int>(strategy.local_sgd.period);
+    strategy.local_sgd = {};
+    const Cluster& cluster = scenario_.cluster;
+    const plan::Plan step = plan::make_plan(scenario_.workload, cluster, strategy);
+    run::Waits waits{group_, 1, step.passes, 1};
+    const double inside = run::expected_slowest(cluster.jitter, waits);
+    waits.groups = cluster.ranks() / group_;
+    waits.steps = steps;
+    return run::expected_slowest(cluster.jitter, waits) / inside;
+  }
+
+  double at(const Utilised& row, double waits, BytesPerSecond bandwidth) const {
     const Cluster cluster = with_link(scenario_.cluster, bandwidth);
     const LocalSgd& local = row.strategy.local_sgd;
     if (!local.enabled) return row.alone / priced(scenario_, cluster, row.strategy);
-    const auto executor = run::make_model_executor({cluster, scenario_.simulation, 1});
     const plan::Plan plan =
-        plan::local_plan_of_steps(scenario_.workload, cluster, row.strategy, row.alone);
+        plan::local_plan_of_steps(scenario_.workload, cluster, row.strategy, row.alone * waits);
+    Cluster even = cluster;
+    even.jitter = {};
+    const auto executor = run::make_model_executor({even, scenario_.simulation, 1});
     const auto ends = executor->run(plan, {}, 2).timeline.period_ends;
     return row.alone * static_cast<double>(local.period) / (ends[1] - ends[0]);
   }
 
   // Utilisation rises with the bandwidth.
-  std::optional<BytesPerSecond> needed(const Utilised& row, double target) const {
+  std::optional<BytesPerSecond> needed(const Utilised& row, double waits, double target) const {
     constexpr double kNear = 1.0005;
     double low = kLeast, high = kMost;
-    if (at(row, high) < target) return std::nullopt;
-    if (at(row, low) >= target) return low;
+    if (at(row, waits, high) < target) return std::nullopt;
+    if (at(row, waits, low) >= target) return low;
     while (high / low > kNear) {
       const double middle = std::sqrt(low * high);
-      (at(row, middle) >= target ? high : low) = middle;
+      (at(row, waits, middle) >= target ? high : low) = middle;
     }
     return high;
   }

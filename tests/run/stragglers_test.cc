@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <set>
@@ -78,6 +79,35 @@ TEST(ExpectedSlowest, GrowsWithTheRanksAndFallsWithTheSteps) {
     for (int ranks = 2; ranks <= 1 << 20; ranks *= 4) {
       EXPECT_GT(expected_slowest(jitter, 2 * ranks, 1), expected_slowest(jitter, ranks, 1));
       EXPECT_LT(expected_slowest(jitter, ranks, 2), expected_slowest(jitter, ranks, 1));
+    }
+  }
+}
+
+// Groups of a DiLoCo training: their ranks meet in each step, they themselves once a period.
+TEST(ExpectedSlowest, GroupsWaitForTheirSlowestInEachStep) {
+  constexpr int kGroups = 4, kRanks = 8, kPeriods = 400;
+  for (const Jitter& jitter :
+       {Jitter{Jitter::Kind::kNormal, 0.1}, Jitter{Jitter::Kind::kExponential, 0.1}}) {
+    for (const int steps : {5, 20}) {
+      double drawn = 0;
+      for (int period = 0; period < kPeriods; ++period) {
+        double last = 0;
+        for (int group = 0; group < kGroups; ++group) {
+          double sum = 0;
+          for (int step = period * steps; step < (period + 1) * steps; ++step) {
+            double slowest = 0;
+            for (int rank = group * kRanks; rank < (group + 1) * kRanks; ++rank) {
+              slowest = std::max(slowest, jitter_factor(jitter, 7, rank, step));
+            }
+            sum += slowest;
+          }
+          last = std::max(last, sum / steps);
+        }
+        drawn += last / kPeriods;
+      }
+      const double expected = expected_slowest(jitter, Waits{kRanks, kGroups, 1, steps});
+      EXPECT_NEAR(expected, drawn, 0.006) << steps;  // of few steps the mean is skewed
+      EXPECT_GT(expected, expected_slowest(jitter, kRanks, 1));
     }
   }
 }

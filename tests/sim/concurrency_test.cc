@@ -282,6 +282,31 @@ TEST(UnevenRanks, MicroBatchesEvenOut) {
   EXPECT_NEAR(mean_step(Way::kMerged), mean_step(Way::kModel), 1e-9);
 }
 
+// Groups of a DiLoCo training meet inside in each step: a step costs each what one alone waits.
+TEST(UnevenRanks, GroupsWaitForTheirOwnInEachStep) {
+  Workload workload;
+  workload.name = "one";
+  workload.forward = 10e-3;
+  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, -1, 20e-3});
+  Cluster cluster = flat_cluster(16);
+  cluster.jitter = {Jitter::Kind::kNormal, 0.1};
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.local_sgd.enabled = true;
+  strategy.local_sgd.period = 50;
+  strategy.local_sgd.subgroup = 4;
+  strategy.local_sgd.outer.optimizer = Outer::Optimizer::kNesterov;
+  const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
+  EXPECT_EQ(run::waits_of(plan), (run::Waits{4, 4, 1, 50}));
+  const double inside = run::expected_slowest(cluster.jitter, 4, 1);
+  for (const Way way : {Way::kModel, Way::kMerged}) {
+    const auto ends = executor_of(way, cluster)->run(plan, {}, 3).timeline.period_ends;
+    const Seconds step = (ends[2] - ends[1]) / 50;
+    EXPECT_GT(step, 30e-3 * inside);
+    EXPECT_LT(step, 30e-3 * (inside + 0.02));
+  }
+}
+
 std::vector<Uneven> unevens(const std::vector<int>& periods) {
   std::vector<Uneven> list;
   for (const int ranks : {4, 16}) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/run/stragglers.h"
 
 namespace syncline::tune {
 namespace {
@@ -157,6 +158,19 @@ TEST(Utilisation, MeasuredTimesAreLeftOut) {
   EXPECT_TRUE(std::ranges::any_of(answer.remarks, [](const std::string& remark) {
     return remark.find("measured times of collectives hold") != std::string::npos;
   }));
+}
+
+// A group's ranks wait in its steps; across groups there is little left to wait for.
+TEST(Utilisation, WaitsInsideAGroupAreItsOwnStep) {
+  Json scenario = scenario_of(kTen);
+  scenario["cluster"]["gpus_per_node"] = 32;
+  scenario["cluster"]["intra"] = {{"latency_us", 1}, {"bandwidth_gbps", 1e5}};
+  scenario["cluster"]["jitter"] = {{"distribution", "exponential"}, {"relative", 0.1}};
+  const Utilised diloco = row_of(found(scenario, 0.9), "DiLoCo");
+  const double slowest = run::expected_slowest({Jitter::Kind::kExponential, 0.1}, 32, 1);
+  EXPECT_NEAR(diloco.alone / kTen.step, slowest, 0.002);
+  EXPECT_GT(diloco.curve.back(), 0.98);
+  EXPECT_LT(diloco.curve.back(), 1);
 }
 
 // A message of a second cannot be hidden in a step of a tenth, whatever the bandwidth.
