@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <memory>
 #include <utility>
 
 #include "core/error.h"
+#include "core/fabric/topology.h"
 #include "core/input/conflicts.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/price_strategy.h"
@@ -24,9 +26,16 @@ namespace {
 constexpr BytesPerSecond kLeast = 1e-4 * kGigabitPerSecond;
 constexpr BytesPerSecond kMost = 1e5 * kGigabitPerSecond;
 
+// A fabric's links grow with the ports, which they would hold back otherwise.
 Cluster with_link(Cluster cluster, BytesPerSecond rated) {
   Tier& tier = cluster.tiers.back();
-  tier.bandwidth = rated * tier.efficiency;
+  const double growth = rated * tier.efficiency / tier.bandwidth;
+  tier.bandwidth *= growth;
+  if (cluster.topology != nullptr) {
+    auto grown = std::make_shared<fabric::Topology>(*cluster.topology);
+    for (fabric::Link& link : grown->links) link.capacity *= growth;
+    cluster.topology = std::move(grown);
+  }
   return cluster;
 }
 

@@ -173,6 +173,22 @@ TEST(Utilisation, WaitsInsideAGroupAreItsOwnStep) {
   EXPECT_LT(diloco.curve.back(), 1);
 }
 
+// A fabric's links grow with its ports: it needs more of them where it is narrow, and is not stuck.
+TEST(Utilisation, AFabricGrowsWithItsPorts) {
+  Json scenario = scenario_of(kOne);
+  scenario["cluster"]["nodes"] = 8;
+  const double ports = needed_gbps(found(scenario, 0.9), "vanilla");
+  for (const double narrow : {1.0, 10.0}) {
+    scenario["cluster"]["fabric"] = {
+        {"kind", "leaf_spine"}, {"nodes_per_leaf", 4}, {"oversubscription", narrow}};
+    const Utilised row = row_of(found(scenario, 0.9), "vanilla");
+    ASSERT_TRUE(row.needed) << narrow;
+    EXPECT_GE(*row.needed / kGigabitPerSecond, 0.999 * ports);
+    EXPECT_LE(*row.needed / kGigabitPerSecond, 1.001 * narrow * ports);
+    EXPECT_GT(row.curve.back(), 0.99) << narrow;
+  }
+}
+
 // A message of a second cannot be hidden in a step of a tenth, whatever the bandwidth.
 TEST(Utilisation, NoBandwidthMakesUpForLatency) {
   const Json scenario = scenario_of(kOne, 1e6);
