@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/dialect/changes.h"
+#include "core/error.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {
@@ -14,14 +15,15 @@ constexpr double kBucketCap = 32;
 Outer read_outer(Reader outer) {
   Outer step;
   step.rate = outer.number_or("lr", 0.7, {0, 1e3, true});
-  step.momentum = outer.number_or("momentum", 0.9, {0, 1});
+  const double momentum = outer.number_or("momentum", 0.9, {0, 1});
   const bool nesterov = outer.boolean_or("nesterov", true);
-  if (nesterov && step.momentum == 0) {
+  if (nesterov && momentum == 0) {
     outer.fail("nesterov", "torch.optim.SGD asks for a momentum beside it");
   }
-  if (!nesterov && step.momentum > 0) {
+  if (!nesterov && momentum > 0) {
     outer.fail("momentum", "momentum without nesterov is not modelled yet");
   }
+  if (nesterov) step.momentum = momentum;
   step.optimizer = nesterov ? Outer::Optimizer::kNesterov : Outer::Optimizer::kSgd;
   outer.finish();
   return step;
@@ -131,7 +133,10 @@ Json config_of(const Strategy& strategy) {
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>&,
                           const Workload&, const Cluster&) {
   const LocalSgd& local = strategy.local_sgd;
-  if (!local.enabled || local.adaptive || !local.outer.any()) return {};
+  if (!local.enabled || local.adaptive || !local.outer.any()) {
+    throw InputError("torchft says how replica groups average their parameters: strategy '" +
+                     strategy.name + "' has no local_sgd with a fixed period and an outer step");
+  }
   return {config_of(strategy)};
 }
 

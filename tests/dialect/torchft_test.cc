@@ -91,6 +91,7 @@ TEST(TorchftDialect, WritesWhatItReads) {
             "fragment_update_alpha": 0.25, "should_quantize": true})",
         R"({"sync_every": 20, "use_bucketization": true, "bucket_cap_mb": 0.0005})",
         R"({"sync_every": 20, "outer_optimizer": {"lr": 0.5, "momentum": 0, "nesterov": false}})",
+        R"({"sync_every": 20, "outer_optimizer": {"lr": 1, "momentum": 0, "nesterov": false}})",
         R"({"sync_every": 20, "group_world_size": 2})"}) {
     const Strategy strategy = reading_of(config).strategy;
     const auto written = write_config(dialect, strategy, net(), test::cluster_of(4, 1));
@@ -98,8 +99,18 @@ TEST(TorchftDialect, WritesWhatItReads) {
     EXPECT_TRUE(written->exact) << config << ": " << written->difference;
     EXPECT_EQ(written->strategy.local_sgd, strategy.local_sgd) << config;
   }
-  // What it cannot say is no configuration at all.
-  EXPECT_FALSE(write_config(dialect, {}, net(), test::cluster_of(4, 1)));
+}
+
+// Who averages nothing has no configuration, and is told so.
+TEST(TorchftDialect, RefusesToWriteWhatAveragesNothing) {
+  Strategy plain;
+  plain.name = "plain";
+  Strategy adaptive = reading_of(R"({"sync_every": 20})").strategy;
+  adaptive.local_sgd.adaptive = true;
+  for (const Strategy& strategy : {plain, adaptive}) {
+    EXPECT_THROW(write_config(torchft_dialect(), strategy, net(), test::cluster_of(4, 1)),
+                 InputError);
+  }
 }
 
 }  // namespace
