@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "core/input/strategy_json.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/table.h"
@@ -28,7 +29,24 @@ std::vector<Column> columns_of_rows() {
   return columns(both("strategy", "strategy"), both("period", "period", kInteger),
                  both("frag-\nments", "fragments", kInteger), both("delay", "delay", kInteger),
                  both("needed", "needed_gbps", kThroughput),
-                 both("utilisation\nas given", "utilisation_percent", kShare));
+                 both("utilisation\nas given", "utilisation_percent", kShare),
+                 kept("keys", Column::kJson));
+}
+
+std::string period_of(const LocalSgd& local) {
+  std::string text = " every " + std::to_string(local.period) + " steps";
+  if (local.fragments > 1) text += " in " + std::to_string(local.fragments) + " fragments";
+  return text;
+}
+
+// As it is pasted into the scenario, by a name of its own there.
+Json keys_of(const Utilisation& utilisation, const Utilised& row) {
+  Strategy strategy = row.strategy;
+  const Strategy* own = find_strategy(utilisation.scenario, strategy.name);
+  if (strategy.local_sgd.enabled && (own == nullptr || own->local_sgd != strategy.local_sgd)) {
+    strategy.name += period_of(strategy.local_sgd);
+  }
+  return input::strategy_json(strategy);
 }
 
 Table rows_of(const Utilisation& utilisation) {
@@ -42,7 +60,7 @@ Table rows_of(const Utilisation& utilisation) {
     }
     table.add(row.strategy.name, averages ? Cell(local.period) : Cell(),
               averages ? Cell(local.fragments) : Cell(), averages ? Cell(local.delay) : Cell(),
-              needed, 100 * row.given);
+              needed, 100 * row.given, keys_of(utilisation, row));
   }
   return table;
 }
@@ -60,10 +78,7 @@ std::string setting_of(const Utilisation& utilisation) {
 
 std::string named(const Utilised& row) {
   const LocalSgd& local = row.strategy.local_sgd;
-  std::string text = quoted_name(row.strategy.name);
-  if (local.enabled) text += " every " + std::to_string(local.period) + " steps";
-  if (local.fragments > 1) text += " in " + std::to_string(local.fragments) + " fragments";
-  return text;
+  return quoted_name(row.strategy.name) + (local.enabled ? period_of(local) : std::string());
 }
 
 // Of what is busy enough at the links as given, what averages most often, the simplest first; else
@@ -123,6 +138,11 @@ Page page_of(const Utilisation& utilisation) {
                         setting_of(utilisation) + ".");
   page.blocks.push_back(grid_of(rows_of(utilisation)));
   for (const std::string& verdict : verdicts_of(utilisation)) page.blocks.push_back(verdict);
+  const Utilised& here = likeliest(utilisation);
+  if (here.strategy.local_sgd.enabled) {
+    page.blocks.push_back(named(here) + " as a strategy of a scenario:");
+    page.blocks.push_back(Listing{"json", keys_of(utilisation, here).dump(2) + "\n"});
+  }
   page.blocks.push_back(
       "Utilisation is a step of one group by itself over a step of all; needed is the rate of a "
       "group's port at which it is " +

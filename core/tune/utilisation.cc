@@ -133,7 +133,7 @@ struct Kind {
 
 // Strategies to ask about, those that the workload and the cluster allow.
 std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int group) {
-  const Outer mean{Outer::Optimizer::kSgd, 1, 0, 0};
+  const Outer mean{Outer::Optimizer::kSgd, 1};
   const Outer nesterov{Outer::Optimizer::kNesterov, 0.7, 0.9, 0};
   const std::array kinds{Kind{"LocalSGD", mean, 1, ""},
                          Kind{"DiLoCo", nesterov, 1, ""},

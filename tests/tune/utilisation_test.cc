@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/input/strategy_json.h"
 #include "core/run/stragglers.h"
 
 namespace syncline::tune {
@@ -186,6 +187,26 @@ TEST(Utilisation, AFabricGrowsWithItsPorts) {
     EXPECT_GE(*row.needed / kGigabitPerSecond, 0.999 * ports);
     EXPECT_LE(*row.needed / kGigabitPerSecond, 1.001 * narrow * ports);
     EXPECT_GT(row.curve.back(), 0.99) << narrow;
+  }
+}
+
+// What is named is pasted into the scenario as it stands, and is the same there.
+TEST(Utilisation, ItsStrategiesArePastedBack) {
+  Json scenario = scenario_of(kTen);
+  scenario["cluster"]["gpus_per_node"] = 4;
+  scenario["cluster"]["intra"] = {{"latency_us", 1}, {"bandwidth_gbps", 1000}};
+  scenario["strategies"] = {
+      {{"name", "plain"}, {"dialect", "pytorch"}, {"config", Json::object()}}};
+  const Utilisation answer = found(scenario, 0.9);
+  ASSERT_GT(answer.rows.size(), 10u);
+  for (std::size_t row = 1; row < answer.rows.size(); ++row) {
+    Strategy strategy = answer.rows[row].strategy;
+    strategy.name = "pasted";
+    scenario["strategies"][1] = input::strategy_json(strategy);
+    const Utilised back = row_of(found(scenario, 0.9), "pasted");
+    EXPECT_EQ(back.strategy.local_sgd, strategy.local_sgd) << scenario["strategies"][1];
+    EXPECT_NEAR(back.given, answer.rows[row].given, 1e-6) << scenario["strategies"][1];
+    EXPECT_NEAR(*back.needed / *answer.rows[row].needed, 1, 1e-3);
   }
 }
 
