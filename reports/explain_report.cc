@@ -52,12 +52,16 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
 }
 
 // What the step is bound by, and by how much.
-std::string bound_text(const measure::Bottleneck& bottleneck) {
+std::string bound_text(const measure::Bottleneck& bottleneck, const Jitter& jitter) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
   const std::string_view what = bottleneck.what();
   std::string text = std::string(what) + ": ";
   if (what == "stragglers") {
-    return text + share(bottleneck.stragglers) + " of each step is waiting for slower ranks";
+    text += share(bottleneck.stragglers) + " of each step is waiting for slower ranks";
+    if (!jitter.guessed) return text;
+    return text + ". That ranks differ by " + share_text(100 * jitter.relative) +
+           " is assumed: how a rank's computation varies from step to step in profiles of a job "
+           "tells it (cluster.jitter.relative, its deviation over its mean)";
   }
   if (what == "handling gradients") {
     return text + share(bottleneck.handling) +
@@ -122,7 +126,7 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   const measure::Bottleneck& bottleneck = *one.bottleneck;
   std::string text = line("traffic", traffic_sentence(one.priced.plan, metrics)) +
                      line("overlap", overlap_sentence(one.priced.plan, metrics)) +
-                     line("bound by", bound_text(bottleneck)) +
+                     line("bound by", bound_text(bottleneck, cluster.jitter)) +
                      line("at best", seconds_text(metrics.lower_bound) +
                                          " a step with this algorithm, whatever is fused");
   if (one.hot_link) text += hot_link_lines(*one.hot_link);

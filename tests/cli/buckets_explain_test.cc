@@ -128,6 +128,20 @@ TEST(Explain, TellsTheHostsOverheadApart) {
   EXPECT_NE(text.find("overhead  3.107 ms per step on the host"), std::string::npos) << text;
 }
 
+// Waits for the slowest rank are measured by nobody, unless the scenario says how ranks differ.
+TEST(Explain, SaysThatWaitsForSlowerRanksAreAssumed) {
+  const syncline::test::Scratch scratch;
+  const std::string path = scratch.path("many.json");
+  printed_by("init vit_l_16 --node dgx-h100 --nodes 1024 -o '" + path + "'");
+  const std::string explain = "explain '" + path + "' --strategy \"DDP's default\"";
+  const std::string guessed = printed_by(explain);
+  EXPECT_EQ(word_after(guessed, "bound by  "), "stragglers") << guessed;
+  EXPECT_NE(guessed.find("That ranks differ by 2.0 % is assumed"), std::string::npos) << guessed;
+  const std::string given = printed_by(explain + " --set cluster.jitter.relative=0.02");
+  EXPECT_EQ(word_after(given, "bound by  "), "stragglers") << given;
+  EXPECT_EQ(given.find("is assumed"), std::string::npos) << given;
+}
+
 TEST(Explain, PrintsWhatAFrameworkSilentlyDoes) {
   const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
                                       "/scenarios/frameworks.json' --strategy mindspore");
