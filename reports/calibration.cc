@@ -1,8 +1,10 @@
 #include "reports/calibration.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/hardware/device.h"
 #include "core/input/scenario_json.h"
 #include "core/measure/doubt.h"
 #include "core/measure/remarks.h"
@@ -136,11 +138,30 @@ void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::stri
                   cause + ".");
 }
 
+// What usually holds the ports of the calibration's nodes back; those of any where it has none.
+std::string causes_between_nodes(const calibrate::LogCalibration& calibration) {
+  const hardware::KnownNode* node = hardware::find_node(calibration.node);
+  return node == nullptr ? slow_network_causes(Fabric::kUnknown, 2)
+                         : slow_network_causes(node->outside.fabric, node->outside.count);
+}
+
+constexpr const char* kCausesInside =
+    "GPUs that do not reach each other (NCCL_DEBUG=INFO says SHM in place of P2P; NCCL_P2P_DISABLE "
+    "is set, or ACS is on in PCIe bridges) and NVLink that is down (nvidia-smi nvlink -s)";
+
 // What a table's rows come to beside other networks: of the largest, and of single ones.
-std::string judgement(const std::vector<calibrate::BesideOthers>& rows) {
+std::string judgement(const std::vector<calibrate::BesideOthers>& rows, const std::string& causes) {
   constexpr double kPoor = 0.9, kFair = 0.6;
   const double largest = rows.back().slower_than;
-  if (largest > kPoor) return "poor. Look for " + slow_network_causes(Fabric::kUnknown, 2);
+  if (largest > kPoor) {
+    constexpr double kFarWorse = 2;
+    const auto worst = std::ranges::max_element(rows, {}, &calibrate::BesideOthers::longer);
+    if (worst->longer < kFarWorse * rows.back().longer) return "poor. Look for " + causes;
+    return "poor, and around " + bytes_text(static_cast<double>(worst->bytes)) +
+           " poorer than beyond, as where NCCL changes its protocol (repeat it with "
+           "NCCL_PROTO=Simple, and with LL128). Look for " +
+           causes;
+  }
   std::vector<std::string> poor;
   for (const calibrate::BesideOthers& row : rows) {
     if (row.slower_than > kPoor) poor.push_back(bytes_text(static_cast<double>(row.bytes)));
@@ -166,14 +187,18 @@ void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::s
     if (rows.empty()) continue;
     facts.push_back(
         heading(calibration.fitted[t]) + ", beside networks of " + one_line(calibration.node) +
-        " and the like, their median as 1: " + join_and(told) + ": " + judgement(rows) + ".");
+        " and the like, their median as 1: " + join_and(told) + ": " +
+        judgement(rows, calibration.fitted[t].nodes > 1 ? causes_between_nodes(calibration)
+                                                        : kCausesInside) +
+        ".");
   }
 }
 
 // Whether a share of the line rate is good. The yardsticks are the best rates between nodes of the
 // logs in scenarios/measured/nccl-tests over what their headers say the NICs are rated; what is
 // good and usual, where those lie.
-std::string line_sentence(const calibrate::LineShare& line) {
+std::string line_sentence(const calibrate::LogCalibration& calibration) {
+  const calibrate::LineShare& line = *calibration.line;
   constexpr double kGood = 0.85;
   constexpr double kUsual = 0.6;
   const std::string verdict = line.share >= kMostOfLine ? "more than such a line carries"
@@ -183,7 +208,7 @@ std::string line_sentence(const calibrate::LineShare& line) {
                               : line.share >= kUsual ? "usual"
                                                      : "poor";
   const std::string causes =
-      line.share >= kUsual ? "" : " Look for " + slow_network_causes(Fabric::kUnknown, 2) + ".";
+      line.share >= kUsual ? "" : " Look for " + causes_between_nodes(calibration) + ".";
   return "At its best a node sends " + plain_number(line.rate / kGigabytePerSecond) + " GB/s, " +
          share(line.share) + " of the line rate of " +
          plain_number(line.line / kGigabytePerSecond) + " GB/s: " + verdict +
@@ -215,7 +240,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
                     " over their own rows of 64 KiB and more; a node sends " +
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
   }
-  if (calibration.line) facts.push_back(line_sentence(*calibration.line));
+  if (calibration.line) facts.push_back(line_sentence(calibration));
   add_beside(calibration, facts);
   for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);
   if (calibration.law.tree) {

@@ -505,22 +505,30 @@ std::string verdict(const measure::Report& report) {
 }
 
 std::string slow_network_causes(Fabric fabric, int nics) {
-  std::string text;
-  if (fabric == Fabric::kTcp) {
-    text =
-        "too few sockets (NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4), the wrong interface "
-        "(NCCL_SOCKET_IFNAME) and other traffic on the uplinks";
-  } else if (fabric == Fabric::kEfa) {
-    text = "NCCL without aws-ofi-nccl (its log names the network plugin) and EFA without GPUDirect";
-  } else if (fabric == Fabric::kTcpx) {
-    text = "NCCL without the provider's plugin, which its log names";
-  } else {
-    text =
-        "sockets in place of RDMA (NCCL_DEBUG=INFO says NET/Socket), no GPUDirect "
-        "(NCCL_NET_GDR_LEVEL) and oversubscribed uplinks";
+  const auto several = [&](const char* cause) {
+    return nics > 1 ? ", and one port of several (" + std::string(cause) + ")" : "";
+  };
+  switch (fabric) {
+    case Fabric::kTcp:
+      return "too few sockets (NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4), the wrong "
+             "interface (NCCL_SOCKET_IFNAME) and other traffic on the uplinks" +
+             several("NCCL_SOCKET_IFNAME lists them all");
+    case Fabric::kEfa:
+      return "NCCL without aws-ofi-nccl (its log names the network plugin) and EFA without "
+             "GPUDirect (FI_EFA_USE_DEVICE_RDMA=1)" +
+             several("its log lists those in use");
+    case Fabric::kSlingshot:
+      return "NCCL without aws-ofi-nccl (its log names the network plugin) and no GPUDirect "
+             "(NCCL_NET_GDR_LEVEL=PHB)" +
+             several("NCCL_CROSS_NIC=1");
+    case Fabric::kTcpx:
+      return "NCCL without the provider's plugin, which its log names" +
+             several("its log lists those in use");
+    default:
+      return "sockets in place of RDMA (NCCL_DEBUG=INFO says NET/Socket), no GPUDirect "
+             "(NCCL_NET_GDR_LEVEL) and oversubscribed uplinks" +
+             several("NCCL_IB_HCA");
   }
-  if (nics > 1) text += ", and one port of several (NCCL_IB_HCA)";
-  return text;
 }
 
 }  // namespace syncline::reports

@@ -71,6 +71,42 @@ TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
   EXPECT_GT(row.at("predicted_s").get<double>(), 0);
 }
 
+// A poor log is told what holds that kind of fabric back, and nothing of other kinds.
+TEST(CalibrateVerb, CausesAreThoseOfTheNodesFabric) {
+  struct Poor {
+    const char* log;
+    const char* node;
+    std::vector<const char*> said, silent;
+  };
+  for (const Poor& poor :
+       {Poor{"h100-a3mega-gcp_allreduce_n002x8.txt",
+             "dgx-h100",
+             {"NET/Socket", "NCCL_NET_GDR_LEVEL", "NCCL_IB_HCA", "NCCL_PROTO=Simple"},
+             {"NSOCKS", "aws-ofi"}},
+        Poor{"2080ti-10gbe-tcp_allreduce_default_n008x4.txt",
+             "a2-highgpu-8g",
+             {"NCCL_NSOCKS_PERTHREAD", "NCCL_SOCKET_IFNAME"},
+             {"GDR", "NCCL_IB_HCA", "NCCL_PROTO=Simple"}},
+        Poor{"gh200-alps-docs-tcp_allreduce_n002x4.txt",
+             "alps-gh200",
+             {"aws-ofi-nccl", "NCCL_NET_GDR_LEVEL", "NCCL_CROSS_NIC"},
+             {"NSOCKS", "NCCL_IB_HCA"}},
+        Poor{"h100-cluster01-nvswitch_allreduce_n001x4.txt",
+             "dgx-b200",
+             {"P2P", "nvidia-smi nvlink"},
+             {"NSOCKS", "NCCL_IB_HCA", "GDR"}}}) {
+    const Said said = calibrate_verb({kLogs + poor.log, "--node", poor.node});
+    ASSERT_EQ(said.code, 0) << said.err;
+    EXPECT_NE(said.out.find("poor"), std::string::npos) << poor.log;
+    for (const char* part : poor.said) {
+      EXPECT_NE(said.out.find(part), std::string::npos) << poor.log << ": " << part;
+    }
+    for (const char* part : poor.silent) {
+      EXPECT_EQ(said.out.find(part), std::string::npos) << poor.log << ": " << part;
+    }
+  }
+}
+
 // The tiers of one set of nodes, from the command line: the ring by what the default choice showed,
 // the tree by its factor on the other network.
 TEST(CalibrateVerb, ForcedAlgorithmsFromNetworkToNetwork) {
