@@ -73,11 +73,14 @@ KnownPort port_of(const std::string& net) {
   return {static_cast<int>(count), rate * kGigabitPerSecond, latency_us * kMicrosecond, fabric};
 }
 
+bool is_geforce(const KnownDevice& device) {
+  return device.summary.find("GeForce") != device.summary.npos;
+}
+
 KnownPort inside_of(const KnownDevice& device) {
-  const bool geforce = device.summary.find("GeForce") != device.summary.npos;
   const hardware::KnownNode* usual = hardware::usual_node_of(device);
   if (usual != nullptr && usual->inside.count > 0) return usual->inside;
-  return geforce ? hardware::kHostMemory : hardware::pcie_of(device.compute_capability);
+  return is_geforce(device) ? hardware::kHostMemory : hardware::pcie_of(device.compute_capability);
 }
 
 }  // namespace
@@ -91,7 +94,8 @@ hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string
   node.inside = inside_of(device);
   node.outside = net.empty() ? KnownPort{} : port_of(net);
   const Fabric fabric = node.outside.fabric;
-  node.gpu_direct = fabric != Fabric::kTcp && fabric != Fabric::kUnknown;
+  // "Available on Tesla and Quadro GPUs" (NVIDIA, GPUDirect RDMA): GeForce cards have none.
+  node.gpu_direct = fabric != Fabric::kTcp && fabric != Fabric::kUnknown && !is_geforce(device);
   node.source = "GPUs and network as given, GPUs joined as is usual for them";
   return node;
 }

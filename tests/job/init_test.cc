@@ -107,6 +107,8 @@ TEST(Init, ANodeMayBeTheUsersOwn) {
   EXPECT_NEAR(cards.tiers[1].bandwidth, 25e9 / 8, 1);
   EXPECT_EQ(cards.fabric, Fabric::kTcp);
   EXPECT_EQ(cards.nccl.gpu_direct, false);
+  options.net = "200gbit:rdma";
+  EXPECT_EQ(read(init_scenario(options)).cluster.nccl.gpu_direct, false);  // GeForce has none
   options.gpu = "H100-SXM";
   options.gpus = 8;
   options.net = "4x200gbit:efa";
@@ -114,6 +116,7 @@ TEST(Init, ANodeMayBeTheUsersOwn) {
   EXPECT_NEAR(boxes.tiers[0].bandwidth, 450e9, 1);
   EXPECT_EQ(boxes.tiers[1].nics, 4);
   EXPECT_EQ(boxes.fabric, Fabric::kEfa);
+  EXPECT_EQ(boxes.nccl.gpu_direct, true);
   EXPECT_NEAR(boxes.tiers[1].latency, 15e-6, 1e-12);
   options.nodes = options.gpus = 1;
   options.net.clear();
