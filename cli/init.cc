@@ -25,6 +25,7 @@ struct InitVerb {
   job::InitOptions init;
   std::vector<std::string> settings;  // a file, or words of a line
   std::string out;
+  int nodes = 0;  // as given
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
   std::int64_t micro_batches = 0;
@@ -84,7 +85,22 @@ void take_steps(InitVerb& options) {
     options.init.steps.emplace_back(nodes, seconds);
     options.init.nodes = std::max(options.init.nodes, nodes);
   }
-  std::ranges::sort(options.init.steps);
+  auto& steps = options.init.steps;
+  std::ranges::sort(steps);
+  const auto same = std::ranges::adjacent_find(steps, {}, &std::pair<int, Seconds>::first);
+  if (same != steps.end()) {
+    throw InputError("--step: two for " + std::to_string(same->first) +
+                     " nodes, expected one for each count");
+  }
+  if (options.nodes == 0) return;
+  // Of steps across nodes the network is known at their own counts alone.
+  const bool known = std::ranges::count(steps, options.nodes, &std::pair<int, Seconds>::first) > 0;
+  if (options.init.nodes > 1 && !known) {
+    throw InputError("--nodes: found " + std::to_string(options.nodes) +
+                     ", expected a count that --step gives, up to " +
+                     std::to_string(options.init.nodes) + ", or no --nodes");
+  }
+  options.init.nodes = std::max(options.init.nodes, options.nodes);
 }
 
 int run(InitVerb options) {
@@ -149,18 +165,20 @@ VerbAction add_init(CLI::App& app) {
                    "a framework's own, with the layout: Megatron's flags (their script, or behind "
                    "--) or YAML, torchtitan's TOML, DeepSpeed's JSON");
   verb->add_option("--node", options->init.node, "kind of node, such as dgx-h100");
-  verb->add_option("--gpu", options->init.gpu, "in place of --node: kind of GPU, such as rtx-3090");
+  CLI::Option* gpu = verb->add_option("--gpu", options->init.gpu,
+                                      "in place of --node: kind of GPU, such as rtx-3090");
   verb->add_option("--gpus", options->init.gpus, "with --gpu: how many of them a node")
-      ->check(CLI::Range(1, 1024));
+      ->check(CLI::Range(1, 1024))
+      ->needs(gpu);
   verb->add_option("--net", options->init.net,
-                   "with --gpu: a node's ports, such as 25gbit, 8x400gbit or 4x100gbit:efa");
+                   "with --gpu: a node's ports, such as 25gbit, 8x400gbit or 4x100gbit:efa")
+      ->needs(gpu);
   verb->add_option("--step", options->steps,
                    "measured: NODES=SECONDS a step; may be repeated. One node's tells the rate of "
                    "products, the others what the network carries")
       ->allow_extra_args(false);
-  verb->add_option("--nodes", options->init.nodes, "how many of them")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
+  verb->add_option("--nodes", options->nodes, "how many of them (default 1, or as many as --step)")
+      ->check(CLI::Range(1, 100000));
   verb->add_option("-o,--out", options->out, "file to write; without it the scenario is printed");
   for (const auto& [option, key, what] : kCuts) {
     verb->add_option(option, options->sizes[key], what)->check(CLI::Range(1, 1 << 20));

@@ -231,6 +231,24 @@ std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& de
               "running in parallel beside the exchange (data_parallel_overhead_us)"};
 }
 
+// Options of a layout have a meaning beside the size that cuts it.
+void expect_cut(const Json& asked, const Json& parallel) {
+  struct Beside {
+    const char* key;
+    const char* option;
+    const char* size;
+    const char* by;
+  };
+  for (const Beside& one : {Beside{"schedule", "--schedule", "pipeline", "--pp"},
+                            Beside{"sequence", "--sequence-parallel", "tensor", "--tp"},
+                            Beside{"expert_tensor", "--etp", "expert", "--ep"}}) {
+    if (!asked.contains(one.key) || asked[one.key] == 1) continue;
+    if (parallel.value(one.size, 1) > 1) continue;
+    throw InputError(std::string(one.option) + ": has no meaning without " + one.by +
+                     " of 2 or more");
+  }
+}
+
 // The model with what the settings say of the job, and the options say in place of it.
 Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
             std::vector<std::string>& assumed) {
@@ -255,6 +273,7 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
   if (settings) assumed.insert(assumed.end(), settings->assumed.begin(), settings->assumed.end());
   if (options.parallel.is_object() && !options.parallel.empty()) {
     workload["parallel"].merge_patch(options.parallel);
+    expect_cut(options.parallel, workload["parallel"]);
   }
   return workload;
 }

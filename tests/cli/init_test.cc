@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/support/program.h"
 #include "tests/support/scratch.h"
@@ -90,6 +93,28 @@ TEST(Init, FlagsAndOptionsAreALayout) {
       << pasted.out << pasted.err;
   EXPECT_EQ(test::syncline_run({"init", "gpt2_small", "a.sh", "b.sh", "--node", "dgx-h100"}).code,
             2);
+}
+
+// What would have no effect is refused, and nothing is written.
+TEST(Init, RefusesWhatItWouldPassOver) {
+  for (const auto& [options, part] : std::vector<std::pair<std::vector<std::string>, const char*>>{
+           {{"--node", "dgx-h100", "--gpus", "4"}, "--gpu"},
+           {{"--node", "dgx-h100", "--net", "25gbit"}, "--gpu"},
+           {{"--node", "dgx-h100", "--schedule", "zero_bubble"}, "without --pp of 2 or more"},
+           {{"--node", "dgx-h100", "--sequence-parallel"}, "without --tp of 2 or more"},
+           {{"--node", "dgx-h100", "--etp", "2"}, "without --ep of 2 or more"},
+           {{"--node", "dgx-h100", "--nodes", "2", "--step", "4=8"},
+            "expected a count that --step"},
+           {{"--node", "dgx-h100", "--nodes", "8", "--step", "4=8"},
+            "expected a count that --step"},
+           {{"--node", "dgx-h100", "--step", "4=8", "--step", "4=9"}, "two for 4 nodes"}}) {
+    std::vector<std::string> words{"init", "gpt2_small"};
+    words.insert(words.end(), options.begin(), options.end());
+    const auto refused = test::syncline_run(words);
+    EXPECT_EQ(refused.code, 2) << part << refused.out;
+    EXPECT_EQ(refused.out, "") << part;
+    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+  }
 }
 
 TEST(Init, WrongNamesWriteNothing) {
