@@ -170,6 +170,8 @@ Page page_of(const tune::Tuning& tuning) {
   if (!shortage.empty()) page.blocks.push_back(shortage);
   page.blocks.push_back("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
                         one_line(tuning.scenario.cluster.name) + ".");
+  const std::string network = network_sentence(tuning);
+  if (!network.empty()) page.blocks.push_back(network);
   page.blocks.push_back(headline(tuning));
   const Sentences beyond = beyond_sentences(tuning);
   for (const auto& sentence : beyond) page.blocks.push_back(sentence);
@@ -181,8 +183,8 @@ Page page_of(const tune::Tuning& tuning) {
   page.blocks.push_back(search_sentence(tuning) + " " + held_sentence(tuning));
   Sentences verdicts = tune_verdicts(tuning);
   // Those stand above.
-  verdicts.erase(verdicts.begin(),
-                 verdicts.begin() + 1 + static_cast<std::ptrdiff_t>(beyond.size()));
+  const std::size_t above = 1 + beyond.size() + (network.empty() ? 0 : 1);
+  verdicts.erase(verdicts.begin(), verdicts.begin() + static_cast<std::ptrdiff_t>(above));
   page.blocks.push_back(Items{"Verdicts:", std::move(verdicts)});
   if (tuning.averaging.size() > 1) page.blocks.push_back(grid_of(averaging_of(tuning)));
   const std::string plot = curve_text(tuning.tuned.curve);

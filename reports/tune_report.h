@@ -21,6 +21,9 @@ Answer answer_of(const tune::Tuning& tuning);
 // likely; or that nothing is to be gained.
 std::string headline(const tune::Tuning& tuning);
 
+// Whether it is the network, where its bandwidth was fitted to measured steps; else empty.
+std::string network_sentence(const tune::Tuning& tuning);
+
 // The sizes that are as good, what the frameworks' defaults cost, and which doubt decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 

@@ -301,29 +301,36 @@ void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
   for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
 }
 
-// What measured steps say of the network, where its bandwidth was fitted to them.
-void add_fitted_network(const tune::Tuning& tuning, Sentences& sentences) {
+}  // namespace
+
+std::string network_sentence(const tune::Tuning& tuning) {
   const auto& parameters = tuning.scenario.calibration.parameters;
   const auto fitted =
       std::ranges::find(parameters, "cluster.inter.bandwidth_gbps", &Calibration::Parameter::path);
-  if (fitted == parameters.end() || tuning.scenario.cluster.tiers.empty()) return;
+  if (fitted == parameters.end() || tuning.scenario.cluster.tiers.empty()) return "";
   const Tier& tier = tuning.scenario.cluster.tiers.back();
   const double carried = tier.bandwidth / tier.nics / tier.efficiency / kGigabitPerSecond;
   const double share = carried / fitted->start;
   const measure::Metrics& metrics = tuning.tuned.baseline.metrics;
-  std::string text =
-      "As measured, a port between nodes carries " + plain_number(significant(carried, 3)) +
-      " Gbit/s, " + share_text(100 * share) + " of the " + plain_number(fitted->start) +
-      " that it is said to have. Of the baseline's " + seconds_text(metrics.step_time) +
-      " a step " + seconds_text(metrics.exposed) + " wait for it";
-  constexpr double kPoor = 0.6, kLittle = 0.1;
-  if (metrics.exposed < kLittle * metrics.step_time) {
-    text += ": it is not the network";
-  } else if (share < kPoor) {
+  const double waits = metrics.exposed / metrics.step_time;
+  constexpr double kPoor = 0.6, kLittle = 0.1, kMost = 0.5;
+  std::string text = waits < kLittle ? "It is not the network"
+                     : waits < kMost ? "It is the network in part"
+                                     : "It is the network";
+  text += ": of the baseline's " + seconds_text(metrics.step_time) + " a step " +
+          seconds_text(metrics.exposed) + " wait for it";
+  // Steps that hardly wait say nothing of what it carries.
+  if (waits < kLittle) return text + ".";
+  text += ". As measured, a port between nodes carries " + plain_number(significant(carried, 3)) +
+          " Gbit/s, " + share_text(100 * share) + " of the " + plain_number(fitted->start) +
+          " that it is said to have";
+  if (share < kPoor) {
     text += ". Look for " + slow_network_causes(tuning.scenario.cluster.fabric, tier.nics);
   }
-  sentences.push_back(text + ".");
+  return text + ".";
 }
+
+namespace {
 
 // The command, and what its answer is then put into.
 std::string measurement_text(const tune::NextMeasurement& next) {
@@ -456,7 +463,8 @@ Json certainty_json(const tune::Tuning& tuning) {
 std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   Sentences sentences{headline(tuning)};
   for (auto& sentence : beyond_sentences(tuning)) sentences.push_back(std::move(sentence));
-  add_fitted_network(tuning, sentences);
+  const std::string network = network_sentence(tuning);
+  if (!network.empty()) sentences.push_back(network);
   for (auto& sentence : certainty_sentences(tuning)) sentences.push_back(std::move(sentence));
   sentences.push_back(optimum_sentence(tuning));
   add_threshold(tuning, sentences);

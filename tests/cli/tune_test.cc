@@ -9,8 +9,12 @@
 #include <regex>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/dialect/dialect.h"
+#include "tests/support/program.h"
+#include "tests/support/scratch.h"
 
 namespace {
 
@@ -168,6 +172,25 @@ TEST(Tune, WrongInputIsToldWithItsPlace) {
   EXPECT_NE(printed.text.find("did you mean 'nodes'"), std::string::npos) << printed.text;
   EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--set cluster").status), 2);
   EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--emit tensorflow").status), 2);
+}
+
+// Of a job that is known by its step times, the first sentence answers what was asked.
+TEST(Tune, StepTimesAreToldFirstWhetherItIsTheNetwork) {
+  const syncline::test::Scratch scratch;
+  const std::string job = scratch.path("job.json");
+  for (const auto& [four, answer] : std::vector<std::pair<std::string, std::string>>{
+           {"4=8.68", "It is the network: of the baseline's 8.680 s a step"},
+           {"4=0.53", "It is not the network: of the baseline's 5"}}) {
+    const auto begun = syncline::test::syncline_run({"init", "llama3.2_1b", "--gpu", "a10", "--net",
+                                                     "25gbit", "--batch", "1", "--step", "1=0.42",
+                                                     "--step", four, "-o", job});
+    ASSERT_EQ(begun.code, 0) << begun.err;
+    const std::string text = tune("'" + job + "' --top 3").text;
+    const std::size_t at = text.find(answer);
+    ASSERT_NE(at, std::string::npos) << text;
+    EXPECT_LT(at, text.find(" is the best found"));
+    EXPECT_EQ(text.find(answer), text.rfind(answer)) << text;
+  }
 }
 
 // A recorded job whose buckets gain next to nothing, and fewer bytes much: both are said first.
