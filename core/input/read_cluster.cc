@@ -134,6 +134,7 @@ Jitter read_jitter(Reader reader) {
   jitter.relative =
       reader.number_or("relative", 0, {0, jitter.kind == Jitter::Kind::kNormal ? 0.33 : 10.0});
   if (jitter.relative == 0) jitter.kind = Jitter::Kind::kNone;
+  jitter.guessed = reader.boolean_or("guessed", false);
   reader.finish();
   return jitter;
 }
@@ -291,8 +292,11 @@ Cluster read_cluster(Reader named) {
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
   read_fabric(reader, cluster);
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
-  cluster.jitter.guessed = !reader.has("jitter");
-  if (!cluster.jitter.guessed) cluster.jitter = read_jitter(reader.object("jitter"));
+  if (reader.has("jitter")) {
+    cluster.jitter = read_jitter(reader.object("jitter"));
+  } else {
+    cluster.jitter.guessed = true;
+  }
   read_laws(reader, levels.curves, cluster);
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);

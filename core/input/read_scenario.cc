@@ -295,9 +295,11 @@ std::vector<std::string> inner_paths(const Json& object, const std::string& plac
 }
 
 // Ranks differ, whoever has measured it or not: where computation is priced by rates, so are waits
-// for the slowest. Recorded times have their own.
+// for the slowest. Recorded times have their own. A guess that was written goes with the times that
+// were priced beside it.
 void guess_jitter(Scenario& scenario) {
   Jitter& jitter = scenario.cluster.jitter;
+  if (jitter.kind != Jitter::Kind::kNone) return;
   jitter.guessed = jitter.guessed && scenario.workload.rated_times;
   if (jitter.guessed) jitter = {Jitter::Kind::kNormal, Jitter::kGuess, true};
 }

@@ -176,10 +176,11 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
   }
   Json device = device_json(cluster.device, digits);
   if (!device.empty()) json["device"] = std::move(device);
-  if (cluster.jitter.kind != Jitter::Kind::kNone && !cluster.jitter.guessed) {
+  if (cluster.jitter.kind != Jitter::Kind::kNone) {
     const bool normal = cluster.jitter.kind == Jitter::Kind::kNormal;
     json["jitter"] = {{"distribution", normal ? "normal" : "exponential"},
                       {"relative", significant(cluster.jitter.relative, digits)}};
+    if (cluster.jitter.guessed) json["jitter"]["guessed"] = true;
   }
   if (notes.calibration) json["calibration"] = law_json(*notes.calibration);
   Json nccl = nccl_json(cluster.nccl, digits);
