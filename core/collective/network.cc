@@ -79,16 +79,17 @@ int Network::crossing(int from, int to) const {
   return tier;
 }
 
-// Parts go out by the GPUs of the group's members on the node in turn, and by each GPU's lanes.
+// Each GPU has its share of the node's lanes, of some maybe a part. Of all parts together those go
+// out evenly that belong to the group's members on the node.
 int Network::lane_of(const Groups& groups, int rank, int part) const {
-  const int lanes = topology_->lanes;
   const int step = std::max(1, std::abs(groups.member_step));
   const int local = rank % gpus_per_node_;
   const int first = local % step;
   const int members = (gpus_per_node_ - first + step - 1) / step;
-  const int gpu = first + part % members * step;
-  const int each = std::max(1, lanes / gpus_per_node_);  // of a GPU
-  return gpu * lanes / gpus_per_node_ + part / members % each;
+  const std::int64_t each = 2 * parts_;  // of a member's share: a part goes by its middle
+  const std::int64_t at = (2 * part + 1) * members;
+  const std::int64_t gpu = first + at / each * step;
+  return static_cast<int>((gpu * each + at % each) * topology_->lanes / (each * gpus_per_node_));
 }
 
 void Network::route(const Groups& groups, int from, int to, int part,

@@ -113,6 +113,24 @@ TEST(Rails, CostNothingToCollectivesThatKeepToThem) {
   EXPECT_NEAR(modelled(crossing, plan) / modelled(tiers, plan), 4, 0.01);
 }
 
+// A ring over all GPUs has all NICs of a node, and rings of one GPU a node have its share of them.
+TEST(Rails, AllNicsOfANodeCarryWhateverTheGpusAreThatShareThem) {
+  const int gpus = 8;
+  const Cluster tiers = two_tier_cluster(4, gpus);
+  for (const int nics : {2, 4, 8, 12, 16}) {
+    const Cluster cluster = on_fabric(tiers, leaves(4, 4, 1, nics));
+    for (const auto& groups : {collective::world_group(32), collective::shard_groups(32, gpus)}) {
+      const plan::Plan plan =
+          plan_of(32, {{1, collective_of(CollectiveKind::kAllReduce, "ring", groups, kLarge)}});
+      const Seconds expected = modelled(tiers, plan);
+      EXPECT_NEAR(modelled(cluster, plan), expected, 1e-3 * expected) << nics;
+      EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), simulated(tiers, plan, Grain::kStep),
+                  1e-3 * expected)
+          << nics;
+    }
+  }
+}
+
 TEST(Torus, ARingHasNoContention) {
   const std::vector<int> sizes{4, 4, 2};
   const Cluster flat = flat_cluster(32);
