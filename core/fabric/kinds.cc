@@ -111,11 +111,14 @@ Topology leaf_spine(const LeafSpine& shape) {
 Topology dragonfly(const Dragonfly& shape) {
   Topology topology;
   topology.kind = "dragonfly";
+  topology.lanes = shape.apart;
+  topology.parts = shape.apart;
   for (int group = 0; group < shape.groups; ++group) {
     for (int each = 0; each < shape.switches; ++each) {
       topology.switches.push_back({"group" + numbered("", group) + ".switch" + numbered("", each)});
-      for (int host = 0; host < shape.hosts; ++host) {
-        topology.plugs.push_back(group * shape.switches + each);
+      // With the first of them come the nodes of a few switches, lane by lane.
+      for (int lane = 0; each % shape.apart == 0 && lane < shape.hosts * shape.apart; ++lane) {
+        topology.plugs.push_back(group * shape.switches + each + lane % shape.apart);
       }
       for (int other = 0; other < each; ++other) {
         join(topology,

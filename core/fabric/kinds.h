@@ -34,10 +34,11 @@ Topology leaf_spine(const LeafSpine& shape);
 struct Dragonfly {
   int groups = 1;
   int switches = 1;  // of a group, each joined to each
-  int hosts = 1;     // of a switch
+  int hosts = 1;     // nodes at a switch
   int cables = 1;    // between two groups
   BytesPerSecond local = 0;
   BytesPerSecond global = 0;
+  int apart = 1;  // neighbouring switches that each node's NICs are shared out to
 };
 Topology dragonfly(const Dragonfly& shape);
 

@@ -137,13 +137,20 @@ fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
   shape.switches = static_cast<int>(reader.integer("switches", 1, kMostPorts));
   shape.hosts = static_cast<int>(reader.integer("hosts", 1, kMostPorts));
   shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
+  shape.apart = static_cast<int>(reader.integer_or("switches_per_node", 1, 1, kMostPorts));
+  if (ports.nics % shape.apart != 0 || shape.switches % shape.apart != 0) {
+    reader.fail("switches_per_node",
+                "found " + std::to_string(shape.apart) + ", expected a divisor of the " +
+                    std::to_string(ports.nics) + " NICs of a node and of the " +
+                    std::to_string(shape.switches) + " switches of a group");
+  }
   const auto speeds = read_speeds(reader, 2, ports, ports.nic());
   shape.local = speeds[0];
   shape.global = speeds[1];
   limit(reader, "groups",
         0.5 * shape.groups * shape.groups * shape.cables +
             0.5 * shape.groups * shape.switches * shape.switches);
-  if (1.0 * shape.groups * shape.switches * shape.hosts > kMostNodes) {
+  if (1.0 * shape.groups * shape.switches * shape.hosts > kMostNodes * shape.apart) {
     reader.fail("groups", "more than 2^17 nodes");
   }
   return fabric::dragonfly(shape);

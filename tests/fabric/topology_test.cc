@@ -140,6 +140,21 @@ TEST(Dragonfly, NoMessageTakesTwoGlobalLinks) {
   }
 }
 
+TEST(Dragonfly, NicsOfANodeMayHangAtSwitchesOfTheirOwn) {
+  Dragonfly shape{2, 4, 3, 1, 1, 1};
+  shape.apart = 2;
+  const Topology topology = dragonfly(shape);
+  EXPECT_EQ(topology.lanes, 2);
+  EXPECT_EQ(topology.all_nodes(), 2 * 4 / 2 * 3);
+  std::map<int, int> hosts;
+  for (const int plug : topology.plugs) ++hosts[plug];
+  for (int each = 0; each < 8; ++each) EXPECT_EQ(hosts[each], 3);
+  // Nodes 0 to 2 are at switches 0 and 1, nodes 3 to 5 at 2 and 3.
+  EXPECT_EQ(names_on_way(topology, 0, 2), Names{});
+  EXPECT_EQ(names_on_way(topology, 0, 1), (Names{"group0.switch0-group0.switch1"}));
+  EXPECT_EQ(names_on_way(topology, 1, 3 * 2 + 1), (Names{"group0.switch1-group0.switch3"}));
+}
+
 TEST(Torus, GoesDimensionByDimensionTheShorterWay) {
   const Topology topology = torus({4, 3}, 1);
   EXPECT_EQ(topology.links.size(), 2U * (12 + 12));

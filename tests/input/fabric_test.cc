@@ -162,9 +162,47 @@ TEST(Fabric, ReadsSlurmsFile) {
   EXPECT_THROW(read("gpu[07-"), InputError);
 }
 
-// One node needs no network; a sweep may pass through it.
-TEST(Fabric, OfOneNodeIsNotAskedFor) {
+// One node needs no network; a sweep may pass through it. What is wrong is wrong there too.
+TEST(Fabric, OfOneNodeIsJudgedAsAnyOther) {
   EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
+  const auto says = [](const Json& keys, const std::string& words) {
+    const std::string said = refused_with(1, keys);
+    EXPECT_NE(said.find(words), std::string::npos) << said;
+  };
+  says({{"kind", "torus"}, {"sizes", {0}}}, "sizes.0");
+  says({{"kind", "torus"}, {"sizes", {4}}, {"spines", 2}}, "spines");
+  says({{"kind", "torus"}, {"sizes", {4}}, {"placement", {0, 1}}}, "expected 1 different nodes");
+  says({{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {1}}}, "as many numbers");
+  const Json alone{{"name", "one"},
+                   {"nodes", 1},
+                   {"gpus_per_node", 1},
+                   {"fabric", {{"kind", "torus"}, {"sizes", {4}}}}};
+  EXPECT_THROW(read_cluster(Reader(alone, "c.json", "cluster")), InputError);
+}
+
+TEST(Fabric, TooSmallForTheClusterSaysSo) {
+  for (const Json& keys : std::vector<Json>{
+           {{"kind", "leaf_spine"}, {"nodes_per_leaf", 16}, {"spines", 1}, {"nodes", 4}},
+           {{"kind", "rail"}, {"nodes_per_leaf", 4}, {"spines", 1}, {"nodes", 4}},
+           {{"kind", "torus"}, {"sizes", {2, 2}}},
+           {{"kind", "fat_tree"}, {"down", {2, 2}}, {"up", {1, 1}}},
+           {{"kind", "dragonfly"}, {"groups", 2}, {"switches", 2}, {"hosts", 1}}}) {
+    const std::string said = refused_with(8, keys);
+    EXPECT_NE(said.find("it joins 4 nodes, fewer than the cluster's 8"), std::string::npos)
+        << keys << said;
+  }
+}
+
+// LUMI's user guide: 32 switches of 16 endpoints make groups of 128 nodes, each of a node's four at
+// a switch of its own.
+TEST(Fabric, DragonfliesShareNicsOutToSwitches) {
+  Json keys{{"kind", "dragonfly"}, {"groups", 2}, {"switches", 32},
+            {"hosts", 16},         {"links", 4},  {"switches_per_node", 4}};
+  const auto topology = *read_with(128, keys).topology;
+  EXPECT_EQ(topology.all_nodes(), 2 * 128);
+  EXPECT_EQ(topology.lanes, 4);
+  keys["switches_per_node"] = 3;
+  EXPECT_NE(refused_with(128, keys).find("a divisor of the 8 NICs of a node"), std::string::npos);
 }
 
 TEST(Fabric, IsWrittenBack) {
