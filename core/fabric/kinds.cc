@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "core/error.h"
 #include "core/random.h"
@@ -178,8 +179,11 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
   return topology;
 }
 
-std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed) {
+std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
+                        const std::vector<int>& taken) {
   std::vector<int> order = first_nodes(topology.all_nodes());
+  const std::set<int> others(taken.begin(), taken.end());
+  std::erase_if(order, [&](int node) { return others.contains(node); });
   if (how == Placement::kScattered) Random(seed, 0).shuffle(order);
   if (how == Placement::kSpread) {
     std::map<int, int> seen;  // nodes of each leaf so far

@@ -47,7 +47,8 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed);
 
 // Nodes of the fabric for so many of a job: the first ones, dealt out leaf by leaf, or drawn.
 enum class Placement { kPacked, kSpread, kScattered };
-std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed);
+std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
+                        const std::vector<int>& taken = {});  // by other jobs
 
 // Multiplies what links carry that are called so: by name ("leaf3-spine1"), in both directions, by
 // sort ("spine"), or all of a switch. Returns how many.

@@ -109,9 +109,9 @@ int number_of(const std::string& name, std::map<std::string, int>& known, Topolo
 class SlurmReader {
  public:
   void add(const Line& line) {
-    const int here = number_of(line.names.front(), known_, out_.topology);
+    const int here = number_of(line.names.front(), known_, out_);
     for (const std::string& below : line.switches) {
-      Switch& lower = out_.topology.switches[at(number_of(below, known_, out_.topology))];
+      Switch& lower = out_.switches[at(number_of(below, known_, out_))];
       if (lower.inside >= 0) throw InputError("switch " + below + " is below two switches");
       lower.inside = here;
     }
@@ -119,14 +119,14 @@ class SlurmReader {
       if (!seen_.try_emplace(node, here).second) {
         throw InputError("node " + node + " is below two switches");
       }
-      out_.nodes.push_back(node);
-      out_.topology.plugs.push_back(here);
+      out_.names.push_back(node);
+      out_.plugs.push_back(here);
     }
   }
 
   // Counts the nodes below each switch, and joins it with the one above.
-  SlurmFabric finish(BytesPerSecond port, double oversubscription) {
-    Topology& topology = out_.topology;
+  Topology finish(BytesPerSecond port, double oversubscription) {
+    Topology& topology = out_;
     topology.kind = "slurm";
     std::vector<double> below(topology.switches.size(), 0);
     for (const int leaf : topology.plugs) {
@@ -146,14 +146,14 @@ class SlurmReader {
       std::swap(link.from, link.to);
       topology.links.push_back(link);
     }
-    for (std::size_t node = 0; node < out_.nodes.size(); ++node) {
+    for (std::size_t node = 0; node < out_.names.size(); ++node) {
       topology.nodes.push_back(static_cast<int>(node));
     }
     return std::move(out_);
   }
 
  private:
-  SlurmFabric out_;
+  Topology out_;
   std::map<std::string, int> known_;  // switches by name
   std::map<std::string, int> seen_;   // nodes
 };
@@ -166,8 +166,7 @@ std::vector<std::string> hosts_listed(std::string_view list) {
   return names;
 }
 
-SlurmFabric slurm_fabric(const std::string& text, BytesPerSecond node_port,
-                         double oversubscription) {
+Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription) {
   SlurmReader reader;
   std::istringstream lines(text);
   std::string line;

@@ -14,12 +14,6 @@ namespace syncline::fabric {
 // "gpu[01-03,07]" -> gpu01, gpu02, gpu03, gpu07; several apart by commas. Throws InputError.
 std::vector<std::string> hosts_listed(std::string_view list);
 
-struct SlurmFabric {
-  Topology topology;
-  std::vector<std::string> nodes;  // by the fabric's node
-};
-
-SlurmFabric slurm_fabric(const std::string& text, BytesPerSecond node_port,
-                         double oversubscription);
+Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription);
 
 }  // namespace syncline::fabric

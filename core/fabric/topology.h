@@ -40,8 +40,9 @@ struct Topology {
   int parts = 1;  // into which a message between nodes is cut, all of one size
   bool hashed = false;
   std::uint64_t seed = 1;
-  std::vector<int> nodes;  // by the job's node: the fabric's
-  std::string given;       // as the scenario has it: JSON
+  std::vector<int> nodes;          // by the job's node: the fabric's
+  std::vector<std::string> names;  // of the fabric's nodes, where they have any
+  std::string given;               // as the scenario has it: JSON
 
   int all_nodes() const { return static_cast<int>(plugs.size()) / lanes; }
   int host(int node, int lane) const {

@@ -26,8 +26,9 @@ const std::vector<DeviceFigure>& device_figures();
 
 // Hardware by name is filled in (hardware_json.h).
 Cluster read_cluster(Reader named);
-// "fabric", where it is an object. The cluster's nodes and tiers must be known.
-std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster);
+// "fabric", where it is an object; `inter` are the nodes' ports. The cluster's nodes must be known.
+std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
+                                                      const Tier& inter);
 // FLOPs without a measured time are priced by the cluster's device.
 Workload read_workload(Reader reader, const Cluster& cluster);
 // A workload's "parallel". The layout must fit the cluster.

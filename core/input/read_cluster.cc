@@ -1,6 +1,7 @@
 #include "core/input/parts.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "core/collective/library.h"
 #include "core/cost/law_provider.h"
@@ -144,11 +145,13 @@ Jitter read_jitter(Reader reader) {
 struct Levels {
   std::vector<Tier> tiers;
   std::vector<cost::StepCurve> curves;  // by tier
+  std::optional<Tier> inter;            // as it was read
 
   void read(Reader& reader, const std::string& name, int span, bool joins) {
     Tier tier = read_tier(reader, name, span);
     cost::StepCurve steps = read_steps(reader, tier);
     reader.finish();
+    if (name == "inter") inter = tier;
     if (!joins) return;
     tiers.push_back(std::move(tier));
     curves.push_back(std::move(steps));
@@ -233,7 +236,7 @@ Fabric read_fabric(Reader& reader, const char* key) {
   return Fabric::kUnknown;
 }
 
-void read_fabric(Reader& reader, Cluster& cluster) {
+void read_fabric(Reader& reader, const std::optional<Tier>& inter, Cluster& cluster) {
   const Json* given = reader.find("fabric");
   if (given == nullptr || !given->is_object()) {
     cluster.fabric = read_fabric(reader, "fabric");
@@ -244,12 +247,14 @@ void read_fabric(Reader& reader, Cluster& cluster) {
   if (reader.has("upper")) {
     reader.fail("fabric", "as an object it says what is above the nodes: leave out 'upper'");
   }
-  if (cluster.nodes == 1) return;
-  const double oversubscription = cluster.tiers.back().oversubscription;
-  if (oversubscription != 1) {
+  if (!inter)
+    reader.fail("fabric", "it joins nodes by their ports: 'inter' says how fast those are");
+  if (inter->oversubscription != 1) {
     reader.fail("inter.oversubscription", "a fabric's switches are narrowed by its own links");
   }
-  cluster.topology = read_topology(object, cluster);
+  cluster.topology = read_topology(object, cluster, *inter);
+  // One node sends nothing there; a sweep may pass through it.
+  if (cluster.nodes == 1) cluster.topology = nullptr;
   for (const auto& known : fabric::known_fabrics()) {
     const bool named = object.json().contains("name") && object.json()["name"] == known.name;
     // A cluster that was written and is read again has it already.
@@ -290,7 +295,7 @@ Cluster read_cluster(Reader named) {
   cluster.tiers = std::move(levels.tiers);
   cluster.collective_overhead =
       reader.number_or("collective_overhead_us", 0, {0, 1e9}) * kMicrosecond;
-  read_fabric(reader, cluster);
+  read_fabric(reader, levels.inter, cluster);
   if (reader.has("device")) cluster.device = read_device(reader.object("device"));
   if (reader.has("jitter")) {
     cluster.jitter = read_jitter(reader.object("jitter"));

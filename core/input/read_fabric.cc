@@ -46,6 +46,12 @@ std::vector<int> read_numbers(Reader& reader, const char* key, std::int64_t most
   return numbers;
 }
 
+void require_nodes(const Reader& reader, const char* key, int joined, int nodes) {
+  if (joined >= nodes) return;
+  reader.fail(key, "it joins " + std::to_string(joined) + " nodes, fewer than the cluster's " +
+                       std::to_string(nodes));
+}
+
 void limit(const Reader& reader, const char* key, double links) {
   if (links > kMostLinks) {
     reader.fail(key, "more than " + std::to_string(static_cast<int>(kMostLinks)) + " links");
@@ -99,7 +105,8 @@ fabric::Topology read_fat_tree(Reader& reader, const Ports& ports) {
 
 fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports) {
   fabric::LeafSpine shape;
-  shape.nodes = static_cast<int>(reader.integer_or("nodes", ports.nodes, ports.nodes, kMostNodes));
+  shape.nodes = static_cast<int>(reader.integer_or("nodes", ports.nodes, 1, kMostNodes));
+  require_nodes(reader, "nodes", shape.nodes, ports.nodes);
   shape.nodes_per_leaf = static_cast<int>(reader.integer("nodes_per_leaf", 1, kMostNodes));
   if (rails) {
     shape.rails = ports.nics;
@@ -164,17 +171,14 @@ fabric::Topology read_torus(Reader& reader, const Ports& ports) {
   return fabric::torus(sizes, read_speeds(reader, 1, ports, ports.nic()).front());
 }
 
-// Slurm's own file, beside the scenario's; `names` become those of its nodes.
-fabric::Topology read_slurm(Reader& reader, const Ports& ports, std::vector<std::string>& names) {
+// Slurm's own file, beside the scenario's.
+fabric::Topology read_slurm(Reader& reader, const Ports& ports) {
   const std::string file = reader.text("file");
   const auto folder = std::filesystem::path(reader.file()).parent_path();
   const double oversubscription = reader.number_or("oversubscription", 1, {1e-3, 1e6});
   try {
-    fabric::SlurmFabric read =
-        fabric::slurm_fabric(read_text_file((folder / file).string(), "Slurm's topology.conf"),
-                             ports.node, oversubscription);
-    names = std::move(read.nodes);
-    return std::move(read.topology);
+    return fabric::slurm_fabric(read_text_file((folder / file).string(), "Slurm's topology.conf"),
+                                ports.node, oversubscription);
   } catch (const InputError& error) {
     reader.fail("file", file + ": " + error.what());
   }
@@ -182,7 +186,9 @@ fabric::Topology read_slurm(Reader& reader, const Ports& ports, std::vector<std:
 
 // The nodes of a list: numbers, or names where the fabric has them.
 std::vector<int> listed_nodes(const Reader& reader, const Json& list,
-                              const std::vector<std::string>& names, int all) {
+                              const fabric::Topology& topology) {
+  const std::vector<std::string>& names = topology.names;
+  const int all = topology.all_nodes();
   std::vector<int> nodes;
   for (const Json& each : list) {
     if (!each.is_string() || names.empty()) {
@@ -209,33 +215,33 @@ Json slurm_list(const Reader& reader, const std::string& words) {
   }
 }
 
-void read_placement(Reader& reader, int nodes, const std::vector<std::string>& names,
+// On nodes that are not `taken` by other jobs. What is drawn goes by the fabric's seed.
+void read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
                     fabric::Topology& topology) {
   using fabric::Placement;
   const std::map<std::string, Placement> kWords{{"packed", Placement::kPacked},
                                                 {"spread", Placement::kSpread},
                                                 {"scattered", Placement::kScattered}};
-  if (topology.all_nodes() < nodes) {
-    reader.fail("kind", "it joins " + std::to_string(topology.all_nodes()) + " nodes, fewer than " +
-                            "the cluster's " + std::to_string(nodes));
-  }
   const Json* given = reader.find("placement");
-  const bool host_list = given != nullptr && given->is_string() && !names.empty() &&
+  const bool host_list = given != nullptr && given->is_string() && !topology.names.empty() &&
                          !kWords.contains(given->get<std::string>());
   if (!host_list && (given == nullptr || !given->is_array())) {
     const std::string word =
         reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
-    const auto seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
-    topology.nodes = fabric::placed(topology, nodes, kWords.at(word), seed);
+    topology.nodes = fabric::placed(topology, nodes, kWords.at(word), topology.seed, taken);
     return;
   }
   const Json list = host_list ? slurm_list(reader, given->get<std::string>()) : *given;
-  topology.nodes = listed_nodes(reader, list, names, topology.all_nodes());
+  topology.nodes = listed_nodes(reader, list, topology);
   const std::set<int> distinct(topology.nodes.begin(), topology.nodes.end());
   if (static_cast<int>(distinct.size()) != nodes || topology.nodes.size() != distinct.size()) {
     reader.fail("placement", "expected " + std::to_string(nodes) + " different nodes, found " +
                                  std::to_string(distinct.size()) + " in a list of " +
                                  std::to_string(topology.nodes.size()));
+  }
+  for (const int node : taken) {
+    if (!distinct.contains(node)) continue;
+    reader.fail("placement", "node " + std::to_string(node) + " is another job's");
   }
 }
 
@@ -291,30 +297,30 @@ Json with_known_fabric(const Reader& reader) {
 
 }  // namespace
 
-std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster) {
+std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
+                                                      const Tier& inter) {
   const Json whole = with_known_fabric(named);
   Reader reader(whole, named.file(), named.place(), named.mistakes());
-  for (const char* key : {"name", "transport", "seed"}) reader.has(key);
-  const Tier& inter = cluster.tiers[cluster.gpus_per_node > 1 && cluster.nodes > 1 ? 1 : 0];
+  for (const char* key : {"name", "transport"}) reader.has(key);
   const Ports ports{cluster.nodes, inter.nics, inter.bandwidth, inter.efficiency};
   const std::string kind =
       reader.require("kind").is_string()
           ? reader.word_or("kind", "",
                            {"fat_tree", "leaf_spine", "rail", "dragonfly", "torus", "slurm"})
           : reader.text("kind");
-  std::vector<std::string> names;  // of nodes, where they have any
   fabric::Topology topology = kind == "fat_tree"    ? read_fat_tree(reader, ports)
                               : kind == "dragonfly" ? read_dragonfly(reader, ports)
                               : kind == "torus"     ? read_torus(reader, ports)
-                              : kind == "slurm"     ? read_slurm(reader, ports, names)
+                              : kind == "slurm"     ? read_slurm(reader, ports)
                                                 : read_leaf_spine(reader, kind == "rail", ports);
   if (topology.switches.size() > kMostSwitches) {
     reader.fail("kind", "more than " + std::to_string(kMostSwitches) + " switches");
   }
-  read_placement(reader, cluster.nodes, names, topology);
+  require_nodes(reader, "kind", topology.all_nodes(), cluster.nodes);
+  topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
+  read_placement(reader, cluster.nodes, {}, topology);
   read_shares(reader, topology);
   topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
-  topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
   // Each NIC sends by connections of its own.
   const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));
   const int lanes = std::max(topology.lanes, topology.hashed ? ports.nics : 1);

@@ -41,10 +41,9 @@ SwitchName=s2 Switches=s[0-1]
 )";
 
 TEST(SlurmFabric, IsATreeWhoseTrunksAreSizedByTheNodesBelow) {
-  const SlurmFabric read = slurm_fabric(kExample, 10, 2);
-  EXPECT_EQ(read.nodes.size(), 8U);
-  EXPECT_EQ(read.nodes[4], "tux4");
-  const Topology& topology = read.topology;
+  const Topology topology = slurm_fabric(kExample, 10, 2);
+  EXPECT_EQ(topology.names.size(), 8U);
+  EXPECT_EQ(topology.names[4], "tux4");
   EXPECT_EQ(topology.switches.size(), 3U);
   ASSERT_EQ(topology.links.size(), 4U);
   for (const Link& link : topology.links) {
@@ -57,16 +56,16 @@ TEST(SlurmFabric, IsATreeWhoseTrunksAreSizedByTheNodesBelow) {
   ASSERT_EQ(links.size(), 2U);
   EXPECT_EQ(topology.name(topology.links[static_cast<std::size_t>(links[0])]), "s0-s2");
   // At 1:1 no job fills it.
-  const SlurmFabric balanced = slurm_fabric(kExample, 10, 1);
-  EXPECT_EQ(never_full(balanced.topology, 10), std::vector<bool>(4, true));
+  const Topology balanced = slurm_fabric(kExample, 10, 1);
+  EXPECT_EQ(never_full(balanced, 10), std::vector<bool>(4, true));
 }
 
 // The order of lines does not matter: Slurm's tools write leaves first or last.
 TEST(SlurmFabric, MayNameSwitchesBeforeTheyAreDescribed) {
-  const SlurmFabric read = slurm_fabric(
+  const Topology read = slurm_fabric(
       "SwitchName=top Switches=a,b\nSwitchName=b Nodes=y\nSwitchName=a Nodes=x\n", 1, 1);
-  EXPECT_EQ(read.nodes, (Names{"y", "x"}));
-  EXPECT_EQ(read.topology.links.size(), 4U);
+  EXPECT_EQ(read.names, (Names{"y", "x"}));
+  EXPECT_EQ(read.links.size(), 4U);
 }
 
 TEST(SlurmFabric, SaysWhichLineIsWrong) {
