@@ -167,7 +167,7 @@ class LiveSearch {
 
 int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb,
                   live::ControlChannel& channel) {
-  Scenario scenario = input::parse_scenario(fitted);
+  Scenario scenario = input::parse_lone_scenario(fitted);
   scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow,
   if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
   require_ranks(channel, fitted, scenario.cluster);
@@ -200,7 +200,7 @@ int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, Liv
 
 int tune_emulated(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb) {
   expect_writable({options.output.html});
-  const Scenario scenario = input::parse_scenario(fitted);
+  const Scenario scenario = input::parse_lone_scenario(fitted);
   say("ranking the candidates by the model");
   tune::LiveReport report = verb.begin(fitted, scenario);
   tune::EmulatedSearch search;

@@ -144,7 +144,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
 
 int run(const ValidateOptions& options) {
   const input::Document document = read_on_ranks(options.scenario);
-  Scenario scenario = input::parse_scenario(document);
+  Scenario scenario = input::parse_lone_scenario(document);
   scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow,
   if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
   scenario.strategies = chosen_strategies(scenario, options.only, document.file);

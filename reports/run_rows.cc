@@ -71,6 +71,39 @@ std::vector<Cell> predicted_cells(const measure::Row& row) {
                finite(metrics.lower_bound));
 }
 
+// What jobs on the same fabric do to each other.
+std::vector<Column> company_columns() {
+  using enum Kind;
+  return columns(both("slow-\ndown", "slowdown", kSpeedup, 0, kSparse, kSparse),
+                 both("others'\nslowdown", "others_slowdown", kText, 0, kSparse, kSparse),
+                 both("hot link", "hot_link", kText, 0, kSparse, kSparse),
+                 kept("company", Column::kJson), kept("hot_links", Column::kJson));
+}
+
+std::vector<Cell> company_cells(const measure::Company& company) {
+  if (company.jobs.empty()) return std::vector<Cell>(5);
+  Json jobs = Json::array();
+  std::string others;
+  for (const auto& job : company.jobs) {
+    const double slowdown = job.together / job.alone;
+    Json one{{"name", job.name}, {"alone_s", exact(job.alone)}};
+    if (std::isfinite(slowdown)) one["together_s"] = exact(job.together);
+    if (std::isfinite(slowdown)) one["slowdown"] = exact(slowdown);
+    jobs.push_back(std::move(one));
+    if (&job == &company.jobs.front()) continue;
+    others += others.empty() ? "" : ", ";
+    others += std::isfinite(slowdown) ? speedup_text(slowdown) : "not known";
+  }
+  Json links = Json::array();
+  std::string hot;
+  for (const auto& [link, load] : company.hot) {
+    links.push_back({{"link", link}, {"load_percent", exact(100 * load)}});
+    if (hot.empty()) hot = link + ", " + share_text(100 * load);
+  }
+  const auto& own = company.jobs.front();
+  return cells(own.together / own.alone, others, hot.empty() ? Cell() : Cell(hot), jobs, links);
+}
+
 // What somebody published, and how far off the prediction is.
 std::vector<Column> published_columns() {
   using enum Kind;
@@ -140,7 +173,7 @@ std::vector<Column> columns_of(const std::vector<measure::Row>& rows, const std:
                  predicted_columns(baseline, causes), kept("step_time_*_s", kPrograms, kSparse),
                  kept("speedup_*", kPrograms, kSparse), kept("memory_bytes", Column::kCsv, kSparse),
                  kept("memory_bytes", Column::kJson), kept("buckets", Column::kJson),
-                 published_columns());
+                 company_columns(), published_columns());
 }
 
 std::vector<Cell> cells_of(const measure::Row& row, const std::vector<Axis>& axes) {
@@ -153,7 +186,8 @@ std::vector<Cell> cells_of(const measure::Row& row, const std::vector<Axis>& axe
   return cells(point, row.strategy, row.executor, sweep, point, predicted_cells(row),
                known(row.step), known(row.gain), memory ? row.memory.total() : Cell(),
                memory ? memory_json(row.memory) : Cell(),
-               buckets ? buckets_json(row.buckets) : Cell(), published_cells(row));
+               buckets ? buckets_json(row.buckets) : Cell(), company_cells(row.company),
+               published_cells(row));
 }
 
 }  // namespace

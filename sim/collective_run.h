@@ -36,6 +36,14 @@ class CollectiveRun {
 std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
                                                bool fold);
 
+// Of several jobs on one fabric, in this order. All have the same fluid plan.
+struct Job {
+  const plan::Plan& plan;
+  const Cluster& cluster;
+};
+std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<Job>& jobs,
+                                                             bool fold);
+
 // Every message of every round. A rank begins its next round when all that it sent in the last one
 // has left it and all that it awaited has arrived; a receiver takes messages in the order of its
 // rounds, the next as soon as the last is off the wire. Knows no laws: plans with collectives that

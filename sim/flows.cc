@@ -88,7 +88,6 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
   for (int id = 0; id < network.link_count(); ++id) {
     traffic.links.push_back({network.link(id).capacity, network.link(id).per_flow});
   }
-  traffic.parts = network.parts();
   RouteTable routes(network, traffic.routes);
   std::vector<PayloadKey> payloads;
   std::vector<PatternKey> patterns;
@@ -111,9 +110,51 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
     const std::size_t payload = place_of(key, payloads);
     traffic.payload_of_op.push_back(static_cast<int>(payload));
     if (payload < traffic.payloads.size()) continue;
-    traffic.payloads.push_back({at, std::move(stages), whole});
+    traffic.payloads.push_back({at, std::move(stages), whole, network.parts()});
   }
   return traffic;
+}
+
+Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks) {
+  Traffic all = std::move(jobs.front());
+  const fabric::Link* first = networks.front().topology()->links.data();
+  std::map<std::ptrdiff_t, int> in_fabric;  // by link there: in `all`
+  for (int id = 0; id < networks.front().link_count(); ++id) {
+    const fabric::Link* link = networks.front().in_fabric(id);
+    if (link != nullptr) in_fabric[link - first] = id;
+  }
+  for (std::size_t job = 1; job < jobs.size(); ++job) {
+    Traffic& own = jobs[job];
+    std::vector<int> moved;
+    for (int id = 0; id < networks[job].link_count(); ++id) {
+      const fabric::Link* link = networks[job].in_fabric(id);
+      const bool port = link == nullptr;
+      moved.push_back(port ? static_cast<int>(all.links.size())
+                           : in_fabric.at(link - networks[job].topology()->links.data()));
+      if (port) all.links.push_back(own.links[static_cast<std::size_t>(id)]);
+    }
+    const int routes = static_cast<int>(all.routes.size());
+    for (Route& route : own.routes) {
+      for (int& link : route) link = moved[static_cast<std::size_t>(link)];
+      all.routes.push_back(std::move(route));
+    }
+    const std::size_t patterns = all.patterns.size();
+    for (Traffic::RouteSets& sets : own.patterns) {
+      for (std::vector<int>& set : sets) {
+        for (int& route : set) route += routes;
+      }
+      all.patterns.push_back(std::move(sets));
+    }
+    const int payloads = static_cast<int>(all.payloads.size());
+    for (Traffic::Payload& payload : own.payloads) {
+      payload.pattern += patterns;
+      all.payloads.push_back(std::move(payload));
+    }
+    for (const int payload : own.payload_of_op) {
+      all.payload_of_op.push_back(payload < 0 ? -1 : payload + payloads);
+    }
+  }
+  return all;
 }
 
 FlowPlan at_once(const FlowPlan& plan) {
@@ -147,7 +188,7 @@ FlowSet every_flow(const Traffic& traffic) {
     FlowPlan& plan = set.plans.emplace_back();
     for (const auto& stage : payload.stages) {
       FlowStage& flows = plan.emplace_back();
-      const double fraction = stage.fraction * static_cast<double>(stage.repeat) / traffic.parts;
+      const double fraction = stage.fraction * static_cast<double>(stage.repeat) / payload.parts;
       for (std::size_t s = stage.first; s < stage.last; ++s) {
         for (const int route : traffic.patterns[payload.pattern][s]) {
           flows.push_back({route, fraction});

@@ -34,9 +34,8 @@ struct FlowLink {
 struct Traffic {
   std::vector<FlowLink> links;
   std::vector<Route> routes;
-  int parts = 1;
   // Routes by set of edges (collective::EdgeSets), for each way in which ranks talk to each other;
-  // of each message one for each of its `parts`.
+  // of each message one for each of its parts.
   using RouteSets = std::vector<std::vector<int>>;
   std::vector<RouteSets> patterns;
   // Collectives over one pattern with the same number of chunks.
@@ -44,6 +43,7 @@ struct Traffic {
     std::size_t pattern = 0;
     collective::Stages stages;
     bool at_once = false;  // priced as one stage, and sent as one
+    int parts = 1;         // of a message
   };
   std::vector<Payload> payloads;
   std::vector<int> payload_of_op;  // by operation; -1 for anything but a collective
@@ -51,6 +51,10 @@ struct Traffic {
 
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
                    collective::PriceBook& book);
+
+// Of several jobs on one fabric, whose links there are the same: operations of one job behind those
+// of the other.
+Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks);
 
 // What a plan needs of the network, at merged grain.
 struct FlowSet {

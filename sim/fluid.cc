@@ -45,6 +45,7 @@ struct Fluid::Parts {
   std::vector<sg::Host*> sources;  // by route
   sg::Host* sink = nullptr;
   double second = 1;  // in units of SimGrid's clock
+  std::int32_t job = 0;
   const Handler* handler = nullptr;
 
   // A flow, or the waiting for a moment.
@@ -153,14 +154,18 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
 
 Fluid::~Fluid() = default;
 
+void Fluid::serve(std::int32_t job) { parts_->job = job; }
+
 Seconds Fluid::now() const { return parts_->now(); }
 
 void Fluid::start_timer(Seconds seconds, Token token) {
+  token.job = parts_->job;
   parts_->timers.push({now() + seconds, parts_->timers_started++, token});
   parts_->await_first();
 }
 
 void Fluid::start_flow(int route, double bytes, Token token) {
+  token.job = parts_->job;
   auto* source = parts_->sources[static_cast<std::size_t>(route)];
   sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));

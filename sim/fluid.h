@@ -18,6 +18,7 @@ class Fluid {
     std::int32_t kind = 0;
     std::int32_t a = 0;
     std::int32_t b = 0;
+    std::int32_t job = 0;  // whose it is: serve
   };
   using Handler = std::function<void(Token)>;
 
@@ -27,6 +28,9 @@ class Fluid {
   ~Fluid();
   Fluid(const Fluid&) = delete;
   Fluid& operator=(const Fluid&) = delete;
+
+  // What is started from here on is this job's.
+  void serve(std::int32_t job);
 
   Seconds now() const;
   void start_timer(Seconds seconds, Token token);

@@ -212,7 +212,7 @@ FlowSet folded(const Traffic& traffic) {
   for (const auto& payload : traffic.payloads) {
     FlowPlan& merged = out.plans.emplace_back();
     for (const auto& stage : payload.stages) {
-      merged.push_back(merged_stage(stage, traffic.parts, counts[payload.pattern], kinds));
+      merged.push_back(merged_stage(stage, payload.parts, counts[payload.pattern], kinds));
     }
     if (payload.at_once) merged = at_once(merged);
   }

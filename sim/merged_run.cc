@@ -1,4 +1,5 @@
 #include <unordered_map>
+#include <utility>
 
 #include "core/collective/price.h"
 #include "sim/collective_run.h"
@@ -13,17 +14,8 @@ constexpr int kManyRanks = 4096;
 
 class MergedRun final : public CollectiveRun {
  public:
-  MergedRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
-      : plan_(plan), overhead_(cluster.collective_overhead) {
-    collective::PriceBook book(cluster);
-    if (fold && !plan::overlaps(plan)) {
-      flows_ = busiest_flows(plan, book);
-    } else if (fold && cluster.ranks() > kManyRanks) {
-      flows_ = heaviest_flows(plan, book);
-    } else {
-      const Traffic traffic = traffic_of(plan, collective::Network(cluster), book);
-      flows_ = fold ? folded(traffic) : every_flow(traffic);
-    }
+  MergedRun(const plan::Plan& plan, collective::PriceBook& book, FlowSet flows)
+      : plan_(plan), overhead_(book.cluster().collective_overhead), flows_(std::move(flows)) {
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       latencies_.push_back(collective == nullptr ? std::vector<Seconds>{}
@@ -95,11 +87,43 @@ class MergedRun final : public CollectiveRun {
   std::unordered_map<int, Progress> running_;
 };
 
+FlowSet flows_of(const plan::Plan& plan, collective::PriceBook& book, bool fold) {
+  if (fold && !plan::overlaps(plan)) return busiest_flows(plan, book);
+  if (fold && book.cluster().ranks() > kManyRanks) return heaviest_flows(plan, book);
+  const Traffic traffic = traffic_of(plan, collective::Network(book.cluster()), book);
+  return fold ? folded(traffic) : every_flow(traffic);
+}
+
 }  // namespace
 
 std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
                                                bool fold) {
-  return std::make_unique<MergedRun>(plan, cluster, fold);
+  collective::PriceBook book(cluster);
+  return std::make_unique<MergedRun>(plan, book, flows_of(plan, book, fold));
+}
+
+std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<Job>& jobs,
+                                                             bool fold) {
+  std::vector<collective::Network> networks;
+  std::vector<Traffic> traffic;
+  for (const Job& job : jobs) {
+    collective::PriceBook book(job.cluster);
+    networks.emplace_back(job.cluster);
+    traffic.push_back(traffic_of(job.plan, networks.back(), book));
+  }
+  const Traffic all = joined(std::move(traffic), networks);
+  FlowSet flows = fold ? folded(all) : every_flow(all);
+  const std::vector<int> plan_of_op = std::move(flows.plan_of_op);
+  std::vector<std::unique_ptr<CollectiveRun>> runs;
+  auto first = plan_of_op.begin();
+  for (const Job& job : jobs) {
+    const auto last = first + static_cast<std::ptrdiff_t>(job.plan.ops.size());
+    flows.plan_of_op.assign(first, last);
+    first = last;
+    collective::PriceBook book(job.cluster);
+    runs.push_back(std::make_unique<MergedRun>(job.plan, book, flows));
+  }
+  return runs;
 }
 
 }  // namespace syncline::sim

@@ -50,13 +50,14 @@ std::unique_ptr<CollectiveRun> collectives_of(const plan::Plan& plan,
 
 class PlanRun {
  public:
-  PlanRun(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods)
+  PlanRun(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods,
+          std::unique_ptr<CollectiveRun> collectives, Fluid& fluid)
       : plan_(plan),
         settings_(settings),
+        periods_(periods),
         walk_(plan, periods),
-        collectives_(collectives_of(plan, settings)),
-        fluid_plan_(collectives_->fluid_plan()),
-        fluid_(fluid_plan_.links, fluid_plan_.routes, fluid_plan_.latency) {
+        collectives_(std::move(collectives)),
+        fluid_(fluid) {
     const Jitter& jitter = settings.cluster.jitter;
     // A collective of several groups is one operation here, for which all ranks would wait.
     const run::Waits waits = run::waits_of(plan);
@@ -67,20 +68,41 @@ class PlanRun {
     lane_step_ = uneven_ ? 1 : plan.role_step;
     traced_ = traced_ranks(plan, uneven_, settings.traced_ranks);
     begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
-    timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
   }
 
-  run::Timeline run() {
+  // All periods, once more where they are over.
+  void begin() {
+    first_period_ = static_cast<int>(timeline_.period_ends.size());
+    timeline_.period_ends.resize(timeline_.period_ends.size() + static_cast<std::size_t>(periods_));
+    finished_.resize(timeline_.period_ends.size());
+    walk_ = run::Walk(plan_, periods_);
+    left_ = walk_.instances();
+    awaited_.clear();
+    began_ = fluid_.now();
     ready_ = walk_.first();
     start_ready();
-    fluid_.run([this](Fluid::Token token) {
-      if (token.kind == kOpDone) {
-        finish(token.a);
-      } else if (const int ended = collectives_->handle(fluid_, token); ended >= 0) {
-        finish(ended);
-      }
-      start_ready();
-    });
+  }
+
+  void handle(Fluid::Token token) {
+    if (token.kind == kOpDone) {
+      finish(token.a);
+    } else if (const int ended = collectives_->handle(fluid_, token); ended >= 0) {
+      finish(ended);
+    }
+    start_ready();
+  }
+
+  bool over() const { return left_ == 0; }
+  bool took_time() const { return fluid_.now() > began_; }
+
+  // From the first on, those of which nothing is missing.
+  std::size_t whole_periods() const {
+    const auto whole = [&](std::size_t finished) { return finished == plan_.ops.size(); };
+    return static_cast<std::size_t>(std::find_if_not(finished_.begin(), finished_.end(), whole) -
+                                    finished_.begin());
+  }
+
+  run::Timeline timeline() {
     std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
                      [](const run::Span& a, const run::Span& b) { return a.begin < b.begin; });
     return std::move(timeline_);
@@ -137,7 +159,7 @@ class PlanRun {
     const Seconds seconds = plan::seconds_of(op.work);
     const bool computes = std::holds_alternative<plan::Compute>(op.work);
     const bool jittered = computes && uneven_;
-    const int period = walk_.period(instance);
+    const int period = first_period_ + walk_.period(instance);
     const std::int64_t step = std::int64_t{period} * plan_.steps + op.step;
     Seconds last = now;
     for (const std::size_t lane : lanes_of(op)) {
@@ -188,7 +210,9 @@ class PlanRun {
       return;
     }
     const Seconds now = fluid_.now();
-    const int period = walk_.period(instance);
+    const int period = first_period_ + walk_.period(instance);
+    --left_;
+    ++finished_[static_cast<std::size_t>(period)];
     auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
     end = std::max(end, now);
     if (!own_pace(op_of(instance))) {
@@ -204,10 +228,14 @@ class PlanRun {
 
   const plan::Plan& plan_;
   const run::ExecutorSettings& settings_;
+  int periods_;           // of one walk
+  int first_period_ = 0;  // of the walk at hand
+  Seconds began_ = 0;     // likewise
   run::Walk walk_;
+  int left_ = 0;                       // instances of the walk
+  std::vector<std::size_t> finished_;  // operations, by period
   std::unique_ptr<CollectiveRun> collectives_;
-  FluidPlan fluid_plan_;
-  Fluid fluid_;
+  Fluid& fluid_;
   std::vector<int> ready_;
   std::vector<Seconds> lane_free_;  // when each rank's compute stream is free, or each role's
   int lane_step_ = 1;               // ranks from one lane to the next
@@ -224,8 +252,42 @@ class PlanRun {
 
 }  // namespace
 
-run::Timeline simulate(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods) {
-  return PlanRun(plan, settings, periods).run();
+run::Outcome simulate(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods) {
+  std::vector<Job> jobs{{plan, settings.cluster}};
+  for (const run::Beside& other : settings.others) jobs.push_back({other.plan, other.cluster});
+  std::vector<std::unique_ptr<CollectiveRun>> collectives;
+  if (jobs.size() == 1) {
+    collectives.push_back(collectives_of(plan, settings));
+  } else {
+    collectives = make_merged_runs(jobs, settings.simulation.fold);
+  }
+  const FluidPlan network = collectives.front()->fluid_plan();
+  Fluid fluid(network.links, network.routes, network.latency);
+  std::vector<run::ExecutorSettings> own(jobs.size(), settings);
+  std::vector<std::unique_ptr<PlanRun>> runs;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    own[job].cluster = jobs[job].cluster;
+    if (job > 0) own[job].seed = settings.others[job - 1].seed;
+    runs.push_back(std::make_unique<PlanRun>(jobs[job].plan, own[job], periods,
+                                             std::move(collectives[job]), fluid));
+    fluid.serve(static_cast<std::int32_t>(job));
+    runs.back()->begin();
+  }
+  fluid.run([&](Fluid::Token token) {
+    if (runs.front()->over()) return;
+    PlanRun& run = *runs[static_cast<std::size_t>(token.job)];
+    fluid.serve(token.job);
+    run.handle(token);
+    if (token.job > 0 && run.over() && run.took_time()) run.begin();
+  });
+  run::Outcome outcome;
+  outcome.timeline = runs.front()->timeline();
+  for (std::size_t job = 1; job < runs.size(); ++job) {
+    std::vector<Seconds> ends = runs[job]->timeline().period_ends;
+    ends.resize(runs[job]->whole_periods());
+    outcome.others.push_back(std::move(ends));
+  }
+  return outcome;
 }
 
 }  // namespace syncline::sim

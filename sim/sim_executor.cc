@@ -79,10 +79,11 @@ std::string read_all(int fd) {
   if (::getppid() != parent) ::_exit(0);  // it went before the line above
   std::string bytes;
   try {
-    const run::Timeline timeline = simulate(plan, settings, periods);
+    const run::Outcome outcome = simulate(plan, settings, periods);
     bytes = kAnswered;
-    append(bytes, timeline.spans);
-    append(bytes, timeline.period_ends);
+    append(bytes, outcome.timeline.spans);
+    append(bytes, outcome.timeline.period_ends);
+    for (const auto& ends : outcome.others) append(bytes, ends);
   } catch (const std::exception& error) {
     bytes = kFailed + std::string(error.what());
   }
@@ -142,6 +143,7 @@ class SimExecutor final : public run::Executor {
     std::size_t at = 1;
     outcome.timeline.spans = take<run::Span>(bytes, at);
     outcome.timeline.period_ends = take<Seconds>(bytes, at);
+    while (at < bytes.size()) outcome.others.push_back(take<Seconds>(bytes, at));
     return outcome;
   }
 

@@ -66,7 +66,7 @@ std::vector<bool> never_full(const Topology& topology, BytesPerSecond port) {
   std::vector<bool> never;
   for (const Link& link : topology.links) {
     constexpr double kRounding = 1e-9;
-    never.push_back(link.area >= 0 &&
+    never.push_back(!topology.shared && link.area >= 0 &&
                     link.capacity * (1 + kRounding) >= hosts[at(link.area)] * port);
   }
   return never;

@@ -41,6 +41,7 @@ struct Topology {
   bool hashed = false;
   std::uint64_t seed = 1;
   std::vector<int> nodes;          // by the job's node: the fabric's
+  bool shared = false;             // with other jobs: their nodes fill links, too
   std::vector<std::string> names;  // of the fabric's nodes, where they have any
   std::string given;               // as the scenario has it: JSON
 
@@ -58,6 +59,7 @@ struct Topology {
 Topology pooled(const Topology& topology);
 
 // By link: whether all hosts of the job together, of `port` bytes per second each, cannot fill it.
+// Other jobs might.
 std::vector<bool> never_full(const Topology& topology, BytesPerSecond port);
 
 // The ways through a topology, found as they are asked for; not for several threads at once.

@@ -29,6 +29,9 @@ Cluster read_cluster(Reader named);
 // "fabric", where it is an object; `inter` are the nodes' ports. The cluster's nodes must be known.
 std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
                                                       const Tier& inter);
+// Puts another job's cluster on the first one's fabric, on nodes that are not taken.
+void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
+                 Cluster& cluster);
 // FLOPs without a measured time are priced by the cluster's device.
 Workload read_workload(Reader reader, const Cluster& cluster);
 // A workload's "parallel". The layout must fit the cluster.

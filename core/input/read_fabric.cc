@@ -331,4 +331,29 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   return std::make_shared<const fabric::Topology>(std::move(topology));
 }
 
+void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
+                 Cluster& cluster) {
+  auto topology = std::make_shared<fabric::Topology>(*first.topology);
+  if (cluster.tiers.size() > (cluster.gpus_per_node > 1 ? 2 : 1)) {
+    entry.fail("scenario", "its cluster has levels above the nodes, where the fabric is");
+  }
+  const int nics = cluster.tiers.empty() ? 1 : cluster.tiers.back().nics;
+  const int flows =
+      topology->parts / std::max(topology->lanes, topology->hashed ? first.tiers.back().nics : 1);
+  if (topology->lanes > 1 && nics != first.tiers.back().nics) {
+    entry.fail("scenario", "a node of it has " + std::to_string(nics) +
+                               " NICs, one on this fabric " +
+                               std::to_string(first.tiers.back().nics));
+  }
+  topology->parts = std::max(topology->lanes, topology->hashed ? nics : 1) * flows;
+  const int left = topology->all_nodes() - static_cast<int>(taken.size());
+  if (left < cluster.nodes) {
+    entry.fail("scenario", "it has " + std::to_string(cluster.nodes) +
+                               " nodes, and those before it leave " + std::to_string(left) +
+                               " of the fabric's " + std::to_string(topology->all_nodes()));
+  }
+  read_placement(entry, cluster.nodes, taken, *topology);
+  cluster.topology = std::move(topology);
+}
+
 }  // namespace syncline::input

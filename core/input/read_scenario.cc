@@ -1,9 +1,11 @@
 #include "core/input/read_scenario.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <unordered_set>
 
 #include "core/error.h"
+#include "core/fabric/topology.h"
 #include "core/input/document.h"
 #include "core/input/parts.h"
 #include "core/input/spellings.h"
@@ -304,6 +306,36 @@ void guess_jitter(Scenario& scenario) {
   if (jitter.guessed) jitter = {Jitter::Kind::kNormal, Jitter::kGuess, true};
 }
 
+// Jobs on the same fabric, whose files are read here: what only a job by itself needs is left out.
+void read_others(Reader& top, Scenario& scenario) {
+  std::vector<Reader> entries = top.objects("others");
+  if (entries.empty()) return;
+  if (scenario.cluster.topology == nullptr) {
+    top.fail("others", "they share the cluster's fabric: give it one, as an object, and two nodes");
+  }
+  if (scenario.simulation.grain == Simulation::Grain::kStep) {
+    top.fail("simulation.grain", "several jobs on one fabric are simulated merged");
+  }
+  auto shared = std::make_shared<fabric::Topology>(*scenario.cluster.topology);
+  shared->shared = true;
+  std::vector<int> taken = shared->nodes;
+  scenario.cluster.topology = std::move(shared);
+  for (Reader& entry : entries) {
+    const auto folder = std::filesystem::path(top.file()).parent_path();
+    Document document =
+        read_document((folder / entry.text("scenario")).lexically_normal().string());
+    for (const char* own : {"others", "sweep", "published", "calibration", "search"}) {
+      document.root.erase(own);
+    }
+    Scenario other = parse_scenario(document);
+    join_fabric(entry, scenario.cluster, taken, other.cluster);
+    entry.finish();
+    const auto& nodes = other.cluster.topology->nodes;
+    taken.insert(taken.end(), nodes.begin(), nodes.end());
+    scenario.others.push_back(std::move(other));
+  }
+}
+
 }  // namespace
 
 Scenario parse_scenario(const Document& document) {
@@ -340,16 +372,29 @@ Scenario parse_scenario(const Document& document) {
   if (top.has("simulation")) {
     top.attempt([&] { scenario.simulation = read_simulation(top.object("simulation")); });
   }
-  for (const char* known : {"baseline", "published", "calibration", "search"}) top.has(known);
+  for (const char* known : {"baseline", "published", "calibration", "search", "others"}) {
+    top.has(known);
+  }
   if (parts && mistakes.count() == before) {
     std::vector<std::string> names;
     for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
     top.attempt([&] { scenario.baseline = top.word_or("baseline", names.front(), names); });
     top.attempt([&] { require_training(top, scenario); });
     top.attempt([&] { read_rows(top, scenario); });
+    top.attempt([&] { read_others(top, scenario); });
   }
   top.finish(inner_paths(document.root));
   mistakes.raise();
+  return scenario;
+}
+
+Scenario parse_lone_scenario(const Document& document) {
+  Scenario scenario = parse_scenario(document);
+  if (!scenario.others.empty()) {
+    throw InputError(document.file +
+                     ": others: only 'run' knows jobs beside this one: leave them out, or say in "
+                     "cluster.fabric.load what they take");
+  }
   return scenario;
 }
 

@@ -12,6 +12,8 @@ namespace syncline::input {
 
 // Checks every key and gives the typed scenario. Throws InputError.
 Scenario parse_scenario(const Document& document);
+// For what prices a job by itself: others on its fabric are refused.
+Scenario parse_lone_scenario(const Document& document);
 
 // The document's search; nothing where it has none. `scenario` is the document's.
 std::optional<Search> parse_search(const Document& document, const Scenario& scenario);

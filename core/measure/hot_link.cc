@@ -2,39 +2,14 @@
 
 #include <algorithm>
 #include <memory>
-#include <unordered_map>
 
 #include "core/collective/network.h"
 #include "core/fabric/kinds.h"
+#include "core/measure/company.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::measure {
 namespace {
-
-// Seconds a step for which each link carries something, by its id in the network.
-std::vector<Seconds> use_of(const plan::Plan& plan, const collective::Network& network,
-                            collective::PriceBook& book) {
-  std::unordered_map<const collective::CollectivePrice*, double> bytes;
-  for (const plan::Op& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr) continue;
-    bytes[&book.price(*collective)] += static_cast<double>(collective->bytes());
-  }
-  std::vector<Seconds> busy(static_cast<std::size_t>(network.link_count()), 0);
-  for (const auto& [price, all] : bytes) {
-    std::vector<Seconds> by_kind(price->footprint->link_kinds(), 0);
-    for (const auto& stage : price->stages) {
-      for (const auto& [kind, seconds] : stage.links) {
-        by_kind[static_cast<std::size_t>(kind)] += seconds * all / plan.steps;
-      }
-    }
-    const auto& kinds = price->footprint->kind_of_link();
-    for (std::size_t id = 0; id < kinds.size(); ++id) {
-      if (kinds[id] >= 0) busy[id] += by_kind[static_cast<std::size_t>(kinds[id])];
-    }
-  }
-  return busy;
-}
 
 // What the strategy's step would be on this fabric.
 Seconds step_on(fabric::Topology topology, Scenario scenario, const Strategy& strategy) {
@@ -72,11 +47,11 @@ std::optional<HotLink> hot_link_of(const Priced& priced, const Scenario& scenari
                                    const Strategy& strategy, collective::PriceBook& book) {
   if (scenario.cluster.topology == nullptr) return std::nullopt;
   const collective::Network network(scenario.cluster);
-  const std::vector<Seconds> busy = use_of(priced.plan, network, book);
+  const std::vector<LinkUse> use = link_use(priced.plan, network, book);
   HotLink hot;
   const fabric::Link* hottest = nullptr;
   for (int id = 0; id < network.link_count(); ++id) {
-    const Seconds seconds = busy[static_cast<std::size_t>(id)];
+    const Seconds seconds = use[static_cast<std::size_t>(id)].busy;
     const fabric::Link* link = network.in_fabric(id);
     Seconds& most = link == nullptr ? hot.ports : hot.busy;
     if (seconds > most && link != nullptr) hottest = link;

@@ -29,6 +29,11 @@ Periods periods_for(const Scenario& scenario, const plan::Plan& plan,
     periods.warmup = executor.cheap ? 8 : 3;
     periods.all = 2 * periods.warmup;
   }
+  // Jobs whose steps are not as long meet at another moment in each.
+  if (!executor.closed_form && !scenario.others.empty()) {
+    constexpr int kMetSteps = 8;
+    periods.all = std::max(periods.all, periods.warmup + kMetSteps);
+  }
   const Jitter& jitter = scenario.cluster.jitter;
   if (!executor.closed_form && jitter.kind != Jitter::Kind::kNone && !jitter.guessed) {
     periods.all = periods.warmup + std::max(8, kJitteredSteps / plan.steps);
@@ -69,6 +74,7 @@ Priced price_strategy(const Scenario& scenario, const Strategy& strategy, run::E
     if (phases.size() > 1) return;
     priced.plan = std::move(plan);
     priced.timeline = std::move(outcome.timeline);
+    priced.others = std::move(outcome.others);
   });
   const int replicas = scenario.cluster.ranks() / scenario.workload.parallel.model_ranks();
   priced.metrics = phases.size() == 1 ? phases.front().metrics

@@ -19,6 +19,7 @@ struct Priced {
   Metrics metrics;
   plan::Plan plan;  // of the first phase, with what interferes, and its timeline
   run::Timeline timeline;
+  std::vector<std::vector<Seconds>> others;  // run::Outcome's, of the first phase
 };
 
 // One stretch of a training with a plan of its own, and how it is run to be measured.

@@ -17,6 +17,17 @@
 
 namespace syncline::measure {
 
+// Jobs that share a fabric: a row's own first, then the others in their order.
+struct Company {
+  struct Job {
+    std::string name;
+    Seconds alone = 0;     // a step without the others
+    Seconds together = 0;  // NaN: the simulation was too short for one
+  };
+  std::vector<Job> jobs;
+  std::vector<std::pair<std::string, double>> hot;  // links with the share that all take of each
+};
+
 struct Row {
   std::string strategy;
   std::string executor;
@@ -35,6 +46,7 @@ struct Row {
   Interval step;  // 80 % of the step time, and of the speedup
   Interval gain;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
+  Company company;  // of jobs on the same fabric; empty: there are none
   std::optional<Published> published;
   // Of the published figure (step time, else throughput, else speedup): (predicted / published - 1)
   // * 100.

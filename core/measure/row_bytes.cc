@@ -13,10 +13,30 @@ void append(std::string& bytes, const void* data, std::size_t size) {
   bytes.append(static_cast<const char*>(data), size);
 }
 
+void append(std::string& bytes, std::size_t count) { append(bytes, &count, sizeof count); }
+
+void append(std::string& bytes, const std::string& text) {
+  append(bytes, text.size());
+  bytes += text;
+}
+
 void take(const std::string& bytes, std::size_t& at, void* data, std::size_t size) {
   if (bytes.size() - at < size) throw MachineError("figures from another process are cut short");
   std::memcpy(data, bytes.data() + at, size);
   at += size;
+}
+
+std::size_t take_count(const std::string& bytes, std::size_t& at) {
+  std::size_t count = 0;
+  take(bytes, at, &count, sizeof count);
+  return count;
+}
+
+std::string take_text(const std::string& bytes, std::size_t& at) {
+  const std::size_t size = take_count(bytes, at);
+  if (bytes.size() - at < size) throw MachineError("figures from another process are cut short");
+  at += size;
+  return bytes.substr(at - size, size);
 }
 
 }  // namespace
@@ -29,11 +49,21 @@ std::string row_bytes(const Row& row) {
   append(bytes, &row.sway, sizeof row.sway);
   append(bytes, &row.step, sizeof row.step);
   append(bytes, &row.gain, sizeof row.gain);
-  const std::size_t buckets = row.buckets.size();
-  append(bytes, &buckets, sizeof buckets);
+  append(bytes, row.buckets.size());
   for (const auto& [tensors, mib] : row.buckets) {
     append(bytes, &tensors, sizeof tensors);
     append(bytes, &mib, sizeof mib);
+  }
+  append(bytes, row.company.jobs.size());
+  for (const Company::Job& job : row.company.jobs) {
+    append(bytes, job.name);
+    append(bytes, &job.alone, sizeof job.alone);
+    append(bytes, &job.together, sizeof job.together);
+  }
+  append(bytes, row.company.hot.size());
+  for (const auto& [link, load] : row.company.hot) {
+    append(bytes, link);
+    append(bytes, &load, sizeof load);
   }
   return bytes + row.executor;
 }
@@ -48,13 +78,22 @@ Row row_from_bytes(const std::string& bytes) {
   take(bytes, at, &row.sway, sizeof row.sway);
   take(bytes, at, &row.step, sizeof row.step);
   take(bytes, at, &row.gain, sizeof row.gain);
-  std::size_t buckets = 0;
-  take(bytes, at, &buckets, sizeof buckets);
-  for (; buckets > 0; --buckets) {
+  for (std::size_t left = take_count(bytes, at); left > 0; --left) {
     std::pair<std::int64_t, double> bucket;
     take(bytes, at, &bucket.first, sizeof bucket.first);
     take(bytes, at, &bucket.second, sizeof bucket.second);
     row.buckets.push_back(bucket);
+  }
+  for (std::size_t left = take_count(bytes, at); left > 0; --left) {
+    Company::Job& job = row.company.jobs.emplace_back();
+    job.name = take_text(bytes, at);
+    take(bytes, at, &job.alone, sizeof job.alone);
+    take(bytes, at, &job.together, sizeof job.together);
+  }
+  for (std::size_t left = take_count(bytes, at); left > 0; --left) {
+    auto& [link, load] = row.company.hot.emplace_back();
+    link = take_text(bytes, at);
+    take(bytes, at, &load, sizeof load);
   }
   row.executor = bytes.substr(at);
   return row;

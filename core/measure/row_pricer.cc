@@ -1,6 +1,7 @@
 #include "core/measure/row_pricer.h"
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "core/hardware/device.h"
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
+#include "core/measure/company.h"
 #include "core/operators/price.h"
 
 namespace syncline::measure {
@@ -109,7 +111,11 @@ class RowPricer::PointStudy {
  public:
   PointStudy(const input::Document& document, const SweepPoint& point,
              const ExecutorFactory& factory, const std::optional<Pinned>& pinned)
-      : point_(point), scenario_(at_point(document, point)), book_(scenario_.cluster) {
+      : point_(point),
+        scenario_(at_point(document, point)),
+        factory_(factory),
+        pinned_(pinned),
+        book_(scenario_.cluster) {
     for (const Strategy& each : scenario_.strategies) strategies_.emplace(each.name, &each);
     if (pinned) doubts_.emplace(scenario_, *pinned);
     executor_ = factory({scenario_.cluster, scenario_.simulation, scenario_.seed});
@@ -119,55 +125,106 @@ class RowPricer::PointStudy {
 
   Row row(const std::string& name, Traced* traced) {
     const Strategy& strategy = *strategies_.at(name);
-    Priced priced = price_strategy(scenario_, strategy, *executor_, book_);
+    Figures figures = figures_of(strategy);
     Row row;
     row.strategy = name;
     row.executor = std::string(executor_->name());
     row.sweep = point_;
-    row.metrics = priced.metrics;
+    row.metrics = figures.priced.metrics;
     row.memory = memory_of(scenario_, strategy);
     const std::int64_t ranks = scenario_.cluster.ranks();
     const auto tokens = static_cast<double>(scenario_.workload.tokens);
     row.rate = {ranks, row.metrics.throughput * tokens / static_cast<double>(ranks),
                 rated_seconds(scenario_) / row.metrics.step_time};
-    row.buckets = sizes_of(priced.plan.buckets);
-    if (name == scenario_.baseline) baseline_ = row.metrics.step_time;
-    if (!baseline_) {
-      const Strategy& baseline = *strategies_.at(scenario_.baseline);
-      baseline_ = price_strategy(scenario_, baseline, *executor_, book_).metrics.step_time;
-    }
-    row.speedup = *baseline_ / row.metrics.step_time;
-    if (doubts_) {
-      row.metrics.lower_bound = lower_bound_of(scenario_, strategy, row.metrics.step_time, book_);
-      add_intervals(strategy, row);
-    }
+    row.buckets = sizes_of(figures.priced.plan.buckets);
+    row.company = std::move(figures.company);
+    compare(strategy, figures, row);
     row.published = published_for(scenario_, {point_, name});
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
-    if (traced != nullptr) *traced = {name, std::move(priced.plan), std::move(priced.timeline)};
+    if (traced != nullptr) {
+      *traced = {name, std::move(figures.priced.plan), std::move(figures.priced.timeline)};
+    }
     return row;
   }
 
  private:
-  void add_intervals(const Strategy& strategy, Row& row) {
-    row.sway = doubts_->sway(strategy);
-    row.step = interval_of(row.metrics.step_time, row.sway);
-    if (row.strategy == scenario_.baseline) {
-      baseline_sway_ = row.sway;
-      row.gain = {1, 1};
-      return;
+  struct Figures {
+    Priced priced;
+    Sway sway;  // where intervals are wanted
+    Company company;
+  };
+
+  Figures figures_of(const Strategy& strategy) {
+    if (!scenario_.others.empty()) return beside_others(strategy);
+    Figures figures{price_strategy(scenario_, strategy, *executor_, book_), {}, {}};
+    if (doubts_) figures.sway = doubts_->sway(strategy);
+    return figures;
+  }
+
+  // Each strategy meets other means of the other jobs, as it slows them by another share.
+  Figures beside_others(const Strategy& strategy) {
+    Together all = together(scenario_, strategy);
+    Scenario here = scenario_;
+    here.cluster = all.cluster;
+    const bool closed_form = executor_->traits().closed_form;
+    const auto executor =
+        closed_form ? factory_({here.cluster, here.simulation, here.seed})
+                    : factory_({scenario_.cluster, here.simulation, here.seed, {}, all.others});
+    Figures figures{price_strategy(here, strategy, *executor, *all.book), {}, {}};
+    if (pinned_) figures.sway = Doubts(here, *pinned_).sway(strategy);
+    if (!closed_form) simulated(strategy, figures.priced, all);
+    figures.company = std::move(all.company);
+    return figures;
+  }
+
+  // Puts what a simulation found in place of the model's steps.
+  void simulated(const Strategy& strategy, const Priced& priced, Together& all) {
+    auto& jobs = all.company.jobs;
+    jobs[0].alone = price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+    jobs[0].together = priced.metrics.step_time;
+    for (std::size_t job = 1; job < jobs.size(); ++job) {
+      const Scenario& other = scenario_.others[job - 1];
+      if (others_alone_.size() < job) {
+        collective::PriceBook book(other.cluster);
+        const auto executor = factory_({other.cluster, scenario_.simulation, other.seed});
+        const Strategy& own = *find_strategy(other, other.baseline);
+        others_alone_.push_back(price_strategy(other, own, *executor, book).metrics.step_time);
+      }
+      jobs[job].alone = others_alone_[job - 1];
+      const auto& ends = priced.others[job - 1];
+      const int steps = all.others[job - 1].plan.steps;
+      jobs[job].together = ends.size() < 2 ? std::numeric_limits<double>::quiet_NaN()
+                                           : (ends.back() - ends.front()) /
+                                                 (steps * static_cast<double>(ends.size() - 1));
     }
-    if (!baseline_sway_) baseline_sway_ = doubts_->sway(*strategies_.at(scenario_.baseline));
-    row.gain = ratio_interval(row.speedup, *baseline_sway_, row.sway);
+    find_hot_links(all);
+  }
+
+  void compare(const Strategy& strategy, const Figures& figures, Row& row) {
+    const bool baseline = row.strategy == scenario_.baseline;
+    if (baseline) baseline_ = {row.metrics.step_time, figures.sway};
+    if (!baseline_) {
+      const Figures others = figures_of(*strategies_.at(scenario_.baseline));
+      baseline_ = {others.priced.metrics.step_time, others.sway};
+    }
+    row.speedup = baseline_->first / row.metrics.step_time;
+    if (!doubts_) return;
+    row.metrics.lower_bound = lower_bound_of(scenario_, strategy, row.metrics.step_time, book_);
+    row.sway = figures.sway;
+    row.step = interval_of(row.metrics.step_time, row.sway);
+    row.gain = baseline ? Interval{1, 1} : ratio_interval(row.speedup, baseline_->second, row.sway);
   }
 
   SweepPoint point_;
   Scenario scenario_;
+  const ExecutorFactory& factory_;
+  const std::optional<Pinned>& pinned_;
   std::unordered_map<std::string_view, const Strategy*> strategies_;  // by name
   collective::PriceBook book_;
-  std::unique_ptr<run::Executor> executor_;
-  std::optional<Seconds> baseline_;  // its step time, once it is known
+  std::unique_ptr<run::Executor> executor_;           // of the job alone
+  std::optional<std::pair<Seconds, Sway>> baseline_;  // once it is known
   std::optional<Doubts> doubts_;
-  std::optional<Sway> baseline_sway_;
+  std::vector<Seconds> others_alone_;  // in simulations, once they are known
 };
 
 RowPricer::RowPricer(const input::Document& document, std::vector<Fitted> fitted,

@@ -19,6 +19,8 @@ struct Outcome {
   Timeline timeline;
   Gradients gradients;            // after the exchange, where the executor moves data
   std::vector<Bytes> bytes_sent;  // by rank; empty where they are not counted
+  // By job beside this one: when each of its periods ended; empty where none was run.
+  std::vector<std::vector<Seconds>> others;
 };
 
 // What those who price many plans need to know of the executor.
@@ -38,6 +40,13 @@ class Executor {
   virtual Outcome run(const plan::Plan& plan, const Gradients& input, int periods) = 0;
 };
 
+// A job on the same fabric, which repeats its plan as long as the first one runs.
+struct Beside {
+  plan::Plan plan;
+  Cluster cluster;
+  std::uint64_t seed = 1;
+};
+
 // What an executor needs beside the plan.
 struct ExecutorSettings {
   Cluster cluster;
@@ -45,6 +54,9 @@ struct ExecutorSettings {
   std::uint64_t seed = 1;
   // Whose spans are wanted beside rank 0's, where ranks differ; empty: those of the first few.
   std::vector<int> traced_ranks = {};
+  // Run beside the plan by executors that are not of closed form; the others have the mean of what
+  // these take in the links of `cluster`.
+  std::vector<Beside> others = {};
 };
 
 }  // namespace syncline::run

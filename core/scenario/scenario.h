@@ -85,6 +85,9 @@ struct Scenario {
   std::vector<Published> published;
   Calibration calibration;
   Simulation simulation;
+  // Jobs on other nodes of the same fabric, each with its baseline strategy. All topologies have
+  // the same links.
+  std::vector<Scenario> others;
 };
 
 // The cluster as the ranks see it that sum a dense gradient: strategies are set for these.

@@ -397,7 +397,7 @@ Layouts tune_layouts(const input::Document& document, const std::vector<std::int
                      const TuneOptions& options) {
   const auto [fitted, pinned] = measure::calibrated(document);
   Layouts found;
-  found.scenario = input::parse_scenario(fitted);
+  found.scenario = input::parse_lone_scenario(fitted);
   expect_architecture(fitted, found.scenario);
   found.strategy = found.scenario.baseline;
   found.executor = options.executor;

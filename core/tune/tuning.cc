@@ -79,7 +79,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
                      const std::string& confirmed_by, const dialect::Dialect* emit) {
   const auto [fitted, pinned] = measure::calibrated(document);
   Tuning tuning;
-  tuning.scenario = input::parse_scenario(fitted);
+  tuning.scenario = input::parse_lone_scenario(fitted);
   tuning.pinned = pinned;
   tuning.remarks = measure::remarks_of(fitted, tuning.scenario);
   const Scenario& scenario = tuning.scenario;

@@ -174,7 +174,7 @@ std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int 
 Utilisation utilisation_of(const input::Document& document, double target) {
   const input::Document fitted = measure::calibrated(document).document;
   Utilisation answer;
-  answer.scenario = input::parse_scenario(fitted);
+  answer.scenario = input::parse_lone_scenario(fitted);
   answer.remarks = measure::remarks_of(fitted, answer.scenario);
   if (std::exchange(answer.scenario.cluster.law, nullptr)) {
     answer.remarks.emplace_back(

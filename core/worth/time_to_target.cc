@@ -147,7 +147,7 @@ Worth worth_of(const input::Document& document, Objective objective, const std::
                const std::optional<tune::TuneOptions>& search) {
   const auto [fitted, pinned] = measure::calibrated(document);
   Worth worth;
-  worth.scenario = input::parse_scenario(fitted);
+  worth.scenario = input::parse_lone_scenario(fitted);
   worth.pinned = pinned;
   worth.objective = std::move(objective);
   worth.searched = search.has_value();

@@ -86,6 +86,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
     {"name": "ddp", "dialect": "pytorch", "config": {"bucket_cap_mb": 25}, "read_as": "code",
      "algorithm": "ring"}
   ],
+  "others": [{"scenario": "small.json", "placement": [0, 1]}],
   "training": {"step": 10}
 })json";
 
@@ -204,6 +205,7 @@ inline constexpr Mistake kMistakes[] = {
     {"upper tier of no bandwidth",
      R"([{"op":"replace","path":"/cluster/upper/0/bandwidth_gbps","value":0}])"},
     {"upper tier without ports", R"([{"op":"replace","path":"/cluster/upper/0/nics","value":0}])"},
+    {"another job without a scenario", R"([{"op":"add","path":"/others","value":[{}]}])"},
     {"fabric of no kind", R"([{"op":"replace","path":"/cluster/fabric","value":{"seed":1}}])"},
     {"fabric of an unknown kind",
      R"([{"op":"replace","path":"/cluster/fabric","value":{"kind":"clos"}}])"},

@@ -156,6 +156,46 @@ TEST(Spine, IsSharedMaxMin) {
   EXPECT_NEAR(simulated(cluster, both, Grain::kStep) / alone, 2, 0.01);
 }
 
+// Steps of two jobs that only communicate, on these nodes of a fabric, together over alone. The
+// second one's is the mean of its whole steps.
+std::pair<double, double> slowdowns(fabric::Topology topology, const std::vector<int>& first,
+                                    const std::vector<int>& second) {
+  topology.shared = true;
+  const auto job = [&](const std::vector<int>& nodes) {
+    const int ranks = static_cast<int>(nodes.size());
+    return run::Beside{one(ranks, CollectiveKind::kAllReduce, "ring"),
+                       on_fabric(flat_cluster(ranks), topology, nodes)};
+  };
+  run::ExecutorSettings settings;
+  settings.cluster = job(first).cluster;
+  settings.others = {job(second)};
+  constexpr int kPeriods = 12;
+  const auto outcome = make_sim_executor(settings)->run(job(first).plan, {}, kPeriods);
+  const auto& ends = outcome.others.at(0);
+  const auto steps = static_cast<double>(ends.size());
+  const auto alone = [](const run::Beside& one) {
+    return simulated(one.cluster, one.plan, Grain::kMerged, false);
+  };
+  return {outcome.timeline.period_ends.back() / kPeriods / alone(job(first)),
+          ends.back() / steps / alone(job(second))};
+}
+
+TEST(SeveralJobs, ShareASpineMaxMin) {
+  const fabric::Topology narrow = leaves(8, 4, 8);
+  const auto [first, second] = slowdowns(narrow, {0, 4}, {1, 5});
+  EXPECT_NEAR(first, 2, 0.01);
+  EXPECT_NEAR(second, 2, 0.01);
+  const auto [two, one] = slowdowns(narrow, {0, 4, 1, 5}, {2, 6});
+  EXPECT_NEAR(two, 1.5, 0.01);
+  EXPECT_NEAR(one, 3, 0.3);  // the last of its steps are cut off
+}
+
+TEST(SeveralJobs, OnOtherLinksTakeAsLongAsAlone) {
+  const auto [first, second] = slowdowns(leaves(8, 4, 8), {0, 4}, {1, 2});
+  EXPECT_NEAR(first, 1, 1e-6);
+  EXPECT_NEAR(second, 1, 1e-6);
+}
+
 // Fabrics, placements and collectives at random. Alone and two at once.
 struct FabricCase {
   Cluster tiers;  // the same without the fabric

@@ -1,0 +1,179 @@
+#include "core/measure/company.h"
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <unordered_map>
+#include <utility>
+
+#include "core/run/model_executor.h"
+
+namespace syncline::measure {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// One of the jobs, on links as the others leave them.
+struct Guest {
+  const Scenario* scenario = nullptr;
+  const Strategy* strategy = nullptr;
+  Cluster cluster;
+  std::vector<LinkUse> use = {};   // by link of the fabric, as in what follows
+  std::vector<double> bytes = {};  // a step
+  Seconds alone = 0;
+  Seconds step = 0;
+  plan::Plan plan = {};
+  std::shared_ptr<collective::PriceBook> book = {};
+
+  void price() {
+    Scenario here = *scenario;
+    here.cluster = cluster;
+    book = std::make_shared<collective::PriceBook>(cluster);
+    Priced priced = price_strategy(here, *strategy, *run::model_executor_on(book), *book);
+    step = priced.metrics.step_time;
+    plan = std::move(priced.plan);
+    const collective::Network network(cluster);
+    const fabric::Topology& topology = *scenario->cluster.topology;
+    use.assign(topology.links.size(), {});
+    bytes.assign(topology.links.size(), 0);
+    const auto all = link_use(plan, network, *book);
+    for (int id = 0; id < network.link_count(); ++id) {
+      const fabric::Link* link = network.in_fabric(id);
+      if (link == nullptr) continue;
+      const auto which = static_cast<std::size_t>(link - cluster.topology->links.data());
+      use[which] = all[at(id)];
+      bytes[which] = all[at(id)].busy * link->capacity;
+    }
+  }
+
+  double load(std::size_t link) const { return bytes[link] / step; }
+  double present(std::size_t link) const { return std::min(1.0, use[link].present / step); }
+};
+
+// What is left of a link for a job's messages. While those of another job are on it too, that one
+// has its fair share, or less if it asks for less.
+BytesPerSecond left_for(const Guest& guest, const std::vector<Guest>& guests, std::size_t link) {
+  const BytesPerSecond whole = guest.scenario->cluster.topology->links[link].capacity;
+  double messages = 0;
+  for (const Guest& each : guests) messages += each.use[link].messages;
+  BytesPerSecond left = whole;
+  for (const Guest& other : guests) {
+    if (&other == &guest || other.bytes[link] <= 0) continue;
+    const double share = other.use[link].messages / messages;
+    left -= std::min(other.load(link), other.present(link) * share * whole);
+  }
+  return left;
+}
+
+// Prices each job on what the last round's means leave it. Whether some step has changed.
+bool another_round(std::vector<Guest>& guests) {
+  constexpr double kAlike = 1e-6;  // of capacities
+  constexpr double kStill = 1e-3;  // of steps
+  std::vector<std::shared_ptr<const fabric::Topology>> left;
+  for (const Guest& guest : guests) {
+    auto topology = std::make_shared<fabric::Topology>(*guest.scenario->cluster.topology);
+    bool moved = false;
+    for (std::size_t link = 0; link < topology->links.size(); ++link) {
+      const BytesPerSecond before = guest.cluster.topology->links[link].capacity;
+      // Where it sends nothing its step does not change.
+      if (guest.bytes[link] > 0) topology->links[link].capacity = left_for(guest, guests, link);
+      moved |= std::fabs(topology->links[link].capacity - before) > kAlike * before;
+    }
+    left.push_back(moved ? topology : nullptr);
+  }
+  bool changed = false;
+  for (std::size_t job = 0; job < guests.size(); ++job) {
+    if (left[job] == nullptr) continue;
+    Guest& guest = guests[job];
+    const Seconds before = guest.step;
+    guest.cluster.topology = left[job];
+    guest.price();
+    changed |= std::fabs(guest.step - before) > kStill * before;
+  }
+  return changed;
+}
+
+}  // namespace
+
+std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network& network,
+                              collective::PriceBook& book) {
+  std::unordered_map<const collective::CollectivePrice*, double> bytes;
+  for (const plan::Op& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective == nullptr) continue;
+    bytes[&book.price(*collective)] += static_cast<double>(collective->bytes()) / plan.steps;
+  }
+  std::vector<LinkUse> use(at(network.link_count()));
+  for (const auto& [price, all] : bytes) {
+    std::vector<LinkUse> by_kind(price->footprint->link_kinds());
+    for (const auto& stage : price->stages) {
+      const double message = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
+      for (const auto& [kind, seconds] : stage.links) {
+        LinkUse& one = by_kind[at(kind)];
+        one.busy += seconds * all;
+        one.present += stage.seconds_per_byte * all;
+        const double messages = seconds * price->footprint->capacity(kind) / message;
+        one.messages += messages * seconds * all;
+      }
+    }
+    const auto& kinds = price->footprint->kind_of_link();
+    for (std::size_t id = 0; id < kinds.size(); ++id) {
+      if (kinds[id] < 0) continue;
+      const LinkUse& one = by_kind[at(kinds[id])];
+      use[id].busy += one.busy;
+      use[id].present += one.present;
+      use[id].messages += one.messages;
+    }
+  }
+  for (LinkUse& one : use) {
+    if (one.busy > 0) one.messages /= one.busy;
+  }
+  return use;
+}
+
+void find_hot_links(Together& together) {
+  constexpr std::size_t kShown = 3;
+  auto& hot = together.company.hot;
+  hot.clear();
+  const std::vector<fabric::Link>& links = together.fabric->links;
+  for (std::size_t link = 0; link < links.size(); ++link) {
+    double load = 0;
+    for (std::size_t job = 0; job < together.bytes.size(); ++job) {
+      const Company::Job& each = together.company.jobs[job];
+      load += together.bytes[job][link] / std::fmax(each.alone, each.together);
+    }
+    if (load > 0) hot.emplace_back(together.fabric->name(links[link]), load / links[link].capacity);
+  }
+  std::stable_sort(hot.begin(), hot.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  hot.resize(std::min(kShown, hot.size()));
+}
+
+Together together(const Scenario& scenario, const Strategy& strategy) {
+  std::vector<Guest> guests{{&scenario, &strategy, scenario.cluster}};
+  for (const Scenario& other : scenario.others) {
+    guests.push_back({&other, find_strategy(other, other.baseline), other.cluster});
+  }
+  Together out;
+  out.fabric = scenario.cluster.topology;
+  for (Guest& guest : guests) {
+    guest.price();
+    guest.alone = guest.step;
+  }
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds && another_round(guests); ++round) {
+  }
+  for (Guest& guest : guests) {
+    out.company.jobs.push_back({guest.scenario->name, guest.alone, guest.step});
+    out.bytes.push_back(std::move(guest.bytes));
+    if (&guest == &guests.front()) continue;
+    out.others.push_back({std::move(guest.plan), guest.scenario->cluster, guest.scenario->seed});
+  }
+  out.cluster = std::move(guests.front().cluster);
+  out.book = std::move(guests.front().book);
+  find_hot_links(out);
+  return out;
+}
+
+}  // namespace syncline::measure
