@@ -101,7 +101,8 @@ class Hour:
                 raise
         lines = log.read_text(encoding="utf-8", errors="replace").splitlines() or ["no output"]
         if code != 0:
-            raise PartError(f"{pathlib.Path(str(command[0])).name} ended with {code}: {lines[-1]}")
+            told = next((line for line in lines if " cases, " in line), lines[-1])
+            raise PartError(f"{pathlib.Path(str(command[0])).name} ended with {code}: {told}")
         return lines
 
     # ---- parts
@@ -110,7 +111,7 @@ class Hour:
         """Every kernel checked against the host, and timed."""
         file = self.folder / "kernels.json"
         lines = self.call("kernels", GPU_CHECK, "--out", file, "--date", self.said["date"])
-        return next(line for line in lines if "cases" in line)
+        return next(line for line in lines if " cases, " in line)
 
     def values(self, ranks, *strategies):
         """What every kind of exchange leaves, beside the host executor's."""
@@ -158,7 +159,7 @@ class Hour:
         write(self.folder / "steps_predicted.json", predicted)
         try:
             self.call("steps", sys.executable, HERE / "steps.py", self.folder / "steps.json",
-                      "--only", "steps", "--seconds", self.limit - 20)
+                      "--only", "steps", "--seconds", self.limit - 45)
         finally:
             self.keep_steps(file, scenario)
         return f"{len(scenario['published'])} models"
@@ -225,7 +226,7 @@ def gpu():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/gpu-hour")
-    parser.add_argument("--seconds", type=float, default=420)
+    parser.add_argument("--seconds", type=float, default=480)
     parser.add_argument("--parts", nargs="+", default=[
         "kernels", "values", "groups", "timing", "steps", "resnet50", "gpt2"])
     options = parser.parse_args()
@@ -238,8 +239,8 @@ def main():
         "kernels": (80, hour.kernels),
         "values": (60, lambda: hour.values(ranks)),
         "groups": (60, lambda: hour.values(4, "leaders of 2", "shards of 2", "halves")),
-        "timing": (60, lambda: hour.timing(ranks)),
-        "steps": (110, hour.steps),
+        "timing": (80, lambda: hour.timing(ranks)),
+        "steps": (150, hour.steps),
         "resnet50": (60, lambda: hour.job("resnet50", ranks)),
         "gpt2": (70, lambda: hour.job("gpt2", ranks)),
     }
