@@ -51,7 +51,7 @@ inline constexpr std::string_view kFullScenarioText = R"json({
     "device": {"name": "V100", "tflops": 15.7, "efficiency": 0.5, "memory_gbytes_per_s": 800, "memory_gbytes": 16,
                "rounding_gbytes_per_s": 6, "sums_gbytes_per_s": 2, "select_gelements_per_s": 7, "selection_us": 3, "launch_us": 5, "host_sync_us": 10, "data_parallel_overhead_us": 900,
                "data_parallel_slowdown": 0.05},
-    "jitter": {"distribution": "normal", "relative": 0.05},
+    "jitter": {"distribution": "normal", "relative": 0.05, "guessed": false},
     "nccl": {"cpu": "amd", "compute_capability": 80, "nvlink": true, "nvswitch": true,
              "gpu_direct": false, "channels": 8, "channel_intra_gbytes_per_s": 20,
              "channel_inter_gbytes_per_s": 12, "tree": "plain"},
