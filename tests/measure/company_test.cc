@@ -5,7 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "core/measure/row_bytes.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+#include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/scratch.h"
 
 namespace syncline::measure {
 namespace {
@@ -94,6 +99,45 @@ TEST(Company, FillsLinksThatEachAloneCouldNot) {
   const Company company = company_of(job_on(half, {0, 4, 1, 5}), {job_on(half, {2, 6, 3, 7})});
   for (const Company::Job& job : company.jobs) {
     EXPECT_NEAR(job.together / job.alone, 2, 1e-6);
+  }
+}
+
+// A job beside itself: rows are steps under load, and so is what they are compared with.
+TEST(Company, RowsAreStepsBesideTheOthers) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path("job.json"), R"json({
+    "name": "job",
+    "workload": {"name": "w", "tensors": [{"name": "w", "shape": [4194304], "backward_us": 1000}]},
+    "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1,
+                "inter": {"latency_us": 10, "bandwidth_gbps": 8},
+                "fabric": {"kind": "leaf_spine", "nodes": 8, "nodes_per_leaf": 4,
+                           "oversubscription": 4, "placement": "spread"}},
+    "others": [{"scenario": "job.json", "placement": "spread"}],
+    "strategies": [{"name": "ring", "algorithm": "ring"},
+                   {"name": "halving", "algorithm": "halving_doubling"}]
+  })json");
+  const input::Document document = input::read_document(scratch.path("job.json"));
+  for (const bool simulated : {false, true}) {
+    StudyOptions options;
+    options.make_executor = simulated ? sim::make_sim_executor : run::make_model_executor;
+    const auto rows = run_study(document, options).rows;
+    ASSERT_EQ(rows.size(), 2U);
+    for (const Row& row : rows) {
+      ASSERT_EQ(row.company.jobs.size(), 2U);
+      EXPECT_EQ(row.metrics.step_time, row.company.jobs[0].together);
+      EXPECT_GT(row.metrics.step_time, 1.2 * row.company.jobs[0].alone);
+      EXPECT_LE(row.metrics.lower_bound, row.metrics.step_time);
+      EXPECT_LT(row.step.low, row.metrics.step_time);
+      EXPECT_EQ(row.speedup, rows[0].metrics.step_time / row.metrics.step_time);
+      const Row travelled = row_from_bytes(row_bytes(row));
+      EXPECT_EQ(travelled.company.jobs[1].name, "job");
+      EXPECT_EQ(travelled.company.jobs[1].together, row.company.jobs[1].together);
+      EXPECT_EQ(travelled.company.hot, row.company.hot);
+      EXPECT_EQ(travelled.executor, row.executor);
+    }
+    // Equal jobs with equal strategies are slowed alike.
+    const auto& both = rows[0].company.jobs;
+    EXPECT_NEAR(both[1].together, both[0].together, 1e-3 * both[0].together);
   }
 }
 
