@@ -74,7 +74,7 @@ std::vector<Cell> predicted_cells(const measure::Row& row) {
 // What jobs on the same fabric do to each other.
 std::vector<Column> company_columns() {
   using enum Kind;
-  return columns(both("slow-\ndown", "slowdown", kSpeedup, 0, kSparse, kSparse),
+  return columns(both("slowdown", "slowdown", kSpeedup, 0, kSparse, kSparse),
                  both("others'\nslowdown", "others_slowdown", kText, 0, kSparse, kSparse),
                  both("hot link", "hot_link", kText, 0, kSparse, kSparse),
                  kept("company", Column::kJson), kept("hot_links", Column::kJson));
