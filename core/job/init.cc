@@ -275,6 +275,13 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
     workload["parallel"].merge_patch(options.parallel);
     expect_cut(options.parallel, workload["parallel"]);
   }
+  if (!workload.contains("operators") && workload.contains("parallel")) {
+    for (const char* key : {"tensor", "context", "expert", "expert_tensor"}) {
+      if (workload["parallel"].value(key, 1) == 1) continue;
+      throw InputError(options.model + ": tensors alone do not say how '" + key +
+                       "' cuts them: give the model's config.json, or its name");
+    }
+  }
   return workload;
 }
 

@@ -204,6 +204,10 @@ TEST(Init, ModelFilesAreModelsToo) {
   };
   EXPECT_DOUBLE_EQ(flops({}, {}), 2.0 * 16 * 1024);
   EXPECT_DOUBLE_EQ(flops(8, 256), 2.0 * 16 * 8 * 256);
+  // Which of its dimensions a layout cuts, such a file does not tell.
+  InitOptions cut{.model = weights, .node = "dgx-h100"};
+  cut.parallel = Json{{"tensor", 2}};
+  EXPECT_THROW(init_scenario(cut), InputError);
 }
 
 // Layouts by options: parts and inner collectives follow from the model by operators.
