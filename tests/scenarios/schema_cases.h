@@ -64,7 +64,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
     "torch": "1.13", "operators": {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC", "image": 224,
                   "classes": 1000, "sequence": 128, "optimizer": "momentum",
                   "fused_attention": false, "fused_feedforward": false, "fused_linear": false,
-                  "flash_attention": false, "autocast": false,
+                  "flash_attention": false, "autocast": false, "eager": true,
                   "shape": {"layers": 2, "hidden": 64, "heads": 4, "kv_heads": 2, "head_width": 16,
                             "inner": 256, "words": 100, "positions": 1024, "kinds": 2, "patch": 16,
                             "tied": false, "bias": false, "head_norm": false, "gated": true,
