@@ -132,7 +132,7 @@ TEST(Explain, TellsTheHostsOverheadApart) {
 TEST(Explain, SaysThatWaitsForSlowerRanksAreAssumed) {
   const syncline::test::Scratch scratch;
   const std::string path = scratch.path("many.json");
-  printed_by("init vit_l_16 --node dgx-h100 --nodes 1024 -o '" + path + "'");
+  printed_by("init vit_l_16 --compiled --node dgx-h100 --nodes 1024 -o '" + path + "'");
   const std::string explain = "explain '" + path + "' --strategy \"DDP's default\"";
   const std::string guessed = printed_by(explain);
   EXPECT_EQ(word_after(guessed, "bound by  "), "stragglers") << guessed;

@@ -66,6 +66,7 @@ TEST(Init, WhatIsGivenIsNotAssumed) {
   options.batch = 2;
   options.sequence = 512;
   options.dtype = "fp32";
+  options.compiled = true;
   const Begun given = init_scenario(options);
   EXPECT_FALSE(says(given, "(--"));
   const Scenario scenario = read(given);
