@@ -18,6 +18,7 @@
 #include "core/measure/memory.h"
 #include "core/measure/price_strategy.h"
 #include "core/measure/row_pricer.h"
+#include "core/operators/price.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
@@ -157,12 +158,35 @@ void doubt_bf16(const Workload& workload, const Device& device, std::vector<std:
       device.name + " has no fast products in bf16: they take the rate of fp32 (fp16 is faster)"));
 }
 
+// Products whose rows begin at any address, where they cost more than a little.
+void remark_on_columns(const Workload& workload, const Device& device,
+                       std::vector<std::string>& lines) {
+  constexpr double kWorth = 0.03, kPercent = 100;
+  constexpr std::int64_t kWhole = 64;
+  Seconds lost = 0;
+  std::int64_t columns = 0;
+  for (const Operator& op : workload.operators.operators) {
+    const double share = operators::aligned_share(op, device);
+    if (!workload.rated_times || op.matrix_flops == 0 || share == 1) continue;
+    lost += op.matrix_flops / device.product_flops(op.dtype) * (1 / share - 1);
+    columns = op.columns;
+  }
+  const Seconds computed = workload.forward + backward_time(workload);
+  if (lost <= kWorth * computed) return;
+  lines.push_back(
+      std::to_string(columns) + " columns are no multiple of 8, so their products keep " +
+      "to slow kernels: " + number_text(std::round(kPercent * lost / computed)) +
+      " % of the computation, which " + std::to_string((columns + kWhole - 1) / kWhole * kWhole) +
+      " would spare (pad the vocabulary to a multiple of " + std::to_string(kWhole) + ")");
+}
+
 void remark_on_workload(const Scenario& scenario, std::vector<std::string>& lines) {
   const Workload& workload = scenario.workload;
   const bool computes_alike =
       workload.operators.empty() ||
       std::none_of(scenario.strategies.begin(), scenario.strategies.end(),
                    [](const Strategy& strategy) { return plan::any(strategy.compute_fusion); });
+  remark_on_columns(workload, scenario.cluster.device, lines);
   if (scenario.cluster.ranks() == 1 && computes_alike) {
     lines.push_back("one rank exchanges nothing: every strategy costs the same");
   }

@@ -19,19 +19,6 @@ double convolution_rate(const Operator& op, const Device& device) {
   return std::max(kTf32 * device.half_flops / 2, rate);
 }
 
-// Rows of a matrix that do not begin at multiples of 16 bytes are read by kernels that keep to the
-// instructions of Turing: 123 TFLOP/s on an H200 with an odd number of columns, as GPT-2's 50,257
-// words, and twice as much with an even one (scenarios/published/gpu). On an A100 the same kernels
-// are less of a loss: 50,304 words made GPT-2 a quarter faster there (nanoGPT).
-double aligned_share(const Operator& op, const Device& device) {
-  constexpr double kOddOnAmpere = 0.45, kOdd = 0.19;
-  constexpr std::int64_t kWhole = 8;
-  const bool half = size_of(op.dtype) == 2;
-  if (!half || op.columns % kWhole == 0 || device.compute_capability < kAmpere) return 1;
-  const double odd = device.compute_capability < kHopper ? kOddOnAmpere : kOdd;
-  return op.columns % 2 == 0 ? 2 * odd : odd;
-}
-
 // FLOP/s of its products, by kind; tests/hardware/reached_test.cc finds attention's figures again
 // on published runs. Attention's kernels were written for Ampere, whose instructions fill less of a
 // Hopper; those for Blackwell keep up with products (scenarios/published/whole_jobs, long samples).
@@ -49,6 +36,19 @@ double rate_of_products(const Operator& op, const Device& device) {
 bool in_tf32(const Operator& op, int compute_capability) {
   const bool convolves = op.dtype == DType::kFp32 && op.kind.starts_with("conv2d");
   return convolves && compute_capability >= kAmpere;
+}
+
+// Rows of a matrix that do not begin at multiples of 16 bytes are read by kernels that keep to the
+// instructions of Turing: 123 TFLOP/s on an H200 with an odd number of columns, as GPT-2's 50,257
+// words, and twice as much with an even one (scenarios/published/gpu). On an A100 the same kernels
+// are less of a loss: 50,304 words made GPT-2 a quarter faster there (nanoGPT).
+double aligned_share(const Operator& op, const Device& device) {
+  constexpr double kOddOnAmpere = 0.45, kOdd = 0.19;
+  constexpr std::int64_t kWhole = 8;
+  const bool half = size_of(op.dtype) == 2;
+  if (!half || op.columns % kWhole == 0 || device.compute_capability < kAmpere) return 1;
+  const double odd = device.compute_capability < kHopper ? kOddOnAmpere : kOdd;
+  return op.columns % 2 == 0 ? 2 * odd : odd;
 }
 
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device) {

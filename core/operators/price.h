@@ -29,6 +29,9 @@ struct StepTimes {
 // Frameworks let cuDNN convolve fp32 in TF32 since Ampere, at half the rate of half precision.
 bool in_tf32(const Operator& op, int compute_capability);
 
+// What a product gets of its format's rate where rows do not begin at multiples of 16 bytes; 1.
+double aligned_share(const Operator& op, const Device& device);
+
 // The operator's kernels without launch and gap.
 Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device);
 

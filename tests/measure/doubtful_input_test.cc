@@ -81,6 +81,28 @@ TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
   }
 }
 
+// GPT-2's 50,257 words, on GPUs whose kernels ask for more.
+TEST(Remarks, SayWhatAnOddVocabularyCosts) {
+  const auto told = [](const char* patch) {
+    Json scenario = usual();
+    scenario.merge_patch(Json::parse(patch));
+    const auto document = input::document_from_text("x.json", scenario.dump());
+    const Scenario read = input::parse_scenario(document);
+    const auto remarks = remarks_of(document, read, Sweep(read));
+    const auto found = std::find_if(remarks.begin(), remarks.end(), [](const auto& remark) {
+      return test::contains(remark, "50257 columns are no multiple of 8");
+    });
+    return found == remarks.end() ? std::string() : *found;
+  };
+  EXPECT_EQ(told("{}"), "") << "a V100";
+  const char* hopper = R"({"workload": {"operators": {"dtype": "bf16"}},
+                           "cluster": {"node": "dgx-h100", "device": {"base": "h100-sxm"}}})";
+  EXPECT_TRUE(test::contains(told(hopper), "which 50304 would spare")) << told(hopper);
+  EXPECT_EQ(told(R"({"workload": {"operators": {"dtype": "fp32"}},
+                     "cluster": {"node": "dgx-h100", "device": {"base": "h100-sxm"}}})"),
+            "");
+}
+
 TEST(DoubtfulInput, OfFrameworksConfigurations) {
   struct Config {
     const char* dialect;
