@@ -17,25 +17,11 @@ namespace {
 
 // A job that only communicates: one gradient over a ring of these nodes, without latency.
 Scenario job_on(fabric::Topology topology, const std::vector<int>& nodes, Seconds backward = 0) {
-  Scenario scenario;
   topology.shared = true;
   Cluster tiers = flat_cluster(static_cast<int>(nodes.size()));
   tiers.tiers[0].latency = 0;
+  Scenario scenario = ring_job(on_fabric(tiers, std::move(topology), nodes), backward);
   scenario.name = "on " + std::to_string(nodes.front());
-  scenario.cluster = on_fabric(tiers, std::move(topology), nodes);
-  Tensor tensor;
-  tensor.name = "w";
-  tensor.shape = {1 << 24};
-  tensor.elements = 1 << 24;
-  tensor.backward = backward;
-  scenario.workload.name = "one";
-  scenario.workload.batch = 1;
-  scenario.workload.tensors = {tensor};
-  Strategy strategy;
-  strategy.name = "ring";
-  strategy.algorithm = "ring";
-  scenario.strategies = {strategy};
-  scenario.baseline = "ring";
   return scenario;
 }
 

@@ -13,21 +13,7 @@ namespace {
 
 // Eight nodes at two leaves whose trunks are narrowed, one gradient of 64 MiB.
 Scenario scenario_on(const fabric::Topology& topology, fabric::Placement how) {
-  Scenario scenario;
-  scenario.cluster = on_fabric(flat_cluster(8), topology, fabric::placed(topology, 8, how, 1));
-  Tensor tensor;
-  tensor.name = "w";
-  tensor.shape = {1 << 24};
-  tensor.elements = 1 << 24;
-  tensor.backward = 1e-3;
-  scenario.workload.name = "one";
-  scenario.workload.batch = 1;
-  scenario.workload.tensors = {tensor};
-  Strategy strategy;
-  strategy.name = "ring";
-  strategy.algorithm = "ring";
-  scenario.strategies = {strategy};
-  return scenario;
+  return ring_job(on_fabric(flat_cluster(8), topology, fabric::placed(topology, 8, how, 1)), 1e-3);
 }
 
 std::optional<HotLink> hot_link_in(const Scenario& scenario) {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/fabric/kinds.h"
+#include "core/scenario/scenario.h"
 #include "tests/support/plans.h"
 
 namespace syncline {
@@ -20,6 +21,26 @@ inline Cluster on_fabric(Cluster cluster, fabric::Topology topology, std::vector
   if (!topology.hashed) topology = fabric::pooled(topology);
   cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
   return cluster;
+}
+
+// A job of one gradient of 64 MiB, by a ring.
+inline Scenario ring_job(Cluster cluster, Seconds backward) {
+  Scenario scenario;
+  scenario.cluster = std::move(cluster);
+  Tensor tensor;
+  tensor.name = "w";
+  tensor.shape = {1 << 24};
+  tensor.elements = 1 << 24;
+  tensor.backward = backward;
+  scenario.workload.name = "one";
+  scenario.workload.batch = 1;
+  scenario.workload.tensors = {tensor};
+  Strategy strategy;
+  strategy.name = "ring";
+  strategy.algorithm = "ring";
+  scenario.strategies = {strategy};
+  scenario.baseline = "ring";
+  return scenario;
 }
 
 // Leaves of so many nodes with one cable a node upwards, narrowed.
