@@ -177,7 +177,8 @@ void remark_on_columns(const Workload& workload, const Device& device,
       std::to_string(columns) + " columns are no multiple of 8, so their products keep " +
       "to slow kernels: " + number_text(std::round(kPercent * lost / computed)) +
       " % of the computation, which " + std::to_string((columns + kWhole - 1) / kWhole * kWhole) +
-      " would spare (pad the vocabulary to a multiple of " + std::to_string(kWhole) + ")");
+      " would spare (pad what has so many, such as the vocabulary, to a multiple of " +
+      std::to_string(kWhole) + ")");
 }
 
 void remark_on_workload(const Scenario& scenario, std::vector<std::string>& lines) {

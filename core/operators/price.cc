@@ -41,7 +41,8 @@ bool in_tf32(const Operator& op, int compute_capability) {
 // Rows of a matrix that do not begin at multiples of 16 bytes are read by kernels that keep to the
 // instructions of Turing: 123 TFLOP/s on an H200 with an odd number of columns, as GPT-2's 50,257
 // words, and twice as much with an even one (scenarios/published/gpu). On an A100 the same kernels
-// are less of a loss: 50,304 words made GPT-2 a quarter faster there (nanoGPT).
+// are less of a loss: worked out from 50,304 words making nanoGPT's GPT-2 a quarter faster there,
+// which is recalled and was measured by nobody here.
 double aligned_share(const Operator& op, const Device& device) {
   constexpr double kOddOnAmpere = 0.45, kOdd = 0.19;
   constexpr std::int64_t kWhole = 8;

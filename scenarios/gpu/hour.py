@@ -7,7 +7,7 @@ its steps timed between ranks, steps of known models and of DDP jobs predicted a
 Needs a GPU, python3 with torch, and the program (SYNCLINE; `make gpu-pack` carries it to a machine
 without packages). Each part has its limit, and the folder is complete after each of them:
 hour.json says what was done, `syncline fidelity --from FOLDER --set gpu` compares. Exit codes: 0;
-1 a part failed; 3 no GPU.
+1 a part failed; 2 no program; 3 no GPU.
 """
 
 import argparse
@@ -26,26 +26,16 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 SYNCLINE = os.environ.get("SYNCLINE", str(ROOT / "build/syncline"))
 GPU_CHECK = os.environ.get("SYNCLINE_GPU_CHECK", str(ROOT / "build-gpu-check/gpu_check"))
-sys.path.insert(0, str(HERE))
+sys.path[:0] = [str(HERE), str(HERE.parent)]
 import ddp  # noqa: E402
 import models  # noqa: E402
+from experiment import read, write  # noqa: E402
 
 DDP = [{"name": "DDP", "dialect": "pytorch", "config": {}}]
 
 
 class PartError(Exception):
     """A sentence on what went wrong."""
-
-
-def read(path):
-    return json.loads(pathlib.Path(path).read_text(encoding="utf-8"))
-
-
-def write(path, value):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    beside = path.with_suffix(".part")
-    beside.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-    beside.replace(path)
 
 
 class Hour:
@@ -76,6 +66,8 @@ class Hour:
             state, words = "done", part()
         except PartError as error:
             state, words = "failed", str(error)
+        except OSError as error:
+            state, words = "failed", f"{error.filename}: {error.strerror}"
         except subprocess.TimeoutExpired:
             state, words = "failed", f"not done within {self.limit:.0f} s"
         self.say(name, time.monotonic() - begin, state, words)
@@ -230,7 +222,11 @@ def main():
     parser.add_argument("--parts", nargs="+", default=[
         "kernels", "values", "groups", "timing", "steps", "resnet50", "gpt2"])
     options = parser.parse_args()
-    hour = Hour(options)
+    try:
+        hour = Hour(options)
+    except (OSError, PartError) as error:
+        print(f"gpu-hour: {error}; SYNCLINE names the program", file=sys.stderr)
+        return 2
     if not hour.gpu:
         hour.say("gpu", 0, "failed", "no GPU: nvidia-smi finds none; nothing was measured")
         return 3

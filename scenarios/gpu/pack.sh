@@ -14,7 +14,7 @@ pack=$folder/gpu-hour
 mkdir -p "$pack/lib" "$pack/scenarios/workloads"
 cp "$program" "$pack/syncline"
 cp "$check" "$pack/gpu_check"
-cp -r scenarios/gpu "$pack/scenarios/"
+cp -r scenarios/gpu scenarios/experiment.py "$pack/scenarios/"
 cp scenarios/workloads/resnet50_v100.json "$pack/scenarios/workloads/"
 own='/(ld-linux.*|libc|libm|libstdc\+\+|libgcc_s|libpthread|libresolv|libdl|librt)\.so'
 libraries() { ldd "$1" | awk '$3 ~ /^\// {print $3}' | grep -vE "$own"; }
