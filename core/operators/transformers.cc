@@ -318,7 +318,10 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
 void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
   const std::int64_t side = options.image / options.shape.patch;
   const BlockShape shape = block_shape(options, side * side + 1);
-  const BlockStyle style{.norm_first = true, .stored_out = true, .flash_attention = true};
+  const BlockStyle style{.norm_first = true,
+                         .stored_out = true,
+                         .fused_linear = options.fused_linear,
+                         .flash_attention = true};
   Image image{0, options.batch, 3, options.image};
   image.value = build.activation(image.elements());
   build.mark_constant(image.value);

@@ -75,6 +75,18 @@ TEST(Eager, AnUpdateHasNoCopiesInFp32) {
   EXPECT_NEAR(bytes_of(eager, "adam"), 40 * kParameters, 0.001 * 40 * kParameters);
 }
 
+// torch adds a bias inside the product.
+TEST(Eager, BiasesAreAddedByTheirProducts) {
+  for (const char* name : {"gpt2_small", "bert_base", "vit_b_16"}) {
+    const auto fused = list_of(name, DType::kBf16, false);
+    const auto eager = list_of(name, DType::kBf16, true);
+    EXPECT_GE(count_of(eager, "fused_gemm_epilogue"), 4 * 12) << name;
+    EXPECT_EQ(count_of(fused, "elementwise_add") - count_of(eager, "elementwise_add"),
+              count_of(eager, "fused_gemm_epilogue"))
+        << name;
+  }
+}
+
 // GPT-2's tanh is eight kernels, BERT's and ViT's gelu is one.
 TEST(Eager, OnlyGpt2HasTheLongActivation) {
   EXPECT_NEAR(bytes_of(list_of("gpt2_small", DType::kBf16, true), "gelu") /
