@@ -262,8 +262,12 @@ def _lanes(device, strategy, timeout, blocks=None):
     """`blocks`: lists of ranks that exchange among themselves, of which one has this rank."""
     limit = {} if timeout is None else {"timeout": datetime.timedelta(seconds=timeout)}
     failures = []
-    return [_Lane(device, strategy.get("hierarchy"), limit, failures, blocks)
-            for _ in range(strategy["streams"])]
+    try:
+        return [_Lane(device, strategy.get("hierarchy"), limit, failures, blocks)
+                for _ in range(strategy["streams"])]
+    except RuntimeError as error:
+        _fail(f"rank {dist.get_rank()}: the ranks could not form their groups; if another rank has "
+              "ended, see there: " + str(error).strip().split("\n")[0])
 
 
 class _Lane:

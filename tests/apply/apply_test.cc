@@ -116,6 +116,20 @@ TEST(Apply, ARankThatIsStuckEndsTheOthersAtTheLimit) {
   expect_loss(ran[1], "1");
 }
 
+TEST(Apply, ARankThatIsLateForItsGroupsIsOneLine) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto ran = ran_job("late", 2, scratch.folder());
+  for (const char* rank : {"0", "1"}) {
+    const auto& its = ran[*rank - '0'];
+    EXPECT_EQ(its.code, 1) << its.err;
+    EXPECT_FALSE(contains(its.err, "Traceback")) << its.err;
+    EXPECT_TRUE(contains(its.err, std::string("syncline_apply: rank ") + rank +
+                                      ": the ranks could not form their groups"))
+        << its.err;
+  }
+}
+
 // The gradients of jobs.py's dgc case: of one rank, in one step.
 struct DgcGradient {
   std::vector<float> local;

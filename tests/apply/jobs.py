@@ -783,11 +783,21 @@ def rank_is_stuck(folder):
     """Longer than the others are ready to wait."""
     model = net()
     optimizer = sgd(model)
-    applied = applier.apply(model, optimizer, timeout=2, strategy=strategy(_GROUPINGS["runs"]))
+    # A busy machine holds a rank up for seconds: the limit is above that.
+    applied = applier.apply(model, optimizer, timeout=8, strategy=strategy(_GROUPINGS["runs"]))
     train(applied, optimizer, steps=3)
     if dist.get_rank() == 1:
-        time.sleep(8)
+        time.sleep(14)
     train(applied, optimizer, steps=3)
+
+
+def rank_is_late(folder):
+    """Behind the comparison of models, where the others form their groups."""
+    model = net()
+    if dist.get_rank() == 1:
+        form = applier._lanes
+        applier._lanes = lambda *given: (time.sleep(4), form(*given))[1]
+    applier.apply(model, sgd(model), timeout=1, strategy=strategy(_GROUPINGS["runs"]))
 
 
 def emitted(folder):
@@ -829,6 +839,7 @@ _CASES = {
     "killed": [rank_is_killed],
     "killed_powersgd": [rank_is_killed_in_power_sgd],
     "stuck": [rank_is_stuck],
+    "late": [rank_is_late],
     "emitted": [emitted],
     "emitted_far_apart": [emitted_far_apart],
 }
