@@ -73,7 +73,7 @@ void refuse_outer_steps(const plan::Plan& plan) {
   if (!scaled && means < 2 && !delayed && !plan.outer.any()) return;
   throw InputError(
       std::string(scaled ? "a codec with scales" : "LocalSGD with outer or fragments") +
-      " is priced, and carried out by the host and by Gloo, not by NCCL");
+      " is predicted. The host and Gloo carry it out, NCCL does not");
 }
 
 }  // namespace

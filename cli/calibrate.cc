@@ -63,7 +63,7 @@ cost::TreeFactor factor_from(const std::string& file) {
   if (!factor) {
     throw InputError(file +
                      ": calibration: expected a table of a forced tree on three nodes or more "
-                     "(LOG:tree) beside one of the same network that is not a tree");
+                     "(LOG:tree) and one of the same network that is not a tree");
   }
   return {*factor, file};
 }
@@ -147,7 +147,7 @@ int calibrate_live(const CalibrateOptions& options) {
     if (channel.ranks() < 2 || channel.ranks() % inside != 0) {
       throw InputError("--gpus-per-node: found " + std::to_string(inside) +
                        ", expected a divisor of the " + std::to_string(channel.ranks()) +
-                       " ranks, of which there must be two at least");
+                       " ranks; there must be two at least");
     }
     const Cluster shape = live::unmeasured_cluster(options.name, channel.ranks() / inside, inside);
     const bool first = channel.rank() == 0;

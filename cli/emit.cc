@@ -97,7 +97,7 @@ int run(const EmitOptions& options) {
             << "\n";
   const Seconds off = std::abs(found.metrics.step_time - wanted.metrics.step_time);
   if (off > 1e-9 * wanted.metrics.step_time) {
-    std::cerr << "syncline: the same exchange, but " +
+    std::cerr << "syncline: the same collectives, but " +
                      dialect::time_difference(wanted.plan, found.plan)
               << " (" << times << ")\n";
   }

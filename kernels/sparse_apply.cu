@@ -228,7 +228,7 @@ Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan) {
     if (tensor.elements < 0 || tensor.elements > 0xffffffffll || tensor.places > tensor.elements) {
       return failure("sparse_plan: tensor " + std::to_string(i) + ": " +
                      std::to_string(tensor.places) + " places of " +
-                     std::to_string(tensor.elements) + " elements, of which there may be 2^32 - 1");
+                     std::to_string(tensor.elements) + " elements, the limit is 2^32 - 1");
     }
     SparseRow row{};
     row.weight = tensor.weight;

@@ -117,8 +117,9 @@ void clear(const std::string& file, bool again) {
   if (other.empty && again) return;
   if (!other.descriptor && errno == ENOENT) return;
   if (!other.address) {
-    throw InputError(file +
-                     ": holds something else than where ranks meet; name a new file with --meet");
+    throw InputError(
+        file +
+        ": contains something else than the place of a rendezvous; name a new file with --meet");
   }
   if (flock(other.descriptor.fd(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     throw RendezvousError(started_twice_text(0) + ", or another run meets in " + file, true);

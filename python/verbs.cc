@@ -299,8 +299,8 @@ cost::TreeFactor tree_factor(Reader& arguments, const std::string& key, const Pa
   if (!factor && law.tree) return *law.tree;
   if (!factor) {
     arguments.fail(key,
-                   "expected a table of a forced tree on three nodes or more (LOG:tree) beside one "
-                   "of the same network that is not a tree");
+                   "expected a table of a forced tree on three nodes or more (LOG:tree) and one of "
+                   "the same network that is not a tree");
   }
   return {*factor, cluster.name};
 }

@@ -347,7 +347,7 @@ class _Lane:
                 exchange()
             except Exception as error:  # told to whoever waits
                 first_line = str(error).strip().split("\n")[0]
-                self.failures.append(f"rank {dist.get_rank()}: {name} could not be exchanged; if "
+                self.failures.append(f"rank {dist.get_rank()}: {name} could not be sent; if "
                                      f"another rank has ended, see there: {first_line}")
 
     @torch.no_grad()
@@ -462,7 +462,7 @@ class _Bucket(_Flat):
         if gradient is None:
             view.zero_()
         elif gradient.is_sparse:
-            _fail(f"{name} has a sparse gradient, which this strategy cannot exchange")
+            _fail(f"{name} has a sparse gradient, which this strategy cannot send")
         elif gradient.data_ptr() != view.data_ptr():
             view.copy_(gradient)
         parameter.grad = view
@@ -546,7 +546,7 @@ class _Reducer:
         if self.buckets is not None:
             bucket = self.bucket_of[name]
             if bucket.sent:
-                _fail(f"{name} got another gradient after it was exchanged: several backward "
+                _fail(f"{name} got another gradient after it was sent: several backward "
                       "passes a step need no_sync() around all but the last")
             bucket.take(name)
             while not self.at_end and self.next < len(self.buckets) and \
@@ -605,7 +605,7 @@ class _Reducer:
     def before_step(self):
         if self.here:
             missing = next(name for name in self.trained if name not in self.here)
-            _fail(f"{missing} got no gradient in this step: nothing was exchanged; "
+            _fail(f"{missing} got no gradient in this step: nothing was sent; "
                   "find_unused_parameters=True lets it count as zero")
         for bucket in self.buckets or []:
             # The momentum is in what was sent: the optimizer must not apply it once more.
@@ -833,8 +833,7 @@ class _Averager:
     def _follow_loss(self, due):
         """The next period by how far loss and learning rate are from those of the first step."""
         if self.told_loss is None:
-            _fail("the period of averaging follows the loss: call model.loss(value) in each step, "
-                  "ahead of optimizer.step()")
+            _fail("the period of averaging follows the loss: call model.loss(value) in each step, before optimizer.step()")
         rate = self.optimizer.param_groups[0]["lr"]
         mean = torch.tensor(float(self.told_loss), device=self.lanes[0].device)
         dist.all_reduce(mean, group=self.lanes[0].world)

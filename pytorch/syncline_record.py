@@ -307,8 +307,7 @@ class _Step:
                 _fail(f"no {what} pass was seen: step() must call the model that was given, and "
                       "loss.backward()")
         if self.backwards > 1:
-            _fail(f"step() runs {self.backwards} backward passes; give one that runs the pass which "
-                  "exchanges the gradients")
+            _fail(f"step() runs {self.backwards} backward passes; give one that runs the pass which sums the gradients")
 
 
 class _Watch:
@@ -860,7 +859,7 @@ class _Half:
 
     def _once(self, whole, as_many_bytes):
         """Seconds: of rounding and dividing as DDP's hook does and of the way back; of the processor
-        that the exchange takes beyond one of as many bytes."""
+        that communication takes beyond one of as many bytes."""
         job = self.job
         job.wait()
         marks = [time.perf_counter()]
@@ -1102,8 +1101,7 @@ def _crowded(ranks):
         if threads > processors:
             ranks_of, of_them = "s" * (len(there) > 1), "s" * (processors > 1)
             return (f"{threads} threads of {len(there)} rank{ranks_of} compute on {processors} "
-                    f"processor{of_them} of a machine: while one waits another computes, and what "
-                    "is predicted for other ways to exchange is no more than a hint; fewer ranks, "
+                    f"processor{of_them} of a machine: while one waits another computes, and predictions for other strategies are no more than a hint; fewer ranks, "
                     "or a smaller OMP_NUM_THREADS, leave each its own")
     return ""
 
@@ -1392,7 +1390,7 @@ def _summary(job, seen, notes, out):
                 if _broadcasts(job) else ""))
     if seen.overlap:
         share = seen.overlap["slowdown"] / (1 + seen.overlap["slowdown"])
-        lines.append(f"beside an exchange computation loses {100 * share:.0f} % of its time, the "
+        lines.append(f"during communication computation loses {100 * share:.0f} % of its time, the "
                      f"exchange takes {1e3 * seen.overlap['delay']:.2f} ms longer and "
                      f"{100 * seen.overlap['collective_slowdown']:.0f} % more")
     cost, doubt = (1e5 * seconds / step for seconds in seen.cost())
@@ -1403,13 +1401,13 @@ def _summary(job, seen, notes, out):
     lines += notes
     pages, seconds = seen.taken_anew()
     if not job.on_gpu and 1e3 * seconds > _MANY_PAGES * step:
-        lines.append(f"a step takes {pages:.0f} pages of memory anew from the system, about "
+        lines.append(f"a step takes {pages:.0f} pages of memory again from the system, about "
                      f"{1e3 * seconds:.1f} ms, with another strategy maybe none or more: "
                      "MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THRESHOLD_=-1 in the job's environment keeps "
                      "them (glibc)")
     share, longer = seen.waiting
     if share > _MANY_WAIT and job.backend == "gloo" and _may_be_preempted():
-        lines.append(f"{100 * share:.0f} % of the smallest exchanges take {1e3 * longer:.1f} ms "
+        lines.append(f"{100 * share:.0f} % of the smallest collectives take {1e3 * longer:.1f} ms "
                      "longer than the others: Gloo's thread keeps the processor from the one that "
                      "it waits for, until the scheduler's next tick; with chrt --batch 0 in front "
                      "of the job's command they may not (Linux)")
@@ -1417,7 +1415,7 @@ def _summary(job, seen, notes, out):
         lines.append("no optimizer of torch.optim was found: the update counts as the host's time")
     if seen.unused:
         lines.append(f"{len(seen.unused)} parameters got no gradient, {seen.unused[0]} the first; "
-                     "they are taken to be ready at once")
+                     "they are assumed to be ready at once")
     if _hook(job) and _hook(job) not in _KNOWN_HOOKS:
         lines.append(f"the communication hook {_hook(job)} is not known: written as a plain "
                      "all-reduce")

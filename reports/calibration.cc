@@ -169,7 +169,7 @@ std::string judgement(const std::vector<calibrate::BesideOthers>& rows, const st
   const std::string text = largest > kFair ? "fair" : "good";
   if (poor.empty()) return text;
   return text + " but for " + join_and(poor) +
-         ", where NCCL_ALGO and NCCL_PROTO are worth trying, or sizes beside";
+         ", where NCCL_ALGO and NCCL_PROTO are worth trying, or sizes between";
 }
 
 // A table's rows beside those of other networks of such nodes.
@@ -213,7 +213,7 @@ std::string line_sentence(const calibrate::LogCalibration& calibration) {
          share(line.share) + " of the line rate of " +
          plain_number(line.line / kGigabytePerSecond) + " GB/s: " + verdict +
          ". Published: 98 % on H100 nodes with InfiniBand, 94 % on 10 Gbit/s Ethernet, 92 % on "
-         "GH200 Alps, 88 % on A100 with EFA, 74 % on Polaris with libfabric, 64 % on A100 ND v4, "
+         "GH200 Alps, 88 % on A100 with EFA; 74 % on Polaris with libfabric, 64 % on A100 ND v4, "
          "43 % on 2080 Ti with InfiniBand, 19 % on Polaris over TCP." +
          causes;
 }

@@ -28,7 +28,7 @@ Table kernels_of(const calibrate::KernelCosts& costs) {
 
 Page page_of(const calibrate::KernelCosts& costs) {
   Page page{
-      "Kernels on " + one_line(costs.gpu), "What the device of a cluster prices them at.", {}};
+      "Kernels on " + one_line(costs.gpu), "What the device of a cluster predicts for them.", {}};
   page.blocks.emplace_back(grid_of(kernels_of(costs)));
   page.blocks.emplace_back(
       "Device: memory_gbytes_per_s = " + copied_number(costs.memory / kGigabytePerSecond) +
@@ -36,8 +36,8 @@ Page page_of(const calibrate::KernelCosts& costs) {
       ", kernel_gap_us = " + copied_number(costs.kernel_gap / kMicrosecond) + ".");
   page.blocks.emplace_back(
       "Measured: " + one_line(costs.file) +
-      ". One rate prices all kernels: the harmonic mean over the kinds fitted. The rest is shown "
-      "beside it: what fits into a cache, several kernels in one, and scattered access.");
+      ". One rate predicts all kernels: the harmonic mean over the kinds fitted. The rest is shown "
+      "next to it: what fits into a cache, several kernels in one, and scattered access.");
   return page;
 }
 
@@ -90,8 +90,8 @@ Table values_of(const StepFit& fit) {
 
 Page page_of(const StepFit& fit) {
   Page page{"Steps of " + one_line(fit.scenario),
-            "What computation and exchanges cost each other on this device, and what each step "
-            "costs besides.",
+            "How computation and collectives slow each other down on this device, and what each "
+            "step costs besides.",
             {}};
   page.blocks.emplace_back(grid_of(rows_of(fit)));
   page.blocks.emplace_back(grid_of(values_of(fit)));

@@ -40,7 +40,7 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
   if (plan.roles > 1) {
     return seconds_text(metrics.communication) +
            " of communication per step; the stage that computes most stands still for " +
-           seconds_text(metrics.exposed) + ", waiting for exchanges and for other stages";
+           seconds_text(metrics.exposed) + ", waiting for collectives and for other stages";
   }
   const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
@@ -181,7 +181,7 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
   text += "\n";
   if (one.bottleneck && scenario.workload.parallel.whole_job()) text += whole_job_line(one);
-  text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank exchanges nothing\n";
+  text += one.bottleneck ? exchange_lines(one, cluster) : "  one rank has nothing to communicate\n";
   text += line("memory", memory_sentence(measure::memory_of(scenario, strategy)));
   if (scenario.workload.parallel.pipeline > 1) text += stages_line(scenario, strategy);
   if (!one.advised) return text;

@@ -100,7 +100,7 @@ std::string search_sentence(const tune::Layouts& layouts) {
   std::string text = number(layouts.layouts) + " layouts divide the cluster; " +
                      number(layouts.fitting) + " of them divide the model and fit, " +
                      number(layouts.too_large) + " need more memory; " + number(layouts.priced) +
-                     " were priced by the " + layouts.executor + " executor with the strategy " +
+                     " were evaluated by the " + layouts.executor + " executor with the strategy " +
                      quoted_name(layouts.strategy);
   if (!layouts.complete) return text + "; stopped before the end.";
   return text + (layouts.priced < layouts.fitting ? ", the rest ruled out by their bounds." : ".");

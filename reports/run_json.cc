@@ -108,7 +108,8 @@ std::string accuracy_sentence(const measure::Report& report) {
   if (report.inexact.empty()) return {};
   const bool one = report.inexact.size() == 1;
   return join_and(report.inexact) + (one ? " changes" : " change") +
-         " the training itself (sparser, coarser or rarer exchange): what that does to accuracy is "
+         " the training itself (sparser, coarser or rarer communication): what that does to "
+         "accuracy is "
          "not predicted.";
 }
 

@@ -95,7 +95,7 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
                 "knobs.";
   add_choice(figure, tuning);
   add_defaults(figure, tuning);
-  chart::Series curve{"the best's other knobs held", chart::kBlue};
+  chart::Series curve{"the best's other knobs fixed", chart::kBlue};
   curve.steps = true;
   for (const auto& point : tuned.curve) {
     curve.points.push_back({static_cast<double>(point.size), point.step_time});

@@ -110,7 +110,7 @@ std::string search_sentence(const tune::Tuning& tuning) {
       (tuning.own_search ? "Searched as the scenario says: "
                          : "Searched by default (the scenario has no \"search\"): ") +
       number(tuned.points) + " candidates around " + quoted_name(tuned.base.name) + ", " +
-      number(tuned.evaluations) + " of them priced by the " + tuning.executor + " executor";
+      number(tuned.evaluations) + " of them evaluated by the " + tuning.executor + " executor";
   if (!tuned.exhaustive) text += ", the rest ruled out by their bounds";
   if (!tuned.complete) {
     const double percent = 100 * (1 - tuned.left_bound / tuned.winner().metrics.step_time);
@@ -138,7 +138,7 @@ std::string held_sentence(const tune::Tuning& tuning) {
     held.push_back("compute fusion");
   }
   if (search.exchanges.empty() && search.cross_steps.empty() && search.priorities.empty()) {
-    held.push_back("what is exchanged when");
+    held.push_back("what is sent when");
   }
   held.push_back("overlap");
   held.push_back("the moment of the update");
@@ -190,7 +190,7 @@ Page page_of(const tune::Tuning& tuning) {
   const std::string plot = curve_text(tuning.tuned.curve);
   if (!plot.empty()) {
     const std::string heading =
-        "Step time over the size of a bucket, the winner's other knobs held:";
+        "Step time over the size of a bucket, the winner's other knobs fixed:";
     page.blocks.push_back(heading);
     page.blocks.push_back(Listing{"text", plot, true});
   }

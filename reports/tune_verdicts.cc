@@ -101,10 +101,10 @@ std::string defaults_sentence(const tune::Tuning& tuning) {
                      percent_range(loss.interval.low, loss.interval.high) + ")");
     if (loss.percent < kFaster) faster.push_back(dialect);
   }
-  std::string text = "The frameworks' own defaults beside the best: " + join_and(losses);
+  std::string text = "The frameworks' own defaults against the best: " + join_and(losses);
   if (faster.empty()) return text + ".";
   return text + "; " + join_and(faster) + (faster.size() == 1 ? " is" : " are") +
-         " faster by what this search held as it is.";
+         " faster by a knob that this search did not vary.";
 }
 
 // "no more than 0.05 %" reads better than "0.0 %" where something is there.
@@ -179,8 +179,8 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
   const std::string here = nodes ? "with " + key_words(even, even.now)
                                  : "at " + key_words(even, even.now) + " (" + even.path + ")";
   std::string text =
-      quoted_name(even.strategy) + (even.pays_now() ? " pays here, " : " does not pay here, ") +
-      here + ": its step is " + share_text(std::fabs(even.gain_percent)) +
+      quoted_name(even.strategy) + (even.pays_now() ? " pays here, " : " is slower here, ") + here +
+      ": its step is " + share_text(std::fabs(even.gain_percent)) +
       (even.pays_now() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
   if (!nodes && !even.pays_now()) {
     const auto& metrics = tuning.tuned.baseline.metrics;
@@ -231,9 +231,10 @@ void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
   const bool said = training_of_best(tuning) != measure::Training::kSame;  // in the first lines
   if (said || !input::changes_training(tuned.winner().strategy)) return;
-  std::string text = quoted_name(tuned.winner().strategy.name) +
-                     " changes the training itself (sparser, coarser or rarer exchange): what that "
-                     "does to accuracy is not predicted.";
+  std::string text =
+      quoted_name(tuned.winner().strategy.name) +
+      " changes the training itself (sparser, coarser or rarer communication): what that "
+      "does to accuracy is not predicted.";
   for (const auto& ranked : tuned.ranking) {
     if (input::changes_training(ranked.strategy)) continue;
     text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
@@ -258,7 +259,7 @@ void add_averaging(const tune::Tuning& tuning, Sentences& sentences) {
   const bool accuracy = std::any_of(rows.begin(), rows.end(), [](const tune::Averaging& row) {
     return row.published && row.published->accuracy;
   });
-  if (accuracy) text += ", the accuracies beside it are the published ones";
+  if (accuracy) text += ", the accuracies next to it are the published ones";
   sentences.push_back(text + ".");
 }
 
@@ -268,7 +269,7 @@ std::string beside_config(const tune::Emitted& emitted) {
   if (!emitted.setting.empty()) text += " Run it with " + emitted.setting + ".";
   if (!emitted.algorithm.empty()) {
     text +=
-        " In a scenario \"algorithm\": \"" + emitted.algorithm + "\" beside the dialect says so.";
+        " In a scenario \"algorithm\": \"" + emitted.algorithm + "\" next to the dialect does so.";
   }
   return text;
 }
@@ -285,7 +286,7 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
   sentences.push_back(
       (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
                    : "Of what " + tuning.emitted_dialect + " can express (") +
-      plural(emitted.searched, "configuration") + " priced) the best takes " +
+      plural(emitted.searched, "configuration") + " evaluated) the best takes " +
       seconds_text(emitted.step_time) + " a step when read back, " +
       (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
       ". The difference: " + emitted.difference + "." + beside_config(emitted));
@@ -323,7 +324,7 @@ std::string network_sentence(const tune::Tuning& tuning) {
   if (waits < kLittle) return text + ".";
   text += ". As measured, a port between nodes carries " + plain_number(significant(carried, 3)) +
           " Gbit/s, " + share_text(100 * share) + " of the " + plain_number(fitted->start) +
-          " that it is said to have";
+          " that it is given";
   if (share < kPoor) {
     text += ". Look for " + slow_network_causes(tuning.scenario.cluster.fabric, tier.nics);
   }
@@ -346,7 +347,7 @@ std::string measurement_text(const tune::NextMeasurement& next) {
       break;
   }
   return "`syncline record -o syncline_record.py && torchrun train.py`, which writes this scenario "
-         "anew from the job.";
+         "again from the job.";
 }
 
 // What would settle an open choice.

@@ -108,7 +108,7 @@ std::string errors_sentence(const measure::Validation& validation) {
   return "Predicted by the " + validation.executor +
          " executor before it was measured: " + plural(errors.size(), "row") + ", median error " +
          share_text(median(errors)) + ", worst " + share_text(percentile(errors, 1)) +
-         "; the 80 % intervals hold " + std::to_string(held) + " of the medians.";
+         "; the 80 % intervals contain " + std::to_string(held) + " of the medians.";
 }
 
 std::string values_sentence(const measure::Validation& validation) {
@@ -118,8 +118,8 @@ std::string values_sentence(const measure::Validation& validation) {
     checked += row.values_match.has_value() ? 1 : 0;
     if (row.values_match && !*row.values_match) wrong.push_back(quoted_name(row.strategy));
   }
-  if (checked == 0) return "The exchanged values were not checked.";
-  if (wrong.empty()) return "Every exchanged value equals the host executor's, on every rank.";
+  if (checked == 0) return "The communicated values were not checked.";
+  if (wrong.empty()) return "Every communicated value equals the host executor's, on every rank.";
   return "WRONG VALUES: " + join_and(wrong) + " did not end with the host executor's values.";
 }
 
@@ -167,8 +167,8 @@ Page links_page(const measure::Validation& validation) {
   page.blocks.push_back(std::string(
       "Ring all-reduces give each level its curve of a round's time over the bytes a "
       "rank sends in it, so they have no error. All-gathers and all-reduces across "
-      "nodes were left out and are predicted by the curves. A device has one price of a launch "
-      "and one of memory for encoding and decoding: it is fitted to the encodings, and "
+      "nodes were left out and are predicted by the curves. A device has one cost of a launch and "
+      "one of memory for encoding and decoding: it is fitted to the encodings, and "
       "short decodings are overpriced by the launch."));
   return page;
 }

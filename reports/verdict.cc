@@ -454,7 +454,7 @@ std::string scaling_sentence(const Study& study) {
   const double waits = many.metrics.exposed / many.metrics.step_time;
   constexpr double kWorthSaying = 0.05;
   if (waits > kWorthSaying) {
-    text += ", where " + share_text(100 * waits) + " of the step waits for the exchange";
+    text += ", where " + share_text(100 * waits) + " of the step waits for communication";
   }
   for (std::size_t i = 1; i < rows.size(); ++i) {
     if (rows[i]->metrics.throughput >= rows[i - 1]->metrics.throughput) continue;

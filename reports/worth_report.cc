@@ -143,9 +143,8 @@ std::string pays_sentence(const worth::Row& row, const worth::Row& base) {
   const bool less = row.reach.at < base.reach.at;
   const double steps = 100 * (row.reach.at / base.reach.at - 1);
   const double step = 100 * (row.step / base.step - 1);
-  std::string text = quoted_name(row.name) +
-                     (even.pays_now() ? " pays here" : " does not pay here") + " against " +
-                     quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
+  std::string text = quoted_name(row.name) + (even.pays_now() ? " pays here" : " is slower here") +
+                     " against " + quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
                      (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
                      (step < 0 ? " shorter" : " longer");
   if (even.value) return text + "; it pays " + pays_text(even) + ".";
@@ -184,11 +183,11 @@ Page page_of(const worth::Worth& worth) {
   page.blocks.emplace_back(
       "Steps to the target are those of the curves that were given: where the mean of each look "
       "and its neighbours first crosses it, in the geometric mean over the seeds; the interval "
-      "holds another training's. Step times are predicted by the " +
+      "contains another training's. Step times are predicted by the " +
       worth.executor + " executor, as the mean over these steps" +
       std::string(worth.searched ? ", after a search for whatever leaves the training as it is"
                                  : "") +
-      "; both doubts are in the time's interval.");
+      "; the time's interval has both uncertainties.");
   return page;
 }
 

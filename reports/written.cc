@@ -45,7 +45,7 @@ std::string what_it_does(const Strategy& strategy, std::size_t buckets) {
   std::string text = plural(buckets, "bucket");
   const auto streams = static_cast<std::size_t>(strategy.streams);
   if (streams > 1) text += " on " + plural(streams, "stream");
-  if (!strategy.overlap) text += ", behind the backward pass";
+  if (!strategy.overlap) text += ", after the backward pass";
   if (!strategy.compression.codec.empty()) text += ", " + strategy.compression.codec;
   if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     text += ", in groups of " + std::to_string(strategy.hierarchy.group_size) + " ranks";
@@ -68,7 +68,7 @@ std::string library_comment(const Scenario& scenario, const Strategy& strategy) 
     return "# NCCL is to choose by the table that `syncline emit --nccl-table` writes.\n";
   }
   if (strategy.algorithm == collective::library_algorithm(scenario.cluster)) return {};
-  return "# Priced with collectives by " + strategy.algorithm +
+  return "# Predicted with collectives by " + strategy.algorithm +
          ", which is the library's to do: no setting of it is known.\n";
 }
 
@@ -90,7 +90,7 @@ std::vector<std::string> notes_on(const Json& config) {
   if (config.contains("_DEFAULT_FIRST_BUCKET_BYTES")) {
     notes.emplace_back(
         "_DEFAULT_FIRST_BUCKET_BYTES is no argument: set torch.distributed's variable of that name "
-        "ahead of DistributedDataParallel");
+        "before DistributedDataParallel");
   }
   return notes;
 }
@@ -103,7 +103,7 @@ std::vector<std::string> notes_on(const dialect::Written& written) {
   for (auto& note : notes_on(written.config)) notes.push_back(std::move(note));
   if (!written.algorithm.empty()) {
     notes.push_back(
-        "a framework's configuration does not say how collectives move their data; to price it "
+        "a framework's configuration does not say how collectives move their data; to predict it "
         "here, write \"algorithm\": \"" +
         written.algorithm + "\" beside the dialect");
   }
@@ -149,7 +149,7 @@ std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
           between(seconds_text(step.low), seconds_text(step.high)) + ".\n";
   text += "# DistributedDataParallel as it comes" +
           std::string(library_own ? "" : ", by the same collectives") + ": " + seconds_text(other) +
-          ", beside which that is\n";
+          ", compared with that\n";
   text += "# " + change_text(ratio) + " " +
           between(change_text(ratios.low), change_text(ratios.high)) + ".\n";
   text += library_comment(scenario, strategy);
@@ -165,7 +165,7 @@ std::string apply_usage(const std::string& file, const Strategy& strategy) {
   return "in the job, on every rank: from " + std::filesystem::path(file).stem().string() +
          " import apply; model = apply(model, optimizer)" +
          (local.enabled && local.adaptive
-              ? "; in each step, ahead of optimizer.step(): model.loss(loss)"
+              ? "; in each step, before optimizer.step(): model.loss(loss)"
               : "");
 }
 

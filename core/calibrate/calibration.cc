@@ -271,23 +271,23 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration,
       list.push_back(table.source + ": " + counts(table.nodes, table.gpus_per_node) + " ran " +
                      share +
                      " slower than the other counts of nodes say, a disturbed run by the look of "
-                     "it: no other count is priced from it");
+                     "it: no other count is predicted from it");
     }
     if (!table.outliers.empty()) {
       list.push_back(table.source + ": left out as disturbed: " + sizes_text(table.outliers) +
                      " bytes");
     }
     if (table.left_out < 0) {
-      list.push_back(table.source +
-                     ": fewer than three sizes: how well the law holds between "
-                     "them is not known");
+      list.push_back(
+          table.source +
+          ": fewer than three sizes: how well the cost model fits between them is not known");
     }
   }
   const auto& scale = calibration.law.scale;
   constexpr double kWell = 0.15;
   if (scale && scale->in_sample > kWell) {
     list.emplace_back(
-        "the law for other counts of nodes misses its own rows by more than 15 % in "
+        "the cost model for other counts of nodes misses its own rows by more than 15 % in "
         "the median: predictions at other counts are not in range");
   }
   for (const ComparedTable& table : calibration.against) {

@@ -137,7 +137,7 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
     raws = nccl_json_tables(text, problem);
   } else {
     raws = nccl_text_tables(text);
-    problem = "holds no table of nccl-tests";
+    problem = "contains no table of nccl-tests";
   }
   std::vector<cost::MeasuredTable> tables;
   const std::string file_name = std::filesystem::path(name).filename().string();
@@ -177,7 +177,7 @@ std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names
                          "; append them to the name: " + file.path + "@NODESxGPUS, e.g. @2x8");
       }
       if (table.nodes * table.gpus_per_node < 2) {
-        throw InputError(place + "one rank exchanges nothing");
+        throw InputError(place + "one rank has nothing to communicate");
       }
       table.forced = file.forced;
       if (file.forced == cost::ForcedAlgorithm::kTree &&

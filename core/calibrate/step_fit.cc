@@ -178,12 +178,13 @@ void say_what_is_fixed(const Cluster& cluster, const StepPosterior& posterior, S
   if (posterior.axes().size() > 1) return;
   const Device& device = cluster.device;
   fit.notes.push_back(
-      device.overlap.given
-          ? "overlap_slowdown is given as 0, as where times were seen beside exchanges, and stays"
+      device.overlap.given ? "overlap_slowdown is given as 0, as where times were measured during "
+                             "collectives, and stays"
       : device.data_parallel_slowdown > 0
           ? "overlap_slowdown is not fitted: data_parallel_slowdown tells the same of the whole "
             "step"
-          : "overlap_slowdown is not fitted: nothing is known of what carries out these exchanges "
+          : "overlap_slowdown is not fitted: nothing is known of what carries out these "
+            "collectives "
             "(cluster.library)");
 }
 
@@ -217,7 +218,8 @@ void write(const input::Document& document, const Losses& losses, double spread,
     used += row.fitted ? 1 : 0;
   }
   fit.fitted.root["notes"].push_back(
-      std::string("what ") + (overlap ? "exchanges and computation cost each other and " : "") +
+      std::string("what ") +
+      (overlap ? "collectives and computation slow each other down and " : "") +
       "each step costs besides was fitted to " + std::to_string(used) + " of " +
       std::to_string(fit.rows.size()) + " measured steps of the job");
 }

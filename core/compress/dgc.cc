@@ -104,7 +104,7 @@ void add(const Encoded& encoded, std::vector<float>& sum) {
 
 Codec dgc_codec() {
   return {"dgc",
-          "largest elements as (index, value) pairs, exchanged by all-gather",
+          "largest elements as (index, value) pairs, sent by all-gather",
           true,
           applies,
           encoded_bytes,

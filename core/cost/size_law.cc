@@ -27,7 +27,7 @@ Seconds on_segments(const SizeLaw& law, double bytes) {
 }  // namespace
 
 Seconds size_time(const SizeLaw& law, double bytes) {
-  assert(!law.lines.empty() && "a law has a line");
+  assert(!law.lines.empty() && "a cost model has a line");
   double largest = 0;
   for (const SizeLine& line : law.lines) largest = std::max(largest, line.to);
   if (bytes > largest && law.lines.back().seconds_per_byte <= 0) {

@@ -211,7 +211,7 @@ void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading)
   strategy.overlap = false;
   strategy.bucket_copies = true;
   reading.notes.push_back(
-      "stage 0 exchanges after the backward pass, in buckets of 500000000 "
+      "stage 0 reduces after the backward pass, in buckets of 500000000 "
       "elements: no overlap");
   if (zero.bucket_given) {
     reading.notes.push_back("reduce_bucket_size has no effect at stage 0");
@@ -306,7 +306,8 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
                             " parts, cut where partitions of ranks end");
   }
   if (!whole) {
-    reading.notes.push_back("reductions to each owner are priced as one reduce-scatter a bucket");
+    reading.notes.push_back(
+        "reductions to each owner are predicted as one reduce-scatter per bucket");
   }
   if (zero.gather_given) {
     reading.notes.push_back(
@@ -315,8 +316,7 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
   }
   if (zero.stage == 2 && workload.micro_batches > 1) {
     reading.notes.push_back(
-        "stage 2 reduces in every micro-batch: stage 1 exchanges in the last "
-        "alone");
+        "stage 2 reduces in every micro-batch: stage 1 reduces in the last alone");
   }
 }
 
@@ -391,7 +391,7 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
     strategy.hierarchy.group_size = static_cast<int>(zero.shards);
     strategy.hierarchy.across_last = strategy.each_micro_batch;
     reading.notes.push_back("MiCS: shards lie in groups of " + std::to_string(zero.shards) +
-                            " ranks, of which there are " + std::to_string(ranks / zero.shards) +
+                            " ranks; there are " + std::to_string(ranks / zero.shards) +
                             " replicas, summed across in the last micro-batch");
   }
   if (zero.secondary <= 1) return;
@@ -399,7 +399,7 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
   reading.notes.push_back(
       strategy.regather
           ? "hpZ: parameters are gathered for the backward pass among " +
-                std::to_string(zero.secondary) + " ranks, which hold a second copy in shards"
+                std::to_string(zero.secondary) + " ranks, which keep a second copy in shards"
           : "zero_hpz_partition_size has no effect: nothing is gathered for the backward pass");
 }
 
@@ -424,8 +424,7 @@ void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Readin
   gather_by_distance(zero, workload, strategy);
   apply_groups(zero, ranks, reading);
   reading.notes.push_back(
-      "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one ahead of "
-      "the "
+      "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one before the "
       "layers that need them; those of at most stage3_param_persistence_threshold elements once a "
       "step");
   if (!strategy.regather) {

@@ -45,7 +45,7 @@ std::vector<std::vector<int>> units_of(Reader& config, const Workload& workload)
       holds = holds || !own.empty();
       if (own.size() > module[t].size()) module[t] = std::move(own);
     }
-    if (!holds) config.fail("units", place + " names no module that holds a gradient");
+    if (!holds) config.fail("units", place + " names no module that has a gradient");
   }
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     if (!workload.tensors[t].sparse) units[module[t]].push_back(static_cast<int>(t));
@@ -344,12 +344,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   reading.notes.push_back(
       "units' all-gathers for the forward pass follow one another from the "
-      "update on; torch asks for them a unit or two ahead, to save memory");
+      "update on; torch asks for them a unit or two early, to save memory");
   if (workload.micro_batches > 1 && no_sync) {
-    reading.notes.push_back("what micro-batches gather under no_sync is not priced");
+    reading.notes.push_back("what micro-batches gather under no_sync is left out");
   }
   if (strategy.fusion.groups.size() < 2) {
-    reading.notes.push_back("everything is one unit: nothing can hide behind the backward pass");
+    reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
     const Json layers = in_patterns(layers_of(workload));
     if (!config.has("units") && !layers.empty()) {
       strategy.doubts.push_back(

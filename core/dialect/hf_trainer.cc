@@ -88,10 +88,10 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Reading reading;
   if (given(config, "deepspeed")) {
     if (config.has("ddp_bucket_cap_mb")) {
-      notes.push_back("ddp_bucket_cap_mb has no effect beside deepspeed");
+      notes.push_back("ddp_bucket_cap_mb has no effect together with deepspeed");
     }
     if (config.find("deepspeed")->is_string()) {
-      config.fail("deepspeed", "names a file: write what it holds in its place");
+      config.fail("deepspeed", "names a file: write its content in its place");
     }
     reading = deepspeed_dialect().read(config.object("deepspeed"), workload, cluster, as_documents);
     for (const char* key : {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"}) {

@@ -125,7 +125,7 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   if (flag(config, "HOROVOD_HIERARCHICAL_ALLGATHER", reading.notes)) {
     reading.notes.push_back(
         "HOROVOD_HIERARCHICAL_ALLGATHER acts on gathered (sparse) gradients alone, which are "
-        "priced flat");
+        "predicted flat");
   }
   variable(config, "HOROVOD_CACHE_CAPACITY", 1024, {0, 1e9});
   constexpr double kMostStreams = 64;

@@ -178,8 +178,7 @@ bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::
   const bool half = config.boolean_or("bf16", false);
   if (half && !any_bf16(workload)) {
     notes.push_back(
-        "bf16 is given, but no gradient of the workload is: they are priced as they "
-        "stand");
+        "bf16 is given, but no gradient of the workload is: they are predicted as they stand");
   }
   if (in_bf16) return false;
   if (any_bf16(workload) && !in_fp32) {
@@ -236,8 +235,8 @@ void shard_inside(Strategy& strategy, int shards, const Cluster& cluster,
   strategy.hierarchy.form = Hierarchy::Form::kSharded;
   strategy.hierarchy.group_size = shards;
   notes.push_back("optimizer states lie in shards among " + std::to_string(shards) +
-                  " ranks, of which there are " + std::to_string(cluster.ranks() / shards) +
-                  " replicas: a bucket's all-reduce across them holds back the next bucket");
+                  " ranks; there are " + std::to_string(cluster.ranks() / shards) +
+                  " replicas: a bucket's all-reduce across them delays the next bucket");
 }
 
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
@@ -253,7 +252,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     config.fail("overlap-param-gather", "only supported with use-distributed-optimizer");
   }
   if (gathers_late && !overlap) {
-    config.fail("overlap-param-gather", "needs overlap-grad-reduce beside it");
+    config.fail("overlap-param-gather", "needs overlap-grad-reduce too");
   }
   ElementRule rule;
   rule.size = read_size(config, overlap, workload, cluster, reading.notes);
@@ -289,13 +288,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   if (cluster.ranks() > 1 && !overlap) {
     reading.notes.push_back(
-        "overlap-grad-reduce is off: nothing is exchanged before the backward "
-        "pass is over");
+        "overlap-grad-reduce is off: nothing is sent before the backward pass is over");
   }
   if (cluster.ranks() > 1 && overlap) {
     reading.notes.push_back(
-        "the first batch of a training exchanges nothing before its backward pass is over: measure "
-        "those behind it");
+        "the first batch of a training sends nothing before its backward pass is over: measure the "
+        "ones after it");
   }
   if (cluster.ranks() > 1 && sharded && !gathers_late) {
     reading.notes.push_back("overlap-param-gather is off: the next step waits for all parameters");

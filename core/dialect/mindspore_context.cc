@@ -19,7 +19,7 @@ Mode read_mode(Reader& config, std::vector<std::string>& notes) {
   const Json* value = config.find("parallel_mode");
   if (value == nullptr) {
     notes.push_back(
-        "parallel_mode is not given; MindSpore's default, stand_alone, exchanges no gradients: "
+        "parallel_mode is not given; MindSpore's default, stand_alone, sums no gradients: "
         "read as data_parallel");
     return Mode::kData;
   }
@@ -30,7 +30,7 @@ Mode read_mode(Reader& config, std::vector<std::string>& notes) {
   if (const auto it = modes.find(word); it != modes.end()) return it->second;
   if (word == "stand_alone") {
     config.fail("parallel_mode",
-                "'stand_alone' exchanges no gradients; expected one of auto_parallel, "
+                "'stand_alone' sums no gradients; expected one of auto_parallel, "
                 "data_parallel, hybrid_parallel, semi_auto_parallel");
   }
   std::vector<std::string> words;
@@ -165,7 +165,7 @@ void read_comm_fusion(Reader& config, Context& context, std::vector<std::string>
     } else if (context.enabled) {
       read_kind(fusion, key, entry, context, notes);
     } else {
-      notes.push_back("'" + key + "' stands behind openstate False and is not looked at");
+      notes.push_back("'" + key + "' comes after openstate False and is not looked at");
     }
   }
 }

@@ -121,7 +121,7 @@ ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes&
   if (!asked.empty() && workload.operators.empty()) {
     notes.push_back(asked +
                     ": what they fuse is not known, as the workload has no operators; its times "
-                    "are taken as they are given");
+                    "are used as given");
   }
   if (build.boolean_or("fuse_broadcast_ops", false)) {
     notes.push_back("fuse_broadcast_ops is turned off: it only works under Reduce mode");
@@ -259,7 +259,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (settings.use_hierarchical_allreduce) {
     strategy.hierarchy =
         read_paddle_hierarchy(config, settings.inter_nranks, cluster, as_documents, notes);
-    if (dgc) notes.push_back("dgc exchanges its encoded gradients flat: no hierarchy for them");
+    if (dgc) notes.push_back("dgc sends its encoded gradients flat: no hierarchy for them");
   }
   strategy.host_sync = settings.sync_nccl_allreduce && cluster.ranks() > 1;
   ComputeFusion& fusion = strategy.compute_fusion;

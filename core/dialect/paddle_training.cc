@@ -122,8 +122,7 @@ PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
   // Mixed precision is in the workload's dtypes, where the gradients' sizes and times are.
   if (set.flag("amp", false)) {
     notes.push_back(
-        "amp switches nothing here: gradients travel, and are priced, in the dtypes that the "
-        "workload gives them");
+        "amp switches nothing here: gradients travel in the dtypes that the workload gives them");
   }
   if (config.has("amp_configs")) config.object("amp_configs");
 
@@ -131,7 +130,7 @@ PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
   const Json none = Json::object();
   const auto configs = [&](const char* key, bool on) {
     if (!config.has(key)) return Reader(none, config.file(), config.place_of(key));
-    if (!on) notes.push_back(std::string(key) + " has no effect: the switch beside it is off");
+    if (!on) notes.push_back(std::string(key) + " has no effect: its switch is off");
     return config.object(key);
   };
   const Compression compression = read_dgc(configs("dgc_configs", dgc), workload, cluster);

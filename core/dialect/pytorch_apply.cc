@@ -14,7 +14,7 @@ namespace {
 std::string exchange_obstacle(const Strategy& strategy) {
   if (strategy.exchange == Strategy::Exchange::kDecoupled) return "its all-reduces are split";
   if (strategy.exchange == Strategy::Exchange::kSharded) return "it shards the parameters";
-  if (strategy.cross_step) return "its exchanges reach into the next step";
+  if (strategy.cross_step) return "its collectives reach into the next step";
   if (strategy.priority == Strategy::Priority::kLayer) return "it sends the first layers first";
   if (strategy.partition > 0) return "it cuts gradients into parts";
   if (strategy.fusion.cycle > 0) return "it releases gradients at ticks";
@@ -30,7 +30,7 @@ std::string exchange_obstacle(const Strategy& strategy) {
   const LocalSgd& local = strategy.local_sgd;
   if (codec != nullptr && local.enabled && !local.outer.any()) return "it rounds what it averages";
   if (local.outer.any() && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
-    return "its groups exchange gradients in two levels";
+    return "its groups sum gradients in two levels";
   }
   if (!strategy.pieces.empty()) return "its gradients come in the pieces of a compiled model";
   if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
@@ -41,14 +41,14 @@ std::string averaging_obstacle(const LocalSgd& local) {
   if (!local.enabled) return {};
   if (local.outer.any()) {
     return local.adaptive || local.warmup_gradients
-               ? "its outer steps follow the loss, or gradients ahead of them"
+               ? "its outer steps follow the loss, or gradients before them"
                : "";
   }
   if (local.fragments > 1 || local.delay > 0) {
     return "it averages by fragments without an outer step (optimizer sgd at rate 1 is the mean)";
   }
   if (local.subgroup > 1 || local.warmup_gradients) {
-    return "it exchanges gradients beside the averaging, which DistributedDataParallel's "
+    return "it sums gradients besides the averaging, which DistributedDataParallel's "
            "post_localSGD_hook does";
   }
   return {};
@@ -164,9 +164,9 @@ std::string torch_obstacle(const std::string& codec, const Workload& workload,
 
 std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
                            const Cluster& cluster) {
-  if (cluster.ranks() == 1) return "there is one rank, which exchanges nothing";
+  if (cluster.ranks() == 1) return "there is one rank, which has nothing to communicate";
   if (workload.parallel.whole_job()) {
-    return "the job is cut beside data parallelism, and each part wraps itself";
+    return "the job is cut by more than data parallelism, and each part wraps itself";
   }
   const auto known = collective::library_algorithms(cluster);
   for (const auto& name :
@@ -180,7 +180,7 @@ std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
   if (strategy.compression.codec == "powersgd" && strategy.overlap &&
       cluster.library == Library::kNccl) {
     return "torch's powerSGD_hook waits for the device at each bucket, so that nothing overlaps: "
-           "\"overlap\": false prices that";
+           "\"overlap\": false predicts that";
   }
   const std::string failure =
       torch_obstacle(strategy.compression.codec, workload, cluster, torch_of(workload));

@@ -20,7 +20,7 @@ constexpr double kMoreThanAnyModel = 1e6;
 // A limit for each bucket in turn, in MiB.
 DdpLimits listed_limits(Reader& config, const TorchVersion& version) {
   if (config.has("bucket_cap_mb")) {
-    config.fail("bucket_cap_mb_list", "stands beside bucket_cap_mb: give one of them");
+    config.fail("bucket_cap_mb_list", "stands next to bucket_cap_mb: give one of them");
   }
   if (version < kListedCaps) config.fail("bucket_cap_mb_list", "is known from torch 2.12 on");
   DdpLimits limits;
@@ -67,7 +67,7 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
   state.finish();
   if (inside) local.subgroup = size;
   if (inside && size == 1) {
-    notes.push_back("a subgroup of one rank: no gradients are exchanged between averagings");
+    notes.push_back("a subgroup of one rank: no gradients are summed between averagings");
   }
   Reader averager = config.object("PeriodicModelAverager");
   local.period = averager.integer("period", 1, 1 << 20);
@@ -77,7 +77,7 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
   if (warm_up != local.begin_step) {
     notes.push_back("PeriodicModelAverager.warmup_steps is " + std::to_string(warm_up) +
                     " and start_localSGD_iter " + std::to_string(local.begin_step) +
-                    ": averaging is priced from start_localSGD_iter on");
+                    ": averaging is predicted from start_localSGD_iter on");
   }
   if (local.period == 1) {
     notes.push_back(
@@ -155,7 +155,7 @@ void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimi
     strategy.pieces = {static_cast<std::int64_t>(workload.tensors.size()) - 1};
     reading.notes.push_back(
         "torch.compile without optimize_ddp: the backward pass is one graph, so all gradients are "
-        "there at its end and nothing is exchanged beside it");
+        "ready at its end and nothing overlaps it");
     return;
   }
   // The compiler joins all-reduces of single gradients in their order, whatever their format, and
@@ -194,8 +194,7 @@ void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Readin
   }
   if (!feedback) {
     reading.notes.push_back(
-        "use_error_feedback is false: what its copies take is priced all the "
-        "same, and what a gradient loses is lost");
+        "use_error_feedback is false: the time of its copies is predicted all the same");
   }
   for (const char* key : {"orthogonalization_epsilon", "random_seed", "process_group",
                           "compression_stats_logging_frequency", "batch_tensors_with_same_shape"}) {
@@ -210,8 +209,7 @@ void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Readin
   reading.notes.push_back(
       std::string(batched ? "batched_powerSGD_hook" : "powerSGD_hook") +
       " waits for the device at the end of each bucket (torch.cuda.synchronize): "
-      "nothing is exchanged beside the backward pass, which is priced for the steps ahead of "
-      "start_powerSGD_iter too");
+      "nothing overlaps the backward pass, in the steps before start_powerSGD_iter neither");
 }
 
 // The communication hook, by its name in torch.distributed.algorithms.
@@ -252,7 +250,7 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   const auto torch = torch_version(read_torch(config));
   if (torch && workload.torch.empty()) {
     reading.notes.push_back(
-        "torch is said of this configuration alone, and what tune and emit write is for the "
+        "torch is given for this configuration alone, and what tune and emit write is for the "
         "newest: "
         "\"torch\" in the workload makes it the job's");
   }
@@ -316,7 +314,7 @@ void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
     const std::size_t buckets = fusion.groups.size();
     reading.notes.push_back("all gradients fit into " +
                             (buckets == 1 ? "one bucket" : std::to_string(buckets) + " buckets") +
-                            ": little communication can hide behind the backward pass");
+                            ": the backward pass can hide little communication");
   }
 }
 
@@ -330,8 +328,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.each_micro_batch = !words.no_sync && workload.micro_batches > 1;
   if (strategy.each_micro_batch) {
     reading.notes.push_back(
-        "gradients are exchanged in every micro-batch: no_sync around all but the last saves " +
-        std::to_string(workload.micro_batches - 1) + " exchanges a step (\"no_sync\": true)");
+        "gradients are summed in every micro-batch: no_sync around all but the last saves " +
+        std::to_string(workload.micro_batches - 1) + " all-reduces per step (\"no_sync\": true)");
   }
   lay_out_buckets(words, workload, reading);
   if (words.compiled && !workload.tensors.empty()) {

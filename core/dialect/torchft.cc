@@ -18,7 +18,7 @@ Outer read_outer(Reader outer) {
   const double momentum = outer.number_or("momentum", 0.9, {0, 1});
   const bool nesterov = outer.boolean_or("nesterov", true);
   if (nesterov && momentum == 0) {
-    outer.fail("nesterov", "torch.optim.SGD asks for a momentum beside it");
+    outer.fail("nesterov", "torch.optim.SGD asks for a momentum too");
   }
   if (!nesterov && momentum > 0) {
     outer.fail("momentum", "momentum without nesterov is not modelled yet");

@@ -93,8 +93,8 @@ std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& foun
   }
   const auto held = held_backwards(wanted);
   if (held != held_backwards(found)) {
-    return held == 0 ? "its backward pass waits for exchanges"
-                     : "its backward pass waits for other exchanges, or none";
+    return held == 0 ? "its backward pass waits for collectives"
+                     : "its backward pass waits for other collectives, or none";
   }
   const auto waits = handling_of(wanted, {Reason::kTick}).count;
   const auto other_waits = handling_of(found, {Reason::kTick}).count;
@@ -110,8 +110,8 @@ std::string schedule_difference(const plan::Plan& wanted, const plan::Plan& foun
   }
   const auto syncs = handling_of(wanted, {Reason::kHost}).count;
   const auto other_syncs = handling_of(found, {Reason::kHost}).count;
-  if (syncs < other_syncs) return "its host waits for exchanges";
-  if (syncs > other_syncs) return "its host does not wait for exchanges";
+  if (syncs < other_syncs) return "its host waits for collectives";
+  if (syncs > other_syncs) return "its host does not wait for collectives";
   return {};
 }
 
@@ -153,7 +153,7 @@ std::string plan_difference(const plan::Plan& wanted, const plan::Plan& found) {
     const auto other = collectives_of(found, b, b_stream);
     if (a_stream != b_stream) return name + " travels on another stream";
     if (!std::equal(a.begin(), a.end(), other.begin(), other.end(), same_collective)) {
-      return name + " is exchanged by other collectives";
+      return name + " is sent by other collectives";
     }
   }
   for (const plan::Phase phase : {plan::Phase::kForward, plan::Phase::kBackward}) {

@@ -36,7 +36,7 @@ const std::vector<Exclusion>& exclusions() {
                 "cannot be combined with priority 'layer'"},
       Exclusion{"bucket_copies",
                 {"cross_step", "priority"},
-                "cannot be combined with bucket_copies, which hold the next forward pass up"}};
+                "cannot be combined with bucket_copies, which delay the next forward pass"}};
   return table;
 }
 
@@ -71,7 +71,7 @@ std::optional<Conflict> order_conflict(const Strategy& strategy) {
   }
   if (strategy.compute_fusion.fuse_all_optimizer_ops && each) {
     return Conflict{"compute_fusion.fuse_all_optimizer_ops",
-                    "cannot stand beside update 'per_bucket': the one operator waits for every "
+                    "cannot be combined with update 'per_bucket': the one operator waits for every "
                     "gradient"};
   }
   if (strategy.regather && strategy.exchange != Strategy::Exchange::kSharded) {
@@ -106,15 +106,16 @@ std::optional<Conflict> payload_conflict(const Strategy& strategy, const Cluster
   }
   if (strategy.exchange == Strategy::Exchange::kAllReduce) return std::nullopt;
   if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
-    return Conflict{"hierarchy", "form 'leaders' has no shards for an exchange in two halves"};
+    return Conflict{"hierarchy",
+                    "form 'leaders' has no shards for a reduce-scatter and an all-gather"};
   }
   const bool of_gradients = !strategy.local_sgd.enabled;
   if (codec != nullptr && of_gradients &&
       (shards_update(strategy) || codec->sparse || codec->low_rank)) {
     return Conflict{"compression", shards_update(strategy)
                                        ? "sharded parameters are gathered in full"
-                                   : codec->sparse ? "a sparse exchange has no halves"
-                                                   : "an exchange of factors has no halves"};
+                                   : codec->sparse ? "sparse gradients have no reduce-scatter"
+                                                   : "factors have no reduce-scatter"};
   }
   return std::nullopt;
 }
@@ -133,8 +134,7 @@ std::optional<Conflict> local_conflict(const Strategy& strategy, const Workload&
   for (const char* key : {"each_micro_batch", "in_flight", "regather", "exchange", "cross_step",
                           "priority", "partition_mb"}) {
     if (local.subgroup > 1 || !has_moved(strategy, key)) continue;
-    return Conflict{key,
-                    "cannot be combined with local_sgd, unless its subgroup exchanges gradients"};
+    return Conflict{key, "cannot be combined with local_sgd, unless its subgroup sums gradients"};
   }
   if (strategy.cross_step && !shards_update(strategy)) {
     return Conflict{"cross_step",
@@ -226,7 +226,7 @@ std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) 
 std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload) {
   const Parallel& parallel = workload.parallel;
   if (!parallel.whole_job()) return std::nullopt;
-  const std::string beside = " is not modelled yet beside workload.parallel";
+  const std::string beside = " is not modelled yet together with workload.parallel";
   if (strategy.local_sgd.enabled) return Conflict{"local_sgd", "averaging" + beside};
   if (parallel.pipeline > 1 && strategy.fusion.cycle > 0) {
     return Conflict{"fusion.cycle_ms", "releasing at ticks" + beside + ".pipeline"};

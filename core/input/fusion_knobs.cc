@@ -33,17 +33,16 @@ const Table<Fusion::AssumedCost>& assumed_cost_knobs() {
 
 const Table<Fusion::Cuts>& cuts_knobs() {
   using Cuts = Fusion::Cuts;
-  static const Table<Cuts> table{
-      "cuts",
-      [](const Setting&) { return Cuts{}; },
-      {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
-            "The gradient's position, counted from 0 in backward order.")
-           .needed()
-           .with(kWritten),
-       knob("at", &Cuts::at, rising_ends(),
-            "The elements ahead of which it is cut, counted from 0, ascending.")
-           .needed()
-           .with(kWritten)}};
+  static const Table<Cuts> table{"cuts",
+                                 [](const Setting&) { return Cuts{}; },
+                                 {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
+                                       "The gradient's position, counted from 0 in backward order.")
+                                      .needed()
+                                      .with(kWritten),
+                                  knob("at", &Cuts::at, rising_ends(),
+                                       "The elements before each cut, counted from 0, ascending.")
+                                      .needed()
+                                      .with(kWritten)}};
   return table;
 }
 
@@ -56,7 +55,7 @@ std::vector<Knob<Fusion>> membership_knobs() {
            "none: each gradient alone. layer: all gradients of a layer. size: by bytes, give "
            "size_mb. count: by number of tensors, give count. index: by position, give ends. "
            "groups: as listed, give groups. one: everything in one bucket. mg_wfbp: merged "
-           "greedily by ready times and prices. Default size, for a fusion that is given; without "
+           "greedily by ready times and costs. Default size, for a fusion that is given; without "
            "one nothing is fused.")
           .shown({{"default", "size"}})
           .with(kDecides | kWritten),
@@ -69,7 +68,7 @@ std::vector<Knob<Fusion>> membership_knobs() {
           .shown({{"minimum", nullptr}, {"default", nullptr}, {"exclusiveMinimum", 0}}),
       knob("count", &Fusion::count, counts(),
            "Tensors in a bucket for the rule \"count\". With the rule \"size\" a bucket also "
-           "closes once it holds so many tensors.")
+           "closes once it has so many tensors.")
           .needed([](const Fusion& fusion) { return fusion.rule == Rule::kCount; }),
       knob("ends", &Fusion::ends, rising_ends(),
            "For the rule \"index\": position, counted from 0 in backward order, of the last tensor "
@@ -81,8 +80,8 @@ std::vector<Knob<Fusion>> membership_knobs() {
            "travel alone.")
           .needed(),
       knob("in_turn", &Fusion::in_turn, yes_or_no(),
-           "For the rule \"groups\": whether a bucket goes only behind those ahead of it in the "
-           "list (DDP), instead of once it is ready. Default false."),
+           "For the rule \"groups\": whether a bucket goes only after those before it in the list "
+           "(DDP), instead of once it is ready. Default false."),
       knob("cuts", &Fusion::cuts, list_of(object_of(cuts_knobs()), ""),
            "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
            "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
@@ -93,7 +92,7 @@ std::vector<Knob<Fusion>> membership_knobs() {
 std::vector<Knob<Fusion>> closing_knobs() {
   return {
       knob("close", &Fusion::close, closes(),
-           "For the rule \"size\". after: a bucket closes once it holds size_mb or more. before: "
+           "For the rule \"size\". after: a bucket closes once it has size_mb or more. before: "
            "it closes before the next tensor would make it exceed size_mb. Default after."),
       knob("by_layer", &Fusion::by_layer, yes_or_no(),
            "Whether whole layers are added to a bucket at a time (see layer_key) instead of "
@@ -114,9 +113,8 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "For the rule \"mg_wfbp\": an open bucket of fewer elements takes the next gradient in "
            "any case. Default 0."),
       knob("costs", &Fusion::costs, list_of(object_of(assumed_cost_knobs()), ""),
-           "For the rule \"mg_wfbp\": what an all-reduce is taken to cost, by the number of "
-           "ranks, as an implementation may have it written down. Default: what this cluster's "
-           "prices say.")
+           "For the rule \"mg_wfbp\": the assumed cost of an all-reduce by the number of ranks, as "
+           "an implementation may have it written down. Default: the costs on this cluster.")
           .shown({{"minItems", nullptr}, {"default", Json::array()}}),
       knob("cast", &Fusion::to_fp32, words<bool>({{"none", false}, {"fp32", true}}),
            "fp32: narrower gradients are cast to fp32 in their bucket and back (MindSpore). "
@@ -138,7 +136,7 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "The first dimension of each tensor is padded to a multiple of this (FSDP2: the ranks). "
            "Default 1."),
       knob("with_next", &Fusion::with_next, yes_or_no(),
-           "Whether a bucket goes only once the gradient behind its last one is ready too, as it "
+           "Whether a bucket goes only once the gradient after its last one is ready too, as it "
            "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 

@@ -159,7 +159,8 @@ const Table<Hierarchy>& hierarchy_knobs() {
             "false.")
            .says("stream of its own across"),
        knob("across_last", &Hierarchy::across_last, yes_or_no(),
-            "With each_micro_batch: whether groups exchange in the last micro-batch alone (MiCS). "
+            "With each_micro_batch: whether groups communicate in the last micro-batch alone "
+            "(MiCS). "
             "Default false.")
            .says("across in the last micro-batch")},
       {Choice{"form", {{"leaders", {"first"}}, {"sharded", {"across_stream"}}}}}};
@@ -181,12 +182,11 @@ const Table<Compression>& compression_knobs() {
            "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
            "travel as two factors of low rank. batched_powersgd: each bucket does, as one square "
            "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, summed "
-           "in "
-           "fp32 and rounded anew. With local_sgd it is of what is averaged.")
+           "in fp32 and rounded again. With local_sgd it is of what is averaged.")
            .with(kDecides | kWritten)
            .says(""),
        knob("sparsity", &C::sparsity, shares_below_one(),
-            "Share of elements that dgc holds back, at least 0 and below 1: 0.999 sends one in a "
+            "Share of elements that dgc keeps back, at least 0 and below 1: 0.999 sends one in a "
             "thousand. Several values are the stages of the ramp, the last one stays. Default "
             "[0.999].")
            .with(kWritten)
@@ -273,12 +273,12 @@ const Table<LocalSgd>& local_sgd_knobs() {
         return local;
       },
       {knob("begin_step", &L::begin_step, whole<std::int64_t>(1, kMostSteps),
-            "Step from which ranks train on their own; before it gradients are exchanged in every "
+            "Step from which ranks train on their own; before it gradients are summed in every "
             "step. Default 1.")
            .with(kWritten)
            .says("from step %"),
        knob("subgroup", &L::subgroup, ranks_in_a_group(),
-            "Ranks that exchange their gradients in each local step, consecutive ones, by the "
+            "Ranks that sum their gradients in each local step, consecutive ones, by the "
             "strategy's other keys (PyTorch's post-local SGD: those of a node). Must divide the "
             "number of ranks; fusion is the gradients', parameters are averaged in one bucket, "
             "compressed where the strategy says so. 1: none do. Default 1.")
@@ -297,7 +297,7 @@ const Table<LocalSgd>& local_sgd_knobs() {
             "fragments. Default 0.")
            .says("applied % steps later"),
        knob("warmup", &L::warmup_gradients, words<bool>({{"average", false}, {"gradients", true}}),
-            "What is exchanged in every step up to begin_step. average: parameters are averaged. "
+            "What is summed in every step up to begin_step. average: parameters are averaged. "
             "gradients: gradients are all-reduced among all ranks. Default average.")
            .says("gradients all-reduced before"),
        knob("period", &L::period, whole<std::int64_t>(1, kMostPeriod),
@@ -332,7 +332,7 @@ const Table<ComputeFusion>& compute_fusion_knobs() {
         return fusion;
       },
       {knob("fuse_relu_depthwise_conv", &F::fuse_relu_depthwise_conv, yes_or_no(),
-            "A relu goes into the depthwise convolution behind it, forward and backward. Default "
+            "A relu goes into the depthwise convolution after it, forward and backward. Default "
             "false.")
            .says("relu_depthwise_conv"),
        knob("fuse_bn_act_ops", &F::fuse_bn_act_ops, yes_or_no(),
@@ -366,7 +366,7 @@ std::vector<Knob<Strategy>> transport_knobs() {
   using S = Strategy;
   return {
       knob("overlap", &S::overlap, yes_or_no(),
-           "Whether communication runs beside the backward pass. Default true. false puts "
+           "Whether communication overlaps the backward pass. Default true. false puts "
            "everything on the compute stream, one after the other.")
           .with(kExact),
       knob("streams", &S::streams, streams(),
@@ -419,9 +419,9 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
           .with(kDecides),
       knob("regather_group", &S::regather_group, ranks_in_a_group(0),
-           "With regather: parameters are gathered again among so many neighbours, which hold a "
+           "With regather: parameters are gathered again among so many neighbours, which keep a "
            "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
-           "zero_hpz_partition_size). 0: among those that hold the first. Default 0."),
+           "zero_hpz_partition_size). 0: among those that keep the first. Default 0."),
       knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
@@ -433,7 +433,7 @@ std::vector<Knob<Strategy>> exchange_knobs() {
            "own, that of the gradients."),
       knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
            "With exchange sharded and cross_step: elements of parameters in place at a time, from "
-           "which on none are gathered ahead of the layers that need them (DeepSpeed's "
+           "which on none are gathered before the layers that need them (DeepSpeed's "
            "stage3_max_live_parameters). 0: no limit. Default 0.")};
 }
 
@@ -443,14 +443,14 @@ std::vector<Knob<Strategy>> order_knobs() {
   return {
       knob("pieces", &S::pieces, rising_ends(),
            "Index of the last gradient of each piece that the backward pass runs in, whose "
-           "gradients are all there at its end (graphs of torch.compile); what is behind the last "
-           "of them is a piece too. Default: each gradient is there once it is computed.")
+           "gradients are all there at its end (graphs of torch.compile); what comes after the "
+           "last of them is a piece too. Default: each gradient is there once it is computed.")
           .shown({{"minItems", nullptr}, {"default", Json::array()}}),
       knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
-           "Whether gradients are exchanged in every micro-batch of the workload instead of in the "
+           "Whether gradients are summed in every micro-batch of the workload instead of in the "
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
       knob("in_flight", &S::in_flight, whole<int>(0, 1 << 20),
-           "The backward pass goes on past a bucket only when all but so many exchanges are done "
+           "The backward pass goes on past a bucket only when all but so many collectives are done "
            "(DeepSpeed: 1). 0: it waits for none. Default 0."),
       knob("cross_step", &S::cross_step, yes_or_no(),
            "Whether the next step's forward pass waits layer by layer for its parameters, instead "
@@ -489,11 +489,11 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
             return std::string(s.bucket_copies ? "copied into buckets" : "gradients as views");
           }),
       knob("broadcast_buffers", &S::broadcast_buffers, yes_or_no(),
-           "Whether the buffers of rank 0, such as the statistics of batch norm, come to all ranks "
-           "ahead of each step, for the workload's buffer_broadcast_ms. LocalSGD averages them "
+           "Whether the buffers of rank 0, such as the statistics of batch norm, are sent to all "
+           "ranks before each step, for the workload's buffer_broadcast_ms. LocalSGD averages them "
            "instead, unless it warms up with gradients, as DDP's hook does. Default true."),
       knob("host_sync", &S::host_sync, yes_or_no(),
-           "Whether the host waits for each exchange before it issues the next on that stream, "
+           "Whether the host waits for each collective before it issues the next on that stream, "
            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),
       knob("update", &S::update,
            words<S::Update>(

@@ -163,7 +163,7 @@ cost::TableLaw read_table(Reader reader) {
     if (own.to < own.from) line.fail("to_bytes", "less than from_bytes");
     own.latency = line.number("latency_us", kTime) * kMicrosecond;
     own.seconds_per_byte = line.number("us_per_mbyte", kTime) * kMicrosecond / kMegabyte;
-    if (own.latency + own.seconds_per_byte <= 0) line.fail("latency_us", "0 beside no slope");
+    if (own.latency + own.seconds_per_byte <= 0) line.fail("latency_us", "0 without a slope");
     const auto count = table.law.lines.size();
     if (table.law.form == cost::SizeLaw::Form::kSegments && count > 1 &&
         own.from <= table.law.lines[count - 2].to) {

@@ -275,7 +275,7 @@ void judge_operator(Reader& reader, const OperatorList& list, const Operator& op
     written[value] = 1;
   }
   if (!list.operators.empty() && list.operators.back().part > op.part) {
-    reader.fail("part", "comes behind a later one: forward, backward, update");
+    reader.fail("part", "comes after a later one: forward, backward, update");
   }
 }
 

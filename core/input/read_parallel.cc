@@ -89,7 +89,7 @@ void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluste
   }
   if (parallel.pipeline_inside && (parallel.context > 1 || parallel.expert > 1)) {
     reader.fail("order",
-                "tp-cp-ep-pp-dp stands beside tensor and pipeline alone, not context or "
+                "tp-cp-ep-pp-dp is possible with tensor and pipeline alone, not context or "
                 "expert");
   }
 }
@@ -147,7 +147,7 @@ void spread_layers(const Reader& reader, Workload& workload) {
                                 "in " +
                                 std::to_string(parts) +
                                 " parts: expected a multiple, or 'part' "
-                                "beside each tensor");
+                                "in each tensor");
   }
   const int each = (layers + (ends ? 2 : 0)) / parts;
   bool reached = false;  // backward order: the head comes first

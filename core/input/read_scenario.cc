@@ -39,7 +39,7 @@ Training read_training(Reader reader) {
   training.from = reader.integer_or("from", 0, 0, kMostSteps);
   if (reader.has("steps")) training.steps = reader.integer("steps", 1, kMostSteps);
   if (training.step && training.steps) {
-    reader.fail("steps", "cannot stand beside step: price one step or a run of steps");
+    reader.fail("steps", "cannot be combined with step: predict one step or a run of steps");
   }
   if (reader.has("learning_rate")) {
     training.learning_rate = read_learning_rate(reader.object("learning_rate"));
@@ -392,7 +392,7 @@ Scenario parse_lone_scenario(const Document& document) {
   Scenario scenario = parse_scenario(document);
   if (!scenario.others.empty()) {
     throw InputError(document.file +
-                     ": others: only 'run' knows jobs beside this one: leave them out, or say in "
+                     ": others: only 'run' knows other jobs: leave them out, or say in "
                      "cluster.fabric.load what they take");
   }
   return scenario;

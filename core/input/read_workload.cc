@@ -147,7 +147,7 @@ void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
                         const Device& device) {
   if (device.flops == 0 || device.memory == 0) {
     reader.fail("operators",
-                "needs cluster.device.tflops and memory_gbytes_per_s, which price them");
+                "needs cluster.device.tflops and memory_gbytes_per_s, which predict them");
   }
   const operators::StepTimes times = operators::price_operators(workload.operators, device);
   const bool forward_given = reader.has("forward_ms");

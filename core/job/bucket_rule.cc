@@ -187,9 +187,8 @@ class DdpRules {
     if (!cap || !fits(dialect::ddp_limits(cap, old), order)) return false;
     if (!told_) rule_.torch = "2.2";
     take({{"bucket_cap_mb", *cap}},
-         "bucket_cap_mb " + number_text(*cap) +
-             " behind a first bucket of 1 MiB, as torch before " + "2.3 (" + range_text(before_) +
-             ")",
+         "bucket_cap_mb " + number_text(*cap) + " after a first bucket of 1 MiB, as torch before " +
+             "2.3 (" + range_text(before_) + ")",
          order);
     return true;
   }
@@ -202,7 +201,7 @@ class DdpRules {
     if (!fits(dialect::ddp_limits(std::nullopt, dialect::kNewestTorch, first), DdpOrder::kRebuilt))
       return;
     take({{"_DEFAULT_FIRST_BUCKET_BYTES", first}},
-         "torch's 25 MiB behind a first bucket of at most " + std::to_string(first) +
+         "torch's 25 MiB after a first bucket of at most " + std::to_string(first) +
              " bytes (_DEFAULT_FIRST_BUCKET_BYTES)",
          DdpOrder::kRebuilt);
   }
@@ -244,7 +243,7 @@ void describe_others(const Observed& observed, const Step& step, const Buckets& 
       rule.words +=
           ": " + std::to_string(observed.ddp_modules) + " DDP modules have buckets of their own";
     } else if (observed.comm_hook) {
-      rule.words += ": a communication hook may exchange them otherwise";
+      rule.words += ": a communication hook may send them otherwise";
     }
     rule.strategy = {{"fusion", {{"rule", "groups"}, {"groups", seen}}}};
   }
@@ -279,7 +278,7 @@ std::vector<std::vector<int>> seen_buckets(const Step& step) {
 BucketRule bucket_rule(const Observed& observed, const Step& step) {
   const Buckets seen = seen_buckets(step);
   BucketRule rule;
-  rule.words = "no bucket was exchanged";
+  rule.words = "no bucket was sent";
   if (seen.empty()) return rule;
   if (observed.ddp_modules <= 1) rule = DdpRules(observed, step, seen).find();
   if (!rule.explains) describe_others(observed, step, seen, rule);

@@ -81,8 +81,9 @@ void measure_links(const Observed& observed, Json& cluster, std::vector<std::str
                       std::to_string(rows) + (rows == 1 ? " size" : " sizes") +
                       "); for other sizes measure the network (syncline calibrate)");
   } catch (const InputError& error) {
-    assumed.push_back(std::string("the collectives' own times tell no law of the network: ") +
-                      error.what());
+    assumed.push_back(
+        std::string("the collectives' own times give no cost model of the network: ") +
+        error.what());
   }
 }
 

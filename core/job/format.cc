@@ -52,18 +52,17 @@ const Format* format_of(const Head& head) {
   }
   if (const auto settings = read_settings(head.path); settings && !head.directory) {
     throw InputError(head.path + ": settings of " + settings->framework +
-                     ", which no job left behind: `syncline init " + head.path +
+                     ", which no job wrote: `syncline init " + head.path +
                      " --node KIND --nodes N` makes a scenario of them");
   }
   std::string known;
   for (const Format& format : formats()) {
     known += (known.empty() ? "" : "; ") + std::string(format.summary);
   }
-  throw InputError(head.path +
-                   (head.bytes.empty() && !head.directory
-                        ? ": empty"
-                        : ": not a file that a job leaves behind") +
-                   "; known: " + known);
+  throw InputError(
+      head.path +
+      (head.bytes.empty() && !head.directory ? ": empty" : ": not a file that a job writes") +
+      "; known: " + known);
 }
 
 bool is_inspector(const Head& head) {

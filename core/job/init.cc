@@ -228,7 +228,7 @@ std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& de
               "); " + std::string(hardware::kLatencySource),
           "ranks that differ by " + short_text(100 * Jitter::kGuess, kDigits) +
               " % a micro-batch, so wait for the slowest (cluster.jitter); nothing else lost to "
-              "running in parallel beside the exchange (data_parallel_overhead_us)"};
+              "running in parallel besides communication (data_parallel_overhead_us)"};
 }
 
 // Options of a layout have a meaning beside the size that cuts it.
@@ -256,9 +256,8 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
                     settings->workload["operators"].contains("architecture");
   const bool alone = options.settings.empty() && settings;  // no model beside the settings
   if (alone && !told) {
-    throw InputError(settings->framework +
-                     "'s settings name no model that is known: give it ahead " +
-                     "of them (syncline init MODEL " + "SETTINGS --node ...)");
+    throw InputError(settings->framework + "'s settings name no known model: give it before " +
+                     "them (syncline init MODEL " + "SETTINGS --node ...)");
   }
   Json workload =
       alone ? Json{{"name", settings->workload["name"]}} : workload_of(options.model, assumed);
@@ -398,16 +397,17 @@ void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) 
     scenario["cluster"]["device"] = {{"base", node.device},
                                      {rate, fitted.root["cluster"]["device"][rate]}};
     begun.assumed.emplace_back(
-        "the rate of products from the step on one node, the rest as priced");
+        "the rate of products from the step on one node, the rest as predicted");
   }
   if (across.empty()) return;
   fit_to_steps(across, "cluster.inter.bandwidth_gbps", node.outside.bandwidth / kGigabitPerSecond,
                scenario);
-  begun.assumed.emplace_back("between nodes whatever explains the measured steps" +
-                             std::string(one == options.steps.end()
-                                             ? ", with computation as priced: a step on one node "
-                                               "(--step 1=SECONDS) tells it"
-                                             : ""));
+  begun.assumed.emplace_back(
+      "between nodes whatever explains the measured steps" +
+      std::string(one == options.steps.end()
+                      ? ", with computation as predicted: a step on one node "
+                        "(--step 1=SECONDS) tells it"
+                      : ""));
 }
 
 }  // namespace

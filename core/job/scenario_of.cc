@@ -159,7 +159,7 @@ void add_waiting(const Scenario& scenario, const Step& step, Json& json,
   json["published"][0]["use"] = "calibrated";
   assumed.push_back("the step waits " + milliseconds_text(waited) + " for " +
                     (step.stages > 0 ? "collectives and other stages" : "collectives") +
-                    ", of which the network explains all but " + milliseconds_text(waiting) +
+                    ", the network explains all but " + milliseconds_text(waiting) +
                     ": taken as waiting for late ranks, with any strategy "
                     "(data_parallel_overhead_us)");
 }
@@ -181,7 +181,7 @@ bool same_ranks(const Cluster& cluster, const Observed& observed,
   if (ranks == observed.world_size) return true;
   assumed.push_back("the job ran on " + std::to_string(observed.world_size) +
                     " ranks, the cluster has " + std::to_string(ranks) +
-                    ": the step that was measured stands beside no row");
+                    ": the measured step is in no row");
   return false;
 }
 
@@ -244,7 +244,7 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
   }
   if (options.batch == 0) {
     assumed.push_back(
-        "how many samples a rank takes a step is not told, so no throughput is: --batch says it");
+        "the samples of a rank per step are not given, so there is no throughput: --batch says it");
   }
   note(observed.warnings, json);
   note(assumed, json);

@@ -75,7 +75,7 @@ void say_stages(const Observed& observed, std::vector<std::string>& assumed) {
   const Parallel& parallel = observed.whole->parallel;
   if (parallel.pipeline > 1 && parallel.activation == 0) {
     assumed.emplace_back(
-        "what pipeline stages send each other is not told, so it costs nothing: "
+        "what pipeline stages send each other is not given, so it costs nothing: "
         "'activation_bytes' of workload.parallel says it");
   }
   std::string untold;

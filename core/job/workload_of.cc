@@ -201,7 +201,7 @@ Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
   };
   if (rest > 0) {
     assumed.push_back("the buckets carry " + mebibytes_text(carried + rest) + ", the " +
-                      std::to_string(gradients) + " gradients that are told sum up to " +
+                      std::to_string(gradients) + " the gradients given add up to " +
                       mebibytes_text(told) + ": the other " + mebibytes_text(rest) + " (" +
                       share(rest, carried + rest) +
                       " of the traffic) travel too, as 'sent without a gradient' (parameters that "

@@ -241,7 +241,7 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
                          row.apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
     const std::string name(dialect);
     return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
-                             : ", which cannot be said in " + name);
+                             : ", which cannot be written in " + name);
   }
   const std::string config = dialect::config_text(row, found->config);
   return change + ", in " + std::string(dialect) + " " +

@@ -174,11 +174,11 @@ std::string_view words_of(Doubt doubt) {
     case Doubt::kDevice:
       return "the time of encoding and copying";
     case Doubt::kOverlap:
-      return "how much computation slows down beside a collective";
+      return "how much computation slows down during a collective";
     case Doubt::kFramework:
       break;
   }
-  return "what training in parallel costs beside its collectives";
+  return "what training in parallel costs besides its collectives";
 }
 
 Interval interval_of(Seconds time, const Sway& sway) { return ratio_interval(time, sway, Sway{}); }

@@ -189,12 +189,12 @@ void remark_on_workload(const Scenario& scenario, std::vector<std::string>& line
                    [](const Strategy& strategy) { return plan::any(strategy.compute_fusion); });
   remark_on_columns(workload, scenario.cluster.device, lines);
   if (scenario.cluster.ranks() == 1 && computes_alike) {
-    lines.push_back("one rank exchanges nothing: every strategy costs the same");
+    lines.push_back("one rank has nothing to communicate: every strategy costs the same");
   }
   if (backward_time(workload) == 0 && workload.forward == 0) {
     lines.push_back(
         "the workload has no compute times (forward_ms, backward_us or backward_ms, or FLOPs with "
-        "cluster.device.tflops): only communication is priced, nothing can overlap");
+        "cluster.device.tflops): only communication is predicted, nothing can overlap");
   }
   if (listed_forward(workload)) {
     lines.push_back(
@@ -252,12 +252,12 @@ void remark_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::s
 std::string assumed_overlap(const Overlap& overlap) {
   const std::string slowdown = number_text(100 * overlap.slowdown) + " %";
   if (overlap.collective_slowdown == overlap.slowdown) {
-    return "computation and collectives are taken to slow each other down by " + slowdown +
-           " where they run beside each other, as published measurements do in the mean "
+    return "computation and collectives are assumed to slow each other down by " + slowdown +
+           " where they overlap, the mean of published measurements "
            "(cluster.device.overlap_slowdown)";
   }
-  return "computation is taken to slow down by " + slowdown + " beside a collective, which waits " +
-         number_text(overlap.delay / kMillisecond) +
+  return "computation is assumed to slow down by " + slowdown +
+         " during a collective, which waits " + number_text(overlap.delay / kMillisecond) +
          " ms for a processor, as where ranks leave none idle (cluster.device.overlap_slowdown and "
          "overlap_delay_us; `syncline record` measures them)";
 }
@@ -269,7 +269,7 @@ void remark_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) 
   for (const auto& tier : cluster.tiers) remark_on_tier(cluster, tier, lines);
   if (cluster.topology != nullptr && cluster.law) {
     lines.push_back(
-        "cluster.fabric: what was calibrated is taken as measured on it, its hot links included");
+        "cluster.fabric: the calibration is assumed to be measured on it, its hot links included");
   }
   const Device& device = cluster.device;
   if (device.flops > kMostFlops) {
@@ -333,7 +333,7 @@ void remark_on_measurements(const Strategy& strategy, const Scenario& scenario,
   }
   if (unknown > 0) {
     remarks.add(strategy, of_all(unknown) +
-                              "are of a kind or algorithm that was not measured: priced without "
+                              "are of a kind or algorithm that was not measured: predicted without "
                               "the cluster's calibration");
   }
 }
@@ -368,11 +368,11 @@ class FirstSteps {
   void remark(StrategyRemarks& remarks) const {
     const bool several = found_.size() > 1;
     for (const Strategy* strategy : found_) {
-      remarks.add(*strategy,
-                  "the first step of a training exchanges all gradients in one bucket, " +
-                      std::string(several ? "up to " : "") + milliseconds(whole_) + " instead of " +
-                      milliseconds(later_) + (several ? " ('" + most_->name + "')" : "") +
-                      ": prices are of the steps behind it, measure those");
+      remarks.add(*strategy, "the first step of a training sums all gradients in one bucket, " +
+                                 std::string(several ? "up to " : "") + milliseconds(whole_) +
+                                 " instead of " + milliseconds(later_) +
+                                 (several ? " ('" + most_->name + "')" : "") +
+                                 ": predictions are for the steps after it, measure those");
     }
   }
 
@@ -436,8 +436,8 @@ void remark_on_networks(const Scenario& scenario, std::vector<std::string>& line
     (uses_nccl(strategy) ? nccl : links).push_back(strategy.name);
   }
   if (nccl.empty() || links.empty()) return;
-  lines.push_back(names_text(nccl) + (nccl.size() == 1 ? " is" : " are") + " priced by NCCL, and " +
-                  names_text(links) + " on the links by " +
+  lines.push_back(names_text(nccl) + (nccl.size() == 1 ? " is" : " are") +
+                  " predicted by NCCL's model, and " + names_text(links) + " on the links by " +
                   (links.size() == 1 ? "an algorithm of its own" : "algorithms of their own") +
                   ": part of what lies between them is the network's. \"algorithm\": \"nccl\" "
                   "compares them");

@@ -152,12 +152,12 @@ std::vector<std::string> link_advice(const Validation& validation) {
   std::vector<std::string> advice;
   if (std::abs(small - 1) > kLatency) {
     advice.push_back("Small collectives take " + in_percent(small) +
-                     " than predicted: the latencies are off; calibrate the links anew "
+                     " than predicted: the latencies are off; calibrate the links again "
                      "(validate --calibrate, or calibrate --live).");
   }
   if (std::abs(large - 1) > kBandwidth) {
     advice.push_back("Large collectives take " + in_percent(large) +
-                     " than predicted: the bandwidths are off; calibrate the links anew "
+                     " than predicted: the bandwidths are off; calibrate the links again "
                      "(validate --calibrate, or calibrate --live).");
   }
   return advice;

@@ -60,7 +60,7 @@ Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& 
 }
 
 StepTimes price_operators(const OperatorList& list, const Device& device) {
-  assert(device.flops > 0 && device.memory > 0 && "a device without rates prices no operators");
+  assert(device.flops > 0 && device.memory > 0 && "a device without rates predicts no operators");
   StepTimes times;
   times.backward.resize(list.gradients.size());
 

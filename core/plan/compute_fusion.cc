@@ -32,7 +32,7 @@ std::string batch_norm_reason(const OperatorList& list) {
     return "it needs FP16 and NHWC, and batch_norm runs in " + to_string(op.dtype) +
            (op.layout == Layout::kNhwc ? " NHWC" : " NCHW");
   }
-  return "no batch_norm has the operators behind it that it needs";
+  return "no batch_norm is followed by the operators that it needs";
 }
 
 FusionMatch match(const char* knob, const PatternCount& count, const std::string& reason) {
@@ -114,11 +114,11 @@ FusedOperators fuse_operators(const Workload& workload, const ComputeFusion& fus
   }
   if (fusion.fuse_gemm_epilogue) {
     matches.push_back(match("fuse_gemm_epilogue", fuse_gemm_epilogue(graph),
-                            "no matmul_v2 with a weight has a bias behind it"));
+                            "no matmul_v2 with a weight is followed by a bias"));
   }
   if (fusion.fuse_elewise_add_act_ops) {
     matches.push_back(match("fuse_elewise_add_act_ops", fuse_elewise_add_act(graph),
-                            "no elementwise_add is left beside relu, scale or tanh"));
+                            "no elementwise_add is left next to relu, scale or tanh"));
   }
   if (fusion.fuse_all_optimizer_ops) {
     matches.push_back(optimizer_match(fuse_all_optimizers(graph, workload)));
@@ -184,7 +184,7 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
       ", update " + milliseconds(workload.update) + " to " + milliseconds(fused_times->update));
   if (workload.times_given) {
     notes.push_back(
-        "the workload's own times stand; compute fusion changes them by what the roofline prices "
+        "the workload's own times stand; compute fusion changes them by what the roofline predicts "
         "(unfused forward " +
         milliseconds(before.forward) + ", fused " + milliseconds(after.forward) + ")");
   }

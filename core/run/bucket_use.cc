@@ -8,7 +8,7 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
   for (const plan::Bucket& bucket : plan.buckets) {
     if (bucket.codec == nullptr || !bucket.codec->low_rank) continue;
     throw InputError("codec '" + std::string(bucket.codec->name) +
-                     "' is priced, and carried out by the host alone: no backend runs it");
+                     "' is predicted, and carried out by the host alone: no backend runs it");
   }
   std::vector<BucketUse> uses(plan.buckets.size());
   std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
@@ -24,7 +24,7 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
     if (collective != nullptr && collective->bucket >= 0) {
       if (!plan.ops[i].after_previous.empty()) {
         throw InputError(
-            "live_elements is priced, and carried out by the host alone: no backend gathers "
+            "live_elements is predicted, and carried out by the host alone: no backend gathers "
             "parameters at a step's begin");
       }
       const plan::Bucket& bucket = plan.buckets[static_cast<std::size_t>(collective->bucket)];
@@ -32,7 +32,7 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
           bucket.codec != nullptr || bucket.sparse || collective->unit == size_of(bucket.dtype);
       if (plan.ops[i].gathers && !own) {
         throw InputError(
-            "gather_format is priced, and carried out by the host alone: no backend gathers "
+            "gather_format is predicted, and carried out by the host alone: no backend gathers "
             "parameters in a format of their own");
       }
       BucketUse& use = of(collective->bucket);

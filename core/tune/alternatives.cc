@@ -173,7 +173,7 @@ class Finder {
   }
 
   std::string unsaid() const {
-    return dialect_ == nullptr ? "" : "cannot be said in " + std::string(dialect_->name);
+    return dialect_ == nullptr ? "" : "cannot be written in " + std::string(dialect_->name);
   }
 
   // A search of the scenario's own may have found another training to be the best.

@@ -68,9 +68,9 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
 // What trains differently is said before what only moves differently.
 std::string difference(const Strategy& wanted, const Strategy& found, const Scenario& scenario) {
   if (wanted.local_sgd.enabled != found.local_sgd.enabled) {
-    return found.local_sgd.enabled ? "it averages parameters"
-                                   : "it exchanges gradients at every step instead of averaging "
-                                     "parameters";
+    return found.local_sgd.enabled
+               ? "it averages parameters"
+               : "it sums gradients at every step instead of averaging parameters";
   }
   if (wanted.compression.codec != found.compression.codec) {
     const auto name = [](const Strategy& s) {

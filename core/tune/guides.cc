@@ -6,7 +6,7 @@
 namespace syncline::tune {
 
 std::vector<GuideFactors> guide_factors(const ModelDoubt& doubt) {
-  assert(doubt.factor > 1 && doubt.steps >= 1 && "a model in doubt may be off");
+  assert(doubt.factor > 1 && doubt.steps >= 1 && "an uncertain model may be off");
   constexpr int kDeviations = 2;
   std::vector<GuideFactors> list;
   const int reach = kDeviations * doubt.steps;

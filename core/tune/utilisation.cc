@@ -178,7 +178,7 @@ Utilisation utilisation_of(const input::Document& document, double target) {
   answer.remarks = measure::remarks_of(fitted, answer.scenario);
   if (std::exchange(answer.scenario.cluster.law, nullptr)) {
     answer.remarks.emplace_back(
-        "measured times of collectives hold for the cluster's own links: here latency and "
+        "measured times of collectives are of the cluster's own links: here latency and "
         "bandwidth decide");
   }
   answer.target = target;
@@ -188,7 +188,7 @@ Utilisation utilisation_of(const input::Document& document, double target) {
   }
   if (scenario.workload.parallel.whole_job()) {
     throw InputError(document.file +
-                     ": workload.parallel: averaging is not modelled yet beside it");
+                     ": workload.parallel: averaging is not modelled yet together with it");
   }
   const Search search(scenario);
   answer.ranks = search.group();

@@ -368,7 +368,7 @@ void check_not_finite(Checks& checks) {
   DgcCase skipped(checks, {tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
   skipped.step("dgc skips what is not finite", {}, false, true, DgcPath::kSkipped);
   DgcCase held(checks, {tensor}, ElementType::kFp32);
-  held.step("dgc holds what is not finite", {});
+  held.step("dgc has what is not finite", {});
 }
 
 void check_coefficients(Checks& checks) {

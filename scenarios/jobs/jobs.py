@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--machine", default="",
                         help="what tells the tables of this machine from another's")
     parser.add_argument("--patience", type=float, default=10, metavar="MINUTES",
-                        help="to wait for a quiet machine ahead of each recording")
+                        help="to wait for a quiet machine before each recording")
     options = parser.parse_args()
     if "resnet18" in options.jobs and "record" in options.stages and subprocess.run(
             [PYTHON, "-c", "import torchvision"], capture_output=True, check=False).returncode != 0:

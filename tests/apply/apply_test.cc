@@ -437,7 +437,7 @@ TEST(Apply, FollowsTheLoss) {
 TEST(Apply, UsageNamesTheLossWhereItIsNeeded) {
   const test::Scratch scratch;
   EXPECT_TRUE(contains(emitted("adaptive", scratch.path("job.py")).err,
-                       "in each step, ahead of optimizer.step(): model.loss(loss)"));
+                       "in each step, before optimizer.step(): model.loss(loss)"));
   EXPECT_FALSE(contains(emitted("local", scratch.path("job.py")).err, "model.loss"));
 }
 

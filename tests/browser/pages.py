@@ -163,7 +163,7 @@ class Pages:
     def check_tune(self):
         self.load(self.make("tune", "tune", "scenarios/tune_resnet50.json", "--budget", "60"))
         answer = self.answers["tune"]
-        curve = self.points("s-size")["the best's other knobs held"]
+        curve = self.points("s-size")["the best's other knobs fixed"]
         assert curve == [[p["bytes"], p["step_time_s"]] for p in answer["curve"]]
 
     def check_calibrate(self, log):

@@ -514,7 +514,7 @@ TEST(MindSpore, RaisesWhatMindSporeRaises) {
       {R"({"parallel_mode": "semi_auto"})", "c.parallel_mode",
        "ValueError: The context configuration parameter 'parallel_mode' only support"},
       {R"({"parallel_mode": "data_paralel"})", "c.parallel_mode", "did you mean 'data_parallel'?"},
-      {R"({"parallel_mode": "stand_alone"})", "c.parallel_mode", "exchanges no gradients"},
+      {R"({"parallel_mode": "stand_alone"})", "c.parallel_mode", "sums no gradients"},
       {R"({"parallel_mode": 1})", "c.parallel_mode", "TypeError"},
       {sized("semi_auto_parallel", 0), kind + ".config",
        "must be larger than 0 in semi_auto_parallel"},

@@ -549,7 +549,7 @@ TEST(PyTorchDdp, AJobHasATorch) {
   ASSERT_TRUE(trained);
   EXPECT_FALSE(trained->exact) << trained->config;
   // A version that a configuration alone names is not the job's, and that is said.
-  const char* alone = "torch is said of this configuration alone";
+  const char* alone = "torch is given for this configuration alone";
   EXPECT_FALSE(test::has_note(reading_of(capped(8), workload), alone));
   workload.torch.clear();
   EXPECT_TRUE(test::has_note(reading_of(capped(8), workload), alone));

@@ -422,9 +422,9 @@ TEST(TwoLevels, SaysHowManyReplicasThereAre) {
   EXPECT_TRUE(says(megatron_dialect(),
                    R"({"use-distributed-optimizer": true,
                        "num-distributed-optimizer-instances": 4})",
-                   "among 2 ranks, of which there are 4 replicas"));
+                   "among 2 ranks; there are 4 replicas"));
   EXPECT_TRUE(says(deepspeed_dialect(), stage_3("mics_shard_size", 4).dump(),
-                   "groups of 4 ranks, of which there are 2 replicas"));
+                   "groups of 4 ranks; there are 2 replicas"));
   EXPECT_TRUE(says(deepspeed_dialect(), stage_3("zero_hpz_partition_size", 4).dump(),
                    "among 4 ranks, which hold a second copy"));
   // Of a small model nothing is gathered again.

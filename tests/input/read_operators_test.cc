@@ -175,7 +175,7 @@ TEST(ReadOperators, MistakesInAList) {
            Case{R"([{"op": "move", "from": "/operators/list/0", "path": "/operators/list/1"}])",
                 "operators.list[0].inputs: 'xw' is written only later"},
            Case{R"([{"op": "add", "path": "/operators/list/2/part", "value": "update"}])",
-                "operators.list[3].part: comes behind a later one"},
+                "operators.list[3].part: comes after a later one"},
            Case{R"([{"op": "replace", "path": "/tensors/0/name", "value": "c"}])",
                 "operators.list: no operator writes 'c@GRAD', the gradient of c"},
            Case{R"([{"op": "replace", "path": "/operators/values/1/name", "value": "x"}])",
@@ -283,7 +283,7 @@ TEST(ReadOperators, ComputeFusionOfAStrategy) {
       plan::any(parsed(scenario_with(linear_layer().dump())).strategies[0].compute_fusion));
   EXPECT_NE(
       message_of(strategy_of(R"({"fuse_all_optimizer_ops": true})", R"(, "update": "per_bucket")"))
-          .find("compute_fusion.fuse_all_optimizer_ops: cannot stand beside update"),
+          .find("compute_fusion.fuse_all_optimizer_ops: cannot be combined with update"),
       std::string::npos);
   EXPECT_NE(message_of(strategy_of(R"({"fuse_bn_act_op": true})"))
                 .find("did you mean 'fuse_bn_act_ops'?"),

@@ -83,7 +83,7 @@ TEST(ReadParallel, WhatDoesNotGoWithALayoutIsSaid) {
     return message_of(json.dump());
   };
   const char* local = R"({"name": "l", "local_sgd": {"period": 4}})";
-  EXPECT_NE(with(local).find("averaging is not modelled yet beside workload.parallel"),
+  EXPECT_NE(with(local).find("averaging is not modelled yet together with workload.parallel"),
             std::string::npos)
       << with(local);
   EXPECT_NE(with(local, R"({"tensor": 2})").find("averaging is not"), std::string::npos);
@@ -157,7 +157,7 @@ TEST(ReadParallel, PartsOfGivenTensors) {
   EXPECT_EQ(read(json).workload.tensors[0].part, 1);
   EXPECT_EQ(read(json).workload.tensors[1].part, 0);
   json["workload"]["tensors"][0]["name"] = "b";
-  EXPECT_NE(message_of(json.dump()).find("'part' beside each tensor"), std::string::npos);
+  EXPECT_NE(message_of(json.dump()).find("'part' in each tensor"), std::string::npos);
   json["workload"]["tensors"][0]["part"] = 1;
   EXPECT_EQ(read(json).workload.tensors[0].part, 1);
   json["workload"]["tensors"][0]["part"] = 2;

@@ -21,7 +21,7 @@ TEST(Format, ForeignFilesAreRefusedByName) {
   const test::Scratch scratch;
   const std::string path = scratch.path("notes.txt");
   test::write_text(path, "what we did today");
-  EXPECT_TRUE(refusal({path}).starts_with(path + ": not a file that a job leaves behind"));
+  EXPECT_TRUE(refusal({path}).starts_with(path + ": not a file that a job writes"));
   test::write_text(path, "");
   EXPECT_TRUE(refusal({path}).starts_with(path + ": empty"));
   EXPECT_EQ(refusal({scratch.path("absent")}), scratch.path("absent") + ": no such file");
@@ -33,9 +33,8 @@ TEST(Format, SettingsOfAFrameworkAreForInit) {
   test::write_text(path,
                    "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 "
                    "--num-attention-heads 4 --seq-length 64 --vocab-size 100\n");
-  EXPECT_EQ(refusal({path}),
-            path + ": settings of Megatron, which no job left behind: `syncline init " + path +
-                " --node KIND --nodes N` makes a scenario of them");
+  EXPECT_EQ(refusal({path}), path + ": settings of Megatron, which no job wrote: `syncline init " +
+                                 path + " --node KIND --nodes N` makes a scenario of them");
 }
 
 TEST(Format, WhatNcclsInspectorWroteIsForCalibrate) {

@@ -239,7 +239,7 @@ TEST(Init, WhatSettingsAskForInVainIsNoted) {
                      .settings = "--tensor-model-parallel-size 2 --delay-wgrad-compute "
                                  "--micro-batch-size 1"});
   EXPECT_EQ(begun.scenario.at("notes"),
-            Json({"assumed: nothing gained or lost by what is not priced: --delay-wgrad-compute"}));
+            Json({"assumed: nothing gained or lost by what is left out: --delay-wgrad-compute"}));
   EXPECT_FALSE(
       init_scenario({.model = "llama3_8b", .node = "dgx-h100"}).scenario.contains("notes"));
 }

@@ -281,8 +281,7 @@ TEST_F(KinetoRobust, ExpertsAndPipelinesAreRefusedByName) {
   const std::string kernel = "ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevComm*)";
   const std::string experts =
       refusal(replaced(text, kernel, "void deep_ep::internode::dispatch<false, 4>(int4*)"));
-  EXPECT_TRUE(experts.starts_with("no data-parallel training (DeepEP): the trace holds "))
-      << experts;
+  EXPECT_TRUE(experts.starts_with("no data-parallel training (DeepEP): the trace has ")) << experts;
   EXPECT_TRUE(has(experts, " deep_ep of unknown size, the traffic of experts")) << experts;
   const std::string stages =
       refusal(replaced(text, kernel, "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)"));
@@ -301,7 +300,7 @@ TEST_F(KinetoRobust, ShardedGradientsAreRefusedWithWhatIsKnown) {
   const std::string fsdp =
       replaced(text, "DistributedDataParallel.forward", "FullyShardedDataParallel._pre_forward");
   // What goes in comes out, which no group of two ranks does.
-  EXPECT_TRUE(has(refusal(fsdp), "is told to have 2 ranks, and its reduce_scatter takes in"));
+  EXPECT_TRUE(has(refusal(fsdp), "is given as 2 ranks, and its reduce_scatter takes in"));
   const std::string bare =
       replaced(replaced(fsdp, "Process Group Name", "nothing"), "Group size", "nothing either");
   EXPECT_TRUE(has(refusal(bare),

@@ -255,7 +255,7 @@ TEST_F(WholeTrace, ExpertsHaveGroupsOfTheirOwn) {
   // Sums that no choice of shapes gives.
   const std::string text =
       replaced(traces.file(0), "\"Input Dims\": [[4096, 1024]]", "\"Input Dims\": [[4096, 5120]]");
-  EXPECT_TRUE(has(refusal(text), "which are the experts' cannot be told"));
+  EXPECT_TRUE(has(refusal(text), "which are the experts' is not known"));
 }
 
 TEST_F(WholeTrace, ExpertGroupsDivideAStage) {
@@ -462,7 +462,7 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   const auto expect = [](const std::string& found, const std::string& part) {
     EXPECT_TRUE(has(found, part)) << found;
   };
-  expect(ranks("0, 1", "0, 1, 2"), "is told to have 2 ranks, and lists 3");
+  expect(ranks("0, 1", "0, 1, 2"), "is given as 2 ranks, and lists 3");
   expect(ranks("0, 1", "0, 9"), "lists ranks beyond the job's: 0, 9");
   expect(ranks("0, 1", "0, -4"), "lists ranks beyond the job's");
   expect(ranks("0, 1", "1, 1"), "lists a rank twice");
@@ -474,7 +474,7 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   expect(refusal(replaced(text, "\"world_size\": 8", "\"world_size\": 16")),
          "gradients are summed over 2 ranks");
   expect(refusal(replaced(text, "\"world_size\"", "\"worlds\"")),
-         "whose number of ranks is not told");
+         "whose number of ranks is not given");
   std::string twice = text;
   const std::string before = "Ranks\": \"[0, 1]";
   twice.replace(twice.find(before), before.size(), "Ranks\": \"[0, 2]");
@@ -482,7 +482,7 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   const std::string scattered = replaced(
       CutTraces(kHybrid).file(0), "Out msg nelems\": " + std::to_string(CutTraces::kLayer / 2),
       "Out msg nelems\": 17");
-  expect(refusal(scattered), "is told to have 2 ranks, and its reduce_scatter takes in");
+  expect(refusal(scattered), "is given as 2 ranks, and its reduce_scatter takes in");
 }
 
 // libkineto writes nothing behind the colon of a description that is none.

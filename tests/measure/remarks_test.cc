@@ -56,7 +56,7 @@ TEST(Remarks, CollectivesThatLeaveTheMeasurementsAreNamed) {
   scenario.cluster.law = [](const collective::Collective&) {
     return std::optional<CollectiveTime>();
   };
-  EXPECT_TRUE(contains(remarks_of(scenario).at(0), "priced without the cluster's calibration"));
+  EXPECT_TRUE(contains(remarks_of(scenario).at(0), "predicted without the cluster's calibration"));
 }
 
 // The only remark on the scenario.
@@ -181,9 +181,9 @@ TEST(Remarks, AFirstStepOfOneBucket) {
     scenario["strategies"] = Json::array({row});
     const auto remarks = remarks_on(scenario);
     return std::any_of(remarks.begin(), remarks.end(), [](const std::string& remark) {
-      return contains(remark,
-                      "strategy 'ddp': the first step of a training exchanges all "
-                      "gradients in one bucket, ");
+      return contains(
+          remark,
+          "strategy 'ddp': the first step of a training sums all gradients in one bucket, ");
     });
   };
   EXPECT_TRUE(with({{"bucket_cap_mb", 1}}));
@@ -253,7 +253,7 @@ TEST(Remarks, RowsOfDifferentNetworksAreNamed) {
   const auto remarks = remarks_on(scenario);
   ASSERT_EQ(remarks.size(), 2u);  // and what the choice of NCCL rests on
   EXPECT_TRUE(contains(remarks[0],
-                       "strategy 'ddp' is priced by NCCL, and strategy 'own' on the "
+                       "strategy 'ddp' is predicted by NCCL's model, and strategy 'own' on the "
                        "links by an algorithm of its own"));
   EXPECT_TRUE(contains(remarks[0], "\"algorithm\": \"nccl\""));
   EXPECT_TRUE(contains(remarks[1],

@@ -281,7 +281,7 @@ def exchanges_that_wait_are_told(folder):
             said = io.StringIO()
             with contextlib.redirect_stdout(said):
                 recorder.record(job.model, job.step, steps=4, out=f"{folder}/waiting.json")
-            told.append("29 % of the smallest exchanges take 3.8 ms longer" in said.getvalue()
+            told.append("29 % of the smallest collectives take 3.8 ms longer" in said.getvalue()
                         and "chrt --batch 0" in said.getvalue())
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     assert told == ([True, False] if dist.get_rank() == 0 else [False, False]), told

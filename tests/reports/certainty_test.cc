@@ -24,11 +24,11 @@ std::string of_defaults(const std::vector<std::pair<const char*, double>>& losse
 TEST(Certainty, ADefaultThatIsFasterThanTheBestIsExplained) {
   EXPECT_EQ(of_defaults({}), "");
   EXPECT_EQ(of_defaults({{"pytorch", 3.7}, {"fsdp", -0.04}}),
-            "The frameworks' own defaults beside the best: pytorch +3.7 % (2.7 to 4.7 %) and fsdp "
+            "The frameworks' own defaults against the best: pytorch +3.7 % (2.7 to 4.7 %) and fsdp "
             "0.0 % (-1 to 1 %).");
   EXPECT_EQ(of_defaults({{"paddle", -2}, {"pytorch", 3.7}}),
-            "The frameworks' own defaults beside the best: paddle -2.0 % (-3 to -1 %) and pytorch "
-            "+3.7 % (2.7 to 4.7 %); paddle is faster by what this search held as it is.");
+            "The frameworks' own defaults against the best: paddle -2.0 % (-3 to -1 %) and pytorch "
+            "+3.7 % (2.7 to 4.7 %); paddle is faster by a knob that this search did not vary.");
 }
 
 std::string of_sizes(const std::vector<tune::SizeRange>& ranges) {

@@ -103,7 +103,7 @@ TEST(Verdict, WhatMoreRanksBring) {
   const std::string kept = verdict(report_of({at(1, 1), at(2, 0.9), at(4, 0.8)}));
   EXPECT_NE(
       kept.find("'momentum' keeps 80.0 % of its samples a rank from 1 to 4 ranks, where 47.7 % "
-                "of the step waits for the exchange."),
+                "of the step waits for communication."),
       std::string::npos)
       << kept;
   const std::string slower = verdict(report_of({at(1, 1), at(2, 0.9), at(4, 0.4)}));

@@ -6,7 +6,7 @@ says, and private words (banned_words.txt beside this file: a regular expression
 instead). Prints counts and offenders. With --check it ends with 1 where a limit is passed.
 
 Prose is what stands in no code, table, link target or comment. What the program says are the string
-literals of product code, adjacent ones joined, of four and more words with a space between.
+literals of product code, adjacent ones joined, of four and more words that are no list of names.
 """
 import argparse
 import pathlib
@@ -29,6 +29,8 @@ _LITERAL = re.compile(
     r"|(?<![0-9A-Fa-f])'(?:\\.|[^'\\\n])+'", re.DOTALL)
 _PYTHON = re.compile(r'"""(?P<doc>.*?)"""|#[^\n]*|(?P<text>f?"(?:\\.|[^"\\\n])*"(?:\s*f?"(?:\\.|[^"\\\n])*")*)',
                      re.DOTALL)
+# What a list of names has none of.
+_SENTENCE = re.compile(r"\b(the|an?|is|are|of|to|and|or|not|no|in|on|by|for|with|at|it|per)\b", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`|--[\w-]+|\{[^{}]*\}|'[^' ]*'")
 
 
@@ -68,7 +70,7 @@ def literals(text, python=False):
         if match.group("text"):
             parts = re.findall(r'"((?:\\.|[^"\\\n])*)"', match.group("text"))
             said = "".join(parts).replace('\\"', '"').replace("\\n", ". ")
-            if words(said) >= 4 and " " in said.strip():
+            if words(said) >= 4 and 20 * len(_SENTENCE.findall(said)) >= words(said):
                 found.append(said)
     return found
 

@@ -215,9 +215,9 @@ std::vector<std::string> JoinedRanks::dropped(const Measured& measured) const {
   for (const auto& [shape, count] : measured.incomplete) {
     const auto& [kind, ranks, nodes] = shape;
     list.push_back(count_of(count, "collective", "collectives") + " (" + kind + " of " +
-                   std::to_string(ranks) + " ranks) that not all ranks told of, at most " +
+                   std::to_string(ranks) + " ranks) that not all ranks reported, at most " +
                    std::to_string(measured.most_ranks) +
-                   ": the least time would hold waiting for the others");
+                   ": the least time would contain waiting for the others");
   }
   if (host_timed_ > 0) {
     std::string sources;
@@ -239,7 +239,7 @@ std::vector<std::string> JoinedRanks::dropped(const Measured& measured) const {
   }
   if (measured.disagreeing > 0) {
     list.push_back(count_of(measured.disagreeing, "collective", "collectives") +
-                   " of which ranks tell different sizes or counts");
+                   " for which ranks report different sizes or counts");
   }
   std::int64_t lost = 0;
   for (const auto& [rank, count] : lost_) lost = std::max(lost, count);

@@ -191,7 +191,7 @@ void read_experts(Flags& flags, Json& shape) {
       dense_layers(flags.value("moe-layer-freq"), shape["layers"].get<std::int64_t>());
   if (dense < 0) {
     flags.fail("moe-layer-freq", "is " + flags.value("moe-layer-freq").dump() +
-                                     ": only layers without experts ahead of all others are known");
+                                     ": only layers without experts before all others are known");
   }
   if (dense > 0) shape["dense_layers"] = dense;
 }
@@ -272,7 +272,8 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
                       ", which has these sizes: no flag says it (--vocab-size)");
   }
   if (words == 0) {
-    flags.fail("vocab-size", "is missing, and the tokenizer's files are not read: give it beside");
+    flags.fail("vocab-size",
+               "is missing, and the tokenizer's files are not read: give it in addition");
   }
   return rounded_up(words, unit);
 }
@@ -458,7 +459,7 @@ void tell_the_rest(Flags& flags, Settings& settings) {
       unknown.push_back(name + did_you_mean(name, known));
   }
   if (!unpriced.empty()) {
-    settings.assumed.push_back("nothing gained or lost by what is not priced: " +
+    settings.assumed.push_back("nothing gained or lost by what is left out: " +
                                with_dashes(unpriced));
   }
   if (!unknown.empty()) {

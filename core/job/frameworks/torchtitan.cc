@@ -234,7 +234,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
   settings.strategy = strategy_of(toml, parallel);
   if (toml.on({{"parallelism", "enable_async_tensor_parallel"}})) {
     settings.assumed.emplace_back(
-        "nothing gained or lost by what is not priced: enable_async_tensor_parallel");
+        "nothing gained or lost by what is left out: enable_async_tensor_parallel");
   }
   return settings;
 }

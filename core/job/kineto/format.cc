@@ -72,7 +72,7 @@ void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>
   const bool rebuilt = gradient_exchanges(steps[0]) != second;
   if (!rebuilt || gradient_exchanges(steps[2]) != second) return;
   notes.push_back("the first step, " + std::to_string(steps[0].step.number) +
-                  ", has other buckets than those behind it and is left out");
+                  ", has other buckets than those after it and is left out");
   steps.erase(steps.begin());
 }
 
@@ -95,8 +95,7 @@ std::vector<DerivedStep> derive_all(const Trace& trace, const Timeline& timeline
   if (steps.empty()) {
     throw InputError(trace.path +
                      ": no step with gradients and work of a GPU in it: AccumulateGrad "
-                     "was not recorded (inference, or compiled autograd), or no "
-                     "kernels beside it");
+                     "was not recorded (inference, or compiled autograd), or no kernels with it");
   }
   if (!idle.empty()) {
     read.notes.push_back("steps without work of a GPU are left out: " + listed(idle));
@@ -164,12 +163,12 @@ void note_origin(const Trace& trace, const Timeline& timeline, RankRead& read) {
 void note_passes(const DerivedStep& typical, RankRead& read) {
   if (read.observed.accumulation_steps > 1) {
     read.notes.push_back(std::to_string(read.observed.accumulation_steps) +
-                         " backward passes for one exchange (no_sync): all but the last count as "
+                         " backward passes for one all-reduce (no_sync): all but the last count as "
                          "forward");
   }
   if (typical.exchanging_passes > 1) {
     read.notes.push_back(std::to_string(typical.exchanging_passes) +
-                         " backward passes of a step exchange gradients: taken as one, with the "
+                         " backward passes of a step sum gradients: taken as one, with the "
                          "forward passes between them");
   }
 }

@@ -55,7 +55,7 @@ RankGroup told_as(const ToldGroup& told, const Trace& trace) {
 
 void check_ranks(const Trace& trace, const ToldGroup& told, const RankGroup& group) {
   if (told.lies)
-    refuse_group(trace, group_said(group) + " is told twice, with other ranks or another size");
+    refuse_group(trace, group_said(group) + " is given twice, with other ranks or another size");
   if (group.ranks.empty()) {
     const bool beyond = trace.world_size && group.size > *trace.world_size;
     if (!beyond) return;
@@ -63,7 +63,7 @@ void check_ranks(const Trace& trace, const ToldGroup& told, const RankGroup& gro
                             " ranks in a job of " + std::to_string(*trace.world_size));
   }
   if (group.ranks.size() != static_cast<std::size_t>(group.size)) {
-    refuse_group(trace, group_said(group) + " is told to have " + std::to_string(group.size) +
+    refuse_group(trace, group_said(group) + " is given as " + std::to_string(group.size) +
                             " ranks, and lists " + count_of(group.ranks.size()));
   }
   const bool twice = std::ranges::adjacent_find(group.ranks) != group.ranks.end();
@@ -215,7 +215,7 @@ void check_step(const Trace& trace, const RankGroup* group, int expected) {
   refuse_group(trace, std::string(role_text(group->role)) + " groups as that of ranks " +
                           ranks_text(group->ranks) +
                           " stand in another order than tensor, context, "
-                          "data, pipeline, which scenarios do not hold: expected every " +
+                          "data, pipeline, which scenarios cannot express: expected every " +
                           std::to_string(expected) + (expected == 1 ? "st rank" : "th rank"));
 }
 
@@ -364,7 +364,7 @@ void check_groups(const Trace& trace, const Timeline& timeline,
     const std::int64_t more = gathers ? message.got : message.given;
     const std::int64_t less = gathers ? message.given : message.got;
     if (group.size == 0 || more == less * group.size) continue;
-    refuse_group(trace, group_said(group) + " is told to have " + std::to_string(group.size) +
+    refuse_group(trace, group_said(group) + " is given as " + std::to_string(group.size) +
                             " ranks, and its " + message.kind + " takes in " +
                             std::to_string(message.given) + " elements and gives " +
                             std::to_string(message.got));
@@ -388,7 +388,7 @@ bool tells_a_cut(const Timeline& timeline, const std::vector<RankGroup>& groups)
 Parallel layout_of(const Trace& trace, const std::vector<RankGroup>& groups) {
   if (!trace.world_size) {
     refuse_group(trace,
-                 "a job cut into groups, whose number of ranks is not told (distributedInfo)");
+                 "a job cut into groups, whose number of ranks is not given (distributedInfo)");
   }
   for (const RankGroup& group : groups) {
     const bool cuts = group.role != Role::kUnknown && group.role != Role::kOther;

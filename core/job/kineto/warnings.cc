@@ -157,7 +157,7 @@ void warn_of_buckets(const Observed& observed, const Step& step,
                        " DistributedDataParallel modules, each with buckets of its own");
   }
   if (observed.comm_hook) {
-    warnings.push_back("a communication hook handles the buckets: what it computes is not told");
+    warnings.push_back("a communication hook handles the buckets: what it computes is not given");
   }
   std::size_t others = 0;
   Seconds waited = 0;
@@ -168,13 +168,14 @@ void warn_of_buckets(const Observed& observed, const Step& step,
     if (!of_buffers) waited += exchange.exposed;
   }
   if (waited > 0.05 * step.gpu) {
-    warnings.push_back("forward and backward hold " + in_ms(waited) +
+    warnings.push_back("forward and backward contain " + in_ms(waited) +
                        " of waiting for collectives that carry no gradients (the model's own)");
   }
   if (others > 0) {
-    warnings.push_back(std::to_string(others) +
-                       " collectives a step carry no gradients that can be told (the model's own, "
-                       "or buckets that do not match)");
+    warnings.push_back(
+        std::to_string(others) +
+        " collectives a step carry no gradients that can be identified (the model's own, "
+        "or buckets that do not match)");
   }
   if (!std::ranges::any_of(step.exchanges,
                            [](const Exchange& e) { return !e.gradients.empty(); })) {
@@ -261,7 +262,7 @@ void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) 
   if (arrivals.empty() && trace.sharded.empty() && trace.operators == 0) {
     throw InputError(in_it +
                      "no operators of the host in it, so nothing tells the gradients; "
-                     "record with ProfilerActivity.CPU beside CUDA");
+                     "record with ProfilerActivity.CPU and CUDA");
   }
 }
 
@@ -277,8 +278,8 @@ void refuse_sharded(const Trace& trace, const Timeline& timeline) {
   std::string names;
   for (const std::string& name : trace.sharded) names += (names.empty() ? "" : ", ") + name;
   throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduced to shards" : names) +
-                   ": gradients or parameters are sharded, and no collective of a group of ranks "
-                   "that is told carries gradients that can be told; the trace holds " +
+                   ": gradients or parameters are sharded, and no collective of a known group of "
+                   "ranks carries gradients that can be identified; the trace has " +
                    collectives_listed(timeline) +
                    "; record with torch 2.4 or later and record_shapes=True");
 }
@@ -296,9 +297,9 @@ void refuse_parallel(const Trace& trace, const Timeline& timeline) {
   for (const std::string& name : trace.parallel) names += (names.empty() ? "" : ", ") + name;
   throw InputError(
       trace.path + ": no data-parallel training" + (names.empty() ? "" : " (" + names + ")") +
-      ": the trace holds " + collectives_listed(timeline) +
+      ": the trace has " + collectives_listed(timeline) +
       ", the traffic of experts (expert parallelism, as DeepEP's) or of pipeline stages "
-      "(pipeline parallelism, as DualPipe's), whose groups of ranks are not told; record with "
+      "(pipeline parallelism, as DualPipe's), whose groups of ranks are not given; record with "
       "torch 2.4 or later, which names them");
 }
 

@@ -106,7 +106,7 @@ void note_carried(const WholeStep& typical, std::vector<std::string>& notes) {
   const auto alone = std::ranges::count(carried, false);
   if (alone == 0 || alone == static_cast<std::ptrdiff_t>(carried.size())) return;
   notes.push_back(std::to_string(alone) +
-                  " gradients are in no collective that was seen to carry them: they are priced "
+                  " gradients are in no collective that was seen to carry them: they are predicted "
                   "as if each travelled alone");
 }
 

@@ -110,7 +110,7 @@ class WholeSizes {
           throw InputError(trace_.path + ": a step's backward passes have " +
                            std::to_string(last->tensors.size()) + " and " +
                            std::to_string(whole_.passes[p].tensors.size()) +
-                           " gradients: its micro-batches cannot be told apart");
+                           " gradients: its micro-batches cannot be separated");
         }
         last = &whole_.passes[p];
         count += 1;
@@ -192,7 +192,7 @@ class WholeSizes {
     if (equal != 1) {
       throw InputError(trace_.path + ": " + (equal == 0 ? "no" : "more than one") +
                        " choice of the gradients' shapes adds up to what the experts' groups "
-                       "carry, so which are the experts' cannot be told");
+                       "carry, so which are the experts' is not known");
     }
     for (Gradient& gradient : whole_.step.gradients) {
       for (std::size_t i = 0; i < list.size(); ++i) {

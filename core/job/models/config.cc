@@ -124,7 +124,7 @@ Json deepseek(Reader& reader) {
     shape["dense_layers"] = reader.integer("first_k_dense_replace", 0, operators::kMostLayers);
   }
   if (size_or(reader, "moe_layer_freq", 1) != 1) {
-    reader.fail("moe_layer_freq", "only 1 is known: experts in every layer behind the first");
+    reader.fail("moe_layer_freq", "only 1 is known: experts in every layer after the first");
   }
   const std::int64_t width = size(reader, "qk_nope_head_dim", operators::kMostHeadWidth);
   if (size(reader, "v_head_dim", operators::kMostHeadWidth) != width) {

@@ -221,7 +221,7 @@ TEST(Inspector, WhatIsDroppedIsSaid) {
   const auto tables = tables_of(text);
   ASSERT_EQ(tables.size(), 1u);
   const auto& list = tables[0].left_out;
-  EXPECT_TRUE(any_with(list, "(all_reduce of 4 ranks) that not all ranks told of, at most 1"));
+  EXPECT_TRUE(any_with(list, "(all_reduce of 4 ranks) that not all ranks reported, at most 1"));
   EXPECT_TRUE(any_with(list, "4 lines whose time the host took (collective_cpu)"));
   EXPECT_TRUE(any_with(list, "1 line without time or bytes"));
   EXPECT_TRUE(any_with(list, "4 lines tell the same collective of the same rank again"));
