@@ -14,6 +14,7 @@
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
+#   make words    words of the pages, lengths of sentences, private words
 #   make measure  lines of code and of tests, types in headers, rules that exclude knobs, the longest
 #                 functions (make rooms holds them to 70 lines), lines that stand in two places
 #   make check    formatting, static analysis, and the tests under sanitizers (CI runs rooms, format and test)
@@ -42,7 +43,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare measure check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare measure words check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -138,6 +139,10 @@ compare: program
 
 measure:
 	$(PYTHON) tests/tools/measure.py
+
+# Words of the pages, lengths of sentences, private words.
+words:
+	$(PYTHON) tests/tools/words.py
 
 check: rooms format lint sanitize
 

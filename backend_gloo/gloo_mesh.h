@@ -1,6 +1,6 @@
 // Gloo's connections between all ranks: a context of its own for each communicating stream, so that
 // streams do not queue behind each other, and a plan's collectives carried out on them round by
-// round, by the same transfers that the simulation prices.
+// round, by the same transfers that the simulation costs.
 #pragma once
 
 #include <cstddef>

@@ -95,10 +95,10 @@ std::string in_seconds(std::chrono::milliseconds time) {
 
 }  // namespace
 
-Patience::Patience(const live::ControlChannel& channel, std::chrono::milliseconds more)
+WaitLimit::WaitLimit(const live::ControlChannel& channel, std::chrono::milliseconds more)
     : channel_(channel), most_(channel.timeout() + more) {}
 
-void Patience::look(const std::string& waiting_for) const {
+void WaitLimit::look(const std::string& waiting_for) const {
   channel_.check();
   if (live::LiveClock::now() - since_ < most_) return;
   throw DeviceError(waiting_for + ": no progress for " + in_seconds(most_) +
@@ -191,7 +191,7 @@ ncclConfig_t Communicators::config() const {
 
 // A call that does not block has handed its work over only once the communicator says so.
 void Communicators::settle(ncclComm_t communicator, const std::string& call) const {
-  const Patience patience(channel_);
+  const WaitLimit wait_limit(channel_);
   for (int looks = 0;; ++looks) {
     ncclResult_t state = ncclSuccess;
     check_nccl(ncclCommGetAsyncError(communicator, &state), "ncclCommGetAsyncError", communicator);
@@ -202,7 +202,7 @@ void Communicators::settle(ncclComm_t communicator, const std::string& call) con
     if (looks < kShort) {
       std::this_thread::yield();
     } else {
-      patience.look(call);
+      wait_limit.look(call);
       std::this_thread::sleep_for(looks < 2 * kShort ? 20us : 500us);
     }
   }

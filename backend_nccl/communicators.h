@@ -20,9 +20,9 @@ namespace syncline::nccl_backend {
 
 // Somebody waits for something that other ranks must do too. Throws MachineError where a rank has
 // failed, DeviceError once nothing has gone on for as long as ranks may be silent.
-class Patience {
+class WaitLimit {
  public:
-  explicit Patience(const live::ControlChannel& channel, std::chrono::milliseconds more = {});
+  explicit WaitLimit(const live::ControlChannel& channel, std::chrono::milliseconds more = {});
   void went_on() { since_ = live::LiveClock::now(); }
   void look(const std::string& waiting_for) const;
 

@@ -114,17 +114,17 @@ void StreamWalk::walk(int periods, bool captured) {
 // Waits until at most this many commands are under way. The first of the list depends on nothing
 // after it, so the wait ends.
 void StreamWalk::hold(int commands) {
-  Patience patience(channel_, longest_);
+  WaitLimit wait_limit(channel_, longest_);
   while (commands_ > commands && !outstanding_.empty()) {
     const Outstanding& first = outstanding_.front();
     if (times_[first.launch].end.passed()) {
       commands_ -= first.commands;
       outstanding_.pop_front();
-      patience.went_on();
+      wait_limit.went_on();
       continue;
     }
     communicators_.check();
-    patience.look("waiting for " + describe(first.launch));
+    wait_limit.look("waiting for " + describe(first.launch));
     std::this_thread::sleep_for(50us);
   }
 }
@@ -134,11 +134,11 @@ void StreamWalk::hold(int commands) {
 void StreamWalk::await() {
   done_.record(streams_.front().get());
   hold(0);
-  Patience patience(channel_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
-                                  std::max(1, periods_));
+  WaitLimit wait_limit(channel_, longest_ * static_cast<std::int64_t>(order_.launches.size()) *
+                                     std::max(1, periods_));
   while (!done_.passed()) {
     communicators_.check();
-    patience.look("waiting for the end of the run");
+    wait_limit.look("waiting for the end of the run");
     std::this_thread::sleep_for(200us);
   }
 }

@@ -81,7 +81,7 @@ int run(const BucketsOptions& options) {
                                              {"collectives", reports::exact(collectives)},
                                              {"buckets", reports::json_of(buckets())}};
                                },
-                               remarks_here(document, {strategy})};
+                               warnings_here(document, {strategy})};
   print(answer, options.output);
   return 0;
 }

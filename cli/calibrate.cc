@@ -12,7 +12,7 @@
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/step_fit.h"
 #include "core/compress/codec.h"
-#include "core/cost/law.h"
+#include "core/cost/cost_model.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/scenario_json.h"
@@ -56,10 +56,10 @@ cost::TreeFactor factor_from(const std::string& file) {
   if (!cluster.is_object() || !cluster.contains("calibration")) {
     throw InputError(file + ": expected a cluster with a calibration, as calibrate -o writes it");
   }
-  const cost::MeasuredLaw law =
-      input::read_law(Reader(cluster.at("calibration"), file, "calibration"));
-  const auto factor = cost::tree_factor(law);
-  if (!factor && law.tree) return *law.tree;
+  const cost::MeasuredCostModel cost_model =
+      input::read_cost_model(Reader(cluster.at("calibration"), file, "calibration"));
+  const auto factor = cost::tree_factor(cost_model);
+  if (!factor && cost_model.tree) return *cost_model.tree;
   if (!factor) {
     throw InputError(file +
                      ": calibration: expected a table of a forced tree on three nodes or more "

@@ -6,7 +6,7 @@
 #include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/remarks.h"
+#include "core/measure/warnings.h"
 #include "reports/check_report.h"
 
 namespace syncline::cli {
@@ -26,7 +26,7 @@ int run(const CheckOptions& options) {
   const Sweep sweep(checked.scenario);
   checked.points = sweep.size();
   Progress progress("syncline check");
-  checked.remarks = measure::remarks_of(
+  checked.warnings = measure::warnings_of(
       document, checked.scenario, sweep, [] { return false; },
       [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
   checked.scenario.strategies =

@@ -49,12 +49,12 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
 
 // Writes the file that applies the strategy, also where settings alone would do.
 int write_python(const EmitOptions& options, const Scenario& scenario, const Strategy& strategy,
-                 const dialect::Written& written, const measure::Pinned& pinned) {
-  write_apply_file(options.python, scenario, strategy, pinned);
+                 const dialect::Written& written, const measure::FitErrors& fit_errors) {
+  write_apply_file(options.python, scenario, strategy, fit_errors);
   if (written.exact) {
     std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
               << written.config.dump() << "\n";
-    tell_remarks(reports::notes_on(written));
+    tell_warnings(reports::notes_on(written));
   }
   return 0;
 }
@@ -64,7 +64,7 @@ std::string way_out(const EmitOptions& options, const Scenario& scenario,
                     const Strategy& strategy) {
   const bool possible =
       options.dialect == kPythonDialect &&
-      dialect::apply_obstacle(strategy, scenario.workload, scenario.cluster).empty();
+      dialect::apply_refusal(strategy, scenario.workload, scenario.cluster).empty();
   return possible ? "; --python FILE writes a Python file that applies it" : "";
 }
 
@@ -73,18 +73,18 @@ int run(const EmitOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   expect_writable({options.python, options.nccl_table});
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
-  tell_remarks(remarks_here(document, {strategy}));
+  tell_warnings(warnings_here(document, {strategy}));
   const auto written = dialect::write_config(*dialect::find_dialect(options.dialect), strategy,
                                              scenario.workload, scenario.cluster);
   if (!options.nccl_table.empty()) write_nccl_table(options, scenario, strategy);
   if (!options.python.empty()) return write_python(options, scenario, strategy, *written, known);
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  const auto priced = [&](const Strategy& one) {
-    return measure::price_strategy(scenario, one, *executor, book);
+  collective::CostCache cache(scenario.cluster);
+  const auto evaluated = [&](const Strategy& one) {
+    return measure::evaluate_strategy(scenario, one, *executor, cache);
   };
-  const auto wanted = priced(strategy);
-  const auto found = priced(written->strategy);
+  const auto wanted = evaluated(strategy);
+  const auto found = evaluated(written->strategy);
   const std::string times = reports::seconds_text(found.metrics.step_time) + " a step instead of " +
                             reports::seconds_text(wanted.metrics.step_time);
   if (!written->exact) {
@@ -101,7 +101,7 @@ int run(const EmitOptions& options) {
                      dialect::time_difference(wanted.plan, found.plan)
               << " (" << times << ")\n";
   }
-  tell_remarks(reports::notes_on(*written));
+  tell_warnings(reports::notes_on(*written));
   return 0;
 }
 
@@ -137,25 +137,24 @@ void check_python(const std::string& file, const std::string& dialect, const std
 }
 
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,
-                       const measure::Pinned& pinned) {
-  const std::string obstacle =
-      dialect::apply_obstacle(strategy, scenario.workload, scenario.cluster);
-  if (!obstacle.empty()) {
+                       const measure::FitErrors& fit_errors) {
+  const std::string refusal = dialect::apply_refusal(strategy, scenario.workload, scenario.cluster);
+  if (!refusal.empty()) {
     throw InputError("strategy '" + strategy.name +
-                     "' cannot be applied by a Python file: " + obstacle);
+                     "' cannot be applied by a Python file: " + refusal);
   }
   const Strategy applied = dialect::as_applied(strategy);
   const std::string placeholder = "STRATEGY = None\n";
   std::string file(apply_script());
   file.replace(file.find(placeholder), placeholder.size(),
-               reports::applied_comment(scenario, applied, pinned) + "STRATEGY = " +
+               reports::applied_comment(scenario, applied, fit_errors) + "STRATEGY = " +
                    dialect::apply_table(strategy, scenario.workload, scenario.cluster) + "\n");
   return file;
 }
 
 void write_apply_file(const std::string& file, const Scenario& scenario, const Strategy& strategy,
-                      const measure::Pinned& pinned) {
-  write_file(file, apply_file(scenario, strategy, pinned));
+                      const measure::FitErrors& fit_errors) {
+  write_file(file, apply_file(scenario, strategy, fit_errors));
   std::cerr << "syncline: wrote " << file << "; " << reports::apply_usage(file, strategy) << "\n";
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline::cli {
@@ -13,11 +13,11 @@ namespace syncline::cli {
 // `pinned`: what the scenario's calibration pinned down. Throws InputError, naming the strategy,
 // where that file cannot carry it out.
 std::string apply_file(const Scenario& scenario, const Strategy& strategy,
-                       const measure::Pinned& pinned);
+                       const measure::FitErrors& fit_errors);
 
 // Writes it and says on stderr how a job uses it.
 void write_apply_file(const std::string& file, const Scenario& scenario, const Strategy& strategy,
-                      const measure::Pinned& pinned);
+                      const measure::FitErrors& fit_errors);
 
 // The dialect that the file belongs to.
 inline constexpr std::string_view kPythonDialect = "pytorch";

@@ -19,7 +19,7 @@ struct ExplainOptions {
 };
 
 int run(const ExplainOptions& options) {
-  const auto [document, pinned] = measure::calibrated(read(options.scenario));
+  const auto [document, fit_errors] = measure::calibrated(read(options.scenario));
   Scenario scenario = input::parse_lone_scenario(document);
   std::vector<std::string> names;
   if (options.strategy.empty()) {
@@ -28,7 +28,7 @@ int run(const ExplainOptions& options) {
     names.push_back(chosen_strategy(scenario, options.strategy, document.file).name);
   }
   expect_writable({options.output.html});
-  const auto explanation = measure::explained(document, std::move(scenario), names, pinned);
+  const auto explanation = measure::explained(document, std::move(scenario), names, fit_errors);
   answer_with({}, reports::answer_of(explanation), options.output);
   return 0;
 }

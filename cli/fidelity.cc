@@ -115,7 +115,7 @@ std::vector<TableFile> chosen(std::vector<TableFile> files, const std::vector<st
   return files;
 }
 
-// The tables of one file, predicted anew; none after an interrupt.
+// The tables of one file, predicted again; none after an interrupt.
 std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
   std::vector<measure::FidelityTable> tables;
   if (file.kind == TableFile::kLive) {

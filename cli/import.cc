@@ -37,7 +37,7 @@ int run(const ImportVerb& options) {
   measure::StudyOptions study;
   study.make_executor = predictor_named(study.executor).make;
   study.trace = !options.output.html.empty();
-  job.priced = measure::run_study(input::document_of(name, job.imported.scenario), study);
+  job.evaluated = measure::run_study(input::document_of(name, job.imported.scenario), study);
   answer_with({{options.out, [&] { return text; }}}, reports::answer_of(job), options.output);
   return 0;
 }

@@ -97,7 +97,7 @@ VerbAction add_lab(CLI::App& app) {
                    "RANK@SECONDS: rehearse a fault, the rank's cable pulled that long after the "
                    "start; more than one may be given")
       ->allow_extra_args(false);
-  verb->add_option("--patience", rules.patience,
+  verb->add_option("--patience", rules.wait_limit,
                    "seconds that the others have to end by themselves when a rank has failed")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();

@@ -11,7 +11,7 @@
 #include "core/json/near_names.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
-#include "core/measure/remarks.h"
+#include "core/measure/warnings.h"
 #include "core/visible.h"
 
 namespace syncline::cli {
@@ -94,11 +94,11 @@ input::Document read_on_ranks(const ScenarioOption& option) {
   return read(option);
 }
 
-std::vector<std::string> remarks_here(const input::Document& document,
-                                      const std::vector<Strategy>& strategies) {
+std::vector<std::string> warnings_here(const input::Document& document,
+                                       const std::vector<Strategy>& strategies) {
   Scenario scenario = input::parse_scenario(document);
   scenario.strategies = strategies;
-  return measure::remarks_of(document, scenario);
+  return measure::warnings_of(document, scenario);
 }
 
 void add_executor(CLI::App& verb, std::string& name, const std::string& about) {

@@ -12,8 +12,8 @@
 
 namespace syncline::cli {
 
-// For Option::transform: takes a word that means one of them beyond doubt as that one (same_name),
-// and refuses others with what is near.
+// For Option::transform: takes a word that means one of them beyond uncertainty as that one
+// (same_name), and refuses others with what is near.
 CLI::Validator one_of_words(const std::vector<std::string>& words);
 
 // A number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in every
@@ -36,10 +36,10 @@ input::Document read(const ScenarioOption& option);
 // The same for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
-// What every verb says of such a scenario (core/measure/remarks.h), for those that ignore its
+// What every verb says of such a scenario (core/measure/warnings.h), for those that ignore its
 // sweep, of the strategies of it that are asked for.
-std::vector<std::string> remarks_here(const input::Document& document,
-                                      const std::vector<Strategy>& strategies);
+std::vector<std::string> warnings_here(const input::Document& document,
+                                       const std::vector<Strategy>& strategies);
 
 // --executor: which one predicts.
 void add_executor(CLI::App& verb, std::string& name, const std::string& about);

@@ -80,7 +80,7 @@ void add_html(CLI::App& verb, Output& output) {
 void print(const reports::Answer& answer, const Output& output) {
   std::cout << reports::printed(answer, output.format, version(), stdout_screen(output.colour))
             << std::flush;
-  if (output.format == reports::Format::kCsv) tell_remarks(answer.remarks);
+  if (output.format == reports::Format::kCsv) tell_warnings(answer.warnings);
 }
 
 SideFile html_file(const Output& output, const reports::Answer& answer) {
@@ -130,11 +130,11 @@ void tell_written(const std::vector<std::string>& paths) {
   std::cerr << "syncline: wrote " << reports::one_line(reports::join_and(named)) << "\n";
 }
 
-void tell_remarks(const std::vector<std::string>& remarks) {
+void tell_warnings(const std::vector<std::string>& warnings) {
   const bool terminal = std::cerr.rdbuf() == kOwnStderr && ::isatty(STDERR_FILENO) == 1;
   const std::size_t width = terminal ? terminal_width(STDERR_FILENO) : 0;
-  for (const auto& remark : remarks) {
-    for (const auto& line : reports::wrapped("syncline: " + reports::one_line(remark), width, 2)) {
+  for (const auto& warning : warnings) {
+    for (const auto& line : reports::wrapped("syncline: " + reports::one_line(warning), width, 2)) {
       std::cerr << line << "\n";
     }
   }

@@ -29,7 +29,7 @@ void add_format(CLI::App& verb, Output& output);
 // Adds --html FILE: the answer as a page with figures (reports/html_page.h).
 void add_html(CLI::App& verb, Output& output);
 
-// To stdout, fitted to the terminal if it is one; the remarks that a CSV has no place for to
+// To stdout, fitted to the terminal if it is one; the warnings that a CSV has no place for to
 // stderr, one a line.
 void print(const reports::Answer& answer, const Output& output);
 
@@ -62,8 +62,8 @@ void say(const std::string& text);
 // Names files that were written, on stderr. Empty ones are none.
 void tell_written(const std::vector<std::string>& paths);
 
-// Remarks where an answer has no place for them: on stderr, one a line.
-void tell_remarks(const std::vector<std::string>& remarks);
+// Warnings where an answer has no place for them: on stderr, one a line.
+void tell_warnings(const std::vector<std::string>& warnings);
 
 // Stdout as a screen. The width is COLUMNS, where that is set, else what the terminal says, and 80
 // where it says nothing; what is no terminal has none. Colours by themselves only on a terminal

@@ -23,7 +23,7 @@ int run(const PlanOptions& options) {
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const reports::Planned planned = reports::planned(scenario, strategy);
   reports::Answer answer = reports::answer_of(planned);
-  answer.remarks = remarks_here(document, {strategy});
+  answer.warnings = warnings_here(document, {strategy});
   print(answer, options.output);
   return 0;
 }

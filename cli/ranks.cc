@@ -20,7 +20,7 @@ int start_ranks(const RanksOptions& options) {
   live::ProcessRules rules;
   // A rank that ends has told the others why, and the one that is to print it has. Where one was
   // killed before all had joined, no other rank knows.
-  rules.patience = 3;
+  rules.wait_limit = 3;
   // Told to end, they finish what they measure; a second signal ends them at once.
   rules.grace = 86400;
   rules.stopped = options.timeout;

@@ -121,7 +121,8 @@ class StudyOfRows {
                                          predictor_named(options_.executor).make, report);
     }
     answer_with(side_files(options_, chosen ? *chosen : report, answer), [&] {
-      if (stream_ && (stream_->rows() > 0 || part_.count > 1)) return tell_remarks(answer.remarks);
+      if (stream_ && (stream_->rows() > 0 || part_.count > 1))
+        return tell_warnings(answer.warnings);
       print(answer, options_.output);
     });
     return report.complete ? 0 : tell_interrupted(report);

@@ -8,7 +8,7 @@
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
 #include "core/scenario/sweep.h"
 #include "core/visible.h"
 #include "live/rank_environment.h"

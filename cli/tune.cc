@@ -40,9 +40,9 @@ tune::TuneOptions search_options(const TuneOptions& verb) {
   options.make_executor = predictor_named(verb.executor).make;
   constexpr std::size_t kTop = 5, kTopLayouts = 10;
   options.top = verb.top.value_or(verb.layouts ? kTopLayouts : kTop);
-  constexpr std::size_t kPricedAtMost = 3000;
-  options.budget = verb.budget.value_or(kPricedAtMost);
-  if (!verb.budget) options.work = kPricedAtMost * tune::kMostExact;
+  constexpr std::size_t kEvaluatedAtMost = 3000;
+  options.budget = verb.budget.value_or(kEvaluatedAtMost);
+  if (!verb.budget) options.work = kEvaluatedAtMost * tune::kMostExact;
   options.confirm_work = 10000;  // some seconds
   if (verb.exhaustive) {
     options.method = tune::TuneOptions::Method::kExhaustive;
@@ -93,8 +93,8 @@ int tune_steps(const TuneOptions& verb, const input::Document& document) {
                      [&] { return reports::chart::svg_file(reports::size_figure(tuning)); }};
   const SideFile csv{verb.csv, [&] { return reports::curve_csv(tuned.curve); }};
   const tune::Ranked& best = verb.python.empty() ? tuned.winner() : tune::best_to_apply(tuning);
-  const SideFile python{verb.python,
-                        [&] { return apply_file(tuning.scenario, best.strategy, tuning.pinned); }};
+  const SideFile python{
+      verb.python, [&] { return apply_file(tuning.scenario, best.strategy, tuning.fit_errors); }};
   answer_with({svg, csv, python}, reports::answer_of(tuning), verb.output);
   if (!verb.python.empty()) tell_applied(verb.python, tuning, best);
   return interrupted() ? kInterruptedExit : 0;
@@ -113,10 +113,10 @@ void add_pasted(const std::string& emit, const input::Document& document, tune::
       layouts.dialect = emit;
       layouts.pasted = dialect::config_text(dialect, written->config);
     } else {
-      layouts.remarks.push_back(reports::nearest_text(strategy, emit, *written));
+      layouts.warnings.push_back(reports::nearest_text(strategy, emit, *written));
     }
   } catch (const InputError& refusal) {
-    layouts.remarks.emplace_back(refusal.what());
+    layouts.warnings.emplace_back(refusal.what());
   }
 }
 
@@ -160,7 +160,7 @@ int tune_to_target(const TuneOptions& verb, const input::Document& document,
                      [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
   answer_with({svg}, reports::answer_of(worth, "tune"), verb.output);
   if (!verb.python.empty() && !worth.rows.empty()) {
-    write_apply_file(verb.python, worth.scenario, worth.rows.front().strategy, worth.pinned);
+    write_apply_file(verb.python, worth.scenario, worth.rows.front().strategy, worth.fit_errors);
   }
   return interrupted() ? kInterruptedExit : 0;
 }

@@ -12,7 +12,7 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/tune/emulated_search.h"
-#include "core/tune/guides.h"
+#include "core/tune/ensemble.h"
 #include "core/tune/journal.h"
 #include "core/tune/live_report.h"
 #include "core/tune/search_space.h"
@@ -31,9 +31,9 @@ constexpr const char* kEmulated = "emulated";
 std::size_t budget(const TuneOptions& options) { return options.budget.value_or(12); }
 
 // "latency=2,bandwidth=0.5": what the guiding model takes for the machine's, as factors of them.
-tune::GuideFactors guide_error(const std::string& text) {
+tune::MemberFactors member_error(const std::string& text) {
   constexpr double kMost = 1000;
-  tune::GuideFactors error;
+  tune::MemberFactors error;
   std::size_t begin = 0;
   while (begin < text.size()) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
@@ -63,7 +63,7 @@ void check(const TuneOptions& options) {
     throw InputError("--budget: found " + std::to_string(budget(options)) +
                      ", expected 1 to 100000 evaluations with --live");
   }
-  guide_error(live.wrong);
+  member_error(live.wrong);
   if (live.machine == kEmulated) {
     for (const bool given :
          {live.ranks.ranks != 0, live.calibrate, live.no_check, options.exhaustive}) {
@@ -76,7 +76,7 @@ void check(const TuneOptions& options) {
 }
 
 // The guiding model, and how it was made wrong on purpose.
-std::string guide_words(const tune::GuideFactors& error) {
+std::string member_words(const tune::MemberFactors& error) {
   std::string words = "the closed-form model";
   if (error.latency == 1 && error.transfer == 1) return words;
   words += ", made wrong on purpose: latency x";
@@ -119,10 +119,10 @@ class LiveSearch {
 
   tune::LiveReport begin(const input::Document& fitted, const Scenario& scenario) const {
     const auto own = input::parse_search(fitted, scenario);
-    const tune::GuideFactors error = guide_error(options_.live.wrong);
+    const tune::MemberFactors error = member_error(options_.live.wrong);
     tune::LiveReport report = tune::begin_report(
         scenario, own ? *own : tune::default_search(scenario), error, options_.exhaustive);
-    report.guide = guide_words(error);
+    report.member = member_words(error);
     report.settings.search.budget = static_cast<int>(budget(options_));
     report.settings.search.steps = options_.live.steps;
     report.settings.seed = options_.live.seed;

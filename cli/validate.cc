@@ -125,7 +125,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   if (first) {
     keep(options, report);
     reports::Answer answer = reports::answer_of(report);
-    answer.remarks = remarks_here(document, scenario.strategies);
+    answer.warnings = warnings_here(document, scenario.strategies);
     answer.figures = [&report, &traced] {
       auto pictures = reports::figures_of(report);
       for (auto& step : reports::gantt_pairs(traced)) pictures.push_back(std::move(step));

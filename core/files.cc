@@ -56,10 +56,10 @@ void wait_in_calls(int file) { ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~
 
 // A pipe that nobody has opened for writing looks like an empty one. Gives its first bytes, or
 // nothing where nobody came; who has it open may think as long as they like.
-std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds patience) {
+std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds wait_limit) {
   char block[1 << 12];
   bool opened = false;
-  for (const auto until = Clock::now() + patience;;) {
+  for (const auto until = Clock::now() + wait_limit;;) {
     const ssize_t got = ::read(pipe, block, sizeof block);
     if (got > 0 || (got == 0 && opened)) return std::string(block, static_cast<std::size_t>(got));
     if (got == 0) {
@@ -150,8 +150,8 @@ void write_all(int file, const std::string& content, const std::string& path) {
 }
 
 // A pipe that nobody reads cannot be opened yet.
-int open_into(const Target& target, std::chrono::milliseconds patience) {
-  for (const auto until = Clock::now() + patience;;) {
+int open_into(const Target& target, std::chrono::milliseconds wait_limit) {
+  for (const auto until = Clock::now() + wait_limit;;) {
     const int file =
         ::open(target.path.c_str(), O_WRONLY | O_NONBLOCK | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
     if (file >= 0) wait_in_calls(file);
@@ -162,7 +162,7 @@ int open_into(const Target& target, std::chrono::milliseconds patience) {
 }
 
 void write_into(const Target& target, const std::string& content, const std::string& path,
-                std::chrono::milliseconds patience) {
+                std::chrono::milliseconds wait_limit) {
   if (target.descriptor) {
     // Behind what has been printed.
     std::cout.flush();
@@ -170,7 +170,7 @@ void write_into(const Target& target, const std::string& content, const std::str
     write_all(*target.descriptor, content, path);
     return;
   }
-  OpenFile file(open_into(target, patience));
+  OpenFile file(open_into(target, wait_limit));
   if (!file) failed(path, errno);
   write_all(file.number(), content, path);
   if (!file.close()) failed(path, errno);
@@ -245,7 +245,7 @@ void expect_writable(const Target& target, const std::string& path) {
 }  // namespace
 
 std::string read_text_file(const std::string& path, std::string_view kind, long long most,
-                           std::chrono::milliseconds patience) {
+                           std::chrono::milliseconds wait_limit) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
   if (!fs::exists(status)) throw InputError(path + ": no such file");
@@ -264,7 +264,7 @@ std::string read_text_file(const std::string& path, std::string_view kind, long 
   if (!in) throw InputError(path + ": cannot be opened for reading");
   std::string text;
   if (fs::is_fifo(status)) {
-    const auto first = first_of_pipe(in.number(), patience);
+    const auto first = first_of_pipe(in.number(), wait_limit);
     if (!first) throw InputError(path + ": a pipe into which nobody writes");
     text = *first;
   }
@@ -279,13 +279,13 @@ std::string read_standard_input() {
 }
 
 void write_file(const std::string& path, const std::string& content,
-                std::chrono::milliseconds patience) {
+                std::chrono::milliseconds wait_limit) {
   const Target target = target_of(path);
   expect_writable(target, path);
   if (is_replaced(target)) {
     replace(target, content, path);
   } else {
-    write_into(target, content, path, patience);
+    write_into(target, content, path, wait_limit);
   }
 }
 

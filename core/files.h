@@ -11,14 +11,14 @@ namespace syncline {
 inline constexpr long long kLargestFile = 64ll << 20;
 
 // How long the other end of a named pipe has to come.
-inline constexpr std::chrono::milliseconds kPipePatience{5000};
+inline constexpr std::chrono::milliseconds kPipeWaitLimit{5000};
 
 // The whole file, at most `most` bytes; `kind` says in messages what was expected ("a JSON file").
 // Throws InputError for one that is missing, a folder, too large, not to be opened, or a pipe into
 // which nobody writes.
 std::string read_text_file(const std::string& path, std::string_view kind,
                            long long most = kLargestFile,
-                           std::chrono::milliseconds patience = kPipePatience);
+                           std::chrono::milliseconds wait_limit = kPipeWaitLimit);
 
 // All of standard input, at most kLargestFile bytes. Throws InputError.
 std::string read_standard_input();
@@ -28,7 +28,7 @@ std::string read_standard_input();
 // written. A device, a pipe and what /dev/stdout or /dev/fd/N names is written into. Throws
 // MachineError naming the path; an old file is kept then.
 void write_file(const std::string& path, const std::string& content,
-                std::chrono::milliseconds patience = kPipePatience);
+                std::chrono::milliseconds wait_limit = kPipeWaitLimit);
 
 // Throws what write_file would, as far as it can be known without writing: before long work.
 void expect_writable(const std::string& path);

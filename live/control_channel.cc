@@ -21,7 +21,7 @@ using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
 // Signs of life, at most so far apart, and four within the time limit.
-constexpr milliseconds kBeatEvery = 250ms;
+constexpr milliseconds kHeartbeatEvery = 250ms;
 // Where a link is cut both ends find the other silent. Rank 0 is to report it: the others wait
 // longer.
 constexpr milliseconds kOthersWait = 1000ms;
@@ -116,7 +116,7 @@ class ControlChannel::Life {
     if (not_met_) std::rethrow_exception(not_met_);
   }
 
-  std::vector<std::string> gather(const std::string& mine, milliseconds patience) {
+  std::vector<std::string> gather(const std::string& mine, milliseconds wait_limit) {
     std::unique_lock lock(mutex_);
     if (failed_) throw MachineError(failure_);
     if (mine.size() > kMostValue) {
@@ -126,10 +126,10 @@ class ControlChannel::Life {
     }
     gathered_.reset();
     if (environment_.rank == 0) {
-      take_value(0, mine, patience);
+      take_value(0, mine, wait_limit);
     } else {
       awaits_all_ = true;
-      send_value(peers_.front(), MessageKind::kShare, gathering_, packed(patience.count()), mine);
+      send_value(peers_.front(), MessageKind::kShare, gathering_, packed(wait_limit.count()), mine);
     }
     wake();
     changed_.wait(lock, [&] { return failed_ || first_left_ || gathered_; });
@@ -338,7 +338,7 @@ class ControlChannel::Life {
     Peer& first = peers_.front();
     if (environment_.rank == 0) {
       // Sending finds whose connection it was.
-      if (event == LineEvent::kClosed) next_beat_ = LiveClock::now() + 5ms;
+      if (event == LineEvent::kClosed) next_heartbeat_ = LiveClock::now() + 5ms;
     } else if (event == LineEvent::kReached) {
       reached_ = LiveClock::now();
     } else if (event == LineEvent::kNobody || event == LineEvent::kRefused) {
@@ -372,12 +372,12 @@ class ControlChannel::Life {
     }
     peer->heard = LiveClock::now();
     switch (message.kind) {
-      case MessageKind::kBeat:
+      case MessageKind::kHeartbeat:
         if (message.number == 0 && message.bytes.empty()) return;
         return misspoken(*peer, "it sent something that is no message");
-      case MessageKind::kBye:
+      case MessageKind::kClose:
         // In order, once all is done; whoever still waits for that rank learns so.
-        send(*peer, MessageKind::kBye);
+        send(*peer, MessageKind::kClose);
         peer->state = Peer::State::kGone;
         first_left_ = environment_.rank != 0;
         return changed_.notify_all();
@@ -402,21 +402,22 @@ class ControlChannel::Life {
   }
 
   void take_share(Peer& peer, const Message& share) {
-    using Patience = milliseconds::rep;
-    const auto patience = unpacked<Patience>(share.bytes);
+    using WaitLimit = milliseconds::rep;
+    const auto wait_limit = unpacked<WaitLimit>(share.bytes);
     const bool expected = share.number == gathering_ && !values_.contains(rank_of(peer));
-    if (!met_ || !expected || patience.value_or(-1) < 0) {
+    if (!met_ || !expected || wait_limit.value_or(-1) < 0) {
       return misspoken(peer, "it gave a value that nobody waits for");
     }
-    take_value(rank_of(peer), std::exchange(peer.pieces, {}) + share.bytes.substr(sizeof(Patience)),
-               milliseconds(*patience));
+    take_value(rank_of(peer),
+               std::exchange(peer.pieces, {}) + share.bytes.substr(sizeof(WaitLimit)),
+               milliseconds(*wait_limit));
   }
 
   // A rank's value has come. Once all have, everyone gets all of them.
-  void take_value(int rank, std::string value, milliseconds patience) {
+  void take_value(int rank, std::string value, milliseconds wait_limit) {
     if (failed_) return;  // nobody is to go on as if nothing had happened
     if (values_.empty()) first_came_ = LiveClock::now();
-    patience_ = values_.empty() ? patience : std::max(patience_, patience);
+    wait_limit_ = values_.empty() ? wait_limit : std::max(wait_limit_, wait_limit);
     values_[rank] = std::move(value);
     if (values_.size() < peers_.size()) return;
     gathered_.emplace();
@@ -481,7 +482,8 @@ class ControlChannel::Life {
   void look_for_silent(LiveClock::time_point now) {
     const auto limit = settings_.timeout + (environment_.rank == 0 ? 0ms : kOthersWait);
     // Not if it is this process that did not listen, having been stopped.
-    const bool stopped = now - std::exchange(looked_, now) > 2 * kBeatEvery + settings_.timeout / 4;
+    const bool stopped =
+        now - std::exchange(looked_, now) > 2 * kHeartbeatEvery + settings_.timeout / 4;
     for (Peer& peer : peers_) {
       if (stopped) peer.heard = now;
       if (peer.state != Peer::State::kHere || now - peer.heard < limit) continue;
@@ -501,8 +503,8 @@ class ControlChannel::Life {
       if (here.back() != 0 || peer.state == Peer::State::kHere || rank == 0) continue;
       note_failure(rank_text(rank) + " ended before the others", true);
     }
-    const auto limit = std::max(patience_, settings_.timeout);
-    if (patience_ == kPatient || now - first_came_ < limit) return;
+    const auto limit = std::max(wait_limit_, settings_.timeout);
+    if (wait_limit_ == kPatient || now - first_came_ < limit) return;
     note_failure(
         missing_ranks_text(here) + " did not reach the barrier within " + limit_text(limit), true);
   }
@@ -519,14 +521,14 @@ class ControlChannel::Life {
     return false;
   }
 
-  void beat(milliseconds every) {
-    if (LiveClock::now() < next_beat_) return;
-    next_beat_ = LiveClock::now() + every;
-    send_all(MessageKind::kBeat);
+  void heartbeat(milliseconds every) {
+    if (LiveClock::now() < next_heartbeat_) return;
+    next_heartbeat_ = LiveClock::now() + every;
+    send_all(MessageKind::kHeartbeat);
   }
 
   void wait(std::unique_lock<std::mutex>& lock, milliseconds most) {
-    const auto next = std::chrono::ceil<milliseconds>(next_beat_ - LiveClock::now());
+    const auto next = std::chrono::ceil<milliseconds>(next_heartbeat_ - LiveClock::now());
     lock.unlock();
     messenger_->wait(wake_.fd(), std::min(next, most));
     std::uint64_t woken = 0;
@@ -538,7 +540,7 @@ class ControlChannel::Life {
   void live() {
     std::unique_lock lock(mutex_);
     for (;;) {
-      beat(std::min<milliseconds>(kBeatEvery, settings_.timeout / 4));
+      heartbeat(std::min<milliseconds>(kHeartbeatEvery, settings_.timeout / 4));
       bool all = hear();
       if (!met_) {
         attend();
@@ -549,7 +551,7 @@ class ControlChannel::Life {
       if (met_) look_for_silent(LiveClock::now());
       if (failed_) return end(lock);
       if (leaving_) return part(lock, settings_.timeout);
-      wait(lock, !all ? 0ms : met_ ? kBeatEvery : 10ms);
+      wait(lock, !all ? 0ms : met_ ? kHeartbeatEvery : 10ms);
     }
   }
 
@@ -563,7 +565,7 @@ class ControlChannel::Life {
 
   // Says goodbye, behind what is still to be said, and waits until the others have heard it.
   void part(std::unique_lock<std::mutex>& lock, milliseconds most) {
-    send_all(MessageKind::kBye);
+    send_all(MessageKind::kClose);
     const auto hears = [](const Peer& peer) {
       return peer.state == Peer::State::kHere && !peer.lost;
     };
@@ -571,10 +573,11 @@ class ControlChannel::Life {
          std::ranges::any_of(peers_, hears) && LiveClock::now() < deadline;) {
       wait(lock, 20ms);
       while (const auto event = messenger_->event()) take_event(*event);
-      beat(20ms);
+      heartbeat(20ms);
       while (const auto message = messenger_->next()) {
         Peer* peer = sender(*message);
-        if (peer != nullptr && message->kind == MessageKind::kBye) peer->state = Peer::State::kGone;
+        if (peer != nullptr && message->kind == MessageKind::kClose)
+          peer->state = Peer::State::kGone;
       }
     }
     parted_ = true;
@@ -606,7 +609,7 @@ class ControlChannel::Life {
   std::mutex mutex_;
   std::condition_variable changed_;
   LiveClock::time_point deadline_;  // of the meeting
-  LiveClock::time_point next_beat_ = LiveClock::now();
+  LiveClock::time_point next_heartbeat_ = LiveClock::now();
   LiveClock::time_point looked_ = LiveClock::now();  // for silent ranks
   std::vector<Peer> peers_;                          // rank 0: by rank; others: rank 0
   std::string own_address_ = kLoopback;
@@ -621,7 +624,7 @@ class ControlChannel::Life {
   std::uint64_t gathering_ = 0;        // the one that is under way, or comes next
   std::map<int, std::string> values_;  // rank 0's, by rank
   LiveClock::time_point first_came_;   // of them
-  milliseconds patience_{0};           // of those who have come
+  milliseconds wait_limit_{0};         // of those who have come
   bool awaits_all_ = false;            // of rank 0
   std::optional<std::vector<std::string>> gathered_;  // complete
   std::optional<std::uint64_t> awaited_pong_;
@@ -650,14 +653,14 @@ ControlChannel::~ControlChannel() = default;
 
 const std::string& ControlChannel::own_address() const { return life_->own_address(); }
 
-std::vector<std::string> ControlChannel::gather(const std::string& mine, milliseconds patience) {
-  return life_->gather(mine, patience);
+std::vector<std::string> ControlChannel::gather(const std::string& mine, milliseconds wait_limit) {
+  return life_->gather(mine, wait_limit);
 }
 
-void ControlChannel::barrier(milliseconds patience) { life_->gather("", patience); }
+void ControlChannel::barrier(milliseconds wait_limit) { life_->gather("", wait_limit); }
 
-std::string ControlChannel::from_first(const std::string& mine, milliseconds patience) {
-  return life_->gather(environment_.rank == 0 ? mine : "", patience).front();
+std::string ControlChannel::from_first(const std::string& mine, milliseconds wait_limit) {
+  return life_->gather(environment_.rank == 0 ? mine : "", wait_limit).front();
 }
 
 void ControlChannel::check() const {

@@ -63,17 +63,17 @@ class ControlChannel {
   // as that is known here.
   [[noreturn]] void broken_by(int rank, const std::string& what) const;
 
-  // For `patience`: one of the ranks has long work to do before it comes.
+  // For `wait limit`: one of the ranks has long work to do before it comes.
   static constexpr auto kPatient = std::chrono::milliseconds::max();
   // Everyone's value, by rank; a value has at most kMostValue bytes. The n-th call on one
-  // rank meets the n-th on every other. `patience`: how long the others may be behind this rank;
+  // rank meets the n-th on every other. `wait limit`: how long the others may be behind this rank;
   // the time limit, where that is more. Throws MachineError naming the rank that failed.
   std::vector<std::string> gather(
-      const std::string& mine, std::chrono::milliseconds patience = std::chrono::milliseconds(0));
-  void barrier(std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+      const std::string& mine, std::chrono::milliseconds wait_limit = std::chrono::milliseconds(0));
+  void barrier(std::chrono::milliseconds wait_limit = std::chrono::milliseconds(0));
   // Rank 0's value, on every rank.
   std::string from_first(const std::string& mine,
-                         std::chrono::milliseconds patience = std::chrono::milliseconds(0));
+                         std::chrono::milliseconds wait_limit = std::chrono::milliseconds(0));
 
   // Throws MachineError where a rank is known to have failed. Sends nothing and waits for nobody:
   // for loops that wait for something else.
@@ -81,7 +81,8 @@ class ControlChannel {
 
   // Times of LiveClock::now() since its epoch, in seconds.
   static Seconds now();
-  // Measured anew with each call, from some dozens of exchanges with rank 0. Not a collective call.
+  // Measured again with each call, from some dozens of exchanges with rank 0. Not a collective
+  // call.
   ClockOffset clock();
 
   // How long after a PeerError it is known which rank is gone.
@@ -99,10 +100,10 @@ class ControlChannel {
   std::unique_ptr<Life> life_;
 };
 
-// A connection between every two ranks, for what moves gradients and knows no strangers itself.
-// All ranks call this together. Each tells the others over the channel from which addresses and
-// ports it will call whom, and hears nobody else: whoever is at the other end is that rank of this
-// run. Gives this rank's connections, by rank, none for itself; nothing has been said on them.
+// A connection between every two ranks, for what moves gradients and knows no unauthenticated peers
+// itself. All ranks call this together. Each tells the others over the channel from which addresses
+// and ports it will call whom, and hears nobody else: whoever is at the other end is that rank of
+// this run. Gives this rank's connections, by rank, none for itself; nothing has been said on them.
 // Throws MachineError: PeerError where a rank cannot be reached within the channel's time limit,
 // and what the channel knows of ranks that are gone.
 std::vector<Socket> connect_pairs(ControlChannel& channel);

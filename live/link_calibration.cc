@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/digits.h"
 #include "core/input/scenario_json.h"
 #include "core/run/sample_gradients.h"
@@ -189,10 +189,10 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
     cluster.tiers[t].latency = calibration.curves[t].front().seconds;
     cluster.tiers[t].bandwidth = cost::slope_of(calibration.curves[t]);
   }
-  cluster.law = cost::step_law(cluster, calibration.curves);
-  collective::PriceBook book(cluster);
+  cluster.cost_model = cost::step_cost_model(cluster, calibration.curves);
+  collective::CostCache cache(cluster);
   for (std::size_t i = 0; i < probes.size(); ++i) {
-    calibration.samples[i].fitted = book.time(probes[i].collective);
+    calibration.samples[i].fitted = cache.time(probes[i].collective);
   }
 }
 
@@ -219,7 +219,7 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
                                 const Cluster& shape, const LinkCalibrationSettings& settings) {
   LinkCalibration calibration;
   calibration.cluster = shape;
-  calibration.cluster.law = {};
+  calibration.cluster.cost_model = {};
   calibration.cluster.source = "measured live by syncline";
   for (auto& tier : calibration.cluster.tiers) {
     tier.flow_cap = std::numeric_limits<double>::infinity();

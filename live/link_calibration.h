@@ -1,7 +1,7 @@
 // Links measured by the ranks themselves: ring all-reduces of many sizes are run by a live
 // executor, as a plan would run them, inside the groups of each tier. What a round of them takes,
 // by the bytes that a rank sends in it, is the tier's curve (core/cost/step_curves.h), which
-// prices every other collective; all-gathers and all-reduces across groups are measured too, to
+// costs every other collective; all-gathers and all-reduces across groups are measured too, to
 // show how well it does. The device's rate of encoding is fitted to encodings. No training step is
 // measured: step times predicted from the result are predictions.
 #pragma once
@@ -9,14 +9,14 @@
 #include <string>
 #include <vector>
 
-#include "core/cost/law_provider.h"
+#include "core/cost/cost_model_provider.h"
 #include "core/measure/validation.h"
 #include "live/live_executor.h"
 
 namespace syncline::live {
 
 struct LinkCalibration {
-  Cluster cluster;  // as given, with what was measured in place, and the curves as its law
+  Cluster cluster;  // as given, with what was measured in place, and the curves as its cost model
   std::vector<cost::StepCurve> curves;  // by tier
   std::vector<measure::LinkSample> samples;
 };
@@ -41,7 +41,7 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
 void set_measured_links(const LinkCalibration& measured, Json& json);
 
 // What encoding costs on this machine, measured by the ranks themselves: they encode and decode as
-// in a plan, all at once, and the figures of the device that price it are fitted to the times.
+// in a plan, all at once, and the figures of the device that cost it are fitted to the times.
 // One of several sizes:
 struct CodecSample {
   measure::LinkSample sample;

@@ -21,17 +21,17 @@ enum class MessageKind : char {
   kWelcome = 'W',  // from rank 0: all ranks have joined
   kRefuse = 'R',   // from rank 0: why the receiver cannot take part; number 1: only it is told
   kPiece = 'V',    // of a value; its last bytes come with one of the next two
-  kShare = 'S',    // to rank 0: a value for gathering `number`, behind its patience
+  kShare = 'S',    // to rank 0: a value for gathering `number`, behind its wait limit
   kAll = 'A',      // from rank 0: the next rank's value of gathering `number`
   kPing = 'P',     // to rank 0, which answers with its time
   kPong = 'Q',
-  kBeat = 'B',    // a sign of life
-  kFailed = 'F',  // which rank has failed, and how, as text
-  kBye = 'E',     // the last that its sender says; the receiver answers with its own
+  kHeartbeat = 'B',  // a sign of life
+  kFailed = 'F',     // which rank has failed, and how, as text
+  kClose = 'E',      // the last that its sender says; the receiver answers with its own
 };
 
 struct Message {
-  MessageKind kind = MessageKind::kBeat;
+  MessageKind kind = MessageKind::kHeartbeat;
   std::uint64_t number = 0;
   std::string bytes;
   std::string from;  // the connection, for an answer; empty at all ranks but 0
@@ -39,7 +39,7 @@ struct Message {
 };
 
 // Values travel in pieces of so many bytes. Nothing much longer is taken from anybody, so that
-// strangers have little of this process's memory.
+// unauthenticated peers have little of this process's memory.
 inline constexpr std::size_t kPieceBytes = 65536;
 // The most that a rank may give in one gathering: the spans of a million operations are 40 MB.
 inline constexpr std::size_t kMostValue = std::size_t{64} << 20U;
@@ -68,7 +68,7 @@ class Messenger {
   enum class Sent { kYes, kGone, kUnread };
   Sent send(const std::string& to, MessageKind kind, std::uint64_t number = 0,
             const std::string& bytes = "");
-  // What has come; kBeat of number 1: something that is no message.
+  // What has come; kHeartbeat of number 1: something that is no message.
   std::optional<Message> next();
   std::optional<LineEvent> event();
   // Waits until there may be one of these, or `wake` can be read. Before it both were asked until

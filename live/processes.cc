@@ -217,7 +217,7 @@ class Job {
       rank.after = now() - member.started;
       if (rank.code == 0 || rank.by_us || end_.first_failed) continue;
       end_.first_failed = r;
-      terminate_at_ = now() + rules_.patience;
+      terminate_at_ = now() + rules_.wait_limit;
     }
   }
 

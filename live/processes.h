@@ -9,7 +9,7 @@
 //   ends (PR_SET_PDEATHSIG).
 // - SIGINT, SIGTERM and SIGHUP that we receive meanwhile (and do not ignore) go to every rank;
 //   after `grace` seconds, or at a second signal, SIGKILL follows.
-// - A rank that fails, by an exit code other than 0 or by a signal, gives the others `patience`
+// - A rank that fails, by an exit code other than 0 or by a signal, gives the others `wait limit`
 //   seconds to say what they saw of it; then they get SIGTERM, and `grace` later SIGKILL.
 // - Ranks that are all stopped (SIGSTOP) can tell nobody: after `stopped` seconds they are ended.
 #pragma once
@@ -42,7 +42,7 @@ struct TimedAct {
 };
 
 struct ProcessRules {
-  double patience = 10;                                      // seconds
+  double wait_limit = 10;                                    // seconds
   double grace = 5;                                          // seconds
   double stopped = std::numeric_limits<double>::infinity();  // seconds
   std::vector<TimedAct> acts;

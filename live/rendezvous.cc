@@ -77,16 +77,16 @@ std::optional<FirstAddress> published_in(const std::string& line) {
 }
 
 // A file that is open, which may be locked.
-struct MeetFile {
+struct RendezvousFile {
   Socket descriptor;
   bool empty = false;
   std::optional<FirstAddress> address = {};  // what a rank 0 published; nothing: anything else
 };
 
 // A small ordinary file of one line. Whatever it is, this does not wait for it.
-MeetFile opened(const std::string& file) {
+RendezvousFile opened(const std::string& file) {
   constexpr std::size_t kLongest = 400;
-  MeetFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
+  RendezvousFile found{Socket(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC))};
   struct stat status {};
   const int fd = found.descriptor.fd();
   if (!found.descriptor || fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) return found;
@@ -113,7 +113,7 @@ void expect_ours(const Socket& descriptor, const std::string& file) {
 
 // Removes a file that was left by a run that was killed. One that is empty is being written.
 void clear(const std::string& file, bool again) {
-  const MeetFile other = opened(file);
+  const RendezvousFile other = opened(file);
   if (other.empty && again) return;
   if (!other.descriptor && errno == ENOENT) return;
   if (!other.address) {
@@ -219,7 +219,7 @@ std::optional<FirstAddress> FirstRank::now() {
     return FirstAddress{environment_.host, environment_.port, token_for(environment_)};
   }
   if (environment_.rendezvous == Rendezvous::kFile) {
-    const MeetFile meet = opened(environment_.file);
+    const RendezvousFile meet = opened(environment_.file);
     found_ = meet.address;
     if (found_ && environment_.token.empty()) expect_ours(meet.descriptor, environment_.file);
   }
@@ -229,7 +229,7 @@ std::optional<FirstAddress> FirstRank::now() {
 
 bool FirstRank::lives() const {
   if (environment_.rendezvous != Rendezvous::kFile) return false;
-  const MeetFile meet = opened(environment_.file);
+  const RendezvousFile meet = opened(environment_.file);
   return meet.address && flock(meet.descriptor.fd(), LOCK_SH | LOCK_NB) != 0 &&
          errno == EWOULDBLOCK;
 }

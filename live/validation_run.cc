@@ -40,13 +40,13 @@ struct Forecast {
 Forecast forecast(const Scenario& scenario, const Workload& workload, const Strategy& strategy,
                   run::Executor* predictor) {
   Forecast result;
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   result.plan = run::with_interference(plan::make_plan(workload, scenario.cluster, strategy),
-                                       scenario.cluster.device, book);
+                                       scenario.cluster.device, cache);
   if (predictor == nullptr) return result;
   const int warmup = plan::crosses_steps(result.plan) ? 4 : 1;
   result.timeline = predictor->run(result.plan, {}, 2 * warmup + 1).timeline;
-  result.step = measure::measure(result.plan, workload, result.timeline, warmup, book).step_time;
+  result.step = measure::measure(result.plan, workload, result.timeline, warmup, cache).step_time;
   return result;
 }
 
@@ -114,8 +114,9 @@ class RankOfRun {
                                outcome.timeline, run_.warmup);
       // Timers stand in for the computation: it takes what the scenario says.
       constexpr double kTimers = 0.005;
-      measure::Doubts doubts(scenario_, {.computation = kTimers, .network = {}, .framework = 0});
-      found.interval = measure::interval_of(found.predicted, doubts.sway(strategy));
+      measure::Uncertainties uncertainties(scenario_,
+                                           {.computation = kTimers, .network = {}, .framework = 0});
+      found.interval = measure::interval_of(found.predicted, uncertainties.sensitivity(strategy));
       hooks_.measured({strategy, workload, plan, predicted.timeline, outcome.timeline},
                       found.median);
     }

@@ -10,7 +10,7 @@
 #include "core/calibrate/device_fit.h"
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/step_fit.h"
-#include "core/cost/law.h"
+#include "core/cost/cost_model.h"
 #include "core/dialect/dialect.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/files.h"
@@ -210,10 +210,10 @@ tune::TuneOptions search_of(Reader& arguments, const Predictor& predictor) {
   options.make_executor = predictor.make;
   if (predictor.name != "sim") options.confirm = sim::make_sim_executor;
   options.top = static_cast<std::size_t>(arguments.integer_or("top", 5, 1, 1000));
-  constexpr std::int64_t kPricedAtMost = 3000;
+  constexpr std::int64_t kEvaluatedAtMost = 3000;
   options.budget = static_cast<std::size_t>(
-      arguments.integer_or("budget", kPricedAtMost, 0, std::int64_t{1} << 50));
-  if (!arguments.has("budget")) options.work = double{kPricedAtMost} * tune::kMostExact;
+      arguments.integer_or("budget", kEvaluatedAtMost, 0, std::int64_t{1} << 50));
+  if (!arguments.has("budget")) options.work = double{kEvaluatedAtMost} * tune::kMostExact;
   options.confirm_work = 10000;  // some seconds
   if (arguments.boolean_or("exhaustive", false)) {
     options.method = tune::TuneOptions::Method::kExhaustive;
@@ -227,7 +227,7 @@ tune::TuneOptions search_of(Reader& arguments, const Predictor& predictor) {
 // The table that syncline.apply takes; nothing where no file can apply the strategy.
 Json applied(const Scenario& scenario, const Strategy& strategy) {
   const Cluster& cluster = scenario.cluster;
-  if (!dialect::apply_obstacle(strategy, scenario.workload, cluster).empty()) return nullptr;
+  if (!dialect::apply_refusal(strategy, scenario.workload, cluster).empty()) return nullptr;
   return dialect::apply_table(dialect::as_applied(strategy), scenario.workload, cluster);
 }
 
@@ -275,14 +275,14 @@ Json tune_scenario(Reader& arguments) {
 // explain --------------------------------------------------------------------------------------
 
 Json explain_scenario(Reader& arguments) {
-  const auto [document, pinned] = measure::calibrated(scenario_at(arguments, "scenario"));
+  const auto [document, fit_errors] = measure::calibrated(scenario_at(arguments, "scenario"));
   std::vector<std::string> names = strategies_at(arguments, "strategy", document);
   arguments.finish();
   Scenario scenario = input::parse_lone_scenario(document);
   if (names.empty()) {
     for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
   }
-  const auto explanation = measure::explained(document, std::move(scenario), names, pinned);
+  const auto explanation = measure::explained(document, std::move(scenario), names, fit_errors);
   return told(reports::answer_of(explanation));
 }
 
@@ -293,10 +293,10 @@ cost::TreeFactor tree_factor(Reader& arguments, const std::string& key, const Pa
   if (!cluster.json.contains("calibration")) {
     arguments.fail(key, "expected a cluster with a calibration, as calibrate makes it");
   }
-  const cost::MeasuredLaw law =
-      input::read_law(Reader(cluster.json.at("calibration"), cluster.name, "calibration"));
-  const auto factor = cost::tree_factor(law);
-  if (!factor && law.tree) return *law.tree;
+  const cost::MeasuredCostModel cost_model =
+      input::read_cost_model(Reader(cluster.json.at("calibration"), cluster.name, "calibration"));
+  const auto factor = cost::tree_factor(cost_model);
+  if (!factor && cost_model.tree) return *cost_model.tree;
   if (!factor) {
     arguments.fail(key,
                    "expected a table of a forced tree on three nodes or more (LOG:tree) and one of "
@@ -379,7 +379,7 @@ Json import_job(Reader& arguments) {
   measure::StudyOptions study;
   study.make_executor = run::make_model_executor;
   study.trace = true;  // for the figures
-  job.priced =
+  job.evaluated =
       measure::run_study(input::document_of("the imported scenario", job.imported.scenario), study);
   return told(reports::answer_of(job), job.imported.scenario);
 }

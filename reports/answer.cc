@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/measure/remarks.h"
+#include "core/measure/warnings.h"
 #include "core/visible.h"
 #include "reports/page.h"
 #include "reports/table.h"
@@ -12,10 +12,11 @@ namespace syncline::reports {
 
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
-  std::vector<std::string> remarks = answer.remarks;
-  const std::vector<std::string> doubts = measure::take_doubts(remarks);
-  if (!doubts.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", doubts});
-  if (!remarks.empty()) page.blocks.emplace_back(Items{"Remarks:", remarks});
+  std::vector<std::string> warnings = answer.warnings;
+  const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
+  if (!uncertainties.empty())
+    page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", uncertainties});
+  if (!warnings.empty()) page.blocks.emplace_back(Items{"Remarks:", warnings});
   return page;
 }
 
@@ -23,11 +24,11 @@ Json whole_json(const Answer& answer, const std::string& version) {
   Json object{{"syncline", version}, {"format", kJsonFormat}, {"verb", answer.verb}};
   if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
   object.update(answer.json());
-  std::vector<std::string> remarks = answer.remarks;
-  const std::vector<std::string> doubts = measure::take_doubts(remarks);
-  if (!doubts.empty()) object["doubts"] = doubts;
-  remarks.insert(remarks.begin(), doubts.begin(), doubts.end());
-  if (!remarks.empty()) object["remarks"] = remarks;
+  std::vector<std::string> warnings = answer.warnings;
+  const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
+  if (!uncertainties.empty()) object["doubts"] = uncertainties;
+  warnings.insert(warnings.begin(), uncertainties.begin(), uncertainties.end());
+  if (!warnings.empty()) object["remarks"] = warnings;
   return object;
 }
 

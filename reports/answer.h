@@ -33,11 +33,11 @@ struct Answer {
   // Its own members, without the head: answers.json (`syncline schema --answers`) names them. What
   // does not apply is left out.
   std::function<Json()> json;
-  // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
-  // JSON. Those that are doubtful (core/measure/remarks.h) come before everything else on the page,
-  // and are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them
-  // elsewhere.
-  std::vector<std::string> remarks = {};
+  // What is allowed in the scenario and rarely meant: items at the end of the page, "warnings" in
+  // JSON. Those that are doubtful (core/measure/warnings.h) come before everything else on the
+  // page, and are "uncertain inputs" in JSON too. A CSV has no place for them, whoever prints it
+  // says them elsewhere.
+  std::vector<std::string> warnings = {};
   // What a page of html_page.h shows ahead of the words; none: no figures.
   std::function<std::vector<Illustration>()> figures = {};
 };
@@ -50,7 +50,7 @@ inline constexpr int kJsonFormat = 2;
 std::string printed(const Answer& answer, Format format, const std::string& version,
                     const Screen& screen = {});
 
-// The same before they are written: the blocks with the remarks, the object with its head.
+// The same before they are written: the blocks with the warnings, the object with its head.
 Page whole_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);
 

@@ -6,8 +6,8 @@
 
 #include "core/hardware/device.h"
 #include "core/input/scenario_json.h"
-#include "core/measure/doubt.h"
-#include "core/measure/remarks.h"
+#include "core/measure/uncertainty.h"
+#include "core/measure/warnings.h"
 #include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
@@ -218,7 +218,7 @@ std::string line_sentence(const calibrate::LogCalibration& calibration) {
          causes;
 }
 
-std::vector<std::string> line_doubts(const calibrate::LogCalibration& calibration) {
+std::vector<std::string> line_suspicions(const calibrate::LogCalibration& calibration) {
   constexpr double kBits = 8;
   if (!calibration.line || calibration.line->share < kMostOfLine) return {};
   const double gigabits = calibration.line->line / kGigabitPerSecond;
@@ -233,8 +233,8 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
                   (calibration.left_out < 0 ? std::string("; too few sizes to leave one out.")
                                             : "; with each size left out in turn: " +
                                                   share(calibration.left_out) + "."));
-  if (calibration.law.scale) {
-    const cost::ScaleLaw& scale = *calibration.law.scale;
+  if (calibration.cost_model.scale) {
+    const cost::ScaleCostModel& scale = *calibration.cost_model.scale;
     facts.push_back("Between nodes, at all counts: " + plural(scale.steps.size(), "law") +
                     " of an algorithm and protocol, median error " + share(scale.in_sample) +
                     " over their own rows of 64 KiB and more; a node sends " +
@@ -243,8 +243,8 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
   if (calibration.line) facts.push_back(line_sentence(calibration));
   add_beside(calibration, facts);
   for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);
-  if (calibration.law.tree) {
-    const cost::TreeFactor& tree = *calibration.law.tree;
+  if (calibration.cost_model.tree) {
+    const cost::TreeFactor& tree = *calibration.cost_model.tree;
     facts.push_back("A forced tree costs " + plain_number(tree.factor) +
                     " x bytes / bandwidth, found on another network: " + one_line(tree.source) +
                     ".");
@@ -295,7 +295,7 @@ Json json_of(const calibrate::LogCalibration& calibration) {
                {"left_out_percent", nullptr},
                {"fitted", json_of(tables_of(calibration.fitted, ""))},
                {"against", json_of(tables_of(calibration.against, ""))},
-               {"law", input::law_json(calibration.law)},
+               {"law", input::cost_model_json(calibration.cost_model)},
                {"facts", facts_of(calibration)},
                {"warnings", calibration.warnings}};
   if (calibration.left_out >= 0) json["left_out_percent"] = calibration.left_out * 100;
@@ -330,7 +330,7 @@ Answer answer_of(const calibrate::LogCalibration& calibration) {
           [&] { return page_of(calibration); },
           [&] { return sizes_of(calibration); },
           [&] { return json_of(calibration); },
-          line_doubts(calibration),
+          line_suspicions(calibration),
           [&] { return figures_of(calibration); }};
 }
 

@@ -21,10 +21,10 @@ std::string table_test(const calibrate::ComparedTable& table);
 // doc/PERFORMANCE.md): what crosses each rank's link, so that it compares with the link's rate.
 double bus_share(const calibrate::ComparedTable& table);
 
-// Measured dots and the law's lines of all tables, fitted and predicted, as an SVG document.
+// Measured dots and the cost model's lines of all tables, fitted and predicted, as an SVG document.
 std::string calibration_svg(const calibrate::LogCalibration& calibration);
 
-// --kernels: each kernel as measured and as the device's one rate of memory prices it.
+// --kernels: each kernel as measured and as the device's one rate of memory costs it.
 Answer answer_of(const calibrate::KernelCosts& costs);
 
 // --steps: each measured step as predicted before and after, and what the device was found to lose.

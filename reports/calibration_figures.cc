@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "reports/calibration.h"
 #include "reports/chart/figure.h"
 #include "reports/figures.h"
@@ -17,7 +17,7 @@ using Row = calibrate::ComparedRow;
 // Tables with their bands; of more only the lines, or nothing else would be seen.
 constexpr std::size_t kBands = 3;
 
-// A row is hollow where the law was not fitted to it: out of its range, or an outlier.
+// A row is hollow where the cost model was not fitted to it: out of its range, or an outlier.
 bool set_apart(const LogTable& table, const Row& row) {
   return !row.in_range ||
          std::find(table.outliers.begin(), table.outliers.end(), row.bytes) != table.outliers.end();
@@ -35,7 +35,7 @@ void each_table(const calibrate::LogCalibration& calibration, Use use) {
   for (const auto& table : calibration.against) use(table, false);
 }
 
-// Measured dots and the law's line of every table; `of` says what is drawn of a row's time.
+// Measured dots and the cost model's line of every table; `of` says what is drawn of a row's time.
 template <typename Of>
 chart::Figure over_size(const calibrate::LogCalibration& calibration, Of of) {
   chart::Figure figure;

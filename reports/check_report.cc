@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/measure/memory.h"
-#include "core/measure/remarks.h"
+#include "core/measure/warnings.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/table.h"
@@ -28,8 +28,8 @@ std::string contents(const Checked& checked) {
 
 Page page_of(const Checked& checked) {
   const std::string shortage = measure::memory_shortage(checked.scenario);
-  std::vector<std::string> remarks = checked.remarks;
-  const bool doubtful = !measure::take_doubts(remarks).empty();
+  std::vector<std::string> warnings = checked.warnings;
+  const bool doubtful = !measure::take_uncertainties(warnings).empty();
   Page page{checked.file,
             !shortage.empty() ? "correct, but does not fit: " + shortage
             : doubtful        ? "correct, but doubtful"
@@ -83,7 +83,7 @@ Answer answer_of(const Checked& checked) {
           [&] { return page_of(checked); },
           [&] { return notes_of(checked); },
           [&] { return json_of(checked); },
-          checked.remarks};
+          checked.warnings};
 }
 
 }  // namespace syncline::reports

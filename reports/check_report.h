@@ -15,7 +15,7 @@ struct Checked {
   std::string file;
   Scenario scenario;
   std::size_t points = 1;
-  std::vector<std::string> remarks;
+  std::vector<std::string> warnings;
 };
 
 // CSV: one line a note of a strategy.

@@ -9,7 +9,7 @@ namespace syncline::reports {
 namespace {
 
 double error_percent(const calibrate::KernelCosts& costs, const calibrate::KernelTiming& timing) {
-  return 100 * (costs.priced(timing) / timing.measured - 1);
+  return 100 * (costs.evaluated(timing) / timing.measured - 1);
 }
 
 Table kernels_of(const calibrate::KernelCosts& costs) {
@@ -19,7 +19,7 @@ Table kernels_of(const calibrate::KernelCosts& costs) {
                         both("priced", "priced_s", kSeconds),
                         both("error", "error_percent", kPercent), both("use", "fitted", kFlag))};
   for (const auto& timing : costs.timings) {
-    kernels.add(timing.name, timing.kind, timing.measured, costs.priced(timing),
+    kernels.add(timing.name, timing.kind, timing.measured, costs.evaluated(timing),
                 error_percent(costs, timing),
                 shown_as(timing.fitted, timing.fitted ? "fitted" : ""));
   }

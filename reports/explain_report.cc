@@ -122,10 +122,10 @@ std::string hot_link_lines(const measure::HotLink& hot) {
 }
 
 std::string exchange_lines(const measure::Explained& one, const Cluster& cluster) {
-  const measure::Metrics& metrics = one.priced.metrics;
+  const measure::Metrics& metrics = one.evaluated.metrics;
   const measure::Bottleneck& bottleneck = *one.bottleneck;
-  std::string text = line("traffic", traffic_sentence(one.priced.plan, metrics)) +
-                     line("overlap", overlap_sentence(one.priced.plan, metrics)) +
+  std::string text = line("traffic", traffic_sentence(one.evaluated.plan, metrics)) +
+                     line("overlap", overlap_sentence(one.evaluated.plan, metrics)) +
                      line("bound by", bound_text(bottleneck, cluster.jitter)) +
                      line("at best", seconds_text(metrics.lower_bound) +
                                          " a step with this algorithm, whatever is fused");
@@ -134,7 +134,7 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
     text += line("overhead", seconds_text(cluster.step_overhead()) +
                                  " per step on the host, for data-parallel execution");
   }
-  const plan::Plan& plan = one.priced.plan;
+  const plan::Plan& plan = one.evaluated.plan;
   const Seconds buffers = plan::ahead_of_forward(plan) / plan.steps - cluster.step_overhead();
   if (buffers > 1e-3 * kMicrosecond) {
     text += line("buffers", seconds_text(buffers) +
@@ -175,9 +175,9 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   const Strategy& strategy = one.strategy;
   std::string text = strategy.name;
   if (!strategy.dialect.empty()) text += " (" + strategy.dialect + ")";
-  text += ": " + seconds_text(one.priced.metrics.step_time) +
+  text += ": " + seconds_text(one.evaluated.metrics.step_time) +
           " a step (80 %: " + seconds_range(one.interval.low, one.interval.high) + ")";
-  const double throughput = one.priced.metrics.throughput;
+  const double throughput = one.evaluated.metrics.throughput;
   if (!std::isnan(throughput)) text += ", " + throughput_text(throughput) + " samples/s";
   text += "\n";
   if (one.bottleneck && scenario.workload.parallel.whole_job()) text += whole_job_line(one);
@@ -211,7 +211,7 @@ Table rows_of(const measure::Explanation& explanation) {
                      kept("change"), kept("change_step_time_s"), kept("gain_percent"),
                      kept("step_time_*_s"), kept("memory_bytes"))};
   for (const auto& one : explanation.strategies) {
-    const measure::Metrics& metrics = one.priced.metrics;
+    const measure::Metrics& metrics = one.evaluated.metrics;
     const auto add = [&](const Cell& change, const Cell& step, const Cell& gain) {
       rows.add(one.strategy.name, metrics.step_time, metrics.lower_bound,
                one.bottleneck ? one.bottleneck->what() : "", change, step, gain, one.interval,
@@ -237,7 +237,7 @@ Json shares_json(const measure::Bottleneck& bottleneck) {
 
 Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
   Json object{{"name", one.strategy.name}};
-  put_predicted(object, one.priced.metrics);
+  put_predicted(object, one.evaluated.metrics);
   object["step_time_low_s"] = exact(one.interval.low);
   object["step_time_high_s"] = exact(one.interval.high);
   object["memory_bytes"] = memory_json(measure::memory_of(scenario, one.strategy));
@@ -296,7 +296,7 @@ Answer answer_of(const measure::Explanation& explanation) {
           [&] { return page_of(explanation); },
           [&] { return rows_of(explanation); },
           [&] { return json_of(explanation); },
-          explanation.remarks,
+          explanation.warnings,
           [&] { return figures_of(explanation); }};
 }
 

@@ -89,7 +89,7 @@ std::string overall_sentence(const std::vector<measure::FidelityTable>& tables) 
 }
 
 // All predicted rows that have an interval, out of range or not: an interval is to say how far off
-// a price may be, above all there.
+// a cost may be, above all there.
 std::optional<measure::IntervalSummary> all_intervals(
     const std::vector<measure::FidelityTable>& tables) {
   std::vector<measure::IntervalRow> rows;

@@ -13,7 +13,7 @@
 namespace syncline::reports {
 namespace {
 
-using job::Exchange;
+using job::ObservedExchange;
 using job::Step;
 
 // The step that stands for the job, or nullptr for a model file.
@@ -49,7 +49,7 @@ std::string ranks_text(const job::Observed& observed) {
 // Of the collectives that carry gradients.
 Bytes bucket_bytes(const Step& step) {
   Bytes bytes = 0;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (!exchange.gradients.empty()) bytes += exchange.bytes();
   }
   return bytes;
@@ -191,7 +191,7 @@ Table exchanges_of(const ImportedJob& job, const Step& step, bool sums_alone = f
                           both("truly", "time_s", kSeconds, 0, Column::kAll, Column::kPage),
                           shown("waiting", kSeconds, 1, Column::kPage),
                           both("exposed", "exposed_s", kSeconds))};
-  for (const Exchange& one : step.exchanges) {
+  for (const ObservedExchange& one : step.exchanges) {
     if (sums_alone && one.gradients.empty()) continue;
     const auto of_bucket = [&](Cell cell) {
       return one.gradients.empty() ? shown_as(std::move(cell), "-") : cell;
@@ -209,7 +209,7 @@ Grid skew_grid(const ImportedJob& job, const Step& step) {
   Grid grid{{{"collective over the ranks", false}, {"shortest"}, {"longest"}, {"came last"}}, {}};
   for (const auto& skew : job.observed.skew) {
     if (skew.exchange >= step.exchanges.size()) continue;
-    const Exchange& exchange = step.exchanges[skew.exchange];
+    const ObservedExchange& exchange = step.exchanges[skew.exchange];
     grid.lines.push_back(
         {{one_line(exchange.kind) + ", " + bytes_text(static_cast<double>(exchange.bytes())),
           seconds_text(skew.least), seconds_text(skew.most),
@@ -225,10 +225,10 @@ Table rows_of(const ImportedJob& job) {
                      both("80 % interval", "step_time_*_s", kSeconds),
                      both("gain", "speedup", kSpeedup), both("gain, 80 %", "speedup_*", kSpeedup),
                      shown("measured", kSeconds), both("error", "error_percent", kPercent))};
-  const auto tones = tones_of(job.priced);
-  for (const measure::Row& row : job.priced.rows) {
+  const auto tones = tones_of(job.evaluated);
+  for (const measure::Row& row : job.evaluated.rows) {
     const auto gain = [&](Cell cell) {
-      return row.strategy == job.priced.baseline ? shown_as(std::move(cell), "") : cell;
+      return row.strategy == job.evaluated.baseline ? shown_as(std::move(cell), "") : cell;
     };
     const Tone tone = tones[rows.lines.size()];
     rows.add(row.strategy, row.metrics.step_time, row.step, gain(row.speedup), gain(row.gain),
@@ -255,7 +255,7 @@ Page page_of(const ImportedJob& job) {
     }
     if (!job.observed.skew.empty()) page.blocks.emplace_back(skew_grid(job, *step));
   }
-  if (!job.priced.rows.empty()) page.blocks.emplace_back(grid_of(rows_of(job)));
+  if (!job.evaluated.rows.empty()) page.blocks.emplace_back(grid_of(rows_of(job)));
   if (!job.observed.warnings.empty()) {
     page.blocks.emplace_back(Items{"Mind:", job.observed.warnings});
   }
@@ -327,10 +327,10 @@ Json json_of(const ImportedJob& job) {
 
 Answer answer_of(const ImportedJob& job) {
   // The scenario's own notes stand under headings of theirs.
-  std::vector<std::string> remarks = job.priced.remarks;
-  std::erase_if(remarks, [&](const std::string& remark) {
+  std::vector<std::string> warnings = job.evaluated.warnings;
+  std::erase_if(warnings, [&](const std::string& warning) {
     const auto in = [&](const std::vector<std::string>& said) {
-      return std::find(said.begin(), said.end(), remark) != said.end();
+      return std::find(said.begin(), said.end(), warning) != said.end();
     };
     return in(job.observed.warnings) || in(job.imported.assumed);
   });
@@ -339,8 +339,8 @@ Answer answer_of(const ImportedJob& job) {
           [&] { return page_of(job); },
           [&] { return csv_of(job); },
           [&] { return json_of(job); },
-          std::move(remarks),
-          [&] { return figures_of(job.priced); }};
+          std::move(warnings),
+          [&] { return figures_of(job.evaluated); }};
 }
 
 }  // namespace syncline::reports

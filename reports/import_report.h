@@ -1,5 +1,5 @@
 // The answer of `syncline import`: what a job left behind, in figures, and the scenario that was
-// made of it, priced beside what was measured.
+// made of it, evaluated beside what was measured.
 #pragma once
 
 #include <string>
@@ -13,8 +13,8 @@ namespace syncline::reports {
 struct ImportedJob {
   job::Observed observed;
   job::Imported imported;
-  measure::Report priced;  // the scenario's rows
-  std::string out;         // the file that was written; empty: none
+  measure::Report evaluated;  // the scenario's rows
+  std::string out;            // the file that was written; empty: none
 };
 
 // Table: the steps, where the typical one goes, its buckets, which rule explains them, how long the

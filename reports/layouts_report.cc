@@ -52,7 +52,7 @@ std::vector<Cell> cells_of(const tune::Layouts& layouts, const RankedLayout& one
   for (const auto& [word, seconds] : shares_of(one.bottleneck)) {
     shares.push_back(seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell());
   }
-  const tune::Layout& layout = one.layout;
+  const tune::RankedLayout& layout = one.layout;
   return cells(layout.words(), layout.parallel, layout.batch, layout.micro_batches, layout.replicas,
                one.metrics.step_time, one.step, layouts.speedup(one), one.gain,
                one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory),
@@ -99,14 +99,15 @@ std::string search_sentence(const tune::Layouts& layouts) {
   const auto number = [](std::size_t count) { return count_text(static_cast<double>(count)); };
   std::string text = number(layouts.layouts) + " layouts divide the cluster; " +
                      number(layouts.fitting) + " of them divide the model and fit, " +
-                     number(layouts.too_large) + " need more memory; " + number(layouts.priced) +
+                     number(layouts.too_large) + " need more memory; " + number(layouts.evaluated) +
                      " were evaluated by the " + layouts.executor + " executor with the strategy " +
                      quoted_name(layouts.strategy);
   if (!layouts.complete) return text + "; stopped before the end.";
-  return text + (layouts.priced < layouts.fitting ? ", the rest ruled out by their bounds." : ".");
+  return text +
+         (layouts.evaluated < layouts.fitting ? ", the rest ruled out by their bounds." : ".");
 }
 
-Json keys_of(const tune::Layout& layout) {
+Json keys_of(const tune::RankedLayout& layout) {
   return {{"parallel", layout.parallel},
           {"batch", layout.batch},
           {"micro_batches", layout.micro_batches}};
@@ -149,7 +150,7 @@ Json json_of_layouts(const tune::Layouts& layouts) {
   const Table table{columns_of_layouts(), {{cells_of(layouts, layouts.given)}}};
   json["given"] = json_of(table.columns, table.lines.front());
   json["searched"] = {{"layouts", layouts.layouts},     {"fitting", layouts.fitting},
-                      {"too_large", layouts.too_large}, {"priced", layouts.priced},
+                      {"too_large", layouts.too_large}, {"priced", layouts.evaluated},
                       {"complete", layouts.complete},   {"search", search_sentence(layouts)}};
   if (const std::string shortage = shortage_of(layouts); !shortage.empty()) {
     json["does_not_fit"] = shortage;
@@ -193,7 +194,7 @@ Answer answer_of(const tune::Layouts& layouts) {
           [&] { return page_of(layouts); },
           [&] { return ranking_of(layouts); },
           [&] { return json_of_layouts(layouts); },
-          layouts.remarks};
+          layouts.warnings};
 }
 
 }  // namespace syncline::reports

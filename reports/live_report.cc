@@ -13,15 +13,16 @@
 namespace syncline::reports {
 namespace {
 
-const tune::Belief& belief_of(const tune::LiveReport& report) {
-  return report.tuning.state.beliefs[report.tuning.state.best];
+const tune::Estimate& estimate_of(const tune::LiveReport& report) {
+  return report.tuning.state.estimates[report.tuning.state.best];
 }
 
 std::string answer_sentence(const tune::LiveReport& report) {
-  const tune::Belief& belief = belief_of(report);
-  return quoted_name(report.best().name) + " is the best found: " + seconds_text(belief.step_time) +
+  const tune::Estimate& estimate = estimate_of(report);
+  return quoted_name(report.best().name) +
+         " is the best found: " + seconds_text(estimate.step_time) +
          " a step as far as the evaluations tell, give or take " +
-         share_text(100 * belief.relative_deviation) + ".";
+         share_text(100 * estimate.relative_deviation) + ".";
 }
 
 std::string truth_sentence(const tune::LiveReport& report) {
@@ -104,7 +105,7 @@ Page page_of(const tune::LiveReport& report) {
                         one_line(report.cluster) + ".");
   page.blocks.push_back(grid_of(evaluations_of(report)));
   page.blocks.push_back("Chosen from " + plural(report.problem.candidates.size(), "candidate") +
-                        ", ranked beforehand by " + report.guide + ".");
+                        ", ranked beforehand by " + report.member + ".");
   page.blocks.push_back(Items{"Verdicts:", live_verdicts(report)});
   page.blocks.push_back(source_sentence(report));
   if (!report.tuning.observations.empty()) {
@@ -121,8 +122,8 @@ Json json_of(const tune::LiveReport& report) {
   Json json;
   if (!tuning.observations.empty()) {
     json["best"] = input::strategy_json(report.best().strategy);
-    json["step_time_s"] = exact(belief_of(report).step_time);
-    json["relative_deviation"] = exact(belief_of(report).relative_deviation);
+    json["step_time_s"] = exact(estimate_of(report).step_time);
+    json["relative_deviation"] = exact(estimate_of(report).relative_deviation);
   }
   json["evaluations"] = tuning.observations.size();
   json["complete"] = tuning.complete;

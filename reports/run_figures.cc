@@ -303,34 +303,34 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
 // Against what was published --------------------------------------------------------------------
 
 // What somebody published, and what was predicted of it, with the ends of its interval.
-struct Foretold {
+struct Forecast {
   double published = 0;
   double predicted = 0;
   measure::Interval interval;
 };
 
 // By the first figure that was published, as the errors are.
-std::optional<Foretold> of_step_time(const measure::Row& row) {
+std::optional<Forecast> of_step_time(const measure::Row& row) {
   if (!row.published->step_time) return std::nullopt;
-  return Foretold{*row.published->step_time, row.metrics.step_time, row.step};
+  return Forecast{*row.published->step_time, row.metrics.step_time, row.step};
 }
 
-std::optional<Foretold> of_throughput(const measure::Row& row) {
+std::optional<Forecast> of_throughput(const measure::Row& row) {
   if (row.published->step_time || !row.published->throughput) return std::nullopt;
   const double samples = row.metrics.throughput * row.metrics.step_time;
   measure::Interval interval;
   if (row.step.low > 0) interval = {samples / row.step.high, samples / row.step.low};
-  return Foretold{*row.published->throughput, row.metrics.throughput, interval};
+  return Forecast{*row.published->throughput, row.metrics.throughput, interval};
 }
 
-std::optional<Foretold> of_speedup(const measure::Row& row) {
+std::optional<Forecast> of_speedup(const measure::Row& row) {
   const Published& published = *row.published;
   if (published.step_time || published.throughput || !published.speedup) return std::nullopt;
-  return Foretold{*published.speedup, row.speedup, row.gain};
+  return Forecast{*published.speedup, row.speedup, row.gain};
 }
 
 chart::Series dots_of(const measure::Report& report, bool calibrated,
-                      std::optional<Foretold> (*of)(const measure::Row&)) {
+                      std::optional<Forecast> (*of)(const measure::Row&)) {
   chart::Series series{calibrated ? "calibrated" : "predicted",
                        calibrated ? chart::kOrange : chart::kBlue};
   series.line = false;
@@ -338,21 +338,21 @@ chart::Series dots_of(const measure::Report& report, bool calibrated,
   const auto axes = axes_of(report.rows);
   for (const auto& row : report.rows) {
     if (!row.published || row.published->calibrated != calibrated) continue;
-    const auto foretold = of(row);
-    if (!foretold) continue;
-    series.points.push_back({foretold->published, foretold->predicted});
+    const auto forecast = of(row);
+    if (!forecast) continue;
+    series.points.push_back({forecast->published, forecast->predicted});
     const std::string point = point_text(row, axes);
     series.labels.push_back(one_line(row.strategy + (point.empty() ? "" : ", " + point)));
-    if (foretold->interval.high > 0) {
+    if (forecast->interval.high > 0) {
       series.whiskers.push_back(
-          {foretold->published, foretold->interval.low, foretold->interval.high});
+          {forecast->published, forecast->interval.low, forecast->interval.high});
     }
   }
   return series;
 }
 
 void add_scatter(const measure::Report& report, const char* what, Unit unit,
-                 std::optional<Foretold> (*of)(const measure::Row&),
+                 std::optional<Forecast> (*of)(const measure::Row&),
                  std::vector<Illustration>& pictures) {
   chart::Figure figure;
   figure.id = "s-published-" + std::string(what, std::string_view(what).find(' '));

@@ -97,7 +97,7 @@ std::string figures_sentence(const measure::Report& report) {
   const std::string what = report.fitted.empty() ? "the scenario is"
                                                  : plural(report.fitted.size(), "parameter") +
                                                        (report.fitted.size() == 1 ? " is" : " are");
-  // The fit itself runs on the model, whichever executor prices the rows
+  // The fit itself runs on the model, whichever executor costs the rows
   // (core/measure/study_calibration.h).
   const std::string by = report.fitted.empty() ? "" : " with the model executor";
   return text + "; " + what + " calibrated" + by + " on the " + plural(rows, "published row") +
@@ -148,7 +148,7 @@ Answer answer_of(const measure::Report& report) {
           [&] { return page_of(report); },
           [&] { return run_rows(report.rows, report.baseline); },
           [&] { return json_of(report); },
-          report.remarks,
+          report.warnings,
           [&] { return figures_of(report); }};
 }
 

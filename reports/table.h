@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "reports/grid.h"
 
 namespace syncline::reports {

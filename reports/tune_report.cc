@@ -156,10 +156,10 @@ std::string memory_verdict(const tune::Tuning& tuning) {
   const std::string shortage = measure::memory_shortage(tuning.scenario);
   if (shortage.empty()) return "";
   const Strategy& choice = tuning.tuned.winner().strategy;
-  const auto doubt = measure::memory_doubt(tuning.scenario, choice);
+  const auto uncertainty = measure::memory_uncertainty(tuning.scenario, choice);
   const bool fits = measure::memory_of(tuning.scenario, choice).fits();
   return "Does not fit: " + shortage + ". " +
-         (fits ? "What is recommended " + doubt.value_or("fits") + "."
+         (fits ? "What is recommended " + uncertainty.value_or("fits") + "."
                : "No candidate of this search fits.");
 }
 
@@ -243,7 +243,7 @@ Answer answer_of(const tune::Tuning& tuning) {
           [&] { return page_of(tuning); },
           [&] { return with_alternatives(ranking_of(tuning), tuning); },
           [&] { return json_of(tuning); },
-          tuning.remarks,
+          tuning.warnings,
           [&] { return figures_of(tuning); }};
 }
 

@@ -24,7 +24,7 @@ std::string headline(const tune::Tuning& tuning);
 // Whether it is the network, where its bandwidth was fitted to measured steps; else empty.
 std::string network_sentence(const tune::Tuning& tuning);
 
-// The sizes that are as good, what the frameworks' defaults cost, and which doubt decides.
+// The sizes that are as good, what the frameworks' defaults cost, and which uncertainty decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 
 Json certainty_json(const tune::Tuning& tuning);

@@ -76,14 +76,14 @@ std::string size_sentence(const tune::Tuning& tuning) {
     text = "With these knobs buckets of " + size_text(sure.as_good.front().low) +
            " are best, and no other size is within " + share_text(100 * tune::kAsGood);
   }
-  if (sure.sensitivities.empty()) return text + ".";
-  const auto& worst = sure.sensitivities.front();
+  if (sure.size_sensitivities.empty()) return text + ".";
+  const auto& worst = sure.size_sensitivities.front();
   constexpr double kWorthTelling = 0.5;
   if (worst.lost_percent < kWorthTelling) {
     return text + ": whatever input is off, " + size_text(*sure.size) + " loses less than " +
            share_text(kWorthTelling) + ".";
   }
-  return text + ". What would change that is " + std::string(measure::words_of(worst.doubt)) +
+  return text + ". What would change that is " + std::string(measure::words_of(worst.uncertainty)) +
          ": at the " + (worst.slower ? "slower" : "faster") + " end of what is likely " +
          size_text(worst.best) + " would be best, and " + size_text(*sure.size) + " " +
          share_text(worst.lost_percent) + " slower.";
@@ -425,9 +425,9 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   std::vector<std::string> list;
   if (!sure.as_good.empty()) list.push_back(size_sentence(tuning));
   if (!sure.defaults.empty()) list.push_back(defaults_sentence(tuning));
-  const auto [doubt, share] = measure::widest(sure.choice);
+  const auto [uncertainty, share] = measure::widest(sure.choice);
   list.push_back("What makes the step time uncertain is above all " +
-                 std::string(measure::words_of(doubt)) + " (" + share_text(100 * share) +
+                 std::string(measure::words_of(uncertainty)) + " (" + share_text(100 * share) +
                  " of the interval's square).");
   return list;
 }
@@ -445,8 +445,8 @@ Json certainty_json(const tune::Tuning& tuning) {
     json["size"] = {{"as_good_bytes", std::move(ranges)}};
     if (sure.size) json["size"]["bytes"] = *sure.size;
   }
-  for (const auto& each : sure.sensitivities) {
-    json["sensitivities"].push_back({{"doubt", measure::words_of(each.doubt)},
+  for (const auto& each : sure.size_sensitivities) {
+    json["sensitivities"].push_back({{"doubt", measure::words_of(each.uncertainty)},
                                      {"end", each.slower ? "slower" : "faster"},
                                      {"best_bytes", each.best},
                                      {"lost_percent", exact(each.lost_percent)}});

@@ -211,7 +211,7 @@ Answer answer_of(const Utilisation& utilisation) {
           [&] { return page_of(utilisation); },
           [&] { return rows_of(utilisation); },
           [&] { return json_of_utilisation(utilisation); },
-          utilisation.remarks,
+          utilisation.warnings,
           [&] { return std::vector<Illustration>{{utilisation_figure(utilisation)}}; }};
 }
 

@@ -212,7 +212,7 @@ std::string alone(const Study& study) {
 
 // Two strategies: does the other one pay? ------------------------------------------------------
 
-struct Outcome {
+struct Tally {
   Places places;
   std::vector<double> speedups;
 
@@ -223,14 +223,14 @@ struct Outcome {
 };
 
 std::string duel(const Study& study, const std::string& name) {
-  Outcome pays, equal, loses;
+  Tally pays, equal, loses;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
     const measure::Row* row = compared(study, i, name);
     if (row == nullptr) continue;
     (row->speedup > kTie ? pays : row->speedup < kPays ? loses : equal).add(i, row->speedup);
   }
   Names clauses;
-  const auto tell = [&](const Outcome& outcome, std::string_view verb, std::string_view every) {
+  const auto tell = [&](const Tally& outcome, std::string_view verb, std::string_view every) {
     if (outcome.places.empty()) return;
     const bool opening = clauses.empty();
     const Where at = where(study, outcome.places, opening, every);
@@ -254,7 +254,7 @@ struct Lead {
   Names names;  // within a tie of the best; empty: no strategy is faster than the baseline
   Names large;  // faster than those, and do not fit
   bool baseline_fits = true;
-  Outcome outcome;
+  Tally outcome;
 };
 
 double best_of(const Point& point) {
@@ -356,11 +356,11 @@ std::string leads_sentence(const Study& study) {
 std::string losers_sentence(const Study& study, const Names& names) {
   struct Group {
     Names names;
-    Outcome outcome;
+    Tally outcome;
   };
   std::vector<Group> groups;
   for (const auto& name : names) {
-    Outcome outcome;
+    Tally outcome;
     for (std::size_t i = 0; i < study.points.size(); ++i) {
       const measure::Row* row = compared(study, i, name);
       if (row != nullptr && row->speedup < kPays) outcome.add(i, row->speedup);

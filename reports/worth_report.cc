@@ -39,7 +39,7 @@ std::string steps_text(const worth::Reach& reach) {
 }
 
 // How long a training took by the clock.
-Cell measured_cell(const worth::Row& row) {
+Cell measured_cell(const worth::WorthRow& row) {
   if (!row.measured) return {};
   const worth::Reach& clock = *row.measured;
   if (clock.always()) return clock.at;
@@ -125,20 +125,20 @@ Table all_of(const worth::Worth& worth) {
 }
 
 std::string first_sentence(const worth::Worth& worth) {
-  const worth::Row& first = worth.rows.front();
+  const worth::WorthRow& first = worth.rows.front();
   std::string text = quoted_name(first.name) + " is first at " + target_text(worth.objective) +
                      ": " + seconds_text(first.time);
   const std::string range = seconds_range(first.interval.low, first.interval.high);
   if (!range.empty()) text += " (80 %: " + range + ")";
   if (worth.rows.size() > 1) {
-    const worth::Row& next = worth.rows[1];
+    const worth::WorthRow& next = worth.rows[1];
     text += ", with a chance of " + share_text(100 * first.chance_over_next) + " before " +
             quoted_name(next.name) + " (" + seconds_text(next.time) + ")";
   }
   return text + ".";
 }
 
-std::string pays_sentence(const worth::Row& row, const worth::Row& base) {
+std::string pays_sentence(const worth::WorthRow& row, const worth::WorthRow& base) {
   const tune::BreakEven& even = *row.even;
   const bool less = row.reach.at < base.reach.at;
   const double steps = 100 * (row.reach.at / base.reach.at - 1);
@@ -156,7 +156,7 @@ std::string pays_sentence(const worth::Row& row, const worth::Row& base) {
 std::string measured_sentence(const worth::Worth& worth) {
   std::vector<double> errors;
   std::size_t held = 0;
-  const worth::Row* first = nullptr;
+  const worth::WorthRow* first = nullptr;
   for (const auto& row : worth.rows) {
     const auto ratio = worth::measured_ratio(row);
     if (!ratio) continue;
@@ -224,7 +224,7 @@ std::vector<std::string> worth_verdicts(const worth::Worth& worth) {
   if (!worth.rows.empty()) sentences.push_back(first_sentence(worth));
   const std::string measured = measured_sentence(worth);
   if (!measured.empty()) sentences.push_back(measured);
-  const worth::Row* base = worth.baseline();
+  const worth::WorthRow* base = worth.baseline();
   for (const auto& row : worth.rows) {
     if (row.even) sentences.push_back(pays_sentence(row, *base));
   }
@@ -276,7 +276,7 @@ Answer answer_of(const worth::Worth& worth, const std::string& verb) {
           [&] { return page_of(worth); },
           [&] { return all_of(worth); },
           [&] { return json_of(worth); },
-          worth.remarks,
+          worth.warnings,
           [&] { return std::vector<Illustration>{{worth_figure(worth)}}; }};
 }
 

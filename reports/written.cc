@@ -9,7 +9,7 @@
 #include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
 #include "reports/fields.h"
@@ -60,7 +60,7 @@ std::string between(const std::string& low, const std::string& high) {
 
 std::string change_text(double ratio) { return percent_text(100 * (ratio - 1)); }
 
-// How the collectives come to run as they were priced.
+// How the collectives come to run as they were evaluated.
 std::string library_comment(const Scenario& scenario, const Strategy& strategy) {
   const std::string setting = dialect::nccl_setting(strategy, scenario.workload, scenario.cluster);
   if (!setting.empty()) return "# Run the job with '" + setting + "' (NCCL 2.24 or later).\n";
@@ -127,18 +127,19 @@ Json emitted_json(const std::string& dialect, const tune::Emitted& emitted) {
 }
 
 std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
-                            const measure::Pinned& pinned) {
+                            const measure::FitErrors& fit_errors) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  measure::Doubts doubts(scenario, pinned);
+  collective::CostCache cache(scenario.cluster);
+  measure::Uncertainties uncertainties(scenario, fit_errors);
   const Strategy ddp = ddp_itself(scenario, strategy);
-  const auto priced = measure::price_strategy(scenario, strategy, *executor, book);
-  const Seconds own = priced.metrics.step_time;
-  const Seconds other = measure::price_strategy(scenario, ddp, *executor, book).metrics.step_time;
-  const auto sway = doubts.sway(strategy);
+  const auto evaluated = measure::evaluate_strategy(scenario, strategy, *executor, cache);
+  const Seconds own = evaluated.metrics.step_time;
+  const Seconds other =
+      measure::evaluate_strategy(scenario, ddp, *executor, cache).metrics.step_time;
+  const auto sensitivity = uncertainties.sensitivity(strategy);
   const double ratio = own / other;
-  const auto ratios = measure::ratio_interval(ratio, sway, doubts.sway(ddp));
-  const auto step = measure::interval_of(own, sway);
+  const auto ratios = measure::ratio_interval(ratio, sensitivity, uncertainties.sensitivity(ddp));
+  const auto step = measure::interval_of(own, sensitivity);
   const auto plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   const bool library_own = strategy.algorithm == collective::library_algorithm(scenario.cluster);
   std::string text = "# '" + in_one_line(strategy.name) + "' for " +
@@ -176,8 +177,7 @@ std::string applied_instead(const std::string& file, const tune::Tuning& tuning,
   return file + " holds '" + applied.strategy.name + "' (" +
          seconds_text(applied.metrics.step_time) + " a step): the best, '" + choice.strategy.name +
          "', cannot be applied by a Python file, as " +
-         dialect::apply_obstacle(choice.strategy, tuning.scenario.workload,
-                                 tuning.scenario.cluster);
+         dialect::apply_refusal(choice.strategy, tuning.scenario.workload, tuning.scenario.cluster);
 }
 
 }  // namespace syncline::reports

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/dialect/write.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/tuning.h"
 #include "reports/page.h"
 
@@ -29,7 +29,7 @@ Json emitted_json(const std::string& dialect, const tune::Emitted& emitted);
 // The comment above the strategy's table in the Python file: what it does and what it was predicted
 // to gain. `pinned`: what the scenario's calibration pinned down.
 std::string applied_comment(const Scenario& scenario, const Strategy& strategy,
-                            const measure::Pinned& pinned);
+                            const measure::FitErrors& fit_errors);
 
 // What a job does with the file: "in the job, on every rank: from NAME import apply; ...".
 std::string apply_usage(const std::string& file, const Strategy& strategy);

@@ -83,7 +83,7 @@ Traffic::RouteSets routes_of(const collective::Collective& collective,
 }  // namespace
 
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
-                   collective::PriceBook& book) {
+                   collective::CostCache& cache) {
   Traffic traffic;
   for (int id = 0; id < network.link_count(); ++id) {
     traffic.links.push_back({network.link(id).capacity, network.link(id).per_flow});
@@ -104,7 +104,7 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
     const int ranks = collective->groups.size;
     const std::int64_t elements = collective->elements;
     auto stages = collective->algorithm->stages(collective->kind, ranks, elements);
-    const bool whole = book.price(*collective).stages.size() < stages.size();
+    const bool whole = cache.cost(*collective).stages.size() < stages.size();
     const PayloadKey key{at, collective->algorithm->chunks(collective->kind, ranks, elements),
                          whole};
     const std::size_t payload = place_of(key, payloads);
@@ -146,7 +146,7 @@ Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>
       all.patterns.push_back(std::move(sets));
     }
     const int payloads = static_cast<int>(all.payloads.size());
-    for (Traffic::Payload& payload : own.payloads) {
+    for (Traffic::FlowBytes& payload : own.payloads) {
       payload.pattern += patterns;
       all.payloads.push_back(std::move(payload));
     }
@@ -202,38 +202,38 @@ FlowSet every_flow(const Traffic& traffic) {
 
 namespace {
 
-// The distinct prices of a plan's collectives, and which of them each operation has (-1: none).
-struct Prices {
-  std::vector<const collective::CollectivePrice*> all;
+// The distinct costs of a plan's collectives, and which of them each operation has (-1: none).
+struct Costs {
+  std::vector<const collective::CollectiveCost*> all;
   std::vector<int> of_op;
 };
 
-Prices prices_of(const plan::Plan& plan, collective::PriceBook& book) {
-  Prices prices;
+Costs costs_of(const plan::Plan& plan, collective::CostCache& cache) {
+  Costs costs;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
-    prices.of_op.push_back(collective == nullptr
-                               ? -1
-                               : static_cast<int>(place_of(&book.price(*collective), prices.all)));
+    costs.of_op.push_back(collective == nullptr
+                              ? -1
+                              : static_cast<int>(place_of(&cache.cost(*collective), costs.all)));
   }
-  return prices;
+  return costs;
 }
 
 }  // namespace
 
-FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book) {
+FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache) {
   FlowSet set;
   std::vector<BytesPerSecond> capacities;
-  Prices prices = prices_of(plan, book);
-  set.plan_of_op = std::move(prices.of_op);
-  for (const auto* price : prices.all) {
+  Costs costs = costs_of(plan, cache);
+  set.plan_of_op = std::move(costs.of_op);
+  for (const auto* cost : costs.all) {
     FlowPlan& flows = set.plans.emplace_back();
-    for (const auto& stage : price->stages) {
+    for (const auto& stage : cost->stages) {
       const auto busiest =
           std::ranges::max_element(stage.links, {}, &std::pair<int, double>::second);
-      const BytesPerSecond capacity = price->footprint->capacity(busiest->first);
-      // Of the links alone: who starts the flow applies the price's scale, as for any other.
-      const double fraction = stage.seconds_per_byte / price->scale * capacity;
+      const BytesPerSecond capacity = cost->footprint->capacity(busiest->first);
+      // Of the links alone: who starts the flow applies the cost's scale, as for any other.
+      const double fraction = stage.seconds_per_byte / cost->scale * capacity;
       flows.push_back({{static_cast<int>(place_of(capacity, capacities)), fraction}});
     }
   }
@@ -246,10 +246,10 @@ FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book) {
 
 namespace {
 
-// A link, and how long each stage of each price keeps it busy for a byte of payload.
+// A link, and how long each stage of each cost keeps it busy for a byte of payload.
 struct LinkWork {
   BytesPerSecond capacity = 0;
-  std::vector<double> seconds;  // by price and stage, one behind the other
+  std::vector<double> seconds;  // by cost and stage, one behind the other
   double sum = 0;
 
   bool outdoes(const LinkWork& other) const {
@@ -259,12 +259,12 @@ struct LinkWork {
   }
 };
 
-std::vector<LinkWork> works_of(const std::vector<const collective::CollectivePrice*>& prices) {
-  const auto joint = collective::joint_kinds(prices);
+std::vector<LinkWork> works_of(const std::vector<const collective::CollectiveCost*>& costs) {
+  const auto joint = collective::joint_kinds(costs);
   std::vector<LinkWork> works(joint.size());
-  for (std::size_t p = 0; p < prices.size(); ++p) {
-    const collective::Footprint& footprint = *prices[p]->footprint;
-    for (const auto& stage : prices[p]->stages) {
+  for (std::size_t p = 0; p < costs.size(); ++p) {
+    const collective::Footprint& footprint = *costs[p]->footprint;
+    for (const auto& stage : costs[p]->stages) {
       std::vector<double> by_kind(footprint.link_kinds(), 0.0);
       for (const auto& [kind, busy] : stage.links) by_kind[static_cast<std::size_t>(kind)] = busy;
       for (std::size_t link = 0; link < works.size(); ++link) {
@@ -295,9 +295,9 @@ std::vector<LinkWork> heaviest(std::vector<LinkWork> works) {
 // Lays down the flows of every stage, link by link.
 class HeaviestFlows {
  public:
-  HeaviestFlows(const std::vector<const collective::CollectivePrice*>& prices, FlowSet& set)
-      : prices_(prices), set_(set) {
-    for (const auto* price : prices) set.plans.emplace_back(price->stages.size());
+  HeaviestFlows(const std::vector<const collective::CollectiveCost*>& costs, FlowSet& set)
+      : costs_(costs), set_(set) {
+    for (const auto* cost : costs) set.plans.emplace_back(cost->stages.size());
   }
 
   void add(const LinkWork& work) {
@@ -306,13 +306,13 @@ class HeaviestFlows {
     const std::vector<double> messages = messages_on(work);
     const double most = *std::max_element(messages.begin(), messages.end());
     std::size_t at = 0;
-    for (std::size_t p = 0; p < prices_.size(); ++p) {
-      for (std::size_t s = 0; s < prices_[p]->stages.size(); ++s, ++at) {
+    for (std::size_t p = 0; p < costs_.size(); ++p) {
+      for (std::size_t s = 0; s < costs_[p]->stages.size(); ++s, ++at) {
         if (work.seconds[at] <= 0) continue;
         const double flows =
             std::max(1.0, std::round(messages[at] * std::min(1.0, kMostFlows / most)));
-        const double rate = prices_[p]->stages[s].flow_rate * messages[at] / flows;
-        const double all = work.seconds[at] * work.capacity / prices_[p]->scale;
+        const double rate = costs_[p]->stages[s].flow_rate * messages[at] / flows;
+        const double all = work.seconds[at] * work.capacity / costs_[p]->scale;
         FlowStage& stage = set_.plans[p][s];
         stage.insert(stage.end(), static_cast<std::size_t>(flows),
                      {route(link, rate), all / flows});
@@ -326,8 +326,8 @@ class HeaviestFlows {
   // Of each stage.
   std::vector<double> messages_on(const LinkWork& work) const {
     std::vector<double> messages;
-    for (const auto* price : prices_) {
-      for (const auto& stage : price->stages) {
+    for (const auto* cost : costs_) {
+      for (const auto& stage : cost->stages) {
         const double one = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
         messages.push_back(work.seconds[messages.size()] * work.capacity / one);
       }
@@ -346,19 +346,19 @@ class HeaviestFlows {
     return known->second;
   }
 
-  const std::vector<const collective::CollectivePrice*>& prices_;
+  const std::vector<const collective::CollectiveCost*>& costs_;
   FlowSet& set_;
   std::map<std::pair<int, double>, int> routes_;
 };
 
 }  // namespace
 
-FlowSet heaviest_flows(const plan::Plan& plan, collective::PriceBook& book) {
+FlowSet heaviest_flows(const plan::Plan& plan, collective::CostCache& cache) {
   FlowSet set;
-  Prices prices = prices_of(plan, book);
-  set.plan_of_op = std::move(prices.of_op);
-  HeaviestFlows flows(prices.all, set);
-  for (const LinkWork& work : heaviest(works_of(prices.all))) flows.add(work);
+  Costs costs = costs_of(plan, cache);
+  set.plan_of_op = std::move(costs.of_op);
+  HeaviestFlows flows(costs.all, set);
+  for (const LinkWork& work : heaviest(works_of(costs.all))) flows.add(work);
   return set;
 }
 

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/collective/cost.h"
 #include "core/collective/network.h"
-#include "core/collective/price.h"
 #include "core/plan/plan.h"
 
 namespace syncline::sim {
@@ -39,18 +39,18 @@ struct Traffic {
   using RouteSets = std::vector<std::vector<int>>;
   std::vector<RouteSets> patterns;
   // Collectives over one pattern with the same number of chunks.
-  struct Payload {
+  struct FlowBytes {
     std::size_t pattern = 0;
     collective::Stages stages;
-    bool at_once = false;  // priced as one stage, and sent as one
+    bool at_once = false;  // evaluated as one stage, and sent as one
     int parts = 1;         // of a message
   };
-  std::vector<Payload> payloads;
+  std::vector<FlowBytes> payloads;
   std::vector<int> payload_of_op;  // by operation; -1 for anything but a collective
 };
 
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
-                   collective::PriceBook& book);
+                   collective::CostCache& cache);
 
 // Of several jobs on one fabric, whose links there are the same: operations of one job behind those
 // of the other.
@@ -74,13 +74,13 @@ FlowSet every_flow(const Traffic& traffic);
 // its busiest link carries, over that link alone. The flows of a stage are of one size and set out
 // together, so the busiest link gives each of its own the least share of all, is full from the
 // first moment and the last to be done; nothing else can hold up the stage.
-FlowSet busiest_flows(const plan::Plan& plan, collective::PriceBook& book);
+FlowSet busiest_flows(const plan::Plan& plan, collective::CostCache& cache);
 
 // For plans of very many messages whose collectives overlap: each message as a flow over one link
 // alone, on those links that none other outdoes. Where one link carries no less in any stage of any
 // collective than another does, and is no faster, the other never has a flow that ends later:
 // nothing waits for it. One link stands for all that carry the same. The messages of a stage keep
 // pace with those on its busiest link.
-FlowSet heaviest_flows(const plan::Plan& plan, collective::PriceBook& book);
+FlowSet heaviest_flows(const plan::Plan& plan, collective::CostCache& cache);
 
 }  // namespace syncline::sim

@@ -1,7 +1,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "sim/collective_run.h"
 #include "sim/flows.h"
 #include "sim/fold.h"
@@ -14,13 +14,13 @@ constexpr int kManyRanks = 4096;
 
 class MergedRun final : public CollectiveRun {
  public:
-  MergedRun(const plan::Plan& plan, collective::PriceBook& book, FlowSet flows)
-      : plan_(plan), overhead_(book.cluster().collective_overhead), flows_(std::move(flows)) {
+  MergedRun(const plan::Plan& plan, collective::CostCache& cache, FlowSet flows)
+      : plan_(plan), overhead_(cache.cluster().collective_overhead), flows_(std::move(flows)) {
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       latencies_.push_back(collective == nullptr ? std::vector<Seconds>{}
-                                                 : book.latencies(*collective));
-      scales_.push_back(collective == nullptr ? 1 : book.price(*collective).scale);
+                                                 : cache.latencies(*collective));
+      scales_.push_back(collective == nullptr ? 1 : cache.cost(*collective).scale);
     }
   }
 
@@ -83,14 +83,14 @@ class MergedRun final : public CollectiveRun {
   Seconds overhead_;
   FlowSet flows_;
   std::vector<std::vector<Seconds>> latencies_;  // by operation and stage
-  std::vector<double> scales_;                   // by operation: where a law outruns the links
+  std::vector<double> scales_;  // by operation: where a cost model outruns the links
   std::unordered_map<int, Progress> running_;
 };
 
-FlowSet flows_of(const plan::Plan& plan, collective::PriceBook& book, bool fold) {
-  if (fold && !plan::overlaps(plan)) return busiest_flows(plan, book);
-  if (fold && book.cluster().ranks() > kManyRanks) return heaviest_flows(plan, book);
-  const Traffic traffic = traffic_of(plan, collective::Network(book.cluster()), book);
+FlowSet flows_of(const plan::Plan& plan, collective::CostCache& cache, bool fold) {
+  if (fold && !plan::overlaps(plan)) return busiest_flows(plan, cache);
+  if (fold && cache.cluster().ranks() > kManyRanks) return heaviest_flows(plan, cache);
+  const Traffic traffic = traffic_of(plan, collective::Network(cache.cluster()), cache);
   return fold ? folded(traffic) : every_flow(traffic);
 }
 
@@ -98,8 +98,8 @@ FlowSet flows_of(const plan::Plan& plan, collective::PriceBook& book, bool fold)
 
 std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
                                                bool fold) {
-  collective::PriceBook book(cluster);
-  return std::make_unique<MergedRun>(plan, book, flows_of(plan, book, fold));
+  collective::CostCache cache(cluster);
+  return std::make_unique<MergedRun>(plan, cache, flows_of(plan, cache, fold));
 }
 
 std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<Job>& jobs,
@@ -107,9 +107,9 @@ std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<J
   std::vector<collective::Network> networks;
   std::vector<Traffic> traffic;
   for (const Job& job : jobs) {
-    collective::PriceBook book(job.cluster);
+    collective::CostCache cache(job.cluster);
     networks.emplace_back(job.cluster);
-    traffic.push_back(traffic_of(job.plan, networks.back(), book));
+    traffic.push_back(traffic_of(job.plan, networks.back(), cache));
   }
   const Traffic all = joined(std::move(traffic), networks);
   FlowSet flows = fold ? folded(all) : every_flow(all);
@@ -120,8 +120,8 @@ std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<J
     const auto last = first + static_cast<std::ptrdiff_t>(job.plan.ops.size());
     flows.plan_of_op.assign(first, last);
     first = last;
-    collective::PriceBook book(job.cluster);
-    runs.push_back(std::make_unique<MergedRun>(job.plan, book, flows));
+    collective::CostCache cache(job.cluster);
+    runs.push_back(std::make_unique<MergedRun>(job.plan, cache, flows));
   }
   return runs;
 }

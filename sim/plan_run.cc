@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 #include "sim/collective_run.h"
@@ -31,18 +31,18 @@ std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::ve
 
 // Whether something else than links and rounds says how long a collective takes. That is of the
 // whole, and nothing is known of its messages.
-bool priced_by_law(const plan::Plan& plan, const Cluster& cluster) {
-  collective::PriceBook book(cluster);
+bool evaluated_by_cost_model(const plan::Plan& plan, const Cluster& cluster) {
+  collective::CostCache cache(cluster);
   return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
-    return collective != nullptr && book.priced_by_law(*collective);
+    return collective != nullptr && cache.evaluated_by_cost_model(*collective);
   });
 }
 
 std::unique_ptr<CollectiveRun> collectives_of(const plan::Plan& plan,
                                               const run::ExecutorSettings& settings) {
   if (settings.simulation.grain == Simulation::Grain::kStep &&
-      !priced_by_law(plan, settings.cluster)) {
+      !evaluated_by_cost_model(plan, settings.cluster)) {
     return make_step_run(plan, settings.cluster);
   }
   return make_merged_run(plan, settings.cluster, settings.simulation.fold);

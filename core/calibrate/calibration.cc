@@ -10,9 +10,9 @@
 
 #include "core/calibrate/device_fit.h"
 #include "core/calibrate/scale_fit.h"
+#include "core/collective/cost.h"
 #include "core/collective/nccl.h"
-#include "core/collective/price.h"
-#include "core/cost/law.h"
+#include "core/cost/cost_model.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/hardware_json.h"
@@ -26,10 +26,10 @@ namespace syncline::calibrate {
 namespace {
 
 // The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
-BytesPerSecond bus_rate(const cost::TableLaw& table) {
+BytesPerSecond bus_rate(const cost::TableCostModel& table) {
   const double ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
   const double times = cost::ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
-  return times * table.max_bytes / cost::size_time(table.law, table.max_bytes);
+  return times * table.max_bytes / cost::size_time(table.cost_model, table.max_bytes);
 }
 
 bool ring_like(collective::CollectiveKind kind) {
@@ -38,14 +38,14 @@ bool ring_like(collective::CollectiveKind kind) {
 }
 
 // A step of the ring between nodes, from the path that shows latency best.
-Seconds step_latency(const cost::ScaleLaw& scale) {
+Seconds step_latency(const cost::ScaleCostModel& scale) {
   constexpr cost::StepPath kRing{false, collective::NcclProtocol::kLl};
-  return cost::step_law_of(scale, kRing).latency;
+  return cost::step_cost_model_of(scale, kRing).latency;
 }
 
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
-Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
+Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& name,
                       const std::string& device) {
   Cluster cluster;
   cluster.name = name;
@@ -53,7 +53,7 @@ Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
   BytesPerSecond inside = 0;
   BytesPerSecond between = 0;
   std::set<std::string> sources;
-  for (const cost::TableLaw& table : law.tables) {
+  for (const cost::TableCostModel& table : model.tables) {
     cluster.nodes = std::max(cluster.nodes, table.nodes);
     cluster.gpus_per_node = std::max(cluster.gpus_per_node, table.gpus_per_node);
     sources.insert(table.source);
@@ -84,27 +84,28 @@ Json cluster_from_fit(const cost::MeasuredLaw& law, const std::string& name,
     tier.bandwidth = bandwidth;
   };
   if (gpus > 1) {
-    const Seconds latency = inside > 0 ? law.node.step : cost::nccl_step_latency(kSmall, false);
+    const Seconds latency = inside > 0 ? model.node.step : cost::nccl_step_latency(kSmall, false);
     // A broadcast alone says nothing of a ring: a rate must stand here, its own.
     BytesPerSecond rate = inside > 0 ? inside : between;
-    if (rate == 0) rate = bus_rate(law.tables.front());
+    if (rate == 0) rate = bus_rate(model.tables.front());
     add_tier("intra", gpus, latency, rate);
   }
-  if (nodes > 1 && law.scale) {
-    add_tier("inter", cluster.ranks(), step_latency(*law.scale), law.scale->prior.bandwidth);
+  if (nodes > 1 && model.scale) {
+    add_tier("inter", cluster.ranks(), step_latency(*model.scale), model.scale->prior.bandwidth);
   } else if (nodes > 1) {
     const Seconds latency = cost::nccl_step_latency(kSmall, true);
-    add_tier("inter", cluster.ranks(), latency, bus_rate(law.tables.front()));
+    add_tier("inter", cluster.ranks(), latency, bus_rate(model.tables.front()));
   }
-  cluster.collective_overhead =
-      nodes > 1 && law.scale ? cost::step_law_of(*law.scale, kSmall).base : law.node.base;
+  cluster.collective_overhead = nodes > 1 && model.scale
+                                    ? cost::step_cost_model_of(*model.scale, kSmall).base
+                                    : model.node.base;
   // Without rates the copies and encodings of its gradients would cost nothing.
   const hardware::KnownDevice* known = hardware::recognise_device(device);
   if (known != nullptr) {
     notes.about += " The device's own rates are what training reaches of its data sheet (" +
                    std::string(known->source) + ").";
   }
-  notes.calibration = law;
+  notes.calibration = model;
   Json json = input::cluster_json(cluster, kFittedDigits, notes);
   if (known != nullptr) json["device"]["base"] = known->name;
   return json;
@@ -170,15 +171,15 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
 
 ComparedTable compared(const cost::MeasuredTable& table,
                        const std::vector<cost::MeasuredPoint>& points,
-                       const cost::MeasuredLaw& law) {
+                       const cost::MeasuredCostModel& model) {
   ComparedTable result{table.source, table.test,
                        table.nodes,  table.gpus_per_node,
                        table.forced, cost::is_clean(table),
                        {},           "",
                        -1,           {}};
   for (const auto& point : points) {
-    const auto answer = cost::law_time(law, *table.kind, static_cast<double>(point.size),
-                                       table.nodes, table.gpus_per_node, table.forced);
+    const auto answer = cost::cost_model_time(model, *table.kind, static_cast<double>(point.size),
+                                              table.nodes, table.gpus_per_node, table.forced);
     if (!answer) {
       throw InputError(
           table.source + ": " + table.test + " on " + counts(table.nodes, table.gpus_per_node) +
@@ -228,15 +229,15 @@ std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tab
 }
 
 // The cluster's counts are the largest of each kind: together they may be nobody's.
-void warn_of_counts(const cost::MeasuredLaw& law, std::vector<std::string>& list) {
+void warn_of_counts(const cost::MeasuredCostModel& model, std::vector<std::string>& list) {
   int nodes = 1;
   int gpus = 1;
-  for (const cost::TableLaw& table : law.tables) {
+  for (const cost::TableCostModel& table : model.tables) {
     nodes = std::max(nodes, table.nodes);
     gpus = std::max(gpus, table.gpus_per_node);
   }
   std::set<std::pair<int, int>> measured;
-  for (const cost::TableLaw& table : law.tables) {
+  for (const cost::TableCostModel& table : model.tables) {
     measured.emplace(table.nodes, table.gpus_per_node);
   }
   if (measured.contains({nodes, gpus})) return;
@@ -261,9 +262,9 @@ std::string unclean_text(const cost::MeasuredTable& table) {
 std::vector<std::string> warnings_of(const LogCalibration& calibration,
                                      const std::vector<CalibratedTable>& tables) {
   std::vector<std::string> list;
-  warn_of_counts(calibration.law, list);
+  warn_of_counts(calibration.cost_model, list);
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cost::TableLaw& table = calibration.law.tables[i];
+    const cost::TableCostModel& table = calibration.cost_model.tables[i];
     if (!table.clean && table.rows >= 3) list.push_back(unclean_text(tables[i].measured));
     if (table.slow > 0) {
       char share[16];
@@ -283,7 +284,7 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration,
           ": fewer than three sizes: how well the cost model fits between them is not known");
     }
   }
-  const auto& scale = calibration.law.scale;
+  const auto& scale = calibration.cost_model.scale;
   constexpr double kWell = 0.15;
   if (scale && scale->in_sample > kWell) {
     list.emplace_back(
@@ -316,20 +317,21 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   check_one_cluster(tables);
   LogCalibration result;
   FittedTables found = calibrate(tables);
-  found.law.tree = tree;
-  result.cluster = cluster_from_fit(found.law, name, device_of(tables));
+  found.cost_model.tree = tree;
+  result.cluster = cluster_from_fit(found.cost_model, name, device_of(tables));
   // What is printed are the answers of the file, not those of more digits in memory.
-  result.law = input::read_law(Reader(result.cluster.at("calibration"), name, "calibration"));
+  result.cost_model =
+      input::read_cost_model(Reader(result.cluster.at("calibration"), name, "calibration"));
   double rows = 0;
   double with_left_out = 0;
   double left_out = 0;
   for (std::size_t i = 0; i < found.tables.size(); ++i) {
     const CalibratedTable& table = found.tables[i];
     ComparedTable& fitted =
-        result.fitted.emplace_back(compared(table.measured, table.fit.points, result.law));
-    fitted.form = cost::describe(result.law.tables[i].law);
+        result.fitted.emplace_back(compared(table.measured, table.fit.points, result.cost_model));
+    fitted.form = cost::describe(result.cost_model.tables[i].cost_model);
     fitted.left_out = table.fit.left_out;
-    fitted.outliers = result.law.tables[i].outliers;
+    fitted.outliers = result.cost_model.tables[i].outliers;
     for (const auto& row : fitted.rows) {
       result.in_sample += std::abs(row.predicted / row.measured - 1);
     }
@@ -348,7 +350,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
     std::vector<cost::MeasuredPoint> all = points.points;
     all.insert(all.end(), points.outliers.begin(), points.outliers.end());
     std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
-    result.against.push_back(compared(table, all, result.law));
+    result.against.push_back(compared(table, all, result.cost_model));
   }
   result.warnings = warnings_of(result, found.tables);
   for (const auto* logs : {&tables, &against}) {
@@ -381,7 +383,7 @@ void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable
     if (table.gpus_per_node == known->gpus)
       json["inter"]["nics"] = std::max(1, known->outside.count);
     const Cluster cluster = input::read_cluster(Reader(json, "--node", ""));
-    const collective::NcclLaw law(cluster);
+    const collective::NcclCostModel model(cluster);
     for (const double wanted : {64.0 * kKiB, 1.0 * kMiB, 16.0 * kMiB, 256.0 * kMiB}) {
       const auto far = [&](const ComparedRow& row) {
         return std::fabs(std::log(static_cast<double>(row.bytes) / wanted));
@@ -392,7 +394,7 @@ void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable
       collective::Collective asked{
           *own->kind, nullptr, collective::world_group(cluster.ranks()), row.bytes / 4, 4, 0, {}};
       collective::choose_algorithm(asked, collective::kNcclName, cluster);
-      const std::optional<CollectiveTime> said = law.time(asked);
+      const std::optional<CollectiveTime> said = model.time(asked);
       if (!said || said->spread <= 0) continue;
       const double longer = row.measured / (said->time + cluster.collective_overhead);
       calibration.beside.push_back(
@@ -418,11 +420,11 @@ std::vector<SlowSize> slow_sizes(const ComparedTable& table) {
 }
 
 void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
-  if (!calibration.law.scale) {
+  if (!calibration.cost_model.scale) {
     throw InputError("--line-rate: expected a log of several nodes, whose NICs it is");
   }
   BytesPerSecond best = 0;
-  for (const cost::NodeRate& rate : calibration.law.scale->rates) {
+  for (const cost::NodeRate& rate : calibration.cost_model.scale->rates) {
     best = std::max(best, rate.bandwidth);
   }
   calibration.line = LineShare{best, line, best / line};

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/calibrate/device_fit.h"
-#include "core/cost/law.h"
+#include "core/cost/cost_model.h"
 #include "core/cost/measured_table.h"
 #include "core/measure/fidelity.h"
 #include "core/scenario/scenario.h"
@@ -31,7 +31,7 @@ struct ComparedTable {
   cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
   bool clean = true;
   std::vector<ComparedRow> rows;
-  std::string form;      // of the law, where the table was fitted
+  std::string form;      // of the cost model, where the table was fitted
   double left_out = -1;  // mean relative error, each size left out; negative: not known
   std::vector<Bytes> outliers;
 };
@@ -53,7 +53,7 @@ struct BesideOthers {
 };
 
 struct LogCalibration {
-  cost::MeasuredLaw law;  // as read back from the JSON that is written
+  cost::MeasuredCostModel cost_model;  // as read back from the JSON that is written
   Json cluster;
   std::vector<ComparedTable> fitted;
   std::vector<ComparedTable> against;

@@ -55,8 +55,8 @@ bool streams(const std::string& kind) {
   return kind == "dgc_step" || kind == "pack" || kind == "update";
 }
 
-// DGC is priced by its codec, everything else by the bytes that the kernel has to move.
-double priced_bytes(Reader& row, const std::string& kind, double counted) {
+// DGC is evaluated by its codec, everything else by the bytes that the kernel has to move.
+double evaluated_bytes(Reader& row, const std::string& kind, double counted) {
   if (kind != "dgc_step") return counted;
   constexpr std::int64_t kMost = std::int64_t{1} << 40;
   const std::int64_t elements = row.integer("elements", 1, kMost);
@@ -69,7 +69,7 @@ KernelTiming timing_of(Reader& row) {
   timing.name = row.text("case");
   timing.kind = row.text("kind");
   const double counted = row.number("counted_bytes", {0, 1e15, true});
-  timing.priced_bytes = priced_bytes(row, timing.kind, counted);
+  timing.evaluated_bytes = evaluated_bytes(row, timing.kind, counted);
   timing.measured = row.number("us", {0, 1e12, true}) * kMicrosecond;
   timing.fitted = streams(timing.kind) && counted >= kStreamedBytes;
   return timing;
@@ -79,7 +79,7 @@ KernelTiming timing_of(Reader& row) {
 BytesPerSecond memory_rate(const std::vector<KernelTiming>& timings) {
   std::map<std::string, std::vector<double>> by_kind;
   for (const auto& timing : timings) {
-    if (timing.fitted) by_kind[timing.kind].push_back(timing.measured / timing.priced_bytes);
+    if (timing.fitted) by_kind[timing.kind].push_back(timing.measured / timing.evaluated_bytes);
   }
   double sum = 0;
   for (auto& [kind, costs] : by_kind) {

@@ -25,7 +25,7 @@ struct TraceRow {
   Bytes bytes = 0;
 };
 
-// CSV: lines of '#' are remarks, then the head "wait_us,bytes", then a gradient a line. Throws
+// CSV: lines of '#' are warnings, then the head "wait_us,bytes", then a gradient a line. Throws
 // InputError naming the line.
 std::vector<TraceRow> read_trace(const std::string& path);
 std::vector<TraceRow> trace_from_text(const std::string& name, const std::string& text);
@@ -54,10 +54,10 @@ DeviceFit device_from_throughput(const Json& workload, const std::string& file,
 Json device_json(const DeviceFit& fit);
 
 // What the kernels cost on a GPU, as `make gpu-check` measured it, turned into the device of a
-// cluster that the model and the simulation price encode, decode, pack and update with.
+// cluster that the model and the simulation cost encode, decode, pack and update with.
 //
 // The device has one memory rate. For each kind of kernel that streams (dgc_step, pack, update) the
-// rate is found at which the model's price equals the measured time; the device's is their harmonic
+// rate is found at which the model's cost equals the measured time; the device's is their harmonic
 // mean, so that no kind weighs more than another, and the error of each kind is reported. Cases
 // that fit into a cache are left out. sparse_apply scatters its accesses, which a streaming rate
 // does not describe: it is listed, not fitted.
@@ -65,7 +65,7 @@ Json device_json(const DeviceFit& fit);
 struct KernelTiming {
   std::string name;
   std::string kind;
-  double priced_bytes = 0;  // the traffic that the model assumes for this work
+  double evaluated_bytes = 0;  // the traffic that the model assumes for this work
   Seconds measured = 0;
   bool fitted = false;
 };
@@ -80,7 +80,7 @@ struct KernelCosts {
   BytesPerSecond memory = 0;
   std::vector<KernelTiming> timings;  // those that ran
 
-  Seconds priced(const KernelTiming& timing) const { return timing.priced_bytes / memory; }
+  Seconds evaluated(const KernelTiming& timing) const { return timing.evaluated_bytes / memory; }
 };
 
 // Throws InputError: not such a file, a rehearsal's, or without a streaming kernel.

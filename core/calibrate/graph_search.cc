@@ -136,7 +136,7 @@ class GraphSearch {
       for (std::size_t i = 0; i < mine.size(); ++i) {
         if (mine[i]) rows.push_back(samples_[i].row);
       }
-      known->second = cost::fit_step_law(path, rows, prior);
+      known->second = cost::fit_step_cost_model(path, rows, prior);
     }
     return known->second;
   }
@@ -163,8 +163,8 @@ class GraphSearch {
     int shifts = 0;
     for (const auto& [path, mine] : rows_of) {
       if (path.protocol == collective::NcclProtocol::kSimple) continue;
-      const cost::StepLaw law = fit_path(path, mine, loose).law;
-      shift += std::log(law.latency / cost::prior_law(path, loose).latency);
+      const cost::StepCostModel model = fit_path(path, mine, loose).cost_model;
+      shift += std::log(model.latency / cost::prior_cost_model(path, loose).latency);
       ++shifts;
     }
     return std::exp(shifts > 0 ? std::round(shift / shifts * 20) / 20 : 0);
@@ -186,7 +186,7 @@ class GraphSearch {
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : rows_of) {
       const cost::PathFit fit = fit_path(path, mine, prior);
-      found.steps.push_back(fit.law);
+      found.steps.push_back(fit.cost_model);
       found.cost += fit.cost + kPath;
       if (found.cost >= bound) break;
     }

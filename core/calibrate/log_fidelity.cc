@@ -12,7 +12,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/json/reader.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -82,7 +82,7 @@ void add_forecast(measure::FidelityTable& table, const ComparedTable& forecast, 
 }
 
 // What the tool says against its own forecast of a table.
-std::string doubts(const ComparedTable& table, Bytes from_bytes) {
+std::string uncertainties(const ComparedTable& table, Bytes from_bytes) {
   if (!table.clean) return "the log is not clean: its two columns differ too much";
   std::size_t out = 0, all = 0;
   for (const auto& row : table.rows) {
@@ -108,7 +108,7 @@ std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes
     table.name = comparison.name + ", " + shape_of(against);
     table.file = against.file;
     add_forecast(table, against, from_bytes);
-    table.out_of_range = doubts(against, from_bytes);
+    table.out_of_range = uncertainties(against, from_bytes);
     tables.push_back(std::move(table));
   }
   if (tables.empty()) tables.emplace_back().name = comparison.name;
@@ -136,7 +136,7 @@ measure::FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes
 }
 
 // Sizes of each clean table, at most so many of one and evenly spread over its rows, each left out
-// and foretold from the others.
+// and predicted from the others.
 measure::FidelityTable each_row(const Comparison& comparison, Bytes from_bytes) {
   constexpr std::size_t kMost = 12;
   measure::FidelityTable table;
@@ -158,8 +158,8 @@ measure::FidelityTable each_row(const Comparison& comparison, Bytes from_bytes) 
   return table;
 }
 
-// Each count of nodes and GPUs left out and foretold from the other tables, where these hold one on
-// the same side of a node's border.
+// Each count of nodes and GPUs left out and predicted from the other tables, where these hold one
+// on the same side of a node's border.
 measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes) {
   measure::FidelityTable table;
   table.name = comparison.name;
@@ -173,14 +173,15 @@ measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes
       const bool here = one.nodes == nodes && one.gpus_per_node == gpus;
       (here ? out : rest).push_back(one);
     }
-    const bool foretold =
+    const bool forecast =
         std::any_of(rest.begin(), rest.end(),
                     [inside = nodes == 1](const auto& one) { return (one.nodes == 1) == inside; });
-    if (!foretold) continue;
+    if (!forecast) continue;
     for (const auto& forecast : calibration_of(rest, out, "fidelity").against) {
       add_forecast(table, forecast, from_bytes);
-      const std::string doubt = doubts(forecast, from_bytes);
-      if (!doubt.empty()) table.out_of_range = "some counts or sizes lie outside of what is left";
+      const std::string uncertainty = uncertainties(forecast, from_bytes);
+      if (!uncertainty.empty())
+        table.out_of_range = "some counts or sizes lie outside of what is left";
     }
   }
   return table;

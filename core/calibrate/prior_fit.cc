@@ -8,12 +8,12 @@
 #include <optional>
 
 #include "core/calibrate/log_files.h"
+#include "core/collective/cost.h"
 #include "core/collective/nccl.h"
-#include "core/collective/price.h"
 #include "core/input/document.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/statistics.h"
 
 namespace syncline::calibrate {
@@ -123,7 +123,7 @@ bool same_kind(const Path& a, const Path& b) {
 
 // At most 33 rows of a table, evenly spread.
 void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& cluster) {
-  const collective::NcclLaw law(cluster);
+  const collective::NcclCostModel model(cluster);
   const auto points = cost::usable_points(table, cost::Place::kOutOfPlace);
   constexpr std::size_t kMost = 33;
   for (std::size_t p = 0; p < points.size(); p += points.size() / kMost + 1) {
@@ -135,7 +135,7 @@ void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& 
                                  0,
                                  {}};
     collective::choose_algorithm(asked, collective::kNcclName, cluster);
-    const CollectiveTime answer = *law.time(asked);
+    const CollectiveTime answer = *model.time(asked);
     const Seconds said = (answer.time + cluster.collective_overhead) / answer.stretch;
     unit.rows[class_of(points[p].size)].push_back(
         {static_cast<double>(points[p].size), std::log(points[p].time / said)});
@@ -255,7 +255,7 @@ std::string name_of(const Path& path) {
   return "unnamed";
 }
 
-// A site's rows, foretold with nothing learnt from it.
+// A site's rows, predicted with nothing learnt from it.
 void add_forecast(measure::FidelityTable& table, const PriorUnit& unit, const PriorFit& fit) {
   for (const auto& rows : unit.rows) {
     for (const PriorError& row : rows) {

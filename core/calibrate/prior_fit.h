@@ -49,7 +49,7 @@ PriorFit prior_fit(const std::vector<PriorUnit>& units, const collective::Path& 
 // Of a network whose kind nobody names.
 PriorFit unnamed_fit(const std::vector<PriorUnit>& units);
 
-// A table for each kind of path: every site's rows as foretold from the other sites.
+// A table for each kind of path: every site's rows as predicted from the other sites.
 std::vector<measure::FidelityTable> prior_fidelity(const std::string& list);
 
 }  // namespace syncline::calibrate

@@ -30,7 +30,7 @@ std::vector<cost::MeasuredPoint> thinned(const std::vector<cost::MeasuredPoint>&
   return kept;
 }
 
-double bus_rate(const cost::TableLaw& table, const std::vector<cost::MeasuredPoint>& points) {
+double bus_rate(const cost::TableCostModel& table, const std::vector<cost::MeasuredPoint>& points) {
   const double ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
   const double times = cost::ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
   double rate = 0;
@@ -52,15 +52,18 @@ struct MeasuredRates {
   BytesPerSecond inside = 0;
 };
 
-MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law) {
+MeasuredRates rates_of(const std::vector<CalibratedTable>& tables,
+                       const cost::MeasuredCostModel& model) {
   MeasuredRates rates;
   double ring_inside = 0;
   double any_inside = 0;
-  const bool only_trees = std::none_of(law.tables.begin(), law.tables.end(), [](const auto& table) {
-    return scales(table.kind) && table.nodes > 1 && table.forced != cost::ForcedAlgorithm::kTree;
-  });
+  const bool only_trees =
+      std::none_of(model.tables.begin(), model.tables.end(), [](const auto& table) {
+        return scales(table.kind) && table.nodes > 1 &&
+               table.forced != cost::ForcedAlgorithm::kTree;
+      });
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cost::TableLaw& table = law.tables[i];
+    const cost::TableCostModel& table = model.tables[i];
     if (!scales(table.kind) || table.slow > 0) continue;
     // A forced tree does not show what its network carries, unless nothing else does.
     if (table.forced == cost::ForcedAlgorithm::kTree && !only_trees) continue;
@@ -82,10 +85,11 @@ MeasuredRates rates_of(const std::vector<CalibratedTable>& tables, const cost::M
 
 // The rows between nodes, thinned so that a fine table does not outweigh the others.
 std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
-                                    const cost::MeasuredLaw& law, const cost::ScaleLaw& scale) {
+                                    const cost::MeasuredCostModel& model,
+                                    const cost::ScaleCostModel& scale) {
   std::vector<GraphSample> samples;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    const cost::TableLaw& table = law.tables[i];
+    const cost::TableCostModel& table = model.tables[i];
     if (table.nodes == 1 || table.slow > 0 || !scales(table.kind)) continue;
     const double share = cost::rate_share(scale, table.gpus_per_node);
     for (const auto& point : thinned(tables[i].fit.points)) {
@@ -99,7 +103,7 @@ std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
 }
 
 // The median error over the rows of 64 KiB and more; 0 where there are none.
-double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& samples) {
+double error_of(const cost::ScaleCostModel& scale, const std::vector<GraphSample>& samples) {
   constexpr double kLarge = 65536;
   std::vector<double> errors;
   for (const GraphSample& sample : samples) {
@@ -107,7 +111,7 @@ double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& sam
     if (row.bytes < kLarge) continue;
     const cost::StepPath path = cost::PathChoice(scale.graph, row.kind, row.nodes,
                                                  row.gpus_per_node, sample.forced)(row.bytes);
-    const double time = cost::step_time(cost::step_law_of(scale, path), row.kind, row.bytes,
+    const double time = cost::step_time(cost::step_cost_model_of(scale, path), row.kind, row.bytes,
                                         row.nodes, row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
   }
@@ -116,18 +120,19 @@ double error_of(const cost::ScaleLaw& scale, const std::vector<GraphSample>& sam
 
 // How much a step inside a node takes, in units of NCCL's own constant: half way, as logarithms,
 // from the constant to what tables of one node show, whose small payloads also wait for launches.
-double inside_scale(const cost::MeasuredLaw& law) {
-  const bool measured = std::any_of(law.tables.begin(), law.tables.end(),
+double inside_scale(const cost::MeasuredCostModel& model) {
+  const bool measured = std::any_of(model.tables.begin(), model.tables.end(),
                                     [](const auto& table) { return table.nodes == 1; });
   constexpr cost::StepPath kPath{false, collective::NcclProtocol::kLl};
-  return measured ? std::sqrt(law.node.step / cost::nccl_step_latency(kPath, false)) : 1;
+  return measured ? std::sqrt(model.node.step / cost::nccl_step_latency(kPath, false)) : 1;
 }
 
 // The part between nodes: rates first, which every row is then measured against, then the graph
-// under which the rows are likeliest, with its paths' laws.
-cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law) {
-  const MeasuredRates rates = rates_of(tables, law);
-  cost::ScaleLaw scale;
+// under which the rows are likeliest, with its paths' cost models.
+cost::ScaleCostModel fit_scale(const std::vector<CalibratedTable>& tables,
+                               const cost::MeasuredCostModel& model) {
+  const MeasuredRates rates = rates_of(tables, model);
+  cost::ScaleCostModel scale;
   scale.inside = rates.inside;
   constexpr BytesPerSecond kPort = 25e9;  // 200 Gbit/s
   bool fast = false;
@@ -137,8 +142,8 @@ cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost:
     fast = fast || rate > kPort * gpus;
     bus = std::max(bus, rate);
   }
-  const auto samples = samples_of(tables, law, scale);
-  FoundGraph found = find_graph(samples, bus, fast, inside_scale(law));
+  const auto samples = samples_of(tables, model, scale);
+  FoundGraph found = find_graph(samples, bus, fast, inside_scale(model));
   scale.graph = found.graph;
   scale.prior = found.prior;
   scale.steps = std::move(found.steps);
@@ -146,53 +151,54 @@ cost::ScaleLaw fit_scale(const std::vector<CalibratedTable>& tables, const cost:
   return scale;
 }
 
-// The median ratio of a table's times of 1 MiB and more to what a law says of them.
-double slowness(const CalibratedTable& table, const cost::MeasuredLaw& law) {
+// The median ratio of a table's times of 1 MiB and more to what a cost model says of them.
+double slowness(const CalibratedTable& table, const cost::MeasuredCostModel& model) {
   constexpr Bytes kLarge = 1 << 20;
   std::vector<double> ratios;
   for (const auto& point : table.fit.points) {
     if (point.size < kLarge) continue;
-    const auto answer =
-        cost::law_time(law, *table.measured.kind, static_cast<double>(point.size),
-                       table.measured.nodes, table.measured.gpus_per_node, table.measured.forced);
+    const auto answer = cost::cost_model_time(model, *table.measured.kind,
+                                              static_cast<double>(point.size), table.measured.nodes,
+                                              table.measured.gpus_per_node, table.measured.forced);
     if (answer) ratios.push_back(point.time / answer->time);
   }
   return ratios.empty() ? 1 : median(std::move(ratios));
 }
 
-// The law of all tables but `out`.
-cost::MeasuredLaw without(const std::vector<CalibratedTable>& tables, const cost::MeasuredLaw& law,
-                          std::size_t out) {
+// The cost model of all tables but `out`.
+cost::MeasuredCostModel without(const std::vector<CalibratedTable>& tables,
+                                const cost::MeasuredCostModel& model, std::size_t out) {
   const auto at = static_cast<std::ptrdiff_t>(out);
   std::vector<CalibratedTable> others = tables;
   others.erase(others.begin() + at);
-  cost::MeasuredLaw rest = law;
+  cost::MeasuredCostModel rest = model;
   rest.tables.erase(rest.tables.begin() + at);
   rest.scale = fit_scale(others, rest);
   return rest;
 }
 
 // A ladder of counts may hold one that was disturbed as a whole. It is the one without which the
-// law of the others holds best, by more than a tenth, and which ran slower than that law by a
-// quarter or more. Three others must be there to tell. Says whether there is one, and marks it.
-bool mark_slow_run(const std::vector<CalibratedTable>& tables, cost::MeasuredLaw& law) {
+// cost model of the others holds best, by more than a tenth, and which ran slower than that cost
+// model by a quarter or more. Three others must be there to tell. Says whether there is one, and
+// marks it.
+bool mark_slow_run(const std::vector<CalibratedTable>& tables, cost::MeasuredCostModel& model) {
   constexpr double kSlow = 1.25;
   constexpr double kBetter = 0.9;
   constexpr int kLeast = 4;
   std::map<std::tuple<collective::CollectiveKind, cost::ForcedAlgorithm, int>, int> ladders;
-  const auto ladder_of = [](const cost::TableLaw& table) {
+  const auto ladder_of = [](const cost::TableCostModel& table) {
     return std::make_tuple(table.kind, table.forced, table.gpus_per_node);
   };
-  for (const cost::TableLaw& table : law.tables) {
+  for (const cost::TableCostModel& table : model.tables) {
     if (table.nodes > 1 && scales(table.kind)) ++ladders[ladder_of(table)];
   }
-  double least = kBetter * law.scale->in_sample;
+  double least = kBetter * model.scale->in_sample;
   double slow = 0;
-  cost::TableLaw* found = nullptr;
+  cost::TableCostModel* found = nullptr;
   for (std::size_t i = 0; i < tables.size(); ++i) {
-    cost::TableLaw& table = law.tables[i];
+    cost::TableCostModel& table = model.tables[i];
     if (table.nodes == 1 || !scales(table.kind) || ladders[ladder_of(table)] < kLeast) continue;
-    const cost::MeasuredLaw rest = without(tables, law, i);
+    const cost::MeasuredCostModel rest = without(tables, model, i);
     const double ratio = slowness(tables[i], rest);
     if (rest.scale->in_sample >= least || ratio < kSlow) continue;
     least = rest.scale->in_sample;
@@ -204,7 +210,7 @@ bool mark_slow_run(const std::vector<CalibratedTable>& tables, cost::MeasuredLaw
 }
 
 // What small payloads cost inside a node, by the steps of a ring.
-cost::NodeLaw fit_node(const cost::MeasuredLaw& law) {
+cost::NodeCostModel fit_node(const cost::MeasuredCostModel& model) {
   constexpr double kSmall = 4096;
   constexpr double kNoise = 0.08;
   const cost::StepPath path{false, collective::NcclProtocol::kLl};
@@ -212,11 +218,11 @@ cost::NodeLaw fit_node(const cost::MeasuredLaw& law) {
                                         std::log(cost::nccl_step_latency(path, false))};
   const std::array<double, 2> spread = {0.7, 1.5};
   std::vector<std::pair<double, double>> rows;  // steps, time
-  for (const cost::TableLaw& table : law.tables) {
+  for (const cost::TableCostModel& table : model.tables) {
     if (table.nodes != 1 || table.min_bytes > kSmall || !scales(table.kind)) continue;
     if (table.forced == cost::ForcedAlgorithm::kTree) continue;
     rows.emplace_back(cost::ring_steps(table.kind, 1, table.gpus_per_node).all,
-                      cost::size_time(table.law, table.min_bytes));
+                      cost::size_time(table.cost_model, table.min_bytes));
   }
   const auto residuals = [&](const std::array<double, 2>& p, double* out) {
     for (const auto& [steps, time] : rows) {
@@ -297,24 +303,24 @@ std::vector<CalibratedTable> gathered(const std::vector<cost::MeasuredTable>& ta
   return gathered;
 }
 
-cost::TableLaw table_law(const CalibratedTable& table) {
+cost::TableCostModel table_cost_model(const CalibratedTable& table) {
   const SizeFit& fit = table.fit;
-  cost::TableLaw law;
-  law.kind = *table.measured.kind;
-  law.nodes = table.measured.nodes;
-  law.gpus_per_node = table.measured.gpus_per_node;
-  law.forced = table.measured.forced;
-  law.law = fit.law;
-  law.min_bytes = static_cast<double>(fit.points.front().size);
-  law.max_bytes = static_cast<double>(fit.points.back().size);
-  law.rows = static_cast<int>(fit.points.size());
-  law.in_sample = fit.in_sample;
-  law.left_out = fit.left_out;
-  law.spreads = fit.spreads;
-  law.clean = cost::is_clean(table.measured);
-  law.source = table.measured.source;
-  for (const auto& point : fit.outliers) law.outliers.push_back(point.size);
-  return law;
+  cost::TableCostModel model;
+  model.kind = *table.measured.kind;
+  model.nodes = table.measured.nodes;
+  model.gpus_per_node = table.measured.gpus_per_node;
+  model.forced = table.measured.forced;
+  model.cost_model = fit.cost_model;
+  model.min_bytes = static_cast<double>(fit.points.front().size);
+  model.max_bytes = static_cast<double>(fit.points.back().size);
+  model.rows = static_cast<int>(fit.points.size());
+  model.in_sample = fit.in_sample;
+  model.left_out = fit.left_out;
+  model.spreads = fit.spreads;
+  model.clean = cost::is_clean(table.measured);
+  model.source = table.measured.source;
+  for (const auto& point : fit.outliers) model.outliers.push_back(point.size);
+  return model;
 }
 
 }  // namespace
@@ -363,14 +369,15 @@ FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables) {
   bool between = false;
   for (CalibratedTable& table : result.tables) {
     table.fit = fit_sizes(std::move(table.fit));
-    const cost::TableLaw& law = result.law.tables.emplace_back(table_law(table));
-    between = between || (law.nodes > 1 && scales(law.kind));
+    const cost::TableCostModel& model =
+        result.cost_model.tables.emplace_back(table_cost_model(table));
+    between = between || (model.nodes > 1 && scales(model.kind));
   }
-  result.law.node = fit_node(result.law);
+  result.cost_model.node = fit_node(result.cost_model);
   if (!between) return result;
-  result.law.scale = fit_scale(result.tables, result.law);
-  if (mark_slow_run(result.tables, result.law)) {
-    result.law.scale = fit_scale(result.tables, result.law);
+  result.cost_model.scale = fit_scale(result.tables, result.cost_model);
+  if (mark_slow_run(result.tables, result.cost_model)) {
+    result.cost_model.scale = fit_scale(result.tables, result.cost_model);
   }
   return result;
 }

@@ -1,25 +1,25 @@
-// From measured tables of one cluster to its law (law.h). The part between nodes is found in two
-// nested searches: over the graphs that NCCL may have seen (find_graph), which decide what it
-// chose at each size (step_law.h), and for each of them over the parameters of every algorithm and
-// protocol chosen. The graph under which the measured rows are likeliest wins. Latencies and
-// bandwidths of different paths are held together by a prior: all latencies are NCCL's own
-// constants times one factor of the fabric, all bandwidths are near one rate.
+// From measured tables of one cluster to its cost model (cost model.h). The part between nodes is
+// found in two nested searches: over the graphs that NCCL may have seen (find_graph), which decide
+// what it chose at each size (step_cost_model.h), and for each of them over the parameters of every
+// algorithm and protocol chosen. The graph under which the measured rows are likeliest wins.
+// Latencies and bandwidths of different paths are held together by a prior: all latencies are
+// NCCL's own constants times one factor of the fabric, all bandwidths are near one rate.
 #pragma once
 
 #include <cstddef>
 #include <vector>
 
-#include "core/cost/law.h"
+#include "core/cost/cost_model.h"
 #include "core/cost/measured_table.h"
-#include "core/cost/size_law.h"
-#include "core/cost/step_law.h"
+#include "core/cost/size_cost_model.h"
+#include "core/cost/step_cost_model.h"
 
 namespace syncline::calibrate {
 
-// Fitting the law of one table (size_law.h): every candidate by least squares of relative errors,
-// and of the candidates the one that predicts best the sizes it has not seen.
+// Fitting the cost model of one table (size_cost_model.h): every candidate by least squares of
+// relative errors, and of the candidates the one that predicts best the sizes it has not seen.
 struct SizeFit {
-  cost::SizeLaw law;
+  cost::SizeCostModel cost_model;
   std::vector<cost::MeasuredPoint> points;    // what was fitted, by ascending size
   std::vector<cost::MeasuredPoint> outliers;  // what was left out as disturbed
   // Means of |fitted / measured - 1| over the points: with all sizes seen, and for each size with
@@ -27,7 +27,7 @@ struct SizeFit {
   // turn). The second is the honest one; with fewer than three sizes it is not known (negative).
   double in_sample = 0;
   double left_out = -1;
-  // How far the law is off around each size, from the same left-out sizes and `noise`; and a
+  // How far the cost model is off around each size, from the same left-out sizes and `noise`; and a
   // thousand times below and above them, where the table leaves open how the time goes on. Empty
   // with fewer than three sizes that leave nothing open.
   std::vector<cost::SizeSpread> spreads;
@@ -50,7 +50,7 @@ struct CalibratedTable {
 };
 
 struct FittedTables {
-  cost::MeasuredLaw law;
+  cost::MeasuredCostModel cost_model;
   std::vector<CalibratedTable> tables;
 };
 
@@ -69,8 +69,8 @@ struct GraphSample {
 struct FoundGraph {
   cost::GraphGuess graph;
   cost::StepPrior prior;
-  std::vector<cost::StepLaw> steps;  // of the paths that the rows show
-  double cost = 0;                   // minus the logarithm of the likelihood
+  std::vector<cost::StepCostModel> steps;  // of the paths that the rows show
+  double cost = 0;                         // minus the logarithm of the likelihood
 };
 
 // `bus`: the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a

@@ -89,7 +89,7 @@ std::vector<std::size_t> knots_of(const Points& points) {
 // The best 1, 2, ... segments of at least two points each, by dynamic programming over the knots
 // (Bellman 1961, "On the approximation of curves by line segments"): the best k segments up to a
 // knot are the best k - 1 up to an earlier one and a line from there on.
-std::vector<cost::SizeLaw> fit_segments(const Points& points) {
+std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
   const Sums sums(points);
   const auto knots = knots_of(points);
   const std::size_t n = knots.size() - 1;
@@ -111,29 +111,29 @@ std::vector<cost::SizeLaw> fit_segments(const Points& points) {
     }
   }
   // Each count's segments, read back from the last one.
-  std::vector<cost::SizeLaw> laws;
+  std::vector<cost::SizeCostModel> cost_models;
   for (std::size_t k = 1; k <= kMostSegments && least[k][n] < kNone; ++k) {
-    cost::SizeLaw& law = laws.emplace_back();
+    cost::SizeCostModel& model = cost_models.emplace_back();
     std::size_t end = n;
     for (std::size_t left = k; left > 0; --left) {
       const std::size_t begin = from[left][end];
       const auto line = sums.line(knots[begin], knots[end]);
-      law.lines.insert(law.lines.begin(),
-                       size_line(points, knots[begin], knots[end], line.latency, line.slope));
+      model.lines.insert(model.lines.begin(),
+                         size_line(points, knots[begin], knots[end], line.latency, line.slope));
       end = begin;
     }
   }
-  return laws;
+  return cost_models;
 }
 
-double relative_error(const cost::SizeLaw& law, const cost::MeasuredPoint& point) {
-  return cost::size_time(law, bytes_of(point)) / point.time - 1;
+double relative_error(const cost::SizeCostModel& model, const cost::MeasuredPoint& point) {
+  return cost::size_time(model, bytes_of(point)) / point.time - 1;
 }
 
-double squares_of(const cost::SizeLaw& law, const Points& points) {
+double squares_of(const cost::SizeCostModel& model, const Points& points) {
   double sum = 0;
   for (const auto& point : points) {
-    const double error = relative_error(law, point);
+    const double error = relative_error(model, point);
     sum += error * error;
   }
   return sum;
@@ -159,21 +159,21 @@ std::vector<Points> shared_out(const Points& points, const std::vector<cost::Siz
 
 // The least of as many lines as `start` has: each point belongs to the line that is lowest there,
 // each line is fitted to its points, until nothing changes.
-cost::SizeLaw fit_envelope(const Points& points, const cost::SizeLaw& start) {
-  cost::SizeLaw law = start;
-  law.form = cost::SizeLaw::Form::kEnvelope;
-  cost::SizeLaw best = law;
-  double best_squares = squares_of(law, points);
+cost::SizeCostModel fit_envelope(const Points& points, const cost::SizeCostModel& start) {
+  cost::SizeCostModel model = start;
+  model.form = cost::SizeCostModel::Form::kEnvelope;
+  cost::SizeCostModel best = model;
+  double best_squares = squares_of(model, points);
   for (int round = 0; round < 30; ++round) {
-    const auto own = shared_out(points, law.lines);
+    const auto own = shared_out(points, model.lines);
     for (std::size_t k = 0; k < own.size(); ++k) {
       if (own[k].empty()) continue;
       const auto line = Sums(own[k]).line(0, own[k].size());
-      law.lines[k] = size_line(own[k], 0, own[k].size(), line.latency, line.slope);
+      model.lines[k] = size_line(own[k], 0, own[k].size(), line.latency, line.slope);
     }
-    const double squares = squares_of(law, points);
+    const double squares = squares_of(model, points);
     if (squares >= best_squares * (1 - 1e-9)) break;
-    best = law;
+    best = model;
     best_squares = squares;
   }
   std::sort(best.lines.begin(), best.lines.end(),
@@ -183,21 +183,22 @@ cost::SizeLaw fit_envelope(const Points& points, const cost::SizeLaw& start) {
 
 // A sum of powers: the plain line's two parameters, from where each explains one end of the table,
 // moved by factors that shrink once none of them is an improvement (a pattern search).
-cost::SizeLaw fit_sum(const Points& points, const cost::SizeLaw& line, double exponent) {
-  cost::SizeLaw law = line;
-  law.form = cost::SizeLaw::Form::kSum;
-  law.exponent = exponent;
-  cost::SizeLine& only = law.lines.front();
+cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& line,
+                            double exponent) {
+  cost::SizeCostModel model = line;
+  model.form = cost::SizeCostModel::Form::kSum;
+  model.exponent = exponent;
+  cost::SizeLine& only = model.lines.front();
   only.latency = points.front().time;
   only.seconds_per_byte = points.back().time / bytes_of(points.back());
-  double least = squares_of(law, points);
+  double least = squares_of(model, points);
   for (double step = 0.5; step > 1e-4;) {
     bool moved = false;
     for (double* value : {&only.latency, &only.seconds_per_byte}) {
       for (const double factor : {1 + step, 1 / (1 + step)}) {
         const double old = *value;
         *value *= factor;
-        const double squares = squares_of(law, points);
+        const double squares = squares_of(model, points);
         if (squares < least) {
           least = squares;
           moved = true;
@@ -208,7 +209,7 @@ cost::SizeLaw fit_sum(const Points& points, const cost::SizeLaw& line, double ex
     }
     if (!moved) step /= 2;
   }
-  return law;
+  return model;
 }
 
 // At the knots only: what iterates over its points need not see a thousand of them.
@@ -222,34 +223,34 @@ Points at_knots(const Points& points) {
 }
 
 // All candidates by name, so that those of two fits can be compared.
-using Candidates = std::map<std::string, cost::SizeLaw>;
+using Candidates = std::map<std::string, cost::SizeCostModel>;
 
 Candidates candidates(const Points& points) {
-  Candidates laws;
+  Candidates cost_models;
   const Points few = at_knots(points);
-  for (const cost::SizeLaw& law : fit_segments(points)) {
-    const auto lines = law.lines.size();
-    laws["segments " + std::to_string(lines)] = law;
+  for (const cost::SizeCostModel& model : fit_segments(points)) {
+    const auto lines = model.lines.size();
+    cost_models["segments " + std::to_string(lines)] = model;
     if (lines == 2 || lines == 3) {
-      laws["envelope " + std::to_string(lines)] = fit_envelope(few, law);
+      cost_models["envelope " + std::to_string(lines)] = fit_envelope(few, model);
     }
     if (lines == 1 && points.size() > 1) {
       for (const double exponent : {2.0, 4.0}) {
-        laws["sum " + std::to_string(exponent)] = fit_sum(few, law, exponent);
+        cost_models["sum " + std::to_string(exponent)] = fit_sum(few, model, exponent);
       }
     }
   }
-  return laws;
+  return cost_models;
 }
 
 // The median error of the sizes of 64 KiB and more, of all sizes where there are none.
-double median_error(const cost::SizeLaw& law, const Points& points) {
+double median_error(const cost::SizeCostModel& model, const Points& points) {
   constexpr Bytes kLarge = 64 * kKiB;
   const bool large = points.back().size >= kLarge;
   std::vector<double> errors;
   for (const auto& point : points) {
     if (large && point.size < kLarge) continue;
-    errors.push_back(std::abs(relative_error(law, point)));
+    errors.push_back(std::abs(relative_error(model, point)));
   }
   return median(std::move(errors));
 }
@@ -274,7 +275,7 @@ std::map<std::string, LeftOutError> left_out_errors(const Candidates& full, cons
     Points rest = points;
     rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
     const Candidates without = candidates(rest);
-    for (const auto& [name, law] : full) {
+    for (const auto& [name, model] : full) {
       const auto found = without.find(name);
       const double error =
           found == without.end() ? 1 : std::abs(relative_error(found->second, points[i]));
@@ -321,24 +322,24 @@ std::vector<cost::SizeSpread> spreads_of(const LeftOutError& left_out, double no
 }
 
 // By which power of the payload the time grows over the octave from `bytes` on.
-double exponent_from(const cost::SizeLaw& law, double bytes) {
-  return std::clamp(std::log2(cost::size_time(law, 2 * bytes) / cost::size_time(law, bytes)), 0.0,
-                    1.0);
+double exponent_from(const cost::SizeCostModel& model, double bytes) {
+  return std::clamp(std::log2(cost::size_time(model, 2 * bytes) / cost::size_time(model, bytes)),
+                    0.0, 1.0);
 }
 
 // Beyond its sizes a table does not show how the time goes on: below, by any power from none (a
 // latency) to the one at its smallest sizes; above, from the one at its largest to the first power
-// (a bandwidth). The law takes one end of that, so it may be off by the length over the root of
-// three, for each octave. Tables that show both regimes, as nccl-tests' own range does, leave
+// (a bandwidth). The cost model takes one end of that, so it may be off by the length over the root
+// of three, for each octave. Tables that show both regimes, as nccl-tests' own range does, leave
 // nothing open; a job's few buckets do.
 void widen_beyond(SizeFit& fit) {
-  constexpr double kReckoned = 0.1;  // for each octave, by every price already (spread_of)
+  constexpr double kReckoned = 0.1;  // for each octave, by every cost already (spread_of)
   constexpr double kOctaves = 10;
   const double unit = std::log(2.0) / std::sqrt(3.0);
   const double first = bytes_of(fit.points.front());
   const double last = bytes_of(fit.points.back());
-  const double below = unit * exponent_from(fit.law, first / 2);
-  const double above = unit * (1 - exponent_from(fit.law, last));
+  const double below = unit * exponent_from(fit.cost_model, first / 2);
+  const double above = unit * (1 - exponent_from(fit.cost_model, last));
   if (std::max(below, above) <= kReckoned) return;
   if (fit.spreads.empty()) {
     fit.spreads.push_back({first, cost::kUnknownSpread});
@@ -375,24 +376,24 @@ SizeFit fit_sizes(SizeFit fit) {
   const Candidates admitted = left_out.empty() ? full : describing(full, points);
   double least = std::numeric_limits<double>::infinity();
   if (!left_out.empty()) {
-    for (const auto& [name, law] : admitted) least = std::min(least, left_out.at(name).bounded);
+    for (const auto& [name, model] : admitted) least = std::min(least, left_out.at(name).bounded);
   }
 
   // The fewest parameters among those within a fiftieth of the best.
   constexpr double kAlike = 1.02;
-  const cost::SizeLaw* chosen = nullptr;
-  for (const auto& [name, law] : admitted) {
+  const cost::SizeCostModel* chosen = nullptr;
+  for (const auto& [name, model] : admitted) {
     if (!left_out.empty() && left_out.at(name).bounded > kAlike * least) continue;
-    if (chosen != nullptr && chosen->lines.size() <= law.lines.size()) continue;
-    chosen = &law;
+    if (chosen != nullptr && chosen->lines.size() <= model.lines.size()) continue;
+    chosen = &model;
     fit.left_out = left_out.empty() ? -1 : left_out.at(name).mean;
     if (!left_out.empty()) fit.spreads = spreads_of(left_out.at(name), fit.noise);
   }
   assert(chosen != nullptr && "one of them is the best");
-  fit.law = *chosen;
+  fit.cost_model = *chosen;
   widen_beyond(fit);
   fit.in_sample = 0;
-  for (const auto& point : points) fit.in_sample += std::abs(relative_error(fit.law, point));
+  for (const auto& point : points) fit.in_sample += std::abs(relative_error(fit.cost_model, point));
   fit.in_sample /= static_cast<double>(points.size());
   return fit;
 }

@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 
 namespace syncline::calibrate {
 namespace {

@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
 
 namespace syncline::calibrate {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "core/input/read_scenario.h"
-#include "core/measure/doubt.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/metrics.h"
-#include "core/measure/price_strategy.h"
 #include "core/measure/scenario_fit.h"
+#include "core/measure/uncertainty.h"
 #include "core/run/interference.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
@@ -21,19 +21,19 @@ namespace {
 constexpr double kRowSpread = 0.02;
 constexpr double kOverheadShare = 0.01;  // of a step: how much overhead is to be expected
 
-std::vector<Axis> axes_of(const Cluster& cluster, Seconds step) {
-  const OverlapPrior belief = overlap_belief(cluster);
-  const double below = -std::log(belief.least) / measure::kHeldDeviations;
-  const double above = std::log(belief.most) / measure::kHeldDeviations;
-  std::vector<Axis> axes;
-  if (belief.likely.slowdown > 0 && above > 0) {
-    axes.push_back({Axis::What::kSlowdown, belief.likely.slowdown, below, above});
+std::vector<PosteriorAxis> axes_of(const Cluster& cluster, Seconds step) {
+  const OverlapPrior estimate = overlap_estimate(cluster);
+  const double below = -std::log(estimate.least) / measure::kHeldDeviations;
+  const double above = std::log(estimate.most) / measure::kHeldDeviations;
+  std::vector<PosteriorAxis> axes;
+  if (estimate.likely.slowdown > 0 && above > 0) {
+    axes.push_back({PosteriorAxis::What::kSlowdown, estimate.likely.slowdown, below, above});
   }
-  if (belief.likely.delay > 0 && above > 0) {
-    axes.push_back({Axis::What::kDelay, belief.likely.delay, below, above});
+  if (estimate.likely.delay > 0 && above > 0) {
+    axes.push_back({PosteriorAxis::What::kDelay, estimate.likely.delay, below, above});
   }
-  axes.push_back(
-      {Axis::What::kOverhead, cluster.device.data_parallel_overhead, 1, 1, kOverheadShare * step});
+  axes.push_back({PosteriorAxis::What::kOverhead, cluster.device.data_parallel_overhead, 1, 1,
+                  kOverheadShare * step});
   return axes;
 }
 
@@ -45,40 +45,40 @@ Seconds mean_step(const std::vector<MeasuredStep>& rows) {
 
 }  // namespace
 
-double Axis::value(double x) const {
+double PosteriorAxis::value(double x) const {
   return linear() ? std::max(0.0, centre + scale * x) : centre * std::exp(x);
 }
 
-double Axis::penalty(double x) const {
+double PosteriorAxis::penalty(double x) const {
   if (linear()) return std::copysign(std::sqrt(2 * std::log1p(x * x)), x);
   return x / (x < 0 ? below : above);
 }
 
-double Axis::precision(double x, bool lower) const {
+double PosteriorAxis::precision(double x, bool lower) const {
   if (linear()) return 1 / (1 + x * x);
   return 1 / ((lower ? below : above) * (lower ? below : above));
 }
 
-double Axis::least() const { return linear() ? -centre / scale : -4; }
+double PosteriorAxis::least() const { return linear() ? -centre / scale : -4; }
 
-double Axis::most() const { return linear() ? 0.5 / kOverheadShare : 3; }
+double PosteriorAxis::most() const { return linear() ? 0.5 / kOverheadShare : 3; }
 
 StepPosterior::StepPosterior(StepModel& model, std::vector<MeasuredStep> rows)
     : model_(model), rows_(std::move(rows)), axes_(axes_of(model.cluster(), mean_step(rows_))) {}
 
 Losses StepPosterior::losses(const std::vector<double>& place) const {
-  Losses losses{overlap_belief(model_.cluster()).likely, 0};
+  Losses losses{overlap_estimate(model_.cluster()).likely, 0};
   for (std::size_t i = 0; i < axes_.size(); ++i) {
     const double value = axes_[i].value(place[i]);
     switch (axes_[i].what) {
-      case Axis::What::kSlowdown:
+      case PosteriorAxis::What::kSlowdown:
         losses.overlap.collective_slowdown *= value / losses.overlap.slowdown;
         losses.overlap.slowdown = value;
         break;
-      case Axis::What::kDelay:
+      case PosteriorAxis::What::kDelay:
         losses.overlap.delay = value;
         break;
-      case Axis::What::kOverhead:
+      case PosteriorAxis::What::kOverhead:
         losses.overhead = value;
     }
   }
@@ -158,7 +158,7 @@ StepModel::StepModel(const input::Document& document)
           measure::at_point(document, sweep_points(input::parse_scenario(document)).front())) {}
 
 Seconds StepModel::step(const measure::RowKey& key, const Losses& losses) {
-  Point& point = point_of(key);
+  PosteriorPoint& point = point_of(key);
   Device& device = point.scenario.cluster.device;
   device.overlap = losses.overlap;
   device.data_parallel_overhead = losses.overhead;
@@ -167,7 +167,7 @@ Seconds StepModel::step(const measure::RowKey& key, const Losses& losses) {
   measure::for_each_phase(
       point.scenario, *find_strategy(point.scenario, key.strategy), point.model->traits(),
       [&](measure::Phase& phase) {
-        const plan::Plan plan = run::with_interference(std::move(phase.plan), device, *point.book);
+        const plan::Plan plan = run::with_interference(std::move(phase.plan), device, *point.cache);
         const auto outcome = point.model->run(plan, {}, phase.periods);
         sum += phase.steps * measure::step_time_of(plan, outcome.timeline, phase.warmup);
         steps += phase.steps;
@@ -180,15 +180,16 @@ double StepModel::samples(const measure::RowKey& key) {
   return static_cast<double>(samples_of(scenario.workload)) * scenario.cluster.ranks();
 }
 
-StepModel::Point& StepModel::point_of(const measure::RowKey& key) {
-  const auto known = std::find_if(points_.begin(), points_.end(),
-                                  [&](const Point& point) { return point.values == key.point; });
+StepModel::PosteriorPoint& StepModel::point_of(const measure::RowKey& key) {
+  const auto known = std::find_if(points_.begin(), points_.end(), [&](const PosteriorPoint& point) {
+    return point.values == key.point;
+  });
   if (known != points_.end()) return *known;
   points_.push_back({key.point, measure::at_point(document_, key.point), nullptr, nullptr});
-  Point& point = points_.back();
-  // Prices depend on the network alone, which is the same whatever the device loses.
-  point.book = std::make_shared<collective::PriceBook>(point.scenario.cluster);
-  point.model = run::model_executor_on(point.book);
+  PosteriorPoint& point = points_.back();
+  // Costs depend on the network alone, which is the same whatever the device loses.
+  point.cache = std::make_shared<collective::CostCache>(point.scenario.cluster);
+  point.model = run::model_executor_on(point.cache);
   return point;
 }
 

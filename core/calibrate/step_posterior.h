@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
 #include "core/run/executor.h"
 
 namespace syncline::calibrate {
 
 // The step times of a scenario's rows as functions of what the device loses to data-parallel
-// training: the closed-form model, without reading the scenario anew.
+// training: the closed-form model, without reading the scenario again.
 struct Losses {
   Overlap overlap;
   Seconds overhead = 0;  // of each step
@@ -35,22 +35,22 @@ class StepModel {
   double samples(const measure::RowKey& key);
 
  private:
-  struct Point {
+  struct PosteriorPoint {
     SweepPoint values;
     Scenario scenario;
-    std::shared_ptr<collective::PriceBook> book;
+    std::shared_ptr<collective::CostCache> cache;
     std::unique_ptr<run::Executor> model;
   };
-  Point& point_of(const measure::RowKey& key);
+  PosteriorPoint& point_of(const measure::RowKey& key);
 
   const input::Document& document_;
   Scenario scenario_;
-  std::vector<Point> points_;
+  std::vector<PosteriorPoint> points_;
 };
 
 // One value: the logarithm of what it is over what was believed, or what it is above what was
 // given, in units of what is to be expected.
-struct Axis {
+struct PosteriorAxis {
   enum class What { kSlowdown, kDelay, kOverhead } what;
   Seconds centre = 0;  // what was believed; a share, of the slowdown
   // Standard deviations of what was believed, below and above; linear axes have none.
@@ -79,7 +79,7 @@ class StepPosterior {
   StepPosterior(StepModel& model, std::vector<MeasuredStep> rows);
 
   // The overhead comes last.
-  const std::vector<Axis>& axes() const { return axes_; }
+  const std::vector<PosteriorAxis>& axes() const { return axes_; }
   Losses losses(const std::vector<double>& place) const;
 
   std::vector<double> likeliest() const;
@@ -97,7 +97,7 @@ class StepPosterior {
 
   StepModel& model_;
   std::vector<MeasuredStep> rows_;
-  std::vector<Axis> axes_;
+  std::vector<PosteriorAxis> axes_;
 };
 
 }  // namespace syncline::calibrate

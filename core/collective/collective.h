@@ -30,7 +30,7 @@ struct Collective {
   Bytes unit = 4;
   int bucket = 0;  // of the plan
   // Set where the strategy's algorithm is `nccl`: `algorithm` is then the nearest that is known
-  // here to NCCL's own, and the time is that of its law.
+  // here to NCCL's own, and the time is that of its cost model.
   std::optional<NcclPick> nccl = {};
 
   Bytes bytes() const { return elements * unit; }

@@ -24,7 +24,7 @@ const StageEnd& later(const StageEnd& a, const StageEnd& b) { return a.time < b.
 
 class CriticalPath {
  public:
-  CriticalPath(const Footprint& footprint, double bytes, Sharing sharing)
+  CriticalPath(const Footprint& footprint, double bytes, StageSharing sharing)
       : footprint_(footprint),
         bytes_(bytes),
         sharing_(sharing),
@@ -34,13 +34,13 @@ class CriticalPath {
         next_(footprint.rank_classes()) {}
 
   // One round's time in stride, and how much of it is transfer.
-  StageEnd stride(const Stage& stage, const StagePrice& price) {
-    set_durations(stage, price);
+  StageEnd stride(const Stage& stage, const StageCost& cost) {
+    set_durations(stage, cost);
     StageEnd slowest;
     StageEnd mean;
     double messages = 0;
     for (std::size_t s = stage.first; s < stage.last; ++s) {
-      for (const MessageKind& m : footprint_.sets()[s].messages) {
+      for (const TransferKind& m : footprint_.sets()[s].messages) {
         const Duration& duration = durations_[static_cast<std::size_t>(m.way)];
         slowest = later(slowest, {duration.wire, duration.transfer});
         mean.time += duration.arrival;
@@ -53,8 +53,8 @@ class CriticalPath {
   }
 
   // Goes through the rounds of a stage; returns when the last rank is through with them.
-  StageEnd pass(const Stage& stage, const StagePrice& price) {
-    set_durations(stage, price);
+  StageEnd pass(const Stage& stage, const StageCost& cost) {
+    set_durations(stage, cost);
     const auto period =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(footprint_.rank_classes()));
     std::int64_t left = stage.repeat;
@@ -128,15 +128,15 @@ class CriticalPath {
   template <typename Visit>
   void for_each_end(const Stage& stage, const Visit& visit) const {
     for (std::size_t s = stage.first; s < stage.last; ++s) {
-      for (const MessageKind& m : footprint_.sets()[s].messages) {
+      for (const TransferKind& m : footprint_.sets()[s].messages) {
         visit(static_cast<std::size_t>(m.from), static_cast<std::size_t>(m.to));
       }
     }
   }
 
   // How long each way takes beside what it shares with others of the stage.
-  void set_durations(const Stage& stage, const StagePrice& price) {
-    for (const auto& [kind, seconds] : price.links) {
+  void set_durations(const Stage& stage, const StageCost& cost) {
+    for (const auto& [kind, seconds] : cost.links) {
       work_[static_cast<std::size_t>(kind)] = seconds / static_cast<double>(stage.repeat);
     }
     for (std::size_t s = stage.first; s < stage.last; ++s) {
@@ -144,9 +144,10 @@ class CriticalPath {
         const Way& way = footprint_.ways()[static_cast<std::size_t>(id)];
         double seconds = stage.fraction / way.flow_cap;
         for (const int kind : way.links) {
-          const double on_link = sharing_ == Sharing::kStage ? work_[static_cast<std::size_t>(kind)]
-                                                             : stage.fraction / footprint_.parts() /
-                                                                   footprint_.capacity(kind);
+          const double on_link =
+              sharing_ == StageSharing::kStage
+                  ? work_[static_cast<std::size_t>(kind)]
+                  : stage.fraction / footprint_.parts() / footprint_.capacity(kind);
           seconds = std::max(seconds, on_link);
         }
         durations_[static_cast<std::size_t>(id)] = {
@@ -158,8 +159,8 @@ class CriticalPath {
   }
 
   // Every message after its sender's last round and its receiver's last message.
-  void send(const std::vector<MessageKind>& messages) {
-    for (const MessageKind& m : messages) {
+  void send(const std::vector<TransferKind>& messages) {
+    for (const TransferKind& m : messages) {
       const auto from = static_cast<std::size_t>(m.from);
       const auto to = static_cast<std::size_t>(m.to);
       const Duration& duration = durations_[static_cast<std::size_t>(m.way)];
@@ -169,7 +170,7 @@ class CriticalPath {
       next_[from].free = later(next_[from].free, left);
       next_[to].free = later(next_[to].free, {begin.time + duration.arrival, transfer});
       next_[to].received = later(next_[to].received, left);
-      if (sharing_ == Sharing::kOwnPorts) {
+      if (sharing_ == StageSharing::kOwnPorts) {
         next_[from].free = later(next_[from].free, on_port(now_[from].free, duration.out));
         const StageEnd received = on_port(now_[to].received, duration.in);
         next_[to].received = later(next_[to].received, received);
@@ -185,7 +186,7 @@ class CriticalPath {
 
   const Footprint& footprint_;
   double bytes_;
-  Sharing sharing_;
+  StageSharing sharing_;
   std::vector<double> work_;         // of the stage at hand, by kind of link
   std::vector<Duration> durations_;  // of the stage at hand, by way
   std::vector<Clocks> now_, next_;   // by class of ranks
@@ -196,23 +197,23 @@ class CriticalPath {
 std::size_t walks() { return walks_so_far; }
 
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
-                                 const std::vector<StagePrice>& prices, double bytes,
-                                 Sharing sharing) {
+                                 const std::vector<StageCost>& costs, double bytes,
+                                 StageSharing sharing) {
   walks_so_far.fetch_add(1, std::memory_order_relaxed);
   CriticalPath path(footprint, bytes, sharing);
   std::vector<StageEnd> ends;
   ends.reserve(stages.size());
-  for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], prices[s]));
+  for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], costs[s]));
   return ends;
 }
 
 std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
-                                  const std::vector<StagePrice>& prices, double bytes) {
-  CriticalPath path(footprint, bytes, Sharing::kStage);
+                                  const std::vector<StageCost>& costs, double bytes) {
+  CriticalPath path(footprint, bytes, StageSharing::kStage);
   std::vector<StageEnd> ends;
   StageEnd end;
   for (std::size_t s = 0; s < stages.size(); ++s) {
-    const StageEnd round = path.stride(stages[s], prices[s]);
+    const StageEnd round = path.stride(stages[s], costs[s]);
     const auto rounds = static_cast<double>(stages[s].repeat);
     end = {end.time + rounds * round.time, end.transfer + rounds * round.transfer};
     ends.push_back(end);
@@ -269,7 +270,7 @@ bool LastEnds::refine(double low, Tangent at_low, double high, Tangent at_high, 
 }
 
 std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
-                                     const std::vector<StagePrice>& prices, double bytes) {
+                                     const std::vector<StageCost>& costs, double bytes) {
   std::vector<Seconds> added;
   added.reserve(stages.size());
   if (footprint.uniform()) {
@@ -279,8 +280,8 @@ std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& s
     return added;
   }
   Seconds last = 0;
-  for (const StageEnd& end : stage_ends(footprint, stages, prices, bytes)) {
-    added.push_back(end.time - last - prices[added.size()].seconds_per_byte * bytes);
+  for (const StageEnd& end : stage_ends(footprint, stages, costs, bytes)) {
+    added.push_back(end.time - last - costs[added.size()].seconds_per_byte * bytes);
     last = end.time;
   }
   return added;

@@ -17,7 +17,7 @@
 namespace syncline::collective {
 
 // What all rounds of one stage put on the links.
-struct StagePrice {
+struct StageCost {
   double seconds_per_byte = 0;  // of payload; the slowest link's, or flow's
   // Seconds per payload byte for which each link works that carries something, by kind of link
   // (Footprint), in their order.
@@ -34,7 +34,7 @@ struct StageEnd {
 };
 
 // What a message shares with the others of its stage.
-enum class Sharing {
+enum class StageSharing {
   // Every link on its way, as if all of them were under way at once: what is to be expected.
   kStage,
   // No more than the ports of its own two ranks, with what those send and await in the same round:
@@ -44,14 +44,14 @@ enum class Sharing {
 
 // Of all stages, for a payload of `bytes`, where tiers mix.
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
-                                 const std::vector<StagePrice>& prices, double bytes,
-                                 Sharing sharing = Sharing::kStage);
+                                 const std::vector<StageCost>& costs, double bytes,
+                                 StageSharing sharing = StageSharing::kStage);
 
 // The same once the rounds of each stage are in their stride, for networks on which hardly two
 // ranks are alike and rounds are very many: a round takes as long as the slowest message holds its
 // wire, or as long as messages take on average, which is what a ring's go round in.
 std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
-                                  const std::vector<StagePrice>& prices, double bytes);
+                                  const std::vector<StageCost>& costs, double bytes);
 
 // When the last stage is over, for many payloads. Between two powers of two the time is a few
 // straight pieces, which are found from both ends on where the first payload between them is asked
@@ -81,11 +81,11 @@ class LastEnds {
 };
 
 // For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed
-// (its price's seconds per byte). Negative where ranks whose own messages are faster are a stage
+// (its cost's seconds per byte). Negative where ranks whose own messages are faster are a stage
 // ahead: the sum is the longest path's, not the busiest links'. Where all messages cross one tier
 // and pay the fastest latency (Footprint::uniform), it is that for each round, whatever the
 // payload.
 std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
-                                     const std::vector<StagePrice>& prices, double bytes);
+                                     const std::vector<StageCost>& costs, double bytes);
 
 }  // namespace syncline::collective

@@ -45,7 +45,7 @@ Classes classes_of(const std::vector<SetFootprint>& sets, int ranks) {
   while (true) {
     next = colours;
     for (std::size_t s = 0; s < sets.size(); ++s) {
-      for (const MessageKind& m : sets[s].messages) {
+      for (const TransferKind& m : sets[s].messages) {
         const auto from = static_cast<std::size_t>(m.from);
         const auto to = static_cast<std::size_t>(m.to);
         const Colour what = mix(s, static_cast<Colour>(m.way));
@@ -208,7 +208,7 @@ void Footprint::merge_alike(int ranks) {
   rank_classes_ = classes.count;
   const bool folds = rank_classes_ < static_cast<std::size_t>(ranks);
   for (SetFootprint& set : sets_) {
-    for (MessageKind& m : set.messages) {
+    for (TransferKind& m : set.messages) {
       set.ways.push_back(m.way);
       m.from = classes.of_rank[static_cast<std::size_t>(m.from)];
       m.to = classes.of_rank[static_cast<std::size_t>(m.to)];

@@ -23,20 +23,20 @@ struct Way {
 };
 
 // Messages that are alike: between classes of ranks that send and await the same, by the same way.
-struct MessageKind {
+struct TransferKind {
   int from = 0;
   int to = 0;
   int way = 0;
-  auto operator<=>(const MessageKind&) const = default;  // NOLINT(modernize-use-nullptr): no 0
+  auto operator<=>(const TransferKind&) const = default;  // NOLINT(modernize-use-nullptr): no 0
 };
 
 // The edges of one set, in all groups.
 struct SetFootprint {
   // (kind of link, messages on each such link, counted in parts: parts() are a message)
   std::vector<std::pair<int, int>> load;
-  BytesPerSecond flow_cap = 0;        // the narrowest of any message; infinite without one
-  std::vector<MessageKind> messages;  // empty where all pay alike (uniform)
-  std::vector<int> ways;              // of those messages, each once
+  BytesPerSecond flow_cap = 0;         // the narrowest of any message; infinite without one
+  std::vector<TransferKind> messages;  // empty where all pay alike (uniform)
+  std::vector<int> ways;               // of those messages, each once
 };
 
 class Footprint {

@@ -69,7 +69,7 @@ std::vector<std::string> library_algorithms(const Cluster& cluster) {
 }
 
 std::string library_words(const Cluster& cluster) {
-  const bool measured = static_cast<bool>(cluster.law);
+  const bool measured = static_cast<bool>(cluster.cost_model);
   switch (cluster.library) {
     case Library::kNccl:
       return measured ? "NCCL, as calibrated here" : "NCCL, by its own model";

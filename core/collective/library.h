@@ -1,5 +1,5 @@
 // What carries out the collectives of a framework on a cluster. A framework does not choose how its
-// data move: the library that it calls does, so the same library prices every framework's rows.
+// data move: the library that it calls does, so the same library costs every framework's rows.
 #pragma once
 
 #include <string>

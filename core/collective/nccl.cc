@@ -397,7 +397,7 @@ double passing_share(const Cluster& cluster, const Collective& collective) {
 }  // namespace
 
 // Groups of one shape, and what the wire needs by the algorithms that they are offered.
-struct NcclLaw::Known {
+struct NcclCostModel::Known {
   Known(const Cluster& cluster, const Collective& collective)
       : kind(collective.kind),
         groups(collective.groups),
@@ -460,16 +460,16 @@ struct NcclLaw::Known {
   std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
 };
 
-NcclLaw::NcclLaw(const Cluster& cluster) : cluster_(cluster) {}
-NcclLaw::~NcclLaw() = default;
+NcclCostModel::NcclCostModel(const Cluster& cluster) : cluster_(cluster) {}
+NcclCostModel::~NcclCostModel() = default;
 
-std::optional<CollectiveTime> NcclLaw::time(const Collective& collective) const {
+std::optional<CollectiveTime> NcclCostModel::time(const Collective& collective) const {
   if (!collective.nccl || collective.groups.size < 2) return std::nullopt;
   const auto bytes = std::max(1.0, static_cast<double>(collective.bytes()));
   return known(collective).likely(bytes, cluster_.collective_overhead);
 }
 
-const NcclLaw::Known& NcclLaw::known(const Collective& collective) const {
+const NcclCostModel::Known& NcclCostModel::known(const Collective& collective) const {
   const std::lock_guard<std::mutex> guard(lock_);
   for (const auto& each : known_) {
     if (each->kind == collective.kind && each->groups == collective.groups) return *each;

@@ -3,8 +3,8 @@
 // The choice is NCCL's own (nccl_model.h), over a topology guessed from the cluster: what the
 // search of NCCL would find is taken to be the largest speed on its list that a link can carry, and
 // as many channels as fill the link. "nccl" in the cluster overrides each guess. The list is for
-// choosing: the time is that of the links as they are (NcclLaw). The transfers are those of the
-// nearest algorithm known here, for the links that concurrent collectives share:
+// choosing: the time is that of the links as they are (NcclCostModel). The transfers are those of
+// the nearest algorithm known here, for the links that concurrent collectives share:
 //
 //   Ring, CollNet, NVLS  ring (a switch that adds up has no transfers of its own here)
 //   Tree, NVLSTree       double_binary_tree, in rank order, where NCCL keeps a chain inside nodes
@@ -47,12 +47,12 @@ Path path_of(const Cluster& cluster, const Groups& groups);
 // rounded ones that NCCL chooses by: the least of all that NCCL offers there, which never rises as
 // a link gets faster. At least what the wire needs (wire_floor.h): NCCL knows no switches above its
 // NICs. Keeps what it worked out for each shape of groups; may be asked by several threads.
-class NcclLaw {
+class NcclCostModel {
  public:
-  explicit NcclLaw(const Cluster& cluster);  // which must outlive it
-  ~NcclLaw();
-  NcclLaw(const NcclLaw&) = delete;
-  NcclLaw& operator=(const NcclLaw&) = delete;
+  explicit NcclCostModel(const Cluster& cluster);  // which must outlive it
+  ~NcclCostModel();
+  NcclCostModel(const NcclCostModel&) = delete;
+  NcclCostModel& operator=(const NcclCostModel&) = delete;
 
   // With what is known of such networks (prior.h): as long as most took, and how far they lay
   // apart. Nothing for a collective that NCCL did not choose.

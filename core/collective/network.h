@@ -1,5 +1,5 @@
 // The cluster's links and the way of a message through them: a tree of full-duplex ports, and above
-// the nodes' the fabric, where one is given. Model and simulation price the same links, so they can
+// the nodes' the fabric, where one is given. Model and simulation cost the same links, so they can
 // only differ in how they follow time.
 #pragma once
 

@@ -20,7 +20,7 @@ struct Prior {
   double spread = 0;  // around the bias
 };
 
-// Of NCCL's model on the links as given (NcclLaw), for a payload of `bytes` (above 0).
+// Of NCCL's model on the links as given (NcclCostModel), for a payload of `bytes` (above 0).
 Prior nccl_prior(const Path& path, double bytes);
 
 // Of latency and bandwidth, whatever the library.

@@ -1,5 +1,5 @@
 // The ring: every member sends only to the next one, so each port carries the fewest bytes that
-// any all-reduce can, at the price of 2(N-1) start-up times. Use it for large payloads on few
+// any all-reduce can, at the cost of 2(N-1) start-up times. Use it for large payloads on few
 // ranks.
 //
 // P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of

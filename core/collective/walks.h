@@ -1,4 +1,4 @@
-// How much work prices have been so far, for tests and benchmarks: what a search may not do for
+// How much work costs have been so far, for tests and benchmarks: what a search may not do for
 // every size of bucket that it looks at.
 #pragma once
 

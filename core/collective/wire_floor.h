@@ -1,4 +1,4 @@
-// What the ports of a cluster need for a collective, whatever the algorithm: no price that is not
+// What the ports of a cluster need for a collective, whatever the algorithm: no cost that is not
 // measured may lie below.
 //
 // A payload of S bytes goes to a group of N ranks. A port of a tier stands between the m members

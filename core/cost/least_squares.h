@@ -1,5 +1,5 @@
 // Small least squares in logarithms of parameters: Levenberg and Marquardt's method with forward
-// differences, for the few parameters of one law. Deterministic.
+// differences, for the few parameters of one cost model. Deterministic.
 #pragma once
 
 #include <Eigen/Dense>

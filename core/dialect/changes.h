@@ -1,5 +1,5 @@
 // Changes of a framework's configuration that are worth trying, said in the framework's own keys.
-// Each dialect lists its own; core/measure/advice prices them.
+// Each dialect lists its own; core/measure/advice costs them.
 #pragma once
 
 #include <array>

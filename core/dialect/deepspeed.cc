@@ -484,7 +484,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
   if (zero.bucket_given && zero.stage > 0) {
-    doubt_elements("reduce_bucket_size", zero.bucket, workload, strategy);
+    suspect_elements("reduce_bucket_size", zero.bucket, workload, strategy);
   }
   if (zero.stage == 0) {
     apply_stage_0(zero, workload, reading);

@@ -61,7 +61,7 @@ struct Dialect {
   // The configuration that trains data-parallel and leaves everything else as it is; {} if left
   // out.
   Json (*least)() = nullptr;
-  // Configurations worth pricing where the framework cannot say a winner exactly.
+  // Configurations worth evaluation where the framework cannot say a winner exactly.
   std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
                                   const Partitions&) = nullptr;
   // Buckets up to this size are its users' way of saying one bucket, however large the model is; 0:
@@ -71,7 +71,7 @@ struct Dialect {
   std::string (*code)(const Json& config) = nullptr;
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what
   // stands in the way of one; empty: nothing.
-  std::string (*apply_obstacle)(const Strategy&, const Workload&, const Cluster&) = nullptr;
+  std::string (*apply_refusal)(const Strategy&, const Workload&, const Cluster&) = nullptr;
 };
 
 // Keys of a framework for what is not modelled, and what that is. One that is given and says more

@@ -67,15 +67,15 @@ std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::
   return end;
 }
 
-void doubt_elements(const std::string& key, std::int64_t count, const Workload& workload,
-                    Strategy& strategy) {
+void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
+                      Strategy& strategy) {
   constexpr std::int64_t kMostMegabytes = 4096;  // of a bucket, as people write them
   constexpr std::int64_t kBeyondModel = 100;  // MiB so many times the gradients are no size either
   const std::int64_t kElementsAMegabyte = kMiB / size_of(DType::kFp32);
   std::int64_t all = 0;
   for (const auto& tensor : workload.tensors) all += tensor.elements;
   if (count > kMostMegabytes || count * kElementsAMegabyte / kBeyondModel > all) return;
-  strategy.doubts.push_back(
+  strategy.uncertainties.push_back(
       key + " counts elements, and " + std::to_string(count) + " of them are a bucket of " +
       std::to_string(count * size_of(DType::kFp32)) + " bytes: were MiB meant (" +
       std::to_string(count) + " MiB of fp32 are " + std::to_string(count * kElementsAMegabyte) +

@@ -39,9 +39,9 @@ std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& ten
 // From the begin of a bucket's first tensor to the end of its last.
 std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::int64_t align);
 
-// Doubts a bucket of so few elements that they are likely a number of MiB.
-void doubt_elements(const std::string& key, std::int64_t count, const Workload& workload,
-                    Strategy& strategy);
+// Uncertain inputs a bucket of so few elements that they are likely a number of MiB.
+void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
+                      Strategy& strategy);
 
 // How often gradients are accumulated is the workload's: a configuration that says otherwise is
 // refused.

@@ -92,12 +92,12 @@ Bytes rounded_threshold(double bytes, const Cluster& cluster) {
 
 // Other units than Horovod's. A threshold is rounded up to the buffer's pieces, 512 bytes for each
 // GPU of a node; a cycle below a tenth of a millisecond is none that anybody sets.
-void doubt_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy& strategy) {
+void suspect_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy& strategy) {
   constexpr Bytes kTwoPieces = 1024;
   constexpr double kShortestMs = 0.1;
   constexpr double kMillisecondsASecond = 1000;
   if (size > 0 && size <= kTwoPieces * cluster.gpus_per_node) {
-    strategy.doubts.emplace_back(
+    strategy.uncertainties.emplace_back(
         "HOROVOD_FUSION_THRESHOLD is read in bytes, which are too few here for two gradients: were "
         "MiB meant (64 MiB are 67108864)?");
   }
@@ -105,7 +105,7 @@ void doubt_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy& 
     std::ostringstream text;
     text << "HOROVOD_CYCLE_TIME is read in milliseconds: were " << cycle_ms << " s meant ("
          << cycle_ms * kMillisecondsASecond << " ms)?";
-    strategy.doubts.push_back(text.str());
+    strategy.uncertainties.push_back(text.str());
   }
 }
 
@@ -142,7 +142,7 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   strategy.fusion.size = rounded_threshold(threshold, cluster);
   strategy.fusion.cycle = cycle_ms > 0 ? cycle_ms * kMillisecond : kPoll;
   if (half) strategy.compression.codec = "fp16";
-  doubt_units(strategy.fusion.size, cycle_ms, cluster, strategy);
+  suspect_units(strategy.fusion.size, cycle_ms, cluster, strategy);
 
   if (cycle_ms > 0 && cluster.ranks() > 1) {
     reading.notes.push_back("gradients wait for a tick, one every " + Json(cycle_ms).dump() +

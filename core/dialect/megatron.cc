@@ -257,7 +257,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   ElementRule rule;
   rule.size = read_size(config, overlap, workload, cluster, reading.notes);
   if (config.has("ddp-bucket-size") && overlap) {
-    doubt_elements("ddp-bucket-size", rule.size, workload, strategy);
+    suspect_elements("ddp-bucket-size", rule.size, workload, strategy);
   }
   rule.registered = true;
   if (sharded) rule.align = kParameterAlign;
@@ -266,7 +266,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   rule.fp8_apart = strategy.gather_bytes == 1;
   for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",
                           "reduce-scatter-with-fp32-accumulation"}) {
-    config.boolean_or(key, false);  // nothing of it is priced
+    config.boolean_or(key, false);  // nothing of it is evaluated
   }
   config.finish();
 

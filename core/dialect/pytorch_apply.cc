@@ -11,7 +11,7 @@
 namespace syncline::dialect {
 namespace {
 
-std::string exchange_obstacle(const Strategy& strategy) {
+std::string exchange_refusal(const Strategy& strategy) {
   if (strategy.exchange == Strategy::Exchange::kDecoupled) return "its all-reduces are split";
   if (strategy.exchange == Strategy::Exchange::kSharded) return "it shards the parameters";
   if (strategy.cross_step) return "its collectives reach into the next step";
@@ -37,7 +37,7 @@ std::string exchange_obstacle(const Strategy& strategy) {
   return {};
 }
 
-std::string averaging_obstacle(const LocalSgd& local) {
+std::string averaging_refusal(const LocalSgd& local) {
   if (!local.enabled) return {};
   if (local.outer.any()) {
     return local.adaptive || local.warmup_gradients
@@ -145,8 +145,8 @@ Json levels_of(const Hierarchy& hierarchy) {
 
 }  // namespace
 
-std::string torch_obstacle(const std::string& codec, const Workload& workload,
-                           const Cluster& cluster, const TorchVersion& torch) {
+std::string torch_refusal(const std::string& codec, const Workload& workload,
+                          const Cluster& cluster, const TorchVersion& torch) {
   bool bf16 = codec == "bf16";
   for (const Tensor& tensor : workload.tensors) {
     bf16 |= codec != "fp16" && tensor.dtype == DType::kBf16;
@@ -162,8 +162,8 @@ std::string torch_obstacle(const std::string& codec, const Workload& workload,
   return {};
 }
 
-std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
-                           const Cluster& cluster) {
+std::string apply_refusal(const Strategy& strategy, const Workload& workload,
+                          const Cluster& cluster) {
   if (cluster.ranks() == 1) return "there is one rank, which has nothing to communicate";
   if (workload.parallel.whole_job()) {
     return "the job is cut by more than data parallelism, and each part wraps itself";
@@ -183,10 +183,10 @@ std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
            "\"overlap\": false predicts that";
   }
   const std::string failure =
-      torch_obstacle(strategy.compression.codec, workload, cluster, torch_of(workload));
+      torch_refusal(strategy.compression.codec, workload, cluster, torch_of(workload));
   if (!failure.empty()) return failure;
-  const std::string exchange = exchange_obstacle(strategy);
-  return exchange.empty() ? averaging_obstacle(strategy.local_sgd) : exchange;
+  const std::string exchange = exchange_refusal(strategy);
+  return exchange.empty() ? averaging_refusal(strategy.local_sgd) : exchange;
 }
 
 std::string applied_by(const std::string& row) {

@@ -11,13 +11,13 @@ namespace syncline::dialect {
 
 // Why DistributedDataParallel fails inside torch with gradients that travel by that codec (empty:
 // as they are), in words; empty where it does not.
-std::string torch_obstacle(const std::string& codec, const Workload& workload,
-                           const Cluster& cluster, const TorchVersion& torch);
+std::string torch_refusal(const std::string& codec, const Workload& workload,
+                          const Cluster& cluster, const TorchVersion& torch);
 
 // Why that file cannot carry out a strategy, in words ("gradients are released at ticks"); empty
 // where it can.
-std::string apply_obstacle(const Strategy& strategy, const Workload& workload,
-                           const Cluster& cluster);
+std::string apply_refusal(const Strategy& strategy, const Workload& workload,
+                          const Cluster& cluster);
 
 // The strategy as that file carries it out: the same exchanges, without what another framework does
 // around them (padding, copies into buffers, waits of the host, updates in parts, fused operators).

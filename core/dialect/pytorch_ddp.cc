@@ -226,11 +226,11 @@ void read_hook(Reader& config, const Workload& workload, const Cluster& cluster,
   if (hook == "powerSGD_hook" || batched) read_power_sgd(config, cluster, batched, reading);
   if (hook == "fp16_compress_hook") reading.strategy.compression.codec = "fp16";
   if (hook == "bf16_compress_hook") reading.strategy.compression.codec = "bf16";
-  const std::string obstacle =
-      torch_obstacle(reading.strategy.compression.codec, workload, cluster, torch);
-  if (obstacle.empty()) return;
-  if (hook != "allreduce_hook") config.fail("comm_hook", "fails inside torch: " + obstacle);
-  reading.notes.push_back("the job fails inside torch: " + obstacle);
+  const std::string refusal =
+      torch_refusal(reading.strategy.compression.codec, workload, cluster, torch);
+  if (refusal.empty()) return;
+  if (hook != "allreduce_hook") config.fail("comm_hook", "fails inside torch: " + refusal);
+  reading.notes.push_back("the job fails inside torch: " + refusal);
 }
 
 // The keyword arguments and settings that the buckets follow from.
@@ -590,7 +590,7 @@ Dialect pytorch_ddp_dialect() {
           .candidates = candidates,
           .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
           .code = ddp_code,
-          .apply_obstacle = apply_obstacle};
+          .apply_refusal = apply_refusal};
 }
 
 }  // namespace syncline::dialect

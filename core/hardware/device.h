@@ -38,7 +38,7 @@ const KnownDevice* recognise_device(std::string_view reported);
 bool contradicts(std::string_view reported, const KnownDevice& device);
 
 // What training reaches of what data sheets promise, where nobody has measured it: shares at which
-// the price of a model's operators (core/operators/price.h) is the time that somebody published.
+// the cost of a model's operators (core/operators/cost.h) is the time that somebody published.
 // tests/hardware/reached_test.cc has the runs, works the shares out again, and says how well they
 // hold for models that were left out: 142 runs of GPT of 125 M to 30 B parameters on A100 and H100
 // (mosaicml/llm-foundry, training benchmarks), and 18 of ResNet-50, VGG-16 and BERT on V100, A100
@@ -98,7 +98,7 @@ struct KnownNode {
 };
 
 // Latencies are nobody's figure: those with which core/collective/prior.h found how far
-// prices from data sheets are off, so that its intervals hold for these nodes too.
+// costs from data sheets are off, so that its intervals hold for these nodes too.
 inline constexpr std::string_view kLatencySource =
     "latencies assumed: 2 us a message over NVLink, 5 over PCIe; between nodes 5, 15 on EFA, 25 on "
     "TCP; 10 us a collective";

@@ -38,7 +38,7 @@ std::vector<std::string> names_beside(const fs::path& path) {
   return names;
 }
 
-// The file left off its ending, or a slip of the pen.
+// The file left off its ending, or a mistake of the pen.
 std::string nearest_file(const fs::path& path) {
   const auto names = names_beside(path);
   const std::string whole = path.filename().string() + ".json";

@@ -541,7 +541,7 @@ bool changes_training(const Strategy& strategy) {
       [&](const auto& knob) { return knob.is(kChangesTraining) && !knob.at_rest(strategy); });
 }
 
-std::string arm_words(const Strategy& strategy, const Strategy& base) {
+std::string configuration_words(const Strategy& strategy, const Strategy& base) {
   std::string words;
   for (const auto& knob : strategy_knobs().knobs) {
     const auto value = [&](const Strategy& of) {

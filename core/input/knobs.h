@@ -27,6 +27,6 @@ bool in_order_of_readiness(const Strategy& strategy);
 bool changes_training(const Strategy& strategy);
 
 // What a strategy does otherwise than `base`, fusion aside: "2 streams, sharded"; may be empty.
-std::string arm_words(const Strategy& strategy, const Strategy& base);
+std::string configuration_words(const Strategy& strategy, const Strategy& base);
 
 }  // namespace syncline::input

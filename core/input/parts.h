@@ -32,7 +32,7 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
 // Puts another job's cluster on the first one's fabric, on nodes that are not taken.
 void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
                  Cluster& cluster);
-// FLOPs without a measured time are priced by the cluster's device.
+// FLOPs without a measured time are evaluated by the cluster's device.
 Workload read_workload(Reader reader, const Cluster& cluster);
 // A workload's "parallel". The layout must fit the cluster.
 Parallel read_parallel(Reader reader, const Cluster& cluster);

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "core/collective/library.h"
-#include "core/cost/law_provider.h"
+#include "core/cost/cost_model_provider.h"
 #include "core/error.h"
 #include "core/fabric/named.h"
 #include "core/hardware/device.h"
@@ -214,13 +214,15 @@ Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
 }
 
 // What collectives cost where that was measured, step by step or as a whole.
-void read_laws(Reader& reader, const std::vector<cost::StepCurve>& curves, Cluster& cluster) {
+void read_cost_models(Reader& reader, const std::vector<cost::StepCurve>& curves,
+                      Cluster& cluster) {
   if (std::any_of(curves.begin(), curves.end(), [](const auto& c) { return !c.empty(); })) {
-    cluster.law = cost::step_law(cluster, curves);
+    cluster.cost_model = cost::step_cost_model(cluster, curves);
   }
   if (reader.has("calibration")) {
-    cluster.law = cost::collective_law(read_law(reader.object("calibration")),
-                                       cluster.gpus_per_node, cluster.collective_overhead);
+    cluster.cost_model =
+        cost::collective_cost_model(read_cost_model(reader.object("calibration")),
+                                    cluster.gpus_per_node, cluster.collective_overhead);
   }
 }
 
@@ -265,7 +267,7 @@ void read_fabric(Reader& reader, const std::optional<Tier>& inter, Cluster& clus
 
 // What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.
 Library read_library(Reader& reader, const Cluster& cluster) {
-  const bool steps = cluster.law && !reader.has("calibration");
+  const bool steps = cluster.cost_model && !reader.has("calibration");
   const Library likely = reader.has("calibration") ? Library::kNccl
                          : steps                   ? Library::kGloo
                                                    : collective::likely_library(cluster);
@@ -302,11 +304,11 @@ Cluster read_cluster(Reader named) {
   } else {
     cluster.jitter.guessed = true;
   }
-  read_laws(reader, levels.curves, cluster);
+  read_cost_models(reader, levels.curves, cluster);
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);
   cluster.library_given = reader.has("library");
-  cluster.device.overlap = overlap_belief(cluster).likely;
+  cluster.device.overlap = overlap_estimate(cluster).likely;
   reader.finish();
   return cluster;
 }

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include "core/collective/cost.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
-#include "core/collective/price.h"
 #include "core/input/parts.h"
 #include "core/plan/fusion.h"
 
@@ -217,7 +217,7 @@ Seconds all_to_all(const Groups& groups, double bytes, const Cluster& cluster) {
 
 // One inner collective alone on its links, all groups of a stage side by side.
 Seconds seconds_of(const operators::Inner& inner, const Groups& groups, const Cluster& cluster,
-                   collective::PriceBook& book) {
+                   collective::CostCache& cache) {
   using Form = operators::Inner::Form;
   if (inner.form == Form::kAllToAll) {
     return cluster.collective_overhead +
@@ -233,19 +233,19 @@ Seconds seconds_of(const operators::Inner& inner, const Groups& groups, const Cl
   // A ring's turn: what each member hands to the next is its part of a gather.
   if (inner.form == Form::kRing) one.elements *= groups.size;
   collective::choose_algorithm(one, collective::library_algorithm(cluster), cluster);
-  return book.time(one);
+  return cache.time(one);
 }
 
 // What a micro-batch waits for the inner collectives, all layers together: tensor parallelism in
 // full, rings as far as the attention beside each turn does not hide it.
-void price_inner(const std::vector<operators::Inner>& list, const Cluster& cluster,
-                 Workload& workload) {
+void evaluate_inner(const std::vector<operators::Inner>& list, const Cluster& cluster,
+                    Workload& workload) {
   using Axis = operators::Inner::Axis;
   Parallel& parallel = workload.parallel;
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   for (const operators::Inner& inner : list) {
     const Groups groups = groups_of(inner.axis, parallel, cluster.ranks() / parallel.pipeline);
-    const Seconds once = seconds_of(inner, groups, cluster, book);
+    const Seconds once = seconds_of(inner, groups, cluster, cache);
     const double rate = cluster.device.product_flops(DType::kBf16);
     const Seconds beside = rate > 0 ? inner.hidden_flops / rate : 0;
     const auto add = [&](Parallel::Exposed& exposed, std::int64_t count, Seconds hidden) {
@@ -328,7 +328,7 @@ void cut_workload(const Reader& reader, bool parts_given, const operators::Gener
   if (parallel.activation == 0) parallel.activation = generated->activation;
   if (parallel.tied == 0) parallel.tied = generated->tied;
   if (workload.times_given) return;  // measured on this layout: its collectives are in them
-  price_inner(generated->inner, cluster, workload);
+  evaluate_inner(generated->inner, cluster, workload);
   const auto sum = [](const Parallel::Exposed& exposed) {
     return exposed.tensor + exposed.context + exposed.expert;
   };

@@ -227,7 +227,7 @@ bool read_part(const Document& document, const std::string& key, const std::stri
   return whole;
 }
 
-// Sentences that go with the scenario: verbs say them as remarks, read from the document.
+// Sentences that go with the scenario: verbs say them as warnings, read from the document.
 void check_notes(Reader& top) {
   if (!top.has("notes")) return;
   const Json& notes = top.array("notes");
@@ -296,9 +296,9 @@ std::vector<std::string> inner_paths(const Json& object, const std::string& plac
   return paths;
 }
 
-// Ranks differ, whoever has measured it or not: where computation is priced by rates, so are waits
-// for the slowest. Recorded times have their own. A guess that was written goes with the times that
-// were priced beside it.
+// Ranks differ, whoever has measured it or not: where computation is evaluated by rates, so are
+// waits for the slowest. Recorded times have their own. A guess that was written goes with the
+// times that were evaluated beside it.
 void guess_jitter(Scenario& scenario) {
   Jitter& jitter = scenario.cluster.jitter;
   if (jitter.kind != Jitter::Kind::kNone) return;
@@ -352,9 +352,9 @@ Scenario parse_scenario(const Document& document) {
   if (top.has("workload") && top.has("cluster")) {
     parts = read_part(document, "cluster", document.cluster_file, top, true, scenario.cluster,
                       [](Reader reader) { return read_cluster(std::move(reader)); });
-    const bool priced = mistakes.count() == before;
+    const bool evaluated = mistakes.count() == before;
     parts &= read_part(
-        document, "workload", document.workload_file, top, priced, scenario.workload,
+        document, "workload", document.workload_file, top, evaluated, scenario.workload,
         [&](Reader reader) { return read_workload(std::move(reader), scenario.cluster); });
     guess_jitter(scenario);
   } else {

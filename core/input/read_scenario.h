@@ -12,7 +12,7 @@ namespace syncline::input {
 
 // Checks every key and gives the typed scenario. Throws InputError.
 Scenario parse_scenario(const Document& document);
-// For what prices a job by itself: others on its fabric are refused.
+// For what costs a job by itself: others on its fabric are refused.
 Scenario parse_lone_scenario(const Document& document);
 
 // The document's search; nothing where it has none. `scenario` is the document's.

@@ -77,7 +77,7 @@ struct Preset {
   void (*apply)(Strategy&);
 };
 
-// Merges gradients by ready times and prices.
+// Merges gradients by ready times and costs.
 void apply_mg_wfbp(Strategy& strategy) { strategy.fusion.rule = Fusion::Rule::kMgWfbp; }
 
 // DeAR's defaults: all-reduce in two halves around the step's end, buckets of 25 MiB formed first

@@ -8,7 +8,7 @@
 #include "core/hardware/device.h"
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
-#include "core/operators/price.h"
+#include "core/operators/evaluate.h"
 
 namespace syncline::input {
 namespace {
@@ -70,8 +70,8 @@ Seconds time_of(double flops, DType dtype, const Device& device) {
 
 // Three ways to give the backward waits, the most direct first: measured waits, a total shared out
 // by FLOPs (or elements), or FLOPs over the device's rate.
-void price_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
-                    const Device& device) {
+void evaluate_backward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
+                       const Device& device) {
   const bool has_total = reader.has("backward_ms");
   const double total =
       has_total ? reader.number("backward_ms", {0, kLongestMilliseconds}) * kMillisecond : 0;
@@ -107,8 +107,8 @@ void price_backward(Reader& reader, Workload& workload, const std::vector<Tensor
   }
 }
 
-void price_forward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
-                   const Device& device) {
+void evaluate_forward(Reader& reader, Workload& workload, const std::vector<TensorWork>& work,
+                      const Device& device) {
   std::size_t given = 0;
   for (const auto& item : work) given += item.has_forward;
   require_all(reader, "forward_us", given, work.size());
@@ -142,14 +142,14 @@ void read_copies(Reader& reader, Workload& workload, std::size_t given) {
       reader.number("copy_kernels_ms", {0, kLongestMilliseconds}) * kMillisecond;
 }
 
-// The operators price what the workload gives no time for; fusion is counted from there.
-void price_by_operators(Reader& reader, Workload& workload, bool waits_given,
-                        const Device& device) {
+// The operators cost what the workload gives no time for; fusion is counted from there.
+void evaluate_by_operators(Reader& reader, Workload& workload, bool waits_given,
+                           const Device& device) {
   if (device.flops == 0 || device.memory == 0) {
     reader.fail("operators",
                 "needs cluster.device.tflops and memory_gbytes_per_s, which predict them");
   }
-  const operators::StepTimes times = operators::price_operators(workload.operators, device);
+  const operators::StepTimes times = operators::evaluate_operators(workload.operators, device);
   const bool forward_given = reader.has("forward_ms");
   const bool backward_given = waits_given || reader.has("backward_ms");
   workload.times_given = forward_given || backward_given || reader.has("update_ms");
@@ -283,11 +283,11 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     name_as_generated(reader, workload);
   }
   work.resize(workload.tensors.size());
-  price_backward(reader, workload, work, device);
-  price_forward(reader, workload, work, device);
+  evaluate_backward(reader, workload, work, device);
+  evaluate_forward(reader, workload, work, device);
   if (!workload.operators.empty()) {
     const bool waits = !work.empty() && work.front().has_wait;
-    price_by_operators(reader, workload, waits, device);
+    evaluate_by_operators(reader, workload, waits, device);
   }
   if (workload.rated_times) repeat_forward(workload);
   if (workload.parallel.whole_job()) {

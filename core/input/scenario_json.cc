@@ -182,7 +182,7 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
                       {"relative", significant(cluster.jitter.relative, digits)}};
     if (cluster.jitter.guessed) json["jitter"]["guessed"] = true;
   }
-  if (notes.calibration) json["calibration"] = law_json(*notes.calibration);
+  if (notes.calibration) json["calibration"] = cost_model_json(*notes.calibration);
   Json nccl = nccl_json(cluster.nccl, digits);
   if (!nccl.empty()) json["nccl"] = std::move(nccl);
   return json;

@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/cost/law.h"
-#include "core/cost/law_provider.h"
+#include "core/cost/cost_model.h"
+#include "core/cost/cost_model_provider.h"
 #include "core/json/reader.h"
 #include "core/scenario/cluster.h"
 #include "core/scenario/workload.h"
@@ -20,9 +20,9 @@ namespace syncline::input {
 // What a cluster's JSON holds besides the fields of Cluster.
 struct ClusterNotes {
   std::string about;
-  // What stands behind Cluster::law: measured steps by tier, or a calibration.
+  // What stands behind Cluster::cost model: measured steps by tier, or a calibration.
   std::vector<cost::StepCurve> curves;
-  std::optional<cost::MeasuredLaw> calibration;
+  std::optional<cost::MeasuredCostModel> calibration;
 };
 
 // The words of "fabric".
@@ -41,10 +41,10 @@ void set_device_figure(Json& device, double Device::*figure, double value, int d
 // A workload of tensors, without the operators below them.
 Json workload_json(const Workload& workload, int digits);
 
-// A calibrated law: the object "calibration" of a cluster. The same law is written as the same
-// bytes, with digits of its own.
-Json law_json(const cost::MeasuredLaw& law);
+// A calibrated cost model: the object "calibration" of a cluster. The same cost model is written as
+// the same bytes, with digits of its own.
+Json cost_model_json(const cost::MeasuredCostModel& cost_model);
 // Throws InputError about unknown keys and values out of bounds.
-cost::MeasuredLaw read_law(Reader reader);
+cost::MeasuredCostModel read_cost_model(Reader reader);
 
 }  // namespace syncline::input

@@ -254,12 +254,12 @@ void describe_others(const Observed& observed, const Step& step, const Buckets& 
 
 std::vector<std::vector<int>> seen_buckets(const Step& step) {
   Buckets buckets;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (!exchange.gradients.empty()) buckets.push_back(exchange.gradients);
   }
   if (!buckets.empty()) return buckets;
   std::size_t next = 0;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (exchange.kind != "all_reduce" || exchange.elements <= 0) continue;
     std::vector<int> bucket;
     std::int64_t elements = 0;

@@ -105,7 +105,7 @@ std::optional<Lie> lie_of(const Observed& observed, int ranks) {
 using Times = std::map<std::pair<std::string, int>, std::map<Bytes, std::vector<Seconds>>>;
 
 // Whether every rank of the exchange's group was read, the latest one among them.
-bool is_complete(const Observed& observed, const Exchange& exchange, int ranks) {
+bool is_complete(const Observed& observed, const ObservedExchange& exchange, int ranks) {
   if (exchange.in < 0) return static_cast<std::size_t>(ranks) <= observed.ranks.size();
   const RankGroup& group = observed.groups[static_cast<std::size_t>(exchange.in)];
   return !group.ranks.empty() && std::ranges::all_of(group.ranks, [&](int rank) {
@@ -116,7 +116,7 @@ bool is_complete(const Observed& observed, const Exchange& exchange, int ranks) 
 Times times_of(const Observed& observed) {
   Times times;
   for (const Step& step : observed.ranks.front().steps) {
-    for (const Exchange& exchange : step.exchanges) {
+    for (const ObservedExchange& exchange : step.exchanges) {
       const int ranks = exchange.ranks > 0 ? exchange.ranks : observed.world_size;
       if (!is_complete(observed, exchange, ranks) || exchange.time <= 0 || exchange.elements <= 0)
         continue;

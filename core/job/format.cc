@@ -31,15 +31,15 @@ Head head_of(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return {path, true, ""};
   if (!std::filesystem::exists(path, error)) throw InputError(path + ": no such file");
-  // Its beginning tells what it is, and then it is read anew.
+  // Its beginning tells what it is, and then it is read again.
   if (!std::filesystem::is_regular_file(path, error)) {
     throw InputError(path + ": a pipe or a device, expected a file");
   }
   return {path, false, first_bytes(path)};
 }
 
-const Format* format_of(const Head& head) {
-  for (const Format& format : formats()) {
+const ImportFormat* format_of(const Head& head) {
+  for (const ImportFormat& format : formats()) {
     if (format.recognises(head)) return &format;
   }
   return nullptr;
@@ -56,7 +56,7 @@ const Format* format_of(const Head& head) {
                      " --node KIND --nodes N` makes a scenario of them");
   }
   std::string known;
-  for (const Format& format : formats()) {
+  for (const ImportFormat& format : formats()) {
     known += (known.empty() ? "" : "; ") + std::string(format.summary);
   }
   throw InputError(
@@ -80,8 +80,8 @@ Observed refuse_inspector(const std::vector<std::string>& files) {
 
 }  // namespace
 
-std::span<const Format> formats() {
-  static const std::vector<Format> rows = {
+std::span<const ImportFormat> formats() {
+  static const std::vector<ImportFormat> rows = {
       kineto::kFormat,
       {"nccl_inspector",
        "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
@@ -98,10 +98,10 @@ std::span<const Format> formats() {
 }
 
 Observed read_job(const std::vector<std::string>& files) {
-  const Format* format = nullptr;
+  const ImportFormat* format = nullptr;
   for (const std::string& file : files) {
     const Head head = head_of(file);
-    const Format* own = format_of(head);
+    const ImportFormat* own = format_of(head);
     if (own == nullptr) fail_unknown(head);
     if (format != nullptr && own != format) {
       throw InputError(file + ": " + std::string(own->name) + ", but " + files.front() + " is " +

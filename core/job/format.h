@@ -17,7 +17,7 @@ struct Head {
   std::string bytes;  // the first 64 KiB, unpacked where gzip packed them
 };
 
-struct Format {
+struct ImportFormat {
   std::string_view name;     // "kineto"
   std::string_view summary;  // one line for `syncline list`
   bool (*recognises)(const Head& head);
@@ -26,7 +26,7 @@ struct Format {
   Observed (*read)(const std::vector<std::string>& files);
 };
 
-std::span<const Format> formats();
+std::span<const ImportFormat> formats();
 
 // Reads the files by the format of the first; the others must be of the same. Throws InputError
 // naming the formats that are known where none recognises it.

@@ -465,7 +465,7 @@ Begun init_scenario(const InitOptions& given) {
     cluster["device"]["launch_us"] = hardware::kLaunchAtLeast / kMicrosecond;
   }
   begun.scenario["cluster"] = std::move(cluster);
-  // What the settings ask for and nothing prices is said by every verb that reads this.
+  // What the settings ask for and nothing costs is said by every verb that reads this.
   if (settings) {
     for (const std::string& sentence : settings->assumed) {
       begun.scenario["notes"].push_back("assumed: " + sentence);

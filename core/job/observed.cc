@@ -33,7 +33,7 @@ std::string source_of(const Observed& observed, const Step& step) {
          std::to_string(observed.ranks.front().rank);
 }
 
-bool is_own(const Exchange& exchange) {
+bool is_own(const ObservedExchange& exchange) {
   constexpr std::array<std::string_view, 5> kOwn{"all_to_all", "all_gather", "reduce_scatter",
                                                  "send_recv", "deep_ep"};
   return exchange.gradients.empty() && std::ranges::find(kOwn, exchange.kind) != kOwn.end();
@@ -41,7 +41,7 @@ bool is_own(const Exchange& exchange) {
 
 std::string own_collectives(const Step& step) {
   std::map<std::string, std::size_t> counts;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (is_own(exchange)) ++counts[exchange.kind];
   }
   std::string text;

@@ -75,7 +75,7 @@ struct RankGroup {
 };
 
 // One collective of one step, as one rank saw it.
-struct Exchange {
+struct ObservedExchange {
   std::string kind;  // "all_reduce", "reduce_scatter", "all_gather", "broadcast", "all_to_all", ...
   std::string group;          // of ranks, as the framework names it
   int ranks = 0;              // in that group; 0: unknown
@@ -118,8 +118,8 @@ struct Step {
   Seconds host_gap = 0;
   Seconds update = 0;
   Seconds idle = 0;  // of gpu, wherever: nothing runs on the device, so the host is late
-  std::vector<Gradient> gradients;  // in ready order
-  std::vector<Exchange> exchanges;  // in the order in which they were sent
+  std::vector<Gradient> gradients;          // in ready order
+  std::vector<ObservedExchange> exchanges;  // in the order in which they were sent
 };
 
 struct Rank {
@@ -179,7 +179,7 @@ std::string source_of(const Observed& observed, const Step& step);
 // "5 all_to_all, 3 all_gather": the collectives of a step that no data-parallel job has of itself
 // (experts, embeddings, shards or pipeline stages spread over ranks). Empty: none.
 std::string own_collectives(const Step& step);
-bool is_own(const Exchange& exchange);
+bool is_own(const ObservedExchange& exchange);
 
 // Notes the class that the mark of an update names, as "AdamW" of "Optimizer.step#AdamW.step".
 void note_optimizer(std::string_view mark, std::vector<std::string>& optimizers);

@@ -15,7 +15,7 @@
 #include "core/job/init.h"
 #include "core/job/whole_job.h"
 #include "core/job/workload_of.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::job {
@@ -136,10 +136,10 @@ Seconds unexplained_waiting(Scenario scenario, const Step& step) {
     scenario.cluster.device.data_parallel_overhead = waiting;
     const auto executor =
         run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-    collective::PriceBook book(scenario.cluster);
-    const measure::Priced priced =
-        measure::price_strategy(scenario, scenario.strategies.front(), *executor, book);
-    const Seconds lacking = step.gpu - priced.metrics.step_time;
+    collective::CostCache cache(scenario.cluster);
+    const measure::Evaluated evaluated =
+        measure::evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
+    const Seconds lacking = step.gpu - evaluated.metrics.step_time;
     if (turn > 0 && lacking < kClose * step.gpu) break;
     waiting = std::clamp(waiting + lacking, 0.0, waited);
   }
@@ -185,7 +185,7 @@ bool same_ranks(const Cluster& cluster, const Observed& observed,
   return false;
 }
 
-// What later verbs repeat: doubts do not end with the import.
+// What later verbs repeat: uncertain inputs do not end with the import.
 void note(const std::vector<std::string>& sentences, Json& scenario) {
   for (const std::string& sentence : sentences) scenario["notes"].push_back(sentence);
 }

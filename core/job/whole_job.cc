@@ -36,7 +36,7 @@ std::vector<Piece> pieces_of(const Observed& observed) {
 // A gradient travels in the format of its exchange where that is the narrower one.
 DType format_of(const Step& step, std::size_t gradient) {
   const DType own = step.gradients[gradient].dtype;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     const bool carries = std::ranges::find(exchange.gradients, static_cast<int>(gradient)) !=
                          exchange.gradients.end();
     if (carries && size_of(exchange.dtype) < size_of(own)) return exchange.dtype;
@@ -101,7 +101,7 @@ std::vector<std::vector<int>> buckets_of(const Observed& observed) {
       const bool here = pieces[i].part % observed.whole->parallel.pipeline == stage;
       if (here) places[pieces[i].gradient] = static_cast<int>(i);
     }
-    for (const Exchange& exchange : step.exchanges) {
+    for (const ObservedExchange& exchange : step.exchanges) {
       std::map<int, std::vector<int>> by_part;
       for (const int gradient : exchange.gradients) {
         const int place = places.at(static_cast<std::size_t>(gradient));
@@ -118,7 +118,7 @@ std::vector<std::vector<int>> buckets_of(const Observed& observed) {
 
 // Gradients are summed in a wider format than the parameters have.
 bool sums_in_fp32(const Step& step) {
-  return std::ranges::any_of(step.exchanges, [&](const Exchange& exchange) {
+  return std::ranges::any_of(step.exchanges, [&](const ObservedExchange& exchange) {
     return exchange.dtype == DType::kFp32 &&
            std::ranges::any_of(exchange.gradients, [&](int place) {
              return size_of(step.gradients[static_cast<std::size_t>(place)].dtype) < 4;
@@ -179,7 +179,7 @@ BucketRule whole_rule(const Observed& observed) {
   BucketRule rule;
   const auto buckets = buckets_of(observed);
   const auto own = std::ranges::count_if(
-      step.exchanges, [](const Exchange& exchange) { return !exchange.gradients.empty(); });
+      step.exchanges, [](const ObservedExchange& exchange) { return !exchange.gradients.empty(); });
   rule.words = std::to_string(own) + (own == 1 ? " bucket" : " buckets") + " of this stage, " +
                (whole.shards > 0 ? "scattered over " + std::to_string(whole.shards) + " ranks"
                                  : "all-reduced");

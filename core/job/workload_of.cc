@@ -8,7 +8,7 @@
 #include "core/digits.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 
 namespace syncline::job {
 namespace {
@@ -67,7 +67,8 @@ std::string mebibytes_text(Bytes bytes) {
 }
 
 // A gradient ready with the last of its bucket, so that the bucket holds what was sent.
-void add_to_bucket(Step& step, Exchange& exchange, std::int64_t elements, std::string name) {
+void add_to_bucket(Step& step, ObservedExchange& exchange, std::int64_t elements,
+                   std::string name) {
   const int place = *std::max_element(exchange.gradients.begin(), exchange.gradients.end());
   const auto last = step.gradients.begin() + place;
   Gradient rest;
@@ -75,7 +76,7 @@ void add_to_bucket(Step& step, Exchange& exchange, std::int64_t elements, std::s
   rest.elements = elements;
   rest.dtype = last->dtype;
   step.gradients.insert(last, rest);
-  for (Exchange& other : step.exchanges) {
+  for (ObservedExchange& other : step.exchanges) {
     for (int& gradient : other.gradients) gradient += gradient >= place ? 1 : 0;
   }
   exchange.gradients.push_back(place);
@@ -118,7 +119,7 @@ struct Rescaling {
 };
 
 // Work is bound by either rate, and while nothing runs by none: the interval holds all of these. Of
-// prices from data sheets four in five are within 20 % (core/hardware/device.h): it is no
+// costs from data sheets four in five are within 20 % (core/hardware/device.h): it is no
 // narrower.
 Rescaling rescaling(const Rates& from, const Rates& to, double idle) {
   constexpr double kWithin = 1.2;
@@ -181,7 +182,7 @@ Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
   for (const Gradient& gradient : step.gradients) told += gradient.bytes();
   const std::size_t gradients = step.gradients.size();
   int added = 0;
-  for (Exchange& exchange : step.exchanges) {
+  for (ObservedExchange& exchange : step.exchanges) {
     if (exchange.gradients.empty()) continue;
     std::int64_t missing = exchange.elements;
     for (const int place : exchange.gradients) {

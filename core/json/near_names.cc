@@ -120,7 +120,7 @@ bool has_parts(std::string_view word, const std::string& name) { return has_all_
 bool begins(std::string_view word, const std::string& name) {
   return bare(name).starts_with(bare(word));
 }
-// No digit: an A100 is no A10 with a slip of the pen.
+// No digit: an A100 is no A10 with a mistake of the pen.
 bool has_a_letter_too_many(std::string_view word, const std::string& name) {
   const std::string a = bare(word);
   const std::string b = bare(name);
@@ -142,7 +142,7 @@ std::vector<std::string> family(std::string_view word, const std::vector<std::st
   return {};
 }
 
-// A slip of the pen. What is mostly a number is another thing with another number: an A30 is no
+// A mistake of the pen. What is mostly a number is another thing with another number: an A30 is no
 // A10.
 std::vector<std::string> few_letters_apart(std::string_view word,
                                            const std::vector<std::string>& names) {

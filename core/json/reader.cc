@@ -101,7 +101,7 @@ double checked_number(const Json& value, const Reader::Limits& limits, const std
                 unit_hint(value));
   }
   const double number = value.get<double>();
-  // What is nearer to nothing is a slip, and its reciprocal may be no number any more.
+  // What is nearer to nothing is a mistake, and its reciprocal may be no number any more.
   if (number != 0 && std::fabs(number) < kSmallest) {
     fail_at(file, place,
             "found " + describe(value) + ", expected " + (limits.min_excluded ? "" : "0 or ") +

@@ -237,8 +237,8 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
   }
   // The algorithm stands beside a configuration, not in it.
   if (!found || !found->exact || !found->algorithm.empty()) {
-    const bool applied = row.apply_obstacle != nullptr &&
-                         row.apply_obstacle(changed, scenario.workload, scenario.cluster).empty();
+    const bool applied = row.apply_refusal != nullptr &&
+                         row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
     const std::string name(dialect);
     return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
                              : ", which cannot be written in " + name);
@@ -252,11 +252,11 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
 class Chooser {
  public:
   Chooser(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
-          collective::PriceBook& book)
+          collective::CostCache& cache)
       : scenario_(scenario),
         strategy_(strategy),
         executor_(executor),
-        book_(book),
+        cache_(cache),
         now_(step_time(strategy)) {}
 
   std::optional<Advice> best(const std::vector<Change>& candidates, double least_percent) {
@@ -273,13 +273,13 @@ class Chooser {
 
  private:
   Seconds step_time(const Strategy& strategy) {
-    return price_strategy(scenario_, strategy, executor_, book_).metrics.step_time;
+    return evaluate_strategy(scenario_, strategy, executor_, cache_).metrics.step_time;
   }
 
   const Scenario& scenario_;
   const Strategy& strategy_;
   run::Executor& executor_;
-  collective::PriceBook& book_;
+  collective::CostCache& cache_;
   Seconds now_;
 };
 
@@ -361,7 +361,7 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
 }
 
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
-                           run::Executor& executor, collective::PriceBook& book,
+                           run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written) {
   std::vector<Advice> advice;
   std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
@@ -375,7 +375,7 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
       kinds.push_back(std::move(kind));
     }
   }
-  Chooser chooser(scenario, strategy, executor, book);
+  Chooser chooser(scenario, strategy, executor, cache);
   for (const Kind& kind : kinds) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {

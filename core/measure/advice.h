@@ -1,11 +1,11 @@
-// What would make a strategy faster: changes of one knob at a time, priced by the model.
+// What would make a strategy faster: changes of one knob at a time, evaluated by the model.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/run/executor.h"
 #include "core/scenario/scenario.h"
 
@@ -44,14 +44,14 @@ struct Advice {
 
 // The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
 // rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best
-// first. The strategy is priced at the scenario's training point; kinds that it already uses up are
-// left out.
+// first. The strategy is evaluated at the scenario's training point; kinds that it already uses up
+// are left out.
 //
 // `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
 // known. Where it is in a dialect, changes of its configuration go first, each read back as the
 // framework reads it; one of ours is added where it gains at least `least_percent` more.
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
-                           run::Executor& executor, collective::PriceBook& book,
+                           run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written = nullptr);
 
 }  // namespace syncline::measure

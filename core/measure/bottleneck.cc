@@ -61,26 +61,26 @@ std::string_view Bottleneck::what() const {
   return std::ranges::max_element(causes, {}, &std::pair<Seconds, std::string_view>::first)->second;
 }
 
-Bottleneck bottleneck_of(const Priced& priced, const Scenario& scenario,
-                         collective::PriceBook& book) {
-  const plan::Plan& plan = priced.plan;
+Bottleneck bottleneck_of(const Evaluated& evaluated, const Scenario& scenario,
+                         collective::CostCache& cache) {
+  const plan::Plan& plan = evaluated.plan;
   const Cluster& cluster = scenario.cluster;
   Bottleneck bottleneck;
-  bottleneck.step = priced.metrics.step_time;
-  bottleneck.compute = priced.metrics.compute / run::expected_slowest(cluster.jitter, plan);
-  bottleneck.stragglers = priced.metrics.compute - bottleneck.compute;
+  bottleneck.step = evaluated.metrics.step_time;
+  bottleneck.compute = evaluated.metrics.compute / run::expected_slowest(cluster.jitter, plan);
+  bottleneck.stragglers = evaluated.metrics.compute - bottleneck.compute;
   bottleneck.overhead =
-      std::min(plan::ahead_of_forward(plan) / plan.steps, priced.metrics.handling);
-  bottleneck.handling = priced.metrics.handling - bottleneck.overhead;
+      std::min(plan::ahead_of_forward(plan) / plan.steps, evaluated.metrics.handling);
+  bottleneck.handling = evaluated.metrics.handling - bottleneck.overhead;
 
   Seconds all = 0, transfer = 0;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->bucket < 0) continue;
-    all += book.time(*collective);
-    transfer += book.price(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
+    all += cache.time(*collective);
+    transfer += cache.cost(*collective).seconds_per_byte * static_cast<double>(collective->bytes());
   }
-  Seconds exposed = priced.metrics.exposed;
+  Seconds exposed = evaluated.metrics.exposed;
   if (plan.roles > 1) add_pipeline(plan, scenario, exposed, bottleneck);
   add_inside(scenario.workload, bottleneck);
   bottleneck.start_up_share = all > 0 ? (all - transfer) / all : 0;

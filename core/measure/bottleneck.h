@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 
 namespace syncline::measure {
 
@@ -41,9 +41,10 @@ struct Bottleneck {
   std::string_view what() const;
 };
 
-// Of what was priced in this scenario, whose prices are in the book. Of a pipeline the stage that
-// computes most; what sums of gradients and messages cost it is what the step takes without them.
-Bottleneck bottleneck_of(const Priced& priced, const Scenario& scenario,
-                         collective::PriceBook& book);
+// Of what was evaluated in this scenario, whose costs are in the cache. Of a pipeline the stage
+// that computes most; what sums of gradients and messages cost it is what the step takes without
+// them.
+Bottleneck bottleneck_of(const Evaluated& evaluated, const Scenario& scenario,
+                         collective::CostCache& cache);
 
 }  // namespace syncline::measure

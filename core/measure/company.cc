@@ -24,20 +24,21 @@ struct Guest {
   Seconds alone = 0;
   Seconds step = 0;
   plan::Plan plan = {};
-  std::shared_ptr<collective::PriceBook> book = {};
+  std::shared_ptr<collective::CostCache> cache = {};
 
-  void price() {
+  void cost() {
     Scenario here = *scenario;
     here.cluster = cluster;
-    book = std::make_shared<collective::PriceBook>(cluster);
-    Priced priced = price_strategy(here, *strategy, *run::model_executor_on(book), *book);
-    step = priced.metrics.step_time;
-    plan = std::move(priced.plan);
+    cache = std::make_shared<collective::CostCache>(cluster);
+    Evaluated evaluated =
+        evaluate_strategy(here, *strategy, *run::model_executor_on(cache), *cache);
+    step = evaluated.metrics.step_time;
+    plan = std::move(evaluated.plan);
     const collective::Network network(cluster);
     const fabric::Topology& topology = *scenario->cluster.topology;
     use.assign(topology.links.size(), {});
     bytes.assign(topology.links.size(), 0);
-    const auto all = link_use(plan, network, *book);
+    const auto all = link_use(plan, network, *cache);
     for (int id = 0; id < network.link_count(); ++id) {
       const fabric::Link* link = network.in_fabric(id);
       if (link == nullptr) continue;
@@ -66,7 +67,7 @@ BytesPerSecond left_for(const Guest& guest, const std::vector<Guest>& guests, st
   return left;
 }
 
-// Prices each job on what the last round's means leave it. Whether some step has changed.
+// Costs each job on what the last round's means leave it. Whether some step has changed.
 bool another_round(std::vector<Guest>& guests) {
   constexpr double kAlike = 1e-6;  // of capacities
   constexpr double kStill = 1e-3;  // of steps
@@ -88,7 +89,7 @@ bool another_round(std::vector<Guest>& guests) {
     Guest& guest = guests[job];
     const Seconds before = guest.step;
     guest.cluster.topology = left[job];
-    guest.price();
+    guest.cost();
     changed |= std::fabs(guest.step - before) > kStill * before;
   }
   return changed;
@@ -97,27 +98,27 @@ bool another_round(std::vector<Guest>& guests) {
 }  // namespace
 
 std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network& network,
-                              collective::PriceBook& book) {
-  std::unordered_map<const collective::CollectivePrice*, double> bytes;
+                              collective::CostCache& cache) {
+  std::unordered_map<const collective::CollectiveCost*, double> bytes;
   for (const plan::Op& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
-    bytes[&book.price(*collective)] += static_cast<double>(collective->bytes()) / plan.steps;
+    bytes[&cache.cost(*collective)] += static_cast<double>(collective->bytes()) / plan.steps;
   }
   std::vector<LinkUse> use(at(network.link_count()));
-  for (const auto& [price, all] : bytes) {
-    std::vector<LinkUse> by_kind(price->footprint->link_kinds());
-    for (const auto& stage : price->stages) {
+  for (const auto& [cost, all] : bytes) {
+    std::vector<LinkUse> by_kind(cost->footprint->link_kinds());
+    for (const auto& stage : cost->stages) {
       const double message = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
       for (const auto& [kind, seconds] : stage.links) {
         LinkUse& one = by_kind[at(kind)];
         one.busy += seconds * all;
         one.present += stage.seconds_per_byte * all;
-        const double messages = seconds * price->footprint->capacity(kind) / message;
+        const double messages = seconds * cost->footprint->capacity(kind) / message;
         one.messages += messages * seconds * all;
       }
     }
-    const auto& kinds = price->footprint->kind_of_link();
+    const auto& kinds = cost->footprint->kind_of_link();
     for (std::size_t id = 0; id < kinds.size(); ++id) {
       if (kinds[id] < 0) continue;
       const LinkUse& one = by_kind[at(kinds[id])];
@@ -158,7 +159,7 @@ Together together(const Scenario& scenario, const Strategy& strategy) {
   Together out;
   out.fabric = scenario.cluster.topology;
   for (Guest& guest : guests) {
-    guest.price();
+    guest.cost();
     guest.alone = guest.step;
   }
   constexpr int kMostRounds = 8;
@@ -171,7 +172,7 @@ Together together(const Scenario& scenario, const Strategy& strategy) {
     out.others.push_back({std::move(guest.plan), guest.scenario->cluster, guest.scenario->seed});
   }
   out.cluster = std::move(guests.front().cluster);
-  out.book = std::move(guests.front().book);
+  out.cache = std::move(guests.front().cache);
   find_hot_links(out);
   return out;
 }

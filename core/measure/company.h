@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/collective/network.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/report.h"
 
 namespace syncline::measure {
@@ -19,18 +19,18 @@ struct LinkUse {
   double messages = 0;  // at once, in the mean over the bytes
 };
 
-// By the network's link. The plan's prices are in the book.
+// By the network's link. The plan's costs are in the cache.
 std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network& network,
-                              collective::PriceBook& book);
+                              collective::CostCache& cache);
 
 // A strategy beside the scenario's other jobs.
 struct Together {
   Cluster cluster;                                 // whose links have what the others leave
   std::shared_ptr<const fabric::Topology> fabric;  // as it is
   Company company;
-  std::shared_ptr<collective::PriceBook> book;  // on these
-  std::vector<run::Beside> others;              // for an executor that runs them
-  std::vector<std::vector<double>> bytes;       // a step, by job and link of the fabric
+  std::shared_ptr<collective::CostCache> cache;  // on these
+  std::vector<run::Beside> others;               // for an executor that runs them
+  std::vector<std::vector<double>> bytes;        // a step, by job and link of the fabric
 };
 
 Together together(const Scenario& scenario, const Strategy& strategy);

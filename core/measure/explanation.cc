@@ -7,8 +7,8 @@
 
 #include "core/error.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/remarks.h"
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
+#include "core/measure/warnings.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::measure {
@@ -27,9 +27,9 @@ void keep_few(std::vector<Advice>& advice) {
 
 Bottleneck of_strategy(const Scenario& scenario, const std::string& name) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const Strategy& strategy = *find_strategy(scenario, name);
-  return bottleneck_of(price_strategy(scenario, strategy, *executor, book), scenario, book);
+  return bottleneck_of(evaluate_strategy(scenario, strategy, *executor, cache), scenario, cache);
 }
 
 // A whole job with twice the nodes, its layout as it is. Nothing where the document's strategies
@@ -46,10 +46,10 @@ std::optional<Scenario> doubled(const input::Document& document, const Scenario&
 }  // namespace
 
 Explanation explained(const input::Document& document, Scenario scenario,
-                      const std::vector<std::string>& names, const Pinned& pinned) {
+                      const std::vector<std::string>& names, const FitErrors& fit_errors) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  Doubts doubts(scenario, pinned);
+  collective::CostCache cache(scenario.cluster);
+  Uncertainties uncertainties(scenario, fit_errors);
   const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
   const auto twice = doubled(document, scenario);
@@ -57,21 +57,21 @@ Explanation explained(const input::Document& document, Scenario scenario,
   const std::unordered_set<std::string_view> wanted(names.begin(), names.end());
   std::erase_if(asked.strategies,
                 [&](const Strategy& strategy) { return !wanted.contains(strategy.name); });
-  explanation.remarks = remarks_of(document, asked);
+  explanation.warnings = warnings_of(document, asked);
   for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
     if (!wanted.contains(scenario.strategies[i].name)) continue;
     Explained one;
     one.strategy = scenario.strategies[i];
-    one.priced = price_strategy(scenario, one.strategy, *executor, book);
-    Metrics& metrics = one.priced.metrics;
-    metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, book);
-    one.interval = interval_of(metrics.step_time, doubts.sway(one.strategy));
-    if (!alone) one.bottleneck = bottleneck_of(one.priced, scenario, book);
-    one.hot_link = hot_link_of(one.priced, scenario, one.strategy, book);
+    one.evaluated = evaluate_strategy(scenario, one.strategy, *executor, cache);
+    Metrics& metrics = one.evaluated.metrics;
+    metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, cache);
+    one.interval = interval_of(metrics.step_time, uncertainties.sensitivity(one.strategy));
+    if (!alone) one.bottleneck = bottleneck_of(one.evaluated, scenario, cache);
+    one.hot_link = hot_link_of(one.evaluated, scenario, one.strategy, cache);
     if (twice) one.doubled = of_strategy(*twice, one.strategy.name);
     one.advised = !alone || !scenario.workload.operators.empty();
     if (one.advised) {
-      one.advice = advise(scenario, one.strategy, *executor, book, kLeastAdvicePercent,
+      one.advice = advise(scenario, one.strategy, *executor, cache, kLeastAdvicePercent,
                           &document.root.at("strategies").at(i));
       keep_few(one.advice);
     }

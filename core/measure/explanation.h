@@ -9,9 +9,9 @@
 #include "core/input/document.h"
 #include "core/measure/advice.h"
 #include "core/measure/bottleneck.h"
-#include "core/measure/doubt.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/hot_link.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/uncertainty.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline::measure {
@@ -21,7 +21,7 @@ inline constexpr double kLeastAdvicePercent = 0.5;
 
 struct Explained {
   Strategy strategy;
-  Priced priced;
+  Evaluated evaluated;
   Interval interval;                     // 80 % of its step time
   std::optional<Bottleneck> bottleneck;  // of several ranks: one exchanges nothing
   std::optional<Bottleneck> doubled;     // of a whole job: with twice the nodes
@@ -33,12 +33,12 @@ struct Explained {
 struct Explanation {
   Scenario scenario;
   std::vector<Explained> strategies;
-  std::vector<std::string> remarks;
+  std::vector<std::string> warnings;
 };
 
 // The strategies of these names, which the document has, evaluated by the model. Its sweep is
 // ignored. `pinned`: how well a calibration's values are known, which stand in the document.
 Explanation explained(const input::Document& document, Scenario scenario,
-                      const std::vector<std::string>& names, const Pinned& pinned);
+                      const std::vector<std::string>& names, const FitErrors& fit_errors);
 
 }  // namespace syncline::measure

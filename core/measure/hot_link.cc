@@ -15,8 +15,8 @@ namespace {
 Seconds step_on(fabric::Topology topology, Scenario scenario, const Strategy& strategy) {
   scenario.cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  collective::CostCache cache(scenario.cluster);
+  return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
 }
 
 void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds step, HotLink& hot) {
@@ -43,11 +43,11 @@ void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds ste
 
 }  // namespace
 
-std::optional<HotLink> hot_link_of(const Priced& priced, const Scenario& scenario,
-                                   const Strategy& strategy, collective::PriceBook& book) {
+std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
+                                   const Strategy& strategy, collective::CostCache& cache) {
   if (scenario.cluster.topology == nullptr) return std::nullopt;
   const collective::Network network(scenario.cluster);
-  const std::vector<LinkUse> use = link_use(priced.plan, network, book);
+  const std::vector<LinkUse> use = link_use(evaluated.plan, network, cache);
   HotLink hot;
   const fabric::Link* hottest = nullptr;
   for (int id = 0; id < network.link_count(); ++id) {
@@ -61,7 +61,7 @@ std::optional<HotLink> hot_link_of(const Priced& priced, const Scenario& scenari
   if (hottest == nullptr || hot.busy <= (1 + kRounding) * hot.ports) return std::nullopt;
   hot.name = scenario.cluster.topology->name(*hottest);
   hot.sort = hottest->sort;
-  add_coolers(scenario, strategy, priced.metrics.step_time, hot);
+  add_coolers(scenario, strategy, evaluated.metrics.step_time, hot);
   return hot;
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 
 namespace syncline::measure {
 
@@ -19,9 +19,9 @@ struct HotLink {
   std::vector<std::pair<std::string, Seconds>> cooler;
 };
 
-// Of what was priced in this scenario, whose prices are in the book. Nothing where a port is as
+// Of what was evaluated in this scenario, whose costs are in the cache. Nothing where a port is as
 // busy as any link of the fabric.
-std::optional<HotLink> hot_link_of(const Priced& priced, const Scenario& scenario,
-                                   const Strategy& strategy, collective::PriceBook& book);
+std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
+                                   const Strategy& strategy, collective::CostCache& cache);
 
 }  // namespace syncline::measure

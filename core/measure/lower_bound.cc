@@ -67,7 +67,7 @@ ModelWork model_work(const plan::Plan& plan) {
 struct Demand {
   Seconds first_latency = 0;                             // before its first byte
   Seconds latency = 0;                                   // of all its collectives
-  std::vector<std::pair<std::size_t, double>> payloads;  // (price, bytes)
+  std::vector<std::pair<std::size_t, double>> payloads;  // (cost, bytes)
   Seconds transfer = 0;                                  // on its busiest links, alone
 };
 
@@ -92,11 +92,11 @@ std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
 }
 
 struct Demands {
-  std::vector<const collective::CollectivePrice*> prices;
+  std::vector<const collective::CollectiveCost*> costs;
   std::vector<Demand> buckets;
 };
 
-Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
+Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
   // No fusion brings more than all of it in one payload.
   double largest = 0;
   for (const auto& op : plan.ops) {
@@ -105,22 +105,22 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
   }
   Demands demands;
   demands.buckets.resize(plan.buckets.size());
-  std::unordered_map<const collective::CollectivePrice*, std::size_t> places;
+  std::unordered_map<const collective::CollectiveCost*, std::size_t> places;
   const auto ahead = gathered_for_passes(plan);
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     const auto id = static_cast<plan::OpId>(&op - plan.ops.data());
     if (collective == nullptr || ahead.contains(id)) continue;
-    const collective::CollectivePrice* price = &book.price(*collective);
-    const auto [place, fresh] = places.try_emplace(price, demands.prices.size());
+    const collective::CollectiveCost* cost = &cache.cost(*collective);
+    const auto [place, fresh] = places.try_emplace(cost, demands.costs.size());
     const std::size_t index = place->second;
-    if (fresh) demands.prices.push_back(price);
+    if (fresh) demands.costs.push_back(cost);
 
     Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
-    const Seconds overhead = book.cluster().collective_overhead;
+    const Seconds overhead = cache.cluster().collective_overhead;
     const auto bytes = static_cast<double>(collective->bytes());
     // The cheapest byte and the cheapest start that any fusion could bring.
-    const auto least = book.least(*collective, static_cast<Bytes>(largest));
+    const auto least = cache.least(*collective, static_cast<Bytes>(largest));
     if (demand.payloads.empty()) demand.first_latency = overhead + least.first;
     demand.latency += overhead + least.latency;
     demand.transfer += bytes * least.seconds_per_byte;
@@ -129,21 +129,21 @@ Demands demands_of(const plan::Plan& plan, collective::PriceBook& book) {
   return demands;
 }
 
-// How long each link works for a byte of each price's payload; links that work alike are listed
+// How long each link works for a byte of each cost's payload; links that work alike are listed
 // once.
 std::vector<std::vector<double>> link_profiles(
-    const std::vector<const collective::CollectivePrice*>& prices) {
+    const std::vector<const collective::CollectiveCost*>& costs) {
   std::vector<std::vector<double>> by_kind;
-  for (const auto* price : prices) {
-    auto& own = by_kind.emplace_back(price->footprint->link_kinds(), 0.0);
-    for (const auto& stage : price->stages) {
+  for (const auto* cost : costs) {
+    auto& own = by_kind.emplace_back(cost->footprint->link_kinds(), 0.0);
+    for (const auto& stage : cost->stages) {
       for (const auto& [kind, seconds] : stage.links)
         own[static_cast<std::size_t>(kind)] += seconds;
     }
   }
   std::set<std::vector<double>> distinct;
-  for (const auto& joint : collective::joint_kinds(prices)) {
-    std::vector<double> profile(prices.size(), 0.0);
+  for (const auto& joint : collective::joint_kinds(costs)) {
+    std::vector<double> profile(costs.size(), 0.0);
     for (std::size_t p = 0; p < joint.size(); ++p) {
       if (joint[p] >= 0) profile[p] = by_kind[p][static_cast<std::size_t>(joint[p])];
     }
@@ -234,27 +234,28 @@ Seconds busiest_role(const plan::Plan& plan) {
 
 }  // namespace
 
-Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book) {
+Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
+                    collective::CostCache& cache) {
   if (plan.roles > 1) return busiest_role(plan) / plan.steps;
   const ModelWork work = model_work(plan);
   if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
 
-  const Demands demands = demands_of(plan, book);
-  const auto links = link_profiles(demands.prices);
+  const Demands demands = demands_of(plan, cache);
+  const auto links = link_profiles(demands.costs);
   Seconds bound = work.averages ? work.all : 0;
   // From the latest gradient back: what the links still have to carry from its readiness on.
   std::vector<Seconds> busy(links.size(), 0.0);  // each link, with that
   Seconds first_latency = 0;
   bool first = true;
-  for (const auto& piece : pieces_of(plan, workload, work, book.cluster().compute_stretch())) {
+  for (const auto& piece : pieces_of(plan, workload, work, cache.cluster().compute_stretch())) {
     const Demand& demand = demands.buckets[piece.bucket];
     if (demand.payloads.empty()) continue;
     first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);
     first = false;
     Seconds busiest = 0;
     for (std::size_t l = 0; l < links.size(); ++l) {
-      for (const auto& [price, bytes] : demand.payloads) {
-        busy[l] += bytes * piece.share * links[l][price];
+      for (const auto& [cost, bytes] : demand.payloads) {
+        busy[l] += bytes * piece.share * links[l][cost];
       }
       busiest = std::max(busiest, busy[l]);
     }

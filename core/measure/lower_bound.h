@@ -2,7 +2,7 @@
 // computation enforce on gradients that cannot be sent before they are ready.
 #pragma once
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/plan/plan.h"
 #include "core/scenario/workload.h"
 
@@ -24,6 +24,6 @@ namespace syncline::measure {
 //
 // Valid for this plan at any number of streams, and for other fusions of it with the same
 // algorithm, hierarchy and codec; in the model and in both grains of the simulation.
-Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::PriceBook& book);
+Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::CostCache& cache);
 
 }  // namespace syncline::measure

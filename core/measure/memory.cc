@@ -353,7 +353,7 @@ Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
   return *std::ranges::max_element(stages, {}, &Memory::total);
 }
 
-std::optional<std::string> memory_doubt(const Scenario& scenario, const Strategy& strategy) {
+std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy) {
   const Memory memory = memory_of(scenario, strategy);
   if (!memory.fits()) return "does not fit: " + needs(scenario, memory);
   if (memory.available <= 0 || memory.total() <= memory.available) return std::nullopt;

@@ -48,7 +48,7 @@ std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& st
 
 // What is to be said of a strategy's memory, where there is something: that it does not fit, or
 // that it does without the activations alone.
-std::optional<std::string> memory_doubt(const Scenario& scenario, const Strategy& strategy);
+std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy);
 
 // Of the scenario as a whole, for the first line of an answer: "'DDP' with Adam needs 129 GB a
 // GPU", what the device has, and what fits. The baseline, else the first strategy that does not

@@ -60,22 +60,22 @@ int busiest_role(const plan::Plan& plan) {
 }
 
 // Bytes that each rank sends in one period; the greatest of them.
-double busiest_sender(const plan::Plan& plan, collective::PriceBook& book) {
-  // Few distinct prices, many collectives: add up the payload of each price first.
-  std::vector<std::pair<const collective::CollectivePrice*, double>> payloads;
-  std::unordered_map<const collective::CollectivePrice*, std::size_t> places;
+double busiest_sender(const plan::Plan& plan, collective::CostCache& cache) {
+  // Few distinct costs, many collectives: add up the payload of each cost first.
+  std::vector<std::pair<const collective::CollectiveCost*, double>> payloads;
+  std::unordered_map<const collective::CollectiveCost*, std::size_t> places;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
-    const collective::CollectivePrice* price = &book.price(*collective);
-    const auto [place, fresh] = places.try_emplace(price, payloads.size());
-    if (fresh) payloads.emplace_back(price, 0.0);
+    const collective::CollectiveCost* cost = &cache.cost(*collective);
+    const auto [place, fresh] = places.try_emplace(cost, payloads.size());
+    if (fresh) payloads.emplace_back(cost, 0.0);
     payloads[place->second].second += static_cast<double>(collective->bytes());
   }
   double most = 0;
   for (int rank = 0; rank < plan.ranks; ++rank) {
     double sent = 0;
-    for (const auto& [price, bytes] : payloads) sent += price->sent(rank) * bytes;
+    for (const auto& [cost, bytes] : payloads) sent += cost->sent(rank) * bytes;
     most = std::max(most, sent);
   }
   return most;
@@ -99,7 +99,7 @@ Seconds step_time_of(const plan::Plan& plan, const run::Timeline& timeline, int 
 }
 
 Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,
-                int warmup, collective::PriceBook& book) {
+                int warmup, collective::CostCache& cache) {
   const double steps = (static_cast<double>(timeline.period_ends.size()) - warmup) * plan.steps;
 
   // One rank stands for all: its compute stream and whatever collective is under way on it.
@@ -130,7 +130,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
                                             : std::numeric_limits<double>::quiet_NaN();
   if (plan.ranks > 1) {
     metrics.collectives = collectives_per_step(plan);
-    metrics.bytes_on_wire = busiest_sender(plan, book) / plan.steps;
+    metrics.bytes_on_wire = busiest_sender(plan, cache) / plan.steps;
   }
   return metrics;
 }

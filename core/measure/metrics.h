@@ -3,7 +3,7 @@
 
 #include <limits>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 
@@ -37,7 +37,7 @@ Seconds step_time_of(const plan::Plan& plan, const run::Timeline& timeline, int 
 // Steady state: the first `warmup` periods of the timeline are dropped. Requires fewer than the
 // timeline has.
 Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Timeline& timeline,
-                int warmup, collective::PriceBook& book);
+                int warmup, collective::CostCache& cache);
 
 // Weighted mean of the metrics of a run's phases, by steps.
 struct WeightedMetrics {

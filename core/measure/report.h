@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/doubt.h"
 #include "core/measure/memory.h"
 #include "core/measure/metrics.h"
+#include "core/measure/uncertainty.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 #include "core/scenario/scenario.h"
@@ -42,8 +42,8 @@ struct Row {
     double efficiency =
         0;  // samples a second and rank, over those of the fewest nodes in the sweep
   } rate;
-  Sway sway;      // how the step time moves with what it rests on
-  Interval step;  // 80 % of the step time, and of the speedup
+  Sensitivity sensitivity;  // how the step time moves with what it rests on
+  Interval step;            // 80 % of the step time, and of the speedup
   Interval gain;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   Company company;  // of jobs on the same fabric; empty: there are none
@@ -90,12 +90,12 @@ struct Report {
   std::vector<std::string> sources;  // where workload, cluster and published figures come from
   std::vector<Row> rows;
   std::vector<Fitted> fitted;  // empty without calibration
-  Pinned pinned;               // what the calibration left uncertain
+  FitErrors fit_errors;        // what the calibration left uncertain
   std::vector<Split> splits;
-  std::string shortage;              // of memory (memory.h); empty where all strategies fit
-  std::vector<std::string> remarks;  // what is allowed and rarely meant (remarks.h)
-  std::string out_of_range;          // why the forecasts leave what was calibrated, where they do
-  Workload traced_workload;          // of `traced`
+  std::string shortage;               // of memory (memory.h); empty where all strategies fit
+  std::vector<std::string> warnings;  // what is allowed and rarely meant (warnings.h)
+  std::string out_of_range;           // why the forecasts leave what was calibrated, where they do
+  Workload traced_workload;           // of `traced`
   std::vector<Traced> traced;
   bool complete = true;  // false: interrupted, the rows so far
 };

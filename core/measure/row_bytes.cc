@@ -46,7 +46,7 @@ std::string row_bytes(const Row& row) {
   append(bytes, &row.memory, sizeof row.memory);
   append(bytes, &row.speedup, sizeof row.speedup);
   append(bytes, &row.rate, sizeof row.rate);
-  append(bytes, &row.sway, sizeof row.sway);
+  append(bytes, &row.sensitivity, sizeof row.sensitivity);
   append(bytes, &row.step, sizeof row.step);
   append(bytes, &row.gain, sizeof row.gain);
   append(bytes, row.buckets.size());
@@ -75,7 +75,7 @@ Row row_from_bytes(const std::string& bytes) {
   take(bytes, at, &row.memory, sizeof row.memory);
   take(bytes, at, &row.speedup, sizeof row.speedup);
   take(bytes, at, &row.rate, sizeof row.rate);
-  take(bytes, at, &row.sway, sizeof row.sway);
+  take(bytes, at, &row.sensitivity, sizeof row.sensitivity);
   take(bytes, at, &row.step, sizeof row.step);
   take(bytes, at, &row.gain, sizeof row.gain);
   for (std::size_t left = take_count(bytes, at); left > 0; --left) {

@@ -1,4 +1,4 @@
-// What pricing found out about a row, as bytes that another process can take up to the last bit.
+// What evaluation found out about a row, as bytes that another process can take up to the last bit.
 #pragma once
 
 #include <string>

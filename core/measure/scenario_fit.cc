@@ -76,7 +76,7 @@ std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& pa
 
   std::vector<double> best = start;
   double best_sum = sum_of_squares(first);
-  // A kink can stop the descent early: begin anew from where it stopped until nothing is gained.
+  // A kink can stop the descent early: begin again from where it stopped until nothing is gained.
   for (int round = 0; round < 8; ++round) {
     Eigen::VectorXd angles(problem.inputs());
     for (std::size_t i = 0; i < parameters.size(); ++i) {

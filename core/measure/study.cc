@@ -10,10 +10,10 @@
 
 #include "core/input/read_scenario.h"
 #include "core/measure/memory.h"
-#include "core/measure/remarks.h"
 #include "core/measure/row_bytes.h"
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
 #include "core/measure/study_calibration.h"
+#include "core/measure/warnings.h"
 #include "core/scenario/sweep.h"
 
 namespace syncline::measure {
@@ -111,7 +111,7 @@ class RowKeys {
   std::vector<std::string> strategies_;
 };
 
-// Prices rows, here or elsewhere, and hands them on in order.
+// Costs rows, here or elsewhere, and hands them on in order.
 class RowWork {
  public:
   RowWork(const input::Document& document, const Scenario& scenario, const StudyOptions& options,
@@ -120,10 +120,10 @@ class RowWork {
         options_(options),
         report_(report),
         keys_(scenario, options),
-        pricer_(document, report.fitted, options.make_executor, report.pinned) {}
+        evaluator_(document, report.fitted, options.make_executor, report.fit_errors) {}
 
-  // Whether all of them were priced. What is traced is priced here: plans and timelines do not
-  // travel. The rest goes where the options say.
+  // Whether all of them were evaluated. What is traced is evaluated here: plans and timelines do
+  // not travel. The rest goes where the options say.
   bool all() {
     const std::size_t traced = options_.trace ? keys_.of_a_point() : 0;
     if (!here(0, traced, true)) return false;
@@ -136,15 +136,15 @@ class RowWork {
     for (std::size_t i = first; i < end; ++i) {
       if (options_.interrupted()) return false;
       Traced traced;
-      hand_over(pricer_.price(keys_[i], trace ? &traced : nullptr));
+      hand_over(evaluator_.cost(keys_[i], trace ? &traced : nullptr));
       if (trace) report_.traced.push_back(std::move(traced));
       options_.progress(i + 1, keys_.size());
     }
     return true;
   }
 
-  // Those from `first` on, by options.parallel_map. What pricing found out travels as bytes; what
-  // the document knows is put beside it here.
+  // Those from `first` on, by options.parallel_map. What evaluation found out travels as bytes;
+  // what the document knows is put beside it here.
   bool elsewhere(std::size_t first) {
     std::size_t next = first;
     const auto take = [&](const std::string& bytes) {
@@ -163,11 +163,11 @@ class RowWork {
     };
     hooks.name = [&](std::size_t index) { return name_of(keys_[first + index]); };
     hooks.take = take;
-    const auto price = [&](std::size_t index) {
-      return row_bytes(pricer_.price(keys_[first + index]));
+    const auto cost = [&](std::size_t index) {
+      return row_bytes(evaluator_.cost(keys_[first + index]));
     };
     if (first == keys_.size()) return true;
-    for (const auto& bytes : options_.parallel_map(keys_.size() - first, price, hooks)) take(bytes);
+    for (const auto& bytes : options_.parallel_map(keys_.size() - first, cost, hooks)) take(bytes);
     return next == keys_.size();
   }
 
@@ -184,7 +184,7 @@ class RowWork {
   const StudyOptions& options_;
   Report& report_;
   const RowKeys keys_;
-  RowPricer pricer_;  // in each process that prices, its own copy
+  RowEvaluator evaluator_;  // in each process that costs, its own copy
 };
 
 // Rows that differ in their nodes alone tell how well the job scales. Each rank has as much to do.
@@ -214,9 +214,10 @@ void add_efficiency(std::vector<Row>& rows) {
 Report run_study(const input::Document& document, const StudyOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   Report report = head_of(scenario, options);
-  // Every point is validated before the first is priced: a mistake in the last one costs no time.
-  report.remarks =
-      remarks_of(document, scenario, Sweep(scenario), options.interrupted, options.judging);
+  // Every point is validated before the first is evaluated: a mistake in the last one costs no
+  // time.
+  report.warnings =
+      warnings_of(document, scenario, Sweep(scenario), options.interrupted, options.judging);
   report.complete = !options.interrupted();
   if (!report.complete) return report;
   options.judged();

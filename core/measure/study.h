@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/report.h"
 #include "core/measure/study_calibration.h"
 #include "core/run/jobs.h"
@@ -22,10 +22,10 @@ struct Part {
 struct StudyOptions {
   std::string executor = "model";
   ExecutorFactory make_executor;  // of that name
-  // The calibration's fit runs on the model, whichever executor prices the rows.
+  // The calibration's fit runs on the model, whichever executor costs the rows.
   bool trace = false;  // keep plans and timelines of the first sweep point
   // Called after each sweep point that has been validated, with the number done and wanted, and
-  // once all of them have been and nothing has been priced yet.
+  // once all of them have been and nothing has been evaluated yet.
   std::function<void(std::size_t, std::size_t)> judging = [](std::size_t, std::size_t) {};
   std::function<void()> judged = [] {};
   // Called after each row with the number of rows done and wanted.
@@ -36,11 +36,11 @@ struct StudyOptions {
   Part part;  // of the sweep becomes rows; all of it is validated
   // Asked between rows; true ends the study with the rows so far.
   std::function<bool()> interrupted = [] { return false; };
-  // Takes the rows, in order, each as soon as it and all before it are priced; the report has none
-  // then, and a sweep of any size needs no more memory than a small one. None: the report keeps
-  // them.
+  // Takes the rows, in order, each as soon as it and all before it are evaluated; the report has
+  // none then, and a sweep of any size needs no more memory than a small one. None: the report
+  // keeps them.
   std::function<void(Row)> take_row;
-  // Prices the rows in other processes (run_jobs); empty: here, one after the other. The rows are
+  // Costs the rows in other processes (run_jobs); empty: here, one after the other. The rows are
   // the same. Those that it does not return are
   // missing in the report, which is incomplete then.
   run::ParallelMap parallel_map;

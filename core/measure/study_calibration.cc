@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
 #include "core/measure/scenario_fit.h"
 #include "core/run/model_executor.h"
 
@@ -74,9 +74,9 @@ class PartFit {
   // Of the predictions with these values, row by row.
   std::vector<double> errors(const std::vector<Fitted>& fitted,
                              const std::vector<RowKey>& keys) const {
-    RowPricer pricer(document_, fitted, run::make_model_executor, std::nullopt);
+    RowEvaluator evaluator(document_, fitted, run::make_model_executor, std::nullopt);
     std::vector<double> list;
-    for (const auto& key : keys) list.push_back(relative_error(pricer.price(key)).value_or(0));
+    for (const auto& key : keys) list.push_back(relative_error(evaluator.cost(key)).value_or(0));
     return list;
   }
 
@@ -125,21 +125,21 @@ std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& 
 
 // How well the fitted keys are known: the spread of the errors that the fit left, one degree of
 // freedom taken for each parameter.
-Pinned pinned_by(const Calibration& calibration, const std::vector<double>& errors,
-                 std::size_t fitted) {
+FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double>& errors,
+                        std::size_t fitted) {
   constexpr double kNoneLeft = 0.05;  // as many rows as parameters: the fit cannot say
   double squares = 0;
   for (const double error : errors) squares += error * error;
   const double spread = errors.size() > fitted
                             ? std::sqrt(squares / static_cast<double>(errors.size() - fitted))
                             : kNoneLeft;
-  Pinned pinned;
+  FitErrors fit_errors;
   for (const auto& parameter : calibration.parameters) {
     const bool device = parameter.path.starts_with("cluster.device.");
     const bool cluster = parameter.path.starts_with("cluster.");
-    (cluster && !device ? pinned.network : pinned.computation) = spread;
+    (cluster && !device ? fit_errors.network : fit_errors.computation) = spread;
   }
-  return pinned;
+  return fit_errors;
 }
 
 }  // namespace
@@ -154,16 +154,16 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
     const auto fitted = fit.without([](const RowKey&) { return false; });
     report.fitted.insert(report.fitted.end(), fitted.begin(), fitted.end());
     for (const double error : fit.errors(fitted, fit.used())) errors.push_back(error);
-    report.pinned = pinned_by(scenario.calibration, errors, report.fitted.size());
+    report.fit_errors = fit_errors_by(scenario.calibration, errors, report.fitted.size());
     for (const auto& [name, left_out] : folds_of(scenario, fit.used())) {
       if (interrupted()) return;
       Split split;
       split.left_out = name;
       split.parameters = fit.without(left_out);
-      RowPricer pricer(document, split.parameters, factory, report.pinned);
+      RowEvaluator evaluator(document, split.parameters, factory, report.fit_errors);
       for (const auto& key : fit.used()) {
         if (!left_out(key)) continue;
-        Row row = pricer.price(key);
+        Row row = evaluator.cost(key);
         row.published->calibrated = false;
         split.rows.push_back(std::move(row));
       }
@@ -181,7 +181,7 @@ Calibrated calibrated(const input::Document& document) {
   if (fit.used().empty()) return {document, {}};
   const auto fitted = fit.without([](const RowKey&) { return false; });
   return {with_fitted(document, fitted, first),
-          pinned_by(scenario.calibration, fit.errors(fitted, fit.used()), fitted.size())};
+          fit_errors_by(scenario.calibration, fit.errors(fitted, fit.used()), fitted.size())};
 }
 
 }  // namespace syncline::measure

@@ -1,19 +1,19 @@
 // The calibration of a scenario: which of its rows fit which of its keys, part by part of the
 // sweep, and how well rows are predicted that were left out of the fit. It fits on the model,
-// whichever executor prices the rows.
+// whichever executor costs the rows.
 #pragma once
 
 #include <functional>
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/report.h"
 
 namespace syncline::measure {
 
 // Adds what was fitted to the report, and the refits with one group of rows left out each, those
-// rows priced by `factory`. Where `interrupted` says so the later refits are missing.
+// rows evaluated by `factory`. Where `interrupted` says so the later refits are missing.
 void calibrate_study(const input::Document& document, const Scenario& scenario,
                      const ExecutorFactory& factory, const std::function<bool()>& interrupted,
                      Report& report);
@@ -22,7 +22,7 @@ void calibrate_study(const input::Document& document, const Scenario& scenario,
 // well they are known; without a calibration unchanged.
 struct Calibrated {
   input::Document document;
-  Pinned pinned;
+  FitErrors fit_errors;
 };
 Calibrated calibrated(const input::Document& document);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/measure/row_pricer.h"
+#include "core/measure/row_evaluator.h"
 
 namespace syncline::measure {
 namespace {
@@ -36,16 +36,17 @@ Report chosen_timelines(const input::Document& document, const TraceChoice& choi
       at_point(with_fitted(without_sweep(document), report.fitted, choice.point), choice.point);
   const auto executor =
       factory({scenario.cluster, scenario.simulation, scenario.seed, choice.ranks});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   Report chosen;
   chosen.scenario = report.scenario;
   chosen.executor = report.executor;
   chosen.fitted = report.fitted;
   chosen.traced_workload = scenario.workload;
   for (const auto& name : choice.strategies) {
-    Priced priced = price_strategy(scenario, *find_strategy(scenario, name), *executor, book);
-    if (!choice.ranks.empty()) show_ranks(choice.ranks, priced.timeline);
-    chosen.traced.push_back({name, std::move(priced.plan), std::move(priced.timeline)});
+    Evaluated evaluated =
+        evaluate_strategy(scenario, *find_strategy(scenario, name), *executor, cache);
+    if (!choice.ranks.empty()) show_ranks(choice.ranks, evaluated.timeline);
+    chosen.traced.push_back({name, std::move(evaluated.plan), std::move(evaluated.timeline)});
   }
   return chosen;
 }

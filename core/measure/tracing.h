@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/report.h"
 
 namespace syncline::measure {

@@ -89,7 +89,7 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
   row.p95 = percentile(row.steps, kMost);
 
   const int last = static_cast<int>(predicted.period_ends.size()) - 1;
-  const auto foretold = mean_lengths(plan, predicted, last);
+  const auto forecast = mean_lengths(plan, predicted, last);
   const auto found = mean_lengths(plan, measured, warmup);
   // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
   const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
@@ -103,11 +103,11 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
     if (fresh) order.push_back(kind);
     it->second.kind = kind;
     ++it->second.operations;
-    it->second.predicted += foretold[i];
+    it->second.predicted += forecast[i];
     it->second.measured += found[i];
     const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
     if (collective != nullptr && alone) {
-      row.collectives.push_back({collective->bytes(), foretold[i], found[i]});
+      row.collectives.push_back({collective->bytes(), forecast[i], found[i]});
     }
   }
   for (const auto& kind : order) {
@@ -120,13 +120,14 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
 }
 
 std::vector<std::string> link_advice(const Validation& validation) {
-  std::vector<CollectiveTime> all;
+  std::vector<ComparedCollective> all;
   std::vector<double> errors;
   for (const auto& row : validation.rows) {
     errors.push_back(std::abs(row.error()));
     all.insert(all.end(), row.collectives.begin(), row.collectives.end());
   }
-  std::erase_if(all, [](const CollectiveTime& c) { return c.predicted <= 0 || c.measured <= 0; });
+  std::erase_if(all,
+                [](const ComparedCollective& c) { return c.predicted <= 0 || c.measured <= 0; });
   constexpr std::size_t kFew = 8;
   constexpr double kFar = 0.15;
   if (all.size() < kFew) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/plan/plan.h"
 #include "core/run/timeline.h"
 
@@ -29,7 +29,7 @@ struct KindTime {
 };
 
 // One collective as predicted and as measured, to check the links.
-struct CollectiveTime {
+struct ComparedCollective {
   std::int64_t bytes = 0;
   Seconds predicted = 0;
   Seconds measured = 0;
@@ -44,8 +44,8 @@ struct ValidatedRow {
   Seconds p95 = 0;
   std::optional<bool> values_match;  // nothing: not checked
   std::vector<KindTime> kinds;
-  std::vector<CollectiveTime> collectives;  // of strategies whose collectives are alone
-  std::optional<double> published_speedup;  // over the baseline, somebody's
+  std::vector<ComparedCollective> collectives;  // of strategies whose collectives are alone
+  std::optional<double> published_speedup;      // over the baseline, somebody's
   // Per step, by the rank that sent most; nothing where the backend does not count them.
   std::optional<double> bytes_sent;
 

@@ -4,12 +4,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/plan/compression.h"
+#include "core/plan/cycles.h"
 #include "core/plan/fusion.h"
 #include "core/plan/mg_wfbp.h"
 #include "core/plan/route.h"
-#include "core/plan/ticks.h"
 
 namespace syncline::plan {
 namespace {
@@ -62,12 +62,11 @@ std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluste
   return ready;
 }
 
-// MG-WFBP on this cluster: the start-up and the cost of an all-reduce as its network prices it.
-std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cluster& cluster,
-                                              const Strategy& strategy,
-                                              const compress::Codec* codec,
-                                              const std::vector<int>& candidates) {
-  collective::PriceBook book(cluster);
+// MG-WFBP on this cluster: the start-up and the cost of an all-reduce as its network costs it.
+std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Cluster& cluster,
+                                             const Strategy& strategy, const compress::Codec* codec,
+                                             const std::vector<int>& candidates) {
+  collective::CostCache cache(cluster);
   const auto route = [&](Bytes bytes) {
     Bucket bucket;
     bucket.elements = std::max<Bytes>(1, bytes / 4);
@@ -76,7 +75,7 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
   };
   const auto cost = [&](Bytes bytes) {
     Seconds sum = 0;
-    for (const Leg& leg : route(bytes)) sum += book.time(leg.collective);
+    for (const Leg& leg : route(bytes)) sum += cache.time(leg.collective);
     return sum;
   };
   const auto all = ready_times(workload, cluster, strategy, codec);
@@ -106,8 +105,8 @@ std::vector<std::vector<int>> merged_by_price(const Workload& workload, const Cl
   // The start-up of a collective of ordinary size: what is left of it without its transfer.
   Seconds start_up = 0;
   for (const auto& [collective, own_stream, last] : route(kMiB)) {
-    start_up += book.time(collective) -
-                book.price(collective).seconds_per_byte * static_cast<double>(collective.bytes());
+    start_up += cache.time(collective) -
+                cache.cost(collective).seconds_per_byte * static_cast<double>(collective.bytes());
   }
   return in_places(mg_wfbp_groups(ready, bytes, start_up, cost, least));
 }
@@ -243,7 +242,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     const Fusion& fusion = strategy.fusion;
     if (fusion.order == Fusion::Order::kForward) std::reverse(candidates.begin(), candidates.end());
     for (auto& group : fusion.rule == Fusion::Rule::kMgWfbp
-                           ? merged_by_price(workload, cluster, strategy, codec, candidates)
+                           ? merged_by_cost(workload, cluster, strategy, codec, candidates)
                            : fuse(tensors, candidates, fusion)) {
       if (fusion.order == Fusion::Order::kForward) std::reverse(group.begin(), group.end());
       for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));

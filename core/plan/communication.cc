@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/plan/buckets.h"
 #include "core/plan/compression.h"
 #include "core/plan/priority.h"
@@ -85,7 +85,7 @@ void gather_apart(Communication& communication, const Workload& workload, const 
 // The order of the buckets when the most urgent one goes first, by their predicted times.
 std::vector<int> urgent_order(const Communication& communication, const Workload& workload,
                               const Cluster& cluster, const Strategy& strategy) {
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   std::vector<Urgent> items;
   Seconds clock = 0;
   int next = 0;
@@ -96,7 +96,7 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
     clock += exchange.encode;
     // What the forward pass needs first became ready last.
     Urgent item{clock, -exchange.bucket.ready, 0, exchange.bucket.bytes};
-    for (const Leg& leg : exchange.reduce) item.duration += book.time(leg.collective);
+    for (const Leg& leg : exchange.reduce) item.duration += cache.time(leg.collective);
     items.push_back(item);
   }
   return urgent_first(items, strategy.credit);

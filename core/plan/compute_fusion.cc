@@ -74,14 +74,14 @@ double bytes_moved(const OperatorList& list) {
 }
 
 // What both lists cost.
-struct Prices {
+struct Costs {
   operators::StepTimes before;
   operators::StepTimes after;
 };
 
-Prices prices(const Workload& workload, const OperatorList& fused, const Device& device) {
-  return {operators::price_operators(workload.operators, device),
-          operators::price_operators(fused, device)};
+Costs costs(const Workload& workload, const OperatorList& fused, const Device& device) {
+  return {operators::evaluate_operators(workload.operators, device),
+          operators::evaluate_operators(fused, device)};
 }
 
 }  // namespace
@@ -131,7 +131,7 @@ std::optional<Workload> fused_workload(const Workload& workload, const Device& d
                                        const ComputeFusion& fusion) {
   if (workload.operators.empty() || !any(fusion)) return std::nullopt;
   const FusedOperators fused = fuse_operators(workload, fusion);
-  const auto [before, after] = prices(workload, fused.operators, device);
+  const auto [before, after] = costs(workload, fused.operators, device);
   Workload result;
   result.name = workload.name;
   result.source = workload.source;
@@ -171,7 +171,7 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
     }
   }
   if (fused.operators.operators.size() == workload.operators.operators.size()) return notes;
-  const auto [before, after] = prices(workload, fused.operators, device);
+  const auto [before, after] = costs(workload, fused.operators, device);
   const auto fused_times = fused_workload(workload, device, fusion);
   char traffic_text[96];
   std::snprintf(traffic_text, sizeof traffic_text, ", %.2f GB less through memory",

@@ -155,7 +155,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
       return as_listed(candidates, fusion.groups);
     case Fusion::Rule::kSize:
     case Fusion::Rule::kCount:
-    case Fusion::Rule::kMgWfbp:  // needs ready times and prices: core/plan/exchanges.cc
+    case Fusion::Rule::kMgWfbp:  // needs ready times and costs: core/plan/exchanges.cc
       break;
   }
   const Parts by_layer = fusion.by_layer ? layers(tensors, candidates, fusion.layer_key) : Parts{};

@@ -36,7 +36,7 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
     return make_plan(*fused, cluster, strategy, point);
   }
   if (cluster.compute_stretch() != 1) {
-    // Stretched once, so that whoever foresees ready times sees the same as the plan.
+    // Stretched once, so that whoever predicts ready times sees the same as the plan.
     Cluster even = cluster;
     even.device.data_parallel_slowdown = 0;
     return make_plan(stretched(workload, cluster.compute_stretch()), even, strategy, point);

@@ -23,8 +23,8 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
 // they were all that trains.
 Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy);
 
-// A run as its distinct plans with their weights: one phase where a single step is priced, several
-// where a sparsity ramp or a LocalSGD period changes on the way.
+// A run as its distinct plans with their weights: one phase where a single step is evaluated,
+// several where a sparsity ramp or a LocalSGD period changes on the way.
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training);
 
 }  // namespace syncline::plan

@@ -31,7 +31,7 @@ class StepPlan {
     base_ = buckets.size();
     for (Exchange& one : communication_.gradients) buckets.push_back(std::move(one.bucket));
     for (Exchange& one : communication_.parameters) buckets.push_back(std::move(one.bucket));
-    find_carriers();
+    find_buckets_of_tensors();
   }
 
   Plan make(StepCut* cut) {
@@ -56,9 +56,9 @@ class StepPlan {
       if (!communication_.cross_step) update();
     }
     // Only now is it known which operation brings in each bucket of the step before.
-    for (const auto& [op, carriers] : leads_) {
+    for (const auto& [op, buckets_of_tensor] : next_step_waits_) {
       auto& after = build_.plan.ops[static_cast<std::size_t>(op)].after_previous;
-      for (const auto b : carriers) after.push_back(arrived_[b]);
+      for (const auto b : buckets_of_tensor) after.push_back(arrived_[b]);
       std::sort(after.begin(), after.end());
       after.erase(std::unique(after.begin(), after.end()), after.end());
     }
@@ -77,20 +77,20 @@ class StepPlan {
   const Bucket& bucket(std::size_t b) const { return build_.plan.buckets[base_ + b]; }
 
   // By which buckets each tensor's parameters come in.
-  void find_carriers() {
+  void find_buckets_of_tensors() {
     if (!sharded_ && !communication_.cross_step) return;  // nobody will ask
-    carriers_.resize(workload_.tensors.size());
+    buckets_of_tensor_.resize(workload_.tensors.size());
     for (std::size_t b = gradients_; b < count(); ++b) {
       for (const int index : bucket(b).tensors) {
-        carriers_[static_cast<std::size_t>(index)].push_back(b);
+        buckets_of_tensor_[static_cast<std::size_t>(index)].push_back(b);
       }
     }
     // A gradient's bucket brings its own parameters, unless a gather bucket does that.
     for (std::size_t b = 0; b < gradients_; ++b) {
-      const auto& first = carriers_[static_cast<std::size_t>(bucket(b).tensors.front())];
+      const auto& first = buckets_of_tensor_[static_cast<std::size_t>(bucket(b).tensors.front())];
       if (!first.empty() && first.front() >= gradients_) continue;
       for (const int index : bucket(b).tensors) {
-        carriers_[static_cast<std::size_t>(index)].push_back(b);
+        buckets_of_tensor_[static_cast<std::size_t>(index)].push_back(b);
       }
     }
   }
@@ -117,9 +117,10 @@ class StepPlan {
     if (!communication_.cross_step) {
       const OpId whole = build_.compute(Phase::kForward, workload_.forward);
       if (!sharded_) return;
-      leads_.push_back({whole, {}});
-      for (const auto& carriers : carriers_) {
-        leads_.back().second.insert(leads_.back().second.end(), carriers.begin(), carriers.end());
+      next_step_waits_.push_back({whole, {}});
+      for (const auto& buckets_of_tensor : buckets_of_tensor_) {
+        next_step_waits_.back().second.insert(next_step_waits_.back().second.end(),
+                                              buckets_of_tensor.begin(), buckets_of_tensor.end());
       }
       return;
     }
@@ -132,7 +133,8 @@ class StepPlan {
         lead = build_.compute(Phase::kUpdate, workload_.update * share, layers.first, layers.last);
       }
       const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last);
-      if (!segment.awaited.empty()) leads_.push_back({lead < 0 ? op : lead, segment.awaited});
+      if (!segment.awaited.empty())
+        next_step_waits_.push_back({lead < 0 ? op : lead, segment.awaited});
     }
   }
 
@@ -148,7 +150,7 @@ class StepPlan {
     for (const auto& layer : forward_layers(workload_)) {
       std::vector<std::size_t> fresh;
       for (int t = layer.first; t <= layer.last; ++t) {
-        for (const auto b : carriers_[static_cast<std::size_t>(t)]) {
+        for (const auto b : buckets_of_tensor_[static_cast<std::size_t>(t)]) {
           if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
         }
       }
@@ -206,7 +208,7 @@ class StepPlan {
       const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
                                      std::move(brought[s]));
       for (const auto b : list[s].awaited) {
-        if (begun.empty() && !is_gathered(b)) leads_.push_back({op, {b}});
+        if (begun.empty() && !is_gathered(b)) next_step_waits_.push_back({op, {b}});
       }
       ahead = {op};
       live -= given_up[s];
@@ -219,7 +221,7 @@ class StepPlan {
                   bool updated_before) {
     const StreamId stream = build_.stream_of(place);
     const OpId sent = build_.gather(base_ + b, exchange(b).gather, stream, ahead);
-    if (updated_before) leads_.push_back({sent, holders_of(b)});
+    if (updated_before) next_step_waits_.push_back({sent, gradient_buckets_of(b)});
     return build_.receive(base_ + b, exchange(b), sent);
   }
 
@@ -295,19 +297,19 @@ class StepPlan {
   }
 
   // The gradients' buckets that hold a tensor of bucket b.
-  std::vector<std::size_t> holders_of(std::size_t b) {
+  std::vector<std::size_t> gradient_buckets_of(std::size_t b) {
     if (b < gradients_) return {b};
-    if (holders_.empty()) {
-      holders_.resize(workload_.tensors.size() + workload_.buffers.size());
+    if (gradient_buckets_.empty()) {
+      gradient_buckets_.resize(workload_.tensors.size() + workload_.buffers.size());
       for (std::size_t g = 0; g < gradients_; ++g) {
         for (const int index : bucket(g).tensors) {
-          holders_[static_cast<std::size_t>(index)].push_back(g);
+          gradient_buckets_[static_cast<std::size_t>(index)].push_back(g);
         }
       }
     }
     std::vector<std::size_t> list;
     for (const int index : bucket(b).tensors) {
-      const auto& own = holders_[static_cast<std::size_t>(index)];
+      const auto& own = gradient_buckets_[static_cast<std::size_t>(index)];
       list.insert(list.end(), own.begin(), own.end());
     }
     std::sort(list.begin(), list.end());
@@ -318,7 +320,7 @@ class StepPlan {
   // What updates the parameters of gather bucket b.
   std::vector<OpId> updates_of(std::size_t b) {
     std::vector<OpId> list;
-    for (const auto g : holders_of(b)) list.push_back(arrived_[g]);
+    for (const auto g : gradient_buckets_of(b)) list.push_back(arrived_[g]);
     std::sort(list.begin(), list.end());
     list.erase(std::unique(list.begin(), list.end()), list.end());
     return list;
@@ -344,12 +346,12 @@ class StepPlan {
   bool sharded_;
   int last_;  // tensor
   double all_bytes_;
-  std::size_t base_ = 0;                            // the last micro-batch's first bucket
-  std::vector<std::vector<std::size_t>> carriers_;  // by tensor
-  std::vector<std::vector<std::size_t>> holders_;   // the gradients' buckets, by tensor
-  std::vector<OpId> arrived_;                       // by bucket
+  std::size_t base_ = 0;                                     // the last micro-batch's first bucket
+  std::vector<std::vector<std::size_t>> buckets_of_tensor_;  // by tensor
+  std::vector<std::vector<std::size_t>> gradient_buckets_;   // the gradients' buckets, by tensor
+  std::vector<OpId> arrived_;                                // by bucket
   // Operations that wait for buckets of the step before.
-  std::vector<std::pair<OpId, std::vector<std::size_t>>> leads_;
+  std::vector<std::pair<OpId, std::vector<std::size_t>>> next_step_waits_;
 };
 
 }  // namespace

@@ -23,10 +23,10 @@ struct Outcome {
   std::vector<std::vector<Seconds>> others;
 };
 
-// What those who price many plans need to know of the executor.
+// What those who cost many plans need to know of the executor.
 struct ExecutorTraits {
-  // Durations come by formula: stragglers as their expectation, where others draw them anew at each
-  // step and need many steps for a mean; and bounds that follow from the formulas hold.
+  // Durations come by formula: stragglers as their expectation, where others draw them again at
+  // each step and need many steps for a mean; and bounds that follow from the formulas hold.
   bool closed_form = false;
   bool cheap = false;  // a plan takes about 0.1 ms
 };

@@ -346,12 +346,12 @@ struct Stretch {
 // One pass over a period: each operation begins when its stream and what it waits for are done.
 class Pass {
  public:
-  Pass(Inserted& inserted, const Device& device, collective::PriceBook& book)
+  Pass(Inserted& inserted, const Device& device, collective::CostCache& cache)
       : plan_(inserted.plan),
         effects_(inserted.effects),
         overlap_(device.overlap),
         lost_share_(lost_share(device)),
-        book_(book),
+        cache_(cache),
         queues_(plan_),
         windows_(inserted.exchanges()) {}
 
@@ -420,7 +420,7 @@ class Pass {
   }
 
   Seconds exchange(const collective::Collective& collective, Window* window, Seconds begin) {
-    flow_ = book_.time(collective);
+    flow_ = cache_.time(collective);
     if (window == nullptr) return flow_;
     window->begin = std::min(window->begin, begin);
     window->end = begin + flow_;
@@ -566,7 +566,7 @@ class Pass {
   const std::vector<Effect>& effects_;
   const Overlap& overlap_;
   double lost_share_;
-  collective::PriceBook& book_;
+  collective::CostCache& cache_;
   Queues queues_;
   std::vector<Window> windows_;
   std::vector<Window> under_way_before_;  // of the period before, the first one first
@@ -580,10 +580,10 @@ class Pass {
 
 }  // namespace
 
-plan::Plan with_interference(plan::Plan plan, const Device& device, collective::PriceBook& book) {
+plan::Plan with_interference(plan::Plan plan, const Device& device, collective::CostCache& cache) {
   if (plan.ranks == 1 || (device.sums <= 0 && !device.overlap.any())) return plan;
   Inserted inserted(std::move(plan), device);
-  Pass pass(inserted, device, book);
+  Pass pass(inserted, device, cache);
   pass.fill();
   // By the third period the forward pass waits for what the exchanges take that wait for it.
   const bool repeats = std::any_of(

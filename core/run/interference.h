@@ -1,7 +1,7 @@
 // Interference: what computation and collectives take from each other, as operations of a plan.
 #pragma once
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/plan/plan.h"
 #include "core/scenario/cluster.h"
 
@@ -16,7 +16,7 @@ namespace syncline::run {
 // share of the time that both run. Streams are assumed not to share links: sharing makes each
 // transfer longer and leaves fewer under way, so that the computation loses the same in all.
 // Sums in software (Device::sums) take the processor while a collective's bytes flow.
-plan::Plan with_interference(plan::Plan plan, const Device& device, collective::PriceBook& book);
+plan::Plan with_interference(plan::Plan plan, const Device& device, collective::CostCache& cache);
 
 // What a collective takes longer, alone, for sums in software.
 Seconds sums_beyond(const collective::Collective& collective, const Device& device, Seconds wire);

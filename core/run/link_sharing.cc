@@ -8,16 +8,15 @@
 
 namespace syncline::run {
 
-Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
-    : prices_(std::move(prices)) {
-  // A link's profile: its share of every stage that it serves, by price and kind of link.
+Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(std::move(costs)) {
+  // A link's profile: its share of every stage that it serves, by cost and kind of link.
   using Profile = std::vector<std::pair<int, double>>;
   std::vector<std::vector<Profile>> by_kind;
   int stage_id = 0;
-  for (const auto* price : prices_) {
-    first_.emplace(price, static_cast<std::size_t>(stage_id));
-    auto& own = by_kind.emplace_back(price->footprint->link_kinds());
-    for (const auto& stage : price->stages) {
+  for (const auto* cost : costs_) {
+    first_.emplace(cost, static_cast<std::size_t>(stage_id));
+    auto& own = by_kind.emplace_back(cost->footprint->link_kinds());
+    for (const auto& stage : cost->stages) {
       for (const auto& [kind, seconds] : stage.links) {
         own[static_cast<std::size_t>(kind)].emplace_back(stage_id,
                                                          seconds / stage.seconds_per_byte);
@@ -29,7 +28,7 @@ Sharing::Sharing(std::vector<const collective::CollectivePrice*> prices)
 
   // Links of one profile are full at the same moment: one resource stands for all of them.
   std::map<Profile, int> kinds;
-  for (const auto& joint : collective::joint_kinds(prices_)) {
+  for (const auto& joint : collective::joint_kinds(costs_)) {
     Profile profile;
     for (std::size_t p = 0; p < joint.size(); ++p) {
       if (joint[p] < 0) continue;

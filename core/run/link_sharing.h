@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 
 namespace syncline::run {
 
@@ -22,19 +22,19 @@ struct Claim {
 // are one resource, so a ring over thousands of ranks knows two.
 class Sharing {
  public:
-  // Prices must outlive this. The same prices in the same order give the same claims.
-  explicit Sharing(std::vector<const collective::CollectivePrice*> prices);
+  // Costs must outlive this. The same costs in the same order give the same claims.
+  explicit Sharing(std::vector<const collective::CollectiveCost*> costs);
 
-  const std::vector<const collective::CollectivePrice*>& prices() const { return prices_; }
+  const std::vector<const collective::CollectiveCost*>& costs() const { return costs_; }
   std::size_t resources() const { return resources_; }
-  // The claims of a price's stages, one behind the other.
-  const Claim* claims(const collective::CollectivePrice* price) const {
-    return &claims_[first_.at(price)];
+  // The claims of a cost's stages, one behind the other.
+  const Claim* claims(const collective::CollectiveCost* cost) const {
+    return &claims_[first_.at(cost)];
   }
 
  private:
-  std::vector<const collective::CollectivePrice*> prices_;
-  std::unordered_map<const collective::CollectivePrice*, std::size_t> first_;  // stage of each
+  std::vector<const collective::CollectiveCost*> costs_;
+  std::unordered_map<const collective::CollectiveCost*, std::size_t> first_;  // stage of each
   std::vector<Claim> claims_;
   std::size_t resources_ = 0;
 };

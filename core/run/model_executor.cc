@@ -9,7 +9,7 @@
 #include <queue>
 #include <unordered_set>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/run/link_sharing.h"
 #include "core/run/model_executor.h"
 #include "core/run/queues.h"
@@ -27,17 +27,17 @@ Seconds stretched_seconds(const plan::Work& work, double stretch) {
 
 // Several streams that communicate: a clock that goes from event to event. Between two events every
 // transfer runs at a constant speed; an event is the end of a latency, of a stage's transfer or of
-// other work, and speeds are shared out anew where the set of transfers has changed.
+// other work, and speeds are shared out again where the set of transfers has changed.
 class FluidModel {
  public:
-  // `sharing` holds the prices of the plan's collectives; all arguments must outlive this.
+  // `sharing` holds the costs of the plan's collectives; all arguments must outlive this.
   FluidModel(const plan::Plan& plan, int periods, const Sharing& sharing,
-             collective::PriceBook& book, Seconds overhead, double stretch)
+             collective::CostCache& cache, Seconds overhead, double stretch)
       : plan_(plan),
         walk_(plan, periods),
         sharing_(sharing),
         link_sharing_(sharing.resources()),
-        book_(book),
+        cache_(cache),
         overhead_(overhead),
         stretch_(stretch),
         ready_(walk_.first()),
@@ -66,7 +66,7 @@ class FluidModel {
   // A collective on its way.
   struct Transfer {
     int instance = 0;
-    const collective::CollectivePrice* price = nullptr;
+    const collective::CollectiveCost* cost = nullptr;
     const std::vector<Seconds>* latencies = nullptr;
     double bytes = 0;
     std::size_t stage = 0;
@@ -97,10 +97,10 @@ class FluidModel {
     }
     Transfer transfer;
     transfer.instance = instance;
-    transfer.price = &book_.price(*collective);
-    transfer.latencies = &book_.latencies(*collective);
+    transfer.cost = &cache_.cost(*collective);
+    transfer.latencies = &cache_.latencies(*collective);
     transfer.bytes = static_cast<double>(collective->bytes());
-    transfer.flow.claim = sharing_.claims(transfer.price);
+    transfer.flow.claim = sharing_.claims(transfer.cost);
     transfer.wakes = now_ + overhead_ + transfer.latencies->front();
     transfers_.push_back(transfer);
   }
@@ -149,10 +149,10 @@ class FluidModel {
   bool goes_on(Transfer& t) const {
     if (t.in_latency) {
       t.in_latency = false;
-      t.remaining = t.price->stages[t.stage].seconds_per_byte * t.bytes;
+      t.remaining = t.cost->stages[t.stage].seconds_per_byte * t.bytes;
       if (t.remaining > 0) return true;
     }
-    if (++t.stage == t.price->stages.size()) return false;
+    if (++t.stage == t.cost->stages.size()) return false;
     ++t.flow.claim;
     t.in_latency = true;
     t.wakes = now_ + (*t.latencies)[t.stage];
@@ -183,7 +183,7 @@ class FluidModel {
   const Sharing& sharing_;
   LinkSharing link_sharing_;
   std::vector<SharedFlow*> flows_;  // while links are shared out
-  collective::PriceBook& book_;
+  collective::CostCache& cache_;
   Seconds overhead_;  // of each collective
   double stretch_;
   std::vector<int> ready_;
@@ -197,7 +197,7 @@ class FluidModel {
 
 class ModelExecutor final : public Executor {
  public:
-  explicit ModelExecutor(std::shared_ptr<collective::PriceBook> book) : book_(std::move(book)) {}
+  explicit ModelExecutor(std::shared_ptr<collective::CostCache> cache) : cache_(std::move(cache)) {}
 
   std::string_view name() const override { return "model"; }
   ExecutorTraits traits() const override { return {.closed_form = true, .cheap = true}; }
@@ -210,7 +210,7 @@ class ModelExecutor final : public Executor {
   }
 
  private:
-  const Cluster& cluster() const { return book_->cluster(); }
+  const Cluster& cluster() const { return cache_->cluster(); }
 
   double expected_slowest_of(const plan::Plan& plan) {
     if (cluster().jitter.kind == Jitter::Kind::kNone) return 1;
@@ -223,7 +223,7 @@ class ModelExecutor final : public Executor {
 
   Seconds duration(const plan::Work& work) {
     if (const auto* collective = std::get_if<collective::Collective>(&work)) {
-      return book_->time(*collective);
+      return cache_->time(*collective);
     }
     return stretched_seconds(work, stretch_);
   }
@@ -249,29 +249,29 @@ class ModelExecutor final : public Executor {
     return timeline;
   }
 
-  // The prices of a plan's collectives, each once, in order of appearance.
-  std::vector<const collective::CollectivePrice*> prices_of(const plan::Plan& plan) {
-    std::vector<const collective::CollectivePrice*> prices;
-    std::unordered_set<const collective::CollectivePrice*> seen;
+  // The costs of a plan's collectives, each once, in order of appearance.
+  std::vector<const collective::CollectiveCost*> costs_of(const plan::Plan& plan) {
+    std::vector<const collective::CollectiveCost*> costs;
+    std::unordered_set<const collective::CollectiveCost*> seen;
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
-      const auto* price = &book_->price(*collective);
-      if (seen.insert(price).second) prices.push_back(price);
+      const auto* cost = &cache_->cost(*collective);
+      if (seen.insert(cost).second) costs.push_back(cost);
     }
-    return prices;
+    return costs;
   }
 
-  // Several: claims depend on prices alone, so plans that are priced one after the other, as in a
+  // Several: claims depend on costs alone, so plans that are evaluated one after the other, as in a
   // search, often share them.
   Timeline run_shared(const plan::Plan& plan, int periods) {
-    auto prices = prices_of(plan);
-    if (!sharing_ || sharing_->prices() != prices) sharing_.emplace(std::move(prices));
-    return FluidModel(plan, periods, *sharing_, *book_, cluster().collective_overhead, stretch_)
+    auto costs = costs_of(plan);
+    if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
+    return FluidModel(plan, periods, *sharing_, *cache_, cluster().collective_overhead, stretch_)
         .run();
   }
 
-  std::shared_ptr<collective::PriceBook> book_;
+  std::shared_ptr<collective::CostCache> cache_;
   std::optional<Sharing> sharing_;  // of the last plan that needed one
   double stretch_ = 1;
   double known_stretch_ = 1;
@@ -282,11 +282,11 @@ class ModelExecutor final : public Executor {
 }  // namespace
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings) {
-  return model_executor_on(std::make_shared<collective::PriceBook>(settings.cluster));
+  return model_executor_on(std::make_shared<collective::CostCache>(settings.cluster));
 }
 
-std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::PriceBook> book) {
-  return std::make_unique<ModelExecutor>(std::move(book));
+std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache) {
+  return std::make_unique<ModelExecutor>(std::move(cache));
 }
 
 }  // namespace syncline::run

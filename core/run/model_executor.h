@@ -4,13 +4,13 @@
 
 #include <memory>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/run/executor.h"
 
 namespace syncline::run {
 
 std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
-// On the book's cluster, with its costs.
-std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::PriceBook> book);
+// On the cache's cluster, with its costs.
+std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache);
 
 }  // namespace syncline::run

@@ -41,7 +41,7 @@ class Queues {
     }
   }
 
-  // The clock starts anew at that moment; what was over before it is over at zero.
+  // The clock starts again at that moment; what was over before it is over at zero.
   void start_at(Seconds moment) {
     for (Seconds& end : ends_) end = std::max(0.0, end - moment);
     for (Seconds& free : free_) free = std::max(0.0, free - moment);

@@ -64,7 +64,7 @@ struct Overlap {
   bool any() const { return slowdown > 0 || collective_slowdown > 0 || delay > 0; }
 };
 
-// The accelerator, as far as it prices encode, decode and averaging, and work given in FLOPs.
+// The accelerator, as far as it costs encode, decode and averaging, and work given in FLOPs.
 struct Device {
   std::string name;
   int compute_capability = 0;   // of the known device that it is based on; 0: what its name says
@@ -140,7 +140,8 @@ struct CollectiveTime {
 
 // What knows better than the links and rounds: a calibration, a library's own model. Nothing: the
 // links decide.
-using CollectiveLaw = std::function<std::optional<CollectiveTime>(const collective::Collective&)>;
+using CollectiveCostModel =
+    std::function<std::optional<CollectiveTime>(const collective::Collective&)>;
 
 // What joins the nodes, where the user says or the kind of node does. tcp: sockets; tcpx: Google's
 // GPUDirect over TCP; rccl: AMD's library over RDMA.
@@ -164,8 +165,8 @@ struct Cluster {
   NcclHints nccl;
   Fabric fabric = Fabric::kUnknown;
   Library library = Library::kLinks;
-  bool library_given = false;  // by the user, not by what the rest of the cluster says
-  CollectiveLaw law;           // empty: NCCL's own model for what NCCL chose, else the links
+  bool library_given = false;      // by the user, not by what the rest of the cluster says
+  CollectiveCostModel cost_model;  // empty: NCCL's own model for what NCCL chose, else the links
 
   int ranks() const { return nodes * gpus_per_node; }
   // Factor by which data-parallel running slows computation; fixed overhead per step.

@@ -54,7 +54,7 @@ inline bool joined_by_switch(const Cluster& cluster) {
 // What is believed of a cluster: its own figures where it gives them, nothing where it tells the
 // same in another form, else what is known of its library. `least` and `most` bound 80 % of what is
 // to be expected.
-inline OverlapPrior overlap_belief(const Cluster& cluster) {
+inline OverlapPrior overlap_estimate(const Cluster& cluster) {
   const Overlap& overlap = cluster.device.overlap;
   if (!overlap.given && cluster.device.data_parallel_slowdown > 0) return {};
   if (!overlap.given) return overlap_prior(cluster.library, joined_by_switch(cluster));

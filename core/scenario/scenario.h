@@ -16,7 +16,8 @@
 
 namespace syncline {
 
-// Which step of a training is priced, and what the adaptive rules need to know about the training.
+// Which step of a training is evaluated, and what the adaptive rules need to know about the
+// training.
 struct Training {
   std::optional<std::int64_t> step;  // one step; neither step nor steps: long after all ramps
   std::int64_t from = 0;             // a run of `steps` steps, beginning here

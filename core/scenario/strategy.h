@@ -20,7 +20,7 @@ struct Fusion {
     kIndex,   // explicit inclusive end indices
     kOne,     // all gradients in one bucket
     kGroups,  // explicit lists: what a dialect's own rule came to on this workload
-    kMgWfbp,  // MG-WFBP's greedy merging by ready times and prices (core/plan/mg_wfbp.h)
+    kMgWfbp,  // MG-WFBP's greedy merging by ready times and costs (core/plan/mg_wfbp.h)
   };
   Rule rule = Rule::kNone;
   Bytes size = 0;
@@ -58,7 +58,7 @@ struct Fusion {
   // kMgWfbp: an open group of fewer elements takes the next gradient whatever the rule says.
   std::int64_t min_elements = 0;
   // kMgWfbp: what an all-reduce is taken to cost, by the number of ranks, as an implementation may
-  // have it written down; empty: what this cluster's prices say.
+  // have it written down; empty: what this cluster's costs say.
   struct AssumedCost {
     int ranks = 0;
     Seconds latency = 0;
@@ -169,11 +169,12 @@ struct ComputeFusion {
 struct Strategy {
   std::string name;
   std::string about;
-  std::string dialect;              // in which it was written; empty: Syncline's own keys
-  std::vector<std::string> notes;   // what that framework silently does otherwise than it says
-  std::vector<std::string> doubts;  // what its configuration hardly means: another unit, no units
+  std::string dialect;             // in which it was written; empty: Syncline's own keys
+  std::vector<std::string> notes;  // what that framework silently does otherwise than it says
+  std::vector<std::string>
+      uncertainties;  // what its configuration hardly means: another unit, no units
   // The training's first step exchanges all gradients of a format in one bucket, as that framework
-  // does not know their order yet (DDP); prices are those of the steps behind it.
+  // does not know their order yet (DDP); costs are those of the steps behind it.
   bool whole_first_step = false;
   bool overlap = true;  // false: computation and communication share one stream
   int streams = 1;      // communication streams, each with a communicator of its own

@@ -88,7 +88,7 @@ struct Workload {
   // FP8 products by delayed scaling: ranks agree on the largest values in each pass, so each waits
   // for all.
   bool delayed_scaling = false;
-  bool times_given = false;  // by the workload itself, where its operators would price them too
+  bool times_given = false;  // by the workload itself, where its operators would cost them too
 };
 
 // The same model with all of its computation taking `factor` times as long.

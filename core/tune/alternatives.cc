@@ -14,7 +14,7 @@
 #include "core/input/conflicts.h"
 #include "core/input/strategy_json.h"
 #include "core/run/model_executor.h"
-#include "core/tune/candidate_pricer.h"
+#include "core/tune/candidate_evaluator.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/search_space.h"
@@ -128,10 +128,10 @@ class Finder {
         asked_(emit),
         dialect_(emit != nullptr ? emit : dialect::find_dialect(baseline_.dialect)),
         written_(written_in(document)),
-        book_(scenario_.cluster),
-        pricer_(scenario_, book_, options.make_executor),
-        doubts_(scenario_, tuning.pinned),
-        baseline_sway_(doubts_.sway(baseline_)),
+        cache_(scenario_.cluster),
+        evaluator_(scenario_, cache_, options.make_executor),
+        uncertainties_(scenario_, tuning.fit_errors),
+        baseline_sensitivity_(uncertainties_.sensitivity(baseline_)),
         measured_(!has_unmeasured(scenario_, baseline_)) {}
 
   std::vector<Alternative> found(const std::optional<Emitted>& emitted) {
@@ -164,7 +164,7 @@ class Finder {
     if (!said_ || said_->exact || trains_otherwise(said_->strategy)) return;
     Strategy nearest = said_->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
-    const Seconds step = pricer_.price(nearest).step_time;
+    const Seconds step = evaluator_.cost(nearest).step_time;
     // What is slower than the baseline is told of another framework alone.
     constexpr double kTold = 1e-3;
     const bool other = asked_ != nullptr && asked_->name != baseline_.dialect;
@@ -190,7 +190,7 @@ class Finder {
     const auto model =
         run::make_model_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
     try {
-      return best_config(*dialect_, strategy, scenario_, *model, book_);
+      return best_config(*dialect_, strategy, scenario_, *model, cache_);
     } catch (const InputError&) {
       return std::nullopt;  // the framework refuses whatever might say it
     }
@@ -200,7 +200,7 @@ class Finder {
     return strategy.name == tuned_.winner().strategy.name;
   }
 
-  // The user's, or what the first line names: it stays as it was priced.
+  // The user's, or what the first line names: it stays as it was evaluated.
   bool is_given(const Strategy& strategy) const {
     return is_winner(strategy) || written_.contains(strategy.name);
   }
@@ -294,7 +294,7 @@ class Finder {
   void add_best(const Way& way) {
     std::optional<Settable> told, otherwise;
     for (Settable set : way.choices) {
-      set.step = pricer_.price(set.strategy).step_time;
+      set.step = evaluator_.cost(set.strategy).step_time;
       set.fits = measure::memory_of(scenario_, set.strategy).fits();
       auto& best = set.written ? told : otherwise;
       const bool named = best && is_winner(best->strategy);
@@ -320,8 +320,8 @@ class Finder {
     if (dialect_ == nullptr) return Settable{strategy, own_keys(strategy, baseline_), {}};
     if (!config.is_null()) return set_by(*dialect_, strategy, config);
     if (auto set = set_as_said(strategy)) return set;
-    if (dialect_->apply_obstacle == nullptr) return std::nullopt;
-    if (!dialect_->apply_obstacle(strategy, scenario_.workload, scenario_.cluster).empty()) {
+    if (dialect_->apply_refusal == nullptr) return std::nullopt;
+    if (!dialect_->apply_refusal(strategy, scenario_.workload, scenario_.cluster).empty()) {
       return std::nullopt;
     }
     return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
@@ -376,16 +376,16 @@ class Finder {
   }
 
   void add(const Strategy& strategy, Training training, Seconds step, const Settable& set) {
-    const auto sway = doubts_.sway(strategy);
+    const auto sensitivity = uncertainties_.sensitivity(strategy);
     Alternative& row = list_.emplace_back();
     row.strategy = strategy;
     row.training = training;
     row.step_time = step;
-    row.sway = sway;
+    row.sensitivity = sensitivity;
     row.memory = measure::memory_of(scenario_, strategy);
-    row.step = measure::interval_of(step, sway);
+    row.step = measure::interval_of(step, sensitivity);
     row.speedup = tuned_.baseline.metrics.step_time / step;
-    row.gain = measure::ratio_interval(row.speedup, baseline_sway_, sway);
+    row.gain = measure::ratio_interval(row.speedup, baseline_sensitivity_, sensitivity);
     row.set_with = set.how;
     row.written = set.written;
     if (row.written) row.written->step_time = step;
@@ -397,8 +397,8 @@ class Finder {
     for (Alternative& row : list_) {
       row.clearly_faster = row.training != Training::kSame && row.memory.fits() &&
                            row.gain.low > 1 && row.step_time * (1 + kClearGain) < same->step_time &&
-                           measure::chance_shorter(row.step_time, row.sway, same->step_time,
-                                                   same->sway) >= kClearChance;
+                           measure::chance_shorter(row.step_time, row.sensitivity, same->step_time,
+                                                   same->sensitivity) >= kClearChance;
     }
   }
 
@@ -423,10 +423,10 @@ class Finder {
   const dialect::Dialect* asked_;    // by --emit
   const dialect::Dialect* dialect_;  // that, or the baseline's
   std::map<std::string, const Json*> written_;
-  collective::PriceBook book_;
-  CandidatePricer pricer_;
-  measure::Doubts doubts_;
-  measure::Sway baseline_sway_;
+  collective::CostCache cache_;
+  CandidateEvaluator evaluator_;
+  measure::Uncertainties uncertainties_;
+  measure::Sensitivity baseline_sensitivity_;
   bool measured_;                // what the baseline's collectives take
   std::optional<Emitted> said_;  // of the best that trains the same, by the framework
   std::vector<std::string> left_out_;

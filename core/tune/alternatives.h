@@ -8,7 +8,7 @@
 
 #include "core/input/document.h"
 #include "core/measure/advice.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/tuning.h"
 
 namespace syncline::tune {

@@ -18,8 +18,8 @@ const Ranked& best_to_apply(const Tuning& tuning) {
   }
   found.push_back(&tuned.baseline);
   std::erase_if(found, [&](const Ranked* ranked) {
-    return !dialect::apply_obstacle(ranked->strategy, tuning.scenario.workload,
-                                    tuning.scenario.cluster)
+    return !dialect::apply_refusal(ranked->strategy, tuning.scenario.workload,
+                                   tuning.scenario.cluster)
                 .empty();
   });
   if (found.empty() || found.front() == &tuned.winner()) return tuned.winner();

@@ -36,8 +36,8 @@ Points points_of(const SearchProblem& problem) {
 }
 
 // Relative step times: the logarithm makes a factor in latency or noise an offset.
-Observed observed_of(const std::vector<Observation>& observations) {
-  Observed observed;
+Sample observed_of(const std::vector<Observation>& observations) {
+  Sample observed;
   observed.values.resize(static_cast<Eigen::Index>(observations.size()));
   for (std::size_t i = 0; i < observations.size(); ++i) {
     observed.points.push_back(static_cast<int>(observations[i].candidate));
@@ -63,13 +63,13 @@ KernelPrior prior_of(const SearchProblem& problem, const SearchSettings& setting
   return prior;
 }
 
-// Guides with less weight than this change no answer and are not summed over.
+// Models with less weight than this change no answer and are not summed over.
 constexpr double kNoWeight = 1e-6;
 
 Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
   Eigen::VectorXd sum = Eigen::VectorXd::Zero(posterior.means.cols());
   for (Eigen::Index g = 0; g < posterior.means.rows(); ++g) {
-    const double weight = posterior.guide_weights(g);
+    const double weight = posterior.member_weights(g);
     if (weight < kNoWeight) continue;
     for (Eigen::Index c = 0; c < sum.size(); ++c) {
       sum(c) +=
@@ -79,16 +79,16 @@ Eigen::VectorXd improvements(const Posterior& posterior, double incumbent) {
   return sum;
 }
 
-// Mixture of the guides: what they disagree about adds to what the process does not know.
-std::vector<Belief> beliefs_of(const Posterior& posterior, const Eigen::VectorXd& mean) {
-  std::vector<Belief> beliefs;
+// Mixture of the models: what they disagree about adds to what the process does not know.
+std::vector<Estimate> estimates_of(const Posterior& posterior, const Eigen::VectorXd& mean) {
+  std::vector<Estimate> estimates;
   for (Eigen::Index c = 0; c < mean.size(); ++c) {
     const Eigen::ArrayXd apart = posterior.means.col(c).array() - mean(c);
-    const double between = (posterior.guide_weights.array() * apart.square()).sum();
+    const double between = (posterior.member_weights.array() * apart.square()).sum();
     const double within = posterior.deviations(c) * posterior.deviations(c);
-    beliefs.push_back({std::exp(mean(c)), std::sqrt(between + within)});
+    estimates.push_back({std::exp(mean(c)), std::sqrt(between + within)});
   }
-  return beliefs;
+  return estimates;
 }
 
 std::size_t lowest(const Eigen::VectorXd& values) {
@@ -111,26 +111,26 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
   assert(!problem.candidates.empty() && "a search has something to choose from");
   assert(settings.budget >= 1 && "a search may look at least once");
   const Points points = points_of(problem);
-  const Observed observed = observed_of(observations);
+  const Sample observed = observed_of(observations);
   const KernelPrior prior = prior_of(problem, settings, observations);
   SearchState state;
 
-  // Nothing measured: the model's own ranking, its expected step time under all guides.
+  // Nothing measured: the model's own ranking, its expected step time under all models.
   if (observations.empty()) {
-    const Posterior posterior = condition(points, problem.guides, observed, prior.typical);
-    state.beliefs = beliefs_of(posterior, posterior.mean());
+    const Posterior posterior = condition(points, problem.ensemble, observed, prior.typical);
+    state.estimates = estimates_of(posterior, posterior.mean());
     state.best =
-        lowest(posterior.means.array().exp().matrix().transpose() * posterior.guide_weights);
+        lowest(posterior.means.array().exp().matrix().transpose() * posterior.member_weights);
     state.next = state.best;
-    state.guide_weights = posterior.guide_weights;
+    state.member_weights = posterior.member_weights;
     return state;
   }
 
-  const Kernel kernel = fit_kernel(points, problem.guides, observed, prior);
-  const Posterior posterior = condition(points, problem.guides, observed, kernel);
+  const Kernel kernel = fit_kernel(points, problem.ensemble, observed, prior);
+  const Posterior posterior = condition(points, problem.ensemble, observed, kernel);
   const Eigen::VectorXd mean = posterior.mean();
-  state.beliefs = beliefs_of(posterior, mean);
-  state.guide_weights = posterior.guide_weights;
+  state.estimates = estimates_of(posterior, mean);
+  state.member_weights = posterior.member_weights;
   state.noise = kernel.noise;
   state.best = observations.front().candidate;
   for (const auto& seen : observations) {

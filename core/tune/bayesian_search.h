@@ -2,8 +2,8 @@
 // evaluation costs training steps and is noisy.
 //
 // It starts from the model's own ranking: the prior mean is the model's prediction, under many
-// latencies and bandwidths at once (the guides), so every measured step time also recalibrates the
-// model, and a Gaussian process learns what no guide explains. The next candidate is the one with
+// latencies and bandwidths at once (the models), so every measured step time also recalibrates the
+// model, and a Gaussian process learns what no model explains. The next candidate is the one with
 // the highest expected improvement over the best posterior mean measured so far, not over the best
 // noisy figure; the search stops when that is small against the noise of one evaluation, or the
 // budget is spent. The answer is the measured candidate with the best posterior mean.
@@ -29,7 +29,7 @@ struct SearchSettings {
   // The search stops once the expected improvement is below this share of the standard error of one
   // evaluation: what is left to gain could not be seen. 0: the whole budget is used.
   double stop_at_noise_share = 0.25;
-  // How far the guides may be off where none of them is right, relative to the step time.
+  // How far the models may be off where none of them is right, relative to the step time.
   double model_deviation = 0.02;
 };
 
@@ -40,7 +40,7 @@ struct Observation {
 };
 
 // What the observations say of one candidate.
-struct Belief {
+struct Estimate {
   Seconds step_time = 0;
   double relative_deviation = 0;  // of the step time
 };
@@ -51,8 +51,8 @@ struct SearchState {
   std::string stopped;              // why, where it is over
   double expected_improvement = 0;  // of the most promising candidate, relative
   double noise = 0;                 // relative standard error of one evaluation, as fitted
-  std::vector<Belief> beliefs;      // by candidate
-  Eigen::VectorXd guide_weights;    // posterior, by guide
+  std::vector<Estimate> estimates;  // by candidate
+  Eigen::VectorXd member_weights;   // posterior, by model
 };
 
 // Where the search stands after these observations (in the order in which they were made). Without

@@ -1,5 +1,5 @@
 // What a search on a real machine chooses from: a finite list of candidates, each a strategy and
-// its place on the search's axes, and what the model expects of each under every guide.
+// its place on the search's axes, and what the model expects of each under every model.
 #pragma once
 
 #include <string>
@@ -27,7 +27,7 @@ struct Candidate {
 struct SearchProblem {
   std::vector<SearchAxis> axes;
   std::vector<Candidate> candidates;
-  Guides guides;  // logarithms of step times in seconds
+  Ensemble ensemble;  // logarithms of step times in seconds
 };
 
 }  // namespace syncline::tune

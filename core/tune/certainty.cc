@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::size_t kSizesAsked = 24;  // of the curve, for each input at each end
 
-// The places of the curve that are priced again, the best among them.
+// The places of the curve that are evaluated again, the best among them.
 std::vector<std::size_t> places_asked(std::size_t count, std::size_t best) {
   std::vector<std::size_t> places;
   const std::size_t asked = std::min(count, kSizesAsked);
@@ -35,7 +35,7 @@ std::vector<SizeRange> as_good_on(const std::vector<CurvePoint>& curve, Seconds 
 
 // One input at one end of its interval, and what each of the sizes asked takes then.
 struct Case {
-  measure::Doubt doubt;
+  measure::Uncertainty uncertainty;
   bool slower;
   std::vector<Seconds> steps;
 
@@ -44,22 +44,23 @@ struct Case {
   }
 };
 
-std::vector<Case> cases_of(measure::Doubts& doubts, const Tuned& tuned,
+std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& tuned,
                            const std::vector<Bytes>& sizes) {
   std::vector<Case> cases;
-  for (const auto doubt : measure::kAllDoubts) {
-    if (doubt == measure::Doubt::kFramework) continue;  // it moves all sizes alike
+  for (const auto uncertainty : measure::kAllUncertainties) {
+    if (uncertainty == measure::Uncertainty::kFramework) continue;  // it moves all sizes alike
     for (const bool slower : {true, false}) {
-      Case& each = cases.emplace_back(Case{doubt, slower, {}});
+      Case& each = cases.emplace_back(Case{uncertainty, slower, {}});
       for (const Bytes size : sizes) {
-        each.steps.push_back(doubts.step_with(tuned.curve_strategy(size), doubt, slower));
+        each.steps.push_back(
+            uncertainties.step_with(tuned.curve_strategy(size), uncertainty, slower));
       }
     }
   }
   return cases;
 }
 
-void add_sizes(measure::Doubts& doubts, const Tuned& tuned, Certainty& certainty) {
+void add_sizes(measure::Uncertainties& uncertainties, const Tuned& tuned, Certainty& certainty) {
   const auto& curve = tuned.curve;
   const auto least = std::min_element(
       curve.begin(), curve.end(),
@@ -78,45 +79,46 @@ void add_sizes(measure::Doubts& doubts, const Tuned& tuned, Certainty& certainty
     sizes.push_back(curve[place].size);
   }
   const auto at = std::find(sizes.begin(), sizes.end(), own->size) - sizes.begin();
-  for (const Case& each : cases_of(doubts, tuned, sizes)) {
+  for (const Case& each : cases_of(uncertainties, tuned, sizes)) {
     const auto then = std::min_element(each.steps.begin(), each.steps.end());
-    certainty.sensitivities.push_back({each.doubt, each.slower,
-                                       sizes[static_cast<std::size_t>(then - each.steps.begin())],
-                                       each.lost(static_cast<std::size_t>(at))});
+    certainty.size_sensitivities.push_back(
+        {each.uncertainty, each.slower, sizes[static_cast<std::size_t>(then - each.steps.begin())],
+         each.lost(static_cast<std::size_t>(at))});
   }
-  std::stable_sort(
-      certainty.sensitivities.begin(), certainty.sensitivities.end(),
-      [](const Sensitivity& a, const Sensitivity& b) { return a.lost_percent > b.lost_percent; });
+  std::stable_sort(certainty.size_sensitivities.begin(), certainty.size_sensitivities.end(),
+                   [](const SizeSensitivity& a, const SizeSensitivity& b) {
+                     return a.lost_percent > b.lost_percent;
+                   });
 }
 
 }  // namespace
 
-Certainty certainty_of(const Scenario& scenario, const measure::Pinned& pinned, const Tuned& tuned,
-                       const std::vector<FrameworkDefault>& defaults) {
-  measure::Doubts doubts(scenario, pinned);
+Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_errors,
+                       const Tuned& tuned, const std::vector<FrameworkDefault>& defaults) {
+  measure::Uncertainties uncertainties(scenario, fit_errors);
   Certainty certainty;
   const Seconds best = tuned.winner().metrics.step_time;
   const Seconds baseline = tuned.baseline.metrics.step_time;
-  certainty.choice = doubts.sway(tuned.winner().strategy);
-  certainty.baseline = doubts.sway(tuned.baseline.strategy);
+  certainty.choice = uncertainties.sensitivity(tuned.winner().strategy);
+  certainty.baseline = uncertainties.sensitivity(tuned.baseline.strategy);
   certainty.step = measure::interval_of(best, certainty.choice);
   certainty.gain = measure::ratio_interval(baseline / best, certainty.baseline, certainty.choice);
   certainty.chance = measure::chance_shorter(best, certainty.choice, baseline, certainty.baseline);
   for (const auto& ranked : tuned.ranking) {
     const Seconds step = ranked.metrics.step_time;
-    const measure::Sway sway = doubts.sway(ranked.strategy);
+    const measure::Sensitivity sensitivity = uncertainties.sensitivity(ranked.strategy);
     certainty.ranking.push_back(
-        {measure::interval_of(step, sway),
-         measure::ratio_interval(baseline / step, certainty.baseline, sway)});
+        {measure::interval_of(step, sensitivity),
+         measure::ratio_interval(baseline / step, certainty.baseline, sensitivity)});
   }
   for (const auto& own : defaults) {
     const double ratio = own.step_time / best;
     const auto interval =
-        measure::ratio_interval(ratio, doubts.sway(own.strategy), certainty.choice);
+        measure::ratio_interval(ratio, uncertainties.sensitivity(own.strategy), certainty.choice);
     certainty.defaults.push_back(
         {100 * (ratio - 1), {100 * (interval.low - 1), 100 * (interval.high - 1)}});
   }
-  if (tuned.curve.size() > 1) add_sizes(doubts, tuned, certainty);
+  if (tuned.curve.size() > 1) add_sizes(uncertainties, tuned, certainty);
   return certainty;
 }
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
 
@@ -21,8 +21,8 @@ struct SizeRange {
 };
 
 // What becomes of the choice of a size with one input at the end of its 80 % interval.
-struct Sensitivity {
-  measure::Doubt doubt = measure::Doubt::kLatency;
+struct SizeSensitivity {
+  measure::Uncertainty uncertainty = measure::Uncertainty::kLatency;
   bool slower = false;
   Bytes best = 0;           // the size that would be best then
   double lost_percent = 0;  // what the chosen size costs above it then
@@ -42,8 +42,8 @@ struct RankedInterval {
 
 struct Certainty {
   std::vector<RankedInterval> ranking;  // in the order of Tuned::ranking
-  measure::Sway choice;
-  measure::Sway baseline;
+  measure::Sensitivity choice;
+  measure::Sensitivity baseline;
   measure::Interval step;             // 80 % of the step time of Tuned::choice
   measure::Interval gain;             // and of its speedup over the baseline
   double chance = 0.5;                // that it beats the baseline
@@ -52,11 +52,11 @@ struct Certainty {
   // The best's own, where it is one of the curve, and what it loses whatever input is off, the
   // costliest first.
   std::optional<Bytes> size;
-  std::vector<Sensitivity> sensitivities;
+  std::vector<SizeSensitivity> size_sensitivities;
 };
 
 // Of what a search found on this scenario.
-Certainty certainty_of(const Scenario& scenario, const measure::Pinned& pinned, const Tuned& tuned,
-                       const std::vector<FrameworkDefault>& defaults);
+Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_errors,
+                       const Tuned& tuned, const std::vector<FrameworkDefault>& defaults);
 
 }  // namespace syncline::tune

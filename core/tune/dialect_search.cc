@@ -14,7 +14,7 @@
 #include "core/error.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
-#include "core/tune/arm.h"
+#include "core/tune/configuration.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
@@ -22,7 +22,7 @@ namespace syncline::tune {
 namespace {
 
 // What is known about this scenario's gradients, for dialects that list configurations to try.
-dialect::Partitions partitions_of(const Scenario& scenario, collective::PriceBook& book) {
+dialect::Partitions partitions_of(const Scenario& scenario, collective::CostCache& cache) {
   dialect::Partitions partitions;
   partitions.sizes = [&scenario](const Fusion& rule) {
     std::vector<const Tensor*> tensors;
@@ -33,21 +33,21 @@ dialect::Partitions partitions_of(const Scenario& scenario, collective::PriceBoo
     }
     return size_thresholds(tensors, places, rule);
   };
-  partitions.best_buckets = [&scenario, &book](Strategy strategy) {
-    strategy.fusion = by_ends(Arm(scenario, strategy, book).optimum().ends);
+  partitions.best_buckets = [&scenario, &cache](Strategy strategy) {
+    strategy.fusion = by_ends(Configuration(scenario, strategy, cache).optimum().ends);
     return plan::make_plan(scenario.workload, scenario.cluster, strategy).buckets;
   };
   return partitions;
 }
 
 std::vector<Json> configs_of(const dialect::Dialect& dialect, const Strategy& winner,
-                             const Scenario& scenario, collective::PriceBook& book) {
+                             const Scenario& scenario, collective::CostCache& cache) {
   if (dialect.candidates == nullptr) return {dialect::least_config(dialect)};
   return dialect.candidates(winner, scenario.workload, exchanging(scenario),
-                            partitions_of(scenario, book));
+                            partitions_of(scenario, cache));
 }
 
-// What decides the plan of a strategy as dialects read it; two alike need not both be priced.
+// What decides the plan of a strategy as dialects read it; two alike need not both be evaluated.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   const Compression& compression = strategy.compression;
   std::string key;
@@ -105,7 +105,7 @@ int kept_training(const Strategy& winner, const Strategy& strategy) {
          (winner.local_sgd.enabled == strategy.local_sgd.enabled);
 }
 
-// One configuration, read back and priced.
+// One configuration, read back and evaluated.
 struct Tried {
   Json config;
   Strategy strategy;
@@ -178,16 +178,16 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
   });
 }
 
-// What a framework can say about one winner, each configuration read back and priced once.
+// What a framework can say about one winner, each configuration read back and evaluated once.
 class ConfigSearch {
  public:
   ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, const Scenario& scenario,
-               run::Executor& executor, collective::PriceBook& book, std::string algorithm)
+               run::Executor& executor, collective::CostCache& cache, std::string algorithm)
       : dialect_(dialect),
         winner_(winner),
         scenario_(scenario),
         executor_(executor),
-        book_(book),
+        cache_(cache),
         algorithm_(std::move(algorithm)) {}
 
   // The best of the configurations, and of the same with whatever other setting gains: those that
@@ -246,7 +246,7 @@ class ConfigSearch {
     const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
                             std::to_string(odd_numbers(config));
     if (!seen_.insert(key).second) return false;
-    const auto metrics = measure::price_strategy(scenario_, strategy, executor_, book_).metrics;
+    const auto metrics = measure::evaluate_strategy(scenario_, strategy, executor_, cache_).metrics;
     tried_.push_back({config, std::move(strategy), metrics});
     return true;
   }
@@ -255,7 +255,7 @@ class ConfigSearch {
   const Strategy& winner_;
   const Scenario& scenario_;
   run::Executor& executor_;
-  collective::PriceBook& book_;
+  collective::CostCache& cache_;
   std::string algorithm_;
   std::set<std::string> seen_;
   std::vector<Tried> tried_;
@@ -275,10 +275,10 @@ std::string settable_algorithm(const Strategy& winner, const Scenario& scenario)
 
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
                     const Scenario& scenario, run::Executor& executor,
-                    collective::PriceBook& book) {
+                    collective::CostCache& cache) {
   const Seconds wanted =
-      measure::price_strategy(scenario, winner, executor, book).metrics.step_time;
-  ConfigSearch search(dialect, winner, scenario, executor, book,
+      measure::evaluate_strategy(scenario, winner, executor, cache).metrics.step_time;
+  ConfigSearch search(dialect, winner, scenario, executor, cache,
                       settable_algorithm(winner, scenario));
   std::vector<Json> configs;
   bool exact = false;
@@ -295,7 +295,7 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   // What says the winner exactly has only settings left that the winner does not speak of.
   const Tried* said = exact ? &search.best(configs, false) : nullptr;
   if (said == nullptr || has_private(said->config)) {
-    for (auto& config : configs_of(dialect, winner, scenario, book)) {
+    for (auto& config : configs_of(dialect, winner, scenario, cache)) {
       configs.push_back(std::move(config));
     }
     said = &search.best(std::move(configs), true);

@@ -1,12 +1,12 @@
 // The winner as a framework's configuration. Where the framework cannot express it, what it can
-// express is searched: each configuration is read by the dialect, planned and priced, and the best
-// is returned with what it does differently.
+// express is searched: each configuration is read by the dialect, planned and evaluated, and the
+// best is returned with what it does differently.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/dialect/dialect.h"
 #include "core/run/executor.h"
 
@@ -20,7 +20,7 @@ struct Emitted {
   Seconds step_time = 0;     // predicted for what was read back
   bool exact = false;        // the same exchange as the winner's, and its step time
   std::string difference;    // otherwise: what it does differently
-  std::size_t searched = 0;  // configurations that were priced for it
+  std::size_t searched = 0;  // configurations that were evaluated for it
 };
 
 // Compression and averaging are the winner's where the dialect has them; what it lacks is left
@@ -28,6 +28,7 @@ struct Emitted {
 // A size that is not round has to gain 0.5 %, a private variable 1 %; of configurations within 0.1
 // % of the best, the one with the fewest collectives.
 Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
-                    const Scenario& scenario, run::Executor& executor, collective::PriceBook& book);
+                    const Scenario& scenario, run::Executor& executor,
+                    collective::CostCache& cache);
 
 }  // namespace syncline::tune

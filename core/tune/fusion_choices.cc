@@ -10,15 +10,15 @@
 namespace syncline::tune {
 namespace {
 
-// Where groups end that are runs of the arm's candidates.
-GroupEnds ends_of(const Arm& arm, const Fusion& fusion) {
-  const auto groups = groups_of(arm, fusion);
+// Where groups end that are runs of the configuration's candidates.
+GroupEnds ends_of(const Configuration& configuration, const Fusion& fusion) {
+  const auto groups = groups_of(configuration, fusion);
   GroupEnds ends;
   ends.reserve(groups.size());
   std::size_t next = 0;
   for (const auto& group : groups) {
     // All candidates are in some group.
-    const auto begin = arm.candidates().begin() + static_cast<std::ptrdiff_t>(next);
+    const auto begin = configuration.candidates().begin() + static_cast<std::ptrdiff_t>(next);
     if (!std::equal(group.begin(), group.end(), begin)) return {};
     next += group.size();
     ends.push_back(static_cast<std::uint32_t>(next));
@@ -26,10 +26,12 @@ GroupEnds ends_of(const Arm& arm, const Fusion& fusion) {
   return ends;
 }
 
-// Collects the choices of one arm, axis by axis of the search; what does not fit is left out.
+// Collects the choices of one configuration, axis by axis of the search; what does not fit is left
+// out.
 class RuleChoices {
  public:
-  RuleChoices(const Search& search, const Arm& arm) : search_(search), arm_(arm) {}
+  RuleChoices(const Search& search, const Configuration& configuration)
+      : search_(search), configuration_(configuration) {}
 
   std::vector<FusionChoice> all() {
     add(FusionKind::kBase, base());
@@ -40,12 +42,12 @@ class RuleChoices {
   }
 
  private:
-  const Fusion& base() const { return arm_.strategy().fusion; }
+  const Fusion& base() const { return configuration_.strategy().fusion; }
 
   void add(FusionKind kind, Fusion fusion) {
     fusion.align = base().align;
-    if (arm_.rules_out(fused(arm_.strategy(), fusion))) return;
-    auto ends = ends_of(arm_, fusion);
+    if (configuration_.rules_out(fused(configuration_.strategy(), fusion))) return;
+    auto ends = ends_of(configuration_, fusion);
     choices_.push_back({kind, std::move(fusion), std::move(ends)});
   }
 
@@ -75,8 +77,9 @@ class RuleChoices {
   // Of the sizes that make the same buckets the one that a person would write. Where not every
   // change of the buckets is looked for, and at ticks, the size itself matters.
   void add_breakpoints(const Fusion& form) {
-    const auto thresholds = size_thresholds(arm_.tensors(), arm_.candidates(), form);
-    const bool all = arm_.candidates().size() <= kMostExact;
+    const auto thresholds =
+        size_thresholds(configuration_.tensors(), configuration_.candidates(), form);
+    const bool all = configuration_.candidates().size() <= kMostExact;
     const auto ticks = [](Seconds cycle) { return cycle > 0; };
     const bool ticked = form.close == Fusion::Close::kBefore &&
                         std::any_of(search_.cycles.begin(), search_.cycles.end(), ticks);
@@ -117,44 +120,45 @@ class RuleChoices {
       add(FusionKind::kCount, counted);
     }
     if (!search_.all_counts) return;
-    for (const auto count : count_thresholds(arm_.tensors(), arm_.candidates(), counted)) {
+    for (const auto count :
+         count_thresholds(configuration_.tensors(), configuration_.candidates(), counted)) {
       counted.count = count;
       add(FusionKind::kCount, counted);
     }
   }
 
   const Search& search_;
-  const Arm& arm_;
+  const Configuration& configuration_;
   std::vector<FusionChoice> choices_;
 };
 
 }  // namespace
 
-std::vector<std::vector<int>> groups_of(const Arm& arm, const Fusion& fusion) {
+std::vector<std::vector<int>> groups_of(const Configuration& configuration, const Fusion& fusion) {
   if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
       fusion.order == Fusion::Order::kForward) {
     return {};
   }
-  return plan::fuse(arm.tensors(), arm.candidates(), fusion);
+  return plan::fuse(configuration.tensors(), configuration.candidates(), fusion);
 }
 
-Strategy fused(const Strategy& arm, const Fusion& fusion) {
-  Strategy strategy = arm;
+Strategy fused(const Strategy& configuration, const Fusion& fusion) {
+  Strategy strategy = configuration;
   strategy.fusion = fusion;
   if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
   return strategy;
 }
 
-std::vector<FusionChoice> rule_choices(const Search& search, const Arm& arm) {
-  return RuleChoices(search, arm).all();
+std::vector<FusionChoice> rule_choices(const Search& search, const Configuration& configuration) {
+  return RuleChoices(search, configuration).all();
 }
 
-std::optional<FusionChoice> explicit_choice(const Arm& arm) {
-  const auto ends = arm.optimum().ends;
+std::optional<FusionChoice> explicit_choice(const Configuration& configuration) {
+  const auto ends = configuration.optimum().ends;
   if (ends.empty()) return std::nullopt;
   Fusion fusion = by_ends(ends);
-  fusion.align = arm.strategy().fusion.align;
-  auto runs = ends_of(arm, fusion);
+  fusion.align = configuration.strategy().fusion.align;
+  auto runs = ends_of(configuration, fusion);
   return FusionChoice{FusionKind::kExplicit, std::move(fusion), std::move(runs)};
 }
 

@@ -30,7 +30,7 @@ double covariance(const Points& points, const Kernel& kernel, int a, int b) {
 }
 
 // Covariance of the observations, noise included.
-Eigen::MatrixXd observed_covariance(const Points& points, const Observed& observed,
+Eigen::MatrixXd observed_covariance(const Points& points, const Sample& observed,
                                     const Kernel& kernel) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, n);
@@ -45,13 +45,13 @@ Eigen::MatrixXd observed_covariance(const Points& points, const Observed& observ
   return matrix;
 }
 
-// What each guide leaves unexplained: observations x guides.
-Eigen::MatrixXd residuals(const Guides& guides, const Observed& observed) {
+// What each model leaves unexplained: observations x models.
+Eigen::MatrixXd residuals(const Ensemble& ensemble, const Sample& observed) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
-  Eigen::MatrixXd matrix(n, guides.means.rows());
+  Eigen::MatrixXd matrix(n, ensemble.means.rows());
   for (Eigen::Index i = 0; i < n; ++i) {
-    matrix.row(i) =
-        observed.values(i) - guides.means.col(observed.points[static_cast<std::size_t>(i)]).array();
+    matrix.row(i) = observed.values(i) -
+                    ensemble.means.col(observed.points[static_cast<std::size_t>(i)]).array();
   }
   return matrix;
 }
@@ -61,9 +61,9 @@ double log_sum_exp(const Eigen::VectorXd& values) {
   return highest + std::log((values.array() - highest).exp().sum());
 }
 
-// log (weight x likelihood) of each guide, up to what all guides share.
-Eigen::VectorXd log_shares(const Guides& guides, const Eigen::MatrixXd& whitened) {
-  return guides.log_weights - 0.5 * whitened.colwise().squaredNorm().transpose();
+// log (weight x likelihood) of each model, up to what all models share.
+Eigen::VectorXd log_shares(const Ensemble& ensemble, const Eigen::MatrixXd& whitened) {
+  return ensemble.log_weights - 0.5 * whitened.colwise().squaredNorm().transpose();
 }
 
 Eigen::VectorXd normalised(const Eigen::VectorXd& log_weights) {
@@ -103,15 +103,15 @@ Eigen::VectorXd spreads_of(const KernelPrior& prior) {
 
 // With residuals r_g and covariance K, log p = log sum_g w_g exp(-r_g' K^-1 r_g / 2) - log|K| / 2,
 // and its derivative is tr((A - K^-1) dK) / 2, where A is the mean of (K^-1 r_g)(K^-1 r_g)' over
-// the guides' posterior weights.
-double log_evidence(const Points& points, const Guides& guides, const Observed& observed,
+// the models' posterior weights.
+double log_evidence(const Points& points, const Ensemble& ensemble, const Sample& observed,
                     const Kernel& kernel, Eigen::VectorXd* gradient) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(points, observed, kernel));
-  const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(guides, observed));
-  const Eigen::VectorXd shares = log_shares(guides, whitened);
+  const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(ensemble, observed));
+  const Eigen::VectorXd shares = log_shares(ensemble, whitened);
   const double half_log_determinant = root.matrixLLT().diagonal().array().log().sum();
-  const double evidence = log_sum_exp(shares) - log_sum_exp(guides.log_weights) -
+  const double evidence = log_sum_exp(shares) - log_sum_exp(ensemble.log_weights) -
                           half_log_determinant - 0.5 * static_cast<double>(n) * std::log(2 * M_PI);
   if (gradient == nullptr) return evidence;
 
@@ -140,7 +140,7 @@ double log_evidence(const Points& points, const Guides& guides, const Observed& 
   return evidence;
 }
 
-Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& observed,
+Kernel fit_kernel(const Points& points, const Ensemble& ensemble, const Sample& observed,
                   const KernelPrior& prior) {
   assert(!observed.points.empty() && "a kernel is fitted to something");
   const Eigen::VectorXd typical = log_of(prior.typical);
@@ -148,7 +148,7 @@ Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& ob
   const auto loss = [&](const Eigen::VectorXd& logs, Eigen::VectorXd& gradient) {
     const Eigen::VectorXd off = (logs - typical).cwiseQuotient(spreads);
     Eigen::VectorXd slope;
-    const double evidence = log_evidence(points, guides, observed, kernel_of(logs), &slope);
+    const double evidence = log_evidence(points, ensemble, observed, kernel_of(logs), &slope);
     gradient = off.cwiseQuotient(spreads) - slope;
     return 0.5 * off.squaredNorm() - evidence;
   };
@@ -157,20 +157,20 @@ Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& ob
       minimise_in_box(loss, typical, typical - 3 * spreads, typical + 3 * spreads, kIterations).at);
 }
 
-Posterior condition(const Points& points, const Guides& guides, const Observed& observed,
+Posterior condition(const Points& points, const Ensemble& ensemble, const Sample& observed,
                     const Kernel& kernel) {
   const Eigen::Index count = points.at.rows();
   Posterior posterior;
-  posterior.means = guides.means;
+  posterior.means = ensemble.means;
   if (observed.points.empty()) {
-    posterior.guide_weights = normalised(guides.log_weights);
+    posterior.member_weights = normalised(ensemble.log_weights);
     posterior.deviations = Eigen::VectorXd::Constant(count, kernel.deviation);
     return posterior;
   }
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(points, observed, kernel));
-  const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(guides, observed));
-  posterior.guide_weights = normalised(log_shares(guides, whitened));
+  const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(ensemble, observed));
+  posterior.member_weights = normalised(log_shares(ensemble, whitened));
   Eigen::MatrixXd across(n, count);
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index at = 0; at < count; ++at) {

@@ -1,12 +1,12 @@
 // A Gaussian process over a finite list of points, with a prior mean that is itself uncertain: one
-// of several guides (for instance a cost model under several latencies and bandwidths). The process
-// learns at once which guides are right and where all of them are wrong.
+// of several models (for instance a cost model under several latencies and bandwidths). The process
+// learns at once which models are right and where all of them are wrong.
 //
-//   value(x) = guide_g(x) + f(x) + noise,   g drawn by weight, f ~ GP(0, Matern 5/2)
+//   value(x) = member_g(x) + f(x) + noise,   g drawn by weight, f ~ GP(0, Matern 5/2)
 //
 // Given g this is the textbook process (Rasmussen and Williams, Gaussian Processes for Machine
 // Learning, 2006, algorithm 2.1), so the posterior is a mixture of normals with one variance for
-// all guides and a mean for each; the weights follow by Bayes' rule. With one guide it is plain
+// all models and a mean for each; the weights follow by Bayes' rule. With one model it is plain
 // regression with a prior mean. Hyper-parameters maximise the evidence times their prior
 // (L-BFGS-B).
 //
@@ -24,12 +24,12 @@ struct Points {
   std::vector<bool> categorical;
 };
 
-struct Guides {
+struct Ensemble {
   Eigen::VectorXd log_weights;  // need not be normalised
-  Eigen::MatrixXd means;        // guides x points
+  Eigen::MatrixXd means;        // models x points
 };
 
-struct Observed {
+struct Sample {
   std::vector<int> points;  // repeats allowed
   Eigen::VectorXd values;
 };
@@ -51,25 +51,25 @@ struct KernelPrior {
 };
 
 struct Posterior {
-  Eigen::VectorXd guide_weights;  // sums to one
-  Eigen::MatrixXd means;          // guides x points, without noise
-  Eigen::VectorXd deviations;     // by point, the same for all guides
+  Eigen::VectorXd member_weights;  // sums to one
+  Eigen::MatrixXd means;           // models x points, without noise
+  Eigen::VectorXd deviations;      // by point, the same for all models
 
-  Eigen::VectorXd mean() const { return means.transpose() * guide_weights; }
+  Eigen::VectorXd mean() const { return means.transpose() * member_weights; }
 };
 
-// log p(values | kernel), the guides summed over. If `gradient` is given it receives the derivative
+// log p(values | kernel), the models summed over. If `gradient` is given it receives the derivative
 // by the logarithms of deviation, lengths and noise, in this order.
-double log_evidence(const Points& points, const Guides& guides, const Observed& observed,
+double log_evidence(const Points& points, const Ensemble& ensemble, const Sample& observed,
                     const Kernel& kernel, Eigen::VectorXd* gradient = nullptr);
 
 // The kernel that maximises evidence times prior, within three spreads of the typical one. Requires
 // at least one observation.
-Kernel fit_kernel(const Points& points, const Guides& guides, const Observed& observed,
+Kernel fit_kernel(const Points& points, const Ensemble& ensemble, const Sample& observed,
                   const KernelPrior& prior);
 
 // What is known at every point. Without observations: the prior.
-Posterior condition(const Points& points, const Guides& guides, const Observed& observed,
+Posterior condition(const Points& points, const Ensemble& ensemble, const Sample& observed,
                     const Kernel& kernel);
 
 }  // namespace syncline::tune

@@ -8,9 +8,9 @@
 
 #include "core/error.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/doubt.h"
-#include "core/measure/remarks.h"
 #include "core/measure/study_calibration.h"
+#include "core/measure/uncertainty.h"
+#include "core/measure/warnings.h"
 #include "core/operators/architecture.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/fusion.h"
@@ -43,7 +43,7 @@ input::Document of_strategy(const input::Document& document, const Scenario& sce
   return own;
 }
 
-Scenario laid_out(input::Document document, const Layout& layout) {
+Scenario laid_out(input::Document document, const RankedLayout& layout) {
   Json& workload = document.root["workload"];
   workload["parallel"] = layout.parallel;
   workload["batch"] = layout.batch;
@@ -72,13 +72,13 @@ class LayoutSpace {
     samples_ = samples_of(workload_) * (ranks_ / workload_.parallel.model_ranks());
   }
 
-  Layout given() const {
+  RankedLayout given() const {
     return {given_, workload_.batch, workload_.micro_batches,
             ranks_ / workload_.parallel.model_ranks()};
   }
 
   // Those that cut less come first.
-  std::vector<Layout> all() {
+  std::vector<RankedLayout> all() {
     for (const int tensor : divisors(ranks_)) {
       for (const int context : divisors(ranks_ / tensor)) {
         for (const int pipeline : divisors(ranks_ / tensor / context)) {
@@ -170,10 +170,10 @@ class LayoutSpace {
   std::int64_t experts_ = 0;
   std::int64_t samples_ = 1;  // of a step
   std::set<std::int64_t> sizes_;
-  std::vector<Layout> layouts_;
+  std::vector<RankedLayout> layouts_;
 };
 
-// What is known of a layout before it is priced.
+// What is known of a layout before it is evaluated.
 struct Seen {
   enum class State { kRefused, kTooLarge, kFits } state = State::kRefused;
   Seconds least = 0;
@@ -190,13 +190,13 @@ bool all_fits(const measure::Memory& memory) {
 
 class LayoutSearch {
  public:
-  LayoutSearch(const input::Document& document, const measure::Pinned& pinned,
+  LayoutSearch(const input::Document& document, const measure::FitErrors& fit_errors,
                const std::vector<std::int64_t>& batches, const TuneOptions& options, Layouts& found)
       : document_(of_strategy(document, found.scenario)),
-        pinned_(pinned),
+        fit_errors_(fit_errors),
         options_(options),
         found_(found),
-        book_(found.scenario.cluster),
+        cache_(found.scenario.cluster),
         executor_(options.make_executor(
             {found.scenario.cluster, found.scenario.simulation, found.scenario.seed})) {
     LayoutSpace space(document_, found.scenario, batches);
@@ -206,16 +206,16 @@ class LayoutSearch {
   }
 
   void run() {
-    price(found_.given);
+    cost(found_.given);
     look_at_all();
-    price_in_order();
+    evaluate_in_order();
     for (RankedLayout* one : reported()) detail(*one);
   }
 
  private:
-  Scenario scenario_of(const Layout& layout) const { return laid_out(document_, layout); }
+  Scenario scenario_of(const RankedLayout& layout) const { return laid_out(document_, layout); }
 
-  Seen look_at(const Layout& layout) const {
+  Seen look_at(const RankedLayout& layout) const {
     Seen seen;
     try {
       const Scenario scenario = scenario_of(layout);
@@ -271,14 +271,14 @@ class LayoutSearch {
       return seen.state == Seen::State::kTooLarge ? seen.needed : 1e300;
     };
     const auto least = std::ranges::min_element(seen_, {}, needed);
-    const Layout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
+    const RankedLayout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
     found_.least = "'" + layout.words() + "' needs least, " + measure::gigabytes(least->needed) +
                    " of the " + measure::gigabytes(found_.scenario.cluster.device.memory_size) +
                    " GB of a GPU";
   }
 
   // By their bounds. What is left of them cannot come under the best few.
-  void price_in_order() {
+  void evaluate_in_order() {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < seen_.size(); ++i) {
       if (seen_[i].state == Seen::State::kFits) order.push_back(i);
@@ -296,8 +296,8 @@ class LayoutSearch {
       }
       RankedLayout one;
       one.layout = layouts_[i];
-      price(one);
-      ++found_.priced;
+      cost(one);
+      ++found_.evaluated;
       places_.emplace(std::pair(one.metrics.step_time, i), std::move(one));
       if (places_.size() > options_.top) places_.erase(std::prev(places_.end()));
       tell_progress(order);
@@ -311,17 +311,17 @@ class LayoutSearch {
     const Seconds most = full ? places_.rbegin()->first.first : 1e300;
     const auto left =
         std::ranges::count_if(order, [&](std::size_t i) { return seen_[i].least <= most; });
-    options_.progress(layouts_.size() + found_.priced,
-                      layouts_.size() + std::max(found_.priced, static_cast<std::size_t>(left)));
+    options_.progress(layouts_.size() + found_.evaluated,
+                      layouts_.size() + std::max(found_.evaluated, static_cast<std::size_t>(left)));
   }
 
-  bool at_budget() const { return options_.budget > 0 && found_.priced >= options_.budget; }
+  bool at_budget() const { return options_.budget > 0 && found_.evaluated >= options_.budget; }
 
-  void price(RankedLayout& one) {
+  void cost(RankedLayout& one) {
     const Scenario scenario = scenario_of(one.layout);
     const Strategy& strategy = scenario.strategies.front();
     one.memory = measure::memory_of(scenario, strategy);
-    one.metrics = measure::price_strategy(scenario, strategy, *executor_, book_).metrics;
+    one.metrics = measure::evaluate_strategy(scenario, strategy, *executor_, cache_).metrics;
   }
 
   std::vector<RankedLayout*> reported() {
@@ -334,28 +334,28 @@ class LayoutSearch {
   void detail(RankedLayout& one) {
     const Scenario scenario = scenario_of(one.layout);
     const Strategy& strategy = scenario.strategies.front();
-    const auto priced = measure::price_strategy(scenario, strategy, *executor_, book_);
-    one.bottleneck = measure::bottleneck_of(priced, scenario, book_);
-    measure::Doubts doubts(scenario, pinned_);
-    const measure::Sway sway = doubts.sway(strategy);
-    if (&one == &found_.given) given_sway_ = sway;
-    one.step = measure::interval_of(one.metrics.step_time, sway);
+    const auto evaluated = measure::evaluate_strategy(scenario, strategy, *executor_, cache_);
+    one.bottleneck = measure::bottleneck_of(evaluated, scenario, cache_);
+    measure::Uncertainties uncertainties(scenario, fit_errors_);
+    const measure::Sensitivity sensitivity = uncertainties.sensitivity(strategy);
+    if (&one == &found_.given) given_sensitivity_ = sensitivity;
+    one.step = measure::interval_of(one.metrics.step_time, sensitivity);
     const bool same = one.layout.parallel == found_.given.layout.parallel &&
                       one.layout.batch == found_.given.layout.batch;
     one.gain = same ? measure::Interval{1, 1}
-                    : measure::ratio_interval(found_.speedup(one), given_sway_, sway);
+                    : measure::ratio_interval(found_.speedup(one), given_sensitivity_, sensitivity);
   }
 
   input::Document document_;
-  const measure::Pinned& pinned_;
+  const measure::FitErrors& fit_errors_;
   const TuneOptions& options_;
   Layouts& found_;
-  collective::PriceBook book_;
+  collective::CostCache cache_;
   std::unique_ptr<run::Executor> executor_;
-  std::vector<Layout> layouts_;
+  std::vector<RankedLayout> layouts_;
   std::vector<Seen> seen_;
   std::map<std::pair<Seconds, std::size_t>, RankedLayout> places_;  // the best so far
-  measure::Sway given_sway_;
+  measure::Sensitivity given_sensitivity_;
 };
 
 void expect_architecture(const input::Document& document, const Scenario& scenario) {
@@ -370,7 +370,7 @@ void expect_architecture(const input::Document& document, const Scenario& scenar
 
 }  // namespace
 
-std::string Layout::words() const {
+std::string RankedLayout::words() const {
   std::string text;
   const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
   const auto size = [&](const char* key) { return extent_of(parallel, key); };
@@ -389,20 +389,20 @@ std::string Layout::words() const {
   return text;
 }
 
-Scenario with_layout(const input::Document& document, const Layout& layout) {
+Scenario with_layout(const input::Document& document, const RankedLayout& layout) {
   return laid_out(of_strategy(document, input::parse_scenario(document)), layout);
 }
 
 Layouts tune_layouts(const input::Document& document, const std::vector<std::int64_t>& batches,
                      const TuneOptions& options) {
-  const auto [fitted, pinned] = measure::calibrated(document);
+  const auto [fitted, fit_errors] = measure::calibrated(document);
   Layouts found;
   found.scenario = input::parse_lone_scenario(fitted);
   expect_architecture(fitted, found.scenario);
   found.strategy = found.scenario.baseline;
   found.executor = options.executor;
-  found.remarks = measure::remarks_of(fitted, found.scenario);
-  LayoutSearch(fitted, pinned, batches, options, found).run();
+  found.warnings = measure::warnings_of(fitted, found.scenario);
+  LayoutSearch(fitted, fit_errors, batches, options, found).run();
   return found;
 }
 

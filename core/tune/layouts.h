@@ -1,7 +1,7 @@
 // The best layout of a whole job: every way to cut the model by tensor, context, pipeline, virtual
 // stages and experts, and by samples a micro-batch where several are given, that divides the
 // cluster and the model, keeps the samples of a step and fits in memory. In the order of what no
-// step of it goes below (plan::least_step) they are priced with one strategy, until none that is
+// step of it goes below (plan::least_step) they are evaluated with one strategy, until none that is
 // left can be among the best.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace syncline::tune {
 
-struct Layout {
+struct RankedLayout {
   Json parallel;  // as workload.parallel has it
   std::int64_t batch = 1;
   std::int64_t micro_batches = 1;
@@ -28,7 +28,7 @@ struct Layout {
 };
 
 struct RankedLayout {
-  Layout layout;
+  RankedLayout layout;
   measure::Memory memory;
   measure::Metrics metrics;
   measure::Bottleneck bottleneck;
@@ -45,11 +45,11 @@ struct Layouts {
   std::size_t layouts = 0;            // that divide the cluster
   std::size_t fitting = 0;            // of them, the model too, and in memory
   std::size_t too_large = 0;
-  std::size_t priced = 0;
+  std::size_t evaluated = 0;
   std::string least;            // where none fits: which needs least, and how much
   std::string dialect, pasted;  // the best as a framework's settings are pasted, where asked for
   bool complete = true;
-  std::vector<std::string> remarks;
+  std::vector<std::string> warnings;
 
   double speedup(const RankedLayout& one) const {
     return given.metrics.step_time / one.metrics.step_time;
@@ -57,7 +57,7 @@ struct Layouts {
 };
 
 // The document's scenario with another layout, and its baseline alone.
-Scenario with_layout(const input::Document& document, const Layout& layout);
+Scenario with_layout(const input::Document& document, const RankedLayout& layout);
 
 // Of the strategy that is the document's baseline. `batches`: samples a micro-batch to try beside
 // the given. Throws InputError where times do not follow the layout: the model must be an

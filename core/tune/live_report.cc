@@ -6,7 +6,7 @@
 
 namespace syncline::tune {
 
-LiveReport begin_report(const Scenario& scenario, const Search& search, const GuideFactors& error,
+LiveReport begin_report(const Scenario& scenario, const Search& search, const MemberFactors& error,
                         bool all) {
   LiveReport report;
   report.scenario = scenario.name;

@@ -9,7 +9,7 @@
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 #include "core/tune/dialect_search.h"
-#include "core/tune/guides.h"
+#include "core/tune/ensemble.h"
 #include "core/tune/live_tuner.h"
 
 namespace syncline::tune {
@@ -28,7 +28,7 @@ struct LiveReport {
   std::string workload;
   std::string cluster;
   std::string baseline;
-  std::string guide;  // what ranked the candidates, in words
+  std::string member;  // what ranked the candidates, in words
   SearchProblem problem;
   LiveSettings settings;
   LiveTuning tuning;
@@ -42,7 +42,7 @@ struct LiveReport {
 // The scenario's candidates, ranked by a model whose latencies and bandwidths are off by `error`:
 // the names and the problem. `all`: no candidate is left out beforehand, so that a sweep over them
 // shows what leaving some out would have cost.
-LiveReport begin_report(const Scenario& scenario, const Search& search, const GuideFactors& error,
+LiveReport begin_report(const Scenario& scenario, const Search& search, const MemberFactors& error,
                         bool all);
 
 // The scenario's own baseline. Requires a scenario that was read, which has one.

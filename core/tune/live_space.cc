@@ -11,25 +11,25 @@
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
-#include "core/tune/arm.h"
+#include "core/tune/configuration.h"
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
 namespace syncline::tune {
 namespace {
 
-// A guide with the scenario as it would be if the guide were right.
+// A model with the scenario as it would be if the model were right.
 struct GuidedScenario {
-  explicit GuidedScenario(const Scenario& original, const GuideFactors& factors)
-      : scenario(scaled_scenario(original, factors)), book(scenario.cluster) {
+  explicit GuidedScenario(const Scenario& original, const MemberFactors& factors)
+      : scenario(scaled_scenario(original, factors)), cache(scenario.cluster) {
     executor = run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
   }
-  Seconds price(const Strategy& strategy) {
-    return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  Seconds cost(const Strategy& strategy) {
+    return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
   }
 
   Scenario scenario;
-  collective::PriceBook book;
+  collective::CostCache cache;
   std::unique_ptr<run::Executor> executor;
 };
 using GuidedScenarios = std::vector<std::unique_ptr<GuidedScenario>>;
@@ -52,7 +52,7 @@ std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t
   return sample;
 }
 
-// The buckets of a fusion that looks at more than sizes, as the first guide has them.
+// The buckets of a fusion that looks at more than sizes, as the first model has them.
 std::vector<std::vector<int>> planned_groups(const GuidedScenarios& guided,
                                              const Strategy& strategy) {
   const Scenario& scenario = guided.front()->scenario;
@@ -70,27 +70,28 @@ struct GroupedChoice {
   std::vector<std::vector<int>> groups;
 };
 
-// The fusions of an arm that make different groups, explicit ones first.
+// The fusions of a configuration that make different groups, explicit ones first.
 std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& strategy,
                                       const GuidedScenarios& guided, const LiveSpace& space) {
   std::vector<GroupedChoice> choices;
   std::set<std::vector<std::vector<int>>> seen;
-  const auto add = [&](const Arm& arm, Fusion fusion) {
-    auto groups = groups_of(arm, fusion);
+  const auto add = [&](const Configuration& configuration, Fusion fusion) {
+    auto groups = groups_of(configuration, fusion);
     if (groups.empty()) groups = planned_groups(guided, fused(strategy, fusion));
     // At ticks the same groups wait for other moments.
     const bool fresh = seen.insert(groups).second;
     if (fresh || fusion.cycle > 0) choices.push_back({std::move(fusion), std::move(groups)});
   };
-  for (const auto& guide : guided) {
+  for (const auto& member : guided) {
     if (!search.optimum) break;
-    const Arm guided_arm(guide->scenario, strategy, guide->book);
-    if (auto choice = explicit_choice(guided_arm)) add(guided_arm, std::move(choice->fusion));
+    const Configuration guided_configuration(member->scenario, strategy, member->cache);
+    if (auto choice = explicit_choice(guided_configuration))
+      add(guided_configuration, std::move(choice->fusion));
   }
   GuidedScenario& any = *guided.front();  // rules look at sizes alone
-  const Arm arm(any.scenario, strategy, any.book);
-  for (auto& choice : sampled(rule_choices(search, arm), space.most_rules)) {
-    add(arm, std::move(choice.fusion));
+  const Configuration configuration(any.scenario, strategy, any.cache);
+  for (auto& choice : sampled(rule_choices(search, configuration), space.most_rules)) {
+    add(configuration, std::move(choice.fusion));
   }
   return choices;
 }
@@ -118,39 +119,39 @@ class Labels {
   std::map<std::string, std::size_t> index_;
 };
 
-// What an arm does otherwise than the base, streams and algorithm aside.
+// What a configuration does otherwise than the base, streams and algorithm aside.
 std::string rest_of(Strategy strategy, const Strategy& base) {
   strategy.streams = base.streams;
   strategy.algorithm = base.algorithm;
-  return input::arm_words(strategy, base);
+  return input::configuration_words(strategy, base);
 }
 
 std::string name_of(const Strategy& strategy, double bytes, const Strategy& base) {
   char last[64];
   std::snprintf(last, sizeof last, ", the last of %.4g MiB", bytes / static_cast<double>(kMiB));
-  const std::string arm = input::arm_words(strategy, base);
-  return fusion_words(strategy.fusion) + last + (arm.empty() ? "" : ", " + arm);
+  const std::string configuration = input::configuration_words(strategy, base);
+  return fusion_words(strategy.fusion) + last + (configuration.empty() ? "" : ", " + configuration);
 }
 
-// Only candidates that some guide believes in.
+// Only candidates that some model believes in.
 SearchProblem promising(SearchProblem problem, double margin) {
-  const Eigen::VectorXd best = problem.guides.means.rowwise().minCoeff();
+  const Eigen::VectorXd best = problem.ensemble.means.rowwise().minCoeff();
   const double reach = std::log1p(margin);
   std::vector<Eigen::Index> kept;
   std::vector<Candidate> candidates;
-  for (Eigen::Index c = 0; c < problem.guides.means.cols(); ++c) {
-    if ((problem.guides.means.col(c) - best).minCoeff() > reach) continue;
+  for (Eigen::Index c = 0; c < problem.ensemble.means.cols(); ++c) {
+    if ((problem.ensemble.means.col(c) - best).minCoeff() > reach) continue;
     kept.push_back(c);
     candidates.push_back(std::move(problem.candidates[static_cast<std::size_t>(c)]));
   }
-  problem.guides.means = Eigen::MatrixXd(problem.guides.means(Eigen::all, kept));
+  problem.ensemble.means = Eigen::MatrixXd(problem.ensemble.means(Eigen::all, kept));
   problem.candidates = std::move(candidates);
   return problem;
 }
 
 }  // namespace
 
-Scenario scaled_scenario(Scenario scenario, const GuideFactors& factors) {
+Scenario scaled_scenario(Scenario scenario, const MemberFactors& factors) {
   for (auto& tier : scenario.cluster.tiers) {
     tier.latency *= factors.latency;
     tier.bandwidth /= factors.transfer;
@@ -162,10 +163,10 @@ Scenario scaled_scenario(Scenario scenario, const GuideFactors& factors) {
 
 SearchProblem live_problem(const Scenario& scenario, const Search& search, const LiveSpace& space) {
   const Strategy& base = base_of(scenario, search);
-  const auto factors = guide_factors(space.doubt);
+  const auto factors = member_factors(space.uncertainty);
   GuidedScenarios guided;
-  for (const auto& guide : factors) {
-    guided.push_back(std::make_unique<GuidedScenario>(scenario, guide));
+  for (const auto& member : factors) {
+    guided.push_back(std::make_unique<GuidedScenario>(scenario, member));
   }
 
   SearchProblem problem;
@@ -176,9 +177,10 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
                   {"other knobs", SearchAxis::Scale::kCategorical}};
   Labels algorithms;
   Labels others;
-  // Neither rules nor costs of buckets know of streams: arms that differ in them share choices.
+  // Neither rules nor costs of buckets know of streams: configurations that differ in them share
+  // choices.
   std::map<std::pair<std::string, std::string>, std::vector<GroupedChoice>> choices;
-  for (const auto& strategy : arm_strategies(search, base, scenario)) {
+  for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
     const std::string rest = rest_of(strategy, base);
     auto& shared = choices[{strategy.algorithm, rest}];
     if (shared.empty()) shared = choices_of(search, strategy, guided, space);
@@ -196,9 +198,9 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   if (problem.candidates.empty()) {
     throw InputError("search: none of its combinations fits the cluster");
   }
-  problem.guides = price_guides(
-      factors, problem.candidates.size(), [&](std::size_t candidate, std::size_t guide) {
-        return guided[guide]->price(problem.candidates[candidate].strategy);
+  problem.ensemble = evaluate_ensemble(
+      factors, problem.candidates.size(), [&](std::size_t candidate, std::size_t member) {
+        return guided[member]->cost(problem.candidates[candidate].strategy);
       });
   return promising(std::move(problem), space.margin);
 }

@@ -8,15 +8,15 @@ namespace syncline::tune {
 
 ModelTruth::ModelTruth(const Scenario& scenario)
     : scenario_(scenario),
-      book_(scenario.cluster),
+      cache_(scenario.cluster),
       executor_(run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed})) {}
 
 Seconds ModelTruth::step_time(const Strategy& strategy) {
-  return measure::price_strategy(scenario_, strategy, *executor_, book_).metrics.step_time;
+  return measure::evaluate_strategy(scenario_, strategy, *executor_, cache_).metrics.step_time;
 }
 
 Emitted ModelTruth::emitted(const dialect::Dialect& dialect, const LiveReport& report) {
-  return best_config(dialect, report.best().strategy, scenario_, *executor_, book_);
+  return best_config(dialect, report.best().strategy, scenario_, *executor_, cache_);
 }
 
 KnownTruth ModelTruth::of(const LiveReport& report) {

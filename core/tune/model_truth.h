@@ -1,5 +1,5 @@
 // What the closed-form model says of a scenario's strategies, on the scenario as it stands: the
-// truth of an emulated machine, and the prices by which a framework's best configuration is found.
+// truth of an emulated machine, and the costs by which a framework's best configuration is found.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ class ModelTruth {
 
  private:
   const Scenario& scenario_;
-  collective::PriceBook book_;
+  collective::CostCache cache_;
   std::unique_ptr<run::Executor> executor_;
 };
 

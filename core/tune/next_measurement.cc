@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
 #include "core/statistics.h"
@@ -14,8 +14,8 @@
 namespace syncline::tune {
 namespace {
 
-using measure::Pinned;
-using measure::Sway;
+using measure::FitErrors;
+using measure::Sensitivity;
 
 // log(rival / best) as a normal distribution: its mean, at least 0, and its deviation on the side
 // where the two change places.
@@ -24,9 +24,11 @@ struct Race {
   double deviation = 0;
 };
 
-Race race_of(Seconds best, const Sway& best_sway, Seconds rival, const Sway& rival_sway) {
+Race race_of(Seconds best, const Sensitivity& best_sensitivity, Seconds rival,
+             const Sensitivity& rival_sensitivity) {
   const double ratio = rival / best;
-  const measure::Interval interval = measure::ratio_interval(ratio, rival_sway, best_sway);
+  const measure::Interval interval =
+      measure::ratio_interval(ratio, rival_sensitivity, best_sensitivity);
   return {std::log(ratio), std::log(ratio / interval.low) / measure::kHeldDeviations};
 }
 
@@ -65,11 +67,12 @@ struct Exchange {
   Bytes least = 0, most = 0;
 };
 
-void add_exchanges(const Scenario& scenario, const Strategy& strategy, collective::PriceBook& book,
+void add_exchanges(const Scenario& scenario, const Strategy& strategy, collective::CostCache& cache,
                    std::vector<Exchange>& all) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  const measure::Priced priced = measure::price_strategy(scenario, strategy, *executor, book);
-  for (const plan::Op& op : priced.plan.ops) {
+  const measure::Evaluated evaluated =
+      measure::evaluate_strategy(scenario, strategy, *executor, cache);
+  for (const plan::Op& op : evaluated.plan.ops) {
     const auto* asked = std::get_if<collective::Collective>(&op.work);
     if (asked == nullptr || asked->bucket < 0 || asked->groups.size < 2) continue;
     auto known = std::ranges::find_if(all, [&](const Exchange& other) {
@@ -78,7 +81,7 @@ void add_exchanges(const Scenario& scenario, const Strategy& strategy, collectiv
     if (known == all.end()) {
       known = all.insert(all.end(), {*asked, 0, asked->bytes(), asked->bytes()});
     }
-    known->time += book.time(*asked);
+    known->time += cache.time(*asked);
     known->least = std::min(known->least, asked->bytes());
     known->most = std::max(known->most, asked->bytes());
   }
@@ -113,30 +116,30 @@ struct Option {
   const Ranked* rival = nullptr;
   Race now, after;
   double saved = 0;
-  Sway best, other;  // after it
+  Sensitivity best, other;  // after it
 };
 
-bool possible(Probe what, const Scenario& scenario, const Pinned& pinned) {
+bool possible(Probe what, const Scenario& scenario, const FitErrors& fit_errors) {
   const bool nccl = scenario.cluster.library == Library::kNccl && scenario.cluster.ranks() > 1;
-  if (what == Probe::kLogs) return nccl && !scenario.cluster.law && !pinned.network;
-  if (what == Probe::kRecord) return !pinned.computation;
+  if (what == Probe::kLogs) return nccl && !scenario.cluster.cost_model && !fit_errors.network;
+  if (what == Probe::kRecord) return !fit_errors.computation;
   return scenario.cluster.ranks() > 1;
 }
 
 }  // namespace
 
-Pinned pinned_by(Probe probe, const Pinned& before) {
-  // Of logs: what the law of a log leaves at its own count, and one run beside another; of steps
-  // and recordings: docs/calibrate.md, docs/record.md.
+FitErrors fit_errors_by(Probe probe, const FitErrors& before) {
+  // Of logs: what the cost model of a log leaves at its own count, and one run beside another; of
+  // steps and recordings: docs/calibrate.md, docs/record.md.
   constexpr double kLogs = 0.10, kTimed = 0.03, kFramework = 0.01;
-  Pinned pinned = before;
+  FitErrors fit_errors = before;
   if (probe == Probe::kLogs) {
-    pinned.network = kLogs;
-    return pinned;
+    fit_errors.network = kLogs;
+    return fit_errors;
   }
-  pinned.framework = kFramework;
-  if (probe == Probe::kRecord) pinned.computation = kTimed;
-  return pinned;
+  fit_errors.framework = kFramework;
+  if (probe == Probe::kRecord) fit_errors.computation = kTimed;
+  return fit_errors;
 }
 
 Scenario measured_scenario(Probe probe, const Scenario& scenario) {
@@ -152,9 +155,9 @@ Scenario measured_scenario(Probe probe, const Scenario& scenario) {
 
 std::string log_command(const Scenario& scenario, const Strategy& one, const Strategy& other) {
   std::vector<Exchange> all;
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   for (const Strategy* strategy : {&one, &other}) {
-    add_exchanges(scenario, *strategy, book, all);
+    add_exchanges(scenario, *strategy, cache, all);
   }
   std::erase_if(all, [](const Exchange& each) { return *test_of(each.first.kind) == '\0'; });
   if (all.empty()) return {};
@@ -177,8 +180,8 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
          " -g 1";
 }
 
-std::optional<NextMeasurement> next_measurement(const Scenario& scenario, const Pinned& pinned,
-                                                const Tuned& tuned) {
+std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
+                                                const FitErrors& fit_errors, const Tuned& tuned) {
   constexpr double kClear = 0.95, kWorth = 0.005, kNearlyAll = 0.8;
   const Ranked& best = tuned.winner();
   std::vector<const Ranked*> rivals;
@@ -188,24 +191,24 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario, const 
   add(tuned.baseline);
   for (const Ranked& ranked : tuned.ranking) add(ranked);
 
-  measure::Doubts now(scenario, pinned);
-  const Sway best_now = now.sway(best.strategy);
+  measure::Uncertainties now(scenario, fit_errors);
+  const Sensitivity best_now = now.sensitivity(best.strategy);
   std::vector<Option> options;
   for (const Probe what : {Probe::kLogs, Probe::kSteps, Probe::kRecord}) {
-    if (!possible(what, scenario, pinned)) continue;
+    if (!possible(what, scenario, fit_errors)) continue;
     const Scenario measured = measured_scenario(what, scenario);
-    measure::Doubts after(measured, pinned_by(what, pinned));
-    const Sway best_after = after.sway(best.strategy);
+    measure::Uncertainties after(measured, fit_errors_by(what, fit_errors));
+    const Sensitivity best_after = after.sensitivity(best.strategy);
     Option most;
     for (const Ranked* rival : rivals) {
       const Seconds step = best.metrics.step_time, other = rival->metrics.step_time;
       Option option{what,
                     rival,
-                    race_of(step, best_now, other, now.sway(rival->strategy)),
+                    race_of(step, best_now, other, now.sensitivity(rival->strategy)),
                     {},
                     0,
                     best_after,
-                    after.sway(rival->strategy)};
+                    after.sensitivity(rival->strategy)};
       option.after = race_of(step, best_after, other, option.other);
       option.saved = saved_by(option.now, option.after);
       if (option.saved > most.saved) most = option;
@@ -218,7 +221,7 @@ std::optional<NextMeasurement> next_measurement(const Scenario& scenario, const 
   const Option& chosen = *std::ranges::find_if(
       options, [&](const Option& option) { return option.saved >= kNearlyAll * worth; });
   const Seconds step = best.metrics.step_time, other = chosen.rival->metrics.step_time;
-  const Sway rival_now = now.sway(chosen.rival->strategy);
+  const Sensitivity rival_now = now.sensitivity(chosen.rival->strategy);
   NextMeasurement next;
   next.what = chosen.what;
   next.choice = best.strategy.name;

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/tuner.h"
 
 namespace syncline::tune {
@@ -19,7 +19,7 @@ enum class Probe {
 
 // What a measurement leaves open: these standard deviations, of log(true / said), in place of what
 // was assumed. tests/tune/next_measurement_test.cc makes the first of logs that are here.
-measure::Pinned pinned_by(Probe probe, const measure::Pinned& before);
+measure::FitErrors fit_errors_by(Probe probe, const measure::FitErrors& before);
 // And the scenario of which that is asked.
 Scenario measured_scenario(Probe probe, const Scenario& scenario);
 
@@ -37,7 +37,8 @@ struct NextMeasurement {
 // Nothing where the choice is clear (95 % and more), or no measurement is worth half a percent of a
 // step.
 std::optional<NextMeasurement> next_measurement(const Scenario& scenario,
-                                                const measure::Pinned& pinned, const Tuned& tuned);
+                                                const measure::FitErrors& fit_errors,
+                                                const Tuned& tuned);
 
 // The nccl-tests of the collective that takes most of both plans' time: sizes as powers of two that
 // hold all of its payloads. Empty where they have none.

@@ -133,8 +133,8 @@ Search default_search(const Scenario& scenario) {
   return search;
 }
 
-std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
-                                     const Scenario& scenario) {
+std::vector<Strategy> strategies_of_configurations(const Search& search, const Strategy& base,
+                                                   const Scenario& scenario) {
   Strategy plain = base;
   plain.about.clear();
   plain.dialect.clear();

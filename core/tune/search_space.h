@@ -1,6 +1,6 @@
-// The space that a search declares, as typed strategies: its arms, every combination of the knobs
-// other than fusion that fit together, and words for what distinguishes them. The fusions to try in
-// an arm are in fusion_choices.h.
+// The space that a search declares, as typed strategies: its configurations, every combination of
+// the knobs other than fusion that fit together, and words for what distinguishes them. The fusions
+// to try in a configuration are in fusion_choices.h.
 #pragma once
 
 #include <string>
@@ -25,8 +25,8 @@ bool trains_alike(const Strategy& strategy, const Strategy& base);
 
 // Every combination of the search's axes other than fusion that fits together on this cluster, the
 // base's own values first where an axis has them.
-std::vector<Strategy> arm_strategies(const Search& search, const Strategy& base,
-                                     const Scenario& scenario);
+std::vector<Strategy> strategies_of_configurations(const Search& search, const Strategy& base,
+                                                   const Scenario& scenario);
 
 // "4 explicit buckets", "24.56 MiB", "at most 64 MiB", "12 gradients", "one bucket", ...
 std::string fusion_words(const Fusion& fusion);

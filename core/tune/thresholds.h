@@ -10,7 +10,7 @@
 namespace syncline::tune {
 
 // Up to so many gradients a search is exact: it tries every size at which buckets change, and
-// prices every bucket by itself. Both grow as the square of the gradients. Beyond, sizes at least 1
+// costs every bucket by itself. Both grow as the square of the gradients. Beyond, sizes at least 1
 // % (and counts at least 1 %) apart are tried, and what buckets cost is known for sizes 0.8 %
 // apart.
 inline constexpr std::size_t kMostExact = 600;

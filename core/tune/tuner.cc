@@ -11,7 +11,7 @@
 #include "core/digits.h"
 #include "core/measure/memory.h"
 #include "core/run/model_executor.h"
-#include "core/tune/candidate_pricer.h"
+#include "core/tune/candidate_evaluator.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
@@ -19,9 +19,9 @@
 namespace syncline::tune {
 namespace {
 
-// Up to so many candidates are priced one and all: it takes a tenth of a second.
+// Up to so many candidates are evaluated one and all: it takes a tenth of a second.
 constexpr std::size_t kCheap = 1000;
-// Candidates that another process is handed at once where an executor prices one in 0.1 ms.
+// Candidates that another process is handed at once where an executor costs one in 0.1 ms.
 constexpr std::size_t kCheapPiece = 32;
 constexpr std::size_t kMostCurvePoints = 128;
 constexpr std::size_t kKinds = 7;  // of fusion
@@ -38,9 +38,9 @@ class Tuner {
       : scenario_(scenario),
         search_(search),
         options_(options),
-        book_(scenario.cluster),
-        pricer_(scenario, book_, options.make_executor),
-        space_(scenario, search, *find_strategy(scenario, search.base), book_),
+        cache_(scenario.cluster),
+        evaluator_(scenario, cache_, options.make_executor),
+        space_(scenario, search, *find_strategy(scenario, search.base), cache_),
         seen_(space_.points().size(), false),
         few_(kKinds * options.top),
         cramped_(cramped(scenario, search)) {}
@@ -62,7 +62,7 @@ class Tuner {
  private:
   using Point = CandidateSpace::Point;
 
-  // Of one arm and kind.
+  // Of one configuration and kind.
   struct Best {
     Seconds step = 0;
     std::size_t index = 0;
@@ -72,18 +72,18 @@ class Tuner {
 
   const std::vector<Point>& points() const { return space_.points(); }
 
-  Ranked priced(const Strategy& strategy, FusionKind kind) {
-    return {strategy, kind, pricer_.price(strategy), {}};
+  Ranked evaluated(const Strategy& strategy, FusionKind kind) {
+    return {strategy, kind, evaluator_.cost(strategy), {}};
   }
 
-  // All of them, priced elsewhere.
-  std::vector<measure::Metrics> price_all(const std::vector<Strategy>& strategies,
-                                          CandidatePricer& pricer, std::size_t piece) {
-    return pricer.price_all(strategies, piece, options_.parallel_map, options_.progress,
-                            options_.interrupted);
+  // All of them, evaluated elsewhere.
+  std::vector<measure::Metrics> evaluate_all(const std::vector<Strategy>& strategies,
+                                             CandidateEvaluator& evaluator, std::size_t piece) {
+    return evaluator.evaluate_all(strategies, piece, options_.parallel_map, options_.progress,
+                                  options_.interrupted);
   }
 
-  // Candidates priced at most.
+  // Candidates evaluated at most.
   std::size_t budget() const {
     const std::size_t gradients = std::max<std::size_t>(1, scenario_.workload.tensors.size());
     std::size_t most = std::numeric_limits<std::size_t>::max();
@@ -97,12 +97,12 @@ class Tuner {
   // bounds only set the order.
   bool pruned() {
     using Method = TuneOptions::Method;
-    if (!pricer_.traits().closed_form || options_.method == Method::kExhaustive) return false;
+    if (!evaluator_.traits().closed_form || options_.method == Method::kExhaustive) return false;
     return options_.method == Method::kPruned || points().size() > kCheap;
   }
 
-  // The order in which candidates are priced: as they were written where all of them are, by their
-  // bounds where some are left out.
+  // The order in which candidates are evaluated: as they were written where all of them are, by
+  // their bounds where some are left out.
   std::vector<std::size_t> walking_order() {
     std::vector<std::size_t> order(points().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
@@ -136,7 +136,7 @@ class Tuner {
     }
   }
 
-  // Prices candidates one after the other, in a pruned walk those only that may matter by what was
+  // Costs candidates one after the other, in a pruned walk those only that may matter by what was
   // found before.
   void walk() {
     tuned_.exhaustive = !pruned();
@@ -145,7 +145,7 @@ class Tuner {
       walk_together(order);
       return;
     }
-    tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
+    tuned_.baseline = evaluated(tuned_.baseline.strategy, FusionKind::kBase);
     for (std::size_t i = 0; i < order.size(); ++i) {
       tell_progress(i + 1, order.size());
       const Point& point = points()[order[i]];
@@ -155,13 +155,13 @@ class Tuner {
         tuned_.left_bound = least_bound(order, i);
         return;
       }
-      keep(point, priced(space_.strategy_of(point), point.kind), order[i]);
+      keep(point, evaluated(space_.strategy_of(point), point.kind), order[i]);
       seen_[order[i]] = true;
     }
   }
 
-  // Arms and kinds may come to the same figures more often than `few` foresees: then more of them
-  // have to be certain until the ranking is as long as was asked for, or there are no more.
+  // Configurations and kinds may come to the same figures more often than `few` predicts: then more
+  // of them have to be certain until the ranking is as long as was asked for, or there are no more.
   void fill() {
     while (pruned() && tuned_.complete && tuned_.ranking.size() < options_.top &&
            groups_.size() >= few_) {
@@ -171,7 +171,7 @@ class Tuner {
     }
   }
 
-  // Prices all of them at once, as far as the budget goes; an interruption leaves out the last.
+  // Costs all of them at once, as far as the budget goes; an interruption leaves out the last.
   void walk_together(const std::vector<std::size_t>& order) {
     const std::size_t wanted = std::min(budget(), order.size());
     // The baseline goes along: nothing is simulated in this process before others are forked off.
@@ -179,10 +179,10 @@ class Tuner {
     for (std::size_t i = 0; i < wanted; ++i) {
       strategies.push_back(space_.strategy_of(points()[order[i]]));
     }
-    const std::size_t piece = pricer_.traits().cheap ? kCheapPiece : 1;
-    const auto metrics = price_all(strategies, pricer_, piece);
+    const std::size_t piece = evaluator_.traits().cheap ? kCheapPiece : 1;
+    const auto metrics = evaluate_all(strategies, evaluator_, piece);
     if (metrics.empty()) {
-      tuned_.baseline = priced(tuned_.baseline.strategy, FusionKind::kBase);
+      tuned_.baseline = evaluated(tuned_.baseline.strategy, FusionKind::kBase);
     } else {
       tuned_.baseline.metrics = metrics.front();
     }
@@ -197,7 +197,7 @@ class Tuner {
 
   // Kinds are kept apart by whether they change the training: the best of either is reported.
   std::pair<FusionKind, bool> kind_of(const Point& point) const {
-    return {point.kind, input::changes_training(space_.arm_of(point))};
+    return {point.kind, input::changes_training(space_.configuration_of(point))};
   }
 
   // Whether some candidates fit into the device's memory and others may not: the fastest may be
@@ -214,11 +214,12 @@ class Tuner {
     return measure::memory_of(scenario_, strategy).fits();
   }
 
-  // A candidate matters if it may beat the best of its arm and kind, and then either come under the
-  // best few or be the best of its kind in any arm; or if it fits where others do not.
+  // A candidate matters if it may beat the best of its configuration and kind, and then either come
+  // under the best few or be the best of its kind in any configuration; or if it fits where others
+  // do not.
   bool can_matter(const Point& point) const {
     if (cramped_ && fits(space_.strategy_of(point))) return true;
-    const auto group = groups_.find({point.arm, point.kind});
+    const auto group = groups_.find({point.configuration, point.kind});
     if (group != groups_.end() && !shorter(point.bound, group->second.step)) return false;
     if (groups_.size() < few_) return true;
     const auto kind = best_of_kind_.find(kind_of(point));
@@ -230,15 +231,15 @@ class Tuner {
     return shorter(point.bound, *last);
   }
 
-  // Keeps the best of each arm and kind; of those alike, the one that was written first, whatever
-  // the order of the walk.
+  // Keeps the best of each configuration and kind; of those alike, the one that was written first,
+  // whatever the order of the walk.
   void keep(const Point& point, Ranked ranked, std::size_t index) {
     ++tuned_.evaluations;
     const Seconds step = ranked.metrics.step_time;
     const bool has_room = !cramped_ || fits(ranked.strategy);
     const auto kind = best_of_kind_.try_emplace(kind_of(point), step).first;
     kind->second = std::min(kind->second, step);
-    auto [group, fresh] = groups_.try_emplace({point.arm, point.kind});
+    auto [group, fresh] = groups_.try_emplace({point.configuration, point.kind});
     Best& best = group->second;
     const bool alike = !fresh && !shorter(step, best.step) && !shorter(best.step, step);
     const bool better = alike ? index < best.index : step < best.step;
@@ -335,7 +336,7 @@ class Tuner {
     const bool by_size =
         found.strategy.fusion.rule == Fusion::Rule::kSize &&
         (found.kind == FusionKind::kSizeAfter || found.kind == FusionKind::kSizeBefore);
-    if (!by_size || points()[best.index].own_row || !pricer_.traits().cheap ||
+    if (!by_size || points()[best.index].own_row || !evaluator_.traits().cheap ||
         !search_.breakpoints) {
       return found;
     }
@@ -344,7 +345,7 @@ class Tuner {
     for (const Bytes size : rounder_sizes(found.strategy.fusion.size)) {
       Fusion fusion = found.strategy.fusion;
       fusion.size = size;
-      Ranked round = priced(space_.named(fused(found.strategy, fusion), found.kind), found.kind);
+      Ranked round = evaluated(space_.named(fused(found.strategy, fusion), found.kind), found.kind);
       if (round.metrics.step_time > best.step * (1 + kRoundness)) continue;
       known->second = std::move(round);
       break;
@@ -357,7 +358,7 @@ class Tuner {
   int effort_of(const Best& best) const {
     const Strategy& strategy = best.ranked.strategy;
     if (points()[best.index].own_row) return strategy.name == scenario_.baseline ? 0 : 1;
-    const std::string words = input::arm_words(strategy, tuned_.base);
+    const std::string words = input::configuration_words(strategy, tuned_.base);
     const auto knobs = words.empty() ? 0 : 1 + std::count(words.begin(), words.end(), ',');
     const bool by_hand = best.ranked.kind == FusionKind::kExplicit;
     return 2 + static_cast<int>(knobs) * 10 + (by_hand ? 5 : static_cast<int>(best.ranked.kind));
@@ -383,7 +384,7 @@ class Tuner {
   // Of what is shown alone.
   void bound(Ranked& ranked) {
     ranked.metrics.lower_bound =
-        measure::lower_bound_of(scenario_, ranked.strategy, ranked.metrics.step_time, book_);
+        measure::lower_bound_of(scenario_, ranked.strategy, ranked.metrics.step_time, cache_);
   }
 
   // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
@@ -391,9 +392,9 @@ class Tuner {
   void grade() {
     Strategy one = tuned_.winner().strategy;
     if (one.overlap) one.streams = 1;
-    const Arm arm(scenario_, one, book_);
-    const FusionPlan plan = arm.optimum();
-    tuned_.optimum_exact = arm.exact();
+    const Configuration configuration(scenario_, one, cache_);
+    const FusionPlan plan = configuration.optimum();
+    tuned_.optimum_exact = configuration.exact();
     if (!plan.ends.empty()) {
       Fusion fusion = by_ends(plan.ends);
       fusion.align = one.fusion.align;
@@ -401,7 +402,7 @@ class Tuner {
     }
     one.name = fusion_words(one.fusion);
     tuned_.optimum_strategy = one;
-    tuned_.one_stream_optimum = priced(one, FusionKind::kExplicit).metrics.step_time;
+    tuned_.one_stream_optimum = evaluated(one, FusionKind::kExplicit).metrics.step_time;
     tuned_.optimum = std::min({tuned_.one_stream_optimum, tuned_.winner().metrics.step_time,
                                tuned_.fastest > 0 ? tuned_.fastest : tuned_.one_stream_optimum});
     for (Ranked& ranked : tuned_.ranking) bound(ranked);
@@ -417,22 +418,24 @@ class Tuner {
   // evenly where there are very many.
   void draw_curve() {
     const auto model = run::make_model_executor({scenario_.cluster, scenario_.simulation, 1});
-    const Arm arm(scenario_, tuned_.winner().strategy, book_);
+    const Configuration configuration(scenario_, tuned_.winner().strategy, cache_);
     // Its neighbours close as it does, those of ticks before the size.
-    const Fusion& best = arm.strategy().fusion;
+    const Fusion& best = configuration.strategy().fusion;
     const bool by_size = best.rule == Fusion::Rule::kSize && best.size > 0 && !best.by_layer;
     const Fusion::Close close = best.cycle > 0 ? Fusion::Close::kBefore
                                 : by_size      ? best.close
                                                : Fusion::Close::kAfter;
     Fusion form = tune::by_size(0, close, by_size ? best.first_size : 0);
     form.align = best.align;
-    tuned_.curve_strategy = [form, cycle = best.cycle, knobs = arm.strategy()](Bytes size) {
+    tuned_.curve_strategy = [form, cycle = best.cycle,
+                             knobs = configuration.strategy()](Bytes size) {
       Fusion fusion = form;
       fusion.size = size;
       fusion.cycle = cycle;
       return fused(knobs, fusion);
     };
-    const auto thresholds = size_thresholds(arm.tensors(), arm.candidates(), form);
+    const auto thresholds =
+        size_thresholds(configuration.tensors(), configuration.candidates(), form);
     const std::size_t count = std::min(thresholds.size(), kMostCurvePoints);
     std::set<Bytes> sizes;
     for (std::size_t i = 0; i < count; ++i) {
@@ -443,7 +446,8 @@ class Tuner {
     for (const Bytes size : sizes) {
       if (options_.interrupted()) return;
       const measure::Metrics metrics =
-          measure::price_strategy(scenario_, tuned_.curve_strategy(size), *model, book_).metrics;
+          measure::evaluate_strategy(scenario_, tuned_.curve_strategy(size), *model, cache_)
+              .metrics;
       tuned_.curve.push_back({size, metrics.step_time});
     }
   }
@@ -476,30 +480,30 @@ class Tuner {
   void confirm() {
     if (search_.confirm == 0) return;
     const std::vector<Ranked*> wanted = to_confirm();
-    CandidatePricer pricer(scenario_, book_, options_.confirm);
+    CandidateEvaluator evaluator(scenario_, cache_, options_.confirm);
     if (options_.parallel_map) {
       std::vector<Strategy> strategies;
       for (const Ranked* ranked : wanted) strategies.push_back(ranked->strategy);
-      const auto metrics = price_all(strategies, pricer, 1);
+      const auto metrics = evaluate_all(strategies, evaluator, 1);
       for (std::size_t i = 0; i < metrics.size(); ++i) wanted[i]->confirmed = metrics[i].step_time;
       return;
     }
     for (Ranked* ranked : wanted) {
       if (options_.interrupted()) return;
-      ranked->confirmed = pricer.price(ranked->strategy).step_time;
+      ranked->confirmed = evaluator.cost(ranked->strategy).step_time;
     }
   }
 
   const Scenario& scenario_;
   const Search& search_;
   const TuneOptions& options_;
-  collective::PriceBook book_;
-  CandidatePricer pricer_;
+  collective::CostCache cache_;
+  CandidateEvaluator evaluator_;
   CandidateSpace space_;
   Tuned tuned_;
-  std::vector<bool> seen_;  // points that were priced in a pruned walk
-  // How many of the best groups are found for certain: arms and kinds may come to the same figures,
-  // of which only one is reported.
+  std::vector<bool> seen_;  // points that were evaluated in a pruned walk
+  // How many of the best groups are found for certain: configurations and kinds may come to the
+  // same figures, of which only one is reported.
   std::size_t few_;
   bool cramped_;  // some candidates fit into the device's memory, others may not
   std::map<std::pair<std::size_t, FusionKind>, Best> groups_;

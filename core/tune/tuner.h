@@ -1,9 +1,10 @@
 // The tuner: the best strategy of a search, how good it is, and what the others would have cost.
 //
-// Candidates are priced by the ordinary planner and executor. Small spaces are walked in full;
-// large ones in the order of each candidate's bound (core/tune/arm.h), where one that cannot beat
-// the best of its own kind, or cannot come under the best few, is left out. Both ways find the same
-// best ones. Where a search is stopped early (budget, interruption) the result says so.
+// Candidates are evaluated by the ordinary planner and executor. Small spaces are walked in full;
+// large ones in the order of each candidate's bound (core/tune/configuration.h), where one that
+// cannot beat the best of its own kind, or cannot come under the best few, is left out. Both ways
+// find the same best ones. Where a search is stopped early (budget, interruption) the result says
+// so.
 #pragma once
 
 #include <functional>
@@ -23,16 +24,16 @@ namespace syncline::tune {
 struct TuneOptions {
   measure::ExecutorFactory make_executor = run::make_model_executor;
   std::string executor = "model";
-  measure::ExecutorFactory confirm;  // prices the best few once more; none: nothing is confirmed
+  measure::ExecutorFactory confirm;  // costs the best few once more; none: nothing is confirmed
   // Of those together at most so many collectives, each counted once a rank where several may be
   // under way together: a simulation takes long for each. 0: no limit.
   double confirm_work = 0;
   std::size_t top = 5;     // how many of the best to report, at least 1
-  std::size_t budget = 0;  // candidates priced at most; 0: no limit
-  // The same for the gradients of all of them together: a candidate's price grows with those.
+  std::size_t budget = 0;  // candidates evaluated at most; 0: no limit
+  // The same for the gradients of all of them together: a candidate's cost grows with those.
   std::size_t work = 0;
   enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
-  // Prices candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
+  // Costs candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
   // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
   // depends on what it found. None: all in this process. The answer is the same.
   run::ParallelMap parallel_map;
@@ -42,7 +43,7 @@ struct TuneOptions {
   std::string take;
 };
 
-// The best candidate of one arm and one kind of fusion.
+// The best candidate of one configuration and one kind of fusion.
 struct Ranked {
   Strategy strategy;  // named in words
   FusionKind kind = FusionKind::kBase;
@@ -60,7 +61,8 @@ struct Tuned {
   Strategy base;
   Ranked baseline;  // the scenario's, as it stands
   // The best first, which is the one to take: of those that no measurement could tell apart the
-  // simplest, of a round size. Then the best of each other arm and kind that takes longer.
+  // simplest, of a round size. Then the best of each other configuration and kind that takes
+  // longer.
   std::vector<Ranked> ranking;
   Seconds fastest = 0;  // of all candidates, of whatever size
   std::map<FusionKind, Ranked> best_of_kind;
@@ -70,7 +72,7 @@ struct Tuned {
   std::optional<Ranked> best_changed;    // of those that change the training
   bool confirmed_all = true;             // all that the search asked for, and the baseline
   // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
-  // be the best there is (core/tune/arm.h).
+  // be the best there is (core/tune/configuration.h).
   Seconds one_stream_optimum = 0;
   bool optimum_exact = false;
   Strategy optimum_strategy;
@@ -85,7 +87,7 @@ struct Tuned {
   // measured where the base's were.
   std::vector<std::string> unmeasured;
   std::size_t points = 0;       // candidates in the space
-  std::size_t evaluations = 0;  // of them priced
+  std::size_t evaluations = 0;  // of them evaluated
   bool exhaustive = false;
   bool complete = true;    // false: stopped by budget or interruption
   Seconds left_bound = 0;  // then: what none of the candidates that were left goes below

@@ -6,7 +6,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
-#include "core/measure/remarks.h"
+#include "core/measure/warnings.h"
 #include "core/run/model_executor.h"
 #include "core/tune/alternatives.h"
 
@@ -51,7 +51,7 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
 
 // Puts an alternative in the place of the best for what is written. One that no configuration says
 // is for a Python file alone.
-void take(const std::string& name, run::Executor& model, collective::PriceBook& book,
+void take(const std::string& name, run::Executor& model, collective::CostCache& cache,
           Tuning& tuning) {
   std::vector<std::string> names;
   std::string listed;
@@ -68,7 +68,7 @@ void take(const std::string& name, run::Executor& model, collective::PriceBook& 
   const Scenario& scenario = tuning.scenario;
   tuning.taken = Ranked{row.strategy,
                         FusionKind::kBase,
-                        measure::price_strategy(scenario, row.strategy, model, book).metrics,
+                        measure::evaluate_strategy(scenario, row.strategy, model, cache).metrics,
                         {}};
   tuning.emitted = row.written;
 }
@@ -77,11 +77,11 @@ void take(const std::string& name, run::Executor& model, collective::PriceBook& 
 
 Tuning tune_document(const input::Document& document, const TuneOptions& options,
                      const std::string& confirmed_by, const dialect::Dialect* emit) {
-  const auto [fitted, pinned] = measure::calibrated(document);
+  const auto [fitted, fit_errors] = measure::calibrated(document);
   Tuning tuning;
   tuning.scenario = input::parse_lone_scenario(fitted);
-  tuning.pinned = pinned;
-  tuning.remarks = measure::remarks_of(fitted, tuning.scenario);
+  tuning.fit_errors = fit_errors;
+  tuning.warnings = measure::warnings_of(fitted, tuning.scenario);
   const Scenario& scenario = tuning.scenario;
   tuning.calibrated = !scenario.calibration.parameters.empty();
   const auto own = input::parse_search(fitted, scenario);
@@ -93,21 +93,21 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
 
   const auto model =
       run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const Strategy& winner = tuning.tuned.winner().strategy;
   tuning.bottleneck = measure::bottleneck_of(
-      measure::price_strategy(scenario, winner, *model, book), scenario, book);
-  tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, book);
-  tuning.certainty = certainty_of(scenario, pinned, tuning.tuned, tuning.defaults);
-  tuning.next = next_measurement(scenario, pinned, tuning.tuned);
+      measure::evaluate_strategy(scenario, winner, *model, cache), scenario, cache);
+  tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, cache);
+  tuning.certainty = certainty_of(scenario, fit_errors, tuning.tuned, tuning.defaults);
+  tuning.next = next_measurement(scenario, fit_errors, tuning.tuned);
   add_break_evens(fitted, tuning);
-  tuning.averaging = averaging_of(scenario, *model, book);
+  tuning.averaging = averaging_of(scenario, *model, cache);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;
-    tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, book);
+    tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, cache);
   }
   add_alternatives(fitted, options, emit, tuning);
-  if (!options.take.empty()) take(options.take, *model, book, tuning);
+  if (!options.take.empty()) take(options.take, *model, cache, tuning);
   return tuning;
 }
 

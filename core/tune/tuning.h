@@ -33,7 +33,7 @@ struct Alternative {
   std::string plain;  // its name with the baseline's other knobs; empty: its own
   measure::Training training = measure::Training::kSame;
   Seconds step_time = 0;
-  measure::Sway sway;
+  measure::Sensitivity sensitivity;
   measure::Memory memory;
   measure::Interval step;          // 80 % of the step time
   double speedup = 1;              // over the baseline
@@ -49,7 +49,7 @@ struct Tuning {
   Search search;
   bool own_search = false;  // declared by the scenario; otherwise the default one
   bool calibrated = false;
-  measure::Pinned pinned;  // by that
+  measure::FitErrors fit_errors;  // by that
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
@@ -65,7 +65,7 @@ struct Tuning {
   std::optional<Ranked> taken;     // the alternative that was asked for
   std::optional<Emitted> emitted;  // of that, or of the best
   std::string emitted_dialect;
-  std::vector<std::string> remarks;  // what every verb says of such a scenario (remarks.h)
+  std::vector<std::string> warnings;  // what every verb says of such a scenario (warnings.h)
 };
 
 // `emit`: the dialect for the winner's configuration, or nullptr.

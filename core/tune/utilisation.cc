@@ -10,9 +10,9 @@
 #include "core/fabric/topology.h"
 #include "core/input/conflicts.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/price_strategy.h"
-#include "core/measure/remarks.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/study_calibration.h"
+#include "core/measure/warnings.h"
 #include "core/plan/local_plan.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
@@ -39,11 +39,11 @@ Cluster with_link(Cluster cluster, BytesPerSecond rated) {
   return cluster;
 }
 
-Seconds priced(Scenario scenario, const Cluster& cluster, const Strategy& strategy) {
+Seconds evaluated(Scenario scenario, const Cluster& cluster, const Strategy& strategy) {
   scenario.cluster = cluster;
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   const auto executor = run::make_model_executor({cluster, scenario.simulation, scenario.seed});
-  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
 }
 
 class Search {
@@ -73,12 +73,12 @@ class Search {
   Seconds alone(Strategy strategy) const {
     strategy.local_sgd = {};
     if (group_ > 1) {
-      return priced(scenario_, group_view(scenario_.cluster, group_), strategy);
+      return evaluated(scenario_, group_view(scenario_.cluster, group_), strategy);
     }
     Cluster one = scenario_.cluster;
     one.nodes = one.gpus_per_node = 1;
     one.tiers.clear();
-    return priced(scenario_, one, strategy);
+    return evaluated(scenario_, one, strategy);
   }
 
   // How much longer a step is as its group waits for the others, beside its ranks' own waits.
@@ -97,7 +97,7 @@ class Search {
   double at(const Utilised& row, double waits, BytesPerSecond bandwidth) const {
     const Cluster cluster = with_link(scenario_.cluster, bandwidth);
     const LocalSgd& local = row.strategy.local_sgd;
-    if (!local.enabled) return row.alone / priced(scenario_, cluster, row.strategy);
+    if (!local.enabled) return row.alone / evaluated(scenario_, cluster, row.strategy);
     const plan::Plan plan =
         plan::local_plan_of_steps(scenario_.workload, cluster, row.strategy, row.alone * waits);
     Cluster even = cluster;
@@ -175,9 +175,9 @@ Utilisation utilisation_of(const input::Document& document, double target) {
   const input::Document fitted = measure::calibrated(document).document;
   Utilisation answer;
   answer.scenario = input::parse_lone_scenario(fitted);
-  answer.remarks = measure::remarks_of(fitted, answer.scenario);
-  if (std::exchange(answer.scenario.cluster.law, nullptr)) {
-    answer.remarks.emplace_back(
+  answer.warnings = measure::warnings_of(fitted, answer.scenario);
+  if (std::exchange(answer.scenario.cluster.cost_model, nullptr)) {
+    answer.warnings.emplace_back(
         "measured times of collectives are of the cluster's own links: here latency and "
         "bandwidth decide");
   }

@@ -33,12 +33,12 @@ struct Utilisation {
   Tier link;      // as given
   std::vector<BytesPerSecond> bandwidths;
   std::vector<Utilised> rows;  // plain first
-  std::vector<std::string> remarks;
+  std::vector<std::string> warnings;
 };
 
 // Of the document's scenario around its baseline; strategies of its own with local_sgd in these
 // groups come last. Measured times of collectives hold for the links as they are alone and are left
-// out, which a remark says. Throws InputError where there is one rank, or a job is cut.
+// out, which a warning says. Throws InputError where there is one rank, or a job is cut.
 Utilisation utilisation_of(const input::Document& document, double target);
 
 }  // namespace syncline::tune

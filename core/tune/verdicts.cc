@@ -79,8 +79,8 @@ double number_at(const input::Document& document, const std::string& path) {
 
 Seconds step_by_model(const Scenario& scenario, const Strategy& strategy) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
-  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  collective::CostCache cache(scenario.cluster);
+  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
 }
 
 std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
@@ -152,14 +152,14 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
 }
 
 std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& executor,
-                                    collective::PriceBook& book) {
+                                    collective::CostCache& cache) {
   std::vector<Averaging> rows;
   for (const auto& strategy : scenario.strategies) {
     if (!strategy.local_sgd.enabled) continue;
     Averaging row;
     row.strategy = strategy.name;
     row.period = strategy.local_sgd.adaptive ? 0 : strategy.local_sgd.period;
-    row.metrics = measure::price_strategy(scenario, strategy, executor, book).metrics;
+    row.metrics = measure::evaluate_strategy(scenario, strategy, executor, cache).metrics;
     for (const auto& published : scenario.published) {
       if (published.strategy == strategy.name && published.sweep.empty()) {
         row.published = published;
@@ -173,7 +173,7 @@ std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& exe
 
 std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
                                                  run::Executor& executor,
-                                                 collective::PriceBook& book) {
+                                                 collective::CostCache& cache) {
   std::vector<FrameworkDefault> defaults;
   for (const dialect::Dialect& dialect : dialect::dialects()) {
     if (dialect.suggest == nullptr) continue;
@@ -191,7 +191,7 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;
     own.step_time =
-        measure::price_strategy(scenario, own.strategy, executor, book).metrics.step_time;
+        measure::evaluate_strategy(scenario, own.strategy, executor, cache).metrics.step_time;
     defaults.push_back(std::move(own));
   }
   return defaults;

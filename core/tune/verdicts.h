@@ -53,7 +53,7 @@ struct Averaging {
   std::optional<Published> published;
 };
 std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& executor,
-                                    collective::PriceBook& book);
+                                    collective::CostCache& cache);
 
 // Each framework's own default on this workload and cluster; overlap as in `base`, because that is
 // what the machine does.
@@ -65,6 +65,6 @@ struct FrameworkDefault {
 };
 std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
                                                  run::Executor& executor,
-                                                 collective::PriceBook& book);
+                                                 collective::CostCache& cache);
 
 }  // namespace syncline::tune

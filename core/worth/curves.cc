@@ -7,7 +7,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/statistics.h"
 
 namespace syncline::worth {

@@ -6,14 +6,14 @@
 
 #include "core/error.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/remarks.h"
 #include "core/measure/study_calibration.h"
+#include "core/measure/warnings.h"
 #include "core/tune/search_space.h"
 
 namespace syncline::worth {
 namespace {
 
-// The scenario whose price of a step is the mean over the training's first so many.
+// The scenario whose cost of a step is the mean over the training's first so many.
 Scenario over_steps(Scenario scenario, double steps) {
   auto& rate = scenario.training.learning_rate;
   if (!rate.steps && scenario.training.steps) {  // it falls over the whole training all the same
@@ -55,26 +55,27 @@ std::vector<Look> mean_curve(const std::vector<Curve>& curves, const std::string
   return means;
 }
 
-class Pricing {
+class Evaluating {
  public:
-  Pricing(Worth& worth, const measure::ExecutorFactory& make_executor)
+  Evaluating(Worth& worth, const measure::ExecutorFactory& make_executor)
       : worth_(worth), make_executor_(make_executor) {}
 
-  Row row(const Strategy& strategy, const Reach& reach,
-          const std::optional<tune::TuneOptions>& search) const {
+  WorthRow row(const Strategy& strategy, const Reach& reach,
+               const std::optional<tune::TuneOptions>& search) const {
     const Scenario scenario = over_steps(worth_.scenario, reach.at);
-    Row row;
+    WorthRow row;
     row.name = strategy.name;
     row.strategy = search ? searched_strategy(scenario, strategy, *search) : strategy;
     row.reach = reach;
     const auto executor = make_executor_({scenario.cluster, scenario.simulation, scenario.seed});
-    collective::PriceBook book(scenario.cluster);
-    row.step = measure::price_strategy(scenario, row.strategy, *executor, book).metrics.step_time;
-    row.sway = measure::Doubts(scenario, worth_.pinned).sway(row.strategy);
-    row.step_interval = measure::interval_of(row.step, row.sway);
+    collective::CostCache cache(scenario.cluster);
+    row.step =
+        measure::evaluate_strategy(scenario, row.strategy, *executor, cache).metrics.step_time;
+    row.sensitivity = measure::Uncertainties(scenario, worth_.fit_errors).sensitivity(row.strategy);
+    row.step_interval = measure::interval_of(row.step, row.sensitivity);
     row.time = row.step * reach.at;
-    row.sway.own = std::hypot(row.sway.own, reach.spread.value_or(0));
-    row.interval = measure::interval_of(row.time, row.sway);
+    row.sensitivity.own = std::hypot(row.sensitivity.own, reach.spread.value_or(0));
+    row.interval = measure::interval_of(row.time, row.sensitivity);
     for (const Look& look : mean_curve(worth_.objective.curves, row.name)) {
       row.seen.push_back({look.at * row.step, look.value});
     }
@@ -89,26 +90,27 @@ class Pricing {
 void compare(Worth& worth) {
   auto& rows = worth.rows;
   std::stable_sort(rows.begin(), rows.end(),
-                   [](const Row& a, const Row& b) { return a.time < b.time; });
-  const Row* base = worth.baseline();
+                   [](const WorthRow& a, const WorthRow& b) { return a.time < b.time; });
+  const WorthRow* base = worth.baseline();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + 1 < rows.size()) {
-      rows[i].chance_over_next =
-          measure::chance_shorter(rows[i].time, rows[i].sway, rows[i + 1].time, rows[i + 1].sway);
+      rows[i].chance_over_next = measure::chance_shorter(rows[i].time, rows[i].sensitivity,
+                                                         rows[i + 1].time, rows[i + 1].sensitivity);
     }
     rows[i].gain = 0;
     if (base == nullptr) continue;
     rows[i].gain = base->time / rows[i].time;
-    rows[i].gain_interval = &rows[i] == base
-                                ? measure::Interval{1, 1}
-                                : measure::ratio_interval(rows[i].gain, base->sway, rows[i].sway);
+    rows[i].gain_interval =
+        &rows[i] == base
+            ? measure::Interval{1, 1}
+            : measure::ratio_interval(rows[i].gain, base->sensitivity, rows[i].sensitivity);
   }
 }
 
 void add_measured(Worth& worth) {
   const Objective& objective = worth.objective;
   for (const Reach& reach : reaches_of(objective.measured, objective.quantity, objective.target)) {
-    for (Row& row : worth.rows) {
+    for (WorthRow& row : worth.rows) {
       if (row.name == reach.strategy) row.measured = reach;
     }
   }
@@ -116,44 +118,44 @@ void add_measured(Worth& worth) {
 
 // From which bandwidth on each is there before the baseline.
 void add_break_evens(const input::Document& document, Worth& worth) {
-  const Row* base = worth.baseline();
+  const WorthRow* base = worth.baseline();
   if (base == nullptr) return;
   const tune::Takes takes = [&](const Scenario& scenario, const Strategy& strategy) {
     const auto row = std::find_if(worth.rows.begin(), worth.rows.end(),
-                                  [&](const Row& one) { return one.name == strategy.name; });
+                                  [&](const WorthRow& one) { return one.name == strategy.name; });
     const double steps = row->reach.at;
     return steps * tune::step_by_model(over_steps(scenario, steps), row->strategy);
   };
-  for (Row& row : worth.rows) {
+  for (WorthRow& row : worth.rows) {
     if (&row != base) row.even = tune::bandwidth_break_even(document, row.name, base->name, takes);
   }
 }
 
 }  // namespace
 
-std::optional<double> measured_ratio(const Row& row) {
+std::optional<double> measured_ratio(const WorthRow& row) {
   if (!row.measured || !row.measured->always()) return std::nullopt;
   return row.time / row.measured->at;
 }
 
-const Row* Worth::baseline() const {
-  const auto found = std::find_if(rows.begin(), rows.end(),
-                                  [&](const Row& row) { return row.name == scenario.baseline; });
+const WorthRow* Worth::baseline() const {
+  const auto found = std::find_if(
+      rows.begin(), rows.end(), [&](const WorthRow& row) { return row.name == scenario.baseline; });
   return found == rows.end() ? nullptr : &*found;
 }
 
 Worth worth_of(const input::Document& document, Objective objective, const std::string& executor,
                const measure::ExecutorFactory& make_executor,
                const std::optional<tune::TuneOptions>& search) {
-  const auto [fitted, pinned] = measure::calibrated(document);
+  const auto [fitted, fit_errors] = measure::calibrated(document);
   Worth worth;
   worth.scenario = input::parse_lone_scenario(fitted);
-  worth.pinned = pinned;
+  worth.fit_errors = fit_errors;
   worth.objective = std::move(objective);
   worth.searched = search.has_value();
   worth.executor = executor;
-  worth.remarks = measure::remarks_of(fitted, worth.scenario);
-  const Pricing pricing(worth, make_executor);
+  worth.warnings = measure::warnings_of(fitted, worth.scenario);
+  const Evaluating evaluating(worth, make_executor);
   auto reaches =
       reaches_of(worth.objective.curves, worth.objective.quantity, worth.objective.target);
   for (const Strategy& strategy : worth.scenario.strategies) {
@@ -165,7 +167,7 @@ Worth worth_of(const input::Document& document, Objective objective, const std::
       continue;
     }
     if (reach->always()) {
-      worth.rows.push_back(pricing.row(strategy, *reach, search));
+      worth.rows.push_back(evaluating.row(strategy, *reach, search));
     } else {
       worth.never.push_back(*reach);
     }

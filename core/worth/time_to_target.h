@@ -1,6 +1,7 @@
 // What a strategy is worth: the time of its training to a target, which is the time of a step
-// (predicted) times the steps to the target (of training curves). Both have their doubts, and they
-// are independent of each other: squares of logarithms add up (core/measure/doubt.h).
+// (predicted) times the steps to the target (of training curves). Both have their uncertain inputs,
+// and they are independent of each other: squares of logarithms add up
+// (core/measure/uncertainty.h).
 #pragma once
 
 #include <optional>
@@ -8,7 +9,7 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/doubt.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
 #include "core/worth/curves.h"
@@ -23,40 +24,40 @@ struct Objective {
 };
 
 // A strategy whose trainings all reach the target.
-struct Row {
+struct WorthRow {
   std::string name;
-  Strategy strategy;  // as it is priced: after a search with other buckets, streams, ...
+  Strategy strategy;  // as it is evaluated: after a search with other buckets, streams, ...
   Reach reach;
   Seconds step = 0;  // the mean over the steps to the target: ramps and rare averaging are in it
   measure::Interval step_interval;
   Seconds time = 0;
-  measure::Sway sway;  // of that time
+  measure::Sensitivity sensitivity;  // of that time
   measure::Interval interval;
   double gain = 1;  // how many times as fast as the baseline; 0 where that has no row
   measure::Interval gain_interval;
   double chance_over_next = 0;  // that it is there before the next row; 0 for the last
-  // Where it is as fast as the baseline, as the bandwidth varies; no steps but prices change.
+  // Where it is as fast as the baseline, as the bandwidth varies; no steps but costs change.
   std::optional<tune::BreakEven> even;
   std::vector<Look> seen;         // the mean of its curves, over the seconds that are predicted
   std::optional<Reach> measured;  // seconds to the target, by the clock
 };
 
 // Predicted over measured; nothing where it was not, or did not always get there.
-std::optional<double> measured_ratio(const Row& row);
+std::optional<double> measured_ratio(const WorthRow& row);
 
 struct Worth {
   Scenario scenario;  // after calibration; its sweep is ignored
-  measure::Pinned pinned;
+  measure::FitErrors fit_errors;
   Objective objective;
   bool searched = false;
   std::string executor;
-  std::vector<Row> rows;             // the fastest first
-  std::vector<Reach> never;          // by no training, or not by all
-  std::vector<std::string> none;     // strategies without a curve
-  std::vector<std::string> left;     // curves without a strategy
-  std::vector<std::string> remarks;  // what every other verb says of such a scenario (remarks.h)
+  std::vector<WorthRow> rows;         // the fastest first
+  std::vector<Reach> never;           // by no training, or not by all
+  std::vector<std::string> none;      // strategies without a curve
+  std::vector<std::string> left;      // curves without a strategy
+  std::vector<std::string> warnings;  // what every other verb says of such a scenario (warnings.h)
 
-  const Row* baseline() const;
+  const WorthRow* baseline() const;
 };
 
 // The strategies of a scenario. `search`: each with the buckets, streams and algorithms that make

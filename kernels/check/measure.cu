@@ -49,7 +49,7 @@ double seconds_of(const std::function<void()>& work) {
 }
 #endif
 
-Interval interval_of(std::vector<double> times) {
+TimeRange interval_of(std::vector<double> times) {
   std::sort(times.begin(), times.end());
   const std::size_t n = times.size();
   return {times[n / 4], times[n / 2], times[n - 1 - n / 4]};

@@ -47,7 +47,7 @@ inline void check_all(Checks& checks) {
   }
 }
 
-struct Interval {
+struct TimeRange {
   double low = 0;
   double median = 0;
   double high = 0;  // quarters of the runs are below `low` and above `high`
@@ -67,10 +67,10 @@ struct TimedCase {
   double elements = 0;
   double kept = 0;
   double bytes = 0;  // that it must move
-  Interval seconds = {};
+  TimeRange seconds = {};
   // What it replaces, as kernels of their own; 0: nothing.
   double unfused_bytes = 0;
-  Interval unfused_seconds = {};
+  TimeRange unfused_seconds = {};
   std::string failed = {};  // why there are no times
 };
 

@@ -29,7 +29,7 @@ struct Point {
 };
 
 // Where a value lies with some certainty.
-struct Interval {
+struct Whisker {
   double x = 0;
   double low = 0;
   double high = 0;
@@ -44,8 +44,8 @@ struct Series {
   bool steps = false;                    // by steps: a value stands until the next
   bool dots = false;                     // shows the points themselves
   std::vector<Point> hollow = {};        // dots that are not like the others
-  std::vector<Interval> band = {};       // shaded
-  std::vector<Interval> whiskers = {};   // a stroke each
+  std::vector<Whisker> band = {};        // shaded
+  std::vector<Whisker> whiskers = {};    // a stroke each
   std::vector<std::string> labels = {};  // of the points, where they have names
   bool faint = false;                    // of many others, which only give the background
   bool dashed = false;

@@ -317,7 +317,7 @@ class Drawing {
     return way;
   }
 
-  std::string band_of(const std::vector<Interval>& band) const {
+  std::string band_of(const std::vector<Whisker>& band) const {
     std::string way;
     for (const auto& at : band) {
       way += (way.empty() ? "M" : "L") + px(x_of(at.x)) + " " + px(y_of(at.high));

@@ -171,11 +171,11 @@ TEST(GlooExecutorOfPipelines, MovesWhatTheHostMoves) {
 }
 
 // Gloo takes whoever calls a port of its own first for the other rank: it must not listen.
-TEST(GlooExecutorAmongStrangers, MovesWhatTheHostMoves) {
+TEST(GlooExecutorAmongUnauthenticatedPeers, MovesWhatTheHostMoves) {
   const test::Watcher watcher;
   const Workload workload = awkward();
-  const auto patience = live::LiveClock::now() + std::chrono::seconds(60);
-  const auto enough = [&] { return watcher.calls() > 0 || live::LiveClock::now() > patience; };
+  const auto wait_limit = live::LiveClock::now() + std::chrono::seconds(60);
+  const auto enough = [&] { return watcher.calls() > 0 || live::LiveClock::now() > wait_limit; };
   for (int turn = 0; turn < 5 || !enough(); ++turn) {
     expect_as_host(workload, {live_cases(workload, 3).front()}, 3);
   }

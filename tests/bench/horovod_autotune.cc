@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/plan/ticks.h"
+#include "core/plan/cycles.h"
 #include "core/statistics.h"
 #include "core/tune/minimise.h"
 

@@ -1,6 +1,6 @@
 // Scale: 65,536 ranks, 8,192 nodes of 8, and ResNet-50's gradients in five buckets. Goals for every
 // algorithm, exchange and hierarchy: the model under 1 s and 300 MB with the interval that `run`
-// adds, the simulation under 2 s and 500 MB. One iteration reads the scenario and prices its
+// adds, the simulation under 2 s and 500 MB. One iteration reads the scenario and costs its
 // strategy (plan, three steps, metrics, by the model also the interval) in a process of its own,
 // whose peak memory is the second figure.
 
@@ -12,11 +12,11 @@
 #include <iostream>
 #include <string>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/doubt.h"
 #include "core/measure/metrics.h"
+#include "core/measure/uncertainty.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
@@ -36,17 +36,18 @@ Scenario scenario_of(const std::string& knobs) {
 }
 
 // The step time, or the end of its interval, so that nothing is left out.
-Seconds priced(const std::string& knobs, bool simulate) {
+Seconds evaluated(const std::string& knobs, bool simulate) {
   const Scenario s = scenario_of(knobs);
   const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
   const run::ExecutorSettings settings{s.cluster, {}, 1};
   const auto executor =
       simulate ? sim::make_sim_executor(settings) : run::make_model_executor(settings);
-  collective::PriceBook book(s.cluster);
+  collective::CostCache cache(s.cluster);
   const auto outcome = executor->run(plan, {}, 3);
-  const Seconds step = measure::measure(plan, s.workload, outcome.timeline, 1, book).step_time;
+  const Seconds step = measure::measure(plan, s.workload, outcome.timeline, 1, cache).step_time;
   if (simulate) return step;
-  return measure::interval_of(step, measure::Doubts(s).sway(s.strategies.front())).high;
+  return measure::interval_of(step, measure::Uncertainties(s).sensitivity(s.strategies.front()))
+      .high;
 }
 
 void scale(benchmark::State& state, const std::string& knobs, bool simulate) {
@@ -55,7 +56,7 @@ void scale(benchmark::State& state, const std::string& knobs, bool simulate) {
     const pid_t child = ::fork();
     if (child == 0) {
       try {
-        ::_exit(priced(knobs, simulate) > 0 ? 0 : 1);
+        ::_exit(evaluated(knobs, simulate) > 0 ? 0 : 1);
       } catch (const std::exception& error) {
         std::cerr << error.what() << '\n';
         ::_exit(1);

@@ -45,7 +45,7 @@ void tune_jointly(benchmark::State& state, const tune::TuneOptions& options) {
   state.counters["priced"] = static_cast<double>(tuned.evaluations);
 }
 
-// Goal: under 1 s, every point priced.
+// Goal: under 1 s, every point evaluated.
 void tune_1000_points_on_model(benchmark::State& state) {
   tune::TuneOptions options;
   options.method = tune::TuneOptions::Method::kExhaustive;
@@ -95,7 +95,7 @@ void tune_5000_layouts(benchmark::State& state) {
   tune::Layouts found;
   for (auto _ : state) found = tune::tune_layouts(document, {2, 4, 8, 16}, options);
   state.counters["layouts"] = static_cast<double>(found.layouts);
-  state.counters["priced"] = static_cast<double>(found.priced);
+  state.counters["priced"] = static_cast<double>(found.evaluated);
 }
 BENCHMARK(tune_5000_layouts)
     ->Arg(1)
@@ -105,7 +105,7 @@ BENCHMARK(tune_5000_layouts)
     ->Iterations(1);
 
 // A transformer of so many gradients on 4 nodes of 8 GPUs, as `tune` searches it by itself: the
-// best few simulated, the verdicts priced. Goals: 5,000 in 10 s, 20,000 in 60 s and under 1 GB.
+// best few simulated, the verdicts evaluated. Goals: 5,000 in 10 s, 20,000 in 60 s and under 1 GB.
 input::Document transformer(std::int64_t gradients) {
   constexpr std::int64_t kWidth = 1024;
   const std::pair<const char*, std::int64_t> kLayer[] = {
@@ -155,9 +155,9 @@ BENCHMARK(tune_transformer)
     ->UseRealTime()
     ->Iterations(1);
 
-// Gradients of as many sizes, whose buckets are hardly ever alike, on links of two kinds: prices
+// Gradients of as many sizes, whose buckets are hardly ever alike, on links of two kinds: costs
 // follow the messages of each size. 500 are few enough for every bucket of the dynamic programme to
-// be priced; of 1,000 the candidates have the most buckets. Goals: 10 s each, 20,000 in 30 s and
+// be evaluated; of 1,000 the candidates have the most buckets. Goals: 10 s each, 20,000 in 30 s and
 // under 300 MB.
 input::Document many_sizes(std::int64_t gradients) {
   std::string tensors;

@@ -50,11 +50,11 @@ std::string score_text(const TunerScore& score) {
 
 }  // namespace
 
-TunerScore score_bayesian_search(const NoisyCase& noisy, const GuideError& error,
+TunerScore score_bayesian_search(const NoisyCase& noisy, const MemberError& error,
                                  const NoisySettings& settings) {
-  const AffineCost guide{noisy.truth.latency * error.latency,
-                         noisy.truth.seconds_per_byte * error.transfer};
-  const tune::SearchProblem problem = bucket_problem(noisy.trace, guide, settings.doubt);
+  const AffineCost member{noisy.truth.latency * error.latency,
+                          noisy.truth.seconds_per_byte * error.transfer};
+  const tune::SearchProblem problem = bucket_problem(noisy.trace, member, settings.uncertainty);
   const auto truth = [&](const tune::Candidate& candidate) {
     const auto& ends = candidate.strategy.fusion.ends;
     return step_time(noisy.trace, {ends.begin(), ends.end()}, noisy.truth);
@@ -89,14 +89,15 @@ TunerScore score_horovod(const NoisyCase& noisy, const NoisySettings& settings) 
   noise.relative = settings.noise;
   Scores scores;
   for (int seed = 1; seed <= settings.seeds; ++seed) {
-    // The truth of the knobs at hand is priced once; each step of it is drawn anew.
-    HorovodKnobs priced{-1, -1};
+    // The truth of the knobs at hand is evaluated once; each step of it is drawn again.
+    HorovodKnobs evaluated{-1, -1};
     Seconds truth = 0;
     std::int64_t step = 0;
     const auto tuning = emulate_horovod_autotune(
         bytes, static_cast<std::uint64_t>(seed), [&](const HorovodKnobs& knobs) {
-          if (knobs.threshold_mib != priced.threshold_mib || knobs.cycle_ms != priced.cycle_ms) {
-            priced = knobs;
+          if (knobs.threshold_mib != evaluated.threshold_mib ||
+              knobs.cycle_ms != evaluated.cycle_ms) {
+            evaluated = knobs;
             truth = horovod_step_time(noisy.trace, noisy.truth, knobs);
           }
           return truth * run::jitter_factor(noise, static_cast<std::uint64_t>(seed), 0, step++);
@@ -111,7 +112,7 @@ TunerScore score_horovod(const NoisyCase& noisy, const NoisySettings& settings) 
   return scores.score();
 }
 
-ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<GuideError>& errors,
+ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<MemberError>& errors,
                               const NoisySettings& settings) {
   ComparedTuners row;
   row.noisy = noisy;

@@ -25,7 +25,7 @@ struct NoisyCase {
 };
 
 // What the guiding model takes the truth's latency and time a byte to be, as factors of them.
-struct GuideError {
+struct MemberError {
   double latency = 1;
   double transfer = 1;
 };
@@ -34,7 +34,7 @@ struct NoisySettings {
   double noise = 0.02;  // standard deviation of one step, relative
   int seeds = 20;       // searches a case, seeded 1, 2, ...
   tune::SearchSettings search;
-  tune::ModelDoubt doubt;
+  tune::ModelUncertainty uncertainty;
 };
 
 // Percent over the optimum, over all seeds.
@@ -46,7 +46,7 @@ struct TunerScore {
   double evaluations = 0;  // mean over seeds
   int most_evaluations = 0;
 };
-TunerScore score_bayesian_search(const NoisyCase& noisy, const GuideError& error,
+TunerScore score_bayesian_search(const NoisyCase& noisy, const MemberError& error,
                                  const NoisySettings& settings);
 TunerScore score_horovod(const NoisyCase& noisy, const NoisySettings& settings);
 
@@ -57,9 +57,9 @@ struct ComparedTuners {
   Seconds optimum = 0;
   double horovod_default = 0;  // percent over the optimum: 128 MiB, 1 ms
   TunerScore horovod;
-  std::vector<std::pair<GuideError, TunerScore>> ours;
+  std::vector<std::pair<MemberError, TunerScore>> ours;
 };
-ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<GuideError>& errors,
+ComparedTuners compare_tuners(const NoisyCase& noisy, const std::vector<MemberError>& errors,
                               const NoisySettings& settings);
 std::string comparison_table(const std::vector<ComparedTuners>& rows);
 

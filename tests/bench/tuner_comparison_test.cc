@@ -40,10 +40,10 @@ NoisyCase noisy_case(const TraceCase& published) {
   throw std::runtime_error("no trace of " + published.text("network"));
 }
 
-// Right, and wrong by two either way in latency, in bandwidth; and by factors that no guide has.
-const std::vector<GuideError>& guide_errors() {
-  static const std::vector<GuideError> errors{{1, 1},   {2, 1},     {0.5, 1},  {1, 2},
-                                              {1, 0.5}, {1.7, 0.6}, {0.6, 1.7}};
+// Right, and wrong by two either way in latency, in bandwidth; and by factors that no model has.
+const std::vector<MemberError>& member_errors() {
+  static const std::vector<MemberError> errors{{1, 1},   {2, 1},     {0.5, 1},  {1, 2},
+                                               {1, 0.5}, {1.7, 0.6}, {0.6, 1.7}};
   return errors;
 }
 
@@ -53,7 +53,7 @@ TEST(TunerComparison, WithinTwoPercentAndNoWorseThanHorovod) {
   std::vector<ComparedTuners> rows;
   for (const auto& row : published) {
     SCOPED_TRACE(row.text("model") + ", " + row.text("network"));
-    const ComparedTuners compared = compare_tuners(noisy_case(row), guide_errors(), settings());
+    const ComparedTuners compared = compare_tuners(noisy_case(row), member_errors(), settings());
     rows.push_back(compared);
 
     // The emulation is the published one.
@@ -80,9 +80,9 @@ TEST(TunerComparison, WithinTwoPercentAndNoWorseThanHorovod) {
   std::cout << comparison_table(rows);
 }
 
-// A network that no guide describes: above 1 MiB a message runs at two thirds of the speed. The
+// A network that no model describes: above 1 MiB a message runs at two thirds of the speed. The
 // yardstick is the dynamic programme with the true costs.
-TEST(TunerComparison, GuidesMayAllBeWrong) {
+TEST(TunerComparison, AllMembersMayBeWrong) {
   for (const auto& row : trace_cases("horovod_bo_regret.csv")) {
     SCOPED_TRACE(row.text("model") + ", " + row.text("network"));
     const NoisyCase noisy = noisy_case(row);

@@ -70,8 +70,8 @@ TEST(DeviceFit, MeasuredPassesComeOut) {
     Cluster cluster;
     Device& device = cluster.device;
     device.flops = device_json(fit).at("tflops").get<double>() * 1e12;
-    const Workload priced = input::read_workload(Reader(workload, file, ""), cluster);
-    EXPECT_NEAR(backward_time(priced) / (known.milliseconds * 1e-3), 1, 1e-4) << known.trace;
+    const Workload evaluated = input::read_workload(Reader(workload, file, ""), cluster);
+    EXPECT_NEAR(backward_time(evaluated) / (known.milliseconds * 1e-3), 1, 1e-4) << known.trace;
   }
 }
 

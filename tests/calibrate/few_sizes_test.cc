@@ -1,5 +1,5 @@
-// What a job's trace gives: three to five sizes of one collective. The law must not fail, and its
-// interval must hold what the same network took at sizes that it has not seen.
+// What a job's trace gives: three to five sizes of one collective. The cost model must not fail,
+// and its interval must hold what the same network took at sizes that it has not seen.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,7 @@ struct Coverage {
   int of_beyond = 0;
 };
 
-// On one node of as many GPUs: the law of a table at its own counts does not know what lies
+// On one node of as many GPUs: the cost model of a table at its own counts does not know what lies
 // between.
 void add(const cost::MeasuredTable& table, std::size_t count, test::Dice& dice,
          Coverage& coverage) {
@@ -70,7 +70,7 @@ void add(const cost::MeasuredTable& table, std::size_t count, test::Dice& dice,
   few.rows.clear();
   for (const auto& point : given) few.rows.emplace_back().size = point.size;
   for (std::size_t i = 0; i < given.size(); ++i) few.rows[i].out_of_place = given[i].time;
-  const cost::MeasuredLaw law = calibrate({few}).law;
+  const cost::MeasuredCostModel cost_model = calibrate({few}).cost_model;
   constexpr double kEighty = 1.2816;
   double held[2] = {};
   double all[2] = {};
@@ -78,8 +78,8 @@ void add(const cost::MeasuredTable& table, std::size_t count, test::Dice& dice,
     const bool used = std::any_of(given.begin(), given.end(),
                                   [&](const auto& one) { return one.size == point.size; });
     if (used) continue;
-    const auto answer =
-        cost::law_time(law, *few.kind, static_cast<double>(point.size), 1, few.gpus_per_node);
+    const auto answer = cost::cost_model_time(
+        cost_model, *few.kind, static_cast<double>(point.size), 1, few.gpus_per_node);
     ASSERT_TRUE(answer);
     const bool beyond = point.size < given.front().size || point.size > given.back().size;
     held[beyond] += std::abs(std::log(point.time / answer->time)) < kEighty * answer->spread;
@@ -121,7 +121,7 @@ TEST(FewSizes, NoCountOfSizesFails) {
       row.out_of_place = 50e-6 + static_cast<double>(size) / 20e9;
       const LogCalibration calibration = calibration_of({table}, {}, "job");
       const auto answer = [&](double bytes) {
-        return *cost::law_time(calibration.law, *table.kind, bytes, nodes, 2);
+        return *cost::cost_model_time(calibration.cost_model, *table.kind, bytes, nodes, 2);
       };
       EXPECT_NEAR(answer(8196000).time, 50e-6 + 8196000 / 20e9, 1e-6);
       // A thousandth of the payload: nobody has seen it.

@@ -24,8 +24,8 @@ Json row(const std::string& name, const std::string& kind, double bytes_an_eleme
           {"us", us}};
 }
 
-// DGC is priced at 24 bytes an element and 8 for each of 100,000 kept, and took 24.008 e8 / 4e12 s;
-// pack reaches 4 TB/s too; updates reach 2 and 2.
+// DGC is evaluated at 24 bytes an element and 8 for each of 100,000 kept, and took 24.008 e8 / 4e12
+// s; pack reaches 4 TB/s too; updates reach 2 and 2.
 Json check() {
   return {
       {"format", "syncline gpu-check 1"},
@@ -58,7 +58,7 @@ TEST(KernelCosts, OneRateIsTheHarmonicMeanOverKinds) {
   EXPECT_NEAR(costs.memory, 3e12, 1e3);
   ASSERT_EQ(costs.timings.size(), 5U);  // what failed is no timing
   EXPECT_FALSE(costs.timings.back().fitted);
-  EXPECT_NEAR(costs.priced(costs.timings[1]), 800e6 / 3e12, 1e-9);
+  EXPECT_NEAR(costs.evaluated(costs.timings[1]), 800e6 / 3e12, 1e-9);
 }
 
 TEST(KernelCosts, WhatFitsIntoACacheIsShownAndNotFitted) {

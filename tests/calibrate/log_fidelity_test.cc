@@ -1,4 +1,4 @@
-// Lists of published logs to compare: what is fitted, what is foretold, and wrong lists.
+// Lists of published logs to compare: what is fitted, what is predicted, and wrong lists.
 
 #include "core/calibrate/log_fidelity.h"
 
@@ -69,7 +69,7 @@ TEST(LogFidelity, LeavesOutRowsAndCountsAndCountsIntervals) {
     EXPECT_GT(summary->width, 1) << table.name;
     EXPECT_LT(summary->width, 60) << table.name;
   }
-  // Two nodes cannot be foretold from one; the counts of one node can.
+  // Two nodes cannot be predicted from one; the counts of one node can.
   EXPECT_EQ(tables[1].predicted.size(), 3 * 15u);
 }
 

@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using test::contains;
 
-// Encoding costs nothing here, which is worth a remark; DDP's first step takes longer.
+// Encoding costs nothing here, which is worth a warning; DDP's first step takes longer.
 constexpr const char* kScenario = R"({
   "name": "small",
   "workload": {"name": "two layers", "batch": 32, "forward_ms": 2, "tensors": [
@@ -23,7 +23,7 @@ constexpr const char* kScenario = R"({
               "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
   "strategies": [{"name": "plain"}, {"name": "half", "compression": {"codec": "fp16"}},
                  {"name": "ddp", "dialect": "pytorch", "config": {}}]})";
-constexpr const char* kRemark =
+constexpr const char* kWarning =
     "strategy 'half': cluster.device.memory_gbytes_per_s is not given, encoding costs nothing";
 
 class Answers : public testing::Test {
@@ -41,24 +41,24 @@ class Answers : public testing::Test {
   std::string file_ = scratch_.path("scenario.json");
 };
 
-TEST_F(Answers, RemarksStandInEveryForm) {
+TEST_F(Answers, WarningsStandInEveryForm) {
   for (const char* verb : {"run", "check", "explain", "tune"}) {
-    EXPECT_TRUE(contains(printed(verb, "table"), std::string("Remarks:\n- ") + kRemark)) << verb;
+    EXPECT_TRUE(contains(printed(verb, "table"), std::string("Remarks:\n- ") + kWarning)) << verb;
     EXPECT_TRUE(contains(printed(verb, "markdown"), "Remarks:\n\n- strategy 'half'")) << verb;
-    const Json remarks = json(verb).at("remarks");
-    ASSERT_EQ(remarks.size(), 2U) << remarks;
-    EXPECT_EQ(remarks[0], kRemark) << verb;
-    const auto second = remarks[1].get<std::string>();
+    const Json warnings = json(verb).at("remarks");
+    ASSERT_EQ(warnings.size(), 2U) << warnings;
+    EXPECT_EQ(warnings[0], kWarning) << verb;
+    const auto second = warnings[1].get<std::string>();
     EXPECT_TRUE(second.starts_with("strategy 'ddp': the first step")) << second;
     const auto csv = test::syncline_run({verb, file_, "--format", "csv"});
-    EXPECT_EQ(csv.err, std::string("syncline: ") + kRemark + "\nsyncline: " + second + "\n")
+    EXPECT_EQ(csv.err, std::string("syncline: ") + kWarning + "\nsyncline: " + second + "\n")
         << verb;
     EXPECT_FALSE(contains(csv.out, "encoding")) << verb;
   }
 }
 
 // Of the strategy that was asked for; nobody asked about the others.
-TEST_F(Answers, RemarksOfOneStrategyAreItsOwn) {
+TEST_F(Answers, WarningsOfOneStrategyAreItsOwn) {
   for (const char* verb : {"plan", "buckets", "explain"}) {
     const auto asked = [&](const std::string& strategy, const std::string& format) {
       const auto ran =
@@ -66,10 +66,10 @@ TEST_F(Answers, RemarksOfOneStrategyAreItsOwn) {
       EXPECT_EQ(ran.code, 0) << ran.err;
       return format == "csv" ? ran.err : ran.out;
     };
-    EXPECT_TRUE(contains(asked("half", "table"), std::string("Remarks:\n- ") + kRemark)) << verb;
+    EXPECT_TRUE(contains(asked("half", "table"), std::string("Remarks:\n- ") + kWarning)) << verb;
     EXPECT_TRUE(contains(asked("half", "markdown"), "Remarks:\n\n- strategy 'half'")) << verb;
-    EXPECT_EQ(Json::parse(asked("half", "json")).at("remarks"), Json({kRemark})) << verb;
-    EXPECT_EQ(asked("half", "csv"), std::string("syncline: ") + kRemark + "\n") << verb;
+    EXPECT_EQ(Json::parse(asked("half", "json")).at("remarks"), Json({kWarning})) << verb;
+    EXPECT_EQ(asked("half", "csv"), std::string("syncline: ") + kWarning + "\n") << verb;
     EXPECT_FALSE(Json::parse(asked("plain", "json")).contains("remarks")) << verb;
   }
 }
@@ -111,7 +111,7 @@ TEST_F(Answers, ValidateTellsThemBelowItsTable) {
       test::syncline_run({"validate", file_, "--set", "cluster.nodes=2", "--ranks", "2", "--warmup",
                           "1", "--repeats", "1", "--strategy", "half", "--format", "json"});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(Json::parse(ran.out).at("remarks"), Json({kRemark}));
+  EXPECT_EQ(Json::parse(ran.out).at("remarks"), Json({kWarning}));
 }
 
 TEST_F(Answers, ThePythonFileComesWithItsUse) {

@@ -242,11 +242,11 @@ TEST(Calibrate, LogsOfTwoKindsOfGpuAreTwoClusters) {
   EXPECT_EQ(calibrate_verb({a100, written("80.txt", on("NVIDIA A100-SXM4-80GB"))}).code, 0);
 }
 
-TEST(Calibrate, ALineRateInGigabytesIsDoubted) {
+TEST(Calibrate, ALineRateInGigabytesIsUncertain) {
   const std::string log = kLogs + "a100-p4d-efa_allreduce_n002x8.txt";
-  const Said slip = calibrate_verb({log, "--line-rate", "50"});
-  EXPECT_NE(slip.out.find("were GB/s meant (400 Gbit/s)?"), std::string::npos) << slip.out;
-  EXPECT_LT(slip.out.find("Doubtful:"), slip.out.find("Mean error")) << slip.out;
+  const Said mistake = calibrate_verb({log, "--line-rate", "50"});
+  EXPECT_NE(mistake.out.find("were GB/s meant (400 Gbit/s)?"), std::string::npos) << mistake.out;
+  EXPECT_LT(mistake.out.find("Doubtful:"), mistake.out.find("Mean error")) << mistake.out;
   EXPECT_EQ(calibrate_verb({log, "--line-rate", "400"}).out.find("Doubtful"), std::string::npos);
 }
 

@@ -191,7 +191,7 @@ TEST_F(Cli, WrongScenariosAreToldInOneLine) {
   expect_wrong_input(run({"run", written(missing)}), "no_such_workload.json");
 }
 
-TEST_F(Cli, TheLastSweepPointIsJudgedBeforeTheFirstIsPriced) {
+TEST_F(Cli, TheLastSweepPointIsJudgedBeforeTheFirstIsEvaluated) {
   Json root = small_scenario();
   root["sweep"]["cluster.inter.bandwidth_gbps"] = {10, -1};
   for (const char* verb : {"run", "check"}) {
@@ -517,8 +517,9 @@ TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
   EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
 }
 
-// Each row is there once it is priced, and whole, so that a program that is killed has left them.
-TEST_F(Cli, RowsOfCsvComeWhileOthersArePriced) {
+// Each row is there once it is evaluated, and whole, so that a program that is killed has left
+// them.
+TEST_F(Cli, RowsOfCsvComeWhileOthersAreEvaluated) {
   const std::string scenario = written(long_scenario(2000, 16));
   for (const char* jobs : {"1", "3"}) {
     Program running(

@@ -37,8 +37,8 @@ TEST(Messages, TheNearestOptionIsNamed) {
   EXPECT_TRUE(contains(refusal({"run", kFirst, "left over"}), "left over"));
 }
 
-// One row a slip: what was typed, and what helps.
-TEST(Messages, SlipsOnTheCommandLineAreMet) {
+// One row a mistake: what was typed, and what helps.
+TEST(Messages, MistakesOnTheCommandLineAreMet) {
   struct Row {
     std::vector<std::string> typed;
     const char* said;
@@ -75,8 +75,8 @@ TEST(Messages, SlipsOnTheCommandLineAreMet) {
   }
 }
 
-// Words that mean one of the known ones beyond doubt are taken as that one.
-TEST(Messages, WordsBeyondDoubtAreUnderstood) {
+// Words that mean one of the known ones beyond uncertainty are taken as that one.
+TEST(Messages, CertainWordsAreUnderstood) {
   const std::vector<std::vector<std::string>> typed{
       {"version"},
       {"-V"},
@@ -92,12 +92,12 @@ TEST(Messages, WordsBeyondDoubtAreUnderstood) {
   EXPECT_EQ(test::syncline_run({"help", "run"}).out, test::syncline_run({"run", "--help"}).out);
 }
 
-// Doubts change the first words of `check`, and stand before every verb's results.
+// Uncertain inputs change the first words of `check`, and stand before every verb's results.
 TEST(Messages, DoubtfulInputIsNotJustCorrect) {
-  const std::vector<std::string> slip{"--set", "strategies.0.dialect=horovod", "--set",
-                                      "strategies.0.config={\"HOROVOD_CYCLE_TIME\": 0.005}"};
+  const std::vector<std::string> mistake{"--set", "strategies.0.dialect=horovod", "--set",
+                                         "strategies.0.config={\"HOROVOD_CYCLE_TIME\": 0.005}"};
   const auto say = [&](std::vector<std::string> words, bool slipped) {
-    if (slipped) words.insert(words.end(), slip.begin(), slip.end());
+    if (slipped) words.insert(words.end(), mistake.begin(), mistake.end());
     return test::syncline_run(words).out;
   };
   const std::string three = test::scratch().path("three.json");
@@ -129,7 +129,7 @@ TEST(Messages, StrategiesAreQuoted) {
   EXPECT_TRUE(contains(text, "', '")) << text;
 }
 
-TEST(Messages, AGuideIsReadBeforeAnyWork) {
+TEST(Messages, AModelIsReadBeforeAnyWork) {
   const std::string text = refusal({"tune", SYNCLINE_SOURCE_DIR "/scenarios/live/tune_2x1gbit.json",
                                     "--live", "emulated", "--wrong", "latency"});
   EXPECT_TRUE(text.starts_with("syncline: --wrong: found 'latency'")) << text;

@@ -104,8 +104,9 @@ TEST(ObjectiveOption, NotesOfTheScenarioReachTheAnswer) {
       ASSERT_EQ(table.code, 0) << table.err;
       EXPECT_NE(table.out.find("one rank only was read"), std::string::npos) << verb << objective;
       words.insert(words.end(), {"--format", "json"});
-      const Json remarks = Json::parse(say(words).out).at("remarks");
-      EXPECT_NE(std::find(remarks.begin(), remarks.end(), "one rank only was read"), remarks.end())
+      const Json warnings = Json::parse(say(words).out).at("remarks");
+      EXPECT_NE(std::find(warnings.begin(), warnings.end(), "one rank only was read"),
+                warnings.end())
           << verb << objective;
     }
   }

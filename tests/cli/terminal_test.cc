@@ -96,7 +96,7 @@ TEST(Terminal, NoLineOfAnyVerbIsWiderThanTheTerminal) {
 }
 
 // What the table has below it goes to stderr where stdout is for a program.
-TEST(Terminal, RemarksOnStderrFitOneToo) {
+TEST(Terminal, WarningsOnStderrFitOneToo) {
   const std::vector<std::string> words{"emit", kSource + "scenarios/resnet50_ddp.json", "--dialect",
                                        "pytorch"};
   const auto whole = run_on_terminal(words, 80);

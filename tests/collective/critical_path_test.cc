@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
@@ -25,22 +25,22 @@ std::vector<double> many_payloads() {
 // What an all-reduce over all ranks of 16 nodes of 8 takes, with a count of the walks.
 struct Counted {
   explicit Counted(const char* algorithm)
-      : book(cluster),
+      : cache(cluster),
         all_reduce(collective_of(CollectiveKind::kAllReduce, algorithm,
                                  world_group(cluster.ranks()), 1 << 20)) {}
 
   LastEnds::Walk walk() {
     return [this](double bytes) {
       ++walks;
-      const CollectivePrice& price = book.price(all_reduce);
+      const CollectiveCost& cost = cache.cost(all_reduce);
       const Stages stages = all_reduce.algorithm->stages(all_reduce.kind, all_reduce.groups.size,
                                                          all_reduce.elements);
-      return stage_ends(*price.footprint, stages, price.stages, bytes).back();
+      return stage_ends(*cost.footprint, stages, cost.stages, bytes).back();
     };
   }
 
   Cluster cluster = two_tier_cluster(16, 8);
-  PriceBook book;
+  CostCache cache;
   Collective all_reduce;
   int walks = 0;
 };
@@ -82,34 +82,34 @@ TEST(LastEnds, OfWhatIsNotConvexAreWalked) {
   }
 }
 
-TEST(PriceBook, QuickTimesAreTheTimesButForRounding) {
+TEST(CostCache, QuickTimesAreTheTimesButForRounding) {
   test::RandomCollectives random(11);
   for (int i = 0; i < 200; ++i) {
     const Cluster cluster = random.cluster(12, 8);
-    PriceBook book(cluster);
+    CostCache cache(cluster);
     Collective collective = random.collective(cluster);
     for (const double times : {0.01, 0.3, 1.0, 1.1, 3.0, 40.0}) {
       Collective other = collective;
       other.elements = static_cast<std::int64_t>(static_cast<double>(other.elements) * times);
-      const Seconds time = book.time(other);
-      ASSERT_NEAR(book.quick_time(other), time, 1e-9 * time)
+      const Seconds time = cache.time(other);
+      ASSERT_NEAR(cache.quick_time(other), time, 1e-9 * time)
           << collective.algorithm->name << " " << to_string(collective.kind) << ", "
           << cluster.ranks() << " ranks, " << other.bytes();
     }
   }
 }
 
-TEST(PriceBook, QuickTimesAreALawsWhereThereIsOne) {
+TEST(CostCache, QuickTimesAreTheCostModelsWhereThereIsOne) {
   Cluster cluster = two_tier_cluster(4, 8);
   cluster.collective_overhead = 3e-6;
-  cluster.law = [](const Collective& asked) {
+  cluster.cost_model = [](const Collective& asked) {
     return std::optional(CollectiveTime{.time = 1e-5 + 1e-10 * static_cast<double>(asked.bytes())});
   };
-  PriceBook book(cluster);
+  CostCache cache(cluster);
   for (const std::int64_t elements : {1, 1000, 1'000'000}) {
     const auto ring =
         collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), elements);
-    EXPECT_NEAR(book.quick_time(ring), book.time(ring), 1e-12 * book.time(ring));
+    EXPECT_NEAR(cache.quick_time(ring), cache.time(ring), 1e-12 * cache.time(ring));
   }
 }
 
@@ -124,16 +124,14 @@ TEST(SteadyEnds, AreAsLongAsTheRoundsOfARing) {
       const Cluster tiers = gpus == 1 ? flat_cluster(16) : two_tier_cluster(16, gpus);
       const Cluster cluster = on_fabric(
           tiers, topology, fabric::placed(topology, 16, fabric::Placement::kScattered, seed));
-      PriceBook book(cluster);
+      CostCache cache(cluster);
       const Collective ring =
           collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), 1 << 20);
-      const CollectivePrice& price = book.price(ring);
+      const CollectiveCost& cost = cache.cost(ring);
       const Stages stages = ring.algorithm->stages(ring.kind, ring.groups.size, ring.elements);
       for (const double bytes : {4096.0, 1e6, 1e9}) {
-        const Seconds walked =
-            stage_ends(*price.footprint, stages, price.stages, bytes).back().time;
-        const Seconds steady =
-            steady_ends(*price.footprint, stages, price.stages, bytes).back().time;
+        const Seconds walked = stage_ends(*cost.footprint, stages, cost.stages, bytes).back().time;
+        const Seconds steady = steady_ends(*cost.footprint, stages, cost.stages, bytes).back().time;
         EXPECT_NEAR(steady, walked, 0.02 * walked) << gpus << " GPUs a node, " << bytes << " bytes";
       }
     }

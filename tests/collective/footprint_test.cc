@@ -1,4 +1,4 @@
-// Folding changes no price: links, ranks and the chain of messages are as if each had been worked
+// Folding changes no cost: links, ranks and the chain of messages are as if each had been worked
 // out by itself.
 #include "core/collective/footprint.h"
 
@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
+#include "core/collective/cost.h"
 #include "core/collective/critical_path.h"
-#include "core/collective/price.h"
 #include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
 #include "tests/support/unfolded.h"
@@ -18,7 +18,7 @@ namespace syncline::collective {
 namespace {
 
 using test::RandomCollectives;
-using test::UnfoldedPrice;
+using test::UnfoldedCost;
 
 constexpr double kRounding = 1e-12;
 
@@ -29,8 +29,8 @@ std::string named(const Cluster& cluster, const Collective& c) {
          std::to_string(cluster.tiers.size()) + " tiers, " + std::to_string(c.elements);
 }
 
-void expect_same_links(const Cluster& cluster, const CollectivePrice& folded,
-                       const UnfoldedPrice& unfolded) {
+void expect_same_links(const Cluster& cluster, const CollectiveCost& folded,
+                       const UnfoldedCost& unfolded) {
   const Network network(cluster);
   const auto& kinds = folded.footprint->kind_of_link();
   ASSERT_EQ(folded.stages.size(), unfolded.stages().size());
@@ -49,16 +49,16 @@ void expect_same_links(const Cluster& cluster, const CollectivePrice& folded,
   }
 }
 
-// Of a price by stages, signed: what a stage gains by being begun early is below nothing.
-void expect_same_latencies(const CollectivePrice& price, const Collective& collective,
-                           const UnfoldedPrice& unfolded) {
+// Of a cost by stages, signed: what a stage gains by being begun early is below nothing.
+void expect_same_latencies(const CollectiveCost& cost, const Collective& collective,
+                           const UnfoldedCost& unfolded) {
   const Stages stages =
       collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
   for (const double bytes : {0.0, 1000.0, 3e5, 5e7}) {
     const auto expected = unfolded.latencies(bytes);
-    const auto told = stage_latencies(*price.footprint, stages, price.stages, bytes);
+    const auto told = stage_latencies(*cost.footprint, stages, cost.stages, bytes);
     ASSERT_EQ(told.size(), expected.size());
-    Seconds whole = price.seconds_per_byte * bytes;
+    Seconds whole = cost.seconds_per_byte * bytes;
     for (const Seconds each : expected) whole += std::abs(each);
     for (std::size_t s = 0; s < told.size(); ++s) {
       // A difference of clocks: rounded like the whole.
@@ -67,25 +67,25 @@ void expect_same_latencies(const CollectivePrice& price, const Collective& colle
   }
 }
 
-TEST(Footprint, PricesAreThoseOfEveryEdgeByItself) {
+TEST(Footprint, CostsAreThoseOfEveryEdgeByItself) {
   RandomCollectives random(1);
   for (int i = 0; i < 300; ++i) {
     const Cluster cluster = random.cluster(12, 8);
     const Collective collective = random.collective(cluster);
     SCOPED_TRACE(named(cluster, collective));
-    PriceBook book(cluster);
-    const UnfoldedPrice unfolded(cluster, collective);
-    // Where ranks are a stage ahead all stages are one, priced by the path (price.h).
-    const bool at_once = book.price(collective).stages.size() == 1 && unfolded.stages().size() > 1;
+    CostCache cache(cluster);
+    const UnfoldedCost unfolded(cluster, collective);
+    // Where ranks are a stage ahead all stages are one, evaluated by the path (cost.h).
+    const bool at_once = cache.cost(collective).stages.size() == 1 && unfolded.stages().size() > 1;
     if (at_once) continue;
-    ASSERT_NO_FATAL_FAILURE(expect_same_links(cluster, book.price(collective), unfolded));
+    ASSERT_NO_FATAL_FAILURE(expect_same_links(cluster, cache.cost(collective), unfolded));
     for (int rank = 0; rank < cluster.ranks(); ++rank) {
-      ASSERT_NEAR(book.price(collective).sent(rank), unfolded.sent(rank),
+      ASSERT_NEAR(cache.cost(collective).sent(rank), unfolded.sent(rank),
                   kRounding * unfolded.sent(rank));
     }
     // A flat network is one latency a round, by definition and not by the chain.
-    if (book.price(collective).footprint->uniform()) continue;
-    ASSERT_NO_FATAL_FAILURE(expect_same_latencies(book.price(collective), collective, unfolded));
+    if (cache.cost(collective).footprint->uniform()) continue;
+    ASSERT_NO_FATAL_FAILURE(expect_same_latencies(cache.cost(collective), collective, unfolded));
   }
 }
 
@@ -98,13 +98,13 @@ TEST(Footprint, LongRingsAreAsIfEveryRoundWasGoneThrough) {
     const auto ring =
         collective_of(CollectiveKind::kAllReduce, "ring", world_group(cluster.ranks()), 1'000'000);
     SCOPED_TRACE(named(cluster, ring));
-    PriceBook book(cluster);
+    CostCache cache(cluster);
     ASSERT_NO_FATAL_FAILURE(
-        expect_same_latencies(book.price(ring), ring, UnfoldedPrice(cluster, ring)));
+        expect_same_latencies(cache.cost(ring), ring, UnfoldedCost(cluster, ring)));
   }
 }
 
-// Links that are all slower or faster alike share what was worked out: the same prices.
+// Links that are all slower or faster alike share what was worked out: the same costs.
 TEST(Footprint, ShiftedLinksCostWhatTheyCostByThemselves) {
   RandomCollectives random(7);
   for (int i = 0; i < 200; ++i) {
@@ -118,13 +118,13 @@ TEST(Footprint, ShiftedLinksCostWhatTheyCostByThemselves) {
     }
     const Collective collective = random.collective(cluster);
     SCOPED_TRACE(named(moved, collective));
-    PriceBook as_given(cluster);
-    PriceBook shared(moved, shift);
-    PriceBook alone(moved);
+    CostCache as_given(cluster);
+    CostCache shared(moved, shift);
+    CostCache alone(moved);
     const Seconds time = alone.time(collective);
     ASSERT_NEAR(shared.time(collective), time, 1e-9 * time);
-    const auto& told = shared.price(collective);
-    const auto& expected = alone.price(collective);
+    const auto& told = shared.cost(collective);
+    const auto& expected = alone.cost(collective);
     ASSERT_EQ(told.stages.size(), expected.stages.size());
     for (std::size_t s = 0; s < told.stages.size(); ++s) {
       ASSERT_NEAR(told.stages[s].seconds_per_byte, expected.stages[s].seconds_per_byte,
@@ -144,27 +144,27 @@ TEST(Footprint, ManyMessagesKeepTheirLongestChain) {
   for (const double latency : {0.5, 0.95, 1.0, 1.05, 2.0}) {
     Cluster moved = cluster;
     for (Tier& tier : moved.tiers) tier.latency *= latency;
-    const Seconds kept = PriceBook(moved, {cluster.tiers, latency, 1}).time(tree);
-    const Seconds found = PriceBook(moved).time(tree);
+    const Seconds kept = CostCache(moved, {cluster.tiers, latency, 1}).time(tree);
+    const Seconds found = CostCache(moved).time(tree);
     EXPECT_LE(kept, found * (1 + 1e-12)) << latency;
     EXPECT_GT(kept, found * (1 - (latency == 1 ? 1e-12 : 0.02))) << latency;
   }
 }
 
-// A line below the price of all payloads up to the largest, however many chunks they are cut into.
-TEST(Footprint, TheLeastPriceIsBelowAllOthers) {
+// A line below the cost of all payloads up to the largest, however many chunks they are cut into.
+TEST(Footprint, TheLeastCostIsBelowAllOthers) {
   RandomCollectives random(8);
   for (int i = 0; i < 200; ++i) {
     const Cluster cluster = random.cluster(12, 8);
-    PriceBook book(cluster);
+    CostCache cache(cluster);
     Collective collective = random.collective(cluster);
     SCOPED_TRACE(named(cluster, collective));
     if (collective.nccl) continue;
-    const LeastPrice least = book.least(collective, 3 * collective.bytes());
+    const LeastCost least = cache.least(collective, 3 * collective.bytes());
     for (const double times : {0.01, 0.5, 1.0, 1.1, 3.0}) {
       Collective other = collective;
       other.elements = static_cast<std::int64_t>(static_cast<double>(other.elements) * times);
-      const Seconds time = book.time(other) - cluster.collective_overhead;
+      const Seconds time = cache.time(other) - cluster.collective_overhead;
       const auto bytes = static_cast<double>(other.bytes());
       ASSERT_LE(least.latency + least.seconds_per_byte * bytes, time * (1 + 1e-9)) << times;
     }
@@ -175,20 +175,20 @@ TEST(Footprint, JointKindsAreAllPairsThatSomeLinkIs) {
   RandomCollectives random(2);
   for (int i = 0; i < 100; ++i) {
     const Cluster cluster = random.cluster(8, 8);
-    PriceBook book(cluster);
-    std::vector<const CollectivePrice*> prices;
+    CostCache cache(cluster);
+    std::vector<const CollectiveCost*> costs;
     for (int c = random.number(1, 3); c >= 0; --c) {
-      prices.push_back(&book.price(random.collective(cluster)));
+      costs.push_back(&cache.cost(random.collective(cluster)));
     }
     std::set<std::vector<int>> expected;
     for (int id = 0; id < Network(cluster).link_count(); ++id) {
       std::vector<int> kinds;
-      for (const auto* price : prices) {
-        kinds.push_back(price->footprint->kind_of_link()[static_cast<std::size_t>(id)]);
+      for (const auto* cost : costs) {
+        kinds.push_back(cost->footprint->kind_of_link()[static_cast<std::size_t>(id)]);
       }
       if (*std::max_element(kinds.begin(), kinds.end()) >= 0) expected.insert(kinds);
     }
-    const auto told = joint_kinds(prices);
+    const auto told = joint_kinds(costs);
     EXPECT_EQ(std::set(told.begin(), told.end()), expected);
     EXPECT_EQ(told.size(), expected.size()) << "each once";
   }

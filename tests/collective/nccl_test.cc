@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "core/collective/cost.h"
 #include "core/collective/library.h"
-#include "core/collective/price.h"
 #include "tests/support/plans.h"
 
 namespace syncline::collective {
@@ -60,12 +60,12 @@ TEST(NcclTopology, ALinkThatNoGroupCrossesIsNotSeen) {
     const Collective own = chosen(place, kAllReduce, world_group(32), bytes);
     const Collective inside = chosen(both, kAllReduce, block_groups(64, 32), bytes);
     EXPECT_EQ(inside.nccl, own.nccl);
-    EXPECT_DOUBLE_EQ(PriceBook(both).time(inside), PriceBook(place).time(own));
+    EXPECT_DOUBLE_EQ(CostCache(both).time(inside), CostCache(place).time(own));
     // Who crosses it waits for it: two ranks, then 32 pairs that share it.
     const Collective pair = chosen(both, kAllReduce, {0, 1, 0, 2, 32}, bytes);
-    EXPECT_GE(PriceBook(both).time(pair), 0.02 + static_cast<double>(bytes) / 1e8);
+    EXPECT_GE(CostCache(both).time(pair), 0.02 + static_cast<double>(bytes) / 1e8);
     const Collective pairs = chosen(both, kAllReduce, shard_groups(64, 32), bytes);
-    EXPECT_GE(PriceBook(both).time(pairs), 0.02 + 32 * static_cast<double>(bytes) / 1e8);
+    EXPECT_GE(CostCache(both).time(pairs), 0.02 + 32 * static_cast<double>(bytes) / 1e8);
   }
 }
 
@@ -105,7 +105,7 @@ TEST(NcclTopology, RatedSpeedsChooseAndReachedOnesTake) {
   EXPECT_DOUBLE_EQ(nccl_topology(reached, world_group(8)).ring.inter, 1.2e9);
   const Collective large = chosen(rated, kAllReduce, world_group(8), kGiB);
   EXPECT_EQ(chosen(reached, kAllReduce, world_group(8), kGiB).nccl, large.nccl);
-  EXPECT_NEAR(NcclLaw(reached).time(large)->time / NcclLaw(rated).time(large)->time,
+  EXPECT_NEAR(NcclCostModel(reached).time(large)->time / NcclCostModel(rated).time(large)->time,
               2 / std::exp(nccl_prior(path_of(rated, world_group(8)), double{kGiB}).bias), 0.01);
 }
 
@@ -180,17 +180,18 @@ TEST(NcclChoice, TransfersAreThoseOfTheNearestAlgorithm) {
   Collective ring{kAllReduce, nullptr, world_group(8), 16, 4, 0, {}};
   choose_algorithm(ring, "ring", cluster);
   EXPECT_FALSE(ring.nccl.has_value());
-  EXPECT_FALSE(NcclLaw(cluster).time(ring).has_value());
+  EXPECT_FALSE(NcclCostModel(cluster).time(ring).has_value());
 }
 
-TEST(NcclLaw, GroupsSideBySideShareTheirNics) {
+TEST(NcclCostModel, GroupsSideBySideShareTheirNics) {
   const Cluster one_nic = nodes_of_eight(4, 240, 100, 1, "A100");
   const Cluster eight_nics = nodes_of_eight(4, 240, 100, 8, "A100");
   const Collective leaders = chosen(one_nic, kAllReduce, leader_group(32, 8), 256 * kMiB);
   const Collective shards = chosen(one_nic, kAllReduce, shard_groups(32, 8), 256 * kMiB);
-  const Seconds alone = NcclLaw(one_nic).time(leaders)->time;
-  EXPECT_NEAR(NcclLaw(one_nic).time(shards)->time / alone, 8, 0.4);
-  EXPECT_DOUBLE_EQ(NcclLaw(eight_nics).time(shards)->time, NcclLaw(eight_nics).time(leaders)->time);
+  const Seconds alone = NcclCostModel(one_nic).time(leaders)->time;
+  EXPECT_NEAR(NcclCostModel(one_nic).time(shards)->time / alone, 8, 0.4);
+  EXPECT_DOUBLE_EQ(NcclCostModel(eight_nics).time(shards)->time,
+                   NcclCostModel(eight_nics).time(leaders)->time);
 }
 
 // A user turns one figure of the network: the time follows it, without steps.
@@ -237,14 +238,14 @@ std::vector<Collective> collectives_on(const Cluster& cluster) {
   return all;
 }
 
-TEST(NcclLaw, FollowsTheBandwidthWithoutSteps) {
+TEST(NcclCostModel, FollowsTheBandwidthWithoutSteps) {
   for (const Cluster& cluster : networks()) {
-    const NcclLaw law(cluster);
+    const NcclCostModel cost_model(cluster);
     for (const double more : {1.01, 1.2, 1.5, 2.0, 11.0}) {
       const Cluster faster = with_network(cluster, more, 1);
-      const NcclLaw other(faster);
+      const NcclCostModel other(faster);
       for (const Collective& each : collectives_on(cluster)) {
-        const double ratio = law.time(each)->time /
+        const double ratio = cost_model.time(each)->time /
                              other.time(chosen(faster, each.kind, each.groups, each.bytes()))->time;
         EXPECT_GE(ratio, 1 - 1e-9) << each.bytes();
         EXPECT_LE(ratio, more * (1 + 1e-9)) << each.bytes();
@@ -258,14 +259,14 @@ TEST(NcclLaw, FollowsTheBandwidthWithoutSteps) {
   }
 }
 
-TEST(NcclLaw, FollowsTheLatency) {
+TEST(NcclCostModel, FollowsTheLatency) {
   for (const Cluster& cluster : networks()) {
-    const NcclLaw law(cluster);
+    const NcclCostModel cost_model(cluster);
     for (const double more : {1.5, 30.0, 1000.0}) {
       const Cluster slower = with_network(cluster, 1, more);
-      const NcclLaw other(slower);
+      const NcclCostModel other(slower);
       for (const Collective& each : collectives_on(cluster)) {
-        const double ratio = other.time(each)->time / law.time(each)->time;
+        const double ratio = other.time(each)->time / cost_model.time(each)->time;
         EXPECT_GE(ratio, 1);
         EXPECT_LE(ratio, more);
         if (each.bytes() == kKiB) {
@@ -286,82 +287,82 @@ TEST(NcclTopology, TheClustersNameSaysNothing) {
 }
 
 // --------------------------------------------------------------------------------------------
-// A law prices what it knows.
+// A cost model costs what it knows.
 
-Seconds alone(PriceBook& book, const Collective& collective) {
-  const auto& latencies = book.latencies(collective);
+Seconds alone(CostCache& cache, const Collective& collective) {
+  const auto& latencies = cache.latencies(collective);
   return std::accumulate(latencies.begin(), latencies.end(), 0.0) +
-         book.price(collective).seconds_per_byte * static_cast<double>(collective.bytes());
+         cache.cost(collective).seconds_per_byte * static_cast<double>(collective.bytes());
 }
 
-TEST(Law, ThePriceIsTheLawsTime) {
+TEST(CostModel, TheCostIsTheCostModelsTime) {
   for (const Cluster& cluster : {flat_cluster(2), flat_cluster(7), two_tier_cluster(2, 4),
                                  two_tier_cluster(4, 8), two_tier_cluster(1, 4)}) {
-    PriceBook book(cluster);
+    CostCache cache(cluster);
     for (const auto kind : kAllCollectiveKinds) {
       for (Bytes bytes = 4; bytes <= kGiB; bytes *= 8) {
         const Collective c = chosen(cluster, kind, world_group(cluster.ranks()), bytes);
-        const Seconds law = NcclLaw(cluster).time(c)->time;
-        EXPECT_NEAR(book.time(c) / law, 1, 1e-12);
-        EXPECT_NEAR(alone(book, c) / law, 1, 1e-12);
-        for (const Seconds latency : book.latencies(c)) EXPECT_GE(latency, 0);
+        const Seconds cost_model = NcclCostModel(cluster).time(c)->time;
+        EXPECT_NEAR(cache.time(c) / cost_model, 1, 1e-12);
+        EXPECT_NEAR(alone(cache, c) / cost_model, 1, 1e-12);
+        for (const Seconds latency : cache.latencies(c)) EXPECT_GE(latency, 0);
       }
     }
   }
 }
 
-TEST(Law, SlowerThanTheLinksIsLatencyFasterScalesThem) {
+TEST(CostModel, SlowerThanTheLinksIsLatencyFasterScalesThem) {
   Cluster cluster = flat_cluster(4);
   const Collective ring = collective_of(kAllReduce, "ring", world_group(4), 1 << 20);
-  PriceBook links(cluster);
+  CostCache links(cluster);
   const Seconds time = links.time(ring);
-  const double rate = links.price(ring).seconds_per_byte;
+  const double rate = links.cost(ring).seconds_per_byte;
   const auto transfer = rate * static_cast<double>(ring.bytes());
 
-  cluster.law = [&](const Collective&) { return CollectiveTime{.time = 3 * time}; };
-  PriceBook slow(cluster);
+  cluster.cost_model = [&](const Collective&) { return CollectiveTime{.time = 3 * time}; };
+  CostCache slow(cluster);
   EXPECT_DOUBLE_EQ(slow.time(ring), 3 * time);
-  EXPECT_EQ(slow.price(ring).seconds_per_byte, rate);
-  EXPECT_EQ(slow.price(ring).scale, 1);
+  EXPECT_EQ(slow.cost(ring).seconds_per_byte, rate);
+  EXPECT_EQ(slow.cost(ring).scale, 1);
 
-  cluster.law = [&](const Collective&) { return CollectiveTime{.time = transfer / 4}; };
-  PriceBook fast(cluster);
+  cluster.cost_model = [&](const Collective&) { return CollectiveTime{.time = transfer / 4}; };
+  CostCache fast(cluster);
   EXPECT_DOUBLE_EQ(fast.time(ring), transfer / 4);
-  EXPECT_DOUBLE_EQ(fast.price(ring).scale, 0.25);
-  EXPECT_DOUBLE_EQ(fast.price(ring).stages[0].links[0].second,
-                   links.price(ring).stages[0].links[0].second / 4);
+  EXPECT_DOUBLE_EQ(fast.cost(ring).scale, 0.25);
+  EXPECT_DOUBLE_EQ(fast.cost(ring).stages[0].links[0].second,
+                   links.cost(ring).stages[0].links[0].second / 4);
   // The same bytes leave each rank.
-  EXPECT_EQ(fast.price(ring).carried, links.price(ring).carried);
+  EXPECT_EQ(fast.cost(ring).carried, links.cost(ring).carried);
 
-  // A law that does not know the collective leaves it to the links; the overhead comes on top.
-  cluster.law = [](const Collective&) { return std::optional<CollectiveTime>(); };
+  // A cost model that does not know the collective leaves it to the links; the overhead comes on
+  // top.
+  cluster.cost_model = [](const Collective&) { return std::optional<CollectiveTime>(); };
   cluster.collective_overhead = 7e-6;
-  PriceBook unknown(cluster);
+  CostCache unknown(cluster);
   EXPECT_DOUBLE_EQ(unknown.time(ring), time + 7e-6);
-  EXPECT_DOUBLE_EQ(unknown.least(ring, kGiB).seconds_per_byte,
-                   unknown.price(ring).seconds_per_byte);
+  EXPECT_DOUBLE_EQ(unknown.least(ring, kGiB).seconds_per_byte, unknown.cost(ring).seconds_per_byte);
 }
 
-TEST(Law, AClustersLawComesBeforeNcclsOwn) {
+TEST(CostModel, AClustersCostModelComesBeforeNcclsOwn) {
   Cluster cluster = flat_cluster(4);
   const Collective c = chosen(cluster, kAllReduce, world_group(4), kMiB);
-  cluster.law = [](const Collective& asked) {
+  cluster.cost_model = [](const Collective& asked) {
     return asked.nccl ? std::optional(CollectiveTime{.time = 1.5}) : std::nullopt;
   };
-  PriceBook book(cluster);
-  EXPECT_DOUBLE_EQ(book.time(c), 1.5);
+  CostCache cache(cluster);
+  EXPECT_DOUBLE_EQ(cache.time(c), 1.5);
 }
 
-TEST(Law, TheLeastUndercutsEverySize) {
+TEST(CostModel, TheLeastUndercutsEverySize) {
   std::vector<Cluster> clusters = networks();
   clusters.insert(clusters.end(), {flat_cluster(8), two_tier_cluster(4, 8)});
   std::mt19937_64 random(47);
   for (const Cluster& cluster : clusters) {
-    PriceBook book(cluster);
+    CostCache cache(cluster);
     const Groups world = world_group(cluster.ranks());
     const Bytes largest = static_cast<Bytes>(1 << 12) + static_cast<Bytes>(random() % (512 * kMiB));
     const Collective own = chosen(cluster, kAllReduce, world, largest / 7);
-    const auto least = book.least(own, largest);
+    const auto least = cache.least(own, largest);
     EXPECT_GE(least.latency, 0);
     EXPECT_GT(least.scale, 0);
     EXPECT_LE(least.scale, 1);
@@ -378,7 +379,7 @@ TEST(Law, TheLeastUndercutsEverySize) {
     for (const Bytes bytes : sizes) {
       const Collective c = chosen(cluster, kAllReduce, world, std::min(bytes, largest));
       EXPECT_LE(least.latency + least.seconds_per_byte * static_cast<double>(c.bytes()),
-                book.time(c) * (1 + 1e-9))
+                cache.time(c) * (1 + 1e-9))
           << c.bytes() << " of " << largest;
     }
   }

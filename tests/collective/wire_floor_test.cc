@@ -1,4 +1,4 @@
-// What the wire needs: by hand on small clusters, and held against every price on random ones.
+// What the wire needs: by hand on small clusters, and held against every cost on random ones.
 #include "core/collective/wire_floor.h"
 
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "core/collective/cost.h"
 #include "core/collective/nccl.h"
-#include "core/collective/price.h"
 #include "tests/support/plans.h"
 
 namespace syncline::collective {
@@ -92,8 +92,8 @@ TEST(WireFloor, NcclDoesNotSendMoreThanTheNicsCarry) {
     cluster.tiers[1].bandwidth = 50e9;
     Collective collective{Kind::kAllReduce, nullptr, world_group(8 * nodes), 250000000, 4, 0, {}};
     choose_algorithm(collective, kNcclName, cluster);
-    PriceBook book(cluster);
-    EXPECT_GE(book.time(collective), 2.0 * (nodes - 1) / nodes * 1e9 / 50e9) << nodes;
+    CostCache cache(cluster);
+    EXPECT_GE(cache.time(collective), 2.0 * (nodes - 1) / nodes * 1e9 / 50e9) << nodes;
     const NcclTopology t = nccl_topology(cluster, collective.groups);
     for (const NcclGraph* graph : {&t.ring, &t.tree, &t.nvls}) {
       EXPECT_LE(graph->channels * graph->inter, 50e9) << nodes;
@@ -102,7 +102,7 @@ TEST(WireFloor, NcclDoesNotSendMoreThanTheNicsCarry) {
 }
 
 // --------------------------------------------------------------------------------------------
-// Random clusters: no price below the floor.
+// Random clusters: no cost below the floor.
 
 class Dice {
  public:
@@ -163,13 +163,13 @@ Groups random_groups(Dice& dice, int ranks) {
   }
 }
 
-TEST(WireFloor, NoPriceLiesBelow) {
+TEST(WireFloor, NoCostLiesBelow) {
   Dice dice(20240607);
   int tight = 0;
   for (int round = 0; round < 2000; ++round) {
     const Cluster cluster = random_cluster(dice);
     const Groups groups = random_groups(dice, cluster.ranks());
-    PriceBook book(cluster);
+    CostCache cache(cluster);
     for (const auto kind : kAllCollectiveKinds) {
       for (const auto& name : algorithm_choices()) {
         if (!choice_fits(name, kind, groups.size)) continue;
@@ -186,7 +186,7 @@ TEST(WireFloor, NoPriceLiesBelow) {
             floor = std::min(floor, wire_floor(cluster, moved));
           }
         }
-        const Seconds time = book.time(collective);
+        const Seconds time = cache.time(collective);
         ASSERT_GE(time, floor * (1 - 1e-9))
             << "round " << round << ": " << name << " " << to_string(kind) << " of " << elements
             << " elements in " << groups.count << " groups of " << groups.size << " on "

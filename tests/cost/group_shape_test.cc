@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-#include "core/cost/law_provider.h"
+#include "core/cost/cost_model_provider.h"
 
 namespace syncline::cost {
 namespace {

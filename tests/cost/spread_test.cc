@@ -1,4 +1,4 @@
-// How far to trust a law's answer: the further from what was measured, the wider, and never
+// How far to trust a cost model's answer: the further from what was measured, the wider, and never
 // nothing.
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
-#include "core/cost/law.h"
+#include "core/cost/cost_model.h"
 #include "core/error.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
@@ -44,12 +44,12 @@ MeasuredTable noisy_table(int nodes, int gpus, double noise, std::uint64_t seed,
   return table;
 }
 
-MeasuredLaw law_of(const std::vector<MeasuredTable>& tables) {
-  return calibrate::calibrate(tables).law;
+MeasuredCostModel cost_model_of(const std::vector<MeasuredTable>& tables) {
+  return calibrate::calibrate(tables).cost_model;
 }
 
-double spread_at(const MeasuredLaw& law, double bytes, int nodes, int gpus) {
-  return law_time(law, kAllReduce, bytes, nodes, gpus)->spread;
+double spread_at(const MeasuredCostModel& cost_model, double bytes, int nodes, int gpus) {
+  return cost_model_time(cost_model, kAllReduce, bytes, nodes, gpus)->spread;
 }
 
 TEST(Spread, IsPositiveFiniteAndGrowsWithEveryPart) {
@@ -95,7 +95,7 @@ TEST(Spread, OfATableIsItsNoise) {
     double sum = 0;
     constexpr int kTables = 8;
     for (std::uint64_t seed = 0; seed < kTables; ++seed) {
-      sum += spread_at(law_of({noisy_table(4, 1, noise, 100 + seed)}), kMiB, 4, 1);
+      sum += spread_at(cost_model_of({noisy_table(4, 1, noise, 100 + seed)}), kMiB, 4, 1);
     }
     EXPECT_GT(sum / kTables, 0.7 * noise) << noise;
     EXPECT_LT(sum / kTables, 1.8 * noise) << noise;
@@ -103,28 +103,31 @@ TEST(Spread, OfATableIsItsNoise) {
 }
 
 TEST(Spread, RepeatsThatDifferAndTablesThatAreNotCleanWidenIt) {
-  const double once = spread_at(law_of({noisy_table(4, 1, 0, 1)}), kMiB, 4, 1);
+  const double once = spread_at(cost_model_of({noisy_table(4, 1, 0, 1)}), kMiB, 4, 1);
   EXPECT_LT(once, 0.01);
-  const MeasuredLaw twice = law_of({noisy_table(4, 1, 0.1, 2), noisy_table(4, 1, 0.1, 3)});
+  const MeasuredCostModel twice =
+      cost_model_of({noisy_table(4, 1, 0.1, 2), noisy_table(4, 1, 0.1, 3)});
   EXPECT_GT(spread_at(twice, kMiB, 4, 1), 0.06);
-  const MeasuredLaw unclean = law_of({noisy_table(4, 1, 0, 4, 0.3)});
+  const MeasuredCostModel unclean = cost_model_of({noisy_table(4, 1, 0, 4, 0.3)});
   EXPECT_FALSE(unclean.tables.front().clean);
   EXPECT_GT(spread_at(unclean, kMiB, 4, 1), 0.1);
 }
 
 // Farther in sizes, in nodes, in GPUs a node, and over to another collective.
 TEST(Spread, GrowsWithTheDistanceFromWhatWasMeasured) {
-  const MeasuredLaw law = law_of({noisy_table(2, 4, 0.01, 5), noisy_table(4, 4, 0.01, 6)});
-  double before = spread_at(law, 1 << 30, 4, 4);
+  const MeasuredCostModel cost_model =
+      cost_model_of({noisy_table(2, 4, 0.01, 5), noisy_table(4, 4, 0.01, 6)});
+  double before = spread_at(cost_model, 1 << 30, 4, 4);
   for (double bytes = std::exp2(32); bytes < 1e13; bytes *= 4) {
-    EXPECT_GT(spread_at(law, bytes, 4, 4), before) << bytes;
-    before = spread_at(law, bytes, 4, 4);
+    EXPECT_GT(spread_at(cost_model, bytes, 4, 4), before) << bytes;
+    before = spread_at(cost_model, bytes, 4, 4);
   }
-  EXPECT_GT(spread_at(law, 64, 4, 4), spread_at(law, 1024, 4, 4));
-  EXPECT_GT(spread_at(law, 256 * kMiB, 8, 4), spread_at(law, 256 * kMiB, 4, 4));
-  EXPECT_GT(spread_at(law, 256 * kMiB, 64, 4), spread_at(law, 256 * kMiB, 8, 4));
-  EXPECT_GT(spread_at(law, 256 * kMiB, 4, 8), spread_at(law, 256 * kMiB, 4, 4));
-  EXPECT_GT(law_time(law, kAllGather, 256 * kMiB, 4, 4)->spread, spread_at(law, 256 * kMiB, 4, 4));
+  EXPECT_GT(spread_at(cost_model, 64, 4, 4), spread_at(cost_model, 1024, 4, 4));
+  EXPECT_GT(spread_at(cost_model, 256 * kMiB, 8, 4), spread_at(cost_model, 256 * kMiB, 4, 4));
+  EXPECT_GT(spread_at(cost_model, 256 * kMiB, 64, 4), spread_at(cost_model, 256 * kMiB, 8, 4));
+  EXPECT_GT(spread_at(cost_model, 256 * kMiB, 4, 8), spread_at(cost_model, 256 * kMiB, 4, 4));
+  EXPECT_GT(cost_model_time(cost_model, kAllGather, 256 * kMiB, 4, 4)->spread,
+            spread_at(cost_model, 256 * kMiB, 4, 4));
 }
 
 TEST(Spread, EveryAnswerOfAPublishedLogHasOne) {
@@ -134,14 +137,14 @@ TEST(Spread, EveryAnswerOfAPublishedLogHasOne) {
                            "gh200-alps-slingshot-ofi1.9.2_allreduce_n002x4.txt"}) {
     for (auto& table : calibrate::read_nccl_log(logs + name)) tables.push_back(std::move(table));
   }
-  const MeasuredLaw law = law_of(tables);
+  const MeasuredCostModel cost_model = cost_model_of(tables);
   Random random(7);
   for (int i = 0; i < 3000; ++i) {
     const double bytes = std::exp2(50 * random.uniform());
     const int nodes = 1 << random.below(11);
     const int gpus = 1 << random.below(5);
-    const auto answer =
-        law_time(law, random.below(2) == 0 ? kAllReduce : kAllGather, bytes, nodes, gpus);
+    const auto answer = cost_model_time(cost_model, random.below(2) == 0 ? kAllReduce : kAllGather,
+                                        bytes, nodes, gpus);
     if (!answer) continue;
     EXPECT_GT(answer->spread, 0) << bytes << ' ' << nodes << ' ' << gpus;
     EXPECT_LT(answer->spread, 10) << bytes << ' ' << nodes << ' ' << gpus;
@@ -149,19 +152,21 @@ TEST(Spread, EveryAnswerOfAPublishedLogHasOne) {
 }
 
 TEST(Spread, SurvivesTheClusterFileAndIsWideWithoutOne) {
-  const MeasuredLaw law = law_of({noisy_table(2, 4, 0.03, 8)});
-  Json json = input::law_json(law);
-  const MeasuredLaw read = input::read_law(Reader(json, "x.json", "calibration"));
-  EXPECT_EQ(input::law_json(read).dump(), json.dump());
+  const MeasuredCostModel cost_model = cost_model_of({noisy_table(2, 4, 0.03, 8)});
+  Json json = input::cost_model_json(cost_model);
+  const MeasuredCostModel read = input::read_cost_model(Reader(json, "x.json", "calibration"));
+  EXPECT_EQ(input::cost_model_json(read).dump(), json.dump());
   for (double bytes = 100; bytes < 1e10; bytes *= 3) {
-    EXPECT_NEAR(spread_at(read, bytes, 2, 4) / spread_at(law, bytes, 2, 4), 1, 1e-5) << bytes;
-    EXPECT_NEAR(spread_at(read, bytes, 8, 4) / spread_at(law, bytes, 8, 4), 1, 1e-5) << bytes;
+    EXPECT_NEAR(spread_at(read, bytes, 2, 4) / spread_at(cost_model, bytes, 2, 4), 1, 1e-5)
+        << bytes;
+    EXPECT_NEAR(spread_at(read, bytes, 8, 4) / spread_at(cost_model, bytes, 8, 4), 1, 1e-5)
+        << bytes;
   }
   json["tables"][0].erase("spreads");
-  const MeasuredLaw old = input::read_law(Reader(json, "x.json", "calibration"));
+  const MeasuredCostModel old = input::read_cost_model(Reader(json, "x.json", "calibration"));
   EXPECT_GT(spread_at(old, kMiB, 2, 4), 0.2);
   json["tables"][0]["spreads"] = {{{"bytes", 8}, {"percent", 1}}, {{"bytes", 8}, {"percent", 1}}};
-  EXPECT_THROW(input::read_law(Reader(json, "x.json", "calibration")), InputError);
+  EXPECT_THROW(input::read_cost_model(Reader(json, "x.json", "calibration")), InputError);
 }
 
 }  // namespace

@@ -1,11 +1,11 @@
 // Curves of measured steps: on a straight line they are the closed form, on any curve a collective
 // is the sum of its rounds, and the tier that is crossed decides.
-#include "core/cost/law_provider.h"
+#include "core/cost/cost_model_provider.h"
 
 #include <gtest/gtest.h>
 
 #include "core/collective/collective.h"
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "tests/support/small_plans.h"
@@ -41,25 +41,26 @@ TEST(StepCurve, IsStraightBetweenPointsFlatBelowAndGoesOnAbove) {
   EXPECT_DOUBLE_EQ(slope_of(curve), 200 / 1e-3);
 }
 
-TEST(StepLaw, OfALineIsTheClosedForm) {
+TEST(StepCostModel, OfALineIsTheClosedForm) {
   constexpr Seconds kLatency = 2e-5;
   constexpr BytesPerSecond kBandwidth = 1e9;
   for (const int ranks : {2, 3, 4, 8}) {
     Cluster cluster = cluster_of(ranks, 1);
     cluster.tiers[0].latency = kLatency;
     cluster.tiers[0].bandwidth = kBandwidth;
-    const CollectiveLaw law = step_law(cluster, {line(kLatency, kBandwidth)});
+    const CollectiveCostModel cost_model = step_cost_model(cluster, {line(kLatency, kBandwidth)});
     for (const auto& algorithm : collective::algorithms()) {
       for (const auto kind : collective::kAllCollectiveKinds) {
         if (!algorithm.fits(kind, ranks)) continue;
         for (const std::int64_t elements : {std::int64_t{24}, std::int64_t{2400000}}) {
           const collective::Collective c =
               collective_of(algorithm.name.data(), kind, collective::world_group(ranks), elements);
-          collective::PriceBook links(cluster);
+          collective::CostCache links(cluster);
           const Seconds expected = links.time(c);
           // A pipeline's first and last rounds do not fill every port: the links' closed form
-          // counts their latencies along the longest chain of messages, the law round by round.
-          EXPECT_NEAR(law(c)->time / expected, 1,
+          // counts their latencies along the longest chain of messages, the cost model round by
+          // round.
+          EXPECT_NEAR(cost_model(c)->time / expected, 1,
                       algorithm.name == "double_binary_tree" ? 0.35 : 1e-9)
               << algorithm.name << " " << collective::to_string(kind) << " " << ranks << " "
               << elements;
@@ -69,14 +70,15 @@ TEST(StepLaw, OfALineIsTheClosedForm) {
   }
 }
 
-TEST(StepLaw, TheOutermostTierThatIsCrossedDecides) {
+TEST(StepCostModel, TheOutermostTierThatIsCrossedDecides) {
   const Cluster cluster = cluster_of(2, 2);
   const StepCurve inside = line(1e-5, 1e9);
   const StepCurve across = line(5e-5, 2e8);
-  const CollectiveLaw law = step_law(cluster, {inside, across});
+  const CollectiveCostModel cost_model = step_cost_model(cluster, {inside, across});
   constexpr std::int64_t kElements = 1000000;
   const auto all_reduce = [&](const collective::Groups& groups) {
-    return law(collective_of("ring", collective::CollectiveKind::kAllReduce, groups, kElements))
+    return cost_model(
+               collective_of("ring", collective::CollectiveKind::kAllReduce, groups, kElements))
         ->time;
   };
   EXPECT_DOUBLE_EQ(all_reduce(collective::block_groups(4, 2)),
@@ -90,12 +92,12 @@ TEST(StepLaw, TheOutermostTierThatIsCrossedDecides) {
 }
 
 // A recording repeated says the same of large messages, and another figure of small ones.
-TEST(StepLaw, IsLessSureOfSmallMessages) {
+TEST(StepCostModel, IsLessSureOfSmallMessages) {
   const Cluster cluster = cluster_of(2, 1);
-  const CollectiveLaw law = step_law(cluster, {line(1e-3, 1e8)});
+  const CollectiveCostModel cost_model = step_cost_model(cluster, {line(1e-3, 1e8)});
   const auto spread_of = [&](std::int64_t elements) {
-    return law(collective_of("ring", collective::CollectiveKind::kAllReduce,
-                             collective::world_group(2), elements))
+    return cost_model(collective_of("ring", collective::CollectiveKind::kAllReduce,
+                                    collective::world_group(2), elements))
         ->spread;
   };
   EXPECT_NEAR(spread_of(1), 0.3, 0.01);
@@ -103,17 +105,17 @@ TEST(StepLaw, IsLessSureOfSmallMessages) {
   EXPECT_GT(spread_of(10'000), spread_of(100'000));
 }
 
-TEST(StepLaw, LeavesWhatWasNotMeasuredToTheLinks) {
+TEST(StepCostModel, LeavesWhatWasNotMeasuredToTheLinks) {
   const Cluster cluster = cluster_of(2, 2);
-  const CollectiveLaw law = step_law(cluster, {line(1e-5, 1e9), {}});
-  EXPECT_TRUE(law(collective_of("ring", collective::CollectiveKind::kAllReduce,
-                                collective::block_groups(4, 2), 100)));
-  EXPECT_FALSE(law(collective_of("ring", collective::CollectiveKind::kAllReduce,
-                                 collective::world_group(4), 100)));
+  const CollectiveCostModel cost_model = step_cost_model(cluster, {line(1e-5, 1e9), {}});
+  EXPECT_TRUE(cost_model(collective_of("ring", collective::CollectiveKind::kAllReduce,
+                                       collective::block_groups(4, 2), 100)));
+  EXPECT_FALSE(cost_model(collective_of("ring", collective::CollectiveKind::kAllReduce,
+                                        collective::world_group(4), 100)));
 }
 
-// Read from a cluster, the curve prices; the fixed cost comes on top.
-TEST(StepLaw, StandsInTheClusterFile) {
+// Read from a cluster, the curve costs; the fixed cost comes on top.
+TEST(StepCostModel, StandsInTheClusterFile) {
   const auto cluster_from = [](const char* steps) {
     const Json json = Json::parse(std::string(R"({"name": "c", "nodes": 2, "gpus_per_node": 1,
       "collective_overhead_us": 7,
@@ -122,10 +124,10 @@ TEST(StepLaw, StandsInTheClusterFile) {
     return input::read_cluster(Reader(json, "c.json", ""));
   };
   const Cluster cluster = cluster_from("[[1000, 100], [2000, 104], [1002000, 8104]]");
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   const collective::Collective c = collective_of("ring", collective::CollectiveKind::kAllReduce,
                                                  collective::world_group(2), 750);
-  EXPECT_NEAR(book.time(c), 7e-6 + 2 * 102e-6, 1e-12);
+  EXPECT_NEAR(cache.time(c), 7e-6 + 2 * 102e-6, 1e-12);
 
   for (const char* wrong :
        {"[[1000, 100]]", "[[1000, 100], [900, 200]]", "[[1, 2], [2, 1]]", "[[1, 2], \"x\"]",

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/dialect/dialect.h"
 #include "core/plan/fusion.h"
 #include "core/plan/planner.h"
@@ -112,16 +112,16 @@ TEST(DocumentedNumbers, BytesOfTheHierarchicalAllReduce) {
       R"({"use_hierarchical_allreduce": true, "hierarchical_allreduce_inter_nranks": 8})", workload,
       cluster);
   const plan::Plan plan = plan::make_plan(workload, cluster, reading.strategy);
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   std::vector<double> leader, follower;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->bucket != 0) continue;
-    const auto& price = book.price(*collective);
-    leader.push_back(price.sent(8));
+    const auto& cost = cache.cost(*collective);
+    leader.push_back(cost.sent(8));
     follower.push_back(0);
     for (int rank = 9; rank < 16; ++rank) {
-      follower.back() = std::max(follower.back(), price.sent(rank));
+      follower.back() = std::max(follower.back(), cost.sent(rank));
     }
   }
   EXPECT_EQ(leader, (std::vector<double>{0, 1.5, 1}));
@@ -137,12 +137,12 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
     const Cluster cluster = cluster_of(ranks, 1);
     const auto reading = test::read_config(*find_dialect("paddle"), config, workload, cluster);
     const plan::Plan plan = plan::make_plan(workload, cluster, reading.strategy);
-    collective::PriceBook book(cluster);
+    collective::CostCache cache(cluster);
     double bytes = 0;
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
-      bytes += book.price(*collective).sent(0) * static_cast<double>(collective->bytes());
+      bytes += cache.cost(*collective).sent(0) * static_cast<double>(collective->bytes());
     }
     return bytes;
   };

@@ -216,13 +216,13 @@ TEST(Horovod, TheMeanOverThePhasesOfACycle) {
   scenario.cluster = cluster;
   const Strategy strategy = reading_of(R"({"HOROVOD_CYCLE_TIME": 4})", workload, cluster).strategy;
   const auto model = run::make_model_executor({cluster, {}, 1});
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   double sum = 0;
   for (int phase = 0; phase < plan::kTickPhases; ++phase) {
     const double tick = 4 * (phase + 0.5) / plan::kTickPhases;
     sum += (tick < 0.5 ? tick + 4 : tick) + 1;
   }
-  EXPECT_NEAR(measure::price_strategy(scenario, strategy, *model, book).metrics.step_time,
+  EXPECT_NEAR(measure::evaluate_strategy(scenario, strategy, *model, cache).metrics.step_time,
               sum / plan::kTickPhases * 1e-3, 1e-9);
 }
 
@@ -254,11 +254,11 @@ TEST(Horovod, TicksOnMeasuredTraces) {
     scenario.cluster.tiers[0].latency = row.alpha / 2;
     scenario.cluster.tiers[0].bandwidth = 1 / row.beta;
     const auto model = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::PriceBook book(scenario.cluster);
+    collective::CostCache cache(scenario.cluster);
     const auto percent = [&](const std::string& config) {
       const auto strategy = reading_of(config, scenario.workload, scenario.cluster).strategy;
-      const auto priced = measure::price_strategy(scenario, strategy, *model, book);
-      return 100 * (priced.metrics.step_time * 1e3 / row.optimum_ms - 1);
+      const auto evaluated = measure::evaluate_strategy(scenario, strategy, *model, cache);
+      return 100 * (evaluated.metrics.step_time * 1e3 / row.optimum_ms - 1);
     };
     EXPECT_NEAR(percent("{}"), row.default_percent, 0.05) << row.workload << " " << row.alpha;
     EXPECT_NEAR(percent(threshold(row.grid_mb * kMiB,

@@ -35,7 +35,7 @@ TEST(DialectTable, TheSchemaListsItsRows) {
   EXPECT_EQ(listed, names);
 }
 
-// Known and not modelled is said in one sentence, not as a slip of the pen.
+// Known and not modelled is said in one sentence, not as a mistake of the pen.
 TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
   const Scenario scenario = small_scenario();
   const std::vector<std::pair<const char*, const char*>> refused{

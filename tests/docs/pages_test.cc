@@ -9,7 +9,7 @@
 //   <!-- file: FILE -->         the file itself
 //
 // A block is fenced, or a table that ends at an empty line. SYNCLINE_UPDATE_GOLDEN=1 writes all of
-// them anew.
+// them again.
 
 #include <gtest/gtest.h>
 
@@ -142,7 +142,7 @@ TEST(Pages, FitInAHundredColumns) {
   for (const auto& path : pages()) {
     std::istringstream lines(read(path));
     for (std::string line; std::getline(lines, line);) {
-      const bool table = line.starts_with("|");  // drawn anew by whoever shows the page
+      const bool table = line.starts_with("|");  // drawn again by whoever shows the page
       const bool mark = line.starts_with("<!-- ");
       if (table || mark) continue;
       EXPECT_LE(line.size(), kColumns) << path << ": " << line;

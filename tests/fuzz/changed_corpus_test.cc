@@ -1,4 +1,4 @@
-// Ten seconds of each target in every build: its corpus, changed by chance. No coverage guides it
+// Ten seconds of each target in every build: its corpus, changed by chance. No coverage models it
 // as in `make fuzz`, but neither is clang asked for, and a plain build tries many more a second.
 #include <gtest/gtest.h>
 #include <sys/mman.h>

@@ -1,4 +1,4 @@
-// Any bytes are a priced row, as shards and worker processes leave it, or said to be cut short.
+// Any bytes are an evaluated row, as shards and worker processes leave it, or said to be cut short.
 #include <nlohmann/json.hpp>
 
 #include "core/measure/row_bytes.h"

@@ -82,7 +82,8 @@ TEST(Devices, FiguresAreOfOneKind) {
   }
 }
 
-// What a scenario with such a device is priced by: NCCL for NVIDIA's, with the table's capability.
+// What a scenario with such a device is evaluated by: NCCL for NVIDIA's, with the table's
+// capability.
 TEST(Devices, CapabilitiesAreThoseOfNcclsModel) {
   for (const KnownDevice& device : devices()) {
     for (const std::string_view label : {device.name, device.summary}) {

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "core/operators/architecture.h"
-#include "core/operators/price.h"
+#include "core/operators/evaluate.h"
 #include "core/statistics.h"
 
 namespace syncline::hardware {
@@ -74,7 +74,7 @@ Seconds backward_of(const operators::StepTimes& times) {
   return std::accumulate(times.backward.begin(), times.backward.end(), 0.0);
 }
 
-// log(published time / price).
+// log(published time / cost).
 double error_of(const PublishedRun& run) {
   const operators::Architecture& row = *operators::find_architecture(run.architecture);
   operators::ArchitectureOptions options;
@@ -82,10 +82,10 @@ double error_of(const PublishedRun& run) {
   options.dtype = run.dtype;
   if (run.sequence > 0) options.sequence = run.sequence;
   options.optimizer = row.optimizer;
-  const auto times = operators::price_operators(operators::generate(row, options).operators,
-                                                known_device(run.device));
-  const Seconds price = times.forward + times.update + backward_of(times);
-  return std::log(static_cast<double>(run.batch) / run.samples_a_second / (price * run.head));
+  const auto times = operators::evaluate_operators(operators::generate(row, options).operators,
+                                                   known_device(run.device));
+  const Seconds cost = times.forward + times.update + backward_of(times);
+  return std::log(static_cast<double>(run.batch) / run.samples_a_second / (cost * run.head));
 }
 
 // Of one kind of work in a forward and in a backward pass.
@@ -100,7 +100,7 @@ struct GptRun {
   int capability = 0;
   bool again = false;
   Seconds time = 0;
-  Seconds price = 0;  // by price_operators and the shares that ship; nothing computed again
+  Seconds cost = 0;  // by evaluate_operators and the shares that ship; nothing computed again
   Passes products, attention, others;
 };
 
@@ -137,8 +137,8 @@ GptRun gpt_run(const std::string& line) {
   run.capability = device.compute_capability;
   run.again = whole(6) == 1;
   run.time = figures[3] * figures[4] / figures[5];
-  const auto times = operators::price_operators(list, device);
-  run.price = times.forward + backward_of(times);
+  const auto times = operators::evaluate_operators(list, device);
+  run.cost = times.forward + backward_of(times);
   for (const Operator& op : list.operators) {
     if (op.part == StepPart::kUpdate) continue;
     const auto add = [&](Passes& to, Seconds time) {
@@ -178,9 +178,9 @@ double error_with(const Shares& shares, const GptRun& run) {
     return run.products.*part / shares[kind] + run.attention.*part / shares[kind + 1] +
            run.others.*part;
   };
-  const Seconds price =
+  const Seconds cost =
       pass(&Passes::backward) + pass(&Passes::forward) * (1 + (run.again ? shares[4] : 0));
-  return std::log(run.time / price);
+  return std::log(run.time / cost);
 }
 
 // With the least sum of |log error|, share by share in ever smaller steps.
@@ -211,8 +211,8 @@ Shares found_on(const std::vector<GptRun>& runs, const std::string& left_out) {
   return best;
 }
 
-// The share that the price gives to a kind of product.
-double priced_share(const char* kind, int capability) {
+// The share that the cost gives to a kind of product.
+double evaluated_share(const char* kind, int capability) {
   OperatorList list;
   Operator op;
   op.kind = kind;
@@ -241,29 +241,29 @@ Spread spread_of(const std::vector<double>& errors, double within) {
           inside / static_cast<double>(errors.size())};
 }
 
-constexpr double kWithin = 1.2816 * 0.14;  // kRatedOperators (core/measure/doubt.cc)
+constexpr double kWithin = 1.2816 * 0.14;  // kRatedOperators (core/measure/uncertainty.cc)
 
 TEST(Reached, IsWhatPublishedRunsSay) {
   const std::vector<GptRun> runs = gpt_runs();
   ASSERT_EQ(runs.size(), 142U);
   const Shares found = found_on(runs, "");
-  EXPECT_NEAR(found[0], priced_share("matmul_v2", 80), 0.02);
-  EXPECT_NEAR(found[1], priced_share("flash_attn", 80), 0.02);
-  EXPECT_NEAR(found[2], priced_share("matmul_v2", 90), 0.02);
-  EXPECT_NEAR(found[3], priced_share("flash_attn_grad", 90), 0.02);
+  EXPECT_NEAR(found[0], evaluated_share("matmul_v2", 80), 0.02);
+  EXPECT_NEAR(found[1], evaluated_share("flash_attn", 80), 0.02);
+  EXPECT_NEAR(found[2], evaluated_share("matmul_v2", 90), 0.02);
+  EXPECT_NEAR(found[3], evaluated_share("flash_attn_grad", 90), 0.02);
   EXPECT_NEAR(found[4], 0.63, 0.02);  // core/input/read_workload.cc
-  // The whole price, with the host's launches, is that of the parts.
+  // The whole cost, with the host's launches, is that of the parts.
   for (const GptRun& run : runs) {
     GptRun plain = run;
     plain.again = false;
-    const Shares ship{priced_share("matmul_v2", 80), priced_share("flash_attn", 80),
-                      priced_share("matmul_v2", 90), priced_share("flash_attn", 90), 0};
-    EXPECT_NEAR(run.price, run.time / std::exp(error_with(ship, plain)), 0.02 * run.price)
+    const Shares ship{evaluated_share("matmul_v2", 80), evaluated_share("flash_attn", 80),
+                      evaluated_share("matmul_v2", 90), evaluated_share("flash_attn", 90), 0};
+    EXPECT_NEAR(run.cost, run.time / std::exp(error_with(ship, plain)), 0.02 * run.cost)
         << run.model;
   }
 }
 
-// Each model is priced by what the others say.
+// Each model is evaluated by what the others say.
 TEST(Reached, HoldsForModelsThatWereLeftOut) {
   const std::vector<GptRun> runs = gpt_runs();
   std::map<std::string, std::vector<double>> models;

@@ -193,7 +193,7 @@ TEST(Fabric, TooSmallForTheClusterSaysSo) {
   }
 }
 
-// LUMI's user guide: 32 switches of 16 endpoints make groups of 128 nodes, each of a node's four at
+// LUMI's user model: 32 switches of 16 endpoints make groups of 128 nodes, each of a node's four at
 // a switch of its own.
 TEST(Fabric, DragonfliesShareNicsOutToSwitches) {
   Json keys{{"kind", "dragonfly"}, {"groups", 2}, {"switches", 32},

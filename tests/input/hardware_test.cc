@@ -10,7 +10,7 @@
 #include "core/input/read_scenario.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
-#include "core/measure/remarks.h"
+#include "core/measure/warnings.h"
 
 namespace syncline::input {
 namespace {
@@ -150,7 +150,7 @@ TEST(KnownHardware, ASweepGoesThroughNodes) {
 }
 
 // Rates say nothing of how ranks differ, so that is guessed; recorded times, or the user, do.
-TEST(KnownHardware, RanksDifferWhereRatesPriceTheComputation) {
+TEST(KnownHardware, RanksDifferWhereRatesPredictTheComputation) {
   Document document = document_from_text("s.json", kScenario);
   const Jitter guess = parse_scenario(document).cluster.jitter;
   EXPECT_TRUE(guess.guessed);
@@ -175,27 +175,27 @@ TEST(KnownHardware, APathLeadsIntoADeviceThatIsNamed) {
   EXPECT_DOUBLE_EQ(device.flops, 19.5e12 * hardware::kReachedFlops);
 }
 
-// What is assumed is one remark.
+// What is assumed is one warning.
 TEST(KnownHardware, AssumptionsAreRemarked) {
-  const auto remark = [](const char* key, const Json& value) {
+  const auto warning = [](const char* key, const Json& value) {
     Document document = document_from_text("s.json", kScenario);
     document.root.erase("sweep");
     set_key(document, key, value);
-    const auto lines = measure::remarks_of(document, parse_scenario(document));
+    const auto lines = measure::warnings_of(document, parse_scenario(document));
     return lines.empty() ? "" : lines.front();
   };
-  EXPECT_EQ(remark("cluster.nodes", 2),
+  EXPECT_EQ(warning("cluster.nodes", 2),
             "cluster.node dgx-h100: links as rated, latencies and the reached shares of the "
             "device's rates (0.7 in fp32, 0.66 in half precision, 0.8 of memory) are assumed: give "
             "your own, or measure them (syncline calibrate)");
-  EXPECT_EQ(remark("cluster.device", {{"base", "h200-sxm"}, {"efficiency", 0.4}}),
+  EXPECT_EQ(warning("cluster.device", {{"base", "h200-sxm"}, {"efficiency", 0.4}}),
             "cluster.node dgx-h100: links as rated, latencies are assumed: give your own, or "
             "measure them (syncline calibrate)");
 }
 
 // FLOPs without a time: gradients in half precision go at the half-precision rate, of which a
 // whole model reaches less than its products.
-TEST(KnownHardware, TensorsInHalfPrecisionArePricedAtItsRate) {
+TEST(KnownHardware, TensorsInHalfPrecisionAreEvaluatedAtItsRate) {
   const Json json = Json::parse(R"json({"name": "w", "tensors": [
     {"name": "a", "shape": [8], "dtype": "bf16", "backward_flops": 2e12, "forward_flops": 1e12},
     {"name": "b", "shape": [8], "backward_flops": 2e12, "forward_flops": 1e12}]})json");

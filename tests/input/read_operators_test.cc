@@ -85,7 +85,7 @@ TEST(ReadOperators, AnArchitectureBringsItsTensorsAndTimes) {
   EXPECT_EQ(bert.workload.tensors.size(), 199u - 48);
 }
 
-TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsPriced) {
+TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsEvaluated) {
   const Workload workload =
       parsed(scenario_with(R"({"name": "r", "forward_ms": 7, "backward_ms": 20, "update_ms": 3,
                               "operators": {"architecture": "resnet50"}})"))
@@ -94,7 +94,7 @@ TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsPriced) {
   EXPECT_DOUBLE_EQ(workload.update, 3e-3);
   EXPECT_NEAR(backward_time(workload), 20e-3, 1e-12);
   EXPECT_TRUE(workload.times_given);
-  const operators::StepTimes priced = operators::price_operators(workload.operators, [] {
+  const operators::StepTimes evaluated = operators::evaluate_operators(workload.operators, [] {
     Device device;
     device.flops = 10e12;
     device.half_flops = 100e12;
@@ -103,7 +103,7 @@ TEST(ReadOperators, GivenTimesStandAndTheShareOfEachGradientIsPriced) {
     return device;
   }());
   EXPECT_NEAR(workload.tensors[40].backward / workload.tensors[10].backward,
-              priced.backward[40] / priced.backward[10], 1e-9);
+              evaluated.backward[40] / evaluated.backward[10], 1e-9);
 }
 
 // Measured waits of torchvision's model beside the operators of the same architecture.

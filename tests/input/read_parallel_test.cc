@@ -5,14 +5,14 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "core/collective/cost.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
-#include "core/collective/price.h"
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/scenario_json.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::input {
@@ -168,9 +168,9 @@ TEST(ReadParallel, PartsOfGivenTensors) {
   EXPECT_NE(message_of(json.dump()).find("falling in the tensors' order"), std::string::npos);
 }
 
-// Times that the device prices get what the collectives inside the layers take; times that were
+// Times that the device costs get what the collectives inside the layers take; times that were
 // measured on the layout hold them.
-TEST(ReadParallel, InnerCollectivesAreAddedToPricedTimesAlone) {
+TEST(ReadParallel, InnerCollectivesAreAddedToEvaluatedTimesAlone) {
   const auto one_step = [](const Workload& workload) {
     return workload.forward + backward_time(workload);
   };
@@ -181,14 +181,14 @@ TEST(ReadParallel, InnerCollectivesAreAddedToPricedTimesAlone) {
   EXPECT_EQ(parallel.forward.context, 0);
   // Two of a layer and the embedding's, each an all-reduce of the tokens among 8 neighbours.
   const Scenario scenario = read(job(R"({"tensor": 8})"));
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   collective::Collective one;
   one.kind = collective::CollectiveKind::kAllReduce;
   one.groups = collective::block_groups(scenario.cluster.ranks(), 8);
   one.unit = 1;
   one.elements = 64 * 64 * 2;
   collective::choose_algorithm(one, collective::kNcclName, scenario.cluster);
-  EXPECT_NEAR(parallel.forward.tensor, 9 * book.time(one), 1e-12);
+  EXPECT_NEAR(parallel.forward.tensor, 9 * cache.time(one), 1e-12);
   Json given = job(R"({"tensor": 8})");
   given["workload"]["forward_ms"] = 3;
   given["workload"]["backward_ms"] = 5;
@@ -231,10 +231,10 @@ TEST(ReadParallel, WrittenItIsReadAgain) {
     json["cluster"] = cluster_json(before.cluster, 17);  // with the guess that ranks differ
     const Scenario after = read(json);
     const auto step = [](const Scenario& scenario) {
-      collective::PriceBook book(scenario.cluster);
+      collective::CostCache cache(scenario.cluster);
       const auto model =
           run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-      return measure::price_strategy(scenario, scenario.strategies.front(), *model, book)
+      return measure::evaluate_strategy(scenario, scenario.strategies.front(), *model, cache)
           .metrics.step_time;
     };
     EXPECT_NEAR(step(after) / step(before), 1, 1e-9) << layout;

@@ -64,7 +64,7 @@ void expect_same(const Cluster& a, const Cluster& b) {
   EXPECT_EQ(a.jitter.kind, b.jitter.kind);
   EXPECT_DOUBLE_EQ(a.jitter.relative, b.jitter.relative);
   expect_same(a.nccl, b.nccl);
-  EXPECT_EQ(static_cast<bool>(a.law), static_cast<bool>(b.law));
+  EXPECT_EQ(static_cast<bool>(a.cost_model), static_cast<bool>(b.cost_model));
 }
 
 // The measured steps of a level, as its JSON gives them.
@@ -81,7 +81,7 @@ void expect_round_trip(const Json& json) {
   const Cluster cluster = read(json);
   ClusterNotes notes;
   if (json.contains("calibration")) {
-    notes.calibration = read_law(Reader(json["calibration"], "c.json", "calibration"));
+    notes.calibration = read_cost_model(Reader(json["calibration"], "c.json", "calibration"));
   }
   for (const Tier& tier : cluster.tiers) notes.curves.push_back(curve_in(json, tier.name));
   const Json written = cluster_json(cluster, kAllDigits, notes);
@@ -142,7 +142,7 @@ TEST(ClusterJson, MeasuredStepsComeBack) {
   notes.curves = {{{1000, 11 * kMicrosecond}, {2000, 12 * kMicrosecond}}};
   const Json written = cluster_json(read(json), kAllDigits, notes);
   EXPECT_EQ(written["inter"]["measured_steps_us"], json["inter"]["measured_steps_us"]);
-  EXPECT_TRUE(read(written).law);
+  EXPECT_TRUE(read(written).cost_model);
 }
 
 TEST(ClusterJson, FiguresAreRounded) {

@@ -47,7 +47,7 @@ std::vector<std::vector<int>> made_by(const Json& config, const Step& step,
 void exchange(Step& step, const std::vector<std::vector<int>>& buckets, bool told) {
   step.exchanges.clear();
   for (const auto& bucket : buckets) {
-    Exchange one;
+    ObservedExchange one;
     one.kind = "all_reduce";
     for (const int i : bucket) {
       one.elements += step.gradients[static_cast<std::size_t>(i)].elements;
@@ -172,7 +172,7 @@ TEST(BucketRule, WhatNoRuleMakesBecomesGroups) {
 
   // A loss that is averaged on the way carries no gradient.
   exchange(step, made_by(Json::object(), step), false);
-  Exchange loss;
+  ObservedExchange loss;
   loss.kind = "all_reduce";
   loss.elements = 1;
   step.exchanges.insert(step.exchanges.begin(), loss);

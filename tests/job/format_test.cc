@@ -17,7 +17,7 @@ std::string refusal(const std::vector<std::string>& files) {
   return "";
 }
 
-TEST(Format, ForeignFilesAreRefusedByName) {
+TEST(ImportFormat, ForeignFilesAreRefusedByName) {
   const test::Scratch scratch;
   const std::string path = scratch.path("notes.txt");
   test::write_text(path, "what we did today");
@@ -27,7 +27,7 @@ TEST(Format, ForeignFilesAreRefusedByName) {
   EXPECT_EQ(refusal({scratch.path("absent")}), scratch.path("absent") + ": no such file");
 }
 
-TEST(Format, SettingsOfAFrameworkAreForInit) {
+TEST(ImportFormat, SettingsOfAFrameworkAreForInit) {
   const test::Scratch scratch;
   const std::string path = scratch.path("train.sh");
   test::write_text(path,
@@ -37,7 +37,7 @@ TEST(Format, SettingsOfAFrameworkAreForInit) {
                                  path + " --node KIND --nodes N` makes a scenario of them");
 }
 
-TEST(Format, WhatNcclsInspectorWroteIsForCalibrate) {
+TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
   const test::Scratch scratch;
   const std::string path = scratch.path("alpha-pid7.log");
   test::write_text(path, R"({"header": {"id": "0x1"}, "metadata": {}, "coll_perf": {}})");
@@ -49,7 +49,7 @@ TEST(Format, WhatNcclsInspectorWroteIsForCalibrate) {
             std::string::npos);
 }
 
-TEST(Format, TheTypicalStepIsTheMedianOne) {
+TEST(ImportFormat, TheTypicalStepIsTheMedianOne) {
   Rank rank;
   for (const double gpu : {3.0, 1.0, 2.0, 9.0}) rank.steps.emplace_back().gpu = gpu;
   EXPECT_EQ(typical_step(rank).gpu, 2.0);

@@ -8,7 +8,7 @@
 #include "core/hardware/device.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/measure/study_calibration.h"
 #include "core/operators/architecture.h"
 #include "core/run/model_executor.h"
@@ -142,10 +142,10 @@ TEST(Init, StepsThatWereMeasuredAreFitted) {
   const Scenario scenario = input::parse_scenario(fitted.document);
   EXPECT_EQ(scenario.cluster.nodes, 4);
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
-  const auto priced =
-      measure::price_strategy(scenario, scenario.strategies.front(), *executor, book);
-  EXPECT_NEAR(priced.metrics.step_time, 4.0, 0.02);
+  collective::CostCache cache(scenario.cluster);
+  const auto evaluated =
+      measure::evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
+  EXPECT_NEAR(evaluated.metrics.step_time, 4.0, 0.02);
   const Scenario alone = [&] {
     Json one = begun.scenario;
     for (const char* key : {"sweep", "published", "calibration"}) one.erase(key);
@@ -153,9 +153,9 @@ TEST(Init, StepsThatWereMeasuredAreFitted) {
     return input::parse_scenario(input::document_of("one", one));
   }();
   const auto lonely = run::make_model_executor({alone.cluster, {}, 1});
-  collective::PriceBook none(alone.cluster);
+  collective::CostCache none(alone.cluster);
   EXPECT_NEAR(
-      measure::price_strategy(alone, alone.strategies.front(), *lonely, none).metrics.step_time,
+      measure::evaluate_strategy(alone, alone.strategies.front(), *lonely, none).metrics.step_time,
       1.2, 0.01);
 }
 
@@ -231,7 +231,7 @@ TEST(Init, AJobMayBeCut) {
   EXPECT_TRUE(says(init_scenario(options), "16 micro-batches a step (--micro-batches)"));
 }
 
-// What the settings ask for and nothing prices is a note, which every verb repeats.
+// What the settings ask for and nothing costs is a note, which every verb repeats.
 TEST(Init, WhatSettingsAskForInVainIsNoted) {
   const Begun begun =
       init_scenario({.model = "llama3_8b",

@@ -263,7 +263,7 @@ TEST_F(KinetoRobust, WhileNothingRunsTheHostIsWaitedFor) {
     EXPECT_NEAR(step.idle, writer.truth()[s].idle, 1e-9);
     EXPECT_GT(step.host_gap, 0);
     Seconds took = 0;
-    for (const Exchange& exchange : step.exchanges) {
+    for (const ObservedExchange& exchange : step.exchanges) {
       EXPECT_LE(exchange.exposed, exchange.duration + 1e-9);
       took += exchange.duration;
     }
@@ -387,7 +387,7 @@ TEST_F(KinetoRobust, ParametersWithoutAGradientLeaveTheirBucketTheOthers) {
   const std::string from = "msg nelems\": " + std::to_string(elements) + ",";
   const std::string to = "msg nelems\": " + std::to_string(elements + 1) + ",";
   const Observed observed = read(replaced(text, from, to));
-  const Exchange& exchange = observed.ranks[0].steps[0].exchanges[0];
+  const ObservedExchange& exchange = observed.ranks[0].steps[0].exchanges[0];
   EXPECT_EQ(exchange.elements, elements + 1);
   EXPECT_EQ(exchange.gradients, writer.truth()[0].exchanges[0].gradients);
 }
@@ -426,7 +426,7 @@ TEST_F(KinetoRobust, RanksThatDisagreeAreNotMatched) {
       written(replaced(second.file(1, 1), "msg nelems\": ", "msg nelems\": 1"), "b.json");
   const Observed observed = read_job({a, b});
   EXPECT_TRUE(said(observed, "the ranks disagree"));
-  const Exchange& exchange = observed.ranks[0].steps[0].exchanges[0];
+  const ObservedExchange& exchange = observed.ranks[0].steps[0].exchanges[0];
   EXPECT_EQ(exchange.time, exchange.duration);
 }
 

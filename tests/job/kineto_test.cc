@@ -39,9 +39,9 @@ bool said(const Observed& observed, const std::string& part) {
   });
 }
 
-std::vector<Exchange> all_reduces(const Step& step) {
-  std::vector<Exchange> found;
-  for (const Exchange& exchange : step.exchanges) {
+std::vector<ObservedExchange> all_reduces(const Step& step) {
+  std::vector<ObservedExchange> found;
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (exchange.kind == "all_reduce") found.push_back(exchange);
   }
   return found;
@@ -146,7 +146,7 @@ TEST(Kineto, ResNet50sBucketsAreTold) {
     Bytes bytes = 0;
     for (const Gradient& gradient : step.gradients) bytes += gradient.bytes();
     EXPECT_EQ(bytes, 102228128);
-    const std::vector<Exchange> sent = all_reduces(step);
+    const std::vector<ObservedExchange> sent = all_reduces(step);
     ASSERT_EQ(sent.size(), 5u);
     const std::int64_t elements[] = {2049000, 7875584, 6563840, 6637568, 2431040};
     std::size_t next = 0;
@@ -201,7 +201,7 @@ TEST(Kineto, DlrmOnEightV100) {
     EXPECT_LE(step.cpu, 19.95 * kMs);
     EXPECT_NEAR(sum_of(step), step.gpu, 1e-9);
     EXPECT_EQ(step.gradients.size(), 15u);  // one more arrives undefined
-    const std::vector<Exchange> sent = all_reduces(step);
+    const std::vector<ObservedExchange> sent = all_reduces(step);
     ASSERT_EQ(sent.size(), 3u);
     EXPECT_EQ(sent[0].elements, 394241);
     EXPECT_EQ(sent[0].gradients, (std::vector<int>{0, 1, 2, 3, 4, 5}));
@@ -216,7 +216,7 @@ TEST(Kineto, DlrmsCollectivesTakeWhatTheLatestRankTakes) {
   const Observed job = read_job(dlrm());
   std::vector<std::pair<int, int>> spans;
   for (const Skew& skew : job.skew) {
-    const Exchange& exchange = job.ranks[0].steps[0].exchanges[skew.exchange];
+    const ObservedExchange& exchange = job.ranks[0].steps[0].exchanges[skew.exchange];
     EXPECT_EQ(exchange.time, skew.least);
     if (exchange.kind != "all_reduce") continue;
     spans.emplace_back(std::lround(1e6 * skew.least), std::lround(1e6 * skew.most));

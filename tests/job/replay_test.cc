@@ -24,7 +24,7 @@ std::vector<std::string> dlrm_ranks() {
   return files;
 }
 
-measure::Report priced(const Json& scenario) {
+measure::Report evaluated(const Json& scenario) {
   measure::StudyOptions study;
   study.make_executor = run::make_model_executor;
   return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
@@ -36,7 +36,7 @@ void expect_replayed(const std::vector<std::string>& files) {
   for (std::size_t n = 0; n < all.ranks.front().steps.size(); ++n) {
     Observed one = all;
     for (Rank& rank : one.ranks) rank.steps = {rank.steps.at(n)};
-    const measure::Report report = priced(scenario_of(one, {}).scenario);
+    const measure::Report report = evaluated(scenario_of(one, {}).scenario);
     const measure::Row& row = report.rows.front();
     const Seconds measured = one.ranks.front().steps.front().gpu;
     EXPECT_EQ(row.strategy, kAsItRan);

@@ -30,7 +30,7 @@ Observed job_of(std::mt19937& random, bool views) {
     step.update = 0.004;
     step.host_gap = 0.002;
     step.broadcast = 0.003;
-    Exchange all;
+    ObservedExchange all;
     all.kind = "all_reduce";
     for (int i = 0; i < 30; ++i) {
       Gradient gradient;
@@ -58,7 +58,7 @@ Observed job_of(std::mt19937& random, bool views) {
 const Json kFast = Json::parse(R"({"name": "fast", "nodes": 2, "gpus_per_node": 1,
     "inter": {"latency_us": 0.001, "bandwidth_gbps": 1000000}})");
 
-measure::Report priced(const Json& scenario) {
+measure::Report evaluated(const Json& scenario) {
   measure::StudyOptions study;
   study.make_executor = run::make_model_executor;
   return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
@@ -70,7 +70,7 @@ TEST(ScenarioOf, TheRowReplaysTheStep) {
     for (int round = 0; round < 5; ++round) {
       const Observed job = job_of(random, views);
       const Imported imported = scenario_of(job, {.cluster = kFast});
-      const measure::Report report = priced(imported.scenario);
+      const measure::Report report = evaluated(imported.scenario);
       ASSERT_FALSE(report.rows.empty());
       const measure::Row& row = report.rows.front();
       EXPECT_EQ(row.strategy, kAsItRan);
@@ -85,7 +85,7 @@ TEST(ScenarioOf, TheRowReplaysTheStep) {
 TEST(ScenarioOf, ViewsSaveTheCopiesAndTheIntervalSaysHowSure) {
   std::mt19937 random(4);
   const Observed job = job_of(random, false);
-  const measure::Report report = priced(scenario_of(job, {.cluster = kFast}).scenario);
+  const measure::Report report = evaluated(scenario_of(job, {.cluster = kFast}).scenario);
   const auto views = std::find_if(report.rows.begin(), report.rows.end(), [](const auto& row) {
     return row.strategy == "gradients as views";
   });
@@ -108,7 +108,7 @@ TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
   EXPECT_EQ(imported.scenario.at("cluster").at("nodes"), 2);
   EXPECT_EQ(imported.scenario.at("cluster").at("gpus_per_node"), 8);
   EXPECT_GE(imported.assumed.size(), 3U);
-  EXPECT_FALSE(priced(imported.scenario).rows.empty());
+  EXPECT_FALSE(evaluated(imported.scenario).rows.empty());
   // Ranks that do not fill the hosts.
   job.world_size = 12;
   EXPECT_EQ(scenario_of(job, {}).scenario.at("cluster").at("gpus_per_node"), 6);
@@ -138,7 +138,7 @@ TEST(ScenarioOf, WhatABucketCarriesBesideItsGradientsTravelsToo) {
   EXPECT_EQ(bytes_in(imported.scenario), told + 4 * (told / 8));
   EXPECT_TRUE(assumes(imported, "(33 % of the traffic) travel too")) << imported.assumed.front();
   EXPECT_TRUE(imported.rule.explains) << imported.rule.words;
-  const measure::Report report = priced(imported.scenario);
+  const measure::Report report = evaluated(imported.scenario);
   EXPECT_LT(std::abs(report.rows.front().error_percent.value()), 4);
 }
 
@@ -175,7 +175,7 @@ TEST(ScenarioOf, TimesOfAnotherDeviceAreRescaledWithAnInterval) {
   EXPECT_NEAR(workload.at("host_gap_ms"), 1e3 * step.host_gap, 1e-6);
   EXPECT_TRUE(assumes(slower, "the cluster has NVIDIA V100 SXM2 16 GB: computation is rescaled"));
   EXPECT_FALSE(slower.scenario.contains("published"));
-  const measure::Row row = priced(slower.scenario).rows.front();
+  const measure::Row row = evaluated(slower.scenario).rows.front();
   const Seconds computed = step.forward + step.backward + step.update;
   const Seconds others = step.broadcast + step.host_gap;
   EXPECT_LT(row.step.low, flops * computed + others);

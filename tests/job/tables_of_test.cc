@@ -23,8 +23,8 @@ Observed job(int ranks, int devices_a_node) {
   return observed;
 }
 
-Exchange exchange(std::int64_t elements, Seconds time, int ranks = 0) {
-  Exchange one;
+ObservedExchange exchange(std::int64_t elements, Seconds time, int ranks = 0) {
+  ObservedExchange one;
   one.kind = "all_reduce";
   one.elements = elements;
   one.ranks = ranks;
@@ -32,7 +32,7 @@ Exchange exchange(std::int64_t elements, Seconds time, int ranks = 0) {
   return one;
 }
 
-void add_to_all(Observed& observed, std::size_t step, const Exchange& one) {
+void add_to_all(Observed& observed, std::size_t step, const ObservedExchange& one) {
   for (Rank& rank : observed.ranks) {
     rank.steps.resize(std::max(rank.steps.size(), step + 1));
     rank.steps[step].exchanges.push_back(one);
@@ -65,7 +65,7 @@ TEST(TablesOf, RandomJobsGiveTheMedianOfTheirSteps) {
       EXPECT_DOUBLE_EQ(*row.out_of_place, median(truth[row.size]));
       EXPECT_EQ(row.spread > 0, steps >= 3);
     }
-    EXPECT_FALSE(calibrate::calibration_of(tables, {}, "job").law.empty());
+    EXPECT_FALSE(calibrate::calibration_of(tables, {}, "job").cost_model.empty());
   }
 }
 
@@ -89,7 +89,7 @@ TEST(TablesOf, GroupsThatLieNobodyKnowsHowAreLeftOut) {
   Observed observed = job(8, 4);
   add_to_all(observed, 0, exchange(1000, 1e-4));
   add_to_all(observed, 0, exchange(500, 1e-4, 2));
-  Exchange odd = exchange(1000, 1e-4);
+  ObservedExchange odd = exchange(1000, 1e-4);
   odd.kind = "all_to_all";
   add_to_all(observed, 0, odd);
   add_to_all(observed, 0, exchange(2000, 0));
@@ -126,7 +126,8 @@ TEST(TablesOf, EightRanksOfARealJobMakeANetwork) {
     EXPECT_NEAR(*row->out_of_place * 1e6, microseconds, 1) << elements;
   }
   const auto calibration = calibrate::calibration_of({*found}, {}, "dlrm");
-  const auto answer = cost::law_time(calibration.law, *found->kind, 4.0 * 226960, 1, 8);
+  const auto answer =
+      cost::cost_model_time(calibration.cost_model, *found->kind, 4.0 * 226960, 1, 8);
   ASSERT_TRUE(answer);
   EXPECT_NEAR(answer->time * 1e6, 69, 10);
   // One step was recorded: nothing shows how well a time repeats.

@@ -160,7 +160,7 @@ TEST_F(WholeTrace, EachBucketCarriesTheGradientsThatArrivedForIt) {
   const CutTraces traces(kMegatron);
   const Observed observed = read(traces, kMegatron, 1);
   std::vector<std::vector<int>> buckets;
-  for (const Exchange& exchange : observed.ranks[0].steps[0].exchanges) {
+  for (const ObservedExchange& exchange : observed.ranks[0].steps[0].exchanges) {
     if (!exchange.gradients.empty()) buckets.push_back(exchange.gradients);
   }
   EXPECT_EQ(buckets, (std::vector<std::vector<int>>{{0, 1, 2, 3}, {4, 5, 6, 7}}));
@@ -188,7 +188,7 @@ TEST_F(WholeTrace, WeightsAreCutByTheTensorGroup) {
   const CutTraces traces(job);
   const Observed observed = read(traces, job);
   expect_truth(observed, traces, job);
-  for (const Exchange& exchange : observed.ranks[0].steps[0].exchanges) {
+  for (const ObservedExchange& exchange : observed.ranks[0].steps[0].exchanges) {
     EXPECT_EQ(exchange.gradients.size(), exchange.kind == "reduce_scatter" ? 2u : 0u);
   }
 }
@@ -243,7 +243,7 @@ TEST_F(WholeTrace, ExpertsHaveGroupsOfTheirOwn) {
               {"edp", Role::kExpertData},
               {"pp", Role::kPipeline},
               {"dp", Role::kData}});
-  for (const Exchange& exchange : observed.ranks[0].steps[0].exchanges) {
+  for (const ObservedExchange& exchange : observed.ranks[0].steps[0].exchanges) {
     for (const int place : exchange.gradients) {
       const Role role = observed.groups[static_cast<std::size_t>(exchange.in)].role;
       EXPECT_EQ(place % 3 == 2, role == Role::kExpertData);
@@ -632,7 +632,7 @@ TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
   }
 }
 
-// Those that the documentation shows: written anew with SYNCLINE_UPDATE_GOLDEN.
+// Those that the documentation shows: written again with SYNCLINE_UPDATE_GOLDEN.
 TEST_F(WholeTrace, TheSampleIsOfThisWalk) {
   CutJob job = kMegatron;
   job.steps = 1;
@@ -649,7 +649,7 @@ TEST_F(WholeTrace, TheSampleIsOfThisWalk) {
 }
 
 // The whole way: traces, a scenario, its first row beside the step that was measured.
-measure::Report priced(const Json& scenario) {
+measure::Report evaluated(const Json& scenario) {
   measure::StudyOptions study;
   study.make_executor = run::make_model_executor;
   return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
@@ -661,7 +661,7 @@ TEST_F(WholeTrace, IsReplayed) {
     for (const int ranks : {job.world(), 1}) {
       const Observed observed = read(traces, job, ranks);
       const Imported imported = scenario_of(observed, {});
-      const measure::Report report = priced(imported.scenario);
+      const measure::Report report = evaluated(imported.scenario);
       const Seconds measured = typical_step(observed.ranks.front()).gpu;
       EXPECT_EQ(report.rows.front().strategy, kAsItRan);
       EXPECT_NEAR(report.rows.front().metrics.step_time / measured, 1, 0.02)

@@ -1,4 +1,4 @@
-// Names that fit: one row a slip, with all that is suggested for it.
+// Names that fit: one row a mistake, with all that is suggested for it.
 #include "core/json/near_names.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(NearNames, FitByCasePrefixFamilyAndLetters) {
   for (const Row& row : rows) EXPECT_EQ(near_names(row.word, row.names), row.near) << row.word;
 }
 
-TEST(NearNames, OnlyTheSameNameIsBeyondDoubt) {
+TEST(NearNames, OnlyTheSameNameIsCertain) {
   EXPECT_EQ(same_name("Llama3-8B", kModels), "llama3_8b");
   EXPECT_EQ(same_name("bfloat16", kFormats), "bf16");
   EXPECT_EQ(same_name("llama3", kModels), std::nullopt);

@@ -1,4 +1,4 @@
-// The device's price of encoding, fitted to samples whose law is known.
+// The device's cost of encoding, fitted to samples whose cost model is known.
 #include "live/link_calibration.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ std::vector<CodecSample> samples_of(Seconds launch, BytesPerSecond memory) {
   return samples;
 }
 
-TEST(CodecCalibration, FindsTheLawOfTheEncodings) {
+TEST(CodecCalibration, FindsTheCostModelOfTheEncodings) {
   auto samples = samples_of(5e-5, 1e10);
   Device device;
   fit_device(samples, device);

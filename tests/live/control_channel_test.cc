@@ -119,7 +119,7 @@ TEST(ControlChannelClock, OffsetsOnOneMachineAreWithinTheirError) {
   EXPECT_EQ(failures, Failures(3));
 }
 
-// The longest patience counts, whoever has it.
+// The longest wait limit counts, whoever has it.
 TEST_F(LiveRanks, AreWaitedForAsLongAsOneOfThemSays) {
   std::vector<Rank> ranks;
   for (int r = 0; r < 3; ++r) {
@@ -254,7 +254,7 @@ TEST_F(LiveRanks, ARankThatIsSilent) {
   stopped.join();
 }
 
-TEST_F(LiveRanks, StrangersDoNoHarm) {
+TEST_F(LiveRanks, UnauthenticatedPeersDoNoHarm) {
   // What ZeroMQ begins with, up to the mechanism; the rest of it, and commands.
   const std::string head = "\xff" + std::string(8, '\0') + "\x7f" + std::string("\3\0", 2);
   const auto greeting = [&](std::string mechanism) {
@@ -265,7 +265,7 @@ TEST_F(LiveRanks, StrangersDoNoHarm) {
     return std::string(length.size() == 1 ? "\4" : "\6") + length + bytes;
   };
   const std::string hello = "\5HELLO" + std::string("\1\0", 2) + std::string(192, 'x');
-  std::vector<std::thread> strangers;
+  std::vector<std::thread> unauthenticated_peers;
   const std::vector<std::string> sayings{
       "",
       "GET / HTTP/1.1\r\nHost: a\r\n\r\n",
@@ -280,7 +280,7 @@ TEST_F(LiveRanks, StrangersDoNoHarm) {
       greeting("CURVE") + command(std::string("\0\0\0\0\xff\0\0\0", 8), std::string(99999, 'x')),
       greeting("CURVE") + command("\5", "\4NONE")};
   for (const auto& saying : sayings) {
-    strangers.emplace_back([&] {
+    unauthenticated_peers.emplace_back([&] {
       const Socket line = test::called(test::end_of(published()));
       test::say(line, saying);
       test::heard_from(line);
@@ -294,7 +294,7 @@ TEST_F(LiveRanks, StrangersDoNoHarm) {
   };
   EXPECT_EQ(run_each({{place(0, 2), "", 20s, wait}, {place(1, 2), "", 20s, wait, 300ms}}),
             Failures(2));
-  for (auto& stranger : strangers) stranger.join();
+  for (auto& unknown_peer : unauthenticated_peers) unknown_peer.join();
 }
 
 // Nobody is heard any more, and a rank that comes then is told so at once.
@@ -303,9 +303,9 @@ TEST_F(LiveRanks, AfterTheRanksHaveMetNobodyListens) {
   const auto body = [&](ControlChannel& channel) {
     channel.barrier();
     if (channel.rank() == 1) {
-      const Socket stranger = bound_to(kLoopback, 0);
-      EXPECT_TRUE(begin_call(stranger, test::end_of(published())));
-      pollfd connected{stranger.fd(), POLLOUT, 0};
+      const Socket unknown_peer = bound_to(kLoopback, 0);
+      EXPECT_TRUE(begin_call(unknown_peer, test::end_of(published())));
+      pollfd connected{unknown_peer.fd(), POLLOUT, 0};
       EXPECT_EQ(::poll(&connected, 1, 500), 0);
       second = run_each({{place(1, 2)}}).front();
     }

@@ -34,7 +34,7 @@ RankCommand shell(const std::string& script) {
 
 ProcessRules quick() {
   ProcessRules rules;
-  rules.patience = 0.05;
+  rules.wait_limit = 0.05;
   rules.grace = 0.2;
   return rules;
 }
@@ -101,7 +101,7 @@ TEST(Processes, RankZerosOwnCodeCountsMost) {
   const Scratch scratch;
   const std::string failed = scratch.path("failed");
   ProcessRules rules;
-  rules.patience = 20;
+  rules.wait_limit = 20;
   const JobEnd end = run_ranks({shell("while [ ! -e " + failed +
                                       " ]; do sleep 0.01; done; "
                                       "sleep 0.1; exit 3"),

@@ -56,9 +56,9 @@ EmulatedMachine slower_machine() {
 Seconds step_on(const Cluster& cluster, const Strategy& strategy) {
   Scenario scenario = emulated_scenario(kRanks);
   scenario.cluster = cluster;
-  collective::PriceBook book(cluster);
-  return measure::price_strategy(scenario, strategy, *run::make_model_executor({cluster, {}, 1}),
-                                 book)
+  collective::CostCache cache(cluster);
+  return measure::evaluate_strategy(scenario, strategy, *run::make_model_executor({cluster, {}, 1}),
+                                    cache)
       .metrics.step_time;
 }
 

@@ -1,5 +1,5 @@
 // Where a step's time goes, over random scenarios in every framework's words and all executors that
-// price: the parts are none negative, and add up to the step.
+// cost: the parts are none negative, and add up to the step.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct Way {
 class Accounting : public testing::TestWithParam<Way> {};
 
 // What each rank's compute stream does, and what is on the network.
-void expect_to_add_up(const Priced& priced, double tolerance, const std::string& what) {
-  const Metrics& metrics = priced.metrics;
+void expect_to_add_up(const Evaluated& evaluated, double tolerance, const std::string& what) {
+  const Metrics& metrics = evaluated.metrics;
   const Seconds step = metrics.step_time;
   const Seconds little = tolerance * step;
   ASSERT_GT(step, 0) << what;
@@ -37,7 +37,7 @@ void expect_to_add_up(const Priced& priced, double tolerance, const std::string&
   // The compute stream stands still for nothing but collectives, unless the host waits and decodes
   // on their streams too, or for ticks.
   const bool elsewhere =
-      std::any_of(priced.plan.ops.begin(), priced.plan.ops.end(), [](const plan::Op& op) {
+      std::any_of(evaluated.plan.ops.begin(), evaluated.plan.ops.end(), [](const plan::Op& op) {
         return op.stream != plan::kComputeStream &&
                !std::holds_alternative<collective::Collective>(op.work) &&
                plan::reason_of(op.work) != plan::Busy::Reason::kSums &&
@@ -47,10 +47,10 @@ void expect_to_add_up(const Priced& priced, double tolerance, const std::string&
   ASSERT_LE(metrics.exposed, metrics.communication + little) << what;
 }
 
-void expect_shares_to_add_up(const Priced& priced, const Scenario& scenario,
+void expect_shares_to_add_up(const Evaluated& evaluated, const Scenario& scenario,
                              const std::string& what) {
-  collective::PriceBook book(scenario.cluster);
-  const Bottleneck parts = bottleneck_of(priced, scenario, book);
+  collective::CostCache cache(scenario.cluster);
+  const Bottleneck parts = bottleneck_of(evaluated, scenario, cache);
   const Seconds sum =
       parts.compute + parts.stragglers + parts.overhead + parts.handling + parts.communication();
   ASSERT_NEAR(sum, parts.step, 1e-9 * parts.step) << what;
@@ -71,19 +71,20 @@ TEST_P(Accounting, PartsAddUpToTheStep) {
       const run::ExecutorSettings settings{scenario.cluster, scenario.simulation, scenario.seed};
       const auto executor = way.grain == nullptr ? run::make_model_executor(settings)
                                                  : sim::make_sim_executor(settings);
-      collective::PriceBook book(scenario.cluster);
-      const Priced priced = price_strategy(scenario, scenario.strategies.front(), *executor, book);
+      collective::CostCache cache(scenario.cluster);
+      const Evaluated evaluated =
+          evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
       const std::string what = name + " " + std::to_string(seed) + ": " + root.dump();
       // SimGrid's precision is absolute.
-      expect_to_add_up(priced, way.grain == nullptr ? 1e-9 : 1e-6, what);
+      expect_to_add_up(evaluated, way.grain == nullptr ? 1e-9 : 1e-6, what);
       if (way.grain == nullptr && scenario.cluster.ranks() > 1) {
-        expect_shares_to_add_up(priced, scenario, what);
+        expect_shares_to_add_up(evaluated, scenario, what);
       }
       // Message by message a collective may be some percent faster than its closed form.
       const double tolerance = way.grain == nullptr ? 1e-7 : 0.08;
       const Seconds bound = lower_bound_of(scenario, scenario.strategies.front(),
-                                           std::numeric_limits<double>::infinity(), book);
-      ASSERT_LE(bound, priced.metrics.step_time * (1 + tolerance)) << what;
+                                           std::numeric_limits<double>::infinity(), cache);
+      ASSERT_LE(bound, evaluated.metrics.step_time * (1 + tolerance)) << what;
     }
   }
 }

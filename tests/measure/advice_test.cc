@@ -1,4 +1,4 @@
-// Advice is only worth its price: what it promises must come true when the change is made.
+// Advice is only worth its cost: what it promises must come true when the change is made.
 
 #include "core/measure/advice.h"
 
@@ -26,14 +26,14 @@ const char* const kSlow = R"("nodes": 4, "gpus_per_node": 8,
 
 std::vector<Advice> advice_for(const Scenario& scenario, double least_percent) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
-  return advise(scenario, scenario.strategies.front(), *executor, book, least_percent);
+  collective::CostCache cache(scenario.cluster);
+  return advise(scenario, scenario.strategies.front(), *executor, cache, least_percent);
 }
 
 Seconds step_time(const Scenario& scenario, const Strategy& strategy) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
-  return price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  collective::CostCache cache(scenario.cluster);
+  return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
 }
 
 TEST(Advice, KeepsItsPromise) {
@@ -102,9 +102,9 @@ Told told_in(const std::string& dialect, const std::string& config,
       R"({"name": "s", "dialect": ")" + dialect + R"(", "config": )" + config + "}";
   Told told{scenario_of(cluster, written), Json::parse(written), {}};
   const auto executor = run::make_model_executor({told.scenario.cluster, {}, 1});
-  collective::PriceBook book(told.scenario.cluster);
+  collective::CostCache cache(told.scenario.cluster);
   told.advice =
-      advise(told.scenario, told.scenario.strategies.front(), *executor, book, 0.5, &told.written);
+      advise(told.scenario, told.scenario.strategies.front(), *executor, cache, 0.5, &told.written);
   return told;
 }
 

@@ -1,5 +1,5 @@
-// The lower bound against every way of pricing a step: by hand where it once lay above its own row,
-// and on random scenarios.
+// The lower bound against every way of evaluation a step: by hand where it once lay above its own
+// row, and on random scenarios.
 
 #include "core/measure/lower_bound.h"
 
@@ -15,7 +15,7 @@
 namespace syncline::measure {
 namespace {
 
-Report priced(const Json& root, const std::string& executor) {
+Report evaluated(const Json& root, const std::string& executor) {
   StudyOptions options;
   options.executor = executor;
   options.make_executor = executor == "model" ? run::make_model_executor : sim::make_sim_executor;
@@ -41,7 +41,7 @@ TEST(LowerBound, OfOneBucketHoldsForAllOthersAcrossSteps) {
           {"name": "l3.w", "shape": [1000000], "backward_us": 3000}])",
       R"([{"name": "one", "fusion": {"rule": "one"}, "cross_step": true, "priority": "layer"},
           {"name": "each", "fusion": {"rule": "none"}, "cross_step": true, "priority": "layer"}])");
-  const auto rows = priced(root, "model").rows;
+  const auto rows = evaluated(root, "model").rows;
   EXPECT_LT(rows[1].metrics.step_time, rows[0].metrics.step_time);
   EXPECT_LE(rows[0].metrics.lower_bound, rows[1].metrics.step_time * (1 + 1e-9));
 }
@@ -56,7 +56,7 @@ TEST(LowerBound, WorkOfTheHostIsNoPartOfAWayAcrossSteps) {
           R"([{"name": "l0.w", "shape": [262144], "backward_us": 0}])",
           R"([{"name": "s", "exchange": ")" + exchange + R"(", "cross_step": )" +
               (across ? "true" : "false") + "}]");
-      const Metrics metrics = priced(root, "model").rows[0].metrics;
+      const Metrics metrics = evaluated(root, "model").rows[0].metrics;
       EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-9)) << exchange << across;
       EXPECT_GE(metrics.lower_bound, 0.5 * metrics.step_time) << exchange << across;
     }
@@ -76,7 +76,7 @@ TEST(LowerBound, WhatComputationLengthensIsNoDemandOfItsOwn) {
         R"([{"name": "s", "dialect": "deepspeed", "config": {"zero_optimization": {
               "stage": 3, "reduce_bucket_size": 1000000, "stage3_prefetch_bucket_size": 1000000,
               "stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 0}}}])");
-    return priced(root, "model").rows[0].metrics.lower_bound;
+    return evaluated(root, "model").rows[0].metrics.lower_bound;
   };
   EXPECT_DOUBLE_EQ(bound("0.19"), bound("0"));
 }
@@ -85,7 +85,7 @@ TEST(LowerBound, IsNotAboveTheModelOnRandomScenarios) {
   int close = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     const Json root = test::random_small_scenario(seed, 32);
-    const Metrics metrics = priced(root, "model").rows[0].metrics;
+    const Metrics metrics = evaluated(root, "model").rows[0].metrics;
     ASSERT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-7)) << seed << ": " << root.dump();
     close += metrics.lower_bound > 0.99 * metrics.step_time ? 1 : 0;
   }
@@ -98,7 +98,7 @@ TEST(LowerBound, IsNotAboveTheSimulationOnRandomScenarios) {
     Json root = test::random_small_scenario(seed, 24);
     for (const std::string grain : {"merged", "step"}) {
       root["simulation"]["grain"] = grain;
-      const Metrics metrics = priced(root, "sim").rows[0].metrics;
+      const Metrics metrics = evaluated(root, "sim").rows[0].metrics;
       EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-6))
           << seed << ", " << grain << ": " << root.dump();
     }
@@ -125,7 +125,7 @@ TEST(LowerBound, IsBelowWhateverIsFusedOtherwise) {
     }
     Seconds bound = 0;
     Seconds fastest = 1e9;
-    for (const auto& row : priced(root, "model").rows) {
+    for (const auto& row : evaluated(root, "model").rows) {
       bound = std::max(bound, row.metrics.lower_bound);
       fastest = std::min(fastest, row.metrics.step_time);
     }

@@ -46,8 +46,8 @@ TEST(Fidelity, SummarisesIntervals) {
 }
 
 // One bucket without overlap on a one-tier network: step = forward + backward + transfer. Twice the
-// nodes were published with a much slower network than a ring's law allows, so that one fit for
-// both must fail and a fit for each must not.
+// nodes were published with a much slower network than a ring's cost model allows, so that one fit
+// for both must fail and a fit for each must not.
 input::Document two_clusters(const std::string& calibration) {
   return input::document_from_text("two", R"({
     "name": "two",

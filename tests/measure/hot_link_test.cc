@@ -18,10 +18,10 @@ Scenario scenario_on(const fabric::Topology& topology, fabric::Placement how) {
 
 std::optional<HotLink> hot_link_in(const Scenario& scenario) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const Strategy& strategy = scenario.strategies.front();
-  const Priced priced = price_strategy(scenario, strategy, *executor, book);
-  return hot_link_of(priced, scenario, strategy, book);
+  const Evaluated evaluated = evaluate_strategy(scenario, strategy, *executor, cache);
+  return hot_link_of(evaluated, scenario, strategy, cache);
 }
 
 TEST(HotLink, IsNamedWithWhatWouldCoolIt) {

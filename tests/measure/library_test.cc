@@ -130,7 +130,7 @@ TEST(Library, MeasuredTimesReachTheRowsOfFrameworks) {
 }
 
 // What a dialect's buckets come to, written in our own keys, costs the same.
-TEST(Library, OwnKeysAndAFrameworksWordsArePricedAlike) {
+TEST(Library, OwnKeysAndAFrameworksWordsAreEvaluatedAlike) {
   const Json cluster = cluster_of(R"(, "device": {"name": "A100"})");
   const Report report = report_of(cluster, Json::parse(R"([{"name": "ddp", "dialect": "pytorch",
           "config": {"gradient_as_bucket_view": true}},

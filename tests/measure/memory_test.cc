@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/remarks.h"
 #include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
+#include "core/measure/warnings.h"
 #include "core/run/model_executor.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
@@ -235,7 +235,7 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   const std::string many = memory_shortage(test::parsed(larger));
   EXPECT_TRUE(contains(many, "needs 1400 GB a GPU before")) << many;
   bool said = false;
-  for (const auto& line : remarks_of(ddp)) said |= contains(line, "does not fit: with Adam");
+  for (const auto& line : warnings_of(ddp)) said |= contains(line, "does not fit: with Adam");
   EXPECT_TRUE(said);
   scenario["cluster"]["device"]["memory_gbytes"] = 192;
   EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
@@ -243,7 +243,7 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
 }
 
-// At each sweep point its own, also from rows that were priced in another process.
+// At each sweep point its own, also from rows that were evaluated in another process.
 TEST(Memory, IsThatOfEachRow) {
   Json scenario = scenario_of(10, 1, "fp32");
   add(scenario, "fsdp", R"({"units": ["layers.*"]})");
@@ -260,7 +260,7 @@ TEST(Memory, IsThatOfEachRow) {
 }
 
 // A guess alone refuses nobody.
-TEST(Memory, ActivationsAloneAreADoubt) {
+TEST(Memory, ActivationsAloneAreUncertain) {
   Json scenario = scenario_of(1, 1, "fp32");
   scenario["workload"] = {
       {"name", "r"}, {"batch", 4096}, {"operators", {{"architecture", "resnet50"}}}};
@@ -268,9 +268,9 @@ TEST(Memory, ActivationsAloneAreADoubt) {
   add(scenario, "pytorch", "{}");
   const Scenario read = test::parsed(scenario);
   EXPECT_EQ(memory_shortage(read), "");
-  const auto doubt = memory_doubt(read, read.strategies.front());
-  ASSERT_TRUE(doubt);
-  EXPECT_TRUE(contains(*doubt, "fits only with fewer activations"));
+  const auto uncertainty = memory_uncertainty(read, read.strategies.front());
+  ASSERT_TRUE(uncertainty);
+  EXPECT_TRUE(contains(*uncertainty, "fits only with fewer activations"));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Laws that every scenario obeys, whatever its figures: a faster network is never slower, units do
-// not matter, names do not matter. Random scenarios with a seed are held against each law, in the
-// closed-form model and in the merged simulation. A scenario that breaks one is cut down to the
-// smallest that still does before it is printed.
+// Cost models that every scenario obeys, whatever its figures: a faster network is never slower,
+// units do not matter, names do not matter. Random scenarios with a seed are held against each cost
+// model, in the closed-form model and in the merged simulation. A scenario that breaks one is cut
+// down to the smallest that still does before it is printed.
 
 #include <gtest/gtest.h>
 
@@ -186,11 +186,12 @@ Json random_scenario(std::uint64_t seed, const Kind& kind) {
   return root;
 }
 
-// Laws ------------------------------------------------------------------------------------------
+// Cost models
+// ------------------------------------------------------------------------------------------
 
 enum class Way { kModel, kSim };
 
-Report priced(const Json& root, Way way) {
+Report evaluated(const Json& root, Way way) {
   StudyOptions options;
   options.executor = way == Way::kModel ? "model" : "sim";
   options.make_executor = way == Way::kModel ? run::make_model_executor : sim::make_sim_executor;
@@ -199,7 +200,7 @@ Report priced(const Json& root, Way way) {
 
 // What is wrong with this scenario; nothing if it obeys.
 using Broken = std::optional<std::string>;
-using Law = std::function<Broken(const Json&, Way)>;
+using CostModel = std::function<Broken(const Json&, Way)>;
 
 std::string seconds(Seconds value) {
   char text[32];
@@ -212,11 +213,11 @@ double rounding(Way way) { return way == Way::kModel ? 1e-9 : 1e-7; }
 
 using Differs = std::function<bool(Seconds before, Seconds after)>;
 
-// The step times of both, row by row; `wrong` says which pairs break the law.
+// The step times of both, row by row; `wrong` says which pairs break the cost model.
 Broken compare(const Json& before, const Json& after, Way way, const std::string& what,
                const Differs& wrong) {
-  const auto old_rows = priced(before, way).rows;
-  const auto new_rows = priced(after, way).rows;
+  const auto old_rows = evaluated(before, way).rows;
+  const auto new_rows = evaluated(after, way).rows;
   for (std::size_t i = 0; i < old_rows.size(); ++i) {
     const Seconds a = old_rows[i].metrics.step_time;
     const Seconds b = new_rows[i].metrics.step_time;
@@ -251,7 +252,7 @@ Broken each_tier(const Json& root, const std::function<Broken(Json&, Json&, std:
   return std::nullopt;
 }
 
-Law more_bandwidth_is_not_slower(double several_streams) {
+CostModel more_bandwidth_is_not_slower(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       tier["bandwidth_gbps"] = tier["bandwidth_gbps"].get<double>() * 1.5;
@@ -261,7 +262,7 @@ Law more_bandwidth_is_not_slower(double several_streams) {
   };
 }
 
-Law more_latency_is_not_faster(double several_streams) {
+CostModel more_latency_is_not_faster(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       tier["latency_us"] = tier["latency_us"].get<double>() * 1.5 + 3;
@@ -320,8 +321,8 @@ Broken idle_levels_do_not_matter(const Json& root, Way way) {
 Broken batch_changes_only_throughput(const Json& root, Way way) {
   Json bigger = root;
   bigger["workload"]["batch"] = 8 * root["workload"]["batch"].get<int>();
-  const auto before = priced(root, way).rows;
-  const auto after = priced(bigger, way).rows;
+  const auto before = evaluated(root, way).rows;
+  const auto after = evaluated(bigger, way).rows;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (before[i].metrics.step_time != after[i].metrics.step_time) return "step time moved";
     if (8 * before[i].metrics.throughput != after[i].metrics.throughput) return "throughput";
@@ -361,8 +362,8 @@ Json slowed_down(Json root, double factor) {
 
 Broken time_has_no_unit(const Json& root, Way way) {
   constexpr double kFactor = 3;
-  const auto before = priced(root, way).rows;
-  const auto after = priced(slowed_down(root, kFactor), way).rows;
+  const auto before = evaluated(root, way).rows;
+  const auto after = evaluated(slowed_down(root, kFactor), way).rows;
   for (std::size_t i = 0; i < before.size(); ++i) {
     const auto& [a, b] = std::pair(before[i].metrics, after[i].metrics);
     const double tolerance = kFactor * a.step_time * std::max(1e-9, rounding(way));
@@ -377,7 +378,7 @@ Broken time_has_no_unit(const Json& root, Way way) {
 }
 
 Broken steps_respect_the_lower_bound(const Json& root, Way way) {
-  for (const auto& row : priced(root, way).rows) {
+  for (const auto& row : evaluated(root, way).rows) {
     const Metrics& m = row.metrics;
     if (m.step_time < m.lower_bound * (1 - rounding(way))) {
       return row.strategy + ": step " + seconds(m.step_time) + ", lower bound " +
@@ -388,7 +389,7 @@ Broken steps_respect_the_lower_bound(const Json& root, Way way) {
 }
 
 Broken steps_last_as_long_as_the_computation(const Json& root, Way way) {
-  for (const auto& row : priced(root, way).rows) {
+  for (const auto& row : evaluated(root, way).rows) {
     const Metrics& m = row.metrics;
     if (m.step_time < m.compute * (1 - rounding(way))) {
       return row.strategy + ": step " + seconds(m.step_time) + ", compute " + seconds(m.compute);
@@ -407,9 +408,9 @@ Broken rows_do_not_know_each_other(const Json& root, Way way) {
       Json{{"name", "other"}, {"streams", 2}, {"fusion", {{"rule", "one"}}}});
   Json reversed = root;
   std::reverse(reversed["strategies"].begin(), reversed["strategies"].end());
-  const auto rows = priced(root, way).rows;
-  const auto with_other = priced(longer, way).rows;
-  const auto backwards = priced(reversed, way).rows;
+  const auto rows = evaluated(root, way).rows;
+  const auto with_other = evaluated(longer, way).rows;
+  const auto backwards = evaluated(reversed, way).rows;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (const Row* other : {&with_other[i + 1], &backwards[rows.size() - 1 - i]}) {
       if (rows[i].strategy != other->strategy) return "rows in another order";
@@ -425,19 +426,20 @@ Broken rows_do_not_know_each_other(const Json& root, Way way) {
 }
 
 Broken the_same_again(const Json& root, Way way) {
-  if (test::json_of(priced(root, way)) != test::json_of(priced(root, way))) return "other bytes";
+  if (test::json_of(evaluated(root, way)) != test::json_of(evaluated(root, way)))
+    return "other bytes";
   return std::nullopt;
 }
 
 // Cutting down ----------------------------------------------------------------------------------
 
-// What `law` says of a scenario; nothing of one that is not valid any more.
-Broken judged(const Law& law, const Json& root, Way way) {
+// What `cost model` says of a scenario; nothing of one that is not valid any more.
+Broken judged(const CostModel& cost_model, const Json& root, Way way) {
   try {
-    return law(root, way);
+    return cost_model(root, way);
   } catch (const InputError&) {
     return std::nullopt;
-  } catch (const Json::exception&) {  // the law wanted to change what is not there any more
+  } catch (const Json::exception&) {  // the cost model wanted to change what is not there any more
     return std::nullopt;
   }
 }
@@ -474,12 +476,12 @@ std::vector<Json> shorter(const Json& root) {
   return list;
 }
 
-Json cut_down(Json root, const Law& law, Way way) {
+Json cut_down(Json root, const CostModel& cost_model, Way way) {
   bool moved = true;
   while (moved) {
     moved = false;
     for (auto& candidate : shorter(root)) {
-      if (!judged(law, candidate, way)) continue;
+      if (!judged(cost_model, candidate, way)) continue;
       root = std::move(candidate);
       moved = true;
       break;
@@ -488,13 +490,13 @@ Json cut_down(Json root, const Law& law, Way way) {
   return root;
 }
 
-void obey(const Law& law, Way way, int scenarios, const Kind& kind = {}) {
+void obey(const CostModel& cost_model, Way way, int scenarios, const Kind& kind = {}) {
   for (int seed = 1; seed <= scenarios; ++seed) {
     const Json root = random_scenario(static_cast<std::uint64_t>(seed), kind);
-    if (!law(root, way)) continue;
-    const Json small = cut_down(root, law, way);
-    ADD_FAILURE() << "seed " << seed << ": " << *law(root, way)
-                  << "\nsmallest: " << *law(small, way) << "\n"
+    if (!cost_model(root, way)) continue;
+    const Json small = cut_down(root, cost_model, way);
+    ADD_FAILURE() << "seed " << seed << ": " << *cost_model(root, way)
+                  << "\nsmallest: " << *cost_model(small, way) << "\n"
                   << small.dump();
     return;
   }
@@ -516,60 +518,62 @@ constexpr double kLatencyAnomaly = 5e-3;
 // Random speeds of ranks are drawn, not expected, in the simulation: their mean is another test's.
 constexpr Kind kEven{3, false};
 
-class Laws : public testing::TestWithParam<Way> {
+class CostModels : public testing::TestWithParam<Way> {
  protected:
   Way way() const { return GetParam(); }
   int scenarios() const { return way() == Way::kModel ? kOnModel : kOnSim; }
 };
 
-TEST_P(Laws, MoreBandwidthIsNotSlower) {
+TEST_P(CostModels, MoreBandwidthIsNotSlower) {
   obey(more_bandwidth_is_not_slower(0), way(), scenarios(), kOneStream);
 }
 
-TEST_P(Laws, MoreLatencyIsNotFaster) {
+TEST_P(CostModels, MoreLatencyIsNotFaster) {
   obey(more_latency_is_not_faster(0), way(), scenarios(), kOneStream);
 }
 
-TEST_P(Laws, MoreBandwidthIsNotSlowerWithSeveralStreams) {
+TEST_P(CostModels, MoreBandwidthIsNotSlowerWithSeveralStreams) {
   obey(more_bandwidth_is_not_slower(kBandwidthAnomaly), way(), scenarios());
 }
 
-TEST_P(Laws, MoreLatencyIsNotFasterWithSeveralStreams) {
+TEST_P(CostModels, MoreLatencyIsNotFasterWithSeveralStreams) {
   obey(more_latency_is_not_faster(kLatencyAnomaly), way(), scenarios());
 }
 
-TEST_P(Laws, OverlapIsNotSlowerThanOneAfterTheOther) {
+TEST_P(CostModels, OverlapIsNotSlowerThanOneAfterTheOther) {
   obey(overlap_is_not_slower, way(), scenarios(), kOneStream);
 }
 
-TEST_P(Laws, NamesDoNotMatter) { obey(names_do_not_matter, way(), scenarios()); }
+TEST_P(CostModels, NamesDoNotMatter) { obey(names_do_not_matter, way(), scenarios()); }
 
-TEST_P(Laws, IdleLevelsDoNotMatter) { obey(idle_levels_do_not_matter, way(), scenarios()); }
+TEST_P(CostModels, IdleLevelsDoNotMatter) { obey(idle_levels_do_not_matter, way(), scenarios()); }
 
-TEST_P(Laws, BatchChangesOnlyThroughput) {
+TEST_P(CostModels, BatchChangesOnlyThroughput) {
   obey(batch_changes_only_throughput, way(), scenarios());
 }
 
-TEST_P(Laws, TimeHasNoUnit) { obey(time_has_no_unit, way(), scenarios()); }
+TEST_P(CostModels, TimeHasNoUnit) { obey(time_has_no_unit, way(), scenarios()); }
 
-TEST_P(Laws, StepsRespectTheLowerBoundWithOneStream) {
+TEST_P(CostModels, StepsRespectTheLowerBoundWithOneStream) {
   obey(steps_respect_the_lower_bound, way(), scenarios(), {1, false});
 }
 
-TEST_P(Laws, StepsRespectTheLowerBoundWithSeveralStreams) {
+TEST_P(CostModels, StepsRespectTheLowerBoundWithSeveralStreams) {
   obey(steps_respect_the_lower_bound, way(), scenarios(), kEven);
 }
 
-TEST_P(Laws, StepsLastAsLongAsTheComputation) {
+TEST_P(CostModels, StepsLastAsLongAsTheComputation) {
   obey(steps_last_as_long_as_the_computation, way(), scenarios(),
        way() == Way::kModel ? Kind{} : kEven);
 }
 
-TEST_P(Laws, RowsDoNotKnowEachOther) { obey(rows_do_not_know_each_other, way(), scenarios()); }
+TEST_P(CostModels, RowsDoNotKnowEachOther) {
+  obey(rows_do_not_know_each_other, way(), scenarios());
+}
 
-TEST_P(Laws, TheSameAgainGivesTheSameBytes) { obey(the_same_again, way(), scenarios()); }
+TEST_P(CostModels, TheSameAgainGivesTheSameBytes) { obey(the_same_again, way(), scenarios()); }
 
-INSTANTIATE_TEST_SUITE_P(Ways, Laws, testing::Values(Way::kModel, Way::kSim),
+INSTANTIATE_TEST_SUITE_P(Ways, CostModels, testing::Values(Way::kModel, Way::kSim),
                          [](const auto& i) { return i.param == Way::kModel ? "model" : "sim"; });
 
 }  // namespace

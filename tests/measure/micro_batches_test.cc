@@ -13,7 +13,7 @@
 namespace syncline::measure {
 namespace {
 
-Metrics priced(const Json& root) {
+Metrics evaluated(const Json& root) {
   StudyOptions options;
   options.make_executor = run::make_model_executor;
   return run_study(input::document_from_text("micro.json", root.dump()), options)
@@ -35,9 +35,9 @@ TEST(MicroBatches, ByHand) {
       "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
                   "inter": {"latency_us": 0, "bandwidth_gbps": 1}},
       "strategies": [{"name": "s"}]})");
-  const Metrics one = priced(root);
+  const Metrics one = evaluated(root);
   EXPECT_NEAR(one.step_time, 0.206, 1e-9);
-  const Metrics eight = priced(with_micro_batches(root, 8));
+  const Metrics eight = evaluated(with_micro_batches(root, 8));
   EXPECT_NEAR(eight.step_time, 0.206 + 7 * 0.005, 1e-9);
   EXPECT_NEAR(eight.compute, 8 * 0.005 + 0.001, 1e-9);
   EXPECT_NEAR(eight.exposed, one.exposed, 1e-9);
@@ -57,10 +57,10 @@ TEST(MicroBatches, WithoutABatchThereIsNoThroughput) {
   for (const bool training : {false, true}) {
     if (training) root["training"] = {{"steps", 9}};
     root["workload"].erase("batch");
-    const Metrics unknown = priced(root);
+    const Metrics unknown = evaluated(root);
     EXPECT_TRUE(std::isnan(unknown.throughput)) << training;
     root["workload"]["batch"] = 1;
-    const Metrics one = priced(root);
+    const Metrics one = evaluated(root);
     EXPECT_EQ(one.step_time, unknown.step_time) << training;
     EXPECT_DOUBLE_EQ(one.throughput, 2 / one.step_time) << training;
   }
@@ -78,8 +78,8 @@ TEST(MicroBatches, ArePlainPassesAndOneStep) {
     const Strategy& strategy = scenario.strategies.front();
     const Seconds pass = (scenario.workload.forward + backward_time(scenario.workload)) *
                          scenario.cluster.compute_stretch();
-    const Metrics one = priced(root);
-    const Metrics all = priced(with_micro_batches(root, count));
+    const Metrics one = evaluated(root);
+    const Metrics all = evaluated(with_micro_batches(root, count));
     const Seconds sum = one.step_time + (count - 1) * pass;
     ASSERT_LE(all.lower_bound, all.step_time * (1 + 1e-7)) << seed << ": " << root.dump();
     ASSERT_NEAR(all.compute, one.compute + (count - 1) * pass, 1e-9 * sum) << seed;

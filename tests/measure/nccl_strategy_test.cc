@@ -64,15 +64,15 @@ TEST(NcclStrategy, TheLowerBoundHoldsAndTheSimulationAgrees) {
       for (const int streams : {1, 2, 3}) {
         const std::string keys = fusion + hierarchy + R"(, "streams": )" + std::to_string(streams);
         const Scenario s = scenario_with("", keys);
-        collective::PriceBook book(s.cluster);
+        collective::CostCache cache(s.cluster);
         auto model = run::make_model_executor({s.cluster, {}, 1});
-        const Metrics metrics = price_strategy(s, s.strategies[0], *model, book).metrics;
+        const Metrics metrics = evaluate_strategy(s, s.strategies[0], *model, cache).metrics;
         const Seconds bound =
-            lower_bound_of(s, s.strategies[0], std::numeric_limits<double>::infinity(), book);
+            lower_bound_of(s, s.strategies[0], std::numeric_limits<double>::infinity(), cache);
         EXPECT_GT(bound, 0);
         EXPECT_LE(bound, metrics.step_time * (1 + 1e-9)) << keys;
         auto sim = sim::make_sim_executor({s.cluster, {}, 1});
-        const Metrics simulated = price_strategy(s, s.strategies[0], *sim, book).metrics;
+        const Metrics simulated = evaluate_strategy(s, s.strategies[0], *sim, cache).metrics;
         EXPECT_NEAR(simulated.step_time / metrics.step_time, 1, streams == 1 ? 1e-3 : 0.03) << keys;
       }
     }

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::measure {
@@ -43,9 +43,9 @@ double step_ms(const Row& row, int gpus, const std::string& intra, const std::st
           std::to_string(share) + R"(}},
       "strategies": [{"name": "DDP", "dialect": "pytorch", "config": {}}]})"));
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
-  const auto priced = price_strategy(scenario, scenario.strategies.front(), *executor, book);
-  return priced.metrics.step_time / kMillisecond;
+  collective::CostCache cache(scenario.cluster);
+  const auto evaluated = evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
+  return evaluated.metrics.step_time / kMillisecond;
 }
 
 double share_of(const Row& row) {

@@ -1,5 +1,5 @@
-// Rows that are priced in other processes are the rows that are priced here, to the last byte of
-// every report.
+// Rows that are evaluated in other processes are the rows that are evaluated here, to the last byte
+// of every report.
 #include <gtest/gtest.h>
 
 #include "core/error.h"

@@ -41,8 +41,8 @@ TEST(Study, EndsAtOnceWhereItIsInterrupted) {
 }
 
 // A taken row is the row that a report keeps, here and over processes; here it comes before the
-// next one is priced.
-TEST(Study, RowsAreTakenAsTheyArePriced) {
+// next one is evaluated.
+TEST(Study, RowsAreTakenAsTheyAreEvaluated) {
   constexpr std::size_t kPoints = 20;
   const input::Document document = document_of(kPoints);
   StudyOptions options;

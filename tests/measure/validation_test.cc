@@ -78,7 +78,7 @@ TEST(Validation, LinksThatWereNotMeasuredAreSuspectedFirst) {
 TEST(Validation, LatenciesAreSuspectedByTheQuickerThird) {
   ValidatedRow row;
   for (int i = 1; i <= 12; ++i) {
-    CollectiveTime time;
+    ComparedCollective time;
     time.predicted = i * kMillisecond;
     time.measured = time.predicted * (i <= 3 ? 1.5 : 1);
     row.collectives.push_back(time);

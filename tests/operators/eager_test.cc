@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "core/operators/architecture.h"
-#include "core/operators/price.h"
+#include "core/operators/evaluate.h"
 
 namespace syncline::operators {
 namespace {

@@ -1,5 +1,5 @@
 // What frameworks do in the backward pass besides sending buckets: wait for an exchange before they
-// go on, gather parameters anew, exchange in every micro-batch, wait for the gradient that no
+// go on, gather parameters again, exchange in every micro-batch, wait for the gradient that no
 // longer fits.
 #include <gtest/gtest.h>
 

@@ -170,8 +170,8 @@ TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
   cluster.device.launch = 0;
   cluster.device.memory = 1e9;
   const auto encoding = [&] {
-    const Plan priced = make_plan(workload, cluster, strategy);
-    return seconds_of(ops_of(priced, Busy::Reason::kEncode).front()->work);
+    const Plan evaluated = make_plan(workload, cluster, strategy);
+    return seconds_of(ops_of(evaluated, Busy::Reason::kEncode).front()->work);
   };
   const Seconds moved = encoding();
   EXPECT_GT(moved, 4.0 * 6 * 6300 / 1e9);

@@ -46,8 +46,8 @@ Device v100() {
   return device;
 }
 
-Workload priced(Workload workload, const Device& device) {
-  const operators::StepTimes times = operators::price_operators(workload.operators, device);
+Workload evaluated(Workload workload, const Device& device) {
+  const operators::StepTimes times = operators::evaluate_operators(workload.operators, device);
   workload.forward = times.forward;
   workload.update = times.update;
   for (std::size_t i = 0; i < times.backward.size(); ++i) {
@@ -341,9 +341,9 @@ TEST(ComputeFusion, ResidualSumsSaveTwoPassesEach) {
   EXPECT_NEAR(all_traffic(resnet.operators) - all_traffic(fused), 4 * elements * (2 + 1), 1);
 }
 
-// Laws that hold for every architecture and every set of switches: the work stays, no traffic and
-// no kernel is added, every gradient is still written, and each operator comes behind those whose
-// values it reads.
+// Cost models that hold for every architecture and every set of switches: the work stays, no
+// traffic and no kernel is added, every gradient is still written, and each operator comes behind
+// those whose values it reads.
 TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
   for (const auto& row : operators::architectures()) {
     if (row.name == "bert_large") continue;  // BERT-base twice
@@ -386,9 +386,9 @@ TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
 
 // --- Times ------------------------------------------------------------------------------------
 
-TEST(ComputeFusion, ChangesTheTimesOfAPricedWorkload) {
+TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
   const Device device = v100();
-  const Workload resnet = priced(workload_of("resnet50", amp(Layout::kNhwc)), device);
+  const Workload resnet = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
   EXPECT_FALSE(fused_workload(resnet, device, {}).has_value());
   ComputeFusion fusion = only(&ComputeFusion::fuse_bn_act_ops);
   fusion.fuse_bn_add_act_ops = true;
@@ -396,7 +396,7 @@ TEST(ComputeFusion, ChangesTheTimesOfAPricedWorkload) {
   ASSERT_TRUE(fused.has_value());
   EXPECT_TRUE(fused->operators.empty());
   const operators::StepTimes exact =
-      operators::price_operators(fuse_operators(resnet, fusion).operators, device);
+      operators::evaluate_operators(fuse_operators(resnet, fusion).operators, device);
   EXPECT_NEAR(fused->forward, exact.forward, 1e-12);
   double backward = 0;
   for (const Seconds wait : exact.backward) backward += wait;
@@ -406,10 +406,10 @@ TEST(ComputeFusion, ChangesTheTimesOfAPricedWorkload) {
   EXPECT_LT(backward_time(*fused), backward_time(resnet));
 }
 
-// Times that were measured stay the base: they change by what the roofline prices.
-TEST(ComputeFusion, MeasuredTimesChangeByThePricedDifference) {
+// Times that were measured stay the base: they change by what the roofline costs.
+TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
   const Device device = v100();
-  const Workload model = priced(workload_of("resnet50", amp(Layout::kNhwc)), device);
+  const Workload model = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
   Workload measured = model;
   measured.forward = 0.5;
   measured.update = 0.1;
@@ -438,7 +438,7 @@ TEST(ComputeFusion, NoTimeFallsBelowZero) {
 TEST(ComputeFusion, ThePlannerTakesTheFusedTimes) {
   Cluster cluster;
   cluster.device = v100();
-  const Workload resnet = priced(workload_of("resnet50", amp(Layout::kNhwc)), cluster.device);
+  const Workload resnet = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), cluster.device);
   const auto computing = [&](const ComputeFusion& fusion) {
     Strategy strategy;
     strategy.compute_fusion = fusion;
@@ -462,7 +462,7 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
     const auto list =
         fused ? fuse_operators(resnet, only(&ComputeFusion::fuse_all_optimizer_ops)).operators
               : resnet.operators;
-    return operators::price_operators(list, device).update;
+    return operators::evaluate_operators(list, device).update;
   };
   const Seconds saved = update(false) - update(true);
   EXPECT_GT(saved, 0);
@@ -474,7 +474,7 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
 
 TEST(ComputeFusion, NotesSayWhatMatchedAndWhatItSaves) {
   const Device device = v100();
-  const Workload resnet = priced(workload_of("resnet50"), device);
+  const Workload resnet = evaluated(workload_of("resnet50"), device);
   ComputeFusion fusion = everything();
   const auto notes = fusion_notes(resnet, device, fusion, {});
   const auto says = [&](const std::string& text) {

@@ -48,11 +48,11 @@ Workload two_layers() {
 
 measure::Metrics measured(const Workload& workload, const Cluster& cluster,
                           const Strategy& strategy, run::Executor& executor, int warmup = 8) {
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   const Plan plan = make_plan(workload, cluster, strategy);
   const run::Outcome outcome = executor.run(plan, {}, 2 * warmup);
-  measure::Metrics metrics = measure::measure(plan, workload, outcome.timeline, warmup, book);
-  metrics.lower_bound = measure::lower_bound(plan, workload, book);
+  measure::Metrics metrics = measure::measure(plan, workload, outcome.timeline, warmup, cache);
+  metrics.lower_bound = measure::lower_bound(plan, workload, cache);
   return metrics;
 }
 

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
@@ -190,12 +190,12 @@ TEST(LocalPlan, AGroupsStepIsThatOfTheGroupAlone) {
     strategy.local_sgd = {};
     const Plan step = make_plan(bare(), cluster_of(1, 4), strategy);
     const Seconds alone = period_of(step, cluster_of(1, 4));
-    collective::PriceBook book(cluster);
+    collective::CostCache cache(cluster);
     Seconds outer = 0;
     for (const Op* op : ops_of<collective::Collective>(plan)) {
       const auto& collective = std::get<collective::Collective>(op->work);
       if (plan.buckets[static_cast<std::size_t>(collective.bucket)].averaged) {
-        outer += book.time(collective);
+        outer += cache.time(collective);
       }
     }
     const Seconds found = period_of(plan, cluster);

@@ -93,7 +93,7 @@ TEST(LearningRate, ConstantOrPolynomial) {
 
 TEST(LearningRate, RisesAndThenFallsOverItsOwnSteps) {
   Training training;
-  training.steps = 30;  // as far as the run is priced
+  training.steps = 30;  // as far as the run is evaluated
   auto& rate = training.learning_rate;
   rate.initial = 0.5;
   rate.final = 0.1;

@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/measure/metrics.h"
 #include "core/plan/pipeline.h"
 #include "core/random.h"

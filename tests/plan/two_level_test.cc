@@ -2,7 +2,7 @@
 // streams, in which micro-batches; times by hand.
 #include <gtest/gtest.h>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
@@ -151,16 +151,16 @@ TEST(TwoLevel, ByHand) {
   for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
   Strategy strategy = two_level(2);
   const auto step = [&] {
-    collective::PriceBook book(cluster);
+    collective::CostCache cache(cluster);
     const Plan plan = make_plan(workload, cluster, strategy);
     const auto model = run::make_model_executor({cluster, {}, 1});
     return measure::step_time_of(plan, model->run(plan, {}, 3).timeline, 1);
   };
-  collective::PriceBook book(cluster);
+  collective::CostCache cache(cluster);
   const auto legs = collectives_of(make_plan(workload, cluster, strategy), 0);
-  const Seconds scatter = book.time(legs[0]);
-  const Seconds across = book.time(legs[1]);
-  const Seconds gather = book.time(legs[2]);
+  const Seconds scatter = cache.time(legs[0]);
+  const Seconds across = cache.time(legs[1]);
+  const Seconds gather = cache.time(legs[2]);
   ASSERT_GT(across, 1e-3);
   ASSERT_GT(scatter, 1e-4);
   // One after the other behind the first gradient, which is there after 2 ms.

@@ -21,7 +21,7 @@ measure::Report hostile_report() {
   measure::Report report = test::report_of({}, kHostile);
   report.scenario = report.about = report.workload = report.cluster = kHostile;
   report.sources = {kHostile};
-  report.remarks = {kHostile};
+  report.warnings = {kHostile};
   report.rows = {test::row(kHostile, 1, {{kHostile, Json(kHostile)}}),
                  test::row("other", 2, {{kHostile, Json(kHostile)}})};
   report.traced_workload = test::named_workload(3);

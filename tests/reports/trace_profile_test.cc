@@ -20,7 +20,7 @@
 #include <set>
 
 #include "core/input/read_scenario.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/run/model_executor.h"
 #include "reports/trace.h"
 #include "tests/reports/small_report.h"
@@ -114,11 +114,12 @@ measure::Report random_report(std::uint64_t seed) {
   const auto document = input::document_from_text("random.json", root.dump());
   const Scenario scenario = input::parse_scenario(document);
   const auto executor = run::make_model_executor({scenario.cluster, scenario.simulation, 1});
-  collective::PriceBook book(scenario.cluster);
-  auto priced = measure::price_strategy(scenario, scenario.strategies.back(), *executor, book);
+  collective::CostCache cache(scenario.cluster);
+  auto evaluated =
+      measure::evaluate_strategy(scenario, scenario.strategies.back(), *executor, cache);
   measure::Report report = test::report_of({});
   report.traced_workload = scenario.workload;
-  report.traced.push_back({"s", std::move(priced.plan), std::move(priced.timeline)});
+  report.traced.push_back({"s", std::move(evaluated.plan), std::move(evaluated.timeline)});
   return report;
 }
 

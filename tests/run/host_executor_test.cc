@@ -584,7 +584,7 @@ TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
   for (const int ranks : {1, 2, 3, 5, 8, 12}) {
     const Cluster cluster = cluster_of(ranks, 1);
     const Gradients input = random_gradients(workload, ranks, 9);
-    collective::PriceBook book(cluster);
+    collective::CostCache cache(cluster);
     const auto model = make_model_executor({cluster, {}, 1});
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
       for (const char* codec : {"", "dgc", "fp16", "powersgd"}) {
@@ -594,7 +594,7 @@ TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
         const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
         const auto sent = run(workload, plan, input).bytes_sent;
         const Timeline timeline = model->run(plan, {}, 1).timeline;
-        const measure::Metrics metrics = measure::measure(plan, workload, timeline, 0, book);
+        const measure::Metrics metrics = measure::measure(plan, workload, timeline, 0, cache);
         EXPECT_NEAR(static_cast<double>(*std::ranges::max_element(sent)), metrics.bytes_on_wire,
                     1e-6 * metrics.bytes_on_wire + 1e-9)
             << what << ", codec '" << codec << "'";

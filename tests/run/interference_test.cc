@@ -1,12 +1,12 @@
 // Computation beside a collective takes longer, and sums in software hold both up: closed forms,
-// laws, and the simulation's agreement.
+// cost models, and the simulation's agreement.
 #include "core/run/interference.h"
 
 #include <gtest/gtest.h>
 
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
 #include "core/scenario/overlap.h"
@@ -32,8 +32,8 @@ Scenario two_gradients(double slowdown, double gbps, const std::string& strategy
 }
 
 measure::Metrics metrics_of(const Scenario& scenario, Executor& executor) {
-  collective::PriceBook book(scenario.cluster);
-  return measure::price_strategy(scenario, scenario.strategies.front(), executor, book).metrics;
+  collective::CostCache cache(scenario.cluster);
+  return measure::evaluate_strategy(scenario, scenario.strategies.front(), executor, cache).metrics;
 }
 
 Seconds step_of(const Scenario& scenario, Executor& executor) {
@@ -45,12 +45,12 @@ Seconds modelled(const Scenario& scenario) {
 }
 
 Seconds exchange_of(const Scenario& scenario) {
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const plan::Plan plan =
       plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
   for (const auto& op : plan.ops) {
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-      return book.time(*collective);
+      return cache.time(*collective);
     }
   }
   return 0;
@@ -157,9 +157,9 @@ TEST(Slowed, OnlyBesideACollective) {
   Scenario lonely = two_gradients(0.3, 10);
   lonely.cluster.nodes = 1;
   lonely.cluster.tiers.clear();
-  collective::PriceBook book(lonely.cluster);
+  collective::CostCache cache(lonely.cluster);
   const auto plan = plan::make_plan(lonely.workload, lonely.cluster, lonely.strategies.front());
-  EXPECT_EQ(with_interference(plan, lonely.cluster.device, book).ops.size(), plan.ops.size());
+  EXPECT_EQ(with_interference(plan, lonely.cluster.device, cache).ops.size(), plan.ops.size());
 }
 
 TEST(Slowed, GrowsWithTheSlowdownAndTheSimulationAgrees) {
@@ -187,7 +187,7 @@ TEST(Slowed, ByPriorityLikeInOrder) {
   }
 }
 
-// Parameters that are gathered anew for the backward pass: the first bucket's while the pass waits
+// Parameters that are gathered again for the backward pass: the first bucket's while the pass waits
 // for them, the second's beside the first one's pass, the last one's never.
 TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
   const auto scenario = [](double slowdown, bool regather) {
@@ -202,27 +202,27 @@ TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
     return modelled(scenario(0.25, regather)) - modelled(scenario(0, regather));
   };
   const Scenario plain = scenario(0, false);
-  collective::PriceBook book(plain.cluster);
+  collective::CostCache cache(plain.cluster);
   Seconds gather = 0;
   for (const auto& op :
        plan::make_plan(plain.workload, plain.cluster, plain.strategies.front()).ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr || collective->kind != collective::CollectiveKind::kAllGather)
       continue;
-    gather = book.time(*collective);
+    gather = cache.time(*collective);
   }
   ASSERT_GT(gather, 0);
   EXPECT_NEAR(lost(true) - lost(false), 0.25 * gather, 1e-9);
 }
 
 Seconds gather_of(const Scenario& scenario) {
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const plan::Plan plan =
       plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective != nullptr && collective->kind == collective::CollectiveKind::kAllGather) {
-      return book.time(*collective);
+      return cache.time(*collective);
     }
   }
   return 0;
@@ -299,10 +299,10 @@ Seconds with_sums(Seconds exchange, Seconds sums, double busy, double times = 1)
 // Behind each collective that adds 16 bits up, on its stream, and nowhere else.
 TEST(Sums, FollowTheirCollectives) {
   const Scenario scenario = two_in_half(0.5, 0, 10, R"(, "overlap": false)");
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const auto given =
       plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
-  const auto plan = with_interference(given, scenario.cluster.device, book);
+  const auto plan = with_interference(given, scenario.cluster.device, cache);
   EXPECT_EQ(plan.ops.size(), given.ops.size() + 2);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
@@ -312,7 +312,7 @@ TEST(Sums, FollowTheirCollectives) {
     EXPECT_EQ(sums.bucket, collective->bucket);
     EXPECT_EQ(plan.ops[i + 1].stream, plan.ops[i].stream);
     EXPECT_EQ(sums.seconds,
-              sums_beyond(*collective, scenario.cluster.device, book.time(*collective)));
+              sums_beyond(*collective, scenario.cluster.device, cache.time(*collective)));
   }
 }
 
@@ -422,7 +422,7 @@ TEST(Slowed, IsAssumedByTheGpusPath) {
     cluster.gpus_per_node = gpus;
     cluster.nccl.nvlink = nvlink;
     cluster.tiers = {{.name = "intra", .span = gpus, .bandwidth = gigabytes * 1e9}};
-    return overlap_belief(cluster).likely.slowdown;
+    return overlap_estimate(cluster).likely.slowdown;
   };
   const double joined = overlap_prior(Library::kNccl, true).likely.slowdown;
   const double apart = overlap_prior(Library::kNccl, false).likely.slowdown;

@@ -132,9 +132,9 @@ TEST_P(Jobs, ResultsAreTakenInOrderWhileOthersAreWorkedOn) {
   int told[2];
   ASSERT_EQ(::pipe(told), 0);
   const auto work = [&](std::size_t piece) {
-    constexpr int kPatience = 60000;  // milliseconds
+    constexpr int kWaitLimit = 60000;  // milliseconds
     pollfd taken{told[0], POLLIN, 0};
-    if (piece == 39 && ::poll(&taken, 1, kPatience) != 1) return std::string("none was taken");
+    if (piece == 39 && ::poll(&taken, 1, kWaitLimit) != 1) return std::string("none was taken");
     return std::to_string(piece);
   };
   std::vector<std::string> taken;

@@ -59,7 +59,7 @@ TEST(Walk, AnOperationWaitsForItsStreamAndForWhatItFollows) {
   EXPECT_EQ(finish(walk, 5), (std::vector<int>{6, 7}));
 }
 
-TEST(Walk, AStreamWithoutOperationsIsNoObstacle) {
+TEST(Walk, AStreamWithoutOperationsIsNotRefused) {
   Walk walk(plan_of(4, {op_on(0), op_on(2, {0})}), 1);
   EXPECT_EQ(walk.first(), (std::vector<int>{0}));
   EXPECT_EQ(finish(walk, 0), (std::vector<int>{1}));

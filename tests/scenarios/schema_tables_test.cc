@@ -1,5 +1,5 @@
 // The lists in scenarios/schema.json are those of the program's tables: the keys of a strategy, and
-// the names of what can be chosen. SYNCLINE_UPDATE_GOLDEN=1 writes them anew.
+// the names of what can be chosen. SYNCLINE_UPDATE_GOLDEN=1 writes them again.
 #include <gtest/gtest.h>
 
 #include <algorithm>

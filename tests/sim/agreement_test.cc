@@ -133,7 +133,7 @@ TEST(Agreement, OnTwoTiers) {
 }
 
 // Several streams at once, all alike or the first longer than the others. Payloads that are mostly
-// latency slip between each other's latencies step by step; the merged grain and the model put a
+// latency mistake between each other's latencies step by step; the merged grain and the model put a
 // collective's latency first, which the printed rows show.
 TEST(Agreement, ConcurrentStreamsShareTheLinks) {
   print_head();

@@ -155,9 +155,9 @@ TEST(Census, ModelAndGrainsAgreeOnRandomScenarios) {
   }
 }
 
-// NCCL's law of a ring is the links' own but for rounding there, and was taken for one that has its
-// one stage overlap itself: the model 31 % below both grains.
-TEST(Census, ALawThatSaysWhatTheLinksSayOverlapsNothing) {
+// NCCL's cost model of a ring is the links' own but for rounding there, and was taken for one that
+// has its one stage overlap itself: the model 31 % below both grains.
+TEST(Census, ACostModelThatSaysWhatTheLinksSayOverlapsNothing) {
   const Difference difference = difference_at(202);
   EXPECT_NEAR(difference.merged, 0, 0.01);
   EXPECT_NEAR(difference.step, 0, 0.01);

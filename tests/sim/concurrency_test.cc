@@ -189,7 +189,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, Oversubscribed,
                                                             : "step";
                          });
 
-// Ranks that draw their speed anew at each step: the simulation plays it out, the model knows the
+// Ranks that draw their speed again at each step: the simulation plays it out, the model knows the
 // expectation.
 struct Uneven {
   Jitter::Kind kind;

@@ -37,7 +37,7 @@ plan::Plan one(int ranks, CollectiveKind kind, const std::string& algorithm,
 }
 
 // A job alone on a balanced fabric has the network of its tiers: the same bits.
-TEST(BalancedFabric, PricesExactlyAsTiers) {
+TEST(BalancedFabric, EvaluatesExactlyAsTiers) {
   for (const int gpus : {1, 4}) {
     const Cluster tiers = gpus == 1 ? flat_cluster(16) : two_tier_cluster(16, gpus);
     const std::vector<fabric::Topology> balanced{

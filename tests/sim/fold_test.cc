@@ -60,12 +60,12 @@ TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
   }
 }
 
-TEST(Fold, ALawsScaleIsApplied) {
+TEST(Fold, TheScaleOfACostModelIsApplied) {
   Cluster cluster = two_tier_cluster(4, 4);
   const auto ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
                                   collective::world_group(16), 4'000'000);
   const plan::Plan plan = plan_of(16, {{1, ring}});
-  cluster.law = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
+  cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
   EXPECT_NEAR(simulated(cluster, plan, true), 1e-3, 1e-9);
   EXPECT_NEAR(simulated(cluster, plan, false), 1e-3, 1e-9);
 }

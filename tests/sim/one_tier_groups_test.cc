@@ -47,7 +47,7 @@ TEST(OneTierGroups, AmongLeadersModelAndStepAgree) {
 
 // The tier inside the node carries nothing of it: as long as it is the faster one, how much faster
 // is of no importance to a group of leaders that does not pipeline.
-TEST(OneTierGroups, ANearlyEqualTierIsNoStepInThePrice) {
+TEST(OneTierGroups, ANearlyEqualTierIsNoStepInTheCost) {
   for (const auto& algorithm : collective::algorithms()) {
     Cluster cluster = two_tier_cluster(4, 4);
     const plan::Plan plan = plan_of(16, {{1,

@@ -11,7 +11,7 @@
 namespace syncline::test {
 namespace {
 
-AffineCost scaled(const AffineCost& model, const tune::GuideFactors& factors) {
+AffineCost scaled(const AffineCost& model, const tune::MemberFactors& factors) {
   return {model.latency * factors.latency, model.seconds_per_byte * factors.transfer};
 }
 
@@ -57,12 +57,12 @@ std::vector<std::vector<std::size_t>> sampled_thresholds(const FusionProblem& gr
 }  // namespace
 
 tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                                   const tune::ModelDoubt& doubt, int thresholds,
+                                   const tune::ModelUncertainty& uncertainty, int thresholds,
                                    const Strategy& base) {
-  const auto factors = tune::guide_factors(doubt);
+  const auto factors = tune::member_factors(uncertainty);
   std::set<std::vector<std::size_t>> distinct;
-  for (const auto& guide : factors) {
-    distinct.insert(best_fusion(trace.gradients, scaled(model, guide)).ends);
+  for (const auto& member : factors) {
+    distinct.insert(best_fusion(trace.gradients, scaled(model, member)).ends);
   }
   for (auto& ends : sampled_thresholds(trace.gradients, thresholds)) {
     distinct.insert(std::move(ends));
@@ -82,8 +82,8 @@ tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& mod
     candidate.strategy.name = candidate.name;
     problem.candidates.push_back(std::move(candidate));
   }
-  problem.guides =
-      tune::price_guides(factors, problem.candidates.size(), [&](std::size_t c, std::size_t g) {
+  problem.ensemble = tune::evaluate_ensemble(
+      factors, problem.candidates.size(), [&](std::size_t c, std::size_t g) {
         return step_time(trace, partitions[c], scaled(model, factors[g]));
       });
   return problem;

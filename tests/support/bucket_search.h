@@ -1,16 +1,16 @@
-// The search for the best buckets on one stream, which guides lead.
+// The search for the best buckets on one stream, which models lead.
 #pragma once
 
-#include "core/tune/guides.h"
+#include "core/tune/ensemble.h"
 #include "tests/support/one_stream.h"
 
 namespace syncline::test {
 
-// Buckets on one stream: the candidates are the optimal buckets under every guide and those that
+// Buckets on one stream: the candidates are the optimal buckets under every model and those that
 // `thresholds` size limits make; the axes the number of buckets and the bytes of the last one,
 // which nothing hides. Each candidate's strategy is the base strategy with explicit ends.
 tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                                   const tune::ModelDoubt& doubt, int thresholds = 24,
+                                   const tune::ModelUncertainty& uncertainty, int thresholds = 24,
                                    const Strategy& base = {});
 
 }  // namespace syncline::test

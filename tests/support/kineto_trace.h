@@ -30,7 +30,7 @@ struct TraceDialect {
   bool optimizer_marks = true;  // Optimizer.step#...
   std::string optimizer = "SGD";
   bool disorder = false;     // events in any order
-  bool ids_anew = false;     // correlations count from 1 in every step
+  bool new_ids = false;      // correlations count from 1 in every step
   bool two_engines = false;  // gradients on two threads by turns
   bool one_thread = false;   // for forward and backward
   bool lost_calls = false;   // of the collectives' launches; kernels without metadata
@@ -191,7 +191,7 @@ class TraceWriter {
   }
 
   void send(const std::pair<int, int>& bucket, Time call, Time& network, job::Step& step) {
-    job::Exchange& exchange = step.exchanges.emplace_back();
+    job::ObservedExchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "all_reduce";
     exchange.dtype = formats_[static_cast<std::size_t>(bucket.first)];
     for (int i = bucket.first; i < bucket.second; ++i) {
@@ -305,7 +305,7 @@ class TraceWriter {
   // back. The kernels that join those of the next format do not wait for the broadcast.
   void join_and_broadcast(std::int64_t count, Time& call, Time& device, job::Step& step) {
     for (int k = dice_.between(1, 3); k > 0; --k) kernel(kMain, call, device, draw(1, 9));
-    job::Exchange& exchange = step.exchanges.emplace_back();
+    job::ObservedExchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "broadcast";
     exchange.elements = count;
     const Time start = std::max(device, network_) + draw(1, 20);
@@ -420,7 +420,7 @@ class TraceWriter {
     starts_.clear();
     ends_.clear();
     busy_.clear();
-    if (dialect_.ids_anew) correlation_ = 0;
+    if (dialect_.new_ids) correlation_ = 0;
     const Time begin = std::max(host_, device_ + 5 * kMicro) + draw(1, 50);
     Time call = begin + 20 * kMicro;
     // Far enough behind that the host is never late but by design.
@@ -506,7 +506,7 @@ inline std::vector<TraceDialect> trace_dialects() {
       {.name = "bare", .shapes = true, .profiler_steps = false, .optimizer_marks = false},
       {.name = "disorder", .disorder = true},
       {.name = "accumulation", .passes = 3},
-      {.name = "ids_anew", .ids_anew = true},
+      {.name = "ids_anew", .new_ids = true},
       {.name = "accumulation_by_steps", .passes = 3, .step_a_pass = true},
       {.name = "two_engines", .two_engines = true},
       {.name = "mixed", .mixed = true},

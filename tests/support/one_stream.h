@@ -1,6 +1,6 @@
-// A training step with one communication stream and affine costs, priced in a microsecond: what
+// A training step with one communication stream and affine costs, evaluated in a microsecond: what
 // searches by the hundred thousand are made of, and the yardstick of fusion rules. The planner and
-// the executors price whole strategies; this prices how gradients are cut into buckets and nothing
+// the executors cost whole strategies; this costs how gradients are cut into buckets and nothing
 // else.
 #pragma once
 

@@ -10,8 +10,8 @@ namespace syncline::test {
 // Whether it comes true within a time that a loaded machine is given, too.
 inline bool comes_true(const std::function<bool()>& condition) {
   using Clock = std::chrono::steady_clock;
-  const auto patience = Clock::now() + std::chrono::seconds(60);
-  while (Clock::now() < patience) {
+  const auto wait_limit = Clock::now() + std::chrono::seconds(60);
+  while (Clock::now() < wait_limit) {
     if (condition()) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }

@@ -97,7 +97,7 @@ class Played {
     }
   }
   // Rank 0 says goodbye or closes.
-  void hold() { heard(Kind::kBye); }
+  void hold() { heard(Kind::kClose); }
   void wait() { line.wait(wake_.fd(), std::chrono::milliseconds(20)); }
 
   live::Messenger line;
@@ -106,9 +106,9 @@ class Played {
   live::Socket wake_{::eventfd(0, EFD_CLOEXEC)};
 };
 
-// The value of a gathering, behind a patience of so many milliseconds.
-inline std::string share(const std::string& value, std::int64_t patience = 0) {
-  return std::string(reinterpret_cast<const char*>(&patience), sizeof patience) + value;
+// The value of a gathering, behind a wait limit of so many milliseconds.
+inline std::string share(const std::string& value, std::int64_t wait_limit = 0) {
+  return std::string(reinterpret_cast<const char*>(&wait_limit), sizeof wait_limit) + value;
 }
 
 // Runs `body` on each rank of one run.

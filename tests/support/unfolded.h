@@ -1,4 +1,4 @@
-// What a collective costs, worked out edge by edge and rank by rank: the twin of the folded prices.
+// What a collective costs, worked out edge by edge and rank by rank: the twin of the folded costs.
 #pragma once
 
 #include <algorithm>
@@ -10,14 +10,14 @@
 
 namespace syncline::test {
 
-class UnfoldedPrice {
+class UnfoldedCost {
  public:
   struct Stage {
     double seconds_per_byte = 0;  // of payload, all rounds
     std::map<int, double> links;  // by link id: seconds per payload byte, all rounds
   };
 
-  UnfoldedPrice(const Cluster& cluster, const collective::Collective& collective)
+  UnfoldedCost(const Cluster& cluster, const collective::Collective& collective)
       : network_(cluster), sent_(static_cast<std::size_t>(cluster.ranks()), 0.0) {
     const collective::Groups& groups = collective.groups;
     const auto sets = collective.algorithm->edges(collective.kind, groups.size);
@@ -32,7 +32,7 @@ class UnfoldedPrice {
         }
       }
       repeats_.push_back(stage.repeat);
-      price(messages, stage.fraction, static_cast<double>(stage.repeat));
+      cost(messages, stage.fraction, static_cast<double>(stage.repeat));
     }
   }
 
@@ -75,7 +75,7 @@ class UnfoldedPrice {
     return m;
   }
 
-  void price(std::vector<Message>& messages, double fraction, double repeat) {
+  void cost(std::vector<Message>& messages, double fraction, double repeat) {
     Stage& stage = stages_.emplace_back();
     std::map<int, double> shares;
     for (const Message& m : messages) {

@@ -105,7 +105,7 @@ class CutTraces {
     std::vector<std::string> events;
     int correlation = 0;
   };
-  struct Meeting {
+  struct Rendezvous {
     int came = 0;
     Nano last = 0;
   };
@@ -354,7 +354,7 @@ class CutTraces {
 
   // Ranks go on as far as they can, in turn, until all are through.
   void walk() {
-    std::map<std::string, Meeting> meetings;
+    std::map<std::string, Rendezvous> meetings;
     Nano begin = 0;
     std::size_t most = 0;
     for (const Rank& rank : ranks_) begin = std::max(begin, rank.now);
@@ -377,7 +377,7 @@ class CutTraces {
     }
   }
 
-  static bool go(Rank& rank, std::map<std::string, Meeting>& meetings) {
+  static bool go(Rank& rank, std::map<std::string, Rendezvous>& meetings) {
     const Op& op = rank.ops[rank.at];
     if (op.kind == Kind::kStart) {
       Own& one = rank.collectives[static_cast<std::size_t>(op.collective)];
@@ -410,13 +410,14 @@ class CutTraces {
     return static_cast<std::size_t>(rank.ops[at].gradient);
   }
 
-  static bool ended(Own& one, std::map<std::string, Meeting>& meetings) {
-    const Meeting& meeting = meetings[one.key];
+  static bool ended(Own& one, std::map<std::string, Rendezvous>& meetings) {
+    const Rendezvous& meeting = meetings[one.key];
     if (one.end < 0 && meeting.came == one.members) one.end = meeting.last + one.cost;
     return one.end >= 0;
   }
 
-  static bool begin(Rank& rank, const Op& op, Own& one, std::map<std::string, Meeting>& meetings) {
+  static bool begin(Rank& rank, const Op& op, Own& one,
+                    std::map<std::string, Rendezvous>& meetings) {
     const auto [stream, first] = rank.streams.try_emplace(one.key.substr(0, one.key.find('#')), -1);
     Nano from = rank.now;
     for (const int place : {op.behind, stream->second}) {
@@ -428,7 +429,7 @@ class CutTraces {
     stream->second = op.collective;
     one.start = from;
     if (rank.truth.begin < 0) rank.truth.begin = from;
-    Meeting& meeting = meetings[one.key];
+    Rendezvous& meeting = meetings[one.key];
     ++meeting.came;
     meeting.last = std::max(meeting.last, from);
     return true;

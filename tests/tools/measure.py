@@ -5,7 +5,7 @@ Prints the lines of each folder and of the tests, the headers and the types in t
 that exclude knobs, the longest functions, where ten or more lines stand in two places, and which
 functions have more than 70 lines. Product code is what git tracks of C++, CUDA and Python outside
 tests. Ends with 1 where something is over the limit or repeated. With --limits (`make rooms`) it
-prints what is over the limit, and nothing else.
+prints what is over the limit, and nothing else. Private words in names (banned_names.txt) are over it too.
 
 A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
 and forward declarations do not count. A room is a folder, below core a folder of its own. A rule that
@@ -159,6 +159,30 @@ def tracked_sources():
             if path.endswith(CPP + (".py",))}
 
 
+def shared_names(sources):
+    """Types of two headers that have one name, outside classes: {name: headers}."""
+    homes = defaultdict(set)
+    for path, text in sources.items():
+        if path.endswith(".h"):
+            code = _NO_CODE.sub(blank, text)
+            for name in re.findall(r"^(?:class|struct|union|enum(?: class)?) (\w+)[^;(]*\{", code, re.MULTILINE):
+                homes[name].add(path)
+    return {name: sorted(paths) for name, paths in sorted(homes.items()) if len(paths) > 1}
+
+
+def private_names(sources, banned):
+    """Names of which a part is a private word, where they first stand: {name: path}."""
+    found = {}
+    for path, text in sources.items():
+        if path.endswith(CPP):
+            code = _DIRECTIVE.sub(blank, _NO_CODE.sub(blank, text))
+            for name in re.findall(r"[A-Za-z_]\w*", code):
+                parts = re.findall(r"[A-Z]?[a-z]+", name)
+                if any(part.lower() in banned for part in parts):
+                    found.setdefault(name, path)
+    return found
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", type=int, default=10, help="how many to list (default 10)")
@@ -196,7 +220,17 @@ def main():
     print("Functions of more than %d lines: %d" % (options.longest, len(over)))
     for size, what in over:
         print("%8d  %s" % (size, what))
-    return 1 if runs or over else 0
+    shared = shared_names(sources)
+    if not options.limits:
+        print("\nTypes with a shared name: %d" % len(shared))
+        for name, paths in shared.items():
+            print("  %s  %s" % (name, " ".join(paths)))
+    banned = set(pathlib.Path(__file__).with_name("banned_names.txt").read_text().split())
+    private = private_names(sources, banned)
+    print("Names with a private word: %d" % len(private))
+    for name, path in sorted(private.items()):
+        print("  %s  %s" % (name, path))
+    return 1 if runs or over or private else 0
 
 
 if __name__ == "__main__":

@@ -43,6 +43,16 @@ class Measure(unittest.TestCase):
         self.assertEqual(measure.over_limit([(3, "one", "a.cc:1")], 3), [])
         self.assertEqual(measure.over_limit([(4, "one", "a.cc:1")], 3), [(4, "one  a.cc:1")])
 
+    def test_a_type_in_two_headers_shares_its_name(self):
+        sources = {"a.h": "struct One {\n  int a;\n};\nclass Later;\n", "b.h": "class One final : Base {\n};\n",
+                   "c.h": "struct Outer {\n  struct One {};\n};\n", "d.cc": "struct One {};\n"}
+        self.assertEqual(measure.shared_names(sources), {"One": ["a.h", "b.h"]})
+
+    def test_a_private_word_is_found_in_names_alone(self):
+        source = 'int PriceBook; int lawful; int the_law; // a law\nauto text = "a law";\n'
+        self.assertEqual(measure.private_names({"a.cc": source}, {"law", "book"}),
+                         {"PriceBook": "a.cc", "the_law": "a.cc"})
+
 
 if __name__ == "__main__":
     unittest.main()

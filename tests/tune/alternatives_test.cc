@@ -84,10 +84,10 @@ TEST(Alternatives, TakeWhatTheirStrategiesTake) {
   const Tuning tuning = tuned(document_of(kDdp));
   const Scenario& scenario = tuning.scenario;
   const auto model = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   for (const Alternative& row : tuning.alternatives) {
     EXPECT_DOUBLE_EQ(
-        measure::price_strategy(scenario, row.strategy, *model, book).metrics.step_time,
+        measure::evaluate_strategy(scenario, row.strategy, *model, cache).metrics.step_time,
         row.step_time)
         << row.strategy.name;
   }
@@ -237,7 +237,7 @@ TEST(Alternatives, AreWhatTheSearchAsksFor) {
   ASSERT_NE(row_with(both, "dgc"), nullptr);
   EXPECT_EQ(row_with(both, "dgc")->strategy.compression.sparsity, std::vector{0.9});
   EXPECT_EQ(row_with(both, "bf16"), nullptr);
-  // The best of the search is named as in the first line, at the same price.
+  // The best of the search is named as in the first line, at the same cost.
   const Ranked& winner = both.tuned.winner();
   EXPECT_TRUE(std::any_of(both.alternatives.begin(), both.alternatives.end(),
                           [&](const Alternative& row) {
@@ -282,7 +282,7 @@ TEST(Alternatives, AreMeasuredWhereTheBaselineIs) {
   Tuning tuning = tuned(document);
   ASSERT_NE(row_with(tuning, "fp16"), nullptr);
   EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("bare"));
-  tuning.scenario.cluster.law =
+  tuning.scenario.cluster.cost_model =
       [](const collective::Collective& asked) -> std::optional<CollectiveTime> {
     if (!asked.nccl) return std::nullopt;
     return CollectiveTime{.time = 1e-2 + 1e-9 * static_cast<double>(asked.bytes())};

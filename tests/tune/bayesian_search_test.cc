@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "core/input/read_scenario.h"
-#include "core/tune/guides.h"
+#include "core/tune/ensemble.h"
 #include "core/tune/live_objective.h"
 #include "core/tune/live_tuner.h"
 #include "tests/support/bucket_search.h"
@@ -55,9 +55,9 @@ Seconds true_time(const Candidate& candidate) {
 }
 
 SearchProblem guided(SearchProblem problem, Seconds (*model)(const Candidate&)) {
-  problem.guides =
-      price_guides({GuideFactors{}}, problem.candidates.size(),
-                   [&](std::size_t c, std::size_t) { return model(problem.candidates[c]); });
+  problem.ensemble =
+      evaluate_ensemble({MemberFactors{}}, problem.candidates.size(),
+                        [&](std::size_t c, std::size_t) { return model(problem.candidates[c]); });
   return problem;
 }
 
@@ -78,22 +78,22 @@ TEST(BayesianSearch, BeginsWithTheModelsBest) {
   ASSERT_TRUE(state.next.has_value());
   EXPECT_EQ(problem.candidates[*state.next].name, least->name);
   EXPECT_EQ(state.best, *state.next);
-  EXPECT_NEAR(state.beliefs[state.best].step_time, modelled(*least), 1e-12);
+  EXPECT_NEAR(state.estimates[state.best].step_time, modelled(*least), 1e-12);
 }
 
 // Where the model is wrong about threshold, streams and algorithm at once, by up to a tenth of the
 // step: within the budget to 3 % of the best of the 72, from 12 % off.
-// Two guides, as likely as each other: of the second candidate one says twice what the other does.
-TEST(BayesianSearch, WhatGuidesDisagreeAboutIsInTheDeviation) {
+// Two models, as likely as each other: of the second candidate one says twice what the other does.
+TEST(BayesianSearch, WhatMembersDisagreeAboutIsInTheDeviation) {
   SearchProblem problem = knobs_problem();
   problem.candidates.resize(2);
-  problem.guides = price_guides({GuideFactors{}, GuideFactors{}}, 2,
-                                [](std::size_t candidate, std::size_t guide) {
-                                  return candidate == 1 && guide == 1 ? 0.2 : 0.1;
-                                });
-  const std::vector<Belief> beliefs = search_state(problem, {}, {}).beliefs;
-  const double agreed = beliefs[0].relative_deviation;
-  const double apart = beliefs[1].relative_deviation;
+  problem.ensemble = evaluate_ensemble({MemberFactors{}, MemberFactors{}}, 2,
+                                       [](std::size_t candidate, std::size_t member) {
+                                         return candidate == 1 && member == 1 ? 0.2 : 0.1;
+                                       });
+  const std::vector<Estimate> estimates = search_state(problem, {}, {}).estimates;
+  const double agreed = estimates[0].relative_deviation;
+  const double apart = estimates[1].relative_deviation;
   EXPECT_NEAR(apart * apart - agreed * agreed, std::pow(std::log(2) / 2, 2), 1e-9);
 }
 
@@ -173,7 +173,7 @@ TEST(BayesianSearch, DependsOnObservationsAlone) {
 TEST(BayesianSearch, UnitsDoNotMatter) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   SearchProblem doubled = problem;
-  doubled.guides.means.array() += std::log(2.0);
+  doubled.ensemble.means.array() += std::log(2.0);
   std::vector<Observation> seen{{3, 0.11, 3e-4}, {20, 0.104, 3e-4}, {41, 0.12, 3e-4}};
   const SearchState one = search_state(problem, {}, seen);
   for (auto& observation : seen) {
@@ -182,10 +182,10 @@ TEST(BayesianSearch, UnitsDoNotMatter) {
   }
   const SearchState other = search_state(doubled, {}, seen);
   EXPECT_EQ(one.next, other.next);
-  EXPECT_NEAR(other.beliefs[7].step_time, 2 * one.beliefs[7].step_time, 1e-9);
+  EXPECT_NEAR(other.estimates[7].step_time, 2 * one.estimates[7].step_time, 1e-9);
 }
 
-// Every measured step time is data about the network: the guides' weights move to the truth.
+// Every measured step time is data about the network: the models' weights move to the truth.
 TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
   for (const auto& row : test::trace_cases()) {
     if (row.number("beta") < 1e-9) continue;  // where bytes hardly cost, times do not tell them
@@ -193,9 +193,9 @@ TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
         test::step_trace(input::parse_scenario(test::trace_document(row)).workload);
     const test::AffineCost truth{row.number("alpha"), row.number("beta")};
     // The model's bandwidth is twice the truth's.
-    const ModelDoubt doubt;
+    const ModelUncertainty uncertainty;
     const SearchProblem problem =
-        test::bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2}, doubt);
+        test::bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2}, uncertainty);
     EmulatedObjective machine(
         [&](const Candidate& candidate) {
           const auto& ends = candidate.strategy.fusion.ends;
@@ -203,11 +203,11 @@ TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
         },
         0.02);
     const LiveTuning tuning = tune_live(problem, {}, machine, nullptr);
-    const auto factors = guide_factors(doubt);
+    const auto factors = member_factors(uncertainty);
     double transfer = 0;
     for (std::size_t g = 0; g < factors.size(); ++g) {
-      transfer +=
-          tuning.state.guide_weights(static_cast<Eigen::Index>(g)) * std::log2(factors[g].transfer);
+      transfer += tuning.state.member_weights(static_cast<Eigen::Index>(g)) *
+                  std::log2(factors[g].transfer);
     }
     EXPECT_NEAR(transfer, 1, 0.35) << row.text("network");
   }

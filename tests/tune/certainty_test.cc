@@ -48,10 +48,10 @@ TEST(Certainty, NoBestIsWorseThanARowOfTheFile) {
       const Tuning tuning = tuned(document_of(gbps, gpu, kTwoRows));
       const auto executor =
           run::make_model_executor({tuning.scenario.cluster, {}, tuning.scenario.seed});
-      collective::PriceBook book(tuning.scenario.cluster);
+      collective::CostCache cache(tuning.scenario.cluster);
       for (const auto& row : tuning.scenario.strategies) {
         const Seconds step =
-            measure::price_strategy(tuning.scenario, row, *executor, book).metrics.step_time;
+            measure::evaluate_strategy(tuning.scenario, row, *executor, cache).metrics.step_time;
         EXPECT_LE(tuning.tuned.winner().metrics.step_time, step * 1.001) << row.name << gpu;
       }
     }
@@ -84,8 +84,8 @@ TEST(Certainty, EveryRankedRowHasItsInterval) {
     EXPECT_GT(sure.ranking[i].step.high, step);
   }
   EXPECT_GT(sure.chance, 0.5);
-  for (std::size_t i = 1; i < sure.sensitivities.size(); ++i) {
-    EXPECT_GE(sure.sensitivities[i - 1].lost_percent, sure.sensitivities[i].lost_percent);
+  for (std::size_t i = 1; i < sure.size_sensitivities.size(); ++i) {
+    EXPECT_GE(sure.size_sensitivities[i - 1].lost_percent, sure.size_sensitivities[i].lost_percent);
   }
 }
 

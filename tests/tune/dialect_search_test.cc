@@ -8,7 +8,7 @@
 
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
-#include "core/measure/price_strategy.h"
+#include "core/measure/evaluate_strategy.h"
 #include "core/random.h"
 #include "core/run/model_executor.h"
 #include "core/tune/verdicts.h"
@@ -52,10 +52,10 @@ TEST(DialectSearch, AFrameworkThatRefusesTheModelIsLeftOut) {
                   "inter": {"latency_us": 30, "bandwidth_gbps": 25}},
       "strategies": [{"name": "one"}]})"));
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   std::set<std::string> names;
   for (const auto& own :
-       framework_defaults(scenario, scenario.strategies.front(), *executor, book)) {
+       framework_defaults(scenario, scenario.strategies.front(), *executor, cache)) {
     names.insert(own.dialect);
   }
   EXPECT_FALSE(names.contains("fsdp"));
@@ -71,25 +71,25 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
                   "inter": {"latency_us": 30, "bandwidth_gbps": 25}},
       "strategies": [{"name": "three", "streams": 3}]})"));
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const dialect::Dialect dummy{
       .name = "dummy", .summary = "one number", .read = read, .candidates = candidates};
   const Strategy& winner = scenario.strategies.front();
-  const Emitted best = best_config(dummy, winner, scenario, *executor, book);
+  const Emitted best = best_config(dummy, winner, scenario, *executor, cache);
   EXPECT_GT(best.searched, 10u);
   EXPECT_FALSE(best.exact) << "it has one stream";
   for (const Bytes size : {Bytes{1}, kMiB, 4 * kMiB, 25 * kMiB, kGiB}) {
     const Json config{{"bucket", size}};
     const Strategy other =
         dialect::reading_of(dummy, config, scenario.workload, scenario.cluster).strategy;
-    EXPECT_LE(
-        best.step_time,
-        measure::price_strategy(scenario, other, *executor, book).metrics.step_time * (1 + 1e-3));
+    EXPECT_LE(best.step_time,
+              measure::evaluate_strategy(scenario, other, *executor, cache).metrics.step_time *
+                  (1 + 1e-3));
   }
 
   // Without a list there is its least configuration.
   const dialect::Dialect silent{.name = "silent", .summary = "reads only", .read = read};
-  const Emitted least = best_config(silent, winner, scenario, *executor, book);
+  const Emitted least = best_config(silent, winner, scenario, *executor, cache);
   EXPECT_EQ(least.searched, 1u);
   EXPECT_EQ(least.config, Json::object());
 }
@@ -114,12 +114,12 @@ Emitted emitted(const Json& document, const char* dialect, Seconds* wanted = nul
   const Scenario scenario =
       input::parse_scenario(input::document_from_text("joint", document.dump()));
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const Strategy& winner = scenario.strategies.front();
   if (wanted != nullptr) {
-    *wanted = measure::price_strategy(scenario, winner, *executor, book).metrics.step_time;
+    *wanted = measure::evaluate_strategy(scenario, winner, *executor, cache).metrics.step_time;
   }
-  return best_config(*dialect::find_dialect(dialect), winner, scenario, *executor, book);
+  return best_config(*dialect::find_dialect(dialect), winner, scenario, *executor, cache);
 }
 
 // Horovod compresses by fp16 alone: what it can say is then searched as for a dense winner.
@@ -212,10 +212,10 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
                                         {{"name", "one"}, {"fusion", {{"rule", "one"}}}}});
   Scenario scenario =
       input::parse_scenario(input::document_from_text("fewer.json", document.dump()));
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
   const auto step_of = [&](const Strategy& strategy) {
-    return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+    return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
   };
   const Strategy& each_alone = scenario.strategies.front();
   const Seconds forward = scenario.workload.forward;
@@ -224,7 +224,7 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
   ASSERT_GT(lost, 0.01 * apart);
   for (const double share : {0.0005, 0.0009, 0.0011, 0.002}) {
     scenario.workload.forward = lost / share - apart;
-    const Emitted best = best_config(dummy, each_alone, scenario, *executor, book);
+    const Emitted best = best_config(dummy, each_alone, scenario, *executor, cache);
     EXPECT_EQ(best.config["bucket"] == kGiB, share < 0.001) << share;
   }
 }

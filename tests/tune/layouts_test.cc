@@ -1,5 +1,5 @@
 // The best layout of a job: by brute force over every product of sizes, with the scenario's own
-// reader and the ordinary prices; and by bounds that hold.
+// reader and the ordinary costs; and by bounds that hold.
 #include "core/tune/layouts.h"
 
 #include <gtest/gtest.h>
@@ -91,9 +91,9 @@ double least_of_all(const Json& scenario, std::size_t& tried) {
               if (memory.total() > memory.available) continue;
               const auto executor =
                   run::make_model_executor({read.cluster, read.simulation, read.seed});
-              collective::PriceBook book(read.cluster);
+              collective::CostCache cache(read.cluster);
               const Seconds step =
-                  measure::price_strategy(read, strategy, *executor, book).metrics.step_time;
+                  measure::evaluate_strategy(read, strategy, *executor, cache).metrics.step_time;
               EXPECT_GE(step * (1 + 1e-9), plan::least_step(read.workload))
                   << own["workload"]["parallel"];
               least = std::min(least, step);
@@ -129,8 +129,8 @@ TEST(Layouts, BoundsRuleOutNoneOfTheBest) {
       const Layouts pruned = layouts_of(scenario, {}, {2});
       const Layouts all = exhaustive(scenario, {2});
       EXPECT_EQ(words_of(pruned), words_of(all)) << schedule;
-      EXPECT_EQ(all.priced, all.fitting);
-      EXPECT_LT(pruned.priced, all.priced) << schedule;
+      EXPECT_EQ(all.evaluated, all.fitting);
+      EXPECT_LT(pruned.evaluated, all.evaluated) << schedule;
     }
   }
 }
@@ -150,7 +150,7 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
   EXPECT_EQ(found.strategy, "m");
   bool larger = false;
   for (const RankedLayout& one : found.ranking) {
-    const Layout& layout = one.layout;
+    const RankedLayout& layout = one.layout;
     EXPECT_EQ(layout.batch * layout.micro_batches * layout.replicas, 64);
     larger |= layout.batch > 1;
     const measure::Bottleneck& bottleneck = one.bottleneck;
@@ -161,7 +161,7 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
   EXPECT_EQ(found.given.layout.words(), "dp 8, 8 x 1");
 }
 
-// Each of a size that some of them exceed: those are counted, not priced; where all do, the
+// Each of a size that some of them exceed: those are counted, not evaluated; where all do, the
 // smallest is named.
 // What a job hides beside its products, and how it exchanges sequences, holds in other layouts too.
 TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
@@ -223,7 +223,7 @@ TEST(Layouts, AnInterruptionLeavesWhatWasFound) {
   const Layouts found = layouts_of(mixture(), options, {2, 4});
   EXPECT_FALSE(found.complete);
   EXPECT_FALSE(found.ranking.empty());
-  EXPECT_LE(found.priced, 10u);
+  EXPECT_LE(found.evaluated, 10u);
 }
 
 // Written as Megatron's flags and read back beside that layout, the best takes as long.

@@ -36,11 +36,11 @@ LiveSpace small_space() {
   return space;
 }
 
-Seconds priced(const Scenario& scenario, const Strategy& strategy) {
-  collective::PriceBook book(scenario.cluster);
+Seconds evaluated(const Scenario& scenario, const Strategy& strategy) {
+  collective::CostCache cache(scenario.cluster);
   const auto executor =
       run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
 }
 
 TEST(LiveSpace, ScalesEveryTier) {
@@ -55,20 +55,20 @@ TEST(LiveSpace, ScalesEveryTier) {
   EXPECT_EQ(scaled.cluster.collective_overhead, 2 * scenario.cluster.collective_overhead);
 }
 
-// The middle guide is the scenario itself: its column is what `syncline run` would print.
-TEST(LiveSpace, GuidesAreTheModelsPrices) {
+// The middle model is the scenario itself: its column is what `syncline run` would print.
+TEST(LiveSpace, MembersAreTheModelsTimes) {
   const Scenario scenario = input::parse_scenario(document());
   const LiveSpace space = small_space();
   const SearchProblem problem = live_problem(scenario, search_of(scenario), space);
-  const auto factors = guide_factors(space.doubt);
-  ASSERT_EQ(problem.guides.means.rows(), static_cast<Eigen::Index>(factors.size()));
-  ASSERT_EQ(problem.guides.means.cols(), static_cast<Eigen::Index>(problem.candidates.size()));
+  const auto factors = member_factors(space.uncertainty);
+  ASSERT_EQ(problem.ensemble.means.rows(), static_cast<Eigen::Index>(factors.size()));
+  ASSERT_EQ(problem.ensemble.means.cols(), static_cast<Eigen::Index>(problem.candidates.size()));
   const std::size_t middle = factors.size() / 2;
   ASSERT_EQ(factors[middle].latency * factors[middle].transfer, 1);
   for (std::size_t c = 0; c < problem.candidates.size(); c += 17) {
-    EXPECT_NEAR(std::exp(problem.guides.means(static_cast<Eigen::Index>(middle),
-                                              static_cast<Eigen::Index>(c))),
-                priced(scenario, problem.candidates[c].strategy), 1e-12);
+    EXPECT_NEAR(std::exp(problem.ensemble.means(static_cast<Eigen::Index>(middle),
+                                                static_cast<Eigen::Index>(c))),
+                evaluated(scenario, problem.candidates[c].strategy), 1e-12);
   }
   // All axes of the search are there.
   std::set<double> streams, algorithms;
@@ -86,22 +86,22 @@ TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
   const Scenario scenario = input::parse_scenario(document());
   const Search search = search_of(scenario);
   const SearchProblem problem = live_problem(scenario, search, small_space());
-  for (const GuideFactors& factors : {GuideFactors{2, 1.5, 0}, GuideFactors{0.5, 0.7, 0}}) {
+  for (const MemberFactors& factors : {MemberFactors{2, 1.5, 0}, MemberFactors{0.5, 0.7, 0}}) {
     const Scenario machine = scaled_scenario(scenario, factors);
-    // Everything that a search for the truth would price, each kind of buckets under the truth.
+    // Everything that a search for the truth would cost, each kind of buckets under the truth.
     Seconds best = 1e9;
     const SearchProblem truth = live_problem(machine, search, small_space());
     for (const auto& candidate : truth.candidates) {
-      best = std::min(best, priced(machine, candidate.strategy));
+      best = std::min(best, evaluated(machine, candidate.strategy));
     }
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       EmulatedObjective objective(
-          [&](const Candidate& candidate) { return priced(machine, candidate.strategy); }, 0.02);
+          [&](const Candidate& candidate) { return evaluated(machine, candidate.strategy); }, 0.02);
       LiveSettings settings;
       settings.seed = seed;
       const LiveTuning tuning = tune_live(problem, settings, objective, nullptr);
       EXPECT_LE(tuning.observations.size(), 12U);
-      const Seconds found = priced(machine, problem.candidates[tuning.state.best].strategy);
+      const Seconds found = evaluated(machine, problem.candidates[tuning.state.best].strategy);
       EXPECT_LE(found / best, 1.03) << factors.latency << " seed " << seed;
     }
   }

@@ -160,8 +160,8 @@ TEST(LiveTuner, KilledAtRandomPointsLosesNothing) {
     const LiveTuning again = tune_with(path, milliseconds(0), notes, settings());
     EXPECT_EQ(again.resumed, 8U);
     EXPECT_EQ(again.state.best, undisturbed.state.best);
-    EXPECT_EQ(again.state.beliefs[again.state.best].step_time,
-              undisturbed.state.beliefs[undisturbed.state.best].step_time);
+    EXPECT_EQ(again.state.estimates[again.state.best].step_time,
+              undisturbed.state.estimates[undisturbed.state.best].step_time);
   }
   EXPECT_GE(kills, 3);
 }

@@ -108,8 +108,8 @@ std::vector<Log> logs() {
 
 Seconds step_of(const Scenario& scenario, const Strategy& strategy) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
-  return measure::price_strategy(scenario, strategy, *executor, book).metrics.step_time;
+  collective::CostCache cache(scenario.cluster);
+  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
 }
 
 double width(const measure::Interval& interval) { return std::log(interval.high / interval.low); }
@@ -133,11 +133,13 @@ TEST(NextMeasurement, LogsNarrowAsPromised) {
     const Scenario after = read(job(cluster));
     const Strategy& strategy = before.strategies.front();
     const Seconds said = step_of(before, strategy), told = step_of(after, after.strategies.front());
-    const auto interval = measure::interval_of(said, measure::Doubts(before).sway(strategy));
+    const auto interval =
+        measure::interval_of(said, measure::Uncertainties(before).sensitivity(strategy));
     const auto promised = measure::interval_of(
-        said, measure::Doubts(before, pinned_by(Probe::kLogs, {})).sway(strategy));
-    const auto got =
-        measure::interval_of(told, measure::Doubts(after).sway(after.strategies.front()));
+        said,
+        measure::Uncertainties(before, fit_errors_by(Probe::kLogs, {})).sensitivity(strategy));
+    const auto got = measure::interval_of(
+        told, measure::Uncertainties(after).sensitivity(after.strategies.front()));
     count += 1;
     held += interval.low <= told && told <= interval.high;
     narrower += width(got) <= width(interval);

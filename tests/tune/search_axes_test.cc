@@ -56,17 +56,17 @@ TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
   const Read all(document_of(kSchedules));
   std::set<std::string> schedules;
   int ticked = 0;
-  collective::PriceBook book(all.scenario.cluster);
+  collective::CostCache cache(all.scenario.cluster);
   for (const auto& strategy :
-       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario)) {
-    schedules.insert(input::arm_words(strategy, all.scenario.strategies.front()));
-    const Arm arm(all.scenario, strategy, book);
+       strategies_of_configurations(all.search, all.scenario.strategies.front(), all.scenario)) {
+    schedules.insert(input::configuration_words(strategy, all.scenario.strategies.front()));
+    const Configuration configuration(all.scenario, strategy, cache);
     const bool plain = strategy.exchange == Strategy::Exchange::kAllReduce &&
                        !strategy.cross_step && strategy.priority == Strategy::Priority::kReady;
-    for (const auto& choice : rule_choices(all.search, arm)) {
+    for (const auto& choice : rule_choices(all.search, configuration)) {
       if (choice.kind != FusionKind::kTicks) continue;
       EXPECT_TRUE(plain) << "ticks beside "
-                         << input::arm_words(strategy, all.scenario.strategies.front());
+                         << input::configuration_words(strategy, all.scenario.strategies.front());
       ++ticked;
     }
   }
@@ -104,39 +104,39 @@ TEST(SearchAxes, NoTwoCandidatesBearOneName) {
   }
   const Strategy& base = all.scenario.strategies.front();
   std::set<std::string> names;
-  const auto candidates = arm_strategies(all.search, base, all.scenario);
+  const auto candidates = strategies_of_configurations(all.search, base, all.scenario);
   for (const auto& strategy : candidates) {
-    const std::string name = input::arm_words(strategy, base);
+    const std::string name = input::configuration_words(strategy, base);
     EXPECT_TRUE(names.insert(name).second) << "twice: " << name;
   }
   EXPECT_GT(candidates.size(), 20U);
 }
 
-// Whatever is read back from its JSON is what was priced.
+// Whatever is read back from its JSON is what was evaluated.
 TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
   const Read all(document_of(kSchedules));
   const auto executor = run::make_model_executor({all.scenario.cluster, {}, 1});
-  collective::PriceBook book(all.scenario.cluster);
+  collective::CostCache cache(all.scenario.cluster);
   int count = 0;
   for (const auto& strategy :
-       arm_strategies(all.search, all.scenario.strategies.front(), all.scenario)) {
-    const Arm arm(all.scenario, strategy, book);
-    auto choices = rule_choices(all.search, arm);
-    if (auto choice = explicit_choice(arm)) choices.push_back(std::move(*choice));
+       strategies_of_configurations(all.search, all.scenario.strategies.front(), all.scenario)) {
+    const Configuration configuration(all.scenario, strategy, cache);
+    auto choices = rule_choices(all.search, configuration);
+    if (auto choice = explicit_choice(configuration)) choices.push_back(std::move(*choice));
     for (const auto& choice : choices) {
       Strategy candidate = fused(strategy, choice.fusion);
       candidate.name = fusion_words(candidate.fusion) + ", " +
-                       input::arm_words(strategy, all.scenario.strategies.front());
+                       input::configuration_words(strategy, all.scenario.strategies.front());
       const Seconds step =
-          measure::price_strategy(all.scenario, candidate, *executor, book).metrics.step_time;
-      ASSERT_LE(arm.bound(choice.ends), step * (1 + 1e-9)) << candidate.name;
+          measure::evaluate_strategy(all.scenario, candidate, *executor, cache).metrics.step_time;
+      ASSERT_LE(configuration.bound(choice.ends), step * (1 + 1e-9)) << candidate.name;
       if (++count % 7 > 0) continue;
       input::Document again = document_of("{}");
       again.root["strategies"] = Json::array({input::strategy_json(candidate)});
       const Scenario back = input::parse_scenario(again);
-      EXPECT_EQ(
-          measure::price_strategy(back, back.strategies.front(), *executor, book).metrics.step_time,
-          step)
+      EXPECT_EQ(measure::evaluate_strategy(back, back.strategies.front(), *executor, cache)
+                    .metrics.step_time,
+                step)
           << candidate.name;
     }
   }
@@ -161,7 +161,7 @@ void expect_same_answer(const input::Document& document) {
 }
 
 TEST(SearchAxes, PrunedAndExhaustiveAgree) {
-  // Candidates that no bound tells apart are all priced.
+  // Candidates that no bound tells apart are all evaluated.
   expect_same_answer(document_of(kSchedules));
   expect_same_answer(document_of(kSchedules, R"(, "bucket_copies": true)"));
   expect_same_answer(document_of(
@@ -201,7 +201,7 @@ TEST(SearchAxes, ComputeFusionIsSearched) {
   EXPECT_LE(tuned.lower_bound, tuned.winner().metrics.step_time);
 }
 
-// Horovod's own knobs: what is emitted is the best of threshold x cycle time with ticks priced.
+// Horovod's own knobs: what is emitted is the best of threshold x cycle time with ticks evaluated.
 TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
   const input::Document document =
       document_of(R"({"fusion": {"size_mb": "breakpoints", "close": ["before"],
@@ -210,9 +210,9 @@ TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
   const Read read(document);
   const Tuned tuned = tune(read.scenario, read.search, {});
   const auto executor = run::make_model_executor({read.scenario.cluster, {}, 1});
-  collective::PriceBook book(read.scenario.cluster);
+  collective::CostCache cache(read.scenario.cluster);
   const Emitted emitted = best_config(*dialect::find_dialect("horovod"), tuned.winner().strategy,
-                                      read.scenario, *executor, book);
+                                      read.scenario, *executor, cache);
   ASSERT_GT(emitted.strategy.fusion.cycle, 0);
   EXPECT_LE(emitted.step_time, tuned.winner().metrics.step_time * (1 + 1e-9));
   // No other cycle time that is tried does better with the same threshold.
@@ -220,7 +220,7 @@ TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
     Strategy other = emitted.strategy;
     other.fusion.cycle = cycle * kMillisecond;
     EXPECT_LE(emitted.step_time,
-              measure::price_strategy(read.scenario, other, *executor, book).metrics.step_time *
+              measure::evaluate_strategy(read.scenario, other, *executor, cache).metrics.step_time *
                   (1 + 1e-9))
         << cycle;
   }

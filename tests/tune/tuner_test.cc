@@ -1,5 +1,5 @@
 // The tuner: at the optimum on the measured traces, the same answer with and without pruning, and
-// nothing priced that its own bounds contradict.
+// nothing evaluated that its own bounds contradict.
 #include "core/tune/tuner.h"
 
 #include <gtest/gtest.h>
@@ -161,26 +161,28 @@ TEST(Tuner, PrunedAndExhaustiveAgreeWithoutOverlap) {
 }
 
 // A bound above what the executor says would prune the best.
-TEST(Tuner, BoundsAreBoundsAndExactArmsAreExact) {
+TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
   const input::Document document = small_document(kJointSearch);
   const Scenario scenario = input::parse_scenario(document);
   const Search search = *input::parse_search(document, scenario);
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   int exact = 0;
-  for (const auto& strategy : arm_strategies(search, scenario.strategies.front(), scenario)) {
-    const Arm arm(scenario, strategy, book);
-    auto choices = rule_choices(search, arm);
-    if (auto choice = explicit_choice(arm)) choices.push_back(std::move(*choice));
+  for (const auto& strategy :
+       strategies_of_configurations(search, scenario.strategies.front(), scenario)) {
+    const Configuration configuration(scenario, strategy, cache);
+    auto choices = rule_choices(search, configuration);
+    if (auto choice = explicit_choice(configuration)) choices.push_back(std::move(*choice));
     for (const auto& choice : choices) {
       Strategy fused = strategy;
       fused.fusion = choice.fusion;
       const Seconds step =
-          measure::price_strategy(scenario, fused, *executor, book).metrics.step_time;
-      const Seconds bound = arm.bound(choice.ends);
-      ASSERT_LE(bound, step * (1 + 1e-9)) << input::arm_words(fused, scenario.strategies.front())
-                                          << " " << fusion_words(fused.fusion);
-      if (!arm.exact() || choice.kind == FusionKind::kRule) continue;
+          measure::evaluate_strategy(scenario, fused, *executor, cache).metrics.step_time;
+      const Seconds bound = configuration.bound(choice.ends);
+      ASSERT_LE(bound, step * (1 + 1e-9))
+          << input::configuration_words(fused, scenario.strategies.front()) << " "
+          << fusion_words(fused.fusion);
+      if (!configuration.exact() || choice.kind == FusionKind::kRule) continue;
       ASSERT_NEAR(bound / step, 1, 1e-9) << fusion_words(fused.fusion);
       ++exact;
     }
@@ -205,22 +207,22 @@ Scenario scenario_of_many(int gradients) {
 TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
   const Scenario scenario = scenario_of_many(700);
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   Search search;
   search.breakpoints = true;
   search.closes = {Fusion::Close::kAfter};
   for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
     Strategy strategy = scenario.strategies.front();
     strategy.algorithm = algorithm;
-    const Arm arm(scenario, strategy, book);
-    EXPECT_FALSE(arm.exact());
-    const auto choices = rule_choices(search, arm);
+    const Configuration configuration(scenario, strategy, cache);
+    EXPECT_FALSE(configuration.exact());
+    const auto choices = rule_choices(search, configuration);
     ASSERT_GT(choices.size(), 300u);
     for (std::size_t i = 0; i < choices.size(); i += 11) {
       const Strategy candidate = fused(strategy, choices[i].fusion);
       const Seconds step =
-          measure::price_strategy(scenario, candidate, *executor, book).metrics.step_time;
-      const Seconds bound = arm.bound(choices[i].ends);
+          measure::evaluate_strategy(scenario, candidate, *executor, cache).metrics.step_time;
+      const Seconds bound = configuration.bound(choices[i].ends);
       ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
       EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
     }
@@ -245,45 +247,45 @@ Scenario scenario_of_many_sizes() {
 
 TEST(Tuner, TheOptimumWalksTheLinksForFewOfItsSizes) {
   const Scenario scenario = scenario_of_many_sizes();
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
     Strategy strategy = scenario.strategies.front();
     strategy.algorithm = algorithm;
-    const Arm arm(scenario, strategy, book);
+    const Configuration configuration(scenario, strategy, cache);
     const std::size_t before = collective::walks();
-    ASSERT_FALSE(arm.optimum().ends.empty());
+    ASSERT_FALSE(configuration.optimum().ends.empty());
     EXPECT_LT(collective::walks() - before, 1500u) << algorithm;
   }
 }
 
 // A bound walks the links for each size of bucket. Only rows that are shown have one.
-TEST(Tuner, CandidatesArePricedWithoutTheirBounds) {
+TEST(Tuner, CandidatesAreEvaluatedWithoutTheirBounds) {
   const Scenario scenario = scenario_of_many_sizes();
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const Strategy& strategy = scenario.strategies.front();
-  const auto first = measure::price_strategy(scenario, strategy, *executor, book).metrics;
+  const auto first = measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics;
   EXPECT_TRUE(std::isnan(first.lower_bound));
   const std::size_t before = collective::walks();
-  measure::price_strategy(scenario, strategy, *executor, book);
+  measure::evaluate_strategy(scenario, strategy, *executor, cache);
   EXPECT_EQ(collective::walks(), before) << "all sizes are known";
 }
 
 TEST(Tuner, WhatIsShownHasItsBound) {
   const input::Document document = small_document(R"({"fusion": {"size_mb": "breakpoints"}})");
   const Scenario scenario = input::parse_scenario(document);
-  collective::PriceBook book(scenario.cluster);
+  collective::CostCache cache(scenario.cluster);
   const Tuned result = tuned(document);
   std::vector<Ranked> shown = result.ranking;
   shown.push_back(result.baseline);
   for (const Ranked& each : shown) {
     EXPECT_EQ(each.metrics.lower_bound,
-              measure::lower_bound_of(scenario, each.strategy, each.metrics.step_time, book))
+              measure::lower_bound_of(scenario, each.strategy, each.metrics.step_time, cache))
         << each.strategy.name;
   }
 }
 
-// The work of a search does not grow with the model: larger models have fewer candidates priced.
+// The work of a search does not grow with the model: larger models have fewer candidates evaluated.
 TEST(Tuner, WorkLimitsTheCandidatesOfLargeModels) {
   const Scenario scenario = scenario_of_many(700);
   Search search;
@@ -297,7 +299,8 @@ TEST(Tuner, WorkLimitsTheCandidatesOfLargeModels) {
   EXPECT_FALSE(tuned.complete);
 }
 
-// Where the arm is exact no contiguous fusion is better than its optimum: all 2^11 of them.
+// Where the configuration is exact no contiguous fusion is better than its optimum: all 2^11 of
+// them.
 TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
   for (const char* base :
        {"", R"(, "overlap": false)", R"(, "hierarchy": {"form": "sharded", "group_size": 4})",
@@ -305,17 +308,17 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
     const input::Document document = small_document("{}", "", base);
     const Scenario scenario = input::parse_scenario(document);
     const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::PriceBook book(scenario.cluster);
+    collective::CostCache cache(scenario.cluster);
     const Strategy& strategy = scenario.strategies.front();
-    const Arm arm(scenario, strategy, book);
-    ASSERT_TRUE(arm.exact()) << base;
+    const Configuration configuration(scenario, strategy, cache);
+    ASSERT_TRUE(configuration.exact()) << base;
     const auto step_of = [&](const std::vector<std::size_t>& ends) {
       Strategy fused = strategy;
       fused.fusion = by_ends(ends);
-      return measure::price_strategy(scenario, fused, *executor, book).metrics.step_time;
+      return measure::evaluate_strategy(scenario, fused, *executor, cache).metrics.step_time;
     };
-    const Seconds optimum = step_of(arm.optimum().ends);
-    EXPECT_NEAR(arm.step_time(arm.optimum().finish) / optimum, 1, 1e-9) << base;
+    const Seconds optimum = step_of(configuration.optimum().ends);
+    EXPECT_NEAR(configuration.step_time(configuration.optimum().finish) / optimum, 1, 1e-9) << base;
     Seconds best = optimum;
     for (std::size_t cuts = 0; cuts < (1u << 11); cuts += 3) {
       std::vector<std::size_t> ends;
@@ -329,8 +332,8 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
   }
 }
 
-// Whoever prices the list, one after the other or in processes, the answer is the same.
-TEST(Tuner, PricedTogetherOrOneByOneIsTheSame) {
+// Whoever costs the list, one after the other or in processes, the answer is the same.
+TEST(Tuner, EvaluatedTogetherOrOneByOneIsTheSame) {
   const input::Document document = small_document(kJointSearch);
   for (const std::size_t budget : {std::size_t{0}, std::size_t{50}}) {
     TuneOptions one, together;
@@ -416,8 +419,8 @@ TEST(Tuner, ConfirmsAsFarAsTheWorkGoes) {
   }
 }
 
-// However many arms come to the same figures, as many rows as were asked for are ranked, and they
-// are those of a walk over everything.
+// However many configurations come to the same figures, as many rows as were asked for are ranked,
+// and they are those of a walk over everything.
 TEST(Tuner, PrunedRanksAsManyAsAskedFor) {
   const std::string search = R"({"fusion": {"size_mb": "breakpoints", "rules": ["none", "one"]},
       "streams": [1, 2, 3, 4, 5, 6, 7, 8], "confirm": 0})";
@@ -450,7 +453,7 @@ TEST(Tuner, ProposesRoundSizes) {
       const Scenario scenario = input::parse_scenario(document);
       const Tuned result = tuned(document);
       const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-      collective::PriceBook book(scenario.cluster);
+      collective::CostCache cache(scenario.cluster);
       for (const auto& ranked : result.ranking) {
         const Strategy& found = ranked.strategy;
         if (found.name == "base") continue;
@@ -459,8 +462,8 @@ TEST(Tuner, ProposesRoundSizes) {
           if (size == found.fusion.size) break;  // a whole number
           Strategy round = found;
           round.fusion.size = size;
-          const auto priced = measure::price_strategy(scenario, round, *executor, book);
-          EXPECT_GT(priced.metrics.step_time, result.fastest * 1.005)
+          const auto evaluated = measure::evaluate_strategy(scenario, round, *executor, cache);
+          EXPECT_GT(evaluated.metrics.step_time, result.fastest * 1.005)
               << size << " rather than " << found.name;
         }
       }
@@ -512,7 +515,8 @@ TEST(Tuner, MeasuredCollectivesAreNotBeatenByUnmeasuredOnes) {
   const Search search = default_search(scenario);
   ASSERT_EQ(search.algorithms.size(), 2u);
   EXPECT_TRUE(tune(scenario, search, {}).unmeasured.empty());
-  scenario.cluster.law = [](const collective::Collective& asked) -> std::optional<CollectiveTime> {
+  scenario.cluster.cost_model =
+      [](const collective::Collective& asked) -> std::optional<CollectiveTime> {
     if (!asked.nccl) return std::nullopt;
     return CollectiveTime{.time = 1e-2 + 1e-9 * static_cast<double>(asked.bytes())};
   };
@@ -575,8 +579,8 @@ TEST(Tuner, TheBestAsJsonReadsBackTheSame) {
       document.root.erase("search");
       const Scenario again = input::parse_scenario(document);
       const auto executor = run::make_model_executor({again.cluster, {}, 1});
-      collective::PriceBook book(again.cluster);
-      EXPECT_EQ(measure::price_strategy(again, again.strategies.front(), *executor, book)
+      collective::CostCache cache(again.cluster);
+      EXPECT_EQ(measure::evaluate_strategy(again, again.strategies.front(), *executor, cache)
                     .metrics.step_time,
                 ranked.metrics.step_time)
           << ranked.strategy.name;
@@ -592,16 +596,17 @@ TEST(Tuner, EmittedConfigurationsReadBackTheSame) {
     const Scenario scenario = input::parse_scenario(document);
     const Tuned result = tuned(document);
     const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::PriceBook book(scenario.cluster);
+    collective::CostCache cache(scenario.cluster);
     for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
       const Emitted emitted = best_config(*dialect::find_dialect(name), result.winner().strategy,
-                                          scenario, *executor, book);
+                                          scenario, *executor, cache);
       document.root["strategies"] =
           Json::array({{{"name", "back"}, {"dialect", name}, {"config", emitted.config}}});
       document.root.erase("search");
       const Scenario again = input::parse_scenario(document);
-      const Seconds step = measure::price_strategy(again, again.strategies.front(), *executor, book)
-                               .metrics.step_time;
+      const Seconds step =
+          measure::evaluate_strategy(again, again.strategies.front(), *executor, cache)
+              .metrics.step_time;
       EXPECT_EQ(step, emitted.step_time) << name << base << emitted.config;
       EXPECT_EQ(emitted.exact, emitted.difference.empty()) << name;
       // One flat ring with any buckets is what MindSpore can say.

@@ -156,8 +156,8 @@ TEST(Utilisation, MeasuredTimesAreLeftOut) {
   scenario["cluster"]["inter"]["measured_steps_us"] = {{1000, 100}, {1001000, 8100}};
   const Utilisation answer = found(scenario, 0.9);
   EXPECT_NEAR(needed_gbps(answer, "vanilla"), needed, 1e-3 * needed);
-  EXPECT_TRUE(std::ranges::any_of(answer.remarks, [](const std::string& remark) {
-    return remark.find("measured times of collectives hold") != std::string::npos;
+  EXPECT_TRUE(std::ranges::any_of(answer.warnings, [](const std::string& warning) {
+    return warning.find("measured times of collectives hold") != std::string::npos;
   }));
 }
 

@@ -1,4 +1,4 @@
-// The time to a target is a product, with the doubts of both factors.
+// The time to a target is a product, with the uncertain inputs of both factors.
 #include "core/worth/time_to_target.h"
 
 #include <gtest/gtest.h>
@@ -47,8 +47,8 @@ Worth worth_with(std::vector<Curve> curves,
                   search);
 }
 
-const Row& row_of(const Worth& worth, const std::string& name) {
-  for (const Row& row : worth.rows) {
+const WorthRow& row_of(const Worth& worth, const std::string& name) {
+  for (const WorthRow& row : worth.rows) {
     if (row.name == name) return row;
   }
   throw std::out_of_range(name);
@@ -57,7 +57,7 @@ const Row& row_of(const Worth& worth, const std::string& name) {
 TEST(TimeToTarget, IsStepsTimesTheirTime) {
   const Worth worth = worth_with({reaching("dense", 1, 100), reaching("local 4", 1, 180)});
   ASSERT_EQ(worth.rows.size(), 2U);
-  for (const Row& row : worth.rows) {
+  for (const WorthRow& row : worth.rows) {
     EXPECT_NEAR(row.time, row.step * row.reach.at, 1e-12 * row.time);
     EXPECT_LT(row.interval.low, row.time);
     EXPECT_GT(row.interval.high, row.time);
@@ -74,8 +74,8 @@ TEST(TimeToTarget, SpreadOfTheSeedsWidensTheTimeAndNotTheStep) {
   const auto width = [](const measure::Interval& interval) {
     return std::log(interval.high / interval.low);
   };
-  const Row& one = sure.rows.front();
-  const Row& other = doubtful.rows.front();
+  const WorthRow& one = sure.rows.front();
+  const WorthRow& other = doubtful.rows.front();
   EXPECT_NEAR(one.time, other.time, 0.01 * one.time);
   EXPECT_NEAR(width(one.interval), width(one.step_interval), 1e-9);
   // Two seeds, log-deviation of 0.5044: with Student's t, 0.5044 * sqrt(1.5) * 3.0777 to either
@@ -87,7 +87,7 @@ TEST(TimeToTarget, SpreadOfTheSeedsWidensTheTimeAndNotTheStep) {
               std::hypot(std::log(other.step / other.step_interval.low), spread), 1e-3);
 }
 
-TEST(TimeToTarget, ARampIsPricedOverTheStepsToTheTarget) {
+TEST(TimeToTarget, ARampIsEvaluatedOverTheStepsToTheTarget) {
   const Seconds soon = worth_with({reaching("ramp", 1, 200)}).rows.front().step;
   const Seconds late = worth_with({reaching("ramp", 1, 20000)}).rows.front().step;
   EXPECT_GT(soon, 1.2 * late);  // half of the values travel for the first 500 steps
@@ -147,7 +147,7 @@ TEST(TimeToTarget, WhatWasMeasuredStandsBesideIt) {
   both.measured = {
       reaching("dense", 8, 12), reaching("dense", 9, 3), {"local 4", 8, {{0, 0}, {1, 0}, {2, 0}}}};
   const Worth worth = worth_of(document(), both, "model", run::make_model_executor, std::nullopt);
-  const Row& dense = row_of(worth, "dense");
+  const WorthRow& dense = row_of(worth, "dense");
   ASSERT_TRUE(dense.measured && measured_ratio(dense));
   EXPECT_NEAR(dense.measured->at, 6, 1e-9);  // seconds, in the geometric mean
   EXPECT_NEAR(*measured_ratio(dense), dense.time / 6, 1e-9);
@@ -160,7 +160,7 @@ TEST(TimeToTarget, ASearchMakesNoTrainingSlowerAndChangesNone) {
   const Worth plain = worth_with(curves);
   const Worth searched = worth_with(curves, tune::TuneOptions{});
   double least = 1;
-  for (const Row& row : searched.rows) {
+  for (const WorthRow& row : searched.rows) {
     const double ratio = row.time / row_of(plain, row.name).time;
     EXPECT_LE(ratio, 1.0011) << row.name;
     least = std::min(least, ratio);

@@ -35,19 +35,19 @@ constexpr std::array kExchange{"overlap-grad-reduce",
                                "reduce-scatter-with-fp32-accumulation",
                                "use-nccl-ub"};
 
-// They change a step's time, and nothing here prices them.
-constexpr std::array kUnpriced{"moe-shared-expert-overlap",
-                               "delay-wgrad-compute",
-                               "mtp-num-layers",
-                               "window-size",
-                               "rampup-batch-size",
-                               "cpu-offloading",
-                               "optimizer-cpu-offload",
-                               "moe-expert-capacity-factor",
-                               "moe-pad-expert-input-to-capacity",
-                               "microbatch-group-size-per-virtual-pipeline-stage",
-                               "overlap-param-gather-with-optimizer-step",
-                               "recompute-modules"};
+// They change a step's time, and nothing here costs them.
+constexpr std::array kUnevaluated{"moe-shared-expert-overlap",
+                                  "delay-wgrad-compute",
+                                  "mtp-num-layers",
+                                  "window-size",
+                                  "rampup-batch-size",
+                                  "cpu-offloading",
+                                  "optimizer-cpu-offload",
+                                  "moe-expert-capacity-factor",
+                                  "moe-pad-expert-input-to-capacity",
+                                  "microbatch-group-size-per-virtual-pipeline-stage",
+                                  "overlap-param-gather-with-optimizer-step",
+                                  "recompute-modules"};
 
 // Beginnings of what changes no step's time, or too little of it: data, logs, checkpoints, the
 // optimizer's numbers, the launcher's flags.
@@ -439,11 +439,11 @@ void read_exchange(Flags& flags, Settings& settings) {
 
 bool is_off(const Json& value) { return value == false || value == 0 || value == ""; }
 
-// What is left: not priced, without effect, or not known.
+// What is left: not evaluated, without effect, or not known.
 void tell_the_rest(Flags& flags, Settings& settings) {
-  std::vector<std::string> unpriced, unknown;
-  for (const char* name : kUnpriced) {
-    if (flags.has(name) && !is_off(flags.value(name))) unpriced.emplace_back(name);
+  std::vector<std::string> unevaluated, unknown;
+  for (const char* name : kUnevaluated) {
+    if (flags.has(name) && !is_off(flags.value(name))) unevaluated.emplace_back(name);
   }
   for (const char* name : {"fp8-format", "fp8", "fp4-format"}) {
     if (flags.has(name) && !is_off(flags.value(name))) {
@@ -458,9 +458,9 @@ void tell_the_rest(Flags& flags, Settings& settings) {
     if (!without_effect(name) && !is_off(flags.value(name)))
       unknown.push_back(name + did_you_mean(name, known));
   }
-  if (!unpriced.empty()) {
+  if (!unevaluated.empty()) {
     settings.assumed.push_back("nothing gained or lost by what is left out: " +
-                               with_dashes(unpriced));
+                               with_dashes(unevaluated));
   }
   if (!unknown.empty()) {
     settings.assumed.push_back("that no step's time hangs on what is not known here: " +

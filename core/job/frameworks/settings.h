@@ -1,7 +1,7 @@
 // What a framework's own settings tell of a job: its layout, the samples of a step, how gradients
 // are exchanged and, where they describe it, the model. Megatron's flags (a line, or the script
 // that holds them) and YAML, torchtitan's TOML and DeepSpeed's JSON are read as they are. What
-// changes no step's time is passed over; what is not priced, or not known, is named.
+// changes no step's time is passed over; what is not evaluated, or not known, is named.
 #pragma once
 
 #include <cstdint>

@@ -260,27 +260,27 @@ struct EventReader::Parser {
 EventReader::EventReader() : parser_(std::make_unique<Parser>()) {}
 EventReader::~EventReader() = default;
 
-Reading EventReader::read(std::string_view text, Event& event) {
+EventReading EventReader::read(std::string_view text, Event& event) {
   clear(event);
-  if (!text.starts_with('{')) return Reading::kSkipped;
+  if (!text.starts_with('{')) return EventReading::kSkipped;
   try {
-    if (!parser_->read(text, event)) return Reading::kSkipped;
+    if (!parser_->read(text, event)) return EventReading::kSkipped;
   } catch (const simdjson::simdjson_error&) {
-    if (!parser_->mend(text)) return Reading::kDamaged;
+    if (!parser_->mend(text)) return EventReading::kDamaged;
     const std::string& mended = parser_->mended;
     const std::string_view again(mended.data(), mended.size() - simdjson::SIMDJSON_PADDING);
     clear(event);
     try {
-      if (!parser_->read(again, event)) return Reading::kSkipped;
+      if (!parser_->read(again, event)) return EventReading::kSkipped;
     } catch (const simdjson::simdjson_error&) {
-      return Reading::kDamaged;
+      return EventReading::kDamaged;
     }
   }
   // libkineto clamps them too.
   if (event.duration < 0) event.duration = 0;
   if (event.stream < 0) event.stream = integer(event.thread, 0);
   if (event.device < 0) event.device = integer(event.process, 0);
-  return Reading::kRead;
+  return EventReading::kRead;
 }
 
 bool matters(std::string_view name) {

@@ -36,7 +36,7 @@ struct Event {
   std::int64_t group_size = 0;
 };
 
-enum class Reading { kRead, kSkipped, kDamaged };
+enum class EventReading { kRead, kSkipped, kDamaged };
 
 class EventReader {
  public:
@@ -47,7 +47,7 @@ class EventReader {
 
   // kBehind bytes behind the text may be read. kSkipped: an event that is not needed, of which
   // `event` may hold a part (its category and name among it where they were read).
-  Reading read(std::string_view text, Event& event);
+  EventReading read(std::string_view text, Event& event);
 
  private:
   struct Parser;

@@ -76,7 +76,7 @@ void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>
   steps.erase(steps.begin());
 }
 
-std::vector<DerivedStep> derive_all(const Trace& trace, const Timeline& timeline,
+std::vector<DerivedStep> derive_all(const Trace& trace, const TraceTimeline& timeline,
                                     const std::vector<Arrival>& arrivals, RankRead& read) {
   const std::vector<StepWindow> windows = windows_of(trace, timeline, arrivals, read.notes);
   std::vector<DerivedStep> steps;
@@ -108,7 +108,7 @@ void add_facts_of(const DerivedStep& typical, Observed& observed) {
   const Step& step = typical.step;
   bool exchanged = false;
   for (std::size_t i = 0; i < typical.sent.size(); ++i) {
-    const Exchange& exchange = step.exchanges[i];
+    const ObservedExchange& exchange = step.exchanges[i];
     exchanged = exchanged || typical.sent[i].of_gradients;
     for (const int place : exchange.gradients) {
       const bool other = step.gradients[static_cast<std::size_t>(place)].dtype != exchange.dtype;
@@ -121,7 +121,7 @@ void add_facts_of(const DerivedStep& typical, Observed& observed) {
   observed.ddp_modules = std::max(typical.forwards / typical.passes, 1);
 }
 
-void note_reading(const Trace& trace, const Timeline& timeline, RankRead& read) {
+void note_reading(const Trace& trace, const TraceTimeline& timeline, RankRead& read) {
   if (trace.damaged > 0) {
     read.notes.push_back(std::to_string(trace.damaged) +
                          " events that cannot be read are left out");
@@ -143,7 +143,7 @@ void note_reading(const Trace& trace, const Timeline& timeline, RankRead& read) 
   }
 }
 
-void note_origin(const Trace& trace, const Timeline& timeline, RankRead& read) {
+void note_origin(const Trace& trace, const TraceTimeline& timeline, RankRead& read) {
   read.collectives_on_device = timeline.collectives_on_device;
   Observed& observed = read.observed;
   observed.file = trace.path;
@@ -182,7 +182,7 @@ RankRead read_rank(const std::string& path) {
   read.world_size = trace.world_size;
   const std::vector<Arrival> arrivals = arrivals_of(trace);
   refuse_untrained(trace, arrivals);
-  Timeline timeline(trace);
+  TraceTimeline timeline(trace);
   std::vector<RankGroup> groups;
   if (is_whole(trace, timeline, arrivals, groups)) {
     note_reading(trace, timeline, read);
@@ -192,7 +192,8 @@ RankRead read_rank(const std::string& path) {
   }
   mark_gradient_exchanges(timeline, arrivals);
   const bool reduced = std::ranges::any_of(
-      timeline.collectives, [](const Collective& collective) { return collective.of_gradients; });
+      timeline.collectives,
+      [](const TracedCollective& collective) { return collective.of_gradients; });
   const bool sharded = looks_sharded(trace, timeline);
   // Inference has reduce-scatters too.
   const bool trains = !arrivals.empty() || !trace.sharded.empty();
@@ -267,7 +268,7 @@ using Place = std::tuple<std::string, std::string, std::size_t>;
 std::vector<Place> places_of(const Step& step) {
   std::map<std::pair<std::string, std::string>, std::size_t> counts;
   std::vector<Place> places;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     const std::size_t place = counts[{exchange.kind, exchange.group}]++;
     places.emplace_back(exchange.kind, exchange.group, place);
   }
@@ -275,14 +276,14 @@ std::vector<Place> places_of(const Step& step) {
 }
 
 struct Share {
-  Exchange* exchange = nullptr;
+  ObservedExchange* exchange = nullptr;
   int rank = 0;
 };
 
 // What tells its own time cannot be told where the ranks disagree on what they sent.
 bool agree(const std::vector<Share>& shares) {
   return std::ranges::all_of(shares, [&](const Share& share) {
-    const Exchange& first = *shares.front().exchange;
+    const ObservedExchange& first = *shares.front().exchange;
     return share.exchange->kind == "all_to_all" || share.exchange->elements == first.elements;
   });
 }
@@ -327,7 +328,7 @@ void name_groups(Observed& observed, bool one_group) {
   // Without a word on groups there is one: the world.
   for (Rank& rank : observed.ranks) {
     for (Step& step : rank.steps) {
-      for (Exchange& exchange : step.exchanges) {
+      for (ObservedExchange& exchange : step.exchanges) {
         if (exchange.ranks == 0) exchange.ranks = observed.world_size;
       }
     }
@@ -356,7 +357,7 @@ Observed join(std::vector<RankRead> ranks) {
     }
   }
   int largest_group = 0;
-  for (const Exchange& exchange : typical_step(observed.ranks.front()).exchanges) {
+  for (const ObservedExchange& exchange : typical_step(observed.ranks.front()).exchanges) {
     largest_group = std::max(largest_group, exchange.ranks);
   }
   const bool told =
@@ -399,7 +400,7 @@ Observed read(const std::vector<std::string>& files) {
 
 }  // namespace
 
-const Format kFormat = {
+const ImportFormat kFormat = {
     "kineto", "kineto: a torch.profiler trace (Kineto JSON, packed or not), one file a rank",
     recognises, read};
 

@@ -5,6 +5,6 @@
 
 namespace syncline::job::kineto {
 
-extern const Format kFormat;
+extern const ImportFormat kFormat;
 
 }  // namespace syncline::job::kineto

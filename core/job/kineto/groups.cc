@@ -125,13 +125,13 @@ struct Use {
   std::size_t forward = 0;                 // reduced or scattered elsewhere
 };
 
-std::vector<Use> uses_of(const Trace& trace, const Timeline& timeline,
+std::vector<Use> uses_of(const Trace& trace, const TraceTimeline& timeline,
                          const std::vector<Arrival>& arrivals) {
   std::vector<int> engine;
   for (const Arrival& arrival : arrivals) engine.push_back(arrival.thread);
   std::ranges::sort(engine);
   std::vector<Use> uses(trace.groups.size());
-  for (const Collective& collective : timeline.collectives) {
+  for (const TracedCollective& collective : timeline.collectives) {
     if (collective.message.place < 0) continue;
     Use& use = uses[static_cast<std::size_t>(collective.message.place)];
     const std::string& kind = collective.message.kind;
@@ -293,7 +293,7 @@ Role role_named(std::string_view description) {
   return has("_parallel") ? Role::kOther : role_of_axes(word);
 }
 
-std::vector<RankGroup> groups_of(const Trace& trace, const Timeline& timeline,
+std::vector<RankGroup> groups_of(const Trace& trace, const TraceTimeline& timeline,
                                  const std::vector<Arrival>& arrivals) {
   const std::vector<Use> uses = uses_of(trace, timeline, arrivals);
   std::vector<RankGroup> groups;
@@ -309,16 +309,18 @@ std::vector<RankGroup> groups_of(const Trace& trace, const Timeline& timeline,
   return groups;
 }
 
-void group_by_shapes(const Trace& trace, Timeline& timeline, std::vector<RankGroup>& groups) {
-  const auto scatters = [](const Collective& c) { return c.message.kind == "reduce_scatter"; };
-  const auto grouped = [](const Collective& c) { return c.message.place >= 0; };
+void group_by_shapes(const Trace& trace, TraceTimeline& timeline, std::vector<RankGroup>& groups) {
+  const auto scatters = [](const TracedCollective& c) {
+    return c.message.kind == "reduce_scatter";
+  };
+  const auto grouped = [](const TracedCollective& c) { return c.message.place >= 0; };
   if (std::ranges::none_of(timeline.collectives, scatters) ||
       std::ranges::any_of(timeline.collectives, grouped)) {
     return;
   }
   std::optional<std::int64_t> ranks;
-  for (const Collective& collective : timeline.collectives) {
-    const Message& message = collective.message;
+  for (const TracedCollective& collective : timeline.collectives) {
+    const TracedMessage& message = collective.message;
     const bool gathers = message.kind == "all_gather";
     const bool other = message.kind == "send_recv" || message.kind == "all_to_all";
     const std::int64_t more = gathers ? message.got : message.given;
@@ -344,19 +346,19 @@ void group_by_shapes(const Trace& trace, Timeline& timeline, std::vector<RankGro
   for (int rank = 0; rank < world.size; ++rank) world.ranks.push_back(rank);
   world.role = Role::kData;
   world.calls = timeline.collectives.size();
-  for (Collective& collective : timeline.collectives) {
+  for (TracedCollective& collective : timeline.collectives) {
     collective.message.place = static_cast<int>(groups.size()) - 1;
   }
 }
 
-void check_groups(const Trace& trace, const Timeline& timeline,
+void check_groups(const Trace& trace, const TraceTimeline& timeline,
                   const std::vector<RankGroup>& groups) {
   for (std::size_t i = 0; i < trace.groups.size(); ++i) {
     if (groups[i].calls > 0) check_ranks(trace, trace.groups[i], groups[i]);
   }
   check_overlaps(trace, groups);
-  for (const Collective& collective : timeline.collectives) {
-    const Message& message = collective.message;
+  for (const TracedCollective& collective : timeline.collectives) {
+    const TracedMessage& message = collective.message;
     const bool gathers = message.kind == "all_gather";
     const bool known = message.place >= 0 && message.given > 0 && message.got > 0;
     if (!known || (!gathers && message.kind != "reduce_scatter")) continue;
@@ -371,14 +373,14 @@ void check_groups(const Trace& trace, const Timeline& timeline,
   }
 }
 
-bool tells_a_cut(const Timeline& timeline, const std::vector<RankGroup>& groups) {
+bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& groups) {
   constexpr std::array kCuts{Role::kTensor, Role::kContext,  Role::kExpert,    Role::kExpertTensor,
                              Role::kInner,  Role::kPipeline, Role::kExpertData};
   const bool cut = std::ranges::any_of(groups, [&](const RankGroup& group) {
     return group.calls > 0 && group.size != 1 &&
            std::ranges::find(kCuts, group.role) != kCuts.end();
   });
-  return cut || std::ranges::any_of(timeline.collectives, [&](const Collective& collective) {
+  return cut || std::ranges::any_of(timeline.collectives, [&](const TracedCollective& collective) {
            const int place = collective.message.place;
            return collective.message.kind == "reduce_scatter" && place >= 0 &&
                   carries_gradients(groups[static_cast<std::size_t>(place)].role);

@@ -24,7 +24,7 @@ bool formats_by_bucket(DerivedStep& derived) {
   const auto& copies = derived.copies_out;
   std::vector<DType> formats;
   for (std::size_t i = 0; i < derived.sent.size(); ++i) {
-    const Exchange& exchange = derived.step.exchanges[i];
+    const ObservedExchange& exchange = derived.step.exchanges[i];
     const Sent& sent = derived.sent[i];
     if (!sent.of_gradients) continue;
     if (!sent.typed) return false;
@@ -43,7 +43,7 @@ bool formats_by_bucket(DerivedStep& derived) {
 }
 
 bool sizes_of_shapes(const Trace& trace, DerivedStep& derived, Sizes& sizes) {
-  std::vector<const Tensor*> tensors;
+  std::vector<const TracedTensor*> tensors;
   for (const int place : derived.tensors) {
     if (place < 0 || !trace.tensors[static_cast<std::size_t>(place)].known) return false;
     tensors.push_back(&trace.tensors[static_cast<std::size_t>(place)]);
@@ -155,7 +155,7 @@ void find_buckets(DerivedStep& derived) {
   std::vector<bool> sent(derived.step.gradients.size(), false);
   for (std::size_t i = 0; i < derived.sent.size(); ++i) {
     if (!derived.sent[i].of_gradients) continue;
-    Exchange& exchange = derived.step.exchanges[i];
+    ObservedExchange& exchange = derived.step.exchanges[i];
     exchange.gradients = bucket_of(derived, i, sent);
     std::int64_t sum = 0;
     Seconds complete = 0;
@@ -188,8 +188,9 @@ Sizes find_sizes(const Trace& trace, DerivedStep& derived) {
     return sizes;
   }
   find_buckets(derived);
-  sizes.carried = std::ranges::any_of(
-      derived.step.exchanges, [](const Exchange& exchange) { return !exchange.gradients.empty(); });
+  sizes.carried = std::ranges::any_of(derived.step.exchanges, [](const ObservedExchange& exchange) {
+    return !exchange.gradients.empty();
+  });
   return sizes;
 }
 

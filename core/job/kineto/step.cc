@@ -14,13 +14,13 @@ constexpr Nanoseconds kRounding = 2000;
 struct Waiting {
   Nanoseconds begin = 0;
   Nanoseconds end = 0;
-  const Collective* collective = nullptr;  // that runs; null: none does, so nobody sends
+  const TracedCollective* collective = nullptr;  // that runs; null: none does, so nobody sends
 };
 
 class StepReader {
  public:
-  StepReader(const Trace& trace, const Timeline& timeline, const std::vector<Arrival>& arrivals,
-             const StepWindow& window)
+  StepReader(const Trace& trace, const TraceTimeline& timeline,
+             const std::vector<Arrival>& arrivals, const StepWindow& window)
       : trace_(trace),
         timeline_(timeline),
         window_(window),
@@ -58,7 +58,7 @@ class StepReader {
   void find_bounds();
   void find_broadcast();
   void find_waiting();
-  void add_waiting(Nanoseconds from, Nanoseconds to, std::vector<const Collective*> ended);
+  void add_waiting(Nanoseconds from, Nanoseconds to, std::vector<const TracedCollective*> ended);
   struct Arrived {
     const Arrival* arrival = nullptr;
     Nanoseconds ready = -kFar;
@@ -75,10 +75,10 @@ class StepReader {
   Waited waited(Nanoseconds from, Nanoseconds to) const;
 
   const Trace& trace_;
-  const Timeline& timeline_;
+  const TraceTimeline& timeline_;
   const StepWindow& window_;
   std::vector<Item> items_;
-  std::vector<Collective> collectives_;
+  std::vector<TracedCollective> collectives_;
   std::vector<Arrival> arrivals_;
   std::vector<int> engine_;  // threads of the autograd engine
   int main_ = -1;            // the thread that drives the step; -1: not told
@@ -114,7 +114,7 @@ void StepReader::find_threads() {
 void StepReader::find_passes() {
   std::vector<Nanoseconds> forwards;
   for (const Item& item : items_) {
-    if (item.work == Work::kKernel && of_forward(item)) forwards.push_back(item.launched);
+    if (item.work == TracedWork::kKernel && of_forward(item)) forwards.push_back(item.launched);
   }
   std::ranges::sort(forwards);
   std::vector<std::size_t> begins = {0};
@@ -126,7 +126,7 @@ void StepReader::find_passes() {
   }
   derived_.passes = static_cast<int>(begins.size());
   std::vector<bool> exchanging(begins.size(), false);
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     const auto behind = std::ranges::upper_bound(begins, collective.launched, {},
                                                  [&](std::size_t i) { return arrivals_[i].start; });
     if (!collective.of_gradients || behind == begins.begin()) continue;
@@ -154,7 +154,7 @@ void StepReader::find_bounds() {
   forward_ = backward_ = update_ = kFar;
   backward_end_ = update_end_ = -kFar;
   for (const Item& item : items_) {
-    const bool kernel = item.work == Work::kKernel;
+    const bool kernel = item.work == TracedWork::kKernel;
     if (kernel) forward_ = std::min(forward_, item.start);
     if (of_engine(item) && item.launched > engine_begins_ && !copied_out(item)) {
       backward_ = std::min(backward_, item.start);
@@ -188,20 +188,20 @@ void StepReader::find_broadcast() {
       std::ranges::find_if(items_, [&](const Item& one) { return one.launched >= called; });
   auto item = behind_call;
   Nanoseconds last = -kFar;
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     const bool early = collective.launched >= called && collective.launched <= engine_begins_;
     if (!early || collective.message.kind != "broadcast") continue;
     int joining = 0;
     auto next = item;
     for (; next != items_.end() && next->launched < collective.launched; ++next) {
-      joining += next->work == Work::kKernel ? 1 : 0;
+      joining += next->work == TracedWork::kKernel ? 1 : 0;
     }
     if (joining > kJoining) break;
     item = next;
     last = collective.end;
   }
   if (last == -kFar) return;
-  for (; item != items_.end() && item->work != Work::kKernel; ++item) last = item->end;
+  for (; item != items_.end() && item->work != TracedWork::kKernel; ++item) last = item->end;
   if (item != items_.end()) last = std::min(last, item->start);
   // Kernels ahead of the call are the forward pass's, however the input is made ready.
   const Nanoseconds begin = behind_call != items_.end() ? behind_call->start : forward_;
@@ -213,15 +213,15 @@ void StepReader::find_broadcast() {
 // the host has called) until that begins, if one ends in this time: the stream begins with the next
 // work as soon as it has what it waited for. Until the collective begins it waits for who sends it.
 void StepReader::find_waiting() {
-  std::vector<const Collective*> by_end;
-  for (const Collective& collective : collectives_) by_end.push_back(&collective);
-  std::ranges::stable_sort(by_end, {}, [](const Collective* c) { return c->end; });
+  std::vector<const TracedCollective*> by_end;
+  for (const TracedCollective& collective : collectives_) by_end.push_back(&collective);
+  std::ranges::stable_sort(by_end, {}, [](const TracedCollective* c) { return c->end; });
   Nanoseconds busy = -kFar;
   for (const Item& item : items_) {
     const Nanoseconds from = std::max(busy, item.returned);
     busy = std::max(busy, item.end);
     if (from >= item.start) continue;
-    const auto end = [](const Collective* c) { return c->end; };
+    const auto end = [](const TracedCollective* c) { return c->end; };
     const auto first = std::ranges::upper_bound(by_end, from, {}, end);
     const auto behind =
         std::ranges::upper_bound(first, by_end.end(), item.start + kRounding, {}, end);
@@ -231,9 +231,9 @@ void StepReader::find_waiting() {
 
 // Each collective is waited for while it runs, the earlier one where two do.
 void StepReader::add_waiting(Nanoseconds from, Nanoseconds to,
-                             std::vector<const Collective*> ended) {
-  std::ranges::stable_sort(ended, {}, [](const Collective* c) { return c->start; });
-  for (const Collective* collective : ended) {
+                             std::vector<const TracedCollective*> ended) {
+  std::ranges::stable_sort(ended, {}, [](const TracedCollective* c) { return c->start; });
+  for (const TracedCollective* collective : ended) {
     const Nanoseconds begin = std::max(from, collective->start);
     const Nanoseconds end = std::min(to, collective->end);
     if (begin >= end) continue;
@@ -334,9 +334,9 @@ void StepReader::read_tail(Step& step) {
 }
 
 void StepReader::read_exchanges(Step& step) {
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     step.exchanges.push_back(exchange_of(collective, forward_));
-    const Message& message = collective.message;
+    const TracedMessage& message = collective.message;
     const auto first = arrivals_.begin() + static_cast<std::ptrdiff_t>(first_arrival_);
     const auto behind =
         std::ranges::upper_bound(first, arrivals_.end(), collective.launched, {}, &Arrival::start);
@@ -382,7 +382,7 @@ DerivedStep StepReader::read() {
 
 }  // namespace
 
-DerivedStep derive_step(const Trace& trace, const Timeline& timeline,
+DerivedStep derive_step(const Trace& trace, const TraceTimeline& timeline,
                         const std::vector<Arrival>& arrivals, const StepWindow& window) {
   return StepReader(trace, timeline, arrivals, window).read();
 }

@@ -34,7 +34,7 @@ struct DerivedStep {
 };
 
 // Requires arrivals in the window. Gradients have no sizes yet (sizes.h).
-DerivedStep derive_step(const Trace& trace, const Timeline& timeline,
+DerivedStep derive_step(const Trace& trace, const TraceTimeline& timeline,
                         const std::vector<Arrival>& arrivals, const StepWindow& window);
 
 }  // namespace syncline::job::kineto

@@ -14,13 +14,13 @@ std::vector<HostSpan> of_kind(const Trace& trace, std::initializer_list<Host> ki
   return spans;
 }
 
-// A correlation may stand there twice (counters begin anew): the latest call before the work is
+// A correlation may stand there twice (counters begin again): the latest call before the work is
 // its own, or where clocks disagree the first.
-const Launch* launch_of(const Trace& trace, const DeviceEvent& event) {
+const KernelLaunch* launch_of(const Trace& trace, const DeviceEvent& event) {
   if (event.correlation < 0) return nullptr;
   const auto behind = std::ranges::upper_bound(
       trace.launches, std::pair(event.correlation, event.start), {},
-      [](const Launch& launch) { return std::pair(launch.correlation, launch.start); });
+      [](const KernelLaunch& launch) { return std::pair(launch.correlation, launch.start); });
   const auto is_its = [&](auto launch) {
     return launch != trace.launches.end() && launch->correlation == event.correlation;
   };
@@ -35,19 +35,19 @@ Key commonest(const std::map<Key, std::size_t>& counts) {
   return most == counts.end() ? Key{} : most->first;
 }
 
-Item item_of(const DeviceEvent& event, const Launch* launch) {
+Item item_of(const DeviceEvent& event, const KernelLaunch* launch) {
   Item item{event.start, event.end, event.start, event.start, -1, event.bytes, event.work};
   if (launch != nullptr) {
     item.launched = launch->start;
     item.returned = launch->end;
     item.thread = launch->thread;
-    if (event.work == Work::kCopy && item.bytes == 0) item.bytes = launch->bytes;
+    if (event.work == TracedWork::kCopy && item.bytes == 0) item.bytes = launch->bytes;
   }
   return item;
 }
 
 // What one source does not tell, the other does.
-void complete(Message& message, const Message& other) {
+void complete(TracedMessage& message, const TracedMessage& other) {
   if (!message.told && !other.kind.empty()) message.kind = other.kind;
   message.told = message.told || !other.kind.empty();
   if (message.group.empty()) message.group = other.group;
@@ -60,9 +60,9 @@ void complete(Message& message, const Message& other) {
   if (!message.dtype) message.dtype = other.dtype;
 }
 
-Message message_at(const Trace& trace, const SpanIndex& calls, const Item& item,
-                   const Message* own) {
-  Message message = own != nullptr ? *own : Message{};
+TracedMessage message_at(const Trace& trace, const SpanIndex& calls, const Item& item,
+                         const TracedMessage* own) {
+  TracedMessage message = own != nullptr ? *own : TracedMessage{};
   for (const HostSpan* call : calls.all_around(item.thread, item.launched)) {
     complete(message, trace.messages[static_cast<std::size_t>(call->number)]);
   }
@@ -72,11 +72,11 @@ Message message_at(const Trace& trace, const SpanIndex& calls, const Item& item,
 // Collectives that left no kernel: gloo's last from the call to the completion; NCCL's, of which
 // the trace holds the calls alone, have no time. Calls nest (c10d::, record_param_comms, nccl:):
 // the outermost stands for all.
-std::vector<Collective> collectives_of_calls(const Trace& trace, const SpanIndex& calls) {
-  std::vector<Collective> found;
+std::vector<TracedCollective> collectives_of_calls(const Trace& trace, const SpanIndex& calls) {
+  std::vector<TracedCollective> found;
   bool backends = false;
   for (auto call = calls.spans().begin(); call != calls.spans().end();) {
-    Collective collective;
+    TracedCollective collective;
     collective.start = collective.launched = call->start;
     collective.end = collective.returned = call->end;
     collective.thread = call->thread;
@@ -91,26 +91,28 @@ std::vector<Collective> collectives_of_calls(const Trace& trace, const SpanIndex
     found.push_back(std::move(collective));
   }
   // Where a backend names its own, c10d's calls on other threads are the same once more.
-  std::erase_if(found, [&](const Collective& c) { return backends && c.message.backend.empty(); });
+  std::erase_if(found,
+                [&](const TracedCollective& c) { return backends && c.message.backend.empty(); });
   return found;
 }
 
 // Kernels whose launches the trace lost (cooperative ones on AMD, say) belong to the calls that no
 // other kernel belongs to, in order, where there are as many.
-void find_lost_calls(std::vector<Collective>& collectives, std::vector<Collective> calls) {
-  std::vector<Collective*> lost;
+void find_lost_calls(std::vector<TracedCollective>& collectives,
+                     std::vector<TracedCollective> calls) {
+  std::vector<TracedCollective*> lost;
   std::vector<std::pair<int, Nanoseconds>> found;
-  for (Collective& collective : collectives) {
+  for (TracedCollective& collective : collectives) {
     if (collective.thread < 0) lost.push_back(&collective);
     if (collective.thread >= 0) found.emplace_back(collective.thread, collective.launched);
   }
   std::ranges::sort(found);
-  std::erase_if(calls, [&](const Collective& call) {
+  std::erase_if(calls, [&](const TracedCollective& call) {
     const auto own = std::ranges::lower_bound(found, std::pair(call.thread, call.launched));
     return own != found.end() && own->first == call.thread && own->second <= call.returned;
   });
   if (lost.empty() || lost.size() != calls.size()) return;
-  std::ranges::stable_sort(calls, {}, &Collective::launched);
+  std::ranges::stable_sort(calls, {}, &TracedCollective::launched);
   for (std::size_t i = 0; i < lost.size(); ++i) {
     lost[i]->launched = calls[i].launched;
     lost[i]->returned = calls[i].returned;
@@ -182,15 +184,16 @@ std::vector<StepWindow> unmarked_steps(const Trace& trace) {
   return cut_at(forwards);
 }
 
-bool synchronises(const Timeline& timeline, const StepWindow& window) {
+bool synchronises(const TraceTimeline& timeline, const StepWindow& window) {
   const auto first =
-      std::ranges::lower_bound(timeline.collectives, window.start, {}, &Collective::launched);
+      std::ranges::lower_bound(timeline.collectives, window.start, {}, &TracedCollective::launched);
   const auto last =
-      std::ranges::lower_bound(timeline.collectives, window.end, {}, &Collective::launched);
-  return std::any_of(first, last, [](const Collective& c) { return c.of_gradients; });
+      std::ranges::lower_bound(timeline.collectives, window.end, {}, &TracedCollective::launched);
+  return std::any_of(first, last, [](const TracedCollective& c) { return c.of_gradients; });
 }
 
-std::vector<StepWindow> folded(const std::vector<StepWindow>& windows, const Timeline& timeline) {
+std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
+                               const TraceTimeline& timeline) {
   std::vector<bool> synchronous;
   for (const StepWindow& window : windows) {
     synchronous.push_back(synchronises(timeline, window));
@@ -244,9 +247,9 @@ void leave_out_undefined(const Trace& trace, std::vector<Arrival>& arrivals) {
 
 }  // namespace
 
-Exchange exchange_of(const Collective& collective, Nanoseconds begin) {
-  const Message& message = collective.message;
-  Exchange exchange;
+ObservedExchange exchange_of(const TracedCollective& collective, Nanoseconds begin) {
+  const TracedMessage& message = collective.message;
+  ObservedExchange exchange;
   exchange.kind = message.kind.empty() ? "unknown" : message.kind;
   exchange.group = message.group;
   exchange.ranks = message.ranks;
@@ -283,20 +286,20 @@ const HostSpan* SpanIndex::around(int thread, Nanoseconds time) const {
   return spans.empty() ? nullptr : spans.front();
 }
 
-Timeline::Timeline(const Trace& trace)
+TraceTimeline::TraceTimeline(const Trace& trace)
     : copies_in(of_kind(trace, {Host::kCopyIn, Host::kCopyInHook})),
       copies_out(of_kind(trace, {Host::kCopyOut})),
       engine(of_kind(trace, {Host::kEngine, Host::kGradient})),
       communication(of_kind(trace, {Host::kCommunication})) {
   std::map<int, std::size_t> kernels;
   for (const DeviceEvent& event : trace.device) {
-    if (event.work == Work::kKernel) ++kernels[event.device];
+    if (event.work == TracedWork::kKernel) ++kernels[event.device];
   }
   device = commonest(kernels);
   devices = static_cast<int>(kernels.size());
   std::map<std::int64_t, std::size_t> streams;
   for (const DeviceEvent& event : trace.device) {
-    if (event.work == Work::kKernel && event.device == device && event.message < 0) {
+    if (event.work == TracedWork::kKernel && event.device == device && event.message < 0) {
       ++streams[event.stream];
     }
   }
@@ -305,18 +308,18 @@ Timeline::Timeline(const Trace& trace)
       trace.device, [](const DeviceEvent& event) { return event.message >= 0; });
   for (const DeviceEvent& event : trace.device) {
     if (event.device != device) continue;
-    const Launch* launch = launch_of(trace, event);
+    const KernelLaunch* launch = launch_of(trace, event);
     const Item item = item_of(event, launch);
-    const bool beside = !named && event.stream != stream && event.work == Work::kKernel &&
+    const bool beside = !named && event.stream != stream && event.work == TracedWork::kKernel &&
                         communication.around(item.thread, item.launched) != nullptr;
     if (event.message >= 0 || beside) {
-      const Message* own =
+      const TracedMessage* own =
           event.message < 0 ? nullptr : &trace.messages[static_cast<std::size_t>(event.message)];
       collectives.push_back({item, message_at(trace, communication, item, own)});
     } else if (event.stream == stream && launch != nullptr) {
       compute.push_back(item);
-      if (event.work == Work::kKernel) ++kernels_launched;
-    } else if (event.stream == stream && event.work == Work::kKernel) {
+      if (event.work == TracedWork::kKernel) ++kernels_launched;
+    } else if (event.stream == stream && event.work == TracedWork::kKernel) {
       ++kernels_alone;
     }
   }
@@ -327,21 +330,21 @@ Timeline::Timeline(const Trace& trace)
     collectives = collectives_of_calls(trace, communication);
   }
   std::ranges::stable_sort(compute, {}, &Item::launched);
-  std::ranges::stable_sort(collectives, {}, &Collective::launched);
+  std::ranges::stable_sort(collectives, {}, &TracedCollective::launched);
   find_busy(trace);
 }
 
-void Timeline::find_busy(const Trace& trace) {
-  std::vector<Busy> all;
+void TraceTimeline::find_busy(const Trace& trace) {
+  std::vector<TracedBusy> all;
   for (const DeviceEvent& event : trace.device) {
     if (event.device == device) all.push_back({event.start, event.end});
   }
   // Those of the host, gloo's, are not among the device's.
-  for (const Collective& collective : collectives) {
+  for (const TracedCollective& collective : collectives) {
     if (!collectives_on_device) all.push_back({collective.start, collective.end});
   }
-  std::ranges::sort(all, {}, &Busy::start);
-  for (const Busy& one : all) {
+  std::ranges::sort(all, {}, &TracedBusy::start);
+  for (const TracedBusy& one : all) {
     if (busy_.empty() || one.start > busy_.back().end) {
       busy_.push_back(one);
     } else {
@@ -350,20 +353,20 @@ void Timeline::find_busy(const Trace& trace) {
   }
 }
 
-Nanoseconds Timeline::idle(Nanoseconds from, Nanoseconds to) const {
+Nanoseconds TraceTimeline::idle(Nanoseconds from, Nanoseconds to) const {
   Nanoseconds idle = std::max<Nanoseconds>(to - from, 0);
-  for (auto busy = std::ranges::upper_bound(busy_, from, {}, &Busy::end);
+  for (auto busy = std::ranges::upper_bound(busy_, from, {}, &TracedBusy::end);
        busy != busy_.end() && busy->start < to; ++busy) {
     idle -= std::min(busy->end, to) - std::max(busy->start, from);
   }
   return idle;
 }
 
-std::vector<Item> Timeline::computed(Nanoseconds from, Nanoseconds to) const {
+std::vector<Item> TraceTimeline::computed(Nanoseconds from, Nanoseconds to) const {
   return launched_within(compute, from, to);
 }
 
-std::vector<Collective> Timeline::exchanged(Nanoseconds from, Nanoseconds to) const {
+std::vector<TracedCollective> TraceTimeline::exchanged(Nanoseconds from, Nanoseconds to) const {
   return launched_within(collectives, from, to);
 }
 
@@ -392,9 +395,9 @@ std::vector<Arrival> arrivals_of(const Trace& trace) {
   return arrivals;
 }
 
-void mark_gradient_exchanges(Timeline& timeline, const std::vector<Arrival>& arrivals) {
+void mark_gradient_exchanges(TraceTimeline& timeline, const std::vector<Arrival>& arrivals) {
   if (arrivals.empty()) return;
-  const auto inside = [&](const Collective& collective) {
+  const auto inside = [&](const TracedCollective& collective) {
     const auto behind =
         std::ranges::upper_bound(arrivals, collective.launched, {}, &Arrival::start);
     // One arrival a thread may be open, and threads are few.
@@ -405,18 +408,18 @@ void mark_gradient_exchanges(Timeline& timeline, const std::vector<Arrival>& arr
     });
   };
   bool hooked = false;
-  for (Collective& collective : timeline.collectives) {
+  for (TracedCollective& collective : timeline.collectives) {
     collective.of_gradients = collective.message.kind == "all_reduce" && inside(collective);
     hooked = hooked || collective.of_gradients;
   }
   if (hooked) return;
-  for (Collective& collective : timeline.collectives) {
+  for (TracedCollective& collective : timeline.collectives) {
     collective.of_gradients =
         collective.message.kind == "all_reduce" && collective.launched >= arrivals.front().start;
   }
 }
 
-std::vector<StepWindow> windows_of(const Trace& trace, const Timeline& timeline,
+std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& timeline,
                                    const std::vector<Arrival>& arrivals,
                                    std::vector<std::string>& notes) {
   std::vector<StepWindow> windows = profiler_steps(trace);

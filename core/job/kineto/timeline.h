@@ -17,18 +17,18 @@ struct Item {
   Nanoseconds returned = 0;  // and returns
   int thread = -1;           // of the call; -1: unknown
   Bytes bytes = 0;           // of a copy
-  Work work{};
+  TracedWork work{};
 };
 
-struct Collective : Item {
-  Message message;  // of its kernel and of the host's calls around its launch, put together
+struct TracedCollective : Item {
+  TracedMessage message;  // of its kernel and of the host's calls around its launch, put together
   bool of_gradients = false;  // set by mark_gradient_exchanges
 };
 
 inline Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
 
 // As a step has it, in seconds from `begin` on; its gradients and its waiting are not known here.
-Exchange exchange_of(const Collective& collective, Nanoseconds begin);
+ObservedExchange exchange_of(const TracedCollective& collective, Nanoseconds begin);
 
 // Spans of the host of one kind, asked by thread and time.
 class SpanIndex {
@@ -46,12 +46,12 @@ class SpanIndex {
   std::vector<HostSpan> spans_;
 };
 
-struct Timeline {
-  explicit Timeline(const Trace& trace);
+struct TraceTimeline {
+  explicit TraceTimeline(const Trace& trace);
 
   // Those that the host launched from `from` on and before `to`, in the device's order.
   std::vector<Item> computed(Nanoseconds from, Nanoseconds to) const;
-  std::vector<Collective> exchanged(Nanoseconds from, Nanoseconds to) const;
+  std::vector<TracedCollective> exchanged(Nanoseconds from, Nanoseconds to) const;
   // Time in which nothing runs: no kernel, copy or collective, on whichever stream.
   Nanoseconds idle(Nanoseconds from, Nanoseconds to) const;
 
@@ -68,16 +68,16 @@ struct Timeline {
   SpanIndex copies_out;
   SpanIndex engine;  // Host::kEngine and kGradient
   SpanIndex communication;
-  std::vector<Item> compute;            // by launch
-  std::vector<Collective> collectives;  // by launch
+  std::vector<Item> compute;                  // by launch
+  std::vector<TracedCollective> collectives;  // by launch
 
  private:
-  struct Busy {
+  struct TracedBusy {
     Nanoseconds start = 0;
     Nanoseconds end = 0;
   };
   void find_busy(const Trace& trace);
-  std::vector<Busy> busy_;  // one behind the other, with time between them
+  std::vector<TracedBusy> busy_;  // one behind the other, with time between them
 };
 
 // The steps of a trace: from where to where the host launched what belongs to each.
@@ -98,7 +98,7 @@ std::vector<Arrival> arrivals_of(const Trace& trace);
 // inside an arrival; where there are none of those, all behind a step's first arrival (by hand
 // behind the backward pass; by torches that tell no engine calls). SyncBatchNorm has others,
 // between arrivals.
-void mark_gradient_exchanges(Timeline& timeline, const std::vector<Arrival>& arrivals);
+void mark_gradient_exchanges(TraceTimeline& timeline, const std::vector<Arrival>& arrivals);
 
 struct StepWindow {
   int number = 0;
@@ -112,7 +112,7 @@ struct StepWindow {
 // of every DistributedDataParallel.forward, else it is one step. Windows without an arrival are
 // left out and named in `notes`; those that do not exchange although others do are folded into the
 // next one that does.
-std::vector<StepWindow> windows_of(const Trace& trace, const Timeline& timeline,
+std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& timeline,
                                    const std::vector<Arrival>& arrivals,
                                    std::vector<std::string>& notes);
 

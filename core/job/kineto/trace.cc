@@ -74,7 +74,7 @@ std::int64_t elements_of(const std::vector<std::int64_t>& shape) {
 }
 
 // The tensors that a scatter or gather takes in and gives, whichever stands first.
-Message sized_by_shapes(const Event& event, Message message) {
+TracedMessage sized_by_shapes(const Event& event, TracedMessage message) {
   std::int64_t least = kMost;
   for (const auto& shape : event.shapes) {
     const std::int64_t elements = shape.empty() ? 0 : believed(elements_of(shape));
@@ -89,8 +89,8 @@ Message sized_by_shapes(const Event& event, Message message) {
   return message;
 }
 
-Message message_of(const Event& event) {
-  Message message;
+TracedMessage message_of(const Event& event) {
+  TracedMessage message;
   message.told = !event.collective.empty();
   message.kind = collective_kind(message.told ? event.collective : event.name);
   // Messages that are sent together are "coalesced".
@@ -113,8 +113,8 @@ Message message_of(const Event& event) {
   return message;
 }
 
-Tensor tensor_of(const Event& event) {
-  Tensor tensor;
+TracedTensor tensor_of(const Event& event) {
+  TracedTensor tensor;
   if (event.shapes.empty()) return tensor;
   tensor.undefined = event.shapes.front().empty() && event.type.empty();
   if (tensor.undefined) return tensor;
@@ -156,22 +156,22 @@ class Collector {
   explicit Collector(Trace& trace) : trace_(trace) {}
 
   void add(std::string_view text) {
-    const Reading reading = reader_.read(text, event_);
-    if (reading == Reading::kDamaged) ++trace_.damaged;
+    const EventReading reading = reader_.read(text, event_);
+    if (reading == EventReading::kDamaged) ++trace_.damaged;
     if (event_.category == Category::kHost) ++trace_.operators;
     if (event_.category == Category::kPython) note_framework();
-    if (reading != Reading::kRead) return;
+    if (reading != EventReading::kRead) return;
     switch (event_.category) {
       case Category::kHost:
         return add_host();
       case Category::kRuntime:
         return add_launch();
       case Category::kKernel:
-        return add_work(Work::kKernel);
+        return add_work(TracedWork::kKernel);
       case Category::kCopy:
-        return add_work(Work::kCopy);
+        return add_work(TracedWork::kCopy);
       case Category::kFill:
-        return add_work(Work::kFill);
+        return add_work(TracedWork::kFill);
       default:
         return;
     }
@@ -224,7 +224,7 @@ class Collector {
                                believed(event_.bytes), thread()});
   }
 
-  void add_work(Work work) {
+  void add_work(TracedWork work) {
     DeviceEvent event{event_.start,
                       event_.start + event_.duration,
                       event_.correlation,
@@ -234,12 +234,12 @@ class Collector {
                       -1,
                       work};
     const bool collective =
-        work == Work::kKernel &&
+        work == TracedWork::kKernel &&
         (has(event_.name, "nccl") || has(event_.name, "rccl") || of_deep_ep(event_.name));
     if (of_deep_ep(event_.name)) note_once(trace_.parallel, "DeepEP");
     if (collective || !event_.collective.empty()) {
       event.message = static_cast<int>(trace_.messages.size());
-      Message message = message_of(event_);
+      TracedMessage message = message_of(event_);
       if (!message.dtype) message.dtype = kernel_dtype(event_.name);
       message.place = note_group();
       trace_.messages.push_back(std::move(message));
@@ -374,7 +374,7 @@ void Collector::add_member(std::string_view key, std::string_view value) {
 void Collector::finish() {
   std::ranges::stable_sort(trace_.host, {}, &HostSpan::start);
   std::ranges::stable_sort(trace_.device, {}, &DeviceEvent::start);
-  std::ranges::stable_sort(trace_.launches, [](const Launch& a, const Launch& b) {
+  std::ranges::stable_sort(trace_.launches, [](const KernelLaunch& a, const KernelLaunch& b) {
     return std::pair(a.correlation, a.start) < std::pair(b.correlation, b.start);
   });
 }

@@ -40,7 +40,7 @@ struct HostSpan {
 };
 
 // A call of CUDA's or HIP's runtime or driver.
-struct Launch {
+struct KernelLaunch {
   std::int64_t correlation = 0;
   Nanoseconds start = 0;
   Nanoseconds end = 0;
@@ -48,7 +48,7 @@ struct Launch {
   int thread = 0;
 };
 
-enum class Work : std::uint8_t { kKernel, kCopy, kFill };
+enum class TracedWork : std::uint8_t { kKernel, kCopy, kFill };
 
 struct DeviceEvent {
   Nanoseconds start = 0;
@@ -58,11 +58,11 @@ struct DeviceEvent {
   std::int64_t stream = 0;
   int device = 0;
   int message = -1;  // place in Trace::messages, where its name or metadata says collective
-  Work work{};
+  TracedWork work{};
 };
 
 // What an event says of a tensor.
-struct Tensor {
+struct TracedTensor {
   std::vector<std::int64_t> shape;
   std::optional<DType> dtype;
   bool known = false;      // its shape, that is: a scalar's is empty
@@ -80,7 +80,7 @@ struct ToldGroup {
 };
 
 // What an event says of a collective; several events say something of the same one.
-struct Message {
+struct TracedMessage {
   std::string kind;           // "all_reduce", ...; empty: not told
   std::string group;          // of ranks, as torch names it
   int place = -1;             // of that group in Trace::groups
@@ -104,12 +104,12 @@ struct Trace {
   std::string backend;
   std::string nccl_version;
   std::string torch_version;
-  std::vector<std::string> devices;  // their names, by number
-  std::vector<HostSpan> host;        // by start
-  std::vector<Launch> launches;      // by correlation, then start
-  std::vector<DeviceEvent> device;   // by start
-  std::vector<Tensor> tensors;
-  std::vector<Message> messages;
+  std::vector<std::string> devices;    // their names, by number
+  std::vector<HostSpan> host;          // by start
+  std::vector<KernelLaunch> launches;  // by correlation, then start
+  std::vector<DeviceEvent> device;     // by start
+  std::vector<TracedTensor> tensors;
+  std::vector<TracedMessage> messages;
   std::vector<ToldGroup> groups;
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out

@@ -123,9 +123,9 @@ void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
 void warn_of_waiting(const Observed& observed, const Step& step,
                      std::vector<std::string>& warnings) {
   if (observed.ranks.size() > 1) return;
-  const Exchange* small = nullptr;
-  const Exchange* large = nullptr;
-  for (const Exchange& exchange : step.exchanges) {
+  const ObservedExchange* small = nullptr;
+  const ObservedExchange* large = nullptr;
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (exchange.gradients.empty() || exchange.bytes() < kMiB) continue;
     if (small == nullptr || exchange.bytes() < small->bytes()) small = &exchange;
     if (large == nullptr || exchange.bytes() > large->bytes()) large = &exchange;
@@ -161,7 +161,7 @@ void warn_of_buckets(const Observed& observed, const Step& step,
   }
   std::size_t others = 0;
   Seconds waited = 0;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (!exchange.gradients.empty()) continue;
     const bool of_buffers = exchange.kind == "broadcast" && step.broadcast > 0;
     if (exchange.kind != "broadcast" && !is_own(exchange)) ++others;
@@ -178,7 +178,7 @@ void warn_of_buckets(const Observed& observed, const Step& step,
         "or buckets that do not match)");
   }
   if (!std::ranges::any_of(step.exchanges,
-                           [](const Exchange& e) { return !e.gradients.empty(); })) {
+                           [](const ObservedExchange& e) { return !e.gradients.empty(); })) {
     warnings.push_back(
         "no collective of gradients in the trace: gradients and their times are "
         "read, buckets and transfers are not");
@@ -186,10 +186,10 @@ void warn_of_buckets(const Observed& observed, const Step& step,
 }
 
 // "3 all_gather of 12582912 bytes, 1 all_reduce of unknown size"
-std::string collectives_listed(const Timeline& timeline) {
+std::string collectives_listed(const TraceTimeline& timeline) {
   std::map<std::string, std::pair<std::size_t, Bytes>> kinds;
-  for (const Collective& collective : timeline.collectives) {
-    const Message& message = collective.message;
+  for (const TracedCollective& collective : timeline.collectives) {
+    const TracedMessage& message = collective.message;
     auto& [count, bytes] = kinds[message.kind.empty() ? "unknown" : message.kind];
     ++count;
     // More than memory holds is no sum to be told.
@@ -216,7 +216,7 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
   warn_of_late_ranks(observed, step, warnings);
   // Gloo's calls last as long as its collectives do.
   const bool timed = std::ranges::any_of(
-      step.exchanges, [](const Exchange& exchange) { return exchange.duration > 0; });
+      step.exchanges, [](const ObservedExchange& exchange) { return exchange.duration > 0; });
   if (!facts.collectives_on_device && !step.exchanges.empty() && !timed) {
     warnings.push_back(
         "no kernels of collectives in the trace, only the host's calls: their sizes "
@@ -240,9 +240,9 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
 
 void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) {
   const bool kernels = std::ranges::any_of(
-      trace.device, [](const DeviceEvent& event) { return event.work == Work::kKernel; });
+      trace.device, [](const DeviceEvent& event) { return event.work == TracedWork::kKernel; });
   const bool gloo = std::ranges::any_of(
-      trace.messages, [](const Message& message) { return message.backend == "gloo"; });
+      trace.messages, [](const TracedMessage& message) { return message.backend == "gloo"; });
   const std::string in_it = trace.path + ": ";
   if (trace.paddle) {
     throw InputError(in_it +
@@ -266,15 +266,15 @@ void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) 
   }
 }
 
-bool looks_sharded(const Trace& trace, const Timeline& timeline) {
+bool looks_sharded(const Trace& trace, const TraceTimeline& timeline) {
   return !trace.sharded.empty() ||
-         std::ranges::any_of(timeline.collectives, [](const Collective& collective) {
+         std::ranges::any_of(timeline.collectives, [](const TracedCollective& collective) {
            const std::string& kind = collective.message.kind;
            return kind == "reduce_scatter" || kind == "reduce";
          });
 }
 
-void refuse_sharded(const Trace& trace, const Timeline& timeline) {
+void refuse_sharded(const Trace& trace, const TraceTimeline& timeline) {
   std::string names;
   for (const std::string& name : trace.sharded) names += (names.empty() ? "" : ", ") + name;
   throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduced to shards" : names) +
@@ -284,15 +284,15 @@ void refuse_sharded(const Trace& trace, const Timeline& timeline) {
                    "; record with torch 2.4 or later and record_shapes=True");
 }
 
-bool looks_parallel(const Trace& trace, const Timeline& timeline) {
+bool looks_parallel(const Trace& trace, const TraceTimeline& timeline) {
   return !trace.parallel.empty() ||
-         std::ranges::any_of(timeline.collectives, [](const Collective& collective) {
+         std::ranges::any_of(timeline.collectives, [](const TracedCollective& collective) {
            const std::string& kind = collective.message.kind;
            return kind == "deep_ep" || kind == "send_recv" || kind == "all_to_all";
          });
 }
 
-void refuse_parallel(const Trace& trace, const Timeline& timeline) {
+void refuse_parallel(const Trace& trace, const TraceTimeline& timeline) {
   std::string names;
   for (const std::string& name : trace.parallel) names += (names.empty() ? "" : ", ") + name;
   throw InputError(

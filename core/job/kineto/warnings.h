@@ -26,17 +26,17 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
 void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals);
 
 // Whether names or reduce-scatters say that gradients are sharded (FSDP, ZeRO).
-bool looks_sharded(const Trace& trace, const Timeline& timeline);
+bool looks_sharded(const Trace& trace, const TraceTimeline& timeline);
 
 // Throws InputError: gradients or parameters are sharded, and nothing carries the gradients that
 // could be told.
-[[noreturn]] void refuse_sharded(const Trace& trace, const Timeline& timeline);
+[[noreturn]] void refuse_sharded(const Trace& trace, const TraceTimeline& timeline);
 
 // Whether experts or pipeline stages of one model talk to each other across ranks.
-bool looks_parallel(const Trace& trace, const Timeline& timeline);
+bool looks_parallel(const Trace& trace, const TraceTimeline& timeline);
 
 // Throws InputError: ranks share a model, and no groups of them are told.
-[[noreturn]] void refuse_parallel(const Trace& trace, const Timeline& timeline);
+[[noreturn]] void refuse_parallel(const Trace& trace, const TraceTimeline& timeline);
 
 // Throws InputError: gradients whose sizes stand nowhere.
 [[noreturn]] void refuse_sizes(const Trace& trace, const DerivedStep& derived);

@@ -29,12 +29,12 @@ int stage_read(const Trace& trace, const std::vector<RankGroup>& groups, const P
 }
 
 // Gradients' sums, by which steps are told apart.
-void mark_sums_of_gradients(Timeline& timeline, const std::vector<Arrival>& arrivals,
+void mark_sums_of_gradients(TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
                             const std::vector<RankGroup>& groups) {
   std::set<int> engine;
   for (const Arrival& arrival : arrivals) engine.insert(arrival.thread);
-  for (Collective& collective : timeline.collectives) {
-    const Message& message = collective.message;
+  for (TracedCollective& collective : timeline.collectives) {
+    const TracedMessage& message = collective.message;
     const bool data = message.place >= 0 &&
                       carries_gradients(groups[static_cast<std::size_t>(message.place)].role);
     // Losses and norms are reduced by the thread that drives the step.
@@ -83,7 +83,7 @@ Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
   whole.regather = typical.regathers;
   whole.gathers_late = typical.gathers_late;
   whole.parameters = typical.gathered;
-  for (const Exchange& exchange : typical.step.exchanges) {
+  for (const ObservedExchange& exchange : typical.step.exchanges) {
     if (exchange.in < 0) continue;
     const RankGroup& group = groups[static_cast<std::size_t>(exchange.in)];
     if (group.role == Role::kPipeline) {
@@ -100,7 +100,7 @@ Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
 
 void note_carried(const WholeStep& typical, std::vector<std::string>& notes) {
   std::vector<bool> carried(typical.step.gradients.size(), false);
-  for (const Exchange& exchange : typical.step.exchanges) {
+  for (const ObservedExchange& exchange : typical.step.exchanges) {
     for (const int place : exchange.gradients) carried[static_cast<std::size_t>(place)] = true;
   }
   const auto alone = std::ranges::count(carried, false);
@@ -124,7 +124,7 @@ Identity identity_of(const RankGroup& group) {
 
 void add_figures(const Step& step, std::vector<RankGroup>& groups) {
   std::set<int> own;
-  for (const Exchange& exchange : step.exchanges) {
+  for (const ObservedExchange& exchange : step.exchanges) {
     if (exchange.in < 0) continue;
     RankGroup& group = groups[static_cast<std::size_t>(exchange.in)];
     // Another rank told it already.
@@ -138,8 +138,8 @@ void add_figures(const Step& step, std::vector<RankGroup>& groups) {
 }
 
 // What the ranks of a group took for the same collective, by its place among those of its kind.
-using Shares =
-    std::map<std::tuple<int, std::string, std::size_t>, std::vector<std::pair<Exchange*, int>>>;
+using Shares = std::map<std::tuple<int, std::string, std::size_t>,
+                        std::vector<std::pair<ObservedExchange*, int>>>;
 
 Shares shares_in_groups(std::vector<Rank>& ranks, int number) {
   Shares shares;
@@ -147,7 +147,7 @@ Shares shares_in_groups(std::vector<Rank>& ranks, int number) {
     const auto step = std::ranges::find(rank.steps, number, &Step::number);
     if (step == rank.steps.end()) continue;
     std::map<std::pair<int, std::string>, std::size_t> counts;
-    for (Exchange& exchange : step->exchanges) {
+    for (ObservedExchange& exchange : step->exchanges) {
       if (exchange.in < 0) continue;
       const std::size_t nth = counts[{exchange.in, exchange.kind}]++;
       shares[{exchange.in, exchange.kind, nth}].emplace_back(&exchange, rank.rank);
@@ -209,7 +209,7 @@ bool same_layout(const std::optional<Whole>& a, const std::optional<Whole>& b) {
   return sizes(*a) == sizes(*b);
 }
 
-bool is_whole(const Trace& trace, Timeline& timeline, const std::vector<Arrival>& arrivals,
+bool is_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
               std::vector<RankGroup>& groups) {
   const bool wrapped =
       std::ranges::any_of(trace.host, [](const HostSpan& s) { return s.kind == Host::kForward; });
@@ -219,7 +219,7 @@ bool is_whole(const Trace& trace, Timeline& timeline, const std::vector<Arrival>
   return tells_a_cut(timeline, groups);
 }
 
-void read_whole(const Trace& trace, Timeline& timeline, const std::vector<Arrival>& arrivals,
+void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
                 std::vector<RankGroup> groups, Observed& observed,
                 std::vector<std::string>& notes) {
   check_groups(trace, timeline, groups);
@@ -247,8 +247,9 @@ void read_whole(const Trace& trace, Timeline& timeline, const std::vector<Arriva
   leave_out_odd_steps(steps, notes);
   for (const WholeStep& whole : steps) rank.steps.push_back(whole.step);
   const auto typical = static_cast<std::size_t>(&typical_step(rank) - rank.steps.data());
-  const bool carried = std::ranges::any_of(
-      steps[typical].step.exchanges, [](const Exchange& one) { return !one.gradients.empty(); });
+  const bool carried =
+      std::ranges::any_of(steps[typical].step.exchanges,
+                          [](const ObservedExchange& one) { return !one.gradients.empty(); });
   if (!carried) refuse_sharded(trace, timeline);
   observed.whole = whole_of(steps[typical], groups, parallel, rank.stage);
   observed.groups = std::move(groups);
@@ -268,7 +269,7 @@ void join_groups(std::vector<std::vector<RankGroup>> told, Observed& observed) {
       if (first) observed.groups.push_back(std::move(group));
     }
     for (Step& step : observed.ranks[r].steps) {
-      for (Exchange& exchange : step.exchanges) {
+      for (ObservedExchange& exchange : step.exchanges) {
         if (exchange.in >= 0) exchange.in = into[static_cast<std::size_t>(exchange.in)];
       }
     }

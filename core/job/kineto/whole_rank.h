@@ -10,12 +10,12 @@
 namespace syncline::job::kineto {
 
 // Whether it is such a job's; then its collectives know their groups, which `groups` lists.
-bool is_whole(const Trace& trace, Timeline& timeline, const std::vector<Arrival>& arrivals,
+bool is_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
               std::vector<RankGroup>& groups);
 
 // Sets layout, groups and steps of `observed`. Throws InputError where groups lie or tell too
 // little.
-void read_whole(const Trace& trace, Timeline& timeline, const std::vector<Arrival>& arrivals,
+void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
                 std::vector<RankGroup> groups, Observed& observed, std::vector<std::string>& notes);
 
 bool same_layout(const std::optional<Whole>& a, const std::optional<Whole>& b);

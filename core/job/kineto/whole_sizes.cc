@@ -50,12 +50,12 @@ class WholeSizes {
  private:
   static std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
-  Role role_of(const Exchange& exchange) const {
+  Role role_of(const ObservedExchange& exchange) const {
     return exchange.in < 0 ? Role::kUnknown : groups_[place(exchange.in)].role;
   }
 
   // Sums of gradients, not of shards that were summed already.
-  bool is_first_level(const Exchange& exchange) const {
+  bool is_first_level(const ObservedExchange& exchange) const {
     const Role role = role_of(exchange);
     const bool reduces = exchange.kind == "reduce_scatter" || exchange.kind == "all_reduce" ||
                          exchange.kind == "reduce";
@@ -118,7 +118,7 @@ class WholeSizes {
       if (last == nullptr) continue;
       for (std::size_t i = 0; i < last->tensors.size(); ++i) {
         Gradient& gradient = whole_.step.gradients.emplace_back();
-        const Tensor& tensor = trace_.tensors[place(last->tensors[i])];
+        const TracedTensor& tensor = trace_.tensors[place(last->tensors[i])];
         gradient.shape = tensor.shape;
         gradient.elements = elements_of(last->tensors[i]);
         gradient.dtype = tensor.dtype.value_or(whole_.gathered.value_or(DType::kFp32));
@@ -134,7 +134,7 @@ class WholeSizes {
   std::int64_t carried(bool expert) const {
     std::int64_t elements = 0;
     for (const std::size_t i : exchanges_) {
-      const Exchange& exchange = whole_.step.exchanges[i];
+      const ObservedExchange& exchange = whole_.step.exchanges[i];
       if ((role_of(exchange) == Role::kExpertData) == expert) elements += exchange.elements;
     }
     return elements / std::max(1, whole_.exchanging_passes);
@@ -243,7 +243,7 @@ class WholeSizes {
   // The latest ones that it has room for, as a module's own come behind those of the modules around
   // it: where nothing is left over, all that arrived since the exchange before.
   void assign(std::size_t place_of_exchange) {
-    Exchange& exchange = whole_.step.exchanges[place_of_exchange];
+    ObservedExchange& exchange = whole_.step.exchanges[place_of_exchange];
     const WholeSent& sent = whole_.sent[place_of_exchange];
     if (!is_last_pass_[sent.pass]) return;
     const bool expert = role_of(exchange) == Role::kExpertData;

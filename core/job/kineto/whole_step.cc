@@ -9,21 +9,22 @@ namespace {
 
 constexpr Nanoseconds kRoundedEnds = 2000;  // traces of whole microseconds round both ends
 
-enum class Phase { kForward, kBackward, kUpdate, kBehind };
+enum class StepPart { kForward, kBackward, kUpdate, kBehind };
 
 // What the compute stream waited for in a gap.
 struct Gap {
   Nanoseconds gradients = 0;  // or parameters
   Nanoseconds stages = 0;
-  Nanoseconds rest = 0;                   // collectives inside the layers, and the host
-  std::vector<const Collective*> inside;  // of the former, with what each was waited for
+  Nanoseconds rest = 0;                         // collectives inside the layers, and the host
+  std::vector<const TracedCollective*> inside;  // of the former, with what each was waited for
   std::vector<Nanoseconds> parts;
 };
 
 class WholeReader {
  public:
-  WholeReader(const Trace& trace, const Timeline& timeline, const std::vector<Arrival>& arrivals,
-              const StepWindow& window, const std::vector<RankGroup>& groups)
+  WholeReader(const Trace& trace, const TraceTimeline& timeline,
+              const std::vector<Arrival>& arrivals, const StepWindow& window,
+              const std::vector<RankGroup>& groups)
       : trace_(trace),
         window_(window),
         groups_(groups),
@@ -40,14 +41,14 @@ class WholeReader {
     find_by_end();
   }
 
-  WholeStep read(const Timeline& timeline);
+  WholeStep read(const TraceTimeline& timeline);
 
  private:
   bool of_engine(const Item& item) const {
     if (one_thread_) return engine_calls_.around(item.thread, item.launched) != nullptr;
     return std::ranges::binary_search(engine_, item.thread);
   }
-  Role role_of(const Collective& collective) const {
+  Role role_of(const TracedCollective& collective) const {
     const int place = collective.message.place;
     return place < 0 ? Role::kUnknown : groups_[static_cast<std::size_t>(place)].role;
   }
@@ -66,7 +67,7 @@ class WholeReader {
   void find_passes();
   void find_optimizer();
   void find_by_end();
-  Phase phase_of(const Item& item) const;
+  StepPart phase_of(const Item& item) const;
   void spend(const Item& of, Nanoseconds time, Step& step);
   Gap gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& step);
   void find_begin();
@@ -82,7 +83,7 @@ class WholeReader {
   const std::vector<RankGroup>& groups_;
   const SpanIndex& engine_calls_;
   std::vector<Item> items_;
-  std::vector<Collective> collectives_;
+  std::vector<TracedCollective> collectives_;
   std::vector<std::size_t> by_end_;  // places in collectives_
   std::vector<Arrival> arrivals_;
   std::vector<int> engine_;  // threads of the autograd engine
@@ -117,7 +118,7 @@ void WholeReader::find_passes() {
   for (const Item& item : items_) {
     if (!of_engine(item)) others.push_back(item.launched);
   }
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     if (!of_engine(collective)) others.push_back(collective.launched);
   }
   std::ranges::sort(others);
@@ -154,10 +155,10 @@ void WholeReader::find_by_end() {
   std::ranges::stable_sort(by_end_, {}, [&](std::size_t i) { return collectives_[i].end; });
 }
 
-Phase WholeReader::phase_of(const Item& item) const {
-  if (of_engine(item)) return Phase::kBackward;
-  if (item.launched <= last_arrival_) return Phase::kForward;
-  return item.launched <= optimized_ ? Phase::kUpdate : Phase::kBehind;
+StepPart WholeReader::phase_of(const Item& item) const {
+  if (of_engine(item)) return StepPart::kBackward;
+  if (item.launched <= last_arrival_) return StepPart::kForward;
+  return item.launched <= optimized_ ? StepPart::kUpdate : StepPart::kBehind;
 }
 
 // The work behind a gap begins as soon as it has what it waited for, so the collective that ends
@@ -172,7 +173,7 @@ Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& ste
   auto next = std::ranges::upper_bound(by_end_, to + kRoundedEnds, {}, end);
   while (next != by_end_.begin() && from < to) {
     const std::size_t place = *--next;
-    const Collective& collective = collectives_[place];
+    const TracedCollective& collective = collectives_[place];
     if (collective.end <= from) break;
     const Nanoseconds begin = std::max(from, collective.start);
     const Nanoseconds part = std::min(to, collective.end) - begin;
@@ -203,16 +204,17 @@ void WholeReader::note_ready(const Item& item, std::size_t pass) {
 
 void WholeReader::find_begin() {
   begin_ = items_.empty() ? arrivals_.front().start : items_.front().start;
-  for (const Collective& collective : collectives_) begin_ = std::min(begin_, collective.start);
+  for (const TracedCollective& collective : collectives_)
+    begin_ = std::min(begin_, collective.start);
 }
 
 // Time of the compute stream goes to the phase, and the pass, that asked for it.
 void WholeReader::spend(const Item& of, Nanoseconds time, Step& step) {
-  const Phase phase = phase_of(of);
-  (phase == Phase::kForward    ? step.forward
-   : phase == Phase::kBackward ? step.backward
-                               : step.update) += seconds(time);
-  if (phase == Phase::kBackward) clocks_[pass_at(of.launched)] += time;
+  const StepPart phase = phase_of(of);
+  (phase == StepPart::kForward    ? step.forward
+   : phase == StepPart::kBackward ? step.backward
+                                  : step.update) += seconds(time);
+  if (phase == StepPart::kBackward) clocks_[pass_at(of.launched)] += time;
 }
 
 // Along the compute stream: each gap is waiting for another stage, for gradients or parameters, or
@@ -221,23 +223,23 @@ void WholeReader::walk(Step& step) {
   Nanoseconds now = begin_;
   bool first = true;
   for (const Item& item : items_) {
-    const Phase phase = phase_of(item);
-    if (phase == Phase::kBehind) continue;
-    Gap gap = gap_of(now, item.start, phase == Phase::kUpdate, step);
+    const StepPart phase = phase_of(item);
+    if (phase == StepPart::kBehind) continue;
+    Gap gap = gap_of(now, item.start, phase == StepPart::kUpdate, step);
     for (std::size_t i = 0; i < gap.inside.size(); ++i) {
       spend(*gap.inside[i], gap.parts[i], step);
       gap.rest -= gap.parts[i];
     }
     step.exposed += seconds(gap.gradients);
     step.stages += seconds(gap.stages);
-    const bool begins = first || (phase == Phase::kUpdate && step.update == 0);
+    const bool begins = first || (phase == StepPart::kUpdate && step.update == 0);
     if (begins) step.host_gap += seconds(gap.rest);
     const Nanoseconds own =
         std::max<Nanoseconds>(0, item.end - std::max(item.start, now)) + (begins ? 0 : gap.rest);
     now = std::max(now, item.end);
     first = false;
     spend(item, own, step);
-    if (phase == Phase::kBackward) note_ready(item, pass_at(item.launched));
+    if (phase == StepPart::kBackward) note_ready(item, pass_at(item.launched));
   }
   close_step(now, step);
 }
@@ -245,7 +247,7 @@ void WholeReader::walk(Step& step) {
 // What is gathered behind the update belongs to the step.
 void WholeReader::close_step(Nanoseconds now, Step& step) {
   end_ = now;
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     const bool own = carries_gradients(role_of(collective)) && collective.launched > last_arrival_;
     if (own) end_ = std::max(end_, collective.end);
   }
@@ -257,7 +259,7 @@ void WholeReader::close_step(Nanoseconds now, Step& step) {
 }
 
 void WholeReader::read_exchanges(Step& step) const {
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     step.exchanges.push_back(exchange_of(collective, begin_));
     step.exchanges.back().in = collective.message.place;
   }
@@ -277,7 +279,7 @@ void WholeReader::read_gradients(WholeStep& whole) const {
       now = ready;
     }
   }
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     whole.sent.push_back({collective.launched, pass_at(collective.launched), of_engine(collective),
                           collective.launched >= arrivals_.back().start});
   }
@@ -285,11 +287,11 @@ void WholeReader::read_gradients(WholeStep& whole) const {
 
 void WholeReader::read_gathers(WholeStep& whole) const {
   whole.alternates = std::ranges::any_of(items_, [&](const Item& item) {
-    return phase_of(item) == Phase::kForward && item.launched > arrivals_.front().end;
+    return phase_of(item) == StepPart::kForward && item.launched > arrivals_.front().end;
   });
   std::map<bool, std::size_t> gathers;  // in backward passes or not
   std::size_t tail = 0;
-  for (const Collective& collective : collectives_) {
+  for (const TracedCollective& collective : collectives_) {
     const bool parameters = carries_gradients(role_of(collective)) &&
                             collective.message.kind == "all_gather" &&
                             collective.message.elements > 0;
@@ -303,7 +305,7 @@ void WholeReader::read_gathers(WholeStep& whole) const {
   whole.gathers_late = gathers[false] > 2 * tail;
 }
 
-WholeStep WholeReader::read(const Timeline& timeline) {
+WholeStep WholeReader::read(const TraceTimeline& timeline) {
   WholeStep whole;
   Step& step = whole.step;
   step.number = window_.number;
@@ -319,7 +321,7 @@ WholeStep WholeReader::read(const Timeline& timeline) {
 
 }  // namespace
 
-WholeStep derive_whole_step(const Trace& trace, const Timeline& timeline,
+WholeStep derive_whole_step(const Trace& trace, const TraceTimeline& timeline,
                             const std::vector<Arrival>& arrivals, const StepWindow& window,
                             const std::vector<RankGroup>& groups) {
   return WholeReader(trace, timeline, arrivals, window, groups).read(timeline);

@@ -39,7 +39,7 @@ struct WholeStep {
 };
 
 // Requires arrivals in the window.
-WholeStep derive_whole_step(const Trace& trace, const Timeline& timeline,
+WholeStep derive_whole_step(const Trace& trace, const TraceTimeline& timeline,
                             const std::vector<Arrival>& arrivals, const StepWindow& window,
                             const std::vector<RankGroup>& groups);
 

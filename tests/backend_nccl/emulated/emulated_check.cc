@@ -202,7 +202,7 @@ const Kind kKinds[] = {
 };
 
 // A strategy that the planner refuses (an algorithm that does not fit the ranks, say) is drawn
-// anew.
+// again.
 std::pair<Workload, LiveCase> random_scenario(const Kind& kind, std::mt19937& random, int ranks) {
   for (;;) {
     const Workload workload = random_workload(random, kind.even ? ranks : 1, kind.formats);

@@ -1,0 +1,238 @@
+#include "core/cost/step_cost_model.h"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+
+#include "core/cost/least_squares.h"
+
+namespace syncline::cost {
+namespace {
+
+constexpr double kFillPower = 0.42;  // fitted by many: a pipeline's chunks grow with the payload
+constexpr double kFillBytes = 1 << 20;
+// Rows repeat to some per cent at best; errors far beyond count ever less.
+constexpr double kNoise = 0.08;
+
+using Parameters = std::array<double, 4>;  // logarithms: base, latency, bandwidth, share or fill
+
+// What is usual of a path on the networks that were measured at several counts of nodes (Alps,
+// Polaris on TCP and on libfabric), each fitted to all of its tables; where one of them is
+// predicted from a single count, the others' figures are nearer than NCCL's constants.
+struct Usual {
+  double latency = 1;      // in units of NCCL's constant and of the fabric's scale
+  double efficiency = 1;   // share of the fabric's rate
+  double intra_share = 0;  // rings
+  Seconds fill = 0;        // trees
+};
+
+// LL sends 4 bytes of flag with 4 of data, LL128 8 with 120; a tree of LL loses more.
+const Usual& usual_of(StepPath path) {
+  using UsualByProtocol = std::array<Usual, 3>;
+  static constexpr UsualByProtocol kRing = {{{1, .5, .45}, {1.5, .92, .5}, {1, 1, .35}}};
+  static constexpr UsualByProtocol kTree = {{{.7, .25, 0, 100 * kMicrosecond},
+                                             {1, .9, 0, 100 * kMicrosecond},
+                                             {1, .95, 0, 20 * kMicrosecond}}};
+  return (path.tree ? kTree : kRing)[static_cast<std::size_t>(path.protocol)];
+}
+
+StepCostModel cost_model_of(StepPath path, const Parameters& p, double exponent, Seconds chain) {
+  StepCostModel model{path, std::exp(p[0]), std::exp(p[1]), std::exp(p[2]), 0, 0, exponent, chain};
+  (path.tree ? model.fill : model.intra_share) = std::exp(p[3]);
+  if (!path.tree) model.intra_share = std::min(model.intra_share, 1.0);
+  return model;
+}
+
+Parameters parameters_of(const StepCostModel& model) {
+  return {std::log(model.base), std::log(model.latency), std::log(model.bandwidth),
+          std::log(model.path.tree ? model.fill : model.intra_share)};
+}
+
+Parameters spreads(StepPath path, const StepPrior& prior) {
+  // Simple reaches the network's rate; LL and LL128 a share of it that varies.
+  const double rate = path.protocol == collective::NcclProtocol::kSimple  ? 0.2
+                      : path.protocol == collective::NcclProtocol::kLl128 ? 0.3
+                                                                          : 0.7;
+  return {0.5, prior.latency_spread, rate, path.tree ? 1.0 : 0.7};
+}
+
+// us, by protocol LL, LL128, Simple, as in NCCL 2.28.9 (src/graph/tuning.cc).
+using PerProtocol = std::array<double, 3>;
+constexpr PerProtocol kTreeBase = {6.8, 14.0, 8.4};
+constexpr PerProtocol kRingBase = {6.6, 14.0, 8.4};
+constexpr PerProtocol kTreeNvlink = {.6, 1.25, 4.0};
+constexpr PerProtocol kRingNvlink = {.6, 1.9, 3.4};
+constexpr PerProtocol kTreeNet = {5.0, 8.5, 14.0};
+constexpr PerProtocol kRingNet = {2.7, 4.0, 14.0};
+
+std::size_t index(collective::NcclProtocol protocol) { return static_cast<std::size_t>(protocol); }
+
+collective::NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpus_per_node) {
+  collective::NcclTopology topology;
+  topology.nodes = nodes;
+  topology.ranks = nodes * gpus_per_node;
+  // Between nodes the bounds of the GPU generations differ little: Hopper's are used.
+  topology.least_capability = topology.most_capability = 90;
+  topology.cpu = guess.amd ? NcclHints::Cpu::kAmd : NcclHints::Cpu::kIntel;
+  topology.ring = {guess.channels,
+                   guess.ring_intra,
+                   guess.ring_inter,
+                   collective::NcclPath::kNvl,
+                   guess.ll128 ? collective::NcclPath::kPix : collective::NcclPath::kPhb,
+                   collective::NcclPattern::kBalancedTree,
+                   true,
+                   0};
+  topology.tree = topology.ring;
+  topology.tree.intra = guess.tree_intra;
+  topology.tree.inter = guess.tree_inter;
+  if (guess.plain_tree) topology.tree.pattern = collective::NcclPattern::kTree;
+  topology.channels = 2 * guess.channels;
+  return topology;
+}
+
+}  // namespace
+
+Seconds step_time(const StepCostModel& model, collective::CollectiveKind kind, double bytes,
+                  int nodes, int gpus_per_node, double share) {
+  const double bandwidth = model.bandwidth * share;
+  if (model.path.tree) {
+    const double hops = nodes > 1 ? std::ilogb(nodes) : 1;
+    const double times = nodes <= 2 ? 1 : 2;
+    return model.base + 2 * (hops * model.latency + (gpus_per_node - 1) * model.chain) +
+           hops * model.fill * std::pow(bytes / kFillBytes, kFillPower) + times * bytes / bandwidth;
+  }
+  const RingSteps steps = ring_steps(kind, nodes, gpus_per_node);
+  const double ranks = static_cast<double>(nodes) * gpus_per_node;
+  const double waiting =
+      model.latency * (steps.between_nodes + model.intra_share * (steps.all - steps.between_nodes));
+  const double moving = steps.all * bytes / ranks / bandwidth;
+  if (model.exponent == 1) return model.base + waiting + moving;
+  return model.base + std::pow(std::pow(waiting, model.exponent) + std::pow(moving, model.exponent),
+                               1 / model.exponent);
+}
+
+StepCostModel prior_cost_model(StepPath path, const StepPrior& prior) {
+  const Usual& usual = usual_of(path);
+  StepCostModel model;
+  model.path = path;
+  model.base = nccl_base_latency(path);
+  model.latency = nccl_step_latency(path, true) * prior.latency_scale * usual.latency;
+  model.bandwidth = prior.bandwidth * usual.efficiency;
+  if (path.tree) {
+    model.fill = usual.fill;
+    model.chain = nccl_step_latency(path, false) * prior.inside_scale;
+    return model;
+  }
+  model.intra_share = usual.intra_share;
+  if (path.protocol == collective::NcclProtocol::kSimple) model.exponent = 4;
+  return model;
+}
+
+PathFit fit_step_cost_model(StepPath path, const std::vector<PathRow>& rows,
+                            const StepPrior& prior) {
+  const StepCostModel before = prior_cost_model(path, prior);
+  const Parameters centre = parameters_of(before);
+  const Seconds chain = before.chain;
+  const Parameters spread = spreads(path, prior);
+  PathFit best;
+  bool any = false;
+  for (const double exponent : {1.0, 2.0, 4.0}) {
+    const bool shaped = !path.tree && path.protocol == collective::NcclProtocol::kSimple;
+    if (exponent != 1 && !shaped) break;
+    const auto residuals = [&](const Parameters& p, double* out) {
+      const StepCostModel model = cost_model_of(path, p, exponent, chain);
+      for (const PathRow& row : rows) {
+        const double time =
+            step_time(model, row.kind, row.bytes, row.nodes, row.gpus_per_node, row.share);
+        *out++ = damped(std::log(time / row.time) / kNoise);
+      }
+      for (std::size_t i = 0; i < p.size(); ++i) *out++ = (p[i] - centre[i]) / spread[i];
+    };
+    const auto [found, squares] = least_squares<4>(residuals, rows.size() + 4, centre);
+    // A floor must earn its place.
+    constexpr double kGain = 0.5;
+    if (!any || squares / 2 < best.cost - kGain) {
+      best = {cost_model_of(path, found, exponent, chain), squares / 2};
+      any = true;
+    }
+  }
+  return best;
+}
+
+std::string to_string(StepPath path) {
+  constexpr std::array<const char*, 3> kNames = {"LL", "LL128", "Simple"};
+  return std::string(path.tree ? "tree " : "ring ") + kNames[index(path.protocol)];
+}
+
+std::vector<StepPath> all_step_paths() {
+  std::vector<StepPath> paths;
+  for (const bool tree : {false, true}) {
+    for (const auto protocol : {collective::NcclProtocol::kLl, collective::NcclProtocol::kLl128,
+                                collective::NcclProtocol::kSimple}) {
+      paths.push_back({tree, protocol});
+    }
+  }
+  return paths;
+}
+
+RingSteps ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node) {
+  const double times = kind == collective::CollectiveKind::kAllReduce ? 2 : 1;
+  const double ranks = static_cast<double>(nodes) * gpus_per_node;
+  return {times * (ranks - 1), times * (nodes - 1)};
+}
+
+Seconds nccl_base_latency(StepPath path) {
+  return (path.tree ? kTreeBase : kRingBase)[index(path.protocol)] * kMicrosecond;
+}
+
+Seconds nccl_step_latency(StepPath path, bool between_nodes) {
+  const PerProtocol& list =
+      between_nodes ? (path.tree ? kTreeNet : kRingNet) : (path.tree ? kTreeNvlink : kRingNvlink);
+  return list[index(path.protocol)] * kMicrosecond;
+}
+
+PathChoice::PathChoice(const GraphGuess& guess, collective::CollectiveKind kind, int nodes,
+                       int gpus_per_node, ForcedAlgorithm forced)
+    : kind_(kind),
+      topology_(topology_of(guess, nodes, gpus_per_node)),
+      table_(collective::nccl_table(topology_, kind)) {
+  // Measured tables of PAT are too few to tell it from the ring.
+  table_[static_cast<std::size_t>(collective::NcclAlgorithm::kPat)] = {};
+  assert((forced != ForcedAlgorithm::kTree || kind == collective::CollectiveKind::kAllReduce) &&
+         "NCCL has trees for all-reduce only");
+  if (forced == ForcedAlgorithm::kRing) {
+    table_[static_cast<std::size_t>(collective::NcclAlgorithm::kTree)] = {};
+  }
+  if (forced == ForcedAlgorithm::kTree) {
+    table_[static_cast<std::size_t>(collective::NcclAlgorithm::kRing)] = {};
+  }
+}
+
+StepPath PathChoice::operator()(double bytes) const {
+  const collective::NcclPick pick = collective::nccl_choice(topology_, table_, kind_, bytes).pick;
+  return {pick.algorithm == collective::NcclAlgorithm::kTree, pick.protocol};
+}
+
+std::vector<PathShare> PathChoice::shares(double bytes) const {
+  constexpr double kSharp = 10;  // a tenth more time makes a path less likely by e
+  constexpr double kLeastShare = 0.01;
+  const Seconds least = collective::nccl_choice(topology_, table_, kind_, bytes).time;
+  std::vector<PathShare> list;
+  double sum = 0;
+  for (const StepPath path : all_step_paths()) {
+    const collective::NcclPick pick{
+        path.tree ? collective::NcclAlgorithm::kTree : collective::NcclAlgorithm::kRing,
+        path.protocol};
+    const auto time = collective::nccl_time(topology_, table_, kind_, pick, bytes);
+    if (!time) continue;
+    const double share = std::pow(least / *time, kSharp);
+    if (share < kLeastShare) continue;
+    list.push_back({path, share});
+    sum += share;
+  }
+  for (PathShare& one : list) one.share /= sum;
+  return list;
+}
+
+}  // namespace syncline::cost

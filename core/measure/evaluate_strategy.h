@@ -1,0 +1,49 @@
+// What one strategy costs: planned, run by an executor and measured, phase by phase of a training.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "core/collective/cost.h"
+#include "core/measure/metrics.h"
+#include "core/plan/plan.h"
+#include "core/run/executor.h"
+#include "core/run/timeline.h"
+#include "core/scenario/scenario.h"
+
+namespace syncline::measure {
+
+using ExecutorFactory = std::function<std::unique_ptr<run::Executor>(const run::ExecutorSettings&)>;
+
+struct Evaluated {
+  Metrics metrics;
+  plan::Plan plan;  // of the first phase, with what interferes, and its timeline
+  run::Timeline timeline;
+  std::vector<std::vector<Seconds>> others;  // run::Outcome's, of the first phase
+};
+
+// One stretch of a training with a plan of its own, and how it is run to be measured.
+struct TrainingStretch {
+  const Workload& workload;  // with its operators fused as the strategy says
+  plan::Plan plan;
+  int periods = 3;   // to run
+  int warmup = 1;    // of these, dropped
+  double steps = 1;  // that it stands for
+};
+
+// A sparsity ramp or growing periods make a training of several phases; most have one.
+void for_each_phase(const Scenario& scenario, const Strategy& strategy,
+                    run::ExecutorTraits executor, const std::function<void(TrainingStretch&)>& use);
+
+// The scenario as it stands: a sweep point has been put in place already. Without the lower bound.
+Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
+                            run::Executor& executor, collective::CostCache& cache);
+
+// What no fusion and no number of streams goes below (lower_bound.h), in the mean over the phases.
+// It walks the links for each size of bucket, so that only what is shown should be asked. No more
+// than `step_time`, which the strategy was found to take: cost models of small payloads overstate
+// it.
+Seconds lower_bound_of(const Scenario& scenario, const Strategy& strategy, Seconds step_time,
+                       collective::CostCache& cache);
+
+}  // namespace syncline::measure

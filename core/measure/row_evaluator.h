@@ -1,0 +1,70 @@
+// A scenario's rows, evaluated: one strategy at one sweep point each, with the values that a
+// calibration has fitted, and beside it what was published for it.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/input/document.h"
+#include "core/measure/evaluate_strategy.h"
+#include "core/measure/report.h"
+
+namespace syncline::measure {
+
+// A row by its place in the report.
+struct RowKey {
+  SweepPoint point;
+  std::string strategy;
+};
+
+// "ring, cluster.nodes = 4": for people.
+std::string name_of(const RowKey& key);
+
+// Whether a row's sweep point has all of the values in `part`.
+bool lies_at(const SweepPoint& point, const SweepPoint& part);
+
+// The published figure of a row: all of the published sweep values must be the row's.
+std::optional<Published> published_for(const Scenario& scenario, const RowKey& key);
+
+// Relative error of a prediction against the first figure that was published for it.
+std::optional<double> relative_error(const Row& row);
+
+// Throws InputError, naming the point, where its values make the scenario wrong.
+Scenario at_point(input::Document document, const SweepPoint& point);
+
+// The document for at_point: each point copies and judges all of it, and needs no sweep of its own
+// unless something else in the document refers to it.
+input::Document without_sweep(input::Document document);
+
+// The document with the fitted values that hold at a sweep point.
+input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
+                            const SweepPoint& point);
+
+// Costs rows. The point at hand is kept, its baseline and costs too: rows of one point should
+// come one after the other.
+class RowEvaluator {
+ public:
+  // `pinned`: how well the fitted values are known; nothing: rows without intervals and lower
+  // bounds, for fits that cost the same row many times.
+  RowEvaluator(const input::Document& document, std::vector<Fitted> fitted, ExecutorFactory factory,
+               std::optional<FitErrors> fit_errors);
+  ~RowEvaluator();
+  RowEvaluator(const RowEvaluator&) = delete;
+  RowEvaluator& operator=(const RowEvaluator&) = delete;
+
+  // Its plan and timeline go to `traced` where that is given.
+  Row cost(const RowKey& key, Traced* traced = nullptr);
+
+ private:
+  class PointStudy;
+
+  const input::Document document_;
+  std::vector<Fitted> fitted_;
+  ExecutorFactory factory_;
+  std::optional<FitErrors> fit_errors_;
+  std::unique_ptr<PointStudy> study_;  // of the point at hand
+};
+
+}  // namespace syncline::measure

@@ -1,0 +1,377 @@
+#include "core/measure/uncertainty.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "core/collective/nccl.h"
+#include "core/collective/prior.h"
+#include "core/hardware/device.h"
+#include "core/operators/evaluate.h"
+#include "core/run/interference.h"
+#include "core/run/model_executor.h"
+#include "core/scenario/overlap.h"
+#include "core/statistics.h"
+
+namespace syncline::measure {
+namespace {
+
+std::size_t place_of(Uncertainty uncertainty) { return static_cast<std::size_t>(uncertainty); }
+
+// How much of a collective's uncertainty is that of small messages; the squares of this and of the
+// other part add up to one. Protocols change in between, so the two are taken to be independent.
+double small_part(double bytes) {
+  constexpr double kSmall = 64.0 * kKiB;
+  constexpr double kLarge = 16.0 * kMiB;
+  const double place = std::log(std::max(bytes, 1.0) / kSmall) / std::log(kLarge / kSmall);
+  return std::cos(std::clamp(place, 0.0, 1.0) * std::numbers::pi / 2);
+}
+
+// What nothing was measured for: a model's times are given by somebody who measured them, or follow
+// from operators or FLOPs and a rate that was guessed. Of operators on the kinds of device that
+// published runs speak of, tests/hardware/reached_test.cc says how far such are off.
+constexpr double kMeasuredUnknown = 0.1;  // a calibration that does not say
+constexpr double kTimedComputation = 0.03;
+constexpr double kRatedComputation = 0.25;
+constexpr double kRatedOperators = 0.14;
+constexpr double kDeviceSpread = 0.3;
+constexpr double kFrameworkSpread = 0.3;    // of an overhead that is given
+constexpr double kFrameworkUnknown = 0.03;  // of a step, where none is given: it can only cost
+// What the model leaves out in a row of its own, of the step and of its exposed communication: live
+// runs on known links err by 1 % in the median and 4 % at the 90th percentile.
+constexpr double kOwnStep = 0.008;
+constexpr double kOwnExposed = 0.03;
+
+// What of the rated bandwidth is said to be reached: so much of what data sheets promise too much
+// is taken off already.
+double reached_share(const Cluster& cluster) {
+  double share = 1;
+  for (const Tier& tier : cluster.tiers) share = std::min(share, tier.efficiency);
+  return share;
+}
+
+// The end of the interval of log(true time / said time) of links as given, for as many deviations.
+double end_of_links(const Cluster& cluster, double bytes, double deviations) {
+  const collective::Prior prior = collective::links_prior(bytes);
+  const double small = small_part(bytes);
+  return prior.bias + deviations * prior.spread +
+         std::sqrt(1 - small * small) * std::log(reached_share(cluster));
+}
+
+struct ShiftedNetwork {
+  Cluster cluster;
+  collective::LinkShift shift;  // of its links
+};
+
+// The network with small, or with large, messages at one end of what is likely. `pinned`: the
+// spread of both, where a calibration of the scenario says.
+ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviations,
+                               std::optional<double> fit_errors) {
+  Cluster moved = cluster;
+  collective::LinkShift shift{.from = cluster.tiers};
+  // Links that carry what was calibrated are known as well as that.
+  const std::optional<double> known = fit_errors           ? fit_errors
+                                      : cluster.cost_model ? std::optional(kMeasuredUnknown)
+                                                           : std::nullopt;
+  const auto end_at = [&](double bytes) {
+    if (known) return deviations * *known;
+    if (cluster.library != Library::kNccl || cluster.ranks() == 1) {
+      return end_of_links(cluster, bytes, deviations);
+    }
+    const auto path = collective::path_of(cluster, collective::world_group(cluster.ranks()));
+    return deviations * collective::nccl_prior(path, bytes).spread;
+  };
+  if (small) {
+    shift.latency = std::exp(end_at(8 * kKiB));
+    for (Tier& tier : moved.tiers) tier.latency *= shift.latency;
+    moved.collective_overhead *= shift.latency;
+  } else {
+    shift.bandwidth = std::exp(-end_at(64.0 * kMiB));
+    for (Tier& tier : moved.tiers) {
+      tier.bandwidth *= shift.bandwidth;
+      tier.flow_cap *= shift.bandwidth;
+    }
+  }
+  const auto as_given = std::make_shared<const Cluster>(cluster);
+  const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
+  moved.cost_model = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
+    std::optional<CollectiveTime> answer;
+    if (as_given->cost_model) answer = as_given->cost_model(asked);
+    if (!answer) answer = nccl->time(asked);
+    if (!answer) return std::nullopt;
+    const double part = small_part(static_cast<double>(asked.bytes()));
+    const double spread = fit_errors           ? *fit_errors
+                          : answer->spread > 0 ? answer->spread
+                                               : kMeasuredUnknown;
+    answer->time *= std::exp(deviations * spread * (small ? part : std::sqrt(1 - part * part)));
+    return answer;
+  };
+  return {std::move(moved), std::move(shift)};
+}
+
+// What copies into buckets and back take at one end of what is likely, as a share of what they are
+// said to take. Copies that a profiler saw wait for the host may really take no more than their
+// kernels.
+double copies_at(const Workload& workload, double deviations) {
+  if (!workload.copies_measured) return std::exp(deviations * kDeviceSpread);
+  const double spread = std::exp(deviations * kTimedComputation);
+  Seconds all = 0;
+  for (const Tensor& tensor : workload.tensors) all += tensor.copy_in + tensor.copy_out;
+  if (deviations > 0 || workload.copy_kernels < 0 || all <= 0) return spread;
+  return std::min(spread, workload.copy_kernels / all);
+}
+
+Seconds step_of(const operators::StepTimes& times) {
+  return std::accumulate(times.backward.begin(), times.backward.end(),
+                         times.forward + times.update);
+}
+
+// What the step's operators take, over what they are said to, where the host takes so long for each
+// kernel. 1 where launches are not the ones that are assumed.
+double hosted(const Scenario& scenario, Seconds launch) {
+  const Workload& workload = scenario.workload;
+  Device device = scenario.cluster.device;
+  if (device.launch != hardware::kLaunch || device.flops == 0 || device.memory == 0) return 1;
+  const Seconds said = step_of(operators::evaluate_operators(workload.operators, device));
+  device.launch = launch;
+  return step_of(operators::evaluate_operators(workload.operators, device)) / said;
+}
+
+// What computation takes at one end of what is likely, over what it is said to.
+double computation_at(const Scenario& scenario, const FitErrors& fit_errors, double deviations) {
+  const Workload& workload = scenario.workload;
+  if (fit_errors.computation || !workload.rated_times) {
+    const double timed = std::max(kTimedComputation, workload.time_spread);
+    return std::exp(deviations * std::max(kOwnStep, fit_errors.computation.value_or(timed)));
+  }
+  constexpr int kVolta = 70, kBlackwell = 100;
+  const int capability = scenario.cluster.device.compute_capability;
+  if (workload.operators.empty() || workload.parallel.whole_job()) {
+    return std::exp(deviations * kRatedComputation);
+  }
+  const bool seen = capability >= kVolta && capability < kBlackwell;
+  const double rate = std::exp(deviations * (seen ? kRatedOperators : kRatedComputation));
+  return deviations > 0 ? std::max(rate, hosted(scenario, hardware::kLaunchAtMost))
+                        : std::min(rate, hosted(scenario, hardware::kLaunchAtLeast));
+}
+
+// What computation and collectives lose beside each other at one end of what is likely, over what
+// they are said to.
+double overlap_at(const Cluster& cluster, double deviations) {
+  const OverlapPrior estimate = overlap_estimate(cluster);
+  return deviations > 0 ? estimate.most : estimate.least;
+}
+
+}  // namespace
+
+std::string_view words_of(Uncertainty uncertainty) {
+  switch (uncertainty) {
+    case Uncertainty::kLatency:
+      return "what small messages take on the network";
+    case Uncertainty::kBandwidth:
+      return "what large messages take on the network";
+    case Uncertainty::kComputation:
+      return "the time of the computation";
+    case Uncertainty::kDevice:
+      return "the time of encoding and copying";
+    case Uncertainty::kOverlap:
+      return "how much computation slows down during a collective";
+    case Uncertainty::kFramework:
+      break;
+  }
+  return "what training in parallel costs besides its collectives";
+}
+
+Interval interval_of(Seconds time, const Sensitivity& sensitivity) {
+  return ratio_interval(time, sensitivity, Sensitivity{});
+}
+
+Interval ratio_interval(double ratio, const Sensitivity& numerator,
+                        const Sensitivity& denominator) {
+  const double own = kHeldDeviations * kHeldDeviations *
+                     (numerator.own * numerator.own + denominator.own * denominator.own);
+  double up = own;
+  double down = own;
+  for (std::size_t d = 0; d < kUncertainties; ++d) {
+    const double one = numerator.slower[d] - denominator.slower[d];
+    const double other = numerator.faster[d] - denominator.faster[d];
+    const double most = std::max({one, other, 0.0});
+    const double least = std::min({one, other, 0.0});
+    up += most * most;
+    down += least * least;
+  }
+  return {ratio * std::exp(-std::sqrt(down)), ratio * std::exp(std::sqrt(up))};
+}
+
+double chance_shorter(Seconds first, const Sensitivity& first_sensitivity, Seconds second,
+                      const Sensitivity& second_sensitivity) {
+  const double ratio = second / first;
+  const Interval interval = ratio_interval(ratio, second_sensitivity, first_sensitivity);
+  // The side of the interval that reaches for one decides how likely it is to be crossed.
+  const double room = ratio > 1 ? std::log(ratio / interval.low) : std::log(interval.high / ratio);
+  if (room <= 0) return ratio > 1 ? 1 : ratio < 1 ? 0 : 0.5;
+  return normal_distribution(std::log(ratio) * kHeldDeviations / room);
+}
+
+std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
+  double all = kHeldDeviations * kHeldDeviations * sensitivity.own * sensitivity.own;
+  double most = 0;
+  Uncertainty widest = Uncertainty::kComputation;
+  for (const Uncertainty uncertainty : kAllUncertainties) {
+    const std::size_t d = place_of(uncertainty);
+    const double reach =
+        std::max(std::fabs(sensitivity.slower[d]), std::fabs(sensitivity.faster[d]));
+    all += reach * reach;
+    if (reach > most) {
+      most = reach;
+      widest = uncertainty;
+    }
+  }
+  return {widest, all > 0 ? most * most / all : 0};
+}
+
+// The scenario with one input moved: a network or a device of its own, and factors for what the
+// plan computes.
+class Uncertainties::Shifted {
+ public:
+  Shifted(std::shared_ptr<collective::CostCache> cache, Device device)
+      : cache_(std::move(cache)), executor_(run::model_executor_on(cache_)), device_(device) {}
+
+  void move_computation(double factor) { computation_ = factor; }
+
+  void move_device(double factor, double copies) {
+    handling_ = factor;
+    copies_ = copies;
+    device_.sums /= factor;
+  }
+
+  // The time that either side loses during overlap, by this factor.
+  void move_overlap(double factor) {
+    constexpr double kMostLost = 0.99;
+    Overlap& overlap = device_.overlap;
+    const double lost = std::min(kMostLost, factor * overlap.slowdown / (1 + overlap.slowdown));
+    overlap.slowdown = lost / (1 - lost);
+    overlap.collective_slowdown *= factor;
+    overlap.delay *= factor;
+  }
+
+  Seconds step(TrainingStretch phase) {
+    for (auto& op : phase.plan.ops) scale(op.work);
+    const plan::Plan plan = run::with_interference(std::move(phase.plan), device_, *cache_);
+    const auto outcome = executor_->run(plan, {}, phase.periods);
+    return step_time_of(plan, outcome.timeline, phase.warmup);
+  }
+  run::ExecutorTraits traits() const { return executor_->traits(); }
+
+ private:
+  void scale(plan::Work& work) const {
+    if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation_;
+    auto* busy = std::get_if<plan::Busy>(&work);
+    if (busy == nullptr) return;
+    using Reason = plan::Busy::Reason;
+    const bool codes = busy->reason == Reason::kEncode || busy->reason == Reason::kDecode;
+    const bool copies = busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut;
+    if (codes) busy->seconds *= handling_;
+    if (copies) busy->seconds *= copies_;
+  }
+
+  std::shared_ptr<collective::CostCache> cache_;
+  std::unique_ptr<run::Executor> executor_;
+  Device device_;
+  double computation_ = 1;
+  double handling_ = 1;
+  double copies_ = 1;
+};
+
+Uncertainties::Uncertainties(const Scenario& scenario, const FitErrors& fit_errors)
+    : scenario_(scenario),
+      fit_errors_(fit_errors),
+      cache_(std::make_shared<collective::CostCache>(scenario.cluster)),
+      as_given_(std::make_unique<Shifted>(cache_, scenario.cluster.device)) {}
+
+Uncertainties::~Uncertainties() = default;
+
+Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slower) {
+  auto& known = shifted_[place_of(uncertainty)][slower ? 1 : 0];
+  if (known) return *known;
+  const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
+  const bool network =
+      uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
+  // What is computed differs plan by plan: the network's costs hold for all of those.
+  std::shared_ptr<collective::CostCache> cache = cache_;
+  if (network) {
+    const ShiftedNetwork moved = shifted_network(
+        scenario_.cluster, uncertainty == Uncertainty::kLatency, deviations, fit_errors_.network);
+    cache = std::make_shared<collective::CostCache>(moved.cluster, moved.shift);
+  }
+  known = std::make_unique<Shifted>(std::move(cache), scenario_.cluster.device);
+  const Workload& workload = scenario_.workload;
+  if (uncertainty == Uncertainty::kComputation) {
+    known->move_computation(computation_at(scenario_, fit_errors_, deviations));
+  }
+  if (uncertainty == Uncertainty::kDevice) {
+    known->move_device(std::exp(deviations * kDeviceSpread), copies_at(workload, deviations));
+  }
+  if (uncertainty == Uncertainty::kOverlap)
+    known->move_overlap(overlap_at(scenario_.cluster, deviations));
+  return *known;
+}
+
+Seconds Uncertainties::step(const Strategy& strategy, Shifted& shifted) {
+  Seconds sum = 0;
+  double steps = 0;
+  for_each_phase(scenario_, strategy, shifted.traits(), [&](TrainingStretch& phase) {
+    sum += shifted.step(phase) * phase.steps;
+    steps += phase.steps;
+  });
+  return sum / steps;
+}
+
+Seconds Uncertainties::step_with(const Strategy& strategy, Uncertainty uncertainty, bool slower) {
+  return step(strategy, shifted(uncertainty, slower));
+}
+
+// The share of a step by which it may be longer or shorter than said. An overhead that is given may
+// be off either way, one that nobody gave can only cost. Where a calibration fitted all that a step
+// costs, rows that it did not see differ either way.
+Interval Uncertainties::framework_share(Seconds step) const {
+  const bool alone = scenario_.cluster.ranks() == 1;
+  const Seconds overhead =
+      scenario_.cluster.step_overhead() + (alone ? 0 : scenario_.workload.buffer_broadcast);
+  double spread = std::min(0.5, kFrameworkSpread * overhead / step);
+  if (fit_errors_.computation) spread = kFrameworkUnknown;
+  if (fit_errors_.framework) spread = *fit_errors_.framework;
+  const bool unknown = spread == 0 && !fit_errors_.framework;
+  return {-kHeldDeviations * spread, kHeldDeviations * (unknown ? kFrameworkUnknown : spread)};
+}
+
+Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
+  Sensitivity sensitivity;
+  const Seconds plain = step(strategy, *as_given_);
+  if (plain <= 0) return sensitivity;
+  const bool alone = scenario_.cluster.ranks() == 1;
+  for (const Uncertainty uncertainty : kAllUncertainties) {
+    const std::size_t d = place_of(uncertainty);
+    const bool network =
+        uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
+    if (uncertainty == Uncertainty::kFramework || (alone && network)) continue;
+    if (uncertainty == Uncertainty::kOverlap &&
+        (alone || !scenario_.cluster.device.overlap.any())) {
+      continue;
+    }
+    sensitivity.slower[d] = std::log(step_with(strategy, uncertainty, true) / plain);
+    sensitivity.faster[d] = std::log(step_with(strategy, uncertainty, false) / plain);
+  }
+  const std::size_t framework = place_of(Uncertainty::kFramework);
+  const Interval added = alone ? Interval{} : framework_share(plain);
+  sensitivity.slower[framework] = std::log1p(added.high);
+  sensitivity.faster[framework] = std::log1p(added.low);
+  const Workload& workload = scenario_.workload;
+  const Seconds computed = earlier_passes(workload) + workload.forward + backward_time(workload);
+  const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
+  sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed);
+  return sensitivity;
+}
+
+}  // namespace syncline::measure

@@ -1,0 +1,104 @@
+#include "core/operators/evaluate.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace syncline::operators {
+
+namespace {
+
+constexpr int kAmpere = 80, kHopper = 90, kBlackwell = 100;
+
+// Convolutions. cuDNN has ways to convolve that take fewer products (Winograd's), which fp32 gets;
+// of TF32 it gets a share as of ResNet-50 and VGG-16 on an H200 (scenarios/published/gpu).
+double convolution_rate(const Operator& op, const Device& device) {
+  constexpr double kWinograd = 1.3, kTf32 = 0.6;
+  const double rate = device.product_flops(op.dtype);
+  if (op.dtype != DType::kFp32) return rate;
+  if (!in_tf32(op, device.compute_capability)) return kWinograd * rate;
+  return std::max(kTf32 * device.half_flops / 2, rate);
+}
+
+// FLOP/s of its products, by kind; tests/hardware/reached_test.cc finds attention's figures again
+// on published runs. Attention's kernels were written for Ampere, whose instructions fill less of a
+// Hopper; those for Blackwell keep up with products (scenarios/published/whole_jobs, long samples).
+double rate_of_products(const Operator& op, const Device& device) {
+  constexpr double kAttention = 0.68, kOnHopper = 0.45;
+  const double rate = device.product_flops(op.dtype);
+  if (op.kind.starts_with("conv2d")) return convolution_rate(op, device);
+  if (!op.kind.starts_with("flash_attn")) return aligned_share(op, device) * rate;
+  const int capability = device.compute_capability;
+  return rate * (capability < kHopper ? kAttention : capability < kBlackwell ? kOnHopper : 1);
+}
+
+}  // namespace
+
+bool in_tf32(const Operator& op, int compute_capability) {
+  const bool convolves = op.dtype == DType::kFp32 && op.kind.starts_with("conv2d");
+  return convolves && compute_capability >= kAmpere;
+}
+
+// Rows of a matrix that do not begin at multiples of 16 bytes are read by kernels that keep to the
+// instructions of Turing: 123 TFLOP/s on an H200 with an odd number of columns, as GPT-2's 50,257
+// words, and twice as much with an even one (scenarios/published/gpu). On an A100 the same kernels
+// are less of a loss: worked out from 50,304 words making nanoGPT's GPT-2 a quarter faster there,
+// which is recalled and was measured by nobody here.
+double aligned_share(const Operator& op, const Device& device) {
+  constexpr double kOddOnAmpere = 0.45, kOdd = 0.19;
+  constexpr std::int64_t kWhole = 8;
+  const bool half = size_of(op.dtype) == 2;
+  if (!half || op.columns % kWhole == 0 || device.compute_capability < kAmpere) return 1;
+  const double odd = device.compute_capability < kHopper ? kOddOnAmpere : kOdd;
+  return op.columns % 2 == 0 ? 2 * odd : odd;
+}
+
+Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device) {
+  const Seconds moved = traffic(list, op) / device.memory;
+  const Seconds others = op.flops / device.flops;
+  if (op.matrix_flops == 0) return std::max(others, moved);
+  return op.matrix_flops / rate_of_products(op, device) + others + moved;
+}
+
+StepTimes evaluate_operators(const OperatorList& list, const Device& device) {
+  assert(device.flops > 0 && device.memory > 0 && "a device without rates predicts no operators");
+  StepTimes times;
+  times.backward.resize(list.gradients.size());
+
+  // Which gradient a value is, for the moment when it is written.
+  std::vector<int> gradient_of(list.values.size(), -1);
+  for (std::size_t i = 0; i < list.gradients.size(); ++i) {
+    if (list.gradients[i] >= 0) {
+      gradient_of[static_cast<std::size_t>(list.gradients[i])] = static_cast<int>(i);
+    }
+  }
+  std::vector<Seconds> ready(list.gradients.size(), 0);
+
+  Seconds issued = 0, end = 0, forward_end = 0, backward_end = 0;
+  for (const auto& op : list.operators) {
+    const int kernels = std::max(1, op.kernels);
+    const Seconds each = kernel_time(list, op, device) / kernels;
+    for (int k = 0; k < kernels; ++k) {
+      issued += device.launch;
+      const Seconds free = end > 0 ? end + device.kernel_gap : 0;
+      end = std::max(issued, free) + each;
+    }
+    if (op.part == StepPart::kForward) forward_end = end;
+    if (op.part != StepPart::kUpdate) backward_end = end;
+    for (const auto& output : op.outputs) {
+      const int gradient = gradient_of[static_cast<std::size_t>(output.value)];
+      if (gradient >= 0) ready[static_cast<std::size_t>(gradient)] = end;
+    }
+  }
+
+  times.forward = forward_end;
+  Seconds before = forward_end;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    const Seconds at = i + 1 == ready.size() ? backward_end : std::max(before, ready[i]);
+    times.backward[i] = at - before;
+    before = at;
+  }
+  times.update = end - backward_end;
+  return times;
+}
+
+}  // namespace syncline::operators

@@ -1,0 +1,41 @@
+// What an operator list costs on a device. A kernel takes
+//   products:  matrix FLOPs / matrix rate + other FLOPs / rate + bytes / memory bandwidth,
+//   others:    max(FLOPs / rate, bytes / memory bandwidth), as compilers' fusion passes decide by.
+// The sum is what makes narrow models slower than wide ones (tests/hardware/reached_test.cc).
+//
+// Two clocks, because small kernels wait for their launch: the host issues one launch after the
+// other, each taking device.launch, and runs ahead of the device; a kernel begins when it has been
+// launched and device.kernel_gap after the one before it has ended. Fusing kernels therefore saves
+// launches only where the host is what the device waits for. Both clocks start with the step: the
+// framework's executor waits for a step to end before it issues the next.
+#pragma once
+
+#include <vector>
+
+#include "core/scenario/cluster.h"
+#include "core/scenario/operators.h"
+
+namespace syncline::operators {
+
+// Time of one step's parts on the compute stream, with nothing to wait for.
+struct StepTimes {
+  Seconds forward = 0;
+  // For each gradient of the list, the time from the readiness of the one before it (or the end of
+  // the forward pass) to its own. What comes behind the last gradient belongs to it.
+  std::vector<Seconds> backward;
+  Seconds update = 0;
+};
+
+// Frameworks let cuDNN convolve fp32 in TF32 since Ampere, at half the rate of half precision.
+bool in_tf32(const Operator& op, int compute_capability);
+
+// What a product gets of its format's rate where rows do not begin at multiples of 16 bytes; 1.
+double aligned_share(const Operator& op, const Device& device);
+
+// The operator's kernels without launch and gap.
+Seconds kernel_time(const OperatorList& list, const Operator& op, const Device& device);
+
+// Requires device.flops and device.memory above 0.
+StepTimes evaluate_operators(const OperatorList& list, const Device& device);
+
+}  // namespace syncline::operators

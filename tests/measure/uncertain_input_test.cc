@@ -1,0 +1,206 @@
+// Input that is likely a mistake: one row each, beside what is like it and meant.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "core/collective/library.h"
+#include "core/measure/warnings.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
+
+namespace syncline::measure {
+namespace {
+
+// Two nodes of a known kind, a model of known layers.
+Json usual() {
+  return Json::parse(R"({
+    "name": "d",
+    "workload": {"name": "gpt2_small", "batch": 4, "operators": {
+      "architecture": "gpt2_small", "sequence": 128, "dtype": "fp16"}},
+    "cluster": {"name": "c", "node": "dgx-1", "nodes": 2, "device": {"base": "v100-sxm"},
+                "inter": {"latency_us": 10, "bandwidth_gbps": 100}},
+    "strategies": [{"name": "s", "dialect": "pytorch", "config": {}}]})");
+}
+
+std::vector<std::string> uncertainties_on(const Json& scenario) {
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  auto warnings = warnings_of(document, read, Sweep(read));
+  return take_uncertainties(warnings);
+}
+
+struct Row {
+  const char* patch;      // of `usual`
+  const char* uncertain;  // part of the only uncertainty; empty: none
+};
+
+Json strategy(const char* dialect, const char* config) {
+  return Json::parse(std::string(R"([{"name": "s", "dialect": ")") + dialect + R"(", "config": )" +
+                     config + "}]");
+}
+
+TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
+  const Row rows[] = {
+      {"{}", ""},
+      {R"({"cluster": {"gpus_per_node": 9}})", "cluster.gpus_per_node is 9, and a dgx-1 has 8"},
+      {R"({"cluster": {"gpus_per_node": 4}})", ""},
+      {R"({"cluster": {"device": {"name": "NVIDIA A100-SXM4-80GB"}}})",
+       "cluster.device.name is 'NVIDIA A100-SXM4-80GB', and the figures are those of v100-sxm: a "
+       "name is a label (\"base\": \"a100-sxm-80gb\" takes the figures of that device)"},
+      {R"({"cluster": {"device": {"name": "Tesla V100-SXM2-32GB"}}})", "takes the figures of that"},
+      {R"({"cluster": {"device": {"name": "Tesla V100-SXM2-16GB"}}})", ""},
+      {R"({"cluster": {"device": {"name": "our own"}}})", ""},
+      {R"({"workload": {"operators": {"dtype": "bf16"}}})",
+       "has no fast products in bf16: they take the rate of fp32"},
+      {R"({"workload": {"operators": {"dtype": "bf16"}},
+           "cluster": {"node": "dgx-a100", "device": {"base": "a100-sxm-40gb"}}})",
+       ""},
+      {R"({"workload": {"batch": 512}})", "was the batch of all 16 GPUs meant (32 each)?"},
+      {R"({"workload": {"batch": 513}})", ""},
+      {R"({"workload": {"batch": 64}})", ""},
+      {R"({"workload": {"batch": 65536}})", ""},
+      {R"({"workload": {"batch": 512}, "cluster": {"device": {"memory_gbytes": 400}}})", ""},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 1.25}}})", "were 1.25 GB/s meant (10 Gbit/s)?"},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 12.5}}})", "were 12.5 GB/s meant (100 Gbit/s)?"},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 1}}})", ""},
+      {R"({"cluster": {"inter": {"bandwidth_gbps": 25}}})", ""},
+      {R"({"cluster": {"inter": {"latency_us": 0.025}}})", "were milliseconds meant (25 us)?"},
+      {R"({"cluster": {"inter": {"latency_us": 25000}}})", ""},
+      {R"({"cluster": {"inter": {"latency_us": 0}}})", ""},
+      {R"({"cluster": {"inter": {"latency_us": 1}}})", ""},
+  };
+  for (const Row& row : rows) {
+    Json scenario = usual();
+    scenario.merge_patch(Json::parse(row.patch));
+    const auto uncertainties = uncertainties_on(scenario);
+    ASSERT_EQ(uncertainties.size(), *row.uncertain == 0 ? 0U : 1U)
+        << row.patch << Json(uncertainties).dump(1);
+    if (!uncertainties.empty()) {
+      EXPECT_TRUE(test::contains(uncertainties.front(), row.uncertain)) << uncertainties.front();
+    }
+  }
+}
+
+// GPT-2's 50,257 words, on GPUs whose kernels ask for more.
+TEST(Warnings, SayWhatAnOddVocabularyCosts) {
+  const auto told = [](const char* patch) {
+    Json scenario = usual();
+    scenario.merge_patch(Json::parse(patch));
+    const auto document = input::document_from_text("x.json", scenario.dump());
+    const Scenario read = input::parse_scenario(document);
+    const auto warnings = warnings_of(document, read, Sweep(read));
+    const auto found = std::find_if(warnings.begin(), warnings.end(), [](const auto& warning) {
+      return test::contains(warning, "50257 columns are no multiple of 8");
+    });
+    return found == warnings.end() ? std::string() : *found;
+  };
+  EXPECT_EQ(told("{}"), "") << "a V100";
+  const char* hopper = R"({"workload": {"operators": {"dtype": "bf16"}},
+                           "cluster": {"node": "dgx-h100", "device": {"base": "h100-sxm"}}})";
+  EXPECT_TRUE(test::contains(told(hopper), "which 50304 would spare")) << told(hopper);
+  EXPECT_EQ(told(R"({"workload": {"operators": {"dtype": "fp32"}},
+                     "cluster": {"node": "dgx-h100", "device": {"base": "h100-sxm"}}})"),
+            "");
+}
+
+TEST(DoubtfulInput, OfFrameworksConfigurations) {
+  struct Config {
+    const char* dialect;
+    const char* config;
+    const char* uncertain;
+  };
+  const Config rows[] = {
+      {"fsdp", "{}",
+       "no units are given, so the model is one unit and nothing overlaps the backward pass: name "
+       "the modules that are wrapped (\"units\": [\"transformer.h.*\"]), or say that it is one "
+       "(\"units\": [])"},
+      {"fsdp", R"({"units": []})", ""},
+      {"fsdp", R"({"units": ["transformer.h.*"]})", ""},
+      {"deepspeed", R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 25}})",
+       "reduce_bucket_size counts elements, and 25 of them are a bucket of 100 bytes: were MiB "
+       "meant (25 MiB of fp32 are 6553600 elements)?"},
+      {"deepspeed", R"({"zero_optimization": {"stage": 0, "reduce_bucket_size": 25}})", ""},
+      {"deepspeed", R"({"zero_optimization": {"stage": 2, "reduce_bucket_size": 5e6}})", ""},
+      {"megatron", R"({"overlap-grad-reduce": true, "ddp-bucket-size": 25})",
+       "ddp-bucket-size counts elements"},
+      {"megatron", R"({"overlap-grad-reduce": true})", ""},
+      {"horovod", R"({"HOROVOD_CYCLE_TIME": 0.005})",
+       "is read in milliseconds: were 0.005 s meant (5 ms)?"},
+      {"horovod", R"({"HOROVOD_CYCLE_TIME": 0})", ""},
+      {"horovod", R"({"HOROVOD_CYCLE_TIME": 5})", ""},
+      {"horovod", R"({"HOROVOD_FUSION_THRESHOLD": 64})", "were MiB meant"},
+      {"pytorch", R"({"bucket_cap_mb": 26214400})", "were bytes written where MiB are read?"},
+  };
+  for (const Config& row : rows) {
+    Json scenario = usual();
+    scenario["workload"]["operators"]["dtype"] = "fp32";  // FSDP takes one format a unit
+    scenario["strategies"] = strategy(row.dialect, row.config);
+    const auto uncertainties = uncertainties_on(scenario);
+    ASSERT_EQ(uncertainties.size(), *row.uncertain == 0 ? 0U : 1U)
+        << row.config << Json(uncertainties).dump(1);
+    if (!uncertainties.empty()) {
+      EXPECT_TRUE(uncertainties.front().starts_with("strategy 's': ")) << uncertainties.front();
+      EXPECT_TRUE(test::contains(uncertainties.front(), row.uncertain)) << uncertainties.front();
+    }
+  }
+}
+
+// Tensor cores of a V100 know no bf16: its products take fp32's rate, not fp16's.
+TEST(DoubtfulInput, ProductsThatADeviceDoesNotHaveTakeTheRateOfFp32) {
+  const auto backward = [](const char* dtype) {
+    Json scenario = usual();
+    scenario["workload"]["operators"]["dtype"] = dtype;
+    return backward_time(test::parsed(scenario).workload);
+  };
+  EXPECT_GT(backward("bf16"), 2 * backward("fp16"));
+  EXPECT_LE(backward("bf16"), backward("fp32"));
+}
+
+// Beside its base a name is a label: neither NCCL's model nor the rate of bf16 follows it.
+TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
+  Json scenario = usual();
+  scenario["workload"]["operators"]["dtype"] = "bf16";
+  const Scenario own = test::parsed(scenario);
+  scenario["cluster"]["device"]["name"] = "NVIDIA H100 80GB HBM3";
+  const Scenario labelled = test::parsed(scenario);
+  EXPECT_EQ(collective::named_capability(labelled.cluster), 70);
+  EXPECT_EQ(backward_time(labelled.workload), backward_time(own.workload));
+}
+
+// That is no mistake: a warning, and no uncertainty.
+TEST(DoubtfulInput, NcclStandsInForRccl) {
+  Json scenario = usual();
+  scenario["cluster"] = {{"name", "c"}, {"node", "mi300x-platform"}, {"nodes", 2}};
+  scenario["cluster"]["library"] = "nccl";
+  EXPECT_TRUE(uncertainties_on(scenario).empty());
+  const auto warnings = warnings_of(test::parsed(scenario));
+  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
+    return test::contains(warning, "runs RCCL, which is not modelled");
+  }));
+}
+
+// A workload that bears an architecture's name takes the name of the one that is put in its place.
+TEST(DoubtfulInput, AGeneratedWorkloadIsNamedByItsArchitecture) {
+  Json scenario = usual();
+  scenario["workload"]["operators"]["architecture"] = "gpt2_medium";
+  EXPECT_EQ(test::parsed(scenario).workload.name, "gpt2_medium");
+  scenario["workload"]["name"] = "ours";
+  EXPECT_EQ(test::parsed(scenario).workload.name, "ours");
+}
+
+TEST(DoubtfulInput, StandsAheadOfOtherWarnings) {
+  Json scenario = usual();
+  scenario["cluster"]["gpus_per_node"] = 9;
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  auto warnings = warnings_of(document, read);
+  ASSERT_GT(warnings.size(), 1U);
+  EXPECT_TRUE(warnings.front().starts_with(kDoubtful)) << warnings.front();
+  const std::size_t all = warnings.size();
+  EXPECT_EQ(take_uncertainties(warnings).size(), 1U);
+  EXPECT_EQ(warnings.size(), all - 1);
+}
+
+}  // namespace
+}  // namespace syncline::measure

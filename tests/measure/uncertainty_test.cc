@@ -1,0 +1,277 @@
+// Intervals: what may be off moves a row the way it should, and what two rows share cancels.
+#include "core/measure/uncertainty.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "core/collective/cost.h"
+#include "core/input/document.h"
+#include "core/input/read_scenario.h"
+#include "core/measure/study.h"
+#include "core/run/model_executor.h"
+
+namespace syncline::measure {
+namespace {
+
+// Twelve gradients over a network of so many Gbit/s.
+Scenario scenario_over(double gbps, const std::string& cluster_keys = "",
+                       const std::string& workload_keys = "") {
+  std::string tensors;
+  for (int i = 0; i < 12; ++i) {
+    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i) +
+               R"(", "shape": [)" + std::to_string(40000 + 400000 * (i % 4)) +
+               R"(], "backward_us": 700})";
+  }
+  return input::parse_scenario(input::document_from_text("doubt.json", R"({"name": "d",
+      "workload": {"name": "w", "forward_ms": 4, "tensors": [)" + tensors + "]" +
+                                                                           workload_keys +
+                                                                           R"(},
+      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1, "inter": {"latency_us": 20,
+                  "bandwidth_gbps": )" + std::to_string(gbps) + "}" + cluster_keys +
+                                                                           R"(},
+      "strategies": [{"name": "alone"}, {"name": "one", "fusion": {"rule": "one"}},
+                     {"name": "small", "fusion": {"rule": "size", "size_mb": 2}}]})"));
+}
+
+Seconds step_of(const Scenario& scenario, const Strategy& strategy) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::CostCache cache(scenario.cluster);
+  return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
+}
+
+double width(const Interval& interval) { return std::log(interval.high / interval.low); }
+
+std::size_t place(Uncertainty uncertainty) { return static_cast<std::size_t>(uncertainty); }
+
+TEST(Uncertainty, AnIntervalHoldsItsPrediction) {
+  for (const double gbps : {0.1, 1.0, 10.0, 100.0}) {
+    const Scenario scenario = scenario_over(gbps);
+    Uncertainties uncertainties(scenario);
+    for (const auto& strategy : scenario.strategies) {
+      const Seconds step = step_of(scenario, strategy);
+      const Interval interval = interval_of(step, uncertainties.sensitivity(strategy));
+      EXPECT_LT(interval.low, step);
+      EXPECT_GT(interval.high, step);
+      EXPECT_GT(interval.low, 0.2 * step);
+      EXPECT_LT(interval.high, 5 * step);
+    }
+  }
+}
+
+TEST(Uncertainty, EachInputMovesWhatRestsOnIt) {
+  const Scenario slow = scenario_over(0.5);
+  Uncertainties by_network(slow);
+  const Sensitivity network = by_network.sensitivity(slow.strategies[1]);
+  EXPECT_GT(network.slower[place(Uncertainty::kBandwidth)], 0.1);
+  EXPECT_LT(network.faster[place(Uncertainty::kBandwidth)], -0.02);
+  EXPECT_EQ(widest(network).first, Uncertainty::kBandwidth);
+
+  const Scenario fast = scenario_over(1000);
+  Uncertainties by_computation(fast);
+  const Sensitivity computation = by_computation.sensitivity(fast.strategies[1]);
+  EXPECT_LT(computation.slower[place(Uncertainty::kBandwidth)],
+            0.2 * network.slower[place(Uncertainty::kBandwidth)]);
+  EXPECT_GT(computation.slower[place(Uncertainty::kComputation)], 0.02);
+
+  // Many small messages rest on latency, one large one does not.
+  const Scenario between = scenario_over(10);
+  Uncertainties uncertainties(between);
+  EXPECT_GT(
+      uncertainties.sensitivity(between.strategies[0]).slower[place(Uncertainty::kLatency)],
+      2 * uncertainties.sensitivity(between.strategies[1]).slower[place(Uncertainty::kLatency)]);
+}
+
+// An end of an interval is the step with that input moved, with what computation and collectives
+// then lose to each other.
+TEST(Uncertainty, AnEndIsTheStepOfTheMovedInput) {
+  const std::string device = R"(, "library": "links", "device": {"overlap_slowdown": 0.5,
+      "overlap_collective_slowdown": 0.2, "overlap_delay_us": 1500})";
+  for (const double gbps : {1.0, 4.0, 20.0}) {
+    const Scenario scenario = scenario_over(gbps, device);
+    Scenario alone = scenario;
+    alone.cluster.nodes = 1;
+    alone.cluster.tiers.clear();
+    for (const bool slower : {false, true}) {
+      const Strategy& first = alone.strategies.front();
+      const double factor =
+          Uncertainties(alone).step_with(first, Uncertainty::kComputation, slower) /
+          step_of(alone, first);
+      ASSERT_GT(std::abs(std::log(factor)), 0.01);
+      Scenario moved = scenario;
+      moved.workload = stretched(scenario.workload, factor);
+      for (const auto& strategy : scenario.strategies) {
+        EXPECT_NEAR(Uncertainties(scenario).step_with(strategy, Uncertainty::kComputation, slower),
+                    step_of(moved, strategy), 1e-12)
+            << strategy.name << " at " << gbps;
+      }
+    }
+  }
+}
+
+TEST(Uncertainty, WhatTwoRowsShareCancelsInTheirRatio) {
+  const Scenario scenario = scenario_over(1);
+  Uncertainties uncertainties(scenario);
+  const Sensitivity one = uncertainties.sensitivity(scenario.strategies[1]);
+  const Sensitivity other = uncertainties.sensitivity(scenario.strategies[2]);
+  const double apart = width(interval_of(1, one)) + width(interval_of(1, other));
+  EXPECT_LT(width(ratio_interval(1, one, other)), 0.5 * apart);
+  // The same row against itself differs by what is its own alone.
+  Sensitivity shared = one;
+  shared.own = 0;
+  EXPECT_DOUBLE_EQ(width(ratio_interval(1, shared, shared)), 0);
+}
+
+TEST(Uncertainty, ChancesOfBothOrdersAddUpToOne) {
+  const Scenario scenario = scenario_over(2);
+  Uncertainties uncertainties(scenario);
+  for (const auto& first : scenario.strategies) {
+    for (const auto& second : scenario.strategies) {
+      const Seconds a = step_of(scenario, first);
+      const Seconds b = step_of(scenario, second);
+      const Sensitivity x = uncertainties.sensitivity(first);
+      const Sensitivity y = uncertainties.sensitivity(second);
+      EXPECT_NEAR(chance_shorter(a, x, b, y) + chance_shorter(b, y, a, x), 1, 1e-12);
+      EXPECT_EQ(chance_shorter(a, x, b, y) > 0.5, a < b);
+    }
+  }
+}
+
+TEST(Uncertainty, MeasuredInputsAreSurerThanAssumedOnes) {
+  const Scenario assumed = scenario_over(1);
+  Scenario measured = assumed;
+  measured.cluster.cost_model = [&](const collective::Collective& asked) {
+    collective::CostCache cache(assumed.cluster);
+    return std::optional(CollectiveTime{.time = cache.time(asked), .spread = 0.05});
+  };
+  Uncertainties wide(assumed);
+  Uncertainties narrow(measured);
+  EXPECT_LT(width(interval_of(1, narrow.sensitivity(measured.strategies[1]))),
+            0.5 * width(interval_of(1, wide.sensitivity(assumed.strategies[1]))));
+  // A calibration of the scenario itself pins down what it fitted.
+  Uncertainties fit_errors(assumed, {.computation = 0.01, .network = 0.01, .framework = {}});
+  EXPECT_LT(width(interval_of(1, fit_errors.sensitivity(assumed.strategies[1]))),
+            width(interval_of(1, narrow.sensitivity(assumed.strategies[1]))));
+}
+
+TEST(Uncertainty, TimesFromARateAreLessSureThanTimesGiven) {
+  const std::string device = R"(, "device": {"tflops": 10, "efficiency": 0.4})";
+  const Scenario given = scenario_over(1000, device);
+  Scenario rated = given;
+  rated.workload.rated_times = true;
+  Uncertainties sure(given);
+  Uncertainties guessed(rated);
+  EXPECT_GT(guessed.sensitivity(rated.strategies[0]).slower[place(Uncertainty::kComputation)],
+            4 * sure.sensitivity(given.strategies[0]).slower[place(Uncertainty::kComputation)]);
+}
+
+// Operators on devices that published runs speak of are surer than on others; where the host's
+// launches decide, the slower end is a host that takes 40 us a kernel, the faster one of 5.
+TEST(Uncertainty, OperatorsAreAsSureAsWhatPublishedRunsSayOfThem) {
+  const auto sensitivity_of = [](const char* node, int batch, int gpus) {
+    const Scenario scenario = input::parse_scenario(input::document_of(
+        "o.json",
+        {{"name", "o"},
+         {"workload",
+          {{"name", "gpt2"},
+           {"batch", batch},
+           {"operators",
+            {{"architecture", "gpt2_medium"},
+             {"sequence", batch == 1 ? 64 : 1024},
+             {"dtype", "fp16"}}}}},
+         {"cluster", {{"name", "c"}, {"node", node}, {"nodes", 1}, {"gpus_per_node", gpus}}},
+         {"strategies", {{{"name", "one"}, {"overlap", false}}}}}));
+    const Sensitivity sensitivity = Uncertainties(scenario).sensitivity(scenario.strategies[0]);
+    return std::pair(sensitivity.slower[place(Uncertainty::kComputation)],
+                     sensitivity.faster[place(Uncertainty::kComputation)]);
+  };
+  const auto [slower, faster] = sensitivity_of("dgx-a100", 32, 8);
+  EXPECT_NEAR(slower, 0.179, 0.03);
+  EXPECT_NEAR(faster, -0.179, 0.03);
+  EXPECT_GT(sensitivity_of("dgx-b200", 64, 8).first, 0.27);
+  const auto [hosted, captured] = sensitivity_of("dgx-a100", 1, 1);
+  EXPECT_GT(hosted, 0.6);
+  EXPECT_LT(captured, -0.2);
+}
+
+// What the model leaves out in a row of its own: 0.8 % of the step, and of what it waits for
+// communication 3 %, as independent parts.
+TEST(Uncertainty, ARowsOwnPartGrowsWithItsExposedCommunication) {
+  const auto own = [](const Scenario& scenario) {
+    return Uncertainties(scenario).sensitivity(scenario.strategies[1]).own;
+  };
+  Scenario scenario = scenario_over(1);
+  const Strategy& one = scenario.strategies[1];
+  const Seconds computed = scenario.workload.forward + backward_time(scenario.workload);
+  for (const double share : {0.25, 0.5, 0.9}) {
+    // A longer backward pass ahead of the only bucket; what follows it is as long as before.
+    const Seconds exposed = step_of(scenario, one) - computed;
+    Scenario longer = scenario;
+    longer.workload.forward += exposed / share - exposed - computed;
+    EXPECT_NEAR(own(longer), std::hypot(0.008, 0.03 * share), 1e-9) << share;
+  }
+  scenario.cluster.nodes = 1;
+  EXPECT_DOUBLE_EQ(own(scenario), 0.008) << "one rank waits for nothing";
+}
+
+// The rows of a study carry their intervals, whoever costs them.
+TEST(Uncertainty, RowsCarryTheirIntervals) {
+  const auto document = input::document_from_text("rows.json", R"({"name": "rows",
+      "workload": {"name": "w", "forward_ms": 2, "tensors": [
+        {"name": "a", "shape": [500000], "backward_us": 900},
+        {"name": "b", "shape": [900000], "backward_us": 900}]},
+      "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
+                  "inter": {"latency_us": 20, "bandwidth_gbps": 5}},
+      "strategies": [{"name": "alone"}, {"name": "one", "fusion": {"rule": "one"}}],
+      "sweep": {"cluster.nodes": [2, 4, 8]}})");
+  StudyOptions options;
+  options.make_executor = run::make_model_executor;
+  const Report here = run_study(document, options);
+  options.parallel_map = run::over_processes(2);
+  const Report elsewhere = run_study(document, options);
+  ASSERT_EQ(here.rows.size(), 6u);
+  for (std::size_t i = 0; i < here.rows.size(); ++i) {
+    const Row& row = here.rows[i];
+    EXPECT_LT(row.step.low, row.metrics.step_time);
+    EXPECT_GT(row.step.high, row.metrics.step_time);
+    EXPECT_LE(row.gain.low, row.speedup);
+    EXPECT_GE(row.gain.high, row.speedup);
+    EXPECT_EQ(row.sensitivity, elsewhere.rows[i].sensitivity);
+    EXPECT_EQ(row.gain.high, elsewhere.rows[i].gain.high);
+  }
+}
+
+// What a profiler saw the copies wait for the host may be no more than their kernels.
+TEST(Uncertainty, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
+  Scenario scenario = scenario_over(1000);
+  for (auto& tensor : scenario.workload.tensors) tensor.copy_out = 0.0002;
+  scenario.workload.copies_measured = true;
+  Strategy strategy = scenario.strategies[1];
+  strategy.bucket_copies = true;
+  const Seconds step = step_of(scenario, strategy);
+  const Interval sure = interval_of(step, Uncertainties(scenario).sensitivity(strategy));
+  scenario.workload.copy_kernels = 0.0001;
+  const Interval unsure = interval_of(step, Uncertainties(scenario).sensitivity(strategy));
+  EXPECT_LT(unsure.low, step - 0.0020);
+  EXPECT_GT(sure.low, step - 0.0012);
+  EXPECT_DOUBLE_EQ(unsure.high, sure.high);
+}
+
+// A job whose recordings lie far apart is known no better than that.
+TEST(Uncertainty, TimesAreAsSureAsTheirRecording) {
+  Scenario scenario = scenario_over(1000);
+  const Strategy& strategy = scenario.strategies[1];
+  const auto computation = [&] {
+    return Uncertainties(scenario)
+        .sensitivity(strategy)
+        .slower[static_cast<std::size_t>(Uncertainty::kComputation)];
+  };
+  const double assumed = computation();
+  scenario.workload.time_spread = 0.01;
+  EXPECT_DOUBLE_EQ(computation(), assumed);  // a quiet recording is no surer than others
+  scenario.workload.time_spread = 0.09;
+  EXPECT_GT(computation(), 2 * assumed);
+}
+
+}  // namespace
+}  // namespace syncline::measure

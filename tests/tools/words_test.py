@@ -1,0 +1,59 @@
+#!/usr/bin/env python3
+"""What words.py counts and names, on a tree with an offence of each kind."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.dont_write_bytecode = True
+import words  # noqa: E402
+
+_TOOLS = pathlib.Path(__file__).parent
+_LONG = " ".join(["word"] * 41) + "."
+
+
+class Words(unittest.TestCase):
+    def test_prose_is_neither_code_nor_table_nor_target(self):
+        self.assertEqual(words.prose("# Head\n\nOne [link](of/a/law.md)\nwraps.\n\n```\na law\n```\n"
+                                     "| a | law |\n\n- first\n- second\n  wraps\n"),
+                         ["One link wraps.", "first", "second wraps"])
+
+    def test_sentences_end_at_their_marks_and_code_is_a_word(self):
+        self.assertEqual(words.sentences("It runs `a. b. c`. Then: it ends!"),
+                         ["It runs code.", "Then:", "it ends!"])
+
+    def test_adjacent_literals_are_one_text_and_names_are_none(self):
+        self.assertEqual(words.literals('f("the first half "\n  "and the second", "one two", "a b");'
+                                        ' // "a comment of many words"'),
+                         ["the first half and the second"])
+        self.assertEqual(words.literals('fail("the first half "\n "is here")', python=True),
+                         ["the first half is here"])
+
+    def test_each_offence_is_named(self):
+        rules = words.banned(_TOOLS.parents[1])
+        lengths, lines = words.offences("page", [_LONG, "It is beside the point.", "Plain words."],
+                                        rules)
+        self.assertEqual(lengths, [41, 5, 2])
+        self.assertEqual(len(lines), 2)
+        self.assertIn("41 words", lines[0])
+        self.assertIn("'beside'", lines[1])
+
+    def test_a_tree_with_offences_fails(self):
+        for text, code in (("Plain words.", 0), ("The strategy pays.", 1), (_LONG, 1),
+                           ("Word. " * 901, 1)):
+            with tempfile.TemporaryDirectory() as folder:
+                root = pathlib.Path(folder)
+                (root / "tests/tools").mkdir(parents=True)
+                (root / "tests/tools/banned_words.txt").write_text(
+                    (_TOOLS / "banned_words.txt").read_text())
+                (root / "README.md").write_text(text)
+                for command in (["init", "-q"], ["add", "-A"]):
+                    subprocess.run(["git", "-C", folder, *command], check=True)
+                ran = subprocess.run([sys.executable, _TOOLS / "words.py", folder, "--check"],
+                                     capture_output=True, text=True)
+                self.assertEqual(ran.returncode, code, ran.stdout + ran.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
