@@ -1,88 +1,50 @@
 #!/bin/sh
-# The tour that `make run` ends with: what one training job's default costs, what its best costs,
-# why, and how sure that is; then what Paddle Fleet's and MindSpore's documentation show, predicted.
+# The tour that `make run` ends with: a training job's strategies, the best one, the bottleneck, and
+# how far to trust the predictions; then two cases of Paddle Fleet's documentation.
 #
 #   scenarios/tour.sh [PROGRAM]     PROGRAM is build/syncline unless another is named
 #
-# Longer lines are wrapped at 100 columns; docs/tour.md holds all that is printed.
+# docs/tour.md explains the answers.
 set -eu
 cd "$(dirname "$0")/.."
 program=${1:-build/syncline}
 job=scenarios/resnet50_ddp.json
+published=scenarios/published
 
-# The rest of a line that is too long stands under where its sentence began: behind a dash, or
-# behind a heading in a column of its own.
-wrapped() {
-  awk '{
-    if (!match($0, /^( *- |  [a-z ]*[a-z]   *|  *)/)) RLENGTH = 0
-    indent = sprintf("%" RLENGTH "s", "")
-    while (length($0) > 100) {
-      cut = 100
-      while (cut > RLENGTH && substr($0, cut + 1, 1) != " ") --cut
-      if (cut <= RLENGTH) break
-      print substr($0, 1, cut)
-      $0 = indent substr($0, cut + 2)
-    }
-    print
-  }'
-}
-
-say() { printf '\n%s\n' "$*" | wrapped; }
+say() { printf '\n%s\n' "$*"; }
 
 ask() {
   printf '\n$ build/syncline %s\n' "$*"
-  printed=$("$program" "$@")
+  "$program" "$@"
 }
 
-# The table that it prints, without the columns between those that a newcomer asks for, and the
-# sentence behind it.
-show_table() {
-  ask "$@" --format markdown
-  printf '%s\n' "$printed" | grep '^|' | cut -d'|' -f1-4,6,7,12
-  printf '\n%s\n' "$(printf '%s\n' "$printed" | grep fastest)" | wrapped
-}
+echo 'Which way of synchronising gradients is fastest here, and by how much?'
 
-# Those lines of what it prints that match.
-show_lines() {
-  lines=$1
-  shift
-  ask "$@"
-  printed=$(printf '%s\n' "$printed" | grep -E "$lines")
-  printf '%s\n' "$printed" | wrapped
-}
+say '1. ResNet-50 with PyTorch DDP on 4 machines of 8 V100, joined by 10 Gbit/s Ethernet.'
+ask run $job
 
-echo 'How should the gradients of a training be synchronised on these machines, and what is gained?'
+say '2. The best strategy, and the settings of DDP that come closest.'
+ask tune $job --emit pytorch
 
-say '1. ResNet-50 with PyTorch DDP on 4 machines of 8 V100, joined by 10 Gbit/s Ethernet: what do' \
-    "DDP's default and other ways of exchanging its gradients cost?"
-show_table run $job
+say '3. The bottleneck of the default, and the changes that gain most.'
+ask explain $job --strategy default
 
-say '2. Which is the best that leaves the training as it is, and what of it can DDP be told?'
-show_lines 'best found|clearly more|^- (With|What makes|pytorch)|cap_mb' tune $job --emit pytorch
+say "4. How far to trust this: predictions compared with Paddle Fleet's and MindSpore's tables."
+ask fidelity --set documents
 
-say "3. What holds the default up, and which settings would help?"
-show_lines '^ ' explain $job --strategy default
-
-say "4. How sure is that? Predicted and compared, the tables of Paddle Fleet's documentation:"
-show_lines '^Overall|^Of the rows' fidelity --set documents
-
-say "5. What Paddle Fleet's and MindSpore's documentation show, predicted. Of each table here the" \
-    'conclusion; the command prints all of it.'
-published=scenarios/published
-show_lines 'fastest|not pay' run $published/paddle_fusion_counts.json
-show_lines 'fastest|not pay' run $published/allreduce_topologies.json
-show_lines 'fastest|not pay' run $published/dgc_fasterrcnn.json
-show_lines 'fastest|not pay' run $published/localsgd_resnet50.json
-show_lines 'fastest|not pay' run scenarios/overlap_streams.json
+say '5. Two of these tables: Deep Gradient Compression, then several communication streams.'
+ask run $published/dgc_fasterrcnn.json
+ask run scenarios/overlap_streams.json
 
 cat <<END
 
-6. Your own job: copy $job, write your model and machines into it, and
+6. Your own job:
 
-   build/syncline check my.json     is it right, and what is assumed?
-   build/syncline run my.json       what each strategy costs
-   build/syncline tune my.json      the best of all; --emit pytorch (or another) for your framework
+   build/syncline record -o syncline_record.py   a PyTorch job writes its scenario: docs/record.md
+   build/syncline import TRACE... -o my.json     or traces become one: docs/import.md
+   build/syncline init MODEL --node NODE         or a model and a kind of machine
+   build/syncline check my.json                  is it right, and what is assumed?
+   build/syncline tune my.json                   the best strategy
 
-scenarios/workloads and scenarios/clusters hold models and machines; docs/scenario.md explains every
-key, docs/calibrate.md makes a cluster out of what nccl-tests printed.
+docs/tour.md goes through these steps.
 END
