@@ -155,7 +155,7 @@ TEST(Terminal, ColumnsOfTheEnvironmentGoFirst) {
   EXPECT_TRUE(contains(ran.out, "Left out at 70 columns: "));
 }
 
-// The columns leave in the order that grid.h and docs/tour.md state.
+// The columns are left out in the order that grid.h states.
 TEST(Terminal, TheStepAndTheGainStayLongest) {
   const std::string out = without_codes(run_on_terminal({"run", kFirst}, 80).out);
   for (const char* heading : {"strategy", "time", "all at the end", "interval"}) {
