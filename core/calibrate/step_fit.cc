@@ -22,19 +22,19 @@ constexpr double kFar = 0.06;      // a fitted row that these values do not expl
 constexpr double kWorse = 0.005;   // of rows that were left out, in the median
 constexpr int kStepDigits = 6;
 
-std::string_view key_of(const Axis& axis) {
+std::string_view key_of(const PosteriorAxis& axis) {
   switch (axis.what) {
-    case Axis::What::kSlowdown:
+    case PosteriorAxis::What::kSlowdown:
       return "overlap_slowdown";
-    case Axis::What::kDelay:
+    case PosteriorAxis::What::kDelay:
       return "overlap_delay_us";
-    case Axis::What::kOverhead:
+    case PosteriorAxis::What::kOverhead:
       break;
   }
   return "data_parallel_overhead_us";
 }
 
-double unit_of(const Axis& axis) { return axis.what == Axis::What::kSlowdown ? 1 : kMicrosecond; }
+double unit_of(const PosteriorAxis& axis) { return axis.what == PosteriorAxis::What::kSlowdown ? 1 : kMicrosecond; }
 
 void expect_one_device(const input::Document& document, const Scenario& scenario) {
   if (!scenario.calibration.parameters.empty()) {
@@ -148,7 +148,7 @@ void describe(const StepPosterior& posterior, const std::vector<double>& place, 
   std::vector<std::string> silent;
   std::vector<std::string> vague;
   for (std::size_t i = 0; i < place.size(); ++i) {
-    const Axis& axis = posterior.axes()[i];
+    const PosteriorAxis& axis = posterior.axes()[i];
     const auto at = static_cast<Eigen::Index>(i);
     const double known = axis.precision(place[i], false);
     const double unit = unit_of(axis);

@@ -195,9 +195,9 @@ TEST(Pages, TheManualNamesEveryVerbAndOption) {
   EXPECT_GE(verbs, 13);
 }
 
-// The keys in docs/scenario.md are those of the schema.
+// The keys in docs/keys.md are those of the schema.
 TEST(Pages, TheScenarioReferenceIsTheSchemas) {
-  const fs::path path = kRoot / "docs/scenario.md";
+  const fs::path path = kRoot / "docs/keys.md";
   const std::string page = read(path);
   const std::string mark = "<!-- made from scenarios/schema.json -->\n\n";
   const std::size_t at = page.find(mark);

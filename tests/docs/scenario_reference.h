@@ -1,4 +1,4 @@
-// The reference of docs/scenario.md, made from the scenario's JSON schema: a section for each kind
+// The reference of docs/keys.md, made from the scenario's JSON schema: a section for each kind
 // of object, a line for each key with what it takes and what it means.
 
 #pragma once
