@@ -52,7 +52,7 @@ std::vector<Cell> cells_of(const tune::Layouts& layouts, const RankedLayout& one
   for (const auto& [word, seconds] : shares_of(one.bottleneck)) {
     shares.push_back(seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell());
   }
-  const tune::RankedLayout& layout = one.layout;
+  const tune::ComparedLayout& layout = one.layout;
   return cells(layout.words(), layout.parallel, layout.batch, layout.micro_batches, layout.replicas,
                one.metrics.step_time, one.step, layouts.speedup(one), one.gain,
                one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory),
@@ -107,7 +107,7 @@ std::string search_sentence(const tune::Layouts& layouts) {
          (layouts.evaluated < layouts.fitting ? ", the rest ruled out by their bounds." : ".");
 }
 
-Json keys_of(const tune::RankedLayout& layout) {
+Json keys_of(const tune::ComparedLayout& layout) {
   return {{"parallel", layout.parallel},
           {"batch", layout.batch},
           {"micro_batches", layout.micro_batches}};

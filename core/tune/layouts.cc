@@ -43,7 +43,7 @@ input::Document of_strategy(const input::Document& document, const Scenario& sce
   return own;
 }
 
-Scenario laid_out(input::Document document, const RankedLayout& layout) {
+Scenario laid_out(input::Document document, const ComparedLayout& layout) {
   Json& workload = document.root["workload"];
   workload["parallel"] = layout.parallel;
   workload["batch"] = layout.batch;
@@ -72,13 +72,13 @@ class LayoutSpace {
     samples_ = samples_of(workload_) * (ranks_ / workload_.parallel.model_ranks());
   }
 
-  RankedLayout given() const {
+  ComparedLayout given() const {
     return {given_, workload_.batch, workload_.micro_batches,
             ranks_ / workload_.parallel.model_ranks()};
   }
 
   // Those that cut less come first.
-  std::vector<RankedLayout> all() {
+  std::vector<ComparedLayout> all() {
     for (const int tensor : divisors(ranks_)) {
       for (const int context : divisors(ranks_ / tensor)) {
         for (const int pipeline : divisors(ranks_ / tensor / context)) {
@@ -125,7 +125,7 @@ class LayoutSpace {
   Json cut(int tensor, int context, int pipeline, int expert) const {
     Json parallel = Json::object();
     if (tensor > 1) parallel["tensor"] = tensor;
-    // Norms and residuals are cut as well, unless the given layout's tensor groups do without.
+    // Norms and fit_errors are cut as well, unless the given layout's tensor groups do without.
     const bool without = extent_of(given_, "tensor") > 1 && !given_.value("sequence", false);
     if (tensor > 1 && !without) parallel["sequence"] = true;
     if (context > 1) parallel["context"] = context;
@@ -170,7 +170,7 @@ class LayoutSpace {
   std::int64_t experts_ = 0;
   std::int64_t samples_ = 1;  // of a step
   std::set<std::int64_t> sizes_;
-  std::vector<RankedLayout> layouts_;
+  std::vector<ComparedLayout> layouts_;
 };
 
 // What is known of a layout before it is evaluated.
@@ -193,7 +193,7 @@ class LayoutSearch {
   LayoutSearch(const input::Document& document, const measure::FitErrors& fit_errors,
                const std::vector<std::int64_t>& batches, const TuneOptions& options, Layouts& found)
       : document_(of_strategy(document, found.scenario)),
-        fit_errors_(fit_errors),
+        residuals_(fit_errors),
         options_(options),
         found_(found),
         cache_(found.scenario.cluster),
@@ -213,9 +213,9 @@ class LayoutSearch {
   }
 
  private:
-  Scenario scenario_of(const RankedLayout& layout) const { return laid_out(document_, layout); }
+  Scenario scenario_of(const ComparedLayout& layout) const { return laid_out(document_, layout); }
 
-  Seen look_at(const RankedLayout& layout) const {
+  Seen look_at(const ComparedLayout& layout) const {
     Seen seen;
     try {
       const Scenario scenario = scenario_of(layout);
@@ -271,7 +271,7 @@ class LayoutSearch {
       return seen.state == Seen::State::kTooLarge ? seen.needed : 1e300;
     };
     const auto least = std::ranges::min_element(seen_, {}, needed);
-    const RankedLayout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
+    const ComparedLayout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
     found_.least = "'" + layout.words() + "' needs least, " + measure::gigabytes(least->needed) +
                    " of the " + measure::gigabytes(found_.scenario.cluster.device.memory_size) +
                    " GB of a GPU";
@@ -336,7 +336,7 @@ class LayoutSearch {
     const Strategy& strategy = scenario.strategies.front();
     const auto evaluated = measure::evaluate_strategy(scenario, strategy, *executor_, cache_);
     one.bottleneck = measure::bottleneck_of(evaluated, scenario, cache_);
-    measure::Uncertainties uncertainties(scenario, fit_errors_);
+    measure::Uncertainties uncertainties(scenario, residuals_);
     const measure::Sensitivity sensitivity = uncertainties.sensitivity(strategy);
     if (&one == &found_.given) given_sensitivity_ = sensitivity;
     one.step = measure::interval_of(one.metrics.step_time, sensitivity);
@@ -347,12 +347,12 @@ class LayoutSearch {
   }
 
   input::Document document_;
-  const measure::FitErrors& fit_errors_;
+  const measure::FitErrors& residuals_;
   const TuneOptions& options_;
   Layouts& found_;
   collective::CostCache cache_;
   std::unique_ptr<run::Executor> executor_;
-  std::vector<RankedLayout> layouts_;
+  std::vector<ComparedLayout> layouts_;
   std::vector<Seen> seen_;
   std::map<std::pair<Seconds, std::size_t>, RankedLayout> places_;  // the best so far
   measure::Sensitivity given_sensitivity_;
@@ -370,7 +370,7 @@ void expect_architecture(const input::Document& document, const Scenario& scenar
 
 }  // namespace
 
-std::string RankedLayout::words() const {
+std::string ComparedLayout::words() const {
   std::string text;
   const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
   const auto size = [&](const char* key) { return extent_of(parallel, key); };
@@ -389,7 +389,7 @@ std::string RankedLayout::words() const {
   return text;
 }
 
-Scenario with_layout(const input::Document& document, const RankedLayout& layout) {
+Scenario with_layout(const input::Document& document, const ComparedLayout& layout) {
   return laid_out(of_strategy(document, input::parse_scenario(document)), layout);
 }
 

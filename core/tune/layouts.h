@@ -17,7 +17,7 @@
 
 namespace syncline::tune {
 
-struct RankedLayout {
+struct ComparedLayout {
   Json parallel;  // as workload.parallel has it
   std::int64_t batch = 1;
   std::int64_t micro_batches = 1;
@@ -28,7 +28,7 @@ struct RankedLayout {
 };
 
 struct RankedLayout {
-  RankedLayout layout;
+  ComparedLayout layout;
   measure::Memory memory;
   measure::Metrics metrics;
   measure::Bottleneck bottleneck;
@@ -57,7 +57,7 @@ struct Layouts {
 };
 
 // The document's scenario with another layout, and its baseline alone.
-Scenario with_layout(const input::Document& document, const RankedLayout& layout);
+Scenario with_layout(const input::Document& document, const ComparedLayout& layout);
 
 // Of the strategy that is the document's baseline. `batches`: samples a micro-batch to try beside
 // the given. Throws InputError where times do not follow the layout: the model must be an

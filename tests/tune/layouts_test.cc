@@ -150,7 +150,7 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
   EXPECT_EQ(found.strategy, "m");
   bool larger = false;
   for (const RankedLayout& one : found.ranking) {
-    const RankedLayout& layout = one.layout;
+    const ComparedLayout& layout = one.layout;
     EXPECT_EQ(layout.batch * layout.micro_batches * layout.replicas, 64);
     larger |= layout.batch > 1;
     const measure::Bottleneck& bottleneck = one.bottleneck;
