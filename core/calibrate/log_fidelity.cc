@@ -173,10 +173,10 @@ measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes
       const bool here = one.nodes == nodes && one.gpus_per_node == gpus;
       (here ? out : rest).push_back(one);
     }
-    const bool forecast =
+    const bool possible =
         std::any_of(rest.begin(), rest.end(),
                     [inside = nodes == 1](const auto& one) { return (one.nodes == 1) == inside; });
-    if (!forecast) continue;
+    if (!possible) continue;
     for (const auto& forecast : calibration_of(rest, out, "fidelity").against) {
       add_forecast(table, forecast, from_bytes);
       const std::string uncertainty = uncertainties(forecast, from_bytes);

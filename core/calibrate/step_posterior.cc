@@ -166,7 +166,7 @@ Seconds StepModel::step(const measure::RowKey& key, const Losses& losses) {
   double steps = 0;
   measure::for_each_phase(
       point.scenario, *find_strategy(point.scenario, key.strategy), point.model->traits(),
-      [&](measure::Phase& phase) {
+      [&](measure::TrainingStretch& phase) {
         const plan::Plan plan = run::with_interference(std::move(phase.plan), device, *point.cache);
         const auto outcome = point.model->run(plan, {}, phase.periods);
         sum += phase.steps * measure::step_time_of(plan, outcome.timeline, phase.warmup);
