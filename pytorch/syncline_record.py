@@ -1390,8 +1390,8 @@ def _summary(job, seen, notes, out):
                 if _broadcasts(job) else ""))
     if seen.overlap:
         share = seen.overlap["slowdown"] / (1 + seen.overlap["slowdown"])
-        lines.append(f"during communication computation loses {100 * share:.0f} % of its time, the "
-                     f"exchange takes {1e3 * seen.overlap['delay']:.2f} ms longer and "
+        lines.append(f"during communication computation loses {100 * share:.0f} % of its time, "
+                     f"communication takes {1e3 * seen.overlap['delay']:.2f} ms longer and "
                      f"{100 * seen.overlap['collective_slowdown']:.0f} % more")
     cost, doubt = (1e5 * seconds / step for seconds in seen.cost())
     lines.append(f"cost of recording: {cost:+.1f} % of a step, give or take {doubt:.1f} %")

@@ -5,10 +5,11 @@ Counts the words of README.md and docs/, the length of sentences in their prose 
 says, and private words (banned_words.txt beside this file: a regular expression, a tab, what to write
 instead). Prints counts and offenders. With --check it ends with 1 where a limit is passed.
 
-Prose is what stands in no code, table, link target or comment. What the program says are the string
+Descriptions of the schemas count too. Prose is what stands in no code, table, link target or comment. What the program says are the string
 literals of product code, adjacent ones joined, of four and more words that are no list of names.
 """
 import argparse
+import json
 import pathlib
 import re
 import statistics
@@ -20,6 +21,7 @@ DOCS_WORDS = 13000
 MEDIAN = 20
 LONGEST = 40
 GENERATED = ("docs/keys.md",)  # of scenarios/schema.json
+SCHEMAS = ("scenarios/schema.json", "reports/answers.json")
 # Words of diaries beside their data are not counted; their sentences are not either.
 PAGES = ("README.md", "CONTRIBUTING.md")
 
@@ -73,6 +75,16 @@ def literals(text, python=False):
             if words(said) >= 4 and 20 * len(_SENTENCE.findall(said)) >= words(said):
                 found.append(said)
     return found
+
+
+def descriptions(schema):
+    """Of a JSON schema's objects and keys."""
+    if isinstance(schema, list):
+        return [text for one in schema for text in descriptions(one)]
+    if not isinstance(schema, dict):
+        return []
+    return [text for key, one in schema.items() for text in
+            ([one] if key == "description" and isinstance(one, str) else descriptions(one))]
 
 
 def banned(root):
@@ -137,6 +149,8 @@ def main():
     over = [] if readme <= README_WORDS and docs <= DOCS_WORDS else ["too many words"]
     for name, texts in (
             ("pages", {n: prose(t) for n, t in pages.items() if n not in GENERATED}),
+            ("schemas", {n: descriptions(json.loads((options.root / n).read_text()))
+                         for n in SCHEMAS if (options.root / n).is_file()}),
             ("messages", {n: literals(t, n.endswith(".py")) for n, t in sources.items()})):
         lengths, lines = [], []
         for place, said in sorted(texts.items()):
