@@ -77,9 +77,17 @@ void add_html(CLI::App& verb, Output& output) {
   verb.add_option("--html", output.html, "file for a page with figures, to be opened in a browser");
 }
 
+void add_verbose(CLI::App& verb, Output& output) {
+  output.brief = true;
+  verb.add_flag_callback(
+      "--verbose", [&output] { output.brief = false; },
+      "print the whole answer: every column, verdict, note and source");
+}
+
 void print(const reports::Answer& answer, const Output& output) {
-  std::cout << reports::printed(answer, output.format, version(), stdout_screen(output.colour))
-            << std::flush;
+  reports::Screen screen = stdout_screen(output.colour);
+  screen.brief = output.brief;
+  std::cout << reports::printed(answer, output.format, version(), screen) << std::flush;
   if (output.format == reports::Format::kCsv) tell_warnings(answer.warnings);
 }
 

@@ -19,7 +19,8 @@ enum class Colour { kAuto, kAlways, kNever };
 struct Output {
   reports::Format format = reports::Format::kTable;
   Colour colour = Colour::kAuto;
-  std::string html;  // file of the page; empty: none
+  bool brief = false;  // the terminal's short page; --verbose asks for the whole one
+  std::string html;    // file of the page; empty: none
 };
 
 // Adds --format: table, markdown, csv or json, and --color: auto, always or never. "text" is
@@ -28,6 +29,9 @@ void add_format(CLI::App& verb, Output& output);
 
 // Adds --html FILE: the answer as a page with figures (reports/html_page.h).
 void add_html(CLI::App& verb, Output& output);
+
+// Adds --verbose, without which a table is the short page of an answer that has one.
+void add_verbose(CLI::App& verb, Output& output);
 
 // To stdout, fitted to the terminal if it is one; the warnings that a CSV has no place for to
 // stderr, one a line.

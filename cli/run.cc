@@ -230,6 +230,7 @@ void add_options(CLI::App& verb, RunOptions& options) {
   add_executor(verb, options.executor,
                "model: closed form, microseconds a row; sim: SimGrid, every link and rank");
   add_format(verb, options.output);
+  add_verbose(verb, options.output);
   verb.add_option("--grain", options.grain,
                   "granularity of the simulation: merged (default), or step for every message")
       ->transform(one_of_words({"merged", "step"}));

@@ -225,6 +225,7 @@ void add_tune_options(CLI::App& verb, TuneOptions& options) {
                   "with --emit: the row of the first table that is written, by its name; the best "
                   "that was found if left out");
   add_format(verb, options.output);
+  add_verbose(verb, options.output);
   add_html(verb, options.output);
   verb.add_option("--svg", options.svg, "file for the curve of step time over bucket size");
   verb.add_option("--csv", options.csv, "file for that curve as bytes,step_time_s");

@@ -5,6 +5,7 @@
 
 #include "core/measure/warnings.h"
 #include "core/visible.h"
+#include "reports/format.h"
 #include "reports/page.h"
 #include "reports/table.h"
 
@@ -16,7 +17,21 @@ Page whole_page(const Answer& answer) {
   const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
   if (!uncertainties.empty())
     page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", uncertainties});
-  if (!warnings.empty()) page.blocks.emplace_back(Items{"Remarks:", warnings});
+  if (!warnings.empty()) page.blocks.emplace_back(Items{"Notes:", warnings});
+  return page;
+}
+
+Page brief_page(const Answer& answer) {
+  Page page = answer.brief();
+  std::vector<std::string> warnings = answer.warnings;
+  const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
+  if (!uncertainties.empty())
+    page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", uncertainties});
+  auto* last = page.blocks.empty() ? nullptr : std::get_if<std::string>(&page.blocks.back());
+  if (last == nullptr) last = &std::get<std::string>(page.blocks.emplace_back(std::string()));
+  if (!last->empty()) *last += " ";
+  *last += warnings.empty() ? "Details: --verbose."
+                            : plural(warnings.size(), "note") + " and details: --verbose.";
   return page;
 }
 
@@ -46,7 +61,8 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
                     const Screen& screen) {
   switch (format) {
     case Format::kTable:
-      return text_page(whole_page(answer), screen);
+      return text_page(screen.brief && answer.brief ? brief_page(answer) : whole_page(answer),
+                       screen);
     case Format::kMarkdown:
       return visible(markdown_page(whole_page(answer)), "\n");
     case Format::kCsv:

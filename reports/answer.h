@@ -39,8 +39,13 @@ struct Answer {
   // says them elsewhere.
   std::vector<std::string> warnings = {};
   // What a page of html_page.h shows ahead of the words; none: no figures.
-  std::function<std::vector<Illustration>()> figures = {};
+  std::function<std::vector<Illustration>()> figures = {  // What a terminal shows unless the whole
+                                                          // page is asked for: the answer itself,
+                                                          // in some 25 lines. It
+      // ends with a paragraph that names where the figures come from. None: always the whole page.
+      std::function<Page()> brief = {};
 };
+};  // namespace syncline::reports
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.
 inline constexpr int kJsonFormat = 2;
@@ -52,6 +57,7 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
 
 // The same before they are written: the blocks with the warnings, the object with its head.
 Page whole_page(const Answer& answer);
+Page brief_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);
 
 }  // namespace syncline::reports

@@ -257,7 +257,7 @@ Page page_of(const ImportedJob& job) {
   }
   if (!job.evaluated.rows.empty()) page.blocks.emplace_back(grid_of(rows_of(job)));
   if (!job.observed.warnings.empty()) {
-    page.blocks.emplace_back(Items{"Mind:", job.observed.warnings});
+    page.blocks.emplace_back(Items{"Notes:", job.observed.warnings});
   }
   if (!job.imported.assumed.empty()) {
     page.blocks.emplace_back(Items{"Assumed:", job.imported.assumed});

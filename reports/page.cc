@@ -85,9 +85,10 @@ std::string block_text(const Listing& listing) {
 }  // namespace
 
 std::string text_page(const Page& page, const Screen& screen) {
-  std::string text = title_of(page, screen);
+  std::string text = page.title.empty() ? "" : title_of(page, screen);
   for (const auto& block : page.blocks) {
-    text += "\n" + std::visit([&](const auto& b) { return draw(b, screen); }, block);
+    if (!text.empty()) text += "\n";
+    text += std::visit([&](const auto& b) { return draw(b, screen); }, block);
   }
   return text;
 }

@@ -149,7 +149,8 @@ Answer answer_of(const measure::Report& report) {
           [&] { return run_rows(report.rows, report.baseline); },
           [&] { return json_of(report); },
           report.warnings,
-          [&] { return figures_of(report); }};
+          [&] { return figures_of(report); },
+          [&] { return brief_of(report); }};
 }
 
 }  // namespace syncline::reports

@@ -166,7 +166,36 @@ std::string utilisation_sentence(const measure::Report& report) {
   return "Utilisation, the part of a step that computes: " + join_and(parts) + ".";
 }
 
+// How fast each row is; what its time is made of is in the whole page. Memory where it decides.
+Grid brief_grid(const measure::Report& report) {
+  constexpr int kHowFast = 4;
+  std::vector<std::string> left_out;
+  if (report.shortage.empty()) left_out.emplace_back("memory\na GPU");
+  Table table = narrowed(run_rows(report.rows, report.baseline), kHowFast, left_out);
+  Grid grid = ruled(std::move(table), report.rows);
+  const auto tones = tones_of(report);
+  for (std::size_t i = 0; i < tones.size(); ++i) grid.lines[i].tone = tones[i];
+  return grid;
+}
+
 }  // namespace
+
+Page brief_of(const measure::Report& report) {
+  Page page;
+  add_paragraph(page, verdict(report));
+  if (!report.shortage.empty()) add_paragraph(page, "Does not fit: " + report.shortage + ".");
+  if (!report.complete) {
+    add_paragraph(page, "Interrupted: this report is incomplete, it has the rows computed so far.");
+  }
+  if (!report.rows.empty()) page.blocks.emplace_back(brief_grid(report));
+  if (!report.inexact.empty()) add_paragraph(page, accuracy_sentence(report));
+  add_paragraph(page, agreement_sentence(report));
+  std::string source = one_line(report.scenario);
+  if (!report.workload.empty()) source += ", " + one_line(report.workload);
+  if (!report.cluster.empty()) source += " on " + one_line(report.cluster);
+  add_paragraph(page, source + ". " + figures_sentence(report));
+  return page;
+}
 
 Page page_of(const measure::Report& report) {
   Page page{one_line(report.scenario), one_line(report.about), {}};

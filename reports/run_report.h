@@ -20,6 +20,8 @@ namespace syncline::reports {
 // (of the step time, else the throughput, else the speedup, else the collectives: the first that
 // was published). Then what was fitted, what the table shows, and where the figures come from.
 Page page_of(const measure::Report& report);
+// The verdict first, then the rows with how fast they are and what communication they expose.
+Page brief_of(const measure::Report& report);
 
 // One line a row. CSV: one column a sweep path; columns about published figures only where some row
 // has them; bucket lists and refits are in the JSON alone. `causes`: the forms that say what a step

@@ -11,6 +11,7 @@ namespace syncline::reports {
 struct Screen {
   std::size_t width = 0;  // columns; 0: as many as the text takes
   bool colour = false;
+  bool brief = false;  // the short page of an answer that has one
 };
 
 // How a piece of text stands out.
@@ -18,7 +19,7 @@ enum class Tone {
   kPlain,
   kHeading,
   kBest,  // the winner
-  kFaint  // what does not pay, what is left out
+  kFaint  // what is slower, what is left out
 };
 
 // The text with the screen's codes (SGR) for the tone; itself without colours.

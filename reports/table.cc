@@ -208,4 +208,16 @@ Json json_of(const Table& table) {
   return list;
 }
 
+Table narrowed(Table table, int rank, const std::vector<std::string>& headings) {
+  for (std::size_t i = table.columns.size(); i-- > 0;) {
+    const Column& column = table.columns[i];
+    if (column.rank <= rank && std::ranges::find(headings, column.heading) == headings.end())
+      continue;
+    const auto place = static_cast<std::ptrdiff_t>(i);
+    table.columns.erase(table.columns.begin() + place);
+    for (auto& line : table.lines) line.cells.erase(line.cells.begin() + place);
+  }
+  return table;
+}
+
 }  // namespace syncline::reports

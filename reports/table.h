@@ -76,6 +76,10 @@ struct Column {
   bool in(Form form) const { return (forms & form) != 0; }
 };
 
+struct Table;
+// Without the columns for people of a higher rank, and those named by their headings.
+Table narrowed(Table table, int rank, const std::vector<std::string>& headings = {});
+
 // A list of parts, each an item or several.
 template <typename Item, typename... Parts>
 std::vector<Item> listed(Parts... parts) {

@@ -199,6 +199,33 @@ Page page_of(const tune::Tuning& tuning) {
   return page;
 }
 
+// The answer, what else could be done, how the best is set, and what to do next.
+Page brief_of(const tune::Tuning& tuning) {
+  Page page;
+  const std::string shortage = memory_verdict(tuning);
+  if (!shortage.empty()) page.blocks.push_back(shortage);
+  const std::string network = network_sentence(tuning);
+  if (!network.empty()) page.blocks.push_back(network);
+  page.blocks.push_back(headline(tuning));
+  constexpr int kHowFast = 2;
+  std::vector<std::string> left_out{"accuracy"};
+  if (shortage.empty()) left_out.emplace_back("memory\na GPU");
+  Table table = narrowed(alternatives_of(tuning), kHowFast, left_out);
+  for (auto& line : table.lines) line.rule_before = false;
+  page.blocks.push_back(grid_of(table));
+  for (const auto& row : tuning.alternatives) {
+    if (row.strategy.name != tuning.tuned.winner().strategy.name || row.set_with.empty()) continue;
+    page.blocks.push_back("To set it: " + row.set_with);
+    break;
+  }
+  const std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
+  page.blocks.push_back(bottleneck.substr(0, bottleneck.find('.') + 1) + " " +
+                        next_sentence(tuning));
+  if (tuning.emitted) add_configuration(page, tuning.emitted_dialect, *tuning.emitted);
+  page.blocks.push_back(one_line(tuning.scenario.name) + ". " + source_sentence(tuning));
+  return page;
+}
+
 Json json_of(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const Seconds step = tuned.winner().metrics.step_time;
@@ -244,7 +271,8 @@ Answer answer_of(const tune::Tuning& tuning) {
           [&] { return with_alternatives(ranking_of(tuning), tuning); },
           [&] { return json_of(tuning); },
           tuning.warnings,
-          [&] { return figures_of(tuning); }};
+          [&] { return figures_of(tuning); },
+          [&] { return brief_of(tuning); }};
 }
 
 }  // namespace syncline::reports

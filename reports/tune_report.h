@@ -24,6 +24,12 @@ std::string headline(const tune::Tuning& tuning);
 // Whether it is the network, where its bandwidth was fitted to measured steps; else empty.
 std::string network_sentence(const tune::Tuning& tuning);
 
+// What limits the step of the best, and the shares of its parts.
+std::string bottleneck_sentence(const measure::Bottleneck& bottleneck);
+
+// The cheapest measurement that settles an open choice, with its command; else empty.
+std::string next_sentence(const tune::Tuning& tuning);
+
 // The sizes that are as good, what the frameworks' defaults cost, and which uncertainty decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 

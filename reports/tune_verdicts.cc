@@ -144,9 +144,11 @@ void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
                       " the best.");
 }
 
+}  // namespace
+
 std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   const auto share = [&](Seconds part) { return share_text(100 * part / bottleneck.step); };
-  std::string text = "What binds it: " + std::string(bottleneck.what()) + ". Of each step " +
+  std::string text = "Bottleneck: " + std::string(bottleneck.what()) + ". Of each step " +
                      share(bottleneck.compute) + " is computation";
   if (bottleneck.stragglers > 0) {
     text += ", " + share(bottleneck.stragglers) + " waiting for slower ranks";
@@ -167,6 +169,8 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck) {
   }
   return text + ".";
 }
+
+namespace {
 
 std::string key_words(const tune::BreakEven& even, double value) {
   const bool nodes = even.path == "cluster.nodes";
@@ -355,13 +359,13 @@ void add_next(const tune::Tuning& tuning, Sentences& sentences) {
   if (!tuning.next) return;
   const tune::NextMeasurement& next = *tuning.next;
   sentences.push_back(
-      "The cheapest measurement that settles it: " + measurement_text(next) + " " +
-      quoted_name(next.choice) + " over " + quoted_name(next.rival) + ", " +
-      speedup_range(next.gain_now.low, next.gain_now.high) + " now, is then known as narrowly as " +
+      next_sentence(tuning) + " " + quoted_name(next.choice) + " over " + quoted_name(next.rival) +
+      ", " + speedup_range(next.gain_now.low, next.gain_now.high) +
+      " now, is then known as narrowly as " +
       speedup_range(next.gain_after.low, next.gain_after.high) + ", and its step, now " +
       seconds_range(next.step_now.low, next.step_now.high) + ", as " +
       seconds_range(next.step_after.low, next.step_after.high) +
-      ". The faster of the two is then taken with " + chance_text(next.chance_after) +
+      ". The faster of the two is then chosen with " + chance_text(next.chance_after) +
       " instead of " + chance_text(next.chance) + ", which is worth " +
       share_text(100 * next.saved) + " of a step.");
 }
@@ -382,6 +386,11 @@ Json next_json(const tune::NextMeasurement& next) {
 }
 
 }  // namespace
+
+std::string next_sentence(const tune::Tuning& tuning) {
+  if (!tuning.next) return "";
+  return "The cheapest measurement that settles it: " + measurement_text(*tuning.next);
+}
 
 std::string headline(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
@@ -415,8 +424,8 @@ std::string headline(const tune::Tuning& tuning) {
                      ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
-                     "); the chance that it is faster at all is " + chance_text(sure.chance);
-  if (sure.chance < kLeastChance) text += ", so measure both before you change anything";
+                     "); " + chance_text(sure.chance) + " likely to be faster";
+  if (sure.chance < kLeastChance) text += ": measure before you change anything";
   return text + ".";
 }
 

@@ -177,6 +177,24 @@ std::string times(const std::vector<double>& speedups, bool each) {
   return join_and(texts);
 }
 
+struct Tally {
+  Places places;
+  std::vector<double> speedups;
+
+  void add(std::size_t place, double speedup) {
+    places.push_back(place);
+    speedups.push_back(speedup);
+  }
+};
+
+// ", 80 %: 1.42 to 1.61x" of one row that has an interval.
+std::string range_of(const Study& study, const Tally& tally, const std::string& name) {
+  if (tally.places.size() != 1) return "";
+  const measure::Row* row = compared(study, tally.places.front(), name);
+  if (row == nullptr || row->gain.low <= 0) return "";
+  return ", 80 %: " + speedup_range(row->gain.low, row->gain.high);
+}
+
 // Clauses are joined to one sentence.
 std::string sentence(const Names& clauses) {
   std::string text;
@@ -212,16 +230,6 @@ std::string alone(const Study& study) {
 
 // Two strategies: does the other one pay? ------------------------------------------------------
 
-struct Tally {
-  Places places;
-  std::vector<double> speedups;
-
-  void add(std::size_t place, double speedup) {
-    places.push_back(place);
-    speedups.push_back(speedup);
-  }
-};
-
 std::string duel(const Study& study, const std::string& name) {
   Tally pays, equal, loses;
   for (std::size_t i = 0; i < study.points.size(); ++i) {
@@ -237,18 +245,18 @@ std::string duel(const Study& study, const std::string& name) {
     const std::string figures = times(outcome.speedups, at.each);
     if (opening) {
       clauses.push_back(name + " " + std::string(verb) + at.text + " (" + figures + " over " +
-                        study.baseline + ")");
+                        study.baseline + range_of(study, outcome, name) + ")");
     } else {
       clauses.push_back(at.text.substr(1) + " it " + std::string(verb) + " (" + figures + ")");
     }
   };
   tell(pays, "is the fastest", "every");
   tell(equal, "makes no difference of more than 0.5 %", "any");
-  tell(loses, "does not pay", "any");
+  tell(loses, "is slower", "any");
   return sentence(clauses);
 }
 
-// Several strategies: who leads where, and who does not pay -----------------------------------
+// Several strategies: who leads where, and who is slower -----------------------------------
 
 struct Lead {
   Names names;  // within a tie of the best; empty: no strategy is faster than the baseline
@@ -329,8 +337,10 @@ std::string lead_clause(const Study& study, const Lead& lead, bool opening) {
   const std::string fastest = std::string(lead.names.size() == 1 ? " is" : " are") +
                               " the fastest" +
                               (large.empty() && lead.baseline_fits ? "" : " that fits in memory");
+  const std::string range =
+      lead.names.size() == 1 ? range_of(study, lead.outcome, lead.names.front()) : "";
   const std::string figures = " (" + times(lead.outcome.speedups, at.each) + " over " +
-                              study.baseline +
+                              study.baseline + range +
                               (lead.baseline_fits ? ")" : ", which does not fit)") + large;
   if (lead.names.size() == 1) return lead.names.front() + fastest + at.text + figures;
   return join_and(lead.names) + fastest + ", within 0.5 % of each other" +
@@ -352,7 +362,7 @@ std::string leads_sentence(const Study& study) {
   return sentence(clauses);
 }
 
-// Strategies that do not pay at the same points are named together.
+// Strategies that are slower at the same points are named together.
 std::string losers_sentence(const Study& study, const Names& names) {
   struct Group {
     Names names;
@@ -384,7 +394,7 @@ std::string losers_sentence(const Study& study, const Names& names) {
     const bool one_point = group.outcome.places.size() == 1 && group.names.size() <= 4;
     const bool each = at.each && (group.names.size() == 1 || one_point);
     clauses.push_back(join_and(group.names) +
-                      (group.names.size() == 1 ? " does not pay" : " do not pay") + at.text + " (" +
+                      (group.names.size() == 1 ? " is slower" : " are slower") + at.text + " (" +
                       times(group.outcome.speedups, each) + ")");
   }
   return sentence(clauses);

@@ -11,18 +11,18 @@ namespace syncline::reports {
 
 // Speedups within this ratio are called equal.
 inline constexpr double kTie = 1.005;
-// Below this, a strategy does not pay.
+// Below this, a strategy is slower.
 inline constexpr double kPays = 0.9995;
 
 // Which strategy is fastest at which sweep points, by how much over the baseline, and which do not
 // pay: "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at 100 it
-// does not pay (0.985x)." Where some strategies do not fit in memory, the fastest of those that do,
+// is slower (0.985x)." Where some strategies do not fit in memory, the fastest of those that do,
 // and which are faster and do not fit. Speaks about the first row's executor where there are
 // several.
 std::string verdict(const measure::Report& report);
 
 // How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
-// what does not pay or fit there. Plain where there is nothing to compare with.
+// what is slower or fit there. Plain where there is nothing to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);
 // The same of one speedup over a baseline and the best one, which stands out above `least`.
 Tone tone_of(double speedup, double best, double least = kTie);

@@ -43,8 +43,8 @@ class Answers : public testing::Test {
 
 TEST_F(Answers, WarningsStandInEveryForm) {
   for (const char* verb : {"run", "check", "explain", "tune"}) {
-    EXPECT_TRUE(contains(printed(verb, "table"), std::string("Remarks:\n- ") + kWarning)) << verb;
-    EXPECT_TRUE(contains(printed(verb, "markdown"), "Remarks:\n\n- strategy 'half'")) << verb;
+    EXPECT_TRUE(contains(printed(verb, "table"), std::string("Notes:\n- ") + kWarning)) << verb;
+    EXPECT_TRUE(contains(printed(verb, "markdown"), "Notes:\n\n- strategy 'half'")) << verb;
     const Json warnings = json(verb).at("remarks");
     ASSERT_EQ(warnings.size(), 2U) << warnings;
     EXPECT_EQ(warnings[0], kWarning) << verb;
@@ -66,8 +66,8 @@ TEST_F(Answers, WarningsOfOneStrategyAreItsOwn) {
       EXPECT_EQ(ran.code, 0) << ran.err;
       return format == "csv" ? ran.err : ran.out;
     };
-    EXPECT_TRUE(contains(asked("half", "table"), std::string("Remarks:\n- ") + kWarning)) << verb;
-    EXPECT_TRUE(contains(asked("half", "markdown"), "Remarks:\n\n- strategy 'half'")) << verb;
+    EXPECT_TRUE(contains(asked("half", "table"), std::string("Notes:\n- ") + kWarning)) << verb;
+    EXPECT_TRUE(contains(asked("half", "markdown"), "Notes:\n\n- strategy 'half'")) << verb;
     EXPECT_EQ(Json::parse(asked("half", "json")).at("remarks"), Json({kWarning})) << verb;
     EXPECT_EQ(asked("half", "csv"), std::string("syncline: ") + kWarning + "\n") << verb;
     EXPECT_FALSE(Json::parse(asked("plain", "json")).contains("remarks")) << verb;

@@ -106,7 +106,7 @@ Bottlenecks bottlenecks_at(double gbps, double overhead_us) {
   const std::string path = scratch.path("first.json");
   syncline::test::write_text(path, root.dump());
   return {word_after(printed_by("explain '" + path + "'"), "bound by  "),
-          word_after(printed_by("tune '" + path + "'"), "What binds it: ")};
+          word_after(printed_by("tune '" + path + "'"), "Bottleneck: ")};
 }
 
 TEST(Explain, AgreesWithTuneOnWhatBinds) {

@@ -451,7 +451,7 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
        {"2 gradients, 5.722 MiB", "4 nodes x 1 GPU\n", "2 strategies x 2 sweep points"}) {
     EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
   }
-  EXPECT_EQ(ran.out.find("Remarks:"), std::string::npos) << ran.out;
+  EXPECT_EQ(ran.out.find("Notes:"), std::string::npos) << ran.out;
 
   Json one = small_scenario();
   one.erase("sweep");

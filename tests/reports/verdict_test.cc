@@ -46,7 +46,7 @@ TEST(Verdict, TwoStrategiesWithoutASweep) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.467)})),
             "dgc is the fastest (1.47x over momentum).");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.985)})),
-            "dgc does not pay (0.985x over momentum).");
+            "dgc is slower (0.985x over momentum).");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.004)})),
             "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
 }
@@ -58,7 +58,7 @@ TEST(Verdict, WhatIntervalsLeaveOpenIsSaid) {
   measure::Row sure = row("fp16", 1.5);
   sure.gain = {1.3, 1.6};
   EXPECT_EQ(verdict(report_of({row("momentum", 1), open})),
-            "dgc does not pay (0.970x over momentum). The 80 % intervals leave open whether dgc is "
+            "dgc is slower (0.970x over momentum). The 80 % intervals leave open whether dgc is "
             "faster or slower than momentum.");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), sure})),
             "fp16 is the fastest (1.50x over momentum).");
@@ -74,20 +74,20 @@ TEST(Verdict, NotPayingBeginsBelowHalfAPermille) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9996)})),
             "dgc makes no difference of more than 0.5 % (1.00x over momentum).");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 0.9994)})),
-            "dgc does not pay (0.999x over momentum).");
+            "dgc is slower (0.999x over momentum).");
 }
 
 TEST(Verdict, TwoStrategiesAlongASweep) {
   EXPECT_EQ(verdict(test::dgc_report()),
             "dgc is the fastest at bandwidth_gbps 10 and 1 (1.47x and 6.55x over momentum); at "
-            "100 it does not pay (0.985x).");
+            "100 it is slower (0.985x).");
   EXPECT_EQ(verdict(swept({"dgc"}, {{100, {1.002}}, {10, {1.4}}})),
             "dgc is the fastest at bandwidth_gbps 10 (1.40x over momentum); at 100 it makes no "
             "difference of more than 0.5 % (1.00x).");
   EXPECT_EQ(verdict(swept({"dgc"}, {{100, {1.1}}, {10, {1.4}}})),
             "dgc is the fastest at every sweep point (1.10x to 1.40x over momentum).");
   EXPECT_EQ(verdict(swept({"dgc"}, {{100, {0.9}}, {10, {0.8}}})),
-            "dgc does not pay at any sweep point (0.800x to 0.900x over momentum).");
+            "dgc is slower at any sweep point (0.800x to 0.900x over momentum).");
 }
 
 // Along a sweep of ranks alone: what is kept of each rank's samples, and where more ranks are
@@ -119,11 +119,11 @@ TEST(Verdict, ManyPointsAreSummarised) {
   for (int gbps = 1; gbps <= 10; ++gbps) points.push_back({gbps, {gbps <= 6 ? 2.0 : 0.9}});
   EXPECT_EQ(verdict(swept({"dgc"}, points)),
             "dgc is the fastest at bandwidth_gbps 1 to 6 (2.00x over momentum); at 7, 8, 9 and 10 "
-            "it does not pay (0.900x).");
+            "it is slower (0.900x).");
   points[2].second = {0.5};  // no longer next to each other
   EXPECT_EQ(verdict(swept({"dgc"}, points)),
             "dgc is the fastest at 5 of 10 sweep points (2.00x over momentum); at 5 of 10 sweep "
-            "points it does not pay (0.500x to 0.900x).");
+            "points it is slower (0.500x to 0.900x).");
 }
 
 TEST(Verdict, SeveralAxesAreNamedTogether) {
@@ -136,18 +136,18 @@ TEST(Verdict, SeveralAxesAreNamedTogether) {
   }
   EXPECT_EQ(verdict(report_of(rows)),
             "dgc is the fastest at bandwidth_gbps 10, dgc.streams 2 (1.50x over momentum); at "
-            "bandwidth_gbps 10, dgc.streams 1 it does not pay (0.900x).");
+            "bandwidth_gbps 10, dgc.streams 1 it is slower (0.900x).");
 }
 
 TEST(Verdict, SeveralStrategies) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.47), row("fp16", 1.2)})),
             "dgc is the fastest (1.47x over momentum).");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.47), row("fp16", 0.9)})),
-            "dgc is the fastest (1.47x over momentum). fp16 does not pay (0.900x).");
+            "dgc is the fastest (1.47x over momentum). fp16 is slower (0.900x).");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.003), row("fp16", 0.9)})),
-            "No strategy is more than 0.5 % faster than momentum. fp16 does not pay (0.900x).");
+            "No strategy is more than 0.5 % faster than momentum. fp16 is slower (0.900x).");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("a", 0.8), row("b", 0.9)})),
-            "No strategy is more than 0.5 % faster than momentum. a and b do not pay (0.800x and "
+            "No strategy is more than 0.5 % faster than momentum. a and b are slower (0.800x and "
             "0.900x).");
 }
 
@@ -161,16 +161,16 @@ TEST(Verdict, LeadersChangeAlongASweep) {
       swept({"dgc", "fp16"}, {{100, {0.9, 1.2}}, {10, {1.5, 1.3}}, {1, {6.5, 0.99}}});
   EXPECT_EQ(verdict(report),
             "dgc is the fastest at bandwidth_gbps 10 and 1 (1.50x and 6.50x over momentum); fp16 "
-            "is the fastest at 100 (1.20x over momentum). dgc does not pay at bandwidth_gbps 100 "
-            "(0.900x); fp16 does not pay at 1 (0.990x).");
+            "is the fastest at 100 (1.20x over momentum). dgc is slower at bandwidth_gbps 100 "
+            "(0.900x); fp16 is slower at 1 (0.990x).");
 }
 
 TEST(Verdict, LosersEverywhereAreNamedTogether) {
   const measure::Report report =
       swept({"dgc", "a", "b"}, {{10, {1.5, 0.9, 0.8}}, {1, {1.6, 0.7, 0.6}}});
   EXPECT_EQ(verdict(report),
-            "dgc is the fastest at every sweep point (1.50x to 1.60x over momentum). a and b do "
-            "not pay at any sweep point (0.600x to 0.900x).");
+            "dgc is the fastest at every sweep point (1.50x to 1.60x over momentum). a and b are "
+            "slower at any sweep point (0.600x to 0.900x).");
 }
 
 TEST(Verdict, ManyLeadersAreCutShort) {
@@ -203,10 +203,10 @@ TEST(Verdict, TheFastestIsOneThatFitsInMemory) {
             "fp16 is faster (1.50x) and does not fit.");
   EXPECT_EQ(verdict(with(15, 100, 8)),
             "No strategy that fits is more than 0.5 % faster than momentum; fp16 is faster (1.50x) "
-            "and does not fit. fsdp does not pay (0.900x).");
+            "and does not fit. fsdp is slower (0.900x).");
   EXPECT_EQ(verdict(with(120, 15, 8)),
             "fp16 is the fastest that fits in memory (1.50x over momentum, which does not fit).");
-  const std::string all = "fp16 is the fastest (1.50x over momentum). fsdp does not pay (0.900x).";
+  const std::string all = "fp16 is the fastest (1.50x over momentum). fsdp is slower (0.900x).";
   EXPECT_EQ(verdict(with(15, 15, 8)), all);
   EXPECT_EQ(verdict(with(120, 100, 90)), all);  // nothing fits: the line above the table says so
   EXPECT_EQ(verdict(with(15, 15, 100)), "fp16 is the fastest (1.50x over momentum).");
