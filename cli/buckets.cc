@@ -90,9 +90,9 @@ int run(const BucketsOptions& options) {
 
 VerbAction add_buckets(CLI::App& app) {
   auto options = std::make_shared<BucketsOptions>();
-  auto* verb = app.add_subcommand("buckets", "Print which gradients travel together");
+  auto* verb = app.add_subcommand("buckets", "Print the buckets and their gradients");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "the first one");
+  add_strategy(*verb, options->strategy, "the first");
   add_format(*verb, options->output);
   return [options] { return run(*options); };
 }

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/ranks.h"
@@ -63,7 +64,7 @@ cost::TreeFactor factor_from(const std::string& file) {
   if (!factor) {
     throw InputError(file +
                      ": calibration: expected a table of a forced tree on three nodes or more "
-                     "(LOG:tree) and one of the same network that is not a tree");
+                     "(LOG:tree) and one without a tree, of the same network");
   }
   return {*factor, file};
 }
@@ -71,8 +72,7 @@ cost::TreeFactor factor_from(const std::string& file) {
 std::optional<calibrate::DeviceFit> device_of(const CalibrateOptions& options) {
   if (options.workload.empty()) {
     if (options.trace.empty() && options.throughput == 0) return std::nullopt;
-    throw InputError(
-        "--trace and --throughput: expected --workload too, whose FLOPs were computed");
+    throw InputError("--trace and --throughput need --workload, which gives the FLOPs");
   }
   const Json workload = read_json_file(options.workload);
   if (!options.trace.empty()) {
@@ -80,7 +80,7 @@ std::optional<calibrate::DeviceFit> device_of(const CalibrateOptions& options) {
                                         calibrate::read_trace(options.trace), options.trace);
   }
   if (options.throughput == 0) {
-    throw InputError("--workload: expected --trace or --throughput, measured with it");
+    throw InputError("--workload needs --trace or --throughput");
   }
   return calibrate::device_from_throughput(workload, options.workload, options.throughput);
 }
@@ -121,7 +121,7 @@ int calibrate_from_logs(const CalibrateOptions& options) {
 // From what make gpu-check wrote: a cluster that is there gets the device that was measured.
 int calibrate_from_kernels(const CalibrateOptions& options) {
   if (options.cluster.empty()) {
-    throw InputError("--kernels: expected logs, or --cluster with the cluster to write it into");
+    throw InputError("--kernels needs logs, or --cluster with the cluster to update");
   }
   const calibrate::KernelCosts costs = kernel_costs_of(options);
   const Json cluster =
@@ -147,7 +147,7 @@ int calibrate_live(const CalibrateOptions& options) {
     if (channel.ranks() < 2 || channel.ranks() % inside != 0) {
       throw InputError("--gpus-per-node: found " + std::to_string(inside) +
                        ", expected a divisor of the " + std::to_string(channel.ranks()) +
-                       " ranks; there must be two at least");
+                       " ranks, and at least 2 ranks");
     }
     const Cluster shape = live::unmeasured_cluster(options.name, channel.ranks() / inside, inside);
     const bool first = channel.rank() == 0;
@@ -184,11 +184,11 @@ int run(const CalibrateOptions& options) {
   if (options.logs.empty() && !options.kernels.empty()) return calibrate_from_kernels(options);
   if (options.logs.empty()) {
     throw InputError(
-        "logs: expected at least one, --live gloo to measure the links, --kernels with what "
-        "make gpu-check wrote, or --steps with a scenario whose steps were measured");
+        "logs: expected at least one; or --live gloo to measure links, --kernels with the file of "
+        "make gpu-check, or --steps with a scenario of measured steps");
   }
   if (!options.cluster.empty()) {
-    throw InputError("--cluster: the logs make the cluster; expected only with --kernels alone");
+    throw InputError("--cluster is for --kernels without logs: logs define the cluster");
   }
   return calibrate_from_logs(options);
 }
@@ -196,58 +196,51 @@ int run(const CalibrateOptions& options) {
 // Logs of collectives, and what comes of them.
 void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("logs", options.logs,
-                  "logs of one cluster, text or JSON (-J), or the folder that NCCL's Inspector "
-                  "wrote; FILE@10x2: 10 nodes of 2 GPUs, where the log does not say; FILE:ring, "
-                  "FILE:tree: what NCCL was forced to");
-  verb.add_option("--against", options.against,
-                  "logs that are not used, to be predicted at their own counts");
-  verb.add_option("-o,--out", options.out, "file for the cluster (JSON)");
-  verb.add_option("--svg", options.svg, "file for a plot of measured and fitted times");
+                  "nccl-tests logs (FILE@10x2: 10 nodes of 2 GPUs; FILE:tree: forced tree) or "
+                  "Inspector's folder");
+  verb.add_option("--against", options.against, "logs to predict, not to fit")->type_name("FILE");
+  verb.add_option("-o,--out", options.out, "write the cluster (JSON)")->type_name("FILE");
+  verb.add_option("--svg", options.svg, "plot measured and fitted times")->type_name("FILE");
   verb.add_option("--name", options.name, "name of the cluster")->capture_default_str();
-  verb.add_option(
-      "--node", options.node,
-      "compare the logs with what other networks of such nodes reach, such as dgx-h100");
+  verb.add_option("--node", options.node,
+                  "compare with published networks of this node, such as dgx-h100");
   verb.add_option("--line-rate", options.line_rate,
-                  "Gbit/s that a node's NICs are rated together: how much of it the logs reach")
+                  "compare with the rated Gbit/s of a node's NICs together")
+      ->type_name("GBITS")
       ->check(number_from(1e-3, 1e7));
-  verb.add_option("--algorithm", options.algorithm,
-                  "what NCCL was forced to in logs that do not say it themselves (FILE:ring)")
+  verb.add_option("--algorithm", options.algorithm, "algorithm of logs that do not state it")
       ->transform(one_of_words({"nccl", "ring", "tree"}))
       ->capture_default_str();
   verb.add_option("--factor-from", options.factor_from,
-                  "cluster of another network, calibrated with a forced tree (LOG:tree): what a "
-                  "tree costs in units of what the network carries is taken from there");
+                  "use the tree cost factor of this calibrated cluster (JSON)")
+      ->type_name("FILE");
 }
 
 // What a GPU of the cluster computes and moves.
 void add_device_options(CLI::App& verb, CalibrateOptions& options) {
   auto* trace = verb.add_option("--trace", options.trace,
-                                "CSV (wait_us,bytes) of a measured backward pass of --workload on "
-                                "one GPU: the device's rate");
-  verb.add_option("--throughput", options.throughput,
-                  "samples a second of --workload on one GPU: the same without a trace")
+                                "backward pass of --workload on one GPU: CSV of wait_us,bytes")
+                    ->type_name("FILE");
+  verb.add_option("--throughput", options.throughput, "samples per second of --workload on one GPU")
       ->check(number_from(1e-9, 1e12))
       ->excludes(trace);
-  verb.add_option("--workload", options.workload,
-                  "workload (JSON) that --trace or --throughput were measured with");
-  verb.add_option("--kernels", options.kernels,
-                  "what make gpu-check wrote on one of the cluster's GPUs (JSON): the device's "
-                  "memory rate, launch and gap");
+  verb.add_option("--workload", options.workload, "workload (JSON) of --trace or --throughput")
+      ->type_name("FILE");
+  verb.add_option("--kernels", options.kernels, "kernel times of one GPU (JSON of make gpu-check)")
+      ->type_name("FILE");
   verb.add_option("--cluster", options.cluster,
-                  "cluster (JSON) whose device --kernels updates, where no logs make one");
+                  "cluster (JSON) to update with --kernels, without logs")
+      ->type_name("FILE");
 }
 
 // Measured steps in place of logs: what the others exclude.
 CLI::Option* add_steps_options(CLI::App& verb, CalibrateOptions& options) {
   CLI::Option* steps =
       verb.add_option("--steps", options.steps,
-                      "instead of logs: a scenario (JSON) whose published rows are measured steps "
-                      "of its own strategies; what computation and exchanges cost each other there "
-                      "goes into its cluster.device");
+                      "fit interference to the measured steps of this scenario, without logs")
+          ->type_name("FILE");
   verb.add_option("--rows", options.rows,
-                  "with --steps: the rows that are fitted, by their names, or the first N; the "
-                  "rest is predicted (default: those with \"use\": \"calibrated\", else the first "
-                  "two)")
+                  "rows to fit, by name or the first N (default: those marked calibrated, else 2)")
       ->needs(steps);
   add_set(verb, options.set)->needs(steps);
   return steps;
@@ -255,12 +248,10 @@ CLI::Option* add_steps_options(CLI::App& verb, CalibrateOptions& options) {
 
 // Ranks in place of logs: what the others exclude.
 CLI::Option* add_link_options(CLI::App& verb, CalibrateOptions& options) {
-  auto* live = verb.add_option("--live", options.live,
-                               "instead of logs: ranks measure their own links, with this backend")
+  auto* live = verb.add_option("--live", options.live, "measure the links of ranks, without logs")
                    ->transform(one_of_words(backend_names()));
   add_ranks_options(verb, options.ranks, live);
-  verb.add_option("--gpus-per-node", options.gpus_per_node,
-                  "ranks that share a node, where links inside and between nodes differ")
+  verb.add_option("--gpus-per-node", options.gpus_per_node, "ranks per node")
       ->check(CLI::Range(1, 1024))
       ->needs(live)
       ->capture_default_str();
@@ -268,7 +259,7 @@ CLI::Option* add_link_options(CLI::App& verb, CalibrateOptions& options) {
   for (const auto& codec : compress::codecs()) {
     if (!codec.low_rank) codec_words.emplace_back(codec.name);
   }
-  verb.add_option("--codec", options.codec, "codec whose encoding time is measured as well")
+  verb.add_option("--codec", options.codec, "codec to measure as well")
       ->transform(one_of_words(codec_words))
       ->needs(live)
       ->capture_default_str();
@@ -289,16 +280,20 @@ void add_calibrate_options(CLI::App& verb, CalibrateOptions& options) {
     steps->excludes(verb.get_option(other));
   }
   live->excludes(steps);
+  put_in_group(verb, "Logs", {"--svg", "--algorithm", "--factor-from"});
+  put_in_group(verb, "Device of a GPU",
+               {"--trace", "--throughput", "--workload", "--kernels", "--cluster"});
+  put_in_group(verb, "Measured steps (with --steps)", {"--rows", "--set"});
+  put_in_group(verb, "Links of ranks (with --live)",
+               {"--ranks", "--timeout", "--meet", "--gpus-per-node", "--codec"});
 }
 
 }  // namespace
 
 VerbAction add_calibrate(CLI::App& app) {
   auto options = std::make_shared<CalibrateOptions>();
-  auto* verb = app.add_subcommand("calibrate",
-                                  "Turn logs of nccl-tests, or of NCCL's Inspector in a job, into "
-                                  "a cluster description, and say "
-                                  "how far to trust it");
+  auto* verb =
+      app.add_subcommand("calibrate", "Fit a cluster to nccl-tests logs, step times or live links");
   add_calibrate_options(*verb, *options);
   return [options] { return run(*options); };
 }

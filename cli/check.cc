@@ -42,7 +42,7 @@ VerbAction add_check(CLI::App& app) {
   auto* verb = app.add_subcommand("check", "Validate a scenario at every sweep point");
   add_scenario(*verb, options->scenario);
   add_strategies(*verb, options->strategies,
-                 "whose notes are printed, instead of all; all of them are checked");
+                 "strategies to print notes on; may be repeated (default: all)");
   add_format(*verb, options->output);
   return [options] { return run(*options); };
 }

@@ -18,7 +18,7 @@ std::string mistaken_argument(int argc, const char* const* argv) {
   for (int i = 1; i < argc && std::string_view(argv[i]) != "--"; ++i) {
     if (!not_utf8(argv[i])) continue;
     return "argument " + std::to_string(i) +
-           (i > 1 ? ", behind '" + std::string(argv[i - 1]) + "'" : "") + ": not UTF-8 (Latin-1?)";
+           (i > 1 ? ", after '" + std::string(argv[i - 1]) + "'" : "") + ": not UTF-8 (Latin-1?)";
   }
   return "";
 }
@@ -50,7 +50,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   }
   std::error_code error;
   if (word.ends_with(".json") || std::filesystem::is_regular_file(word, error)) {
-    return "'" + shortened(word) + "' is a file, no command: did you mean 'syncline run " +
+    return "'" + shortened(word) + "' is a file, not a command: did you mean 'syncline run " +
            shortened(word) + "'?";
   }
   return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +

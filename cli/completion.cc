@@ -1,25 +1,13 @@
 #include <iostream>
 #include <memory>
-#include <sstream>
 
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
 #include "reports/shell_completion.h"
 
 namespace syncline::cli {
 namespace {
-
-// "TEXT:{model,sim}" names the words that are allowed.
-std::vector<std::string> choices_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  const std::size_t from = type.find('{');
-  const std::size_t to = type.find('}', from);
-  std::vector<std::string> choices;
-  if (to == std::string::npos) return choices;
-  std::istringstream list(type.substr(from + 1, to - from - 1));
-  for (std::string word; std::getline(list, word, ',');) choices.push_back(word);
-  return choices;
-}
 
 reports::CompletedWord word_of(const CLI::Option& option) {
   reports::CompletedWord word;
@@ -47,16 +35,13 @@ std::vector<reports::CompletedVerb> verbs_of(const CLI::App& app) {
 
 VerbAction add_completion(CLI::App& app) {
   auto shell = std::make_shared<std::string>();
-  auto* verb = app.add_subcommand("completion",
-                                  "Print what makes a shell complete this program's "
-                                  "command lines");
-  verb->add_option("shell", *shell, "which shell")
+  auto* verb = app.add_subcommand("completion", "Print a shell's completion script");
+  verb->add_option("shell", *shell, "shell to complete command lines in")
       ->required()
       ->transform(one_of_words(reports::shells()));
   verb->footer(
-      "For the shell at hand: source <(syncline completion bash). Where Syncline is installed, "
-      "shells "
-      "find it.");
+      "In a running shell: source <(syncline completion bash).\n"
+      "An installed Syncline needs no such line.");
   return [&app, shell] {
     std::cout << reports::shell_completion(verbs_of(app), *shell);
     return 0;

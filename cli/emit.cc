@@ -36,7 +36,7 @@ void write_nccl_table(const EmitOptions& options, const Scenario& scenario,
   const std::string lines = dialect::nccl_table(strategy, scenario.workload, scenario.cluster);
   if (lines.empty()) {
     throw InputError("--nccl-table: strategy '" + strategy.name +
-                     "' names no algorithm of NCCL's on this cluster: NCCL chooses by itself");
+                     "' names no NCCL algorithm on this cluster: NCCL chooses");
   }
   write_file(
       options.nccl_table,
@@ -52,7 +52,7 @@ int write_python(const EmitOptions& options, const Scenario& scenario, const Str
                  const dialect::Written& written, const measure::FitErrors& fit_errors) {
   write_apply_file(options.python, scenario, strategy, fit_errors);
   if (written.exact) {
-    std::cerr << "syncline: DistributedDataParallel needs no such file for this strategy, only "
+    std::cerr << "syncline: DistributedDataParallel needs no file for this strategy, only "
               << written.config.dump() << "\n";
     tell_warnings(reports::notes_on(written));
   }
@@ -85,7 +85,8 @@ int run(const EmitOptions& options) {
   };
   const auto wanted = evaluated(strategy);
   const auto found = evaluated(written->strategy);
-  const std::string times = reports::seconds_text(found.metrics.step_time) + " a step instead of " +
+  const std::string times = reports::seconds_text(found.metrics.step_time) +
+                            " per step instead of " +
                             reports::seconds_text(wanted.metrics.step_time);
   if (!written->exact) {
     throw InputError(reports::nearest_text(strategy, options.dialect, *written) + " (" + times +
@@ -97,7 +98,7 @@ int run(const EmitOptions& options) {
             << "\n";
   const Seconds off = std::abs(found.metrics.step_time - wanted.metrics.step_time);
   if (off > 1e-9 * wanted.metrics.step_time) {
-    std::cerr << "syncline: the same collectives, but " +
+    std::cerr << "syncline: the same communication, but " +
                      dialect::time_difference(wanted.plan, found.plan)
               << " (" << times << ")\n";
   }
@@ -109,21 +110,19 @@ int run(const EmitOptions& options) {
 
 VerbAction add_emit(CLI::App& app) {
   auto options = std::make_shared<EmitOptions>();
-  auto* verb =
-      app.add_subcommand("emit", "Write a strategy as a framework's configuration, to paste there");
+  auto* verb = app.add_subcommand("emit", "Write a strategy as a framework's configuration");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "the first one");
-  verb->add_option("--dialect", options->dialect, "the framework")
+  add_strategy(*verb, options->strategy, "the first");
+  verb->add_option("--dialect", options->dialect, "framework")
       ->required()
       ->transform(one_of_words(dialect::written_dialect_names()));
-  verb->add_flag("--code", options->code,
-                 "print what is pasted: Megatron's flags, the lines of PyTorch's script");
+  verb->add_flag("--code", options->code, "print flags or script lines to paste, instead of JSON");
   verb->add_option("--python", options->python,
-                   "with --dialect pytorch: write the file that applies the strategy in a job, "
-                   "whatever DistributedDataParallel can express");
+                   "write a Python file that applies it (--dialect pytorch)")
+      ->type_name("FILE");
   verb->add_option("--nccl-table", options->nccl_table,
-                   "file for the algorithms that the strategy names, as a table for "
-                   "libsyncline_nccl_tuner.so, a tuner plugin of NCCL 2.24 or later");
+                   "write its algorithms for NCCL's tuner plugin (2.24+)")
+      ->type_name("FILE");
   return [options] {
     check_python(options->python, options->dialect, "--dialect");
     return run(*options);
@@ -132,7 +131,7 @@ VerbAction add_emit(CLI::App& app) {
 
 void check_python(const std::string& file, const std::string& dialect, const std::string& option) {
   if (file.empty() || dialect == kPythonDialect) return;
-  throw InputError("--python writes a file for PyTorch: it needs " + option + " " +
+  throw InputError("--python writes a file for PyTorch: add " + option + " " +
                    std::string(kPythonDialect));
 }
 

@@ -38,7 +38,7 @@ const std::vector<Predictor>& predictors() {
 
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> rows{
-      {"gloo", "ranks on CPUs over sockets, computation stood in for by timers",
+      {"gloo", "ranks on CPUs over sockets, with timers for computation",
        gloo_backend::make_gloo_executor},
       {"nccl", "ranks on GPUs over NCCL",
        [](const Workload& workload, live::ControlChannel& channel) {

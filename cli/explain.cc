@@ -37,10 +37,10 @@ int run(const ExplainOptions& options) {
 
 VerbAction add_explain(CLI::App& app) {
   auto options = std::make_shared<ExplainOptions>();
-  auto* verb = app.add_subcommand(
-      "explain", "Say in words what each strategy does here, and which changes would gain most");
+  auto* verb =
+      app.add_subcommand("explain", "Explain each strategy's bottleneck and the best changes");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "all of them");
+  add_strategy(*verb, options->strategy, "all");
   add_format(*verb, options->output);
   add_html(*verb, options->output);
   return [options] { return run(*options); };

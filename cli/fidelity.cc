@@ -72,9 +72,10 @@ std::vector<TableFile> table_files(const std::string& folder) {
   const fs::path published = fs::path(folder) / "published";
   std::error_code error;
   if (!fs::is_directory(published, error)) {
-    throw InputError(published.generic_string() +
-                     ": no such folder; name with --from Syncline's scenarios folder, which holds "
-                     "the published tables");
+    throw InputError(
+        published.generic_string() +
+        ": no such folder; give Syncline's scenarios folder, with the published tables, "
+        "by --from");
   }
   std::vector<TableFile> files;
   for (const auto& path : entries_below(published)) {
@@ -181,16 +182,15 @@ int run(const FidelityOptions& options) {
 VerbAction add_fidelity(CLI::App& app) {
   auto options = std::make_shared<FidelityOptions>();
   auto* verb = app.add_subcommand(
-      "fidelity", "Reproduce published measurements and print how wrong the predictions are");
+      "fidelity", "Reproduce published measurements and print the prediction errors");
   verb->add_option("--set", options->sets,
-                   "only this set of tables: documents, fsdp, interference, jobs, live, "
-                   "nccl-tests, networks, papers, "
-                   "training, whole_jobs; may be repeated");
+                   "predict this set of tables only, such as papers (default: all)");
   verb->add_option("--from", options->folder,
-                   "the scenarios folder; without it the working directory's, or else the one that "
-                   "came with the program");
+                   "scenarios folder (default: ./scenarios, else the installed one)")
+      ->type_name("FOLDER");
   verb->add_option("--live", options->live,
-                   "reports of syncline validate (-o), instead: all of their rows in one table");
+                   "print reports of syncline validate (-o) as one table, instead")
+      ->type_name("FILE");
   add_format(*verb, options->output);
   add_html(*verb, options->output);
   return [options] { return run(*options); };

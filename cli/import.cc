@@ -46,15 +46,17 @@ int run(const ImportVerb& options) {
 
 VerbAction add_import(CLI::App& app) {
   auto options = std::make_shared<ImportVerb>();
-  auto* verb = app.add_subcommand(
-      "import", "Make a scenario of what a job left behind: a profiler's trace, a model file");
+  auto* verb =
+      app.add_subcommand("import", "Make a scenario from a profiler's trace or a model file");
   verb->add_option("files", options->files,
-                   "the file of a rank, or one of each rank; formats are told apart by content")
+                   "a rank's file, or one file per rank; formats are detected")
       ->required();
-  verb->add_option("-o,--out", options->out, "file for the scenario that run and tune take");
+  verb->add_option("-o,--out", options->out, "write the scenario (JSON)")->type_name("FILE");
   verb->add_option("--cluster", options->cluster,
-                   "the cluster (JSON), in place of what the files tell and what is assumed");
-  verb->add_option("--batch", options->batch, "samples a rank and step, which no trace tells")
+                   "cluster (JSON) (default: the files' own, else assumed)")
+      ->type_name("FILE");
+  verb->add_option("--batch", options->batch,
+                   "samples per rank and step, which traces do not contain")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
   add_format(*verb, options->output);
   add_html(*verb, options->output);

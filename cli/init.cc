@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cli/command_line.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
@@ -42,12 +43,12 @@ struct Cut {
   const char* what;
 };
 constexpr std::array kCuts{
-    Cut{"--tp", "tensor", "ranks that share each layer (tensor parallelism)"},
-    Cut{"--pp", "pipeline", "stages of the pipeline"},
-    Cut{"--vp", "virtual_stages", "model chunks a stage"},
-    Cut{"--cp", "context", "ranks that share a sequence"},
-    Cut{"--ep", "expert", "ranks that share the experts of a layer"},
-    Cut{"--etp", "expert_tensor", "ranks that share one expert"}};
+    Cut{"--tp", "tensor", "ranks per layer (tensor parallelism)"},
+    Cut{"--pp", "pipeline", "pipeline stages"},
+    Cut{"--vp", "virtual_stages", "model chunks per pipeline stage"},
+    Cut{"--cp", "context", "ranks per sequence (context parallelism)"},
+    Cut{"--ep", "expert", "ranks per set of experts (expert parallelism)"},
+    Cut{"--etp", "expert_tensor", "ranks per expert (tensor parallelism of experts)"}};
 
 // Flags behind -- come word by word. Without a model ahead of them they begin in its place.
 void take_settings(InitVerb& options) {
@@ -56,8 +57,8 @@ void take_settings(InitVerb& options) {
   if (init.model.starts_with("--")) words.insert(words.begin(), std::exchange(init.model, {}));
   if (words.empty()) return;
   if (!words.front().starts_with("--") && words.size() > 1) {
-    throw InputError("init takes a model and one framework's settings, and found '" + words[1] +
-                     "' too");
+    throw InputError("init: found '" + words[1] +
+                     "', expected a model and at most one framework's settings");
   }
   std::string line;
   for (const std::string& word : words) {
@@ -89,15 +90,15 @@ void take_steps(InitVerb& options) {
   std::ranges::sort(steps);
   const auto same = std::ranges::adjacent_find(steps, {}, &std::pair<int, Seconds>::first);
   if (same != steps.end()) {
-    throw InputError("--step: two for " + std::to_string(same->first) +
-                     " nodes, expected one for each count");
+    throw InputError("--step: found two for " + std::to_string(same->first) +
+                     " nodes, expected one per number of nodes");
   }
   if (options.nodes == 0) return;
   // Of steps across nodes the network is known at their own counts alone.
   const bool known = std::ranges::count(steps, options.nodes, &std::pair<int, Seconds>::first) > 0;
   if (options.init.nodes > 1 && !known) {
     throw InputError("--nodes: found " + std::to_string(options.nodes) +
-                     ", expected a count that --step gives, up to " +
+                     ", expected a number of nodes of --step, up to " +
                      std::to_string(options.init.nodes) + ", or no --nodes");
   }
   options.init.nodes = std::max(options.init.nodes, options.nodes);
@@ -107,10 +108,10 @@ int run(InitVerb options) {
   take_settings(options);
   take_steps(options);
   if (options.init.node.empty() == options.init.gpu.empty()) {
-    throw InputError("init takes --node, a kind of node, or --gpu with --gpus and --net");
+    throw InputError("init needs --node, or --gpu with --gpus and --net");
   }
   if (options.init.gpu.size() > 0 && options.init.nodes > 1 && options.init.net.empty()) {
-    throw InputError("--net: missing, the port between the nodes, such as 25gbit");
+    throw InputError("--net: missing; give the port of a node, such as 25gbit");
   }
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
@@ -154,49 +155,50 @@ int run(InitVerb options) {
 
 VerbAction add_init(CLI::App& app) {
   auto options = std::make_shared<InitVerb>();
-  auto* verb = app.add_subcommand(
-      "init", "Write a scenario to begin with: a model on nodes of a known kind");
+  auto* verb =
+      app.add_subcommand("init", "Write a first scenario: a model on nodes of a known kind");
   verb->add_option(
           "model", options->init.model,
-          "an architecture (`syncline list` names them), a config.json, a .safetensors, or "
-          "settings that describe it")
+          "architecture (see syncline list), config.json, .safetensors or framework settings")
       ->required();
   verb->add_option("settings", options->settings,
-                   "a framework's own, with the layout: Megatron's flags (their script, or behind "
-                   "--) or YAML, torchtitan's TOML, DeepSpeed's JSON");
+                   "layout, from Megatron, torchtitan or DeepSpeed settings");
   verb->add_option("--node", options->init.node, "kind of node, such as dgx-h100");
   CLI::Option* gpu = verb->add_option("--gpu", options->init.gpu,
-                                      "in place of --node: kind of GPU, such as rtx-3090");
-  verb->add_option("--gpus", options->init.gpus, "with --gpu: how many of them a node")
+                                      "kind of GPU, such as rtx-3090, instead of --node");
+  verb->add_option("--gpus", options->init.gpus, "GPUs per node, with --gpu (default 1)")
       ->check(CLI::Range(1, 1024))
       ->needs(gpu);
-  verb->add_option("--net", options->init.net,
-                   "with --gpu: a node's ports, such as 25gbit, 8x400gbit or 4x100gbit:efa")
+  verb->add_option("--net", options->init.net, "ports of a node, such as 4x100gbit:efa, with --gpu")
+      ->type_name("PORTS")
       ->needs(gpu);
-  verb->add_option("--step", options->steps,
-                   "measured: NODES=SECONDS a step; may be repeated. One node's tells the rate of "
-                   "products, the others what the network carries")
+  verb->add_option("--step", options->steps, "measured step time, to fit the device or the network")
+      ->type_name("NODES=SECONDS")
       ->allow_extra_args(false);
-  verb->add_option("--nodes", options->nodes, "how many of them (default 1, or as many as --step)")
+  verb->add_option("--nodes", options->nodes, "number of nodes (default 1, or the most of --step)")
       ->check(CLI::Range(1, 100000));
-  verb->add_option("-o,--out", options->out, "file to write; without it the scenario is printed");
+  verb->add_option("-o,--out", options->out, "write to this file (default: standard output)")
+      ->type_name("FILE");
   for (const auto& [option, key, what] : kCuts) {
     verb->add_option(option, options->sizes[key], what)->check(CLI::Range(1, 1 << 20));
   }
   verb->add_flag("--sequence-parallel", options->sequence_parallel,
-                 "norms and residuals are cut with the layers");
-  verb->add_option("--schedule", options->schedule, "the order in which stages work")
+                 "split norms and residuals across the --tp ranks");
+  verb->add_option("--schedule", options->schedule, "pipeline schedule")
       ->transform(one_of_words({"gpipe", "1f1b", "interleaved", "zero_bubble"}));
-  verb->add_option("--micro-batches", options->micro_batches, "micro-batches a step")
+  verb->add_option("--micro-batches", options->micro_batches,
+                   "micro-batches per step (default: the settings', else by the pipeline)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-  verb->add_option("--batch", options->batch, "samples a GPU and step, or micro-batch")
+  verb->add_option("--batch", options->batch,
+                   "samples per GPU or micro-batch (default: the model's)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-  verb->add_option("--sequence", options->sequence, "tokens a sample")
+  verb->add_option("--sequence", options->sequence, "tokens per sample (default: the model's)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-  verb->add_option("--dtype", options->init.dtype, "format of products: bf16, fp16 or fp32")
+  verb->add_option("--dtype", options->init.dtype, "compute in (default: the device's)")
       ->transform(one_of_words({"bf16", "fp16", "fp32"}));
-  verb->add_flag("--compiled", options->init.compiled,
-                 "the model runs under torch.compile, not as its modules come");
+  verb->add_flag("--compiled", options->init.compiled, "predict a model under torch.compile");
+  for (const auto& [option, key, what] : kCuts) verb->get_option(option)->group("Layout");
+  put_in_group(*verb, "Layout", {"--sequence-parallel", "--schedule", "--micro-batches"});
   return [options] { return run(*options); };
 }
 

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
@@ -73,40 +74,39 @@ VerbAction add_lab(CLI::App& app) {
   auto options = std::make_shared<LabVerbOptions>();
   live::LabOptions& lab = options->run.options;
   live::ProcessRules& rules = options->run.rules;
-  auto* verb = app.add_subcommand("lab",
-                                  "Run a command once per rank, each in a network of its own "
-                                  "behind a shaped link (needs root)");
-  verb->add_option("--ranks", lab.ranks, "how many")->capture_default_str();
-  verb->add_option("--rate", options->rate,
-                   "bandwidth of each rank's link, per direction, e.g. 1gbit")
+  auto* verb =
+      app.add_subcommand("lab", "Run a command on ranks behind emulated links (needs root)");
+  verb->add_option("--ranks", lab.ranks, "number of ranks")->capture_default_str();
+  verb->add_option("--rate", options->rate, "bandwidth of each rank's link, such as 1gbit")
+      ->type_name("RATE")
       ->required();
   verb->add_option("--groups", lab.groups,
-                   "put equal blocks of ranks behind switches of their own, joined by uplinks")
+                   "number of switches; ranks divide evenly, uplinks join them")
       ->capture_default_str();
-  verb->add_option("--uplink", options->uplink, "rate of a group's uplink, each way");
+  verb->add_option("--uplink", options->uplink, "bandwidth of each switch's uplink, with --groups")
+      ->type_name("RATE");
   verb->add_option("--latency", options->latency_ms,
-                   "milliseconds added to whatever a rank sends; needs netem in the kernel")
+                   "milliseconds that each message is delayed, by netem")
       ->capture_default_str();
   verb->add_option("--queue", options->queue_ms,
-                   "milliseconds that a packet may wait at a link before it is dropped")
+                   "milliseconds that a packet may wait before it is dropped")
       ->capture_default_str();
-  verb->add_option("--burst", lab.burst,
-                   "bytes that an idle link lets through at once; 0: by the rate")
+  verb->add_option("--burst", lab.burst, "bytes that an idle link passes at once; 0: by the rate")
       ->capture_default_str();
-  verb->add_option("--cut", options->cuts,
-                   "RANK@SECONDS: rehearse a fault, the rank's cable pulled that long after the "
-                   "start; more than one may be given")
+  verb->add_option("--cut", options->cuts, "cut the link of a rank at this time; may be repeated")
+      ->type_name("RANK@SECONDS")
       ->allow_extra_args(false);
   verb->add_option("--patience", rules.wait_limit,
-                   "seconds that the others have to end by themselves when a rank has failed")
+                   "seconds to let other ranks end after a rank failed")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("command", options->run.command,
-                   "after --: the command, run with torchrun's environment variables")
+                   "after --: command to run, with torchrun's environment variables")
       ->required();
+  put_in_group(*verb, "Link and faults", {"--queue", "--burst", "--cut", "--patience", "--grace"});
   return [options] { return run(*options); };
 }
 

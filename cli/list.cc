@@ -11,7 +11,7 @@ namespace {
 reports::Choices executors_listed() {
   auto executors = reports::choices_of("executor", "what it does", predictors());
   executors.rows.push_back(
-      {"host", "", "moves real floats in memory: the truth for values and bytes, in tests"});
+      {"host", "", "moves real floats in memory: the reference for values and bytes, in tests"});
   return executors;
 }
 
@@ -19,8 +19,7 @@ reports::Choices executors_listed() {
 
 VerbAction add_list(CLI::App& app) {
   auto output = std::make_shared<Output>();
-  auto* verb = app.add_subcommand(
-      "list", "List what scenarios and options can name: algorithms, architectures, devices, ...");
+  auto* verb = app.add_subcommand("list", "List the names that scenarios and options accept");
   add_format(*verb, *output);
   return [output] {
     print(reports::list_of_choices(executors_listed(),

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "cli/executors.h"
+#include "cli/help.h"
 #include "core/error.h"
 #include "core/files.h"
 #include "core/input/read_scenario.h"
@@ -35,8 +36,8 @@ void set_keys(input::Document& document, const std::vector<std::string>& changes
     const auto several = value ? std::nullopt : json_in("[" + text + "]");
     if (several && text.find(',') != std::string::npos) {
       throw InputError("--set: found several values, '" + shortened(text) +
-                       "', expected one; a sweep takes them: --set 'sweep={\"" +
-                       change.substr(0, equals) + "\": " + several->dump() + "}'");
+                       "', expected one; use a sweep: --set 'sweep={\"" + change.substr(0, equals) +
+                       "\": " + several->dump() + "}'");
     }
     input::set_key(document, change.substr(0, equals), value ? *value : Json(text));
   }
@@ -70,14 +71,15 @@ CLI::Validator number_from(double low, double high) {
 
 void add_scenario(CLI::App& verb, ScenarioOption& option, const std::string& note) {
   verb.add_option("file", option.file,
-                  "the scenario (JSON), - for standard input" + (note.empty() ? "" : "; " + note))
+                  "scenario (JSON), - for stdin" + (note.empty() ? "" : "; " + note))
       ->required();
   add_set(verb, option.set);
 }
 
 CLI::Option* add_set(CLI::App& verb, std::vector<std::string>& set) {
   // One a time: what follows a change may be a file.
-  return verb.add_option("--set", set, "change a key of the scenario first: KEY=VALUE")
+  return verb.add_option("--set", set, "change a key of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
 }
 
@@ -89,7 +91,7 @@ input::Document read(const ScenarioOption& option) {
 
 input::Document read_on_ranks(const ScenarioOption& option) {
   if (option.file == input::kStandardInput) {
-    throw InputError("-: expected a file: each rank reads the scenario by itself");
+    throw InputError("-: expected a file: each rank reads the scenario");
   }
   return read(option);
 }
@@ -112,7 +114,7 @@ void add_jobs(CLI::App& verb, int& jobs, const std::string& about) {
 }
 
 void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwise) {
-  verb.add_option("--strategy", name, "which strategy; " + otherwise + " if left out");
+  verb.add_option("--strategy", name, "strategy (default: " + otherwise + ")");
 }
 
 void add_strategies(CLI::App& verb, std::vector<std::string>& names, const std::string& about) {
@@ -129,7 +131,7 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
     names.push_back(strategy.name);
     known += (known.empty() ? "'" : ", '") + strategy.name + "'";
   }
-  throw InputError("--strategy: '" + shortened(name) + "' is no strategy of " + file +
+  throw InputError("--strategy: '" + shortened(name) + "' is not a strategy of " + file +
                    did_you_mean(name, names) + "; it has " + known);
 }
 
@@ -145,19 +147,18 @@ std::vector<Strategy> chosen_strategies(const Scenario& scenario,
 void add_objective(CLI::App& verb, ObjectiveOptions& options) {
   std::vector<std::string> words{"step_time"};
   for (const Word& known : kWords) words.emplace_back(known.word);
-  verb.add_option("--objective", options.objective,
-                  "what strategies are ranked by. time_to_loss, time_to_accuracy: of the training "
-                  "to --target, the steps to which --curves say")
+  verb.add_option("--objective", options.objective, "rank strategies by")
       ->transform(one_of_words(words))
       ->capture_default_str();
-  verb.add_option("--target", options.target, "the loss to fall to, or the accuracy to rise to");
+  verb.add_option("--target", options.target,
+                  "loss or accuracy that ends the training, with --objective");
   verb.add_option("--curves", options.curves,
-                  "training curves, for tune also without an objective, to tell where its rows' "
-                  "trainings end: a CSV file with the columns strategy, step, loss or accuracy, "
-                  "and seed where there are several trainings");
+                  "training curves: CSV with strategy, step, loss or accuracy, optionally seed")
+      ->type_name("FILE");
   verb.add_option("--measured", options.measured,
-                  "trainings by the clock, to compare with: the same file with a column seconds in "
-                  "place of step");
+                  "measured trainings to compare with: CSV with seconds for step")
+      ->type_name("FILE");
+  put_in_group(verb, "Training to a target", {"--objective", "--target", "--curves", "--measured"});
 }
 
 Outcomes outcomes_of(const std::string& file) {
@@ -170,8 +171,7 @@ std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {
   if (!options.asked()) {
     if (options.target || !options.curves.empty() || !options.measured.empty()) {
       throw InputError(
-          "--target, --curves and --measured belong to --objective time_to_loss or "
-          "time_to_accuracy");
+          "--target, --curves and --measured need --objective time_to_loss or time_to_accuracy");
     }
     return std::nullopt;
   }

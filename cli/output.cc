@@ -29,9 +29,10 @@ void add_color(CLI::App& verb, Colour& colour) {
             const auto at = std::find(words.begin(), words.end(), word) - words.begin();
             colour = static_cast<Colour>(at);
           },
-          "whether the winner and what does not pay stand out in the table")
+          "colour the winner and slower strategies")
       ->transform(one_of_words(words))
-      ->default_str(words.front());
+      ->default_str(words.front())
+      ->group("Output");
 }
 
 // Where std::cout writes from the start: what is redirected inside the process is no terminal.
@@ -67,14 +68,15 @@ void add_format(CLI::App& verb, Output& output) {
   verb.add_option_function<std::string>(
           "--format",
           [&output](const std::string& word) { output.format = reports::format_of(word); },
-          "what is printed")
+          "output")
       ->transform(one_of_words(reports::format_words()))
       ->transform(known_as_table)  // the later one comes first
       ->default_str(reports::format_words().front());
 }
 
 void add_html(CLI::App& verb, Output& output) {
-  verb.add_option("--html", output.html, "file for a page with figures, to be opened in a browser");
+  verb.add_option("--html", output.html, "write a page with figures, for a browser")
+      ->type_name("FILE");
 }
 
 void add_verbose(CLI::App& verb, Output& output) {

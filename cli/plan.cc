@@ -33,9 +33,9 @@ int run(const PlanOptions& options) {
 VerbAction add_plan(CLI::App& app) {
   auto options = std::make_shared<PlanOptions>();
   auto* verb =
-      app.add_subcommand("plan", "Print the operations of a strategy without running them");
+      app.add_subcommand("plan", "Print the operations of a strategy, without running them");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "the first one");
+  add_strategy(*verb, options->strategy, "the first");
   add_format(*verb, options->output);
   return [options] { return run(*options); };
 }

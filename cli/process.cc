@@ -31,13 +31,13 @@ void put(const char* text) {
   put("syncline: ");
   try {
     if (const auto thrown = std::current_exception()) std::rethrow_exception(thrown);
-    put("ended by a mistake of its own");
+    put("internal error");
   } catch (const std::bad_alloc&) {
     put("out of memory");
   } catch (const std::exception& error) {
     put(error.what());
   } catch (...) {
-    put("ended by an unknown failure");
+    put("unknown failure");
   }
   put("\n");
   ::_exit(kFailingMachine);

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <memory>
 #include <new>
 #include <sstream>
 #include <string>
@@ -8,6 +10,7 @@
 
 #include "cli/built_in.h"
 #include "cli/command_line.h"
+#include "cli/help.h"
 #include "cli/output.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
@@ -20,6 +23,13 @@
 namespace syncline::cli {
 namespace {
 
+// Columns of the help: 80, or a narrower terminal's.
+std::size_t help_width() {
+  constexpr std::size_t kUsual = 80;
+  const std::size_t terminal = stdout_screen(Colour::kNever).width;
+  return terminal == 0 ? kUsual : std::min(terminal, kUsual);
+}
+
 // `below`: lines of their own.
 int say(const std::string& message, int code, const std::vector<std::string>& below = {}) {
   // What was echoed may be as long as the input; paths are.
@@ -31,25 +41,55 @@ int say(const std::string& message, int code, const std::vector<std::string>& be
   return code;
 }
 
+// Verbs by what a user wants, in the order of --help.
+struct VerbGroup {
+  const char* title;
+  std::vector<VerbAction (*)(CLI::App&)> verbs;
+};
+
+const std::vector<VerbGroup>& verb_groups() {
+  static const std::vector<VerbGroup> groups{
+      {"Ask (predict, compare, search)",
+       {add_init, add_run, add_tune, add_explain, add_plan, add_buckets}},
+      {"Measure (a job, a network, the predictions)",
+       {add_record, add_import, add_calibrate, add_validate, add_fidelity, add_lab}},
+      {"Apply (in a framework)", {add_emit}},
+      {"Look up", {add_check, add_list, add_schema, add_completion}}};
+  return groups;
+}
+
+std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app) {
+  std::map<const CLI::App*, VerbAction> actions;
+  for (const auto& [title, verbs] : verb_groups()) {
+    for (const auto add : verbs) {
+      const VerbAction action = add(app);
+      CLI::App* verb = app.get_subcommands([](const CLI::App*) { return true; }).back();
+      verb->group(title);
+      actions[verb] = action;
+    }
+  }
+  return actions;
+}
+
 int run_verb(int argc, const char* const* given) {
   const std::vector<const char*> words = as_options(argc, given);
   const char* const* argv = words.data();
-  CLI::App app{
-      "Finds, predicts and validates how to synchronise gradients in data-parallel training."};
+  CLI::App app{"Predict, tune and validate gradient synchronisation of data parallelism."};
   app.name("syncline");
-  app.set_version_flag("-V,--version", build_facts());
+  app.formatter(std::make_shared<Help>(help_width()));
+  app.set_help_flag("-h,--help", "print this help");
+  app.set_help_all_flag("--help-all", "print the help of every option");
+  app.set_version_flag("-V,--version", build_facts(), "print the version and the build");
   app.require_subcommand(1);
+  const auto actions = add_verbs(app);
+  // Verbs would inherit it.
   app.footer(
-      "A scenario (JSON) names a workload, a cluster and strategies; docs/scenario.md shows how to "
-      "write\n"
-      "one. Exit codes: 0 done, 2 wrong input, 3 failing machine, 130 interrupted.");
-
-  std::map<const CLI::App*, VerbAction> actions;
-  for (auto* add : {add_record, add_import, add_init, add_run, add_plan, add_buckets, add_explain,
-                    add_emit, add_check, add_tune, add_calibrate, add_validate, add_fidelity,
-                    add_lab, add_list, add_schema, add_completion}) {
-    const VerbAction action = add(app);
-    actions[app.get_subcommands([](const CLI::App*) { return true; }).back()] = action;
+      "A scenario (JSON) names a workload, a cluster and strategies: docs/scenario.md.\n"
+      "Options of a verb: syncline VERB --help.\n"
+      "Exit codes: 0 done, 2 wrong input, 3 failing machine, 130 interrupted.");
+  if (argc < 2) {
+    std::cerr << app.help();
+    return kWrongInput;
   }
   const std::string mistake = mistyped(app, argc, argv);
   if (!mistake.empty()) return say(mistake, kWrongInput);
@@ -86,7 +126,7 @@ int run_program(int argc, const char* const* argv) {
   } catch (const std::filesystem::filesystem_error& error) {
     return say(error.path1().string() + ": " + error.code().message(), kFailingMachine);
   } catch (const std::exception& error) {
-    return say(std::string("a failure that was not foreseen: ") + error.what(), kFailingMachine);
+    return say(std::string("unexpected failure: ") + error.what(), kFailingMachine);
   }
 }
 

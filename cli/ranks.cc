@@ -48,18 +48,14 @@ int start_ranks(const RanksOptions& options) {
 
 void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live) {
   constexpr double kLongest = 86400;
-  verb.add_option("--ranks", options.ranks,
-                  "number of ranks to start on this machine; leave it out under mpirun, srun, "
-                  "torchrun or syncline lab")
+  verb.add_option("--ranks", options.ranks, "ranks to start here (default: those of the launcher)")
       ->check(CLI::Range(1, 4096));
-  verb.add_option(
-          "--timeout", options.timeout,
-          "seconds without a sign of life (or without joining) before a rank counts as failed")
+  verb.add_option("--timeout", options.timeout, "seconds of silence before a rank counts as failed")
       ->check(number_from(1.0, kLongest))
       ->capture_default_str();
   verb.add_option("--meet", options.meet,
-                  "file in which the ranks meet, where all of them see it; by default as the "
-                  "launcher has it: its address, MPI, or a file in the working directory");
+                  "rendezvous file on a shared disk (default: the launcher's address or MPI)")
+      ->type_name("FILE");
   if (live == nullptr) return;
   for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(live);
 }
@@ -70,9 +66,8 @@ int with_ranks(const RanksOptions& options, const std::string& key,
   if (!environment) {
     if (options.ranks == 0) {
       throw InputError(
-          "--ranks: not given, and no launcher's variables are set; write --ranks N to start N "
-          "ranks on this machine, or start this command with mpirun, srun, torchrun or syncline "
-          "lab");
+          "--ranks: missing, and no launcher started this command; add --ranks N to start N ranks "
+          "on this machine, or use mpirun, srun, torchrun or syncline lab");
     }
     return start_ranks(options);
   }

@@ -9,14 +9,14 @@ namespace syncline::cli {
 
 VerbAction add_record(CLI::App& app) {
   auto file = std::make_shared<std::string>();
-  auto* verb = app.add_subcommand(
-      "record", "Print the Python file with which a PyTorch job writes its own scenario");
-  verb->add_option("-o,--out", *file,
-                   "file to write it to, beside the training script: syncline_record.py");
+  auto* verb = app.add_subcommand("record",
+                                  "Print the Python file that records a PyTorch job as a scenario");
+  verb->add_option("-o,--out", *file, "write syncline_record.py, next to the training script")
+      ->type_name("FILE");
   verb->footer(
       "In the training script, on every rank:\n"
       "  from syncline_record import record\n"
-      "  record(model, step)   # step() trains once: forward, backward, optimizer.step()");
+      "  record(model, step)   # step(): forward, backward, optimizer.step()");
   return [file] {
     if (file->empty()) {
       std::cout << record_script();

@@ -89,12 +89,11 @@ bool is_streamed(const RunOptions& options, const Scenario& scenario) {
 measure::Part asked_part(const RunOptions& options, const Scenario& scenario) {
   if (options.part.empty()) return {};
   if (!scenario.published.empty()) {
-    throw InputError(
-        "--part: published figures make columns that depend on all rows: leave 'published' out");
+    throw InputError("--part: columns of published figures depend on all rows: remove 'published'");
   }
   if (!options.trace.empty() || !is_streamed(options, scenario)) {
     throw InputError(
-        "--part: a part is rows of CSV alone: add --format csv, leave out --out, --html, --trace");
+        "--part prints rows of CSV only: add --format csv, remove --out, --html and --trace");
   }
   return part_of(options.part);
 }
@@ -183,8 +182,8 @@ int run_to_target(const RunOptions& options, const input::Document& document,
   for (const auto& [name, value] :
        {std::pair("--out", options.out), {"--trace", options.trace}, {"--part", options.part}}) {
     if (!value.empty()) {
-      throw InputError(std::string(name) + " is for steps: --objective " +
-                       options.objective.objective + " has none of it");
+      throw InputError(std::string(name) + " is not available with --objective " +
+                       options.objective.objective);
     }
   }
   expect_writable({options.output.html, options.svg});
@@ -199,7 +198,7 @@ int run_to_target(const RunOptions& options, const input::Document& document,
 input::Document document_of(const RunOptions& options) {
   if (!options.grain.empty() && options.executor != "sim") {
     throw InputError("--grain: the " + options.executor +
-                     " executor has no grain, only a simulation has: add --executor sim");
+                     " executor does not simulate: add --executor sim");
   }
   input::Document document = read(options.scenario);
   if (!options.grain.empty()) {
@@ -212,10 +211,10 @@ input::Document document_of(const RunOptions& options) {
 int run(const RunOptions& options) {
   auto objective = objective_of(options.objective);
   if (!objective && !options.svg.empty()) {
-    throw InputError("--svg draws the way to a target: it needs --objective; --html has figures");
+    throw InputError("--svg needs --objective; --html has figures of steps");
   }
   if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
-    throw InputError("--trace-of says what a trace shows: it needs --trace FILE or --out");
+    throw InputError("--trace-of needs --trace FILE or --out FOLDER");
   }
   const input::Document document = document_of(options);
   if (objective) return run_to_target(options, document, std::move(*objective));
@@ -224,37 +223,39 @@ int run(const RunOptions& options) {
 
 void add_options(CLI::App& verb, RunOptions& options) {
   add_scenario(verb, options.scenario);
-  add_strategies(verb, options.strategies,
-                 "strategies to price, instead of all: beside the baseline and those whose rows "
-                 "the scenario is calibrated on");
-  add_executor(verb, options.executor,
-               "model: closed form, microseconds a row; sim: SimGrid, every link and rank");
+  add_strategies(verb, options.strategies, "strategies to predict; may be repeated (default: all)");
+  add_executor(verb, options.executor, "predict with");
   add_format(verb, options.output);
   add_verbose(verb, options.output);
-  verb.add_option("--grain", options.grain,
-                  "granularity of the simulation: merged (default), or step for every message")
-      ->transform(one_of_words({"merged", "step"}));
-  verb.add_option("--out", options.out,
-                  "folder for report.txt, report.md, rows.csv, report.json and trace.json");
+  verb.add_option("--grain", options.grain, "simulate rounds or every message, with --executor sim")
+      ->transform(one_of_words({"merged", "step"}))
+      ->default_str("merged")
+      ->group("Rows");
+  verb.add_option("--out", options.out, "write report.txt, .md, .json, rows.csv and trace.json")
+      ->type_name("FOLDER");
   add_html(verb, options.output);
-  verb.add_option("--trace", options.trace,
-                  "file for a Chrome trace of the first sweep point (open in ui.perfetto.dev)");
+  verb.add_option("--trace", options.trace, "write a Chrome trace of the first sweep point")
+      ->type_name("FILE");
   add_trace_of(verb, options.trace_of);
-  add_jobs(verb, options.jobs, "processes that share the rows; the answer is the same");
-  verb.add_option(
-      "--part", options.part,
-      "I/N: price every N-th sweep point, from the I-th on, as CSV; auto: as Open MPI or "
-      "a Slurm array numbers this process");
+  add_jobs(verb, options.jobs, "processes that share the rows");
+  verb.add_option("--part", options.part,
+                  "print every N-th sweep point from the I-th as CSV; auto: this process's")
+      ->type_name("I/N")
+      ->group("Rows");
+  verb.get_option("--jobs")->group("Rows");
   add_objective(verb, options.objective);
   verb.add_option("--svg", options.svg,
-                  "with --objective: file for loss or accuracy over the time of the training");
+                  "plot loss or accuracy over training time, with --objective")
+      ->type_name("FILE")
+      ->group("Training to a target");
 }
 
 }  // namespace
 
 VerbAction add_run(CLI::App& app) {
   auto options = std::make_shared<RunOptions>();
-  auto* verb = app.add_subcommand("run", "Price every strategy of a scenario and print the table");
+  auto* verb =
+      app.add_subcommand("run", "Predict the step time of every strategy and print the table");
   add_options(*verb, *options);
   return [options] { return run(*options); };
 }

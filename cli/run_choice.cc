@@ -47,7 +47,7 @@ measure::Part part_of_launcher() {
   if (place.empty()) {
     throw InputError(
         "--part auto: neither Open MPI (OMPI_COMM_WORLD_RANK) nor a Slurm array "
-        "(SLURM_ARRAY_TASK_ID) started this process: say --part I/N");
+        "(SLURM_ARRAY_TASK_ID) started this process: use --part I/N");
   }
   const std::size_t number = number_of(place) + 1 - number_of(first);
   return checked({number, number_of(count)}, place + " of " + count + " from " + first);
@@ -123,9 +123,7 @@ measure::Part part_of(const std::string& text) {
 }
 
 void add_trace_of(CLI::App& verb, std::vector<std::string>& words) {
-  verb.add_option("--trace-of", words,
-                  "what the trace shows: strategy=NAME, rank=N, or a key of the sweep and one of "
-                  "its values; otherwise every strategy at the first sweep point")
+  verb.add_option("--trace-of", words, "limit the trace: strategy=NAME, rank=N, sweep KEY=VALUE")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
 }

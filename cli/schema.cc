@@ -12,16 +12,15 @@ namespace syncline::cli {
 VerbAction add_schema(CLI::App& app) {
   auto part = std::make_shared<std::string>(input::schema_parts().front());
   auto answers = std::make_shared<bool>(false);
-  auto* verb = app.add_subcommand(
-      "schema", "Print the JSON schema with which an editor completes and checks a file");
-  CLI::Option* of_file = verb->add_option("part", *part, "what the file holds")
+  auto* verb =
+      app.add_subcommand("schema", "Print the JSON schema, for completion and checks in an editor");
+  CLI::Option* of_file = verb->add_option("part", *part, "contents of the file")
                              ->transform(one_of_words(input::schema_parts()))
                              ->capture_default_str();
-  verb->add_flag("--answers", *answers,
-                 "the schema of what the verbs print with --format json, instead")
+  verb->add_flag("--answers", *answers, "print the schema of --format json's answers, instead")
       ->excludes(of_file);
   verb->footer(
-      "Kept beside your files, it is named by their first key:\n"
+      "Keep it next to your files, and name it in their first key:\n"
       "  syncline schema > schema.json     \"$schema\": \"schema.json\"");
   return [part, answers] {
     if (*answers) {

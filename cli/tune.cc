@@ -7,6 +7,7 @@
 #include "cli/command_line.h"
 #include "cli/emit.h"
 #include "cli/executors.h"
+#include "cli/help.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/dialect/dialect.h"
@@ -85,8 +86,8 @@ int tune_steps(const TuneOptions& verb, const input::Document& document) {
   tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
   if (curves) worth::add_outcomes(outcomes.curves, outcomes.quantity, tuning);
   if (tuning.taken && !tuning.emitted && verb.python.empty()) {
-    throw InputError("--take: no configuration of " + verb.emit + " says '" + verb.take +
-                     "'; --python FILE writes what applies it, where a file can");
+    throw InputError("--take: no configuration of " + verb.emit + " expresses '" + verb.take +
+                     "'; try --python FILE");
   }
   const tune::Tuned& tuned = tuning.tuned;
   const SideFile svg{verb.svg,
@@ -126,8 +127,8 @@ int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
                      !verb.svg.empty() || !verb.csv.empty() || verb.objective.asked();
   if (other) {
     throw InputError(
-        "--layouts searches layouts with one strategy: leave --live, --objective, --python, "
-        "--take, --svg and --csv out");
+        "--layouts searches layouts for one strategy: remove --live, --objective, --python, "
+        "--take, --svg and --csv");
   }
   expect_writable({verb.output.html});
   Progress progress("syncline tune");
@@ -145,12 +146,12 @@ int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
 int tune_to_target(const TuneOptions& verb, const input::Document& document,
                    worth::Objective objective) {
   if (!verb.live.machine.empty() || !verb.csv.empty()) {
-    throw InputError("--live and --csv are for steps: leave them out with --objective " +
+    throw InputError("--live and --csv are not available with --objective " +
                      verb.objective.objective);
   }
   if (!verb.emit.empty() && verb.python.empty()) {
     throw InputError("--objective " + verb.objective.objective +
-                     " writes its best as a file: --emit pytorch --python FILE");
+                     " writes a Python file only: use --emit pytorch --python FILE");
   }
   expect_writable({verb.svg, verb.output.html, verb.python});
   const worth::Worth worth =
@@ -171,8 +172,8 @@ int tune_to_utilisation(const TuneOptions& verb, const input::Document& document
                      verb.layouts || verb.objective.asked() || verb.executor != "model";
   if (other) {
     throw InputError(
-        "--utilisation asks the model about links: leave --live, --objective, --layouts, --emit, "
-        "--csv and --executor sim out");
+        "--utilisation needs the model executor: remove --live, --objective, --layouts, --emit, "
+        "--csv and --executor sim");
   }
   expect_writable({verb.svg, verb.output.html});
   const tune::Utilisation found = tune::utilisation_of(document, *verb.utilisation);
@@ -192,11 +193,10 @@ int run(const TuneOptions& verb, const std::string& command) {
   auto objective = objective_of(asked);
   check_python(verb.python, verb.emit, "--emit");
   if (!verb.python.empty() && !verb.live.machine.empty()) {
-    throw InputError("--python writes what the model found: leave --live out");
+    throw InputError("--python is not available with --live");
   }
   if (!verb.take.empty() && (objective || !verb.live.machine.empty() || verb.emit.empty())) {
-    throw InputError(
-        "--take names a row to write: it needs --emit, and neither --live nor --objective");
+    throw InputError("--take needs --emit, and is not available with --live or --objective");
   }
   const bool live_ranks = !verb.live.machine.empty() && verb.live.machine != "emulated";
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
@@ -212,55 +212,49 @@ int run(const TuneOptions& verb, const std::string& command) {
 void add_tune_options(CLI::App& verb, TuneOptions& options) {
   add_scenario(verb, options.scenario, "its sweep is ignored");
   verb.add_option("--strategy", options.strategy,
-                  "the strategy whose knobs hold where nothing is searched, and which the others "
-                  "are compared with; the scenario's own choice if left out");
-  verb.add_option("--emit", options.emit,
-                  "also write the best as the configuration of this framework, or the best that it "
-                  "can express")
+                  "baseline of the search (default: the scenario's)");
+  verb.add_option("--emit", options.emit, "write the best configuration of this framework")
       ->transform(one_of_words(dialect::written_dialect_names()));
   verb.add_option("--python", options.python,
-                  "with --emit pytorch: file to write that applies the best in a job, also what "
-                  "no configuration expresses");
+                  "write a Python file that applies the best (--emit pytorch)")
+      ->type_name("FILE");
   verb.add_option("--take", options.take,
-                  "with --emit: the row of the first table that is written, by its name; the best "
-                  "that was found if left out");
+                  "row of the first table to write, with --emit (default: the best)")
+      ->group("Output");
   add_format(verb, options.output);
   add_verbose(verb, options.output);
   add_html(verb, options.output);
-  verb.add_option("--svg", options.svg, "file for the curve of step time over bucket size");
-  verb.add_option("--csv", options.csv, "file for that curve as bytes,step_time_s");
-  add_executor(verb, options.executor,
-               "prices the candidates. model: closed form, and the best few simulated; sim: all "
-               "of them simulated");
-  verb.add_option("--top", options.top,
-                  "how many of the best are printed (default 5; of layouts 10)")
-      ->check(CLI::Range(1, 1000));
+  verb.add_option("--svg", options.svg, "plot step time over bucket size")
+      ->type_name("FILE")
+      ->group("Output");
+  verb.add_option("--csv", options.csv, "write step time over bucket size as CSV")
+      ->type_name("FILE")
+      ->group("Output");
+  add_executor(verb, options.executor, "predict candidates with");
+  verb.add_option("--top", options.top, "rows to print (default 5, with --layouts 10)")
+      ->check(CLI::Range(1, 1000))
+      ->group("Output");
   verb.add_option("--budget", options.budget,
-                  "maximum number of candidates (default 3000, fewer for models of more than 600 "
-                  "gradients; 0: unlimited); with --live, of "
-                  "evaluations (default 12)")
+                  "most candidates (default 3000, fewer for large models; with --live 12)")
       ->check(CLI::Validator(
           [](const std::string& text) {
             return text.starts_with('-') ? "found " + text + ", expected 0 or more" : "";
           },
           ""));
   verb.add_flag("--exhaustive", options.exhaustive,
-                "price every candidate, also those that the bounds rule out; with --live "
-                "gloo, measure every candidate after the search, to grade it");
+                "evaluate every candidate, after the search with --live gloo");
   verb.add_flag("--layouts", options.layouts,
-                "search layouts instead: tensor, context, pipeline, virtual stages and experts "
-                "of workload.parallel, with the same samples a step");
+                "search layouts (tensor, pipeline, context, expert) instead");
   verb.add_option("--utilisation", options.utilisation,
-                  "ask instead which bandwidth between the groups that the outermost links join "
-                  "keeps them busy for this share of the time, such as 0.95: for plain training, "
-                  "LocalSGD and DiLoCo")
+                  "find the bandwidth between groups for this utilisation, such as 0.95")
       ->check(CLI::Range(0.01, 0.9999));
   verb.add_option("--micro-batch-sizes", options.batches,
-                  "with --layouts: samples a micro-batch to try beside the given, 1,2,4")
+                  "more samples per micro-batch to try, such as 1,2,4, with --layouts")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20));
-  add_jobs(verb, options.jobs,
-           "processes that share exhaustive walks and simulations; the answer is the same");
+  add_jobs(verb, options.jobs, "processes that share the search");
+  put_in_group(verb, "Search",
+               {"--budget", "--exhaustive", "--utilisation", "--micro-batch-sizes", "--jobs"});
   add_objective(verb, options.objective);
   add_live_options(verb, options.live);
 }
@@ -269,8 +263,8 @@ void add_tune_options(CLI::App& verb, TuneOptions& options) {
 
 VerbAction add_tune(CLI::App& app) {
   auto options = std::make_shared<TuneOptions>();
-  auto* verb = app.add_subcommand(
-      "tune", "Find the best strategy, say how good it is, and write it for a framework");
+  auto* verb =
+      app.add_subcommand("tune", "Find the fastest strategy, and write it for a framework");
   add_tune_options(*verb, *options);
   return [options, verb] { return run(*options, command_line(*verb)); };
 }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "cli/executors.h"
+#include "cli/help.h"
 #include "cli/process.h"
 #include "cli/tune.h"
 #include "core/error.h"
@@ -69,8 +70,8 @@ void check(const TuneOptions& options) {
          {live.ranks.ranks != 0, live.calibrate, live.no_check, options.exhaustive}) {
       if (!given) continue;
       throw InputError(
-          "--live emulated: there are no ranks to start, links to measure, values to check or "
-          "sweeps to run: --ranks, --calibrate, --no-check and --exhaustive go with --live gloo");
+          "--live emulated has no ranks: --ranks, --calibrate, --no-check and --exhaustive need "
+          "--live gloo");
     }
   }
 }
@@ -98,7 +99,7 @@ tune::MeasurementWatch announced(const std::string& what, const std::string& cou
   watch.ends = [=](const tune::Evaluation& evaluation, const tune::Measurement& measured) {
     const double seconds = measured.step_time * evaluation.steps * pace;
     if (seconds > 0) std::this_thread::sleep_for(std::chrono::duration<double>(seconds));
-    say(which(evaluation) + reports::seconds_text(measured.step_time) + " a step");
+    say(which(evaluation) + reports::seconds_text(measured.step_time) + " per step");
   };
   return watch;
 }
@@ -139,8 +140,7 @@ class LiveSearch {
     const std::size_t known = journal_->entries().size();
     if (known > 0) {
       say("resumed: " + reports::plural(known, "evaluation") + " from " + options_.live.journal +
-          (journal_->unchecked() ? ", a journal without checksums: damage to its digits would not "
-                                   "be noticed"
+          (journal_->unchecked() ? ", a journal without checksums: damaged digits are not detected"
                                  : ""));
     }
     return journal_.get();
@@ -190,7 +190,7 @@ int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, Liv
     return verb.open_journal(report, machine);
   };
   hooks.evaluation = announced("evaluation", "at most " + std::to_string(budget(options)));
-  hooks.sweeping = [] { say("every candidate, to see how good that is"); };
+  hooks.sweeping = [] { say("measuring every candidate, to grade the search"); };
   hooks.swept = announced("sweep", std::to_string(report.problem.candidates.size()));
   live::search_on_ranks(search, scenario, channel, hooks, report);
   if (!first) return 0;
@@ -220,35 +220,34 @@ int tune_emulated(const TuneOptions& options, const input::Document& fitted, Liv
 void add_live_options(CLI::App& verb, LiveOptions& live) {
   std::vector<std::string> machines = backend_names();
   machines.insert(machines.begin(), kEmulated);
-  CLI::Option* machine =
-      verb.add_option("--live", live.machine,
-                      "search on a machine, where each evaluation costs training steps. gloo: the "
-                      "ranks of this machine or of a launcher; emulated: the closed-form model "
-                      "with noise stands for the machine")
-          ->transform(one_of_words(machines));
+  CLI::Option* machine = verb.add_option("--live", live.machine, "measure candidates on")
+                             ->transform(one_of_words(machines));
   for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
     machine->excludes(verb.get_option(other));
   }
   add_ranks_options(verb, live.ranks, machine);
   verb.add_flag("--calibrate", live.calibrate, "measure the links of --live gloo first")
       ->needs(machine);
-  verb.add_flag("--no-check", live.no_check,
-                "do not compare the values that --live gloo exchanges with the host executor's")
+  verb.add_flag("--no-check", live.no_check, "skip the check of the all-reduced values")
       ->needs(machine);
   constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
   const auto add = [&](const char* name, auto& value, const char* about) {
     return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
   };
-  add("--noise", live.noise, "standard deviation of an emulated step, percent")
+  add("--noise", live.noise, "standard deviation of an emulated step in percent")
       ->check(number_from(0.0, kMostNoise));
-  add("--steps", live.steps, "training steps an evaluation")->check(CLI::Range(2, 1000000));
+  add("--steps", live.steps, "training steps per evaluation")->check(CLI::Range(2, 1000000));
   add("--seed", live.seed, "seed of the noise");
-  add("--journal", live.journal,
-      "file that keeps every evaluation: killed, the same command goes on from there");
+  add("--journal", live.journal, "record every evaluation; the same command resumes from there")
+      ->type_name("FILE");
   add("--wrong", live.wrong,
-      "guide the search by a model that is off: latency=FACTOR,bandwidth=FACTOR");
-  add("--pace", live.pace, "how long an emulated second takes, in seconds; 0: no time")
+      "distort the model that guides the search, in latency, bandwidth or both")
+      ->type_name("KEY=FACTOR,...");
+  add("--pace", live.pace, "seconds that an emulated second takes")
       ->check(number_from(0.0, 1000.0));
+  put_in_group(verb, "Search on a machine (with --live)",
+               {"--ranks", "--timeout", "--meet", "--calibrate", "--no-check", "--noise", "--steps",
+                "--seed", "--journal", "--wrong", "--pace"});
 }
 
 int tune_live(const TuneOptions& options, const input::Document& document,

@@ -4,6 +4,7 @@
 
 #include "cli/built_in.h"
 #include "cli/executors.h"
+#include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/process.h"
@@ -111,7 +112,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   if (first) {
     expect_writable({options.out, options.cluster_out, options.trace, options.output.html});
   }
-  if (first) say("met: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
+  if (first) say("joined: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
   measure::Validation report;
   report.backend = options.backend;
   report.executor = options.executor;
@@ -137,7 +138,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   }
   channel.barrier(live::ControlChannel::kPatient);
   if (!live::all_values_match(report)) {
-    throw MachineError("a rank did not end with the values of the host executor");
+    throw MachineError("a rank's values differ from the host executor's");
   }
   return report.complete ? 0 : kInterruptedExit;
 }
@@ -149,7 +150,7 @@ int run(const ValidateOptions& options) {
   if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
   scenario.strategies = chosen_strategies(scenario, options.only, document.file);
   if (!options.cluster_out.empty() && !options.calibrate) {
-    throw InputError("--cluster-out: expected --calibrate too, which measures what is written");
+    throw InputError("--cluster-out needs --calibrate, which measures the links");
   }
   catch_interrupts();
   std::string key = document.root.dump() + options.backend + options.values;
@@ -166,40 +167,40 @@ int run(const ValidateOptions& options) {
 
 VerbAction add_validate(CLI::App& app) {
   auto options = std::make_shared<ValidateOptions>();
-  auto* verb = app.add_subcommand(
-      "validate",
-      "Run a scenario's plans on real machines too, and say where prediction and "
-      "measurement differ");
+  auto* verb = app.add_subcommand("validate",
+                                  "Run a scenario on real ranks, and compare with the prediction");
   add_scenario(*verb, options->scenario, "its sweep is ignored");
-  verb->add_option("--backend", options->backend, "what moves the gradients")
+  verb->add_option("--backend", options->backend, "communicate with")
       ->transform(one_of_words(backend_names()))
       ->capture_default_str();
   add_ranks_options(*verb, options->ranks);
   verb->add_flag("--calibrate", options->calibrate,
-                 "measure the links first and predict with what was found; else the scenario's "
-                 "figures stand");
+                 "measure the links first, and predict with them");
   verb->add_option("--cluster-out", options->cluster_out,
-                   "file for the cluster with the measured links (JSON)");
-  verb->add_option("--strategy,--only", options->only, "names of strategies, instead of all");
-  add_executor(*verb, options->executor, "executor used for the prediction");
-  verb->add_option("--warmup", options->warmup, "warm-up periods, run but not measured")
+                   "write the cluster with its measured links (JSON)")
+      ->type_name("FILE");
+  verb->add_option("--strategy,--only", options->only, "run these strategies only (default: all)");
+  add_executor(*verb, options->executor, "predict with");
+  verb->add_option("--warmup", options->warmup, "periods to run before measuring")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  verb->add_option("--repeats", options->repeats, "periods that are measured")
+  verb->add_option("--repeats", options->repeats, "periods to measure")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  verb->add_flag("--no-check", options->no_check,
-                 "do not compare the exchanged values with the host executor's");
+  verb->add_flag("--no-check", options->no_check, "skip the check of the all-reduced values");
   verb->add_option("--values", options->values,
-                   "gradients made of integers, whose sums are exact, or of real numbers")
+                   "fill gradients with integers (exact sums) or real numbers")
       ->transform(one_of_words({"integers", "real"}))
       ->capture_default_str();
   add_format(*verb, options->output);
   add_html(*verb, options->output);
   verb->add_option("--trace", options->trace,
-                   "file for a Chrome trace of every row, predicted and measured on every rank "
-                   "(open in ui.perfetto.dev)");
-  verb->add_option("-o,--out", options->out, "file for the report (JSON), kept current row by row");
+                   "write a Chrome trace of predicted and measured steps")
+      ->type_name("FILE");
+  verb->add_option("-o,--out", options->out, "write the report (JSON), updated with each strategy")
+      ->type_name("FILE");
+  put_in_group(*verb, "Measurement",
+               {"--timeout", "--meet", "--warmup", "--repeats", "--no-check", "--values"});
   return [options] { return run(*options); };
 }
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The manual page syncline(1), made from what the program's --help and each verb's --help print.
+# The manual page syncline(1), made from what the program's --help and each verb's --help-all print.
 #
 #   docs/manual.sh [PROGRAM] > syncline.1     PROGRAM is build/syncline unless another is named
 set -eu
@@ -14,7 +14,11 @@ paragraphs() {
       return line
     }
     /^Usage:/ { print ".PP\n.B " text(substr($0, 8)); next }
-    /^[A-Z][a-z]*:$/ { inside = 1; next }
+    /^[A-Z].*:$/ {
+      inside = 1; title = $0; sub(/:$/, "", title)
+      if (title != "Options" && title != "Arguments") print ".PP\n.I " text(title)
+      next
+    }
     /^$/ { inside = 0; next }
     inside && /^  [^ ]/ {
       tag = $0; sub(/^  /, "", tag)
@@ -29,7 +33,7 @@ paragraphs() {
 # The line that says what a verb is for: the first one of its help.
 purpose() { "$program" "$@" --help | sed -n '1s/-/\\-/gp'; }
 
-verbs=$("$program" --help | sed -n '/^\(Subcommands\|Commands\):/,/^$/s/^  \([a-z]\{1,\}\) .*/\1/p')
+verbs=$("$program" --help | sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p')
 
 cat <<END
 .TH SYNCLINE 1 "" "$("$program" --version | sed -n 1p)" "User Commands"
@@ -47,7 +51,7 @@ END
 for verb in $verbs; do
   printf '.SS %s\n' "$verb"
   purpose "$verb"
-  "$program" "$verb" --help | paragraphs
+  "$program" "$verb" --help-all | paragraphs
 done
 cat <<'END'
 .SH EXIT STATUS

@@ -1,10 +1,11 @@
-// What shells complete, against what each verb's --help says it has.
+// What shells complete, against what each verb's --help-all lists.
 #include <gtest/gtest.h>
 
 #include <regex>
 #include <set>
 #include <sstream>
 
+#include "tests/support/help.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
 
@@ -15,34 +16,9 @@ using test::contains;
 using test::Scratch;
 using Words = std::set<std::string>;
 
-std::string help(const std::string& verb) { return test::syncline_run({verb, "--help"}).out; }
-
-Words matches(const std::string& text, const std::regex& pattern) {
-  Words found;
-  for (std::sregex_iterator at(text.begin(), text.end(), pattern), end; at != end; ++at) {
-    found.insert((*at)[1]);
-  }
-  return found;
-}
-
-// The verbs, as the program's own --help lists them.
 Words verbs() {
-  const std::string text = test::syncline_run({"--help"}).out;
-  return matches(text.substr(text.find("ommands:")), std::regex("\n  ([a-z]+) "));
-}
-
-// The options of a verb, by the first column of its --help.
-Words options(const std::string& text) {
-  Words found;
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("  -")) continue;
-    const std::string names = line.substr(2, line.find(' ', 2) - 2);
-    for (const std::string& name : matches(names, std::regex("(--?[a-z][a-z-]*)"))) {
-      found.insert(name);
-    }
-  }
-  return found;
+  const auto list = test::verbs_in_help();
+  return {list.begin(), list.end()};
 }
 
 class Bash {
@@ -80,21 +56,21 @@ TEST(Completion, BashOffersTheVerbs) {
 TEST(Completion, BashOffersEveryOptionOfAVerb) {
   const Bash bash;
   for (const auto& verb : verbs()) {
-    EXPECT_EQ(bash.offers({"syncline", verb, "-"}), options(help(verb))) << verb;
+    EXPECT_EQ(bash.offers({"syncline", verb, "-"}), test::options_of(verb)) << verb;
   }
 }
 
 TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
   const Bash bash;
   int options_with_words = 0;
-  const std::regex line("\n  (?:-[a-z],)?(--[a-z-]+) TEXT:\\{([^}]*)\\}");
   for (const auto& verb : verbs()) {
-    const std::string text = help(verb);
-    for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {
-      const Words words = matches((*at)[2], std::regex("([^,]+)"));
-      EXPECT_EQ(bash.offers({"syncline", verb, (*at)[1], ""}), words) << verb << " " << (*at)[1];
-      EXPECT_EQ(
-          bash.offers({"syncline", verb, (*at)[1], "=", *words.begin()}).count(*words.begin()), 1u);
+    for (const auto& entry : test::entries_of(verb)) {
+      const Words words = entry.choices();
+      if (words.empty() || !entry.is_option()) continue;
+      const std::string name = *entry.names().rbegin();
+      EXPECT_EQ(bash.offers({"syncline", verb, name, ""}), words) << verb << " " << name;
+      EXPECT_EQ(bash.offers({"syncline", verb, name, "=", *words.begin()}).count(*words.begin()),
+                1u);
       ++options_with_words;
     }
   }
@@ -114,7 +90,7 @@ TEST(Completion, TheOthersNameEveryOption) {
     ASSERT_NE(from, std::string::npos) << verb;
     const std::string part = zsh.substr(from, zsh.find(" ;;\n", from) - from);
     EXPECT_TRUE(contains(fish, "-f -a " + verb + " -d ")) << verb;
-    for (const auto& option : options(help(verb))) {
+    for (const auto& option : test::options_of(verb)) {
       EXPECT_TRUE(contains(part, option + "[")) << verb << " " << option;
       const std::string letters =
           option.starts_with("--") ? "-l " + option.substr(2) : "-s " + option.substr(1);

@@ -104,9 +104,9 @@ TEST(Init, RefusesWhatItWouldPassOver) {
            {{"--node", "dgx-h100", "--sequence-parallel"}, "without --tp of 2 or more"},
            {{"--node", "dgx-h100", "--etp", "2"}, "without --ep of 2 or more"},
            {{"--node", "dgx-h100", "--nodes", "2", "--step", "4=8"},
-            "expected a count that --step"},
+            "expected a number of nodes of --step"},
            {{"--node", "dgx-h100", "--nodes", "8", "--step", "4=8"},
-            "expected a count that --step"},
+            "expected a number of nodes of --step"},
            {{"--node", "dgx-h100", "--step", "4=8", "--step", "4=9"}, "two for 4 nodes"}}) {
     std::vector<std::string> words{"init", "gpt2_small"};
     words.insert(words.end(), options.begin(), options.end());

@@ -132,7 +132,7 @@ TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
 TEST(ObjectiveOption, SaysWhatIsMissing) {
   const Said target = say({"run", scenario(), "--target", "1"});
   EXPECT_EQ(target.code, 2);
-  EXPECT_NE(target.err.find("belong to --objective"), std::string::npos) << target.err;
+  EXPECT_NE(target.err.find("need --objective"), std::string::npos) << target.err;
   const Said curveless = say({"tune", scenario(), "--objective", "time_to_loss"});
   EXPECT_EQ(curveless.code, 2);
   EXPECT_NE(curveless.err.find("needs --target and --curves"), std::string::npos) << curveless.err;
@@ -142,7 +142,7 @@ TEST(ObjectiveOption, SaysWhatIsMissing) {
   EXPECT_NE(nowhere.err.find("/no/file.csv"), std::string::npos) << nowhere.err;
   const Said step_file = say(asked("run", {"--trace", "/tmp/t.json"}));
   EXPECT_EQ(step_file.code, 2);
-  EXPECT_NE(step_file.err.find("--trace is for steps"), std::string::npos) << step_file.err;
+  EXPECT_NE(step_file.err.find("--trace is not available with --objective"), std::string::npos) << step_file.err;
 }
 
 // Without an objective curves tell where the trainings of the rows end.

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "reports/screen.h"
+#include "tests/support/help.h"
 #include "tests/support/text.h"
 
 namespace syncline::cli {
@@ -63,17 +64,6 @@ std::map<std::string, std::vector<std::vector<std::string>>> commands() {
       {"completion", {}}};
 }
 
-// The verb table, as the program's own help prints it.
-std::vector<std::string> verbs() {
-  const std::string help = test::syncline_run({"--help"}).out;
-  std::istringstream lines(help.substr(help.find("\nSubcommands:\n") + 14));
-  std::vector<std::string> names;
-  for (std::string line; std::getline(lines, line) && line.starts_with("  ");) {
-    names.push_back(line.substr(2, line.find(' ', 2) - 2));
-  }
-  return names;
-}
-
 void expect_narrow(const std::vector<std::string>& words, std::size_t columns) {
   const auto ran = run_on_terminal(words, static_cast<unsigned short>(columns));
   EXPECT_EQ(ran.code, 0) << words[0] << ran.err;
@@ -84,7 +74,7 @@ void expect_narrow(const std::vector<std::string>& words, std::size_t columns) {
 // A new verb is in the table, and so has to be asked something here.
 TEST(Terminal, NoLineOfAnyVerbIsWiderThanTheTerminal) {
   const auto known = commands();
-  const auto names = verbs();
+  const auto names = test::verbs_in_help();
   EXPECT_EQ(names.size(), known.size());
   for (const auto& verb : names) {
     ASSERT_TRUE(known.contains(verb)) << verb << ": say in commands() what it is asked";
@@ -111,15 +101,19 @@ TEST(Terminal, NoLineOfAnyHelpIsWiderThanTheTerminal) {
   for (const std::size_t columns : {80u, 60u}) {
     expect_narrow({"--help"}, columns);
     expect_narrow({"--version"}, columns);
-    for (const auto& verb : verbs()) expect_narrow({verb, "--help"}, columns);
+    for (const auto& verb : test::verbs_in_help()) {
+      expect_narrow({verb, "--help"}, columns);
+      expect_narrow({verb, "--help-all"}, columns);
+    }
   }
 }
 
-// Who reads the help by program (docs/manual.sh, the tests of completion) finds it as ever.
-TEST(Terminal, HelpInAPipeHasTheFullWidth) {
-  const std::string piped = test::syncline_run({"tune", "--help"}).out;
-  EXPECT_NE(too_wide(piped, 100), "");
-  const std::string shown = run_on_terminal({"tune", "--help"}, 80).out;
+// Who reads the help by program (docs/manual.sh, the tests of completion) finds it as a screen
+// does.
+TEST(Terminal, HelpInAPipeIsThatOfAScreen) {
+  const std::string piped = test::syncline_run({"tune", "--help-all"}).out;
+  EXPECT_EQ(too_wide(piped, 80), "");
+  const std::string shown = run_on_terminal({"tune", "--help-all"}, 60).out;
   const auto words = [](const std::string& text) {
     return std::regex_replace(text, std::regex("\\s+"), "");
   };

@@ -46,7 +46,7 @@ Words complaints(const std::string& err) {
       continue;
     }
     bool talk = false;
-    for (const char* known : {"met: ", ": predicted ", ": measured ", "calibrating ", "ranking ",
+    for (const char* known : {"joined: ", ": predicted ", ": measured ", "calibrating ", "ranking ",
                               "evaluation ", "resumed: ", "measuring ", "links: "}) {
       talk = talk || line.find(known) != std::string::npos;
     }
@@ -231,7 +231,7 @@ TEST_F(LiveVerbs, StartedByHandAndOneTwice) {
   const Words words = syncline_words(validation(scenario(2), 12));
   Program first(words, place(0, 2, port));
   Program second(words, place(1, 2, port));
-  ASSERT_TRUE(first.says("met: 2 ranks")) << first.err();
+  ASSERT_TRUE(first.says("joined: 2 ranks")) << first.err();
   const Ran first_again = Program(words, place(0, 2, port)).wait();
   EXPECT_EQ(first_again.code, 3);
   expect_one_line(first_again.err, "rank 0 cannot listen where the other ranks look for it");

@@ -183,7 +183,7 @@ TEST(Pages, TheManualNamesEveryVerbAndOption) {
     const std::size_t begin = manual.find(".SS " + verb + "\n");
     ASSERT_NE(begin, std::string::npos) << verb;
     const std::string section = manual.substr(begin, manual.find("\n.S", begin + 1) - begin);
-    const std::string options = printed_by("\"$SYNCLINE\" " + verb + " --help");
+    const std::string options = printed_by("\"$SYNCLINE\" " + verb + " --help-all");
     const std::regex option_line("\n  (-[^ ]+) ");
     for (std::sregex_iterator one(options.begin(), options.end(), option_line), last; one != last;
          ++one) {

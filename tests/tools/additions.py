@@ -176,7 +176,7 @@ VerbAction add_dummy(CLI::App& app) {
 }  // namespace syncline::cli
 """},
         {"cli/verbs.h": [("VerbAction add_emit", "VerbAction add_dummy(CLI::App& app);\n")],
-         "cli/program.cc": [("add_lab, add_list", "add_dummy, ")],
+         "cli/program.cc": [("add_list, add_schema", "add_dummy, ")],
          "CMakeLists.txt": [("emit.cc executors.cc", "dummy.cc ")],
          "tests/cli/terminal_test.cc": [('      {"lab", {}},', '      {"dummy_verb", {{}}},\n')]}),
     "output format": (

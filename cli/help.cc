@@ -1,0 +1,181 @@
+#include "cli/help.h"
+
+#include <algorithm>
+#include <sstream>
+#include <utility>
+
+#include "reports/screen.h"
+
+namespace syncline::cli {
+namespace {
+
+struct HelpLine {
+  std::string key;   // "--out FILE"
+  std::string text;  // what it does
+};
+
+std::string upper(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::toupper(letter));
+  return text;
+}
+
+bool takes_value(const CLI::Option& option) { return option.get_items_expected_max() > 0; }
+
+// The value in the first column: the option's own word for it, else by its type.
+std::string value_name(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::string own = type.substr(0, type.find(':'));
+  if (own == "INT" || own == "UINT") return "N";
+  if (own == "FLOAT") return "X";
+  return own == "TEXT" ? "NAME" : own;
+}
+
+std::string key_of(const CLI::Option& option) {
+  const bool several = option.get_items_expected_max() > 1 && option.get_allow_extra_args();
+  const std::string many = several ? "..." : "";
+  if (option.get_positional()) return upper(option.get_single_name()) + many;
+  const std::string names = option.get_name(false, true);
+  return takes_value(option) ? names + " " + value_name(option) + many : names;
+}
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string list;
+  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
+  return list;
+}
+
+// The description, the words that are allowed, and the default.
+std::string text_of(const CLI::Option& option) {
+  std::string text = option.get_description();
+  const auto choices = choices_of(option);
+  const std::size_t end = std::min(text.find(" (default"), text.size());
+  if (!choices.empty()) text.insert(end, ": " + joined(choices));
+  const std::string value = option.get_default_str();
+  if (option.get_required() && !option.get_positional()) return text + " (required)";
+  const bool known = !takes_value(option) || text.find("(default") != std::string::npos;
+  return known || value.empty() ? text : text + " (default " + value + ")";
+}
+
+using HelpGroup = std::pair<std::string, std::vector<HelpLine>>;  // title and lines
+
+// The column in which the texts begin, the same in all groups.
+std::size_t column_of(const std::vector<HelpGroup>& groups) {
+  constexpr std::size_t kMargin = 2, kWidest = 20;
+  std::size_t widest = 0;
+  for (const auto& [title, lines] : groups) {
+    for (const auto& line : lines) {
+      if (line.key.size() <= kWidest) widest = std::max(widest, line.key.size());
+    }
+  }
+  return kMargin + widest + kMargin;
+}
+
+std::string lines_of(const std::vector<HelpGroup>& groups, std::size_t width) {
+  const std::size_t column = column_of(groups);
+  std::string text;
+  for (const auto& [title, lines] : groups) {
+    text += "\n" + title + ":\n";
+    for (const auto& [key, about] : lines) {
+      std::string first = "  " + key;
+      if (first.size() + 2 > column) text += std::exchange(first, "") + "\n";
+      first.resize(column, ' ');
+      for (const auto& part : reports::wrapped(first + about, width, column)) text += part + "\n";
+    }
+  }
+  return text;
+}
+
+std::string with_footer(const CLI::App& app, std::size_t width) {
+  const std::string footer = app.get_footer();
+  return footer.empty() ? "" : "\n" + reports::wrapped_lines(footer, width);
+}
+
+std::string usage(const CLI::App& verb, const std::string& name) {
+  std::string line = "Usage: " + name + " [OPTIONS]";
+  for (const CLI::Option* option : verb.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string key = key_of(*option);
+    line += option->get_required() ? " " + key : " [" + key + "]";
+  }
+  return line + "\n";
+}
+
+// The options of a group: a verb's, or the program's own.
+std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, bool all) {
+  std::vector<HelpLine> lines;
+  for (const CLI::Option* option : app.get_options()) {
+    if (option->get_positional() || option->get_group() != group) continue;
+    if (!all && option == app.get_help_all_ptr()) continue;
+    lines.push_back({key_of(*option), text_of(*option)});
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  // "TEXT:{model,sim}" names the words that are allowed.
+  const std::string type = option.get_type_name();
+  const std::size_t from = type.find('{');
+  const std::size_t to = type.find('}', from);
+  std::vector<std::string> choices;
+  if (to == std::string::npos) return choices;
+  std::istringstream list(type.substr(from + 1, to - from - 1));
+  for (std::string word; std::getline(list, word, ',');) choices.push_back(word);
+  return choices;
+}
+
+void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names) {
+  for (const char* name : names) verb.get_option(name)->group(group);
+}
+
+std::string Help::of_program(const CLI::App& app, CLI::AppFormatMode mode) const {
+  std::vector<HelpGroup> groups;
+  const auto verbs = app.get_subcommands([](const CLI::App*) { return true; });
+  for (const CLI::App* verb : verbs) {
+    if (groups.empty() || groups.back().first != verb->get_group()) {
+      groups.push_back({verb->get_group(), {}});
+    }
+    groups.back().second.push_back({verb->get_name(), verb->get_description()});
+  }
+  groups.push_back({kCommonOptions, options_in(app, kCommonOptions, true)});
+  const std::string head = app.get_description() + "\nUsage: " + app.get_name() + " VERB [OPTIONS]";
+  std::string text =
+      reports::wrapped_lines(head, width_) + lines_of(groups, width_) + with_footer(app, width_);
+  if (mode != CLI::AppFormatMode::All) return text;
+  for (const CLI::App* verb : verbs) {
+    text += "\n" + of_verb(*verb, app.get_name() + " " + verb->get_name(), mode);
+  }
+  return text;
+}
+
+std::string Help::of_verb(const CLI::App& verb, const std::string& name,
+                          CLI::AppFormatMode mode) const {
+  const bool all = mode == CLI::AppFormatMode::All;
+  std::vector<HelpGroup> groups{{"Arguments", {}}};
+  for (const CLI::Option* option : verb.get_options()) {
+    if (option->get_positional()) groups[0].second.push_back({key_of(*option), text_of(*option)});
+  }
+  if (groups[0].second.empty()) groups.clear();
+  bool more = false;
+  for (const std::string& group : verb.get_groups()) {
+    auto lines = options_in(verb, group, all);
+    if (group.empty() || lines.empty()) continue;
+    if (!all && group != kCommonOptions) {
+      more = true;
+    } else {
+      groups.emplace_back(group, std::move(lines));
+    }
+  }
+  const std::string head = verb.get_description() + "\n" + usage(verb, name);
+  return reports::wrapped_lines(head, width_) + lines_of(groups, width_) +
+         with_footer(verb, width_) + (more ? "\nMore options: " + name + " --help-all\n" : "");
+}
+
+// `name`: "syncline run", as the parser gives it of a verb; empty of the program.
+std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
+  if (app->get_parent() == nullptr) return of_program(*app, mode);
+  return of_verb(*app, name, mode);
+}
+
+}  // namespace syncline::cli
