@@ -1,5 +1,4 @@
-// The command line as it was given: what is wrong with it, in words that help, and how it is
-// repeated.
+// The command line as typed: its mistakes in plain words, and its text for a shell.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -11,11 +10,10 @@ namespace syncline::cli {
 // The command line with `version`, `help` and `help VERB` as the options that they stand for.
 std::vector<const char*> as_options(int argc, const char* const* argv);
 
-// Ahead of parsing: an argument that is not UTF-8, or a verb that there is not. Empty where neither
-// is.
+// Before parsing: names an argument that is not UTF-8, or an unknown verb. Empty without a mistake.
 std::string mistyped(const CLI::App& app, int argc, const char* const* argv);
 
-// What the parser failed on, and which help says more.
+// Why the parser failed, and the help to read.
 std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
                     const char* const* argv);
 

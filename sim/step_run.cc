@@ -182,7 +182,7 @@ class StepRun final : public CollectiveRun {
     program.send_begin.push_back(static_cast<int>(program.sends.size()));
   }
 
-  // Of a message's parts; those of the others follow it.
+  // The route of a message's first part. The routes of its other parts have the next numbers.
   int first_route(const collective::Groups& groups, int from, int to) {
     const std::uint64_t pair =
         static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);

@@ -180,6 +180,8 @@ struct Learnt {
     return medians.empty() ? 0 : median(std::move(medians));
   }
 
+  // Mean of log(measured / predicted) over the kind's sites, the survey (twice), and the pool
+  // (once).
   double bias(const Path& path, std::size_t c) const {
     double sum = pooled(path, c);
     double weight = 1;

@@ -1,16 +1,8 @@
-// What a collective costs on a cluster when it has the network to itself, and which links it keeps
-// busy meanwhile. Closed form: time = overhead + latency + payload * rate, where
-//   rate     adds up, over the rounds, the busiest link's share of the payload / its capacity;
-//   latency  is what the rounds take beyond that: rounds * latency on one tier, the longest chain
-//            of messages where tiers mix (critical_path.h).
-// Groups that work side by side share the links.
-//
-// Where the cluster has a cost model for the collective (cluster.h), that one says how long it
-// takes alone, beside the overhead. The links' shares stay, for collectives that run at the same
-// time: the latency becomes what the cost model leaves above the transfer; where the cost model is
-// faster than the stages one after the other, these overlap, and where it is faster than the
-// busiest link as given, the transfer is scaled down to it. NCCL's model never goes below what the
-// wire needs (wire_floor.h); the cluster's own cost model is measured, and may.
+// The time of a collective alone on a cluster, and the links that it keeps busy meanwhile:
+//   time = overhead + latency + payload * rate
+// rate sums, over the rounds, the busiest link's share of the payload over its capacity. latency is
+// rounds * latency on one tier, else the longest chain of messages (critical_path.h). A cost model
+// of the cluster (cluster.h) replaces that time; the links' shares stay, and latency is the rest.
 #pragma once
 
 #include <memory>

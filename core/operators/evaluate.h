@@ -1,13 +1,8 @@
-// What an operator list costs on a device. A kernel takes
-//   products:  matrix FLOPs / matrix rate + other FLOPs / rate + bytes / memory bandwidth,
-//   others:    max(FLOPs / rate, bytes / memory bandwidth), as compilers' fusion passes decide by.
-// The sum is what makes narrow models slower than wide ones (tests/hardware/reached_test.cc).
-//
-// Two clocks, because small kernels wait for their launch: the host issues one launch after the
-// other, each taking device.launch, and runs ahead of the device; a kernel begins when it has been
-// launched and device.kernel_gap after the one before it has ended. Fusing kernels therefore saves
-// launches only where the host is what the device waits for. Both clocks start with the step: the
-// framework's executor waits for a step to end before it issues the next.
+// The time of an operator list on a device, by two clocks: the host launches kernels one after the
+// other and runs ahead of the device; a kernel begins once launched, and kernel_gap after the one
+// before it. Both clocks start with the step. A product takes matrix FLOPs / matrix rate + other
+// FLOPs / rate + bytes / memory bandwidth (tests/hardware/reached_test.cc), any other kernel
+// max(FLOPs / rate, bytes / memory bandwidth).
 #pragma once
 
 #include <vector>
@@ -21,7 +16,7 @@ namespace syncline::operators {
 struct StepTimes {
   Seconds forward = 0;
   // For each gradient of the list, the time from the readiness of the one before it (or the end of
-  // the forward pass) to its own. What comes behind the last gradient belongs to it.
+  // the forward pass) to its own. What follows the last gradient is part of it.
   std::vector<Seconds> backward;
   Seconds update = 0;
 };

@@ -1,5 +1,5 @@
-// A job that is cut beside data parallelism (core/scenario/parallel.h): who sums a gradient, and
-// the step of a pipeline, each stage with operations of its own.
+// A job that is also cut by tensor, context, pipeline or experts (core/scenario/parallel.h): which
+// ranks sum a gradient, and the step of a pipeline. Each stage has its own operations.
 #pragma once
 
 #include <vector>
@@ -24,9 +24,8 @@ std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int sta
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point);
 
-// What no step of the workload goes below, whatever it exchanges: the passes of each stage, those
-// that its first one waits for and those that wait for its last one; or the stage's passes and its
-// update.
+// A lower bound of a step, whatever is sent. For each stage it is the larger of two sums: its
+// passes with those before its first and after its last, or its passes and its update.
 Seconds least_step(const Workload& workload);
 
 }  // namespace syncline::plan

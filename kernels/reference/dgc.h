@@ -1,6 +1,6 @@
 // The step of Deep Gradient Compression (Lin et al., ICLR 2018) on one tensor, Paddle's sampled
-// threshold and the sparse update on the host: the truth that the kernels are held against, to the
-// bit. What accumulates before a step is core/compress/momentum_correction.h.
+// threshold and the sparse update on the host. Tests compare the kernels with it, to the bit. What
+// accumulates before a step is core/compress/momentum_correction.h.
 #pragma once
 
 #include <cstdint>
