@@ -33,19 +33,16 @@ struct Answer {
   // Its own members, without the head: answers.json (`syncline schema --answers`) names them. What
   // does not apply is left out.
   std::function<Json()> json;
-  // What is allowed in the scenario and rarely meant: items at the end of the page, "warnings" in
-  // JSON. Those that are doubtful (core/measure/warnings.h) come before everything else on the
-  // page, and are "uncertain inputs" in JSON too. A CSV has no place for them, whoever prints it
-  // says them elsewhere.
+  // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
+  // JSON. Uncertain ones (core/measure/warnings.h) come before everything else on the page, and are
+  // "doubts" in JSON too. A CSV has no place for them, whoever prints it says them elsewhere.
   std::vector<std::string> warnings = {};
-  // What a page of html_page.h shows ahead of the words; none: no figures.
-  std::function<std::vector<Illustration>()> figures = {  // What a terminal shows unless the whole
-                                                          // page is asked for: the answer itself,
-                                                          // in some 25 lines. It
-      // ends with a paragraph that names where the figures come from. None: always the whole page.
-      std::function<Page()> brief = {};
+  // What a page of html_page.h shows before the words; none: no figures.
+  std::function<std::vector<Illustration>()> figures = {};
+  // What a terminal shows unless the whole page is asked for: the answer itself, in some 25 lines.
+  // It ends with a paragraph that names where the figures come from. None: always the whole page.
+  std::function<Page()> brief = {};
 };
-};  // namespace syncline::reports
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.
 inline constexpr int kJsonFormat = 2;
