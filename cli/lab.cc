@@ -74,8 +74,7 @@ VerbAction add_lab(CLI::App& app) {
   auto options = std::make_shared<LabVerbOptions>();
   live::LabOptions& lab = options->run.options;
   live::ProcessRules& rules = options->run.rules;
-  auto* verb =
-      app.add_subcommand("lab", "Run a command on ranks with emulated links (needs root)");
+  auto* verb = app.add_subcommand("lab", "Run a command on ranks with emulated links (needs root)");
   verb->add_option("--ranks", lab.ranks, "number of ranks")->capture_default_str();
   verb->add_option("--rate", options->rate, "bandwidth of each rank's link, such as 1gbit")
       ->type_name("RATE")

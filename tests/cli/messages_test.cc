@@ -45,7 +45,8 @@ TEST(Messages, MistakesOnTheCommandLineAreMet) {
   };
   const Row rows[] = {
       {{kFirst}, "did you mean 'syncline run "},
-      {{"base.json"}, "'base.json' is a file, not a command: did you mean 'syncline run base.json'?"},
+      {{"base.json"},
+       "'base.json' is a file, not a command: did you mean 'syncline run base.json'?"},
       {{"import", kFirst}, "first.json: a scenario, nothing to import: `syncline run "},
       {{"run", kFirst, "--json"}, "unknown option '--json' (did you mean '--format'?)"},
       {{"run", kFirst, "--gpus", "8"}, "unknown option '--gpus'; see"},

@@ -142,7 +142,8 @@ TEST(ObjectiveOption, SaysWhatIsMissing) {
   EXPECT_NE(nowhere.err.find("/no/file.csv"), std::string::npos) << nowhere.err;
   const Said step_file = say(asked("run", {"--trace", "/tmp/t.json"}));
   EXPECT_EQ(step_file.code, 2);
-  EXPECT_NE(step_file.err.find("--trace is not available with --objective"), std::string::npos) << step_file.err;
+  EXPECT_NE(step_file.err.find("--trace is not available with --objective"), std::string::npos)
+      << step_file.err;
 }
 
 // Without an objective curves tell where the trainings of the rows end.
