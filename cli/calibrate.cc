@@ -240,7 +240,7 @@ CLI::Option* add_steps_options(CLI::App& verb, CalibrateOptions& options) {
                       "fit interference to the measured steps of this scenario, without logs")
           ->type_name("FILE");
   verb.add_option("--rows", options.rows,
-                  "rows to fit, by name or the first N (default: those marked calibrated, else 2)")
+                  "rows to fit, names or the first N (default: calibrated rows, else 2)")
       ->needs(steps);
   add_set(verb, options.set)->needs(steps);
   return steps;

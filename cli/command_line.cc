@@ -128,7 +128,9 @@ std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
                     const char* const* argv) {
   const auto verbs = app.get_subcommands();
   const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
-  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr;
+  // A mistyped option may also leave a required one out.
+  const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
+                     dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string option =
       extra && !verbs.empty() ? unknown_option(*verbs.front(), argc, argv) : std::string();
   return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + verb) +

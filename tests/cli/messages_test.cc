@@ -49,6 +49,7 @@ TEST(Messages, MistakesOnTheCommandLineAreMet) {
        "'base.json' is a file, not a command: did you mean 'syncline run base.json'?"},
       {{"import", kFirst}, "first.json: a scenario, nothing to import: `syncline run "},
       {{"run", kFirst, "--json"}, "unknown option '--json' (did you mean '--format'?)"},
+      {{"run", "--fromat", "json"}, "unknown option '--fromat' (did you mean '--format'?)"},
       {{"run", kFirst, "--gpus", "8"}, "unknown option '--gpus'; see"},
       {{"check", kFirst, "-o", "out"}, "unknown option '-o'"},
       {{"emit", kFirst, "--dialect", "pytroch"}, "(did you mean 'pytorch'?)"},
