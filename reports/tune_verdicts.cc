@@ -192,11 +192,12 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
     text += ", where only " + share_text(exposed) + " of a step is communication to be saved";
   }
   if (even.value) {
-    text += nodes ? "; it pays from " + key_words(even, *even.value) + " on"
-                  : "; it pays below " + key_words(even, *even.value);
+    text += nodes ? "; it is faster from " + key_words(even, *even.value) + " on"
+                  : "; it is faster below " + key_words(even, *even.value);
   } else {
-    text += std::string("; it ") + (even.pays_now() ? "pays everywhere" : "pays nowhere") +
-            " from " + key_words(even, even.least) + " to " + key_words(even, even.most);
+    text += std::string("; it ") +
+            (even.pays_now() ? "is faster everywhere" : "is faster nowhere") + " from " +
+            key_words(even, even.least) + " to " + key_words(even, even.most);
   }
   return text + ".";
 }
@@ -423,8 +424,8 @@ std::string headline(const tune::Tuning& tuning) {
   std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step +
                      ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
-                     baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) +
-                     "); " + chance_text(sure.chance) + " likely to be faster";
+                     baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) + "); " +
+                     chance_text(sure.chance) + " likely to be faster";
   if (sure.chance < kLeastChance) text += ": measure before you change anything";
   return text + ".";
 }

@@ -69,7 +69,7 @@ std::vector<Column> columns_of(const worth::Worth& worth) {
       kept("speedup", Column::kCsv), kept("speedup_*", Column::kCsv),
       kept("measured_seeds", Column::kJson), kept("measured_reached", Column::kJson),
       kept("measured_s", Column::kJson), kept("chance_over_next", Column::kCsv),
-      kept("chance_over_next", Column::kJson), both("pays", "pays", kText, 0, Column::kNoCsv),
+      kept("chance_over_next", Column::kJson), both("faster", "pays", kText, 0, Column::kNoCsv),
       kept("pays_below_gbps", Column::kJson),
       shown(std::string(worth::word_of(worth.objective.quantity)) + "\nat the end", kCount),
       both("as", "as", kText, 0, as), both("measured", "", kSeconds, 0, clock),
@@ -147,8 +147,8 @@ std::string pays_sentence(const worth::WorthRow& row, const worth::WorthRow& bas
                      " against " + quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
                      (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
                      (step < 0 ? " shorter" : " longer");
-  if (even.value) return text + "; it pays " + pays_text(even) + ".";
-  return text + "; it pays " + pays_text(even) + " from " + plain_number(even.least) + " to " +
+  if (even.value) return text + "; it is faster " + pays_text(even) + ".";
+  return text + "; it is faster " + pays_text(even) + " from " + plain_number(even.least) + " to " +
          plain_number(even.most) + " Gbit/s.";
 }
 

@@ -541,10 +541,10 @@ TEST(Apply, BelongsToPyTorch) {
   const auto ran =
       test::syncline_run({"emit", kNet, "--dialect", "paddle", "--python", scratch.path("job.py")});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_TRUE(contains(ran.err, "it needs --dialect pytorch")) << ran.err;
+  EXPECT_TRUE(contains(ran.err, "add --dialect pytorch")) << ran.err;
   const auto tuned = test::syncline_run({"tune", kNet, "--python", scratch.path("job.py")});
   EXPECT_EQ(tuned.code, 2);
-  EXPECT_TRUE(contains(tuned.err, "it needs --emit pytorch")) << tuned.err;
+  EXPECT_TRUE(contains(tuned.err, "add --emit pytorch")) << tuned.err;
   EXPECT_TRUE(scratch.empty());
 }
 

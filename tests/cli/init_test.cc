@@ -24,7 +24,7 @@ TEST(Init, WritesAScenarioThatRunsAndTunes) {
         << line;
   }
   EXPECT_NE(made.out.find("Assumed:"), std::string::npos);
-  const auto ran = test::syncline_run({"run", file});
+  const auto ran = test::syncline_run({"run", file, "--verbose"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_NE(ran.out.find("DDP's default"), std::string::npos);
   EXPECT_NE(ran.out.find("cluster.node dgx-a100: links as rated"), std::string::npos) << ran.out;

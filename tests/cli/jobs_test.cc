@@ -105,7 +105,7 @@ TEST(CliParts, MistakesAreSaid) {
            {"--part 1/x", "'1/x', expected I/N"},
            {"--part auto", "OMPI_COMM_WORLD_RANK"},
            {"--part 1/3 --html page.html", "--format csv"},
-           {"--part 1/3 --trace t.json", "leave out --out"}}) {
+           {"--part 1/3 --trace t.json", "remove --out"}}) {
     const Ran ran = shell(alone + program(kSwept + " " + words) + " 2>&1");
     EXPECT_EQ(ran.code, 2) << words;
     EXPECT_NE(ran.out.find(said), std::string::npos) << words << ": " << ran.out;

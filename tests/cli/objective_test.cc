@@ -87,7 +87,7 @@ TEST(ObjectiveOption, RanksByTheTimeToTheTarget) {
 TEST(ObjectiveOption, IsSaidInWordsToo) {
   const Said said = say(asked("run"));
   ASSERT_EQ(said.code, 0) << said.err;
-  for (const char* words : {"'rare' is first at an accuracy of 0.9", "it pays below", "never",
+  for (const char* words : {"'rare' is first at an accuracy of 0.9", "it is faster below", "never",
                             "no curve", "more steps"}) {
     EXPECT_NE(said.out.find(words), std::string::npos) << words << "\n" << said.out;
   }
@@ -100,6 +100,7 @@ TEST(ObjectiveOption, NotesOfTheScenarioReachTheAnswer) {
       std::vector<std::string> words =
           objective ? asked(verb) : std::vector<std::string>{verb, scenario()};
       words.insert(words.end(), {"--set", "notes=[\"one rank only was read\"]"});
+      if (!objective || verb == std::string("tune")) words.emplace_back("--verbose");
       const Said table = say(words);
       ASSERT_EQ(table.code, 0) << table.err;
       EXPECT_NE(table.out.find("one rank only was read"), std::string::npos) << verb << objective;

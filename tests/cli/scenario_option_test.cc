@@ -103,7 +103,8 @@ TEST(ScenarioOption, StrategyChoosesRows) {
 }
 
 TEST(ScenarioOption, TuneStartsFromAStrategy) {
-  const auto ran = syncline_run({"tune", kFirst, "--strategy", "one by one", "--budget", "50"});
+  const auto ran =
+      syncline_run({"tune", kFirst, "--strategy", "one by one", "--budget", "50", "--verbose"});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_TRUE(contains(ran.out, "baseline: one by one"));
   EXPECT_TRUE(contains(ran.out, "Held as in 'one by one'"));

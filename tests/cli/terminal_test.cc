@@ -155,7 +155,7 @@ TEST(Terminal, TheStepAndTheGainStayLongest) {
   for (const char* heading : {"strategy", "time", "all at the end", "interval"}) {
     EXPECT_TRUE(contains(out, heading)) << heading;
   }
-  EXPECT_TRUE(contains(out, "lower bound")) << out;
+  EXPECT_TRUE(contains(out, "exposed")) << out;
   EXPECT_TRUE(contains(out, "60.63 ms  58.3 to 64.0 ms")) << out;
 }
 
@@ -187,7 +187,8 @@ TEST(Terminal, FilesHaveNoneOfIt) {
   const std::string folder = scratch.path("out");
   const auto ran = run_on_terminal({"run", kFirst, "--color=always", "--out", folder}, 80);
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(test::text_of(folder + "/report.txt"), test::syncline_run({"run", kFirst}).out);
+  EXPECT_EQ(test::text_of(folder + "/report.txt"),
+            test::syncline_run({"run", kFirst, "--verbose"}).out);
 }
 
 // Names of others may hold codes of their own: those never reach the terminal.

@@ -145,8 +145,8 @@ TEST(CliTuneLive, WrongInputIsTold) {
   refused(live(scenario, "--noise 50"), "--noise");
   refused(live(scenario, "--jobs 2"), "--jobs");
   refused("'" SYNCLINE_BINARY "' tune '" + scenario + "' --live pigeons", "emulated");
-  refused("'" SYNCLINE_BINARY "' tune '" + scenario + "' --live gloo", "--ranks: not given");
-  refused(live(scenario, "--exhaustive"), "--live emulated: there are no ranks");
+  refused("'" SYNCLINE_BINARY "' tune '" + scenario + "' --live gloo", "--ranks: missing");
+  refused(live(scenario, "--exhaustive"), "--live emulated has no ranks");
   refused("'" SYNCLINE_BINARY "' tune '" + scenario + "' --noise 1", "--live");
   // Another search's journal is not gone on with.
   ASSERT_EQ(shell(live(scenario, "--journal " + scratch.path("j") + " >/dev/null 2>&1")).code, 0);

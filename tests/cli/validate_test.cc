@@ -244,7 +244,7 @@ TEST_F(LiveVerbs, StartedByHandAndOneTwice) {
   const Ran ran = first.wait();
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(complaints(ran.err), Words());
-  EXPECT_NE(ran.out.find("Every exchanged value equals the host executor's"), std::string::npos)
+  EXPECT_NE(ran.out.find("Every communicated value equals the host executor's"), std::string::npos)
       << ran.out;
   const Ran other = second.wait();
   EXPECT_EQ(other.code, 0);

@@ -330,7 +330,7 @@ TEST(MindSpore, OpenstateFalseHidesWhatStandsBehindIt) {
       "comm_fusion": {"openstate": false, "allreduce": {"mode": "size", "config": 0}}})",
                                     net);
   EXPECT_EQ(counts_of(behind, net), (std::vector<int>{14}));
-  EXPECT_TRUE(has_note(behind, "'allreduce' stands behind openstate False"));
+  EXPECT_TRUE(has_note(behind, "'allreduce' comes after openstate False"));
   const Reading wrong = reading_of(R"({"parallel_mode": "data_parallel",
       "comm_fusion": {"openstate": false, "allgather": 3}})",
                                    net);

@@ -291,7 +291,7 @@ TEST(PyTorchDdp, MicroBatchesUnderNoSync) {
   };
   EXPECT_EQ(buckets_of("{}"), 3u * 5);
   EXPECT_EQ(buckets_of(R"({"no_sync": true})"), 5u);
-  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "saves 2 exchanges"));
+  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "saves 2 all-reduces"));
 }
 
 TEST(PyTorchDdp, PlanHasTheSameBuckets) {

@@ -426,7 +426,7 @@ TEST(TwoLevels, SaysHowManyReplicasThereAre) {
   EXPECT_TRUE(says(deepspeed_dialect(), stage_3("mics_shard_size", 4).dump(),
                    "groups of 4 ranks; there are 2 replicas"));
   EXPECT_TRUE(says(deepspeed_dialect(), stage_3("zero_hpz_partition_size", 4).dump(),
-                   "among 4 ranks, which hold a second copy"));
+                   "among 4 ranks, which keep a second copy"));
   // Of a small model nothing is gathered again.
   EXPECT_TRUE(says(deepspeed_dialect(),
                    R"({"zero_optimization": {"stage": 3, "zero_hpz_partition_size": 4}})",

@@ -63,7 +63,7 @@ TEST(ReadParallel, WrongProductsNameTheNumbers) {
   says(R"({"pipeline": 2, "schedule": "interleaved"})", "needs virtual_stages of 2 or more");
   says(R"({"pipeline": 2, "virtual_stages": 2, "schedule": "gpipe"})",
        "need the schedule 'interleaved'");
-  says(R"({"pipeline": 2, "order": "tp-cp-ep-pp-dp", "context": 2})", "tp-cp-ep-pp-dp stands");
+  says(R"({"pipeline": 2, "order": "tp-cp-ep-pp-dp", "context": 2})", "tp-cp-ep-pp-dp is possible");
   says(R"({"tensor": 0})", "tensor: found 0");
   says(R"({"tensor": 2, "overlap_tensor": true})", "needs \"sequence\": true");
   says(R"({"tensr": 2})", "did you mean 'tensor'?");

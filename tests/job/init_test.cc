@@ -278,7 +278,7 @@ TEST(Init, WrongProductsNameTheNumbers) {
                 .find("nowhere.sh: no settings that are known"),
             std::string::npos);
   EXPECT_NE(refusal({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"})
-                .find("name no model"),
+                .find("name no known model"),
             std::string::npos);
 }
 

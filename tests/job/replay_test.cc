@@ -70,7 +70,7 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   EXPECT_EQ(import.code, 0) << import.err;
   EXPECT_NE(import.out.find("torch's default: 1 MiB, then 25 MiB"), std::string::npos);
   EXPECT_NE(import.out.find("syncline tune " + job + " --emit pytorch"), std::string::npos);
-  const auto run = test::say({"run", job});
+  const auto run = test::say({"run", job, "--verbose"});
   EXPECT_EQ(run.code, 0) << run.err;
   EXPECT_NE(run.out.find("bound by the host"), std::string::npos) << "what import minded";
   EXPECT_NE(run.out.find("usually stands"), std::string::npos) << "what import assumed";

@@ -121,7 +121,7 @@ TEST(Megatron, FlagsAreAJob) {
   EXPECT_EQ(job.strategy, Json::parse(R"({"dialect": "megatron", "config":
                             {"overlap-grad-reduce": true, "use-distributed-optimizer": true}})"));
   EXPECT_TRUE(assumes(job, "a vocabulary of 128256"));
-  EXPECT_TRUE(assumes(job, "what is not priced: --delay-wgrad-compute"));
+  EXPECT_TRUE(assumes(job, "what is left out: --delay-wgrad-compute"));
   EXPECT_TRUE(assumes(job, "not known here: --foo, --swiglue (did you mean 'swiglu'?)"));
   EXPECT_FALSE(assumes(job, "--lr"));
 }
@@ -277,7 +277,7 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
   EXPECT_EQ(refusal(model + "--tensor-model-parallel-size 2 --tp-comm-overlap"),
             "the flags: tp-comm-overlap: can happen only with sequence-parallel");
   EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]")
-                .find("only layers without experts ahead of all others"),
+                .find("only layers without experts before all others"),
             std::string::npos);
   EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1").find("only"),
             std::string::npos);

@@ -334,7 +334,7 @@ TEST_F(WholeTrace, MessagesThatGoTogether) {
   expect_truth(observed, traces, kMegatron);
   EXPECT_EQ(group_named(observed, "pp0")->calls, 8u);
   EXPECT_TRUE(has(Json(scenario_of(observed, {}).assumed).dump(),
-                  "what pipeline stages send each other is not told"));
+                  "what pipeline stages send each other is not given"));
 }
 
 // Losses are averaged between passes, and sums are in fp32, which neither makes other buckets.

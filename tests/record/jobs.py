@@ -419,9 +419,9 @@ def memory_that_a_step_takes_anew(folder):
         return said.getvalue(), scenario["workload"]["time_spread"]
     recorded(job.step)  # libraries that are loaded with the first step
     said, _ = recorded(job.step)
-    assert "anew from the system" not in said, said
+    assert "again from the system" not in said, said
     said, spread = recorded(hungry)
-    pages = int(said.split("a step takes ")[1].split(" pages of memory anew")[0])
+    pages = int(said.split("a step takes ")[1].split(" pages of memory again")[0])
     assert 1 <= pages / (size / mmap.PAGESIZE) < 1.1, said
     assert "MALLOC_MMAP_MAX_=0" in said and spread > 0.1, (said, spread)
 

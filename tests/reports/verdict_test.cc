@@ -58,10 +58,10 @@ TEST(Verdict, WhatIntervalsLeaveOpenIsSaid) {
   measure::Row sure = row("fp16", 1.5);
   sure.gain = {1.3, 1.6};
   EXPECT_EQ(verdict(report_of({row("momentum", 1), open})),
-            "dgc is slower (0.970x over momentum). The 80 % intervals leave open whether dgc is "
-            "faster or slower than momentum.");
+            "dgc is slower (0.970x over momentum, 80 %: 0.900 to 1.10x). The 80 % intervals leave "
+            "open whether dgc is faster or slower than momentum.");
   EXPECT_EQ(verdict(report_of({row("momentum", 1), sure})),
-            "fp16 is the fastest (1.50x over momentum).");
+            "fp16 is the fastest (1.50x over momentum, 80 %: 1.30 to 1.60x).");
   measure::Row at_one = row("dgc", 0.97, at_bandwidth(1));
   at_one.gain = open.gain;
   EXPECT_TRUE(

@@ -225,7 +225,7 @@ TEST(Inspector, WhatIsDroppedIsSaid) {
   EXPECT_TRUE(any_with(list, "4 lines whose time the host took (collective_cpu)"));
   EXPECT_TRUE(any_with(list, "1 line without time or bytes"));
   EXPECT_TRUE(any_with(list, "4 lines tell the same collective of the same rank again"));
-  EXPECT_TRUE(any_with(list, "1 collective of which ranks tell different sizes"));
+  EXPECT_TRUE(any_with(list, "1 collective for which ranks report different sizes"));
   EXPECT_TRUE(any_with(list, "up to 17 collectives of a rank that the Inspector itself lost"));
   EXPECT_EQ(list.size(), 6u);
 }
