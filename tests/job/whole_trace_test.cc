@@ -478,7 +478,7 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   std::string twice = text;
   const std::string before = "Ranks\": \"[0, 1]";
   twice.replace(twice.find(before), before.size(), "Ranks\": \"[0, 2]");
-  expect(refusal(twice), "is told twice");
+  expect(refusal(twice), "is given twice");
   const std::string scattered = replaced(
       CutTraces(kHybrid).file(0), "Out msg nelems\": " + std::to_string(CutTraces::kLayer / 2),
       "Out msg nelems\": 17");
