@@ -183,8 +183,8 @@ std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEve
   const std::string here = nodes ? "with " + key_words(even, even.now)
                                  : "at " + key_words(even, even.now) + " (" + even.path + ")";
   std::string text =
-      quoted_name(even.strategy) + (even.pays_now() ? " pays here, " : " is slower here, ") + here +
-      ": its step is " + share_text(std::fabs(even.gain_percent)) +
+      quoted_name(even.strategy) + (even.pays_now() ? " is faster here, " : " is slower here, ") +
+      here + ": its step is " + share_text(std::fabs(even.gain_percent)) +
       (even.pays_now() ? " shorter" : " longer") + " than with " + quoted_name(even.against);
   if (!nodes && !even.pays_now()) {
     const auto& metrics = tuning.tuned.baseline.metrics;

@@ -143,8 +143,9 @@ std::string pays_sentence(const worth::WorthRow& row, const worth::WorthRow& bas
   const bool less = row.reach.at < base.reach.at;
   const double steps = 100 * (row.reach.at / base.reach.at - 1);
   const double step = 100 * (row.step / base.step - 1);
-  std::string text = quoted_name(row.name) + (even.pays_now() ? " pays here" : " is slower here") +
-                     " against " + quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
+  std::string text = quoted_name(row.name) +
+                     (even.pays_now() ? " is faster here" : " is slower here") + " against " +
+                     quoted_name(base.name) + ": " + share_text(std::fabs(steps)) +
                      (less ? " fewer" : " more") + " steps, each " + share_text(std::fabs(step)) +
                      (step < 0 ? " shorter" : " longer");
   if (even.value) return text + "; it is faster " + pays_text(even) + ".";

@@ -34,7 +34,9 @@ std::string_view key_of(const PosteriorAxis& axis) {
   return "data_parallel_overhead_us";
 }
 
-double unit_of(const PosteriorAxis& axis) { return axis.what == PosteriorAxis::What::kSlowdown ? 1 : kMicrosecond; }
+double unit_of(const PosteriorAxis& axis) {
+  return axis.what == PosteriorAxis::What::kSlowdown ? 1 : kMicrosecond;
+}
 
 void expect_one_device(const input::Document& document, const Scenario& scenario) {
   if (!scenario.calibration.parameters.empty()) {
