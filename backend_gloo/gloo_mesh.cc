@@ -130,6 +130,28 @@ class GlooMesh::Communicator {
     return number_ << 40U | step.round << 16U | static_cast<std::uint64_t>(message.slot);
   }
 
+  // Messages that wait beside the payload, and are added to the same bytes; or one that is copied.
+  struct Sum {
+    const Step::Message* message = nullptr;
+    std::vector<std::size_t> buffers;
+  };
+
+  static std::vector<Sum> sums_of(const Step& step) {
+    std::vector<Sum> sums;
+    std::size_t buffer = 0;
+    for (const auto& message : step.receives) {
+      if (!message.add && !message.at_end) continue;
+      const auto same = std::ranges::find_if(sums, [&](const Sum& sum) {
+        return message.add && sum.message->add && sum.message->begin == message.begin &&
+               sum.message->bytes == message.bytes;
+      });
+      Sum& sum = same == sums.end() ? sums.emplace_back() : *same;
+      if (sum.message == nullptr) sum.message = &message;
+      sum.buffers.push_back(buffer++);
+    }
+    return sums;
+  }
+
   // Receives are posted first, so that no sender waits for one; sums go on piece by piece while
   // the rest is on its way.
   Bytes run_step(const Step& step, const run::Payload& layout, std::byte* payload,
@@ -170,29 +192,32 @@ class GlooMesh::Communicator {
       sent += message.bytes;
     }
 
-    auto buffer = buffers.begin();
-    for (const auto& message : step.receives) {
-      if (!message.add && !message.at_end) continue;
-      const auto* come = static_cast<const std::byte*>((*buffer)->ptr);
+    const auto sums = sums_of(step);
+    const auto come = [&](std::size_t n) { return static_cast<const std::byte*>(buffers[n]->ptr); };
+    for (const Sum& sum : sums) {
+      const Step::Message& message = *sum.message;
       in_pieces(message, [&](std::int64_t at, std::int64_t bytes) {
-        (*buffer)->waitRecv(timeout_);
-        if (!message.at_end) layout.add(payload + message.begin + at, come + at, bytes);
+        std::vector<const std::byte*> from;
+        for (const std::size_t n : sum.buffers) {
+          buffers[n]->waitRecv(timeout_);
+          from.push_back(come(n) + at);
+        }
+        if (!message.at_end) layout.add(payload + message.begin + at, from, bytes);
       });
-      ++buffer;
     }
     for (; direct > 0; --direct) whole.waitRecv(timeout_);
     for (; sends > 0; --sends) whole.waitSend(timeout_);
 
-    buffer = buffers.begin();
-    for (const auto& message : step.receives) {
-      if (!message.add && !message.at_end) continue;
-      const auto* come = static_cast<const std::byte*>((*buffer)->ptr);
-      if (message.at_end && message.add) {
-        layout.add(payload + message.begin, come, message.bytes);
-      } else if (message.at_end) {
-        std::memcpy(payload + message.begin, come, static_cast<std::size_t>(message.bytes));
+    for (const Sum& sum : sums) {
+      const Step::Message& message = *sum.message;
+      if (!message.at_end) continue;
+      std::vector<const std::byte*> from;
+      for (const std::size_t n : sum.buffers) from.push_back(come(n));
+      if (message.add) {
+        layout.add(payload + message.begin, from, message.bytes);
+      } else {
+        std::memcpy(payload + message.begin, from.back(), static_cast<std::size_t>(message.bytes));
       }
-      ++buffer;
     }
     return sent;
   }

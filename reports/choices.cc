@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "core/collective/all_to_all.h"
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
@@ -51,6 +52,8 @@ Choices algorithms_listed() {
   choices.rows.push_back({std::string(collective::kNcclName),
                           kinds_of(*collective::find_algorithm("ring")),
                           std::string(collective::kNcclSummary)});
+  const auto& direct = *collective::all_to_all();
+  choices.rows.push_back({std::string(direct.name), kinds_of(direct), std::string(direct.summary)});
   return choices;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/collective/all_to_all.h"
 #include "core/collective/double_binary_tree.h"
 #include "core/collective/halving_doubling.h"
 #include "core/collective/ring.h"
@@ -23,7 +24,8 @@ std::span<const Algorithm> algorithms() {
 const Algorithm* find_algorithm(std::string_view name) {
   const auto rows = algorithms();
   const auto row = std::ranges::find(rows, name, &Algorithm::name);
-  return row == rows.end() ? nullptr : &*row;
+  if (row != rows.end()) return &*row;
+  return name == all_to_all()->name ? all_to_all() : nullptr;
 }
 
 std::vector<std::string> algorithm_names() {

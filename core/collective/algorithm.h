@@ -36,10 +36,10 @@ struct Algorithm {
   std::int64_t (*chunks)(CollectiveKind, int ranks, std::int64_t elements);
 };
 
-// All rows, in the order in which they are listed to users.
+// All rows that libraries sum by, in the order in which they are listed to users.
 std::span<const Algorithm> algorithms();
 
-// The row of that name, or nullptr.
+// The row of that name, or all_to_all(), or nullptr.
 const Algorithm* find_algorithm(std::string_view name);
 
 // The names of all rows.

@@ -7,6 +7,7 @@
 #include <limits>
 #include <span>
 
+#include "core/collective/all_to_all.h"
 #include "core/collective/footprint.h"
 #include "core/collective/library.h"
 #include "core/collective/wire_floor.h"
@@ -329,6 +330,7 @@ NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups) {
 std::vector<std::string> algorithm_choices() {
   auto names = algorithm_names();
   names.emplace_back(kNcclName);
+  names.emplace_back(all_to_all()->name);
   return names;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/collective/all_to_all.h"
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/input/knobs.h"
@@ -213,7 +214,15 @@ std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) 
     taken.push_back({"algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce,
                      strategy.local_sgd.outer.any() ? ranks / group : ranks});
   }
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  const bool blocks = codec != nullptr && codec->block > 1;
   for (const auto& [key, algorithm, kind, among] : taken) {
+    if (blocks && algorithm == collective::kNcclName && among > collective::kMostAllToAll) {
+      return Conflict{"compression", "NCCL sums no " + strategy.compression.codec +
+                                         ": the ranks exchange it by all_to_all, among at most " +
+                                         std::to_string(collective::kMostAllToAll) +
+                                         " ranks, found " + std::to_string(among)};
+    }
     if (collective::choice_fits(algorithm, kind, among)) continue;
     return Conflict{key, "'" + algorithm + "' does no " + std::string(collective::to_string(kind)) +
                              " among " + std::to_string(among) + " ranks"};

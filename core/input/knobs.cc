@@ -181,8 +181,10 @@ const Table<Compression>& compression_knobs() {
            "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
            "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
            "travel as two factors of low rank. batched_powersgd: each bucket does, as one square "
-           "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, summed "
-           "in fp32 and rounded again. With local_sgd it is of what is averaged.")
+           "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, "
+           "summed in fp32. By the algorithms all_to_all and nccl each rank gets its part of all "
+           "ranks' blocks, rounds their sum once, and the library gathers the sums; other "
+           "algorithms round in each round. With local_sgd the codec is of what is averaged.")
            .with(kDecides | kWritten)
            .says(""),
        knob("sparsity", &C::sparsity, shares_below_one(),
@@ -378,8 +380,9 @@ std::vector<Knob<Strategy>> transport_knobs() {
       knob("algorithm", &S::algorithm, algorithm(),
            "How collectives move their data: ring (least traffic), to_one (everyone to one rank "
            "and back), double_binary_tree (low latency on many ranks), halving_doubling (few "
-           "rounds over pairs of ranks), nccl (as NCCL would choose for each payload). Default: "
-           "nccl where that is the cluster's library, else ring.")
+           "rounds over pairs of ranks), nccl (as NCCL would choose for each payload), all_to_all "
+           "(parts directly to the ranks that sum them, for low precision). Default: nccl where "
+           "that is the cluster's library, else ring.")
           .with(kWritten | kExact)
           .varied([](const S& s) { return s.algorithm; }),
       knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),

@@ -1,8 +1,11 @@
 #include "core/plan/route.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
+#include "core/collective/all_to_all.h"
+#include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
 #include "core/plan/fusion.h"
@@ -31,6 +34,7 @@ collective::Groups groups_of(int ranks, int size) {
 struct Payload {
   std::int64_t elements = 0;
   Bytes unit = 4;
+  bool blocks = false;  // with scales, which no library sums
 };
 
 Payload uncompressed(const Bucket& bucket) {
@@ -42,7 +46,8 @@ Payload uncompressed(const Bucket& bucket) {
 Payload summed(const Bucket& bucket) {
   if (bucket.codec == nullptr) return uncompressed(bucket);
   const std::int64_t block = bucket.codec->block;
-  return {(bucket.elements + block - 1) / block, bucket.codec->encoded_bytes(block, block)};
+  return {(bucket.elements + block - 1) / block, bucket.codec->encoded_bytes(block, block),
+          block > 1};
 }
 
 // Parameters in a format of their own (Strategy::gather_bytes), padded like their gradients.
@@ -66,8 +71,23 @@ class Routes {
   Leg leg(CollectiveKind kind, const std::string& algorithm, collective::Groups groups,
           const Payload& payload) const {
     Leg made{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
-    collective::choose_algorithm(made.collective, algorithm, cluster_);
+    const bool direct = kind == CollectiveKind::kReduceScatter && goes_direct(algorithm, payload);
+    const std::string_view chosen = direct ? collective::all_to_all()->name : algorithm;
+    collective::choose_algorithm(made.collective, chosen, cluster_);
     return made;
+  }
+
+  // One collective. An all-reduce of blocks may be two: all to all, where each rank sums its part,
+  // and the library's all-gather of the sums.
+  void append(Route& route, CollectiveKind kind, const std::string& algorithm,
+              collective::Groups groups, const Payload& payload) const {
+    if (kind != CollectiveKind::kAllReduce || !goes_direct(algorithm, payload)) {
+      route.push_back(leg(kind, algorithm, groups, payload));
+      return;
+    }
+    route.push_back(leg(CollectiveKind::kReduceScatter, algorithm, groups, payload));
+    route.push_back(leg(CollectiveKind::kAllGather,
+                        std::string(collective::library_algorithm(cluster_)), groups, payload));
   }
 
   // One logical all-reduce by the strategy's hierarchy.
@@ -77,8 +97,10 @@ class Routes {
     const auto add = [&](CollectiveKind kind, const std::string& algorithm,
                          collective::Groups groups, std::int64_t elements) {
       if (groups.size < 2) return;
-      route.push_back(leg(kind, algorithm, groups, {elements, payload.unit}));
-      route.back().own_stream = hierarchy.across_stream && kind != CollectiveKind::kReduceScatter;
+      const std::size_t first = route.size();
+      append(route, kind, algorithm, groups, {elements, payload.unit, payload.blocks});
+      const bool own = hierarchy.across_stream && kind != CollectiveKind::kReduceScatter;
+      for (std::size_t i = first; i < route.size(); ++i) route[i].own_stream = own;
     };
     if (hierarchy.form == Hierarchy::Form::kFlat) {
       add(CollectiveKind::kAllReduce, strategy_.algorithm, collective::world_group(ranks_),
@@ -91,17 +113,19 @@ class Routes {
     if (hierarchy.form == Hierarchy::Form::kLeaders) {
       add(hierarchy.first_all_reduce ? CollectiveKind::kAllReduce : CollectiveKind::kReduce,
           inside(), blocks, payload.elements);
+      const std::size_t inner = route.size();
       add(CollectiveKind::kAllReduce, across(), collective::leader_group(ranks_, size),
           payload.elements);
-      set_across_last(route);
+      set_across_last(route, inner);
       add(CollectiveKind::kBroadcast, inside(), blocks, payload.elements);
       return route;
     }
     // Sharded, every rank of a block carries its part across, so all NICs work at once.
     const std::int64_t part = part_of(payload.elements, size);
     add(CollectiveKind::kReduceScatter, inside(), blocks, part * size);
+    const std::size_t inner = route.size();
     add(CollectiveKind::kAllReduce, across(), collective::shard_groups(ranks_, size), part);
-    set_across_last(route);
+    set_across_last(route, inner);
     add(CollectiveKind::kAllGather, inside(), blocks, part * size);
     return route;
   }
@@ -123,14 +147,16 @@ class Routes {
 
   Route scatter(const Bucket& bucket) const {
     const int size = shard_ranks(strategy_, ranks_);
-    Route route{half(CollectiveKind::kReduceScatter, summed(bucket), size)};
+    Payload payload = summed(bucket);
+    Route route{half(CollectiveKind::kReduceScatter, payload, size)};
     if (size == ranks_) return route;
-    const Collective& scattered = route.front().collective;
-    route.push_back(leg(CollectiveKind::kAllReduce, across(),
-                        collective::shard_groups(ranks_, size),
-                        {scattered.elements / size, scattered.unit}));
-    route.back().own_stream = strategy_.hierarchy.across_stream;
-    set_across_last(route);
+    payload.elements = route.front().collective.elements / size;
+    append(route, CollectiveKind::kAllReduce, across(), collective::shard_groups(ranks_, size),
+           payload);
+    for (Leg& leg : std::span(route).subspan(1)) {
+      leg.own_stream = strategy_.hierarchy.across_stream;
+    }
+    set_across_last(route, 1);
     return route;
   }
 
@@ -152,15 +178,16 @@ class Routes {
   // Of what groups of `size` neighbours hold alike: each rank carries its part across, and where
   // ranks hold more than that the group puts it together again.
   Route across_groups(const Bucket& bucket, int size, bool whole) const {
-    const Payload payload = summed(bucket);
-    const std::int64_t part = part_of(payload.elements, size);
-    Route route{
-        leg(CollectiveKind::kAllReduce, strategy_.algorithm,
-            size > 1 ? collective::shard_groups(ranks_, size) : collective::world_group(ranks_),
-            {part, payload.unit})};
+    Payload payload = summed(bucket);
+    payload.elements = part_of(payload.elements, size);
+    Route route;
+    append(route, CollectiveKind::kAllReduce, strategy_.algorithm,
+           size > 1 ? collective::shard_groups(ranks_, size) : collective::world_group(ranks_),
+           payload);
     if (size > 1 && whole) {
-      route.push_back(leg(CollectiveKind::kAllGather, strategy_.algorithm,
-                          collective::block_groups(ranks_, size), {part * size, payload.unit}));
+      payload.elements *= size;
+      append(route, CollectiveKind::kAllGather, strategy_.algorithm,
+             collective::block_groups(ranks_, size), payload);
     }
     return route;
   }
@@ -173,10 +200,17 @@ class Routes {
     return named(strategy_.hierarchy.across, strategy_.algorithm);
   }
 
-  // Of a route so far whose last leg goes across, unless there is nobody on the other side.
-  void set_across_last(Route& route) const {
-    const bool crosses = ranks_ > strategy_.hierarchy.group_size && !route.empty();
-    if (crosses) route.back().last_micro_batch = strategy_.hierarchy.across_last;
+  // NCCL sums no blocks; other algorithms round the sum in each round.
+  static bool goes_direct(const std::string& algorithm, const Payload& payload) {
+    return payload.blocks &&
+           (algorithm == collective::kNcclName || algorithm == collective::all_to_all()->name);
+  }
+
+  // Of a route so far, whose legs from `first` on go across.
+  void set_across_last(Route& route, std::size_t first) const {
+    for (Leg& leg : std::span(route).subspan(first)) {
+      leg.last_micro_batch = strategy_.hierarchy.across_last;
+    }
   }
 
   // What is not compressed, then the first factors, then the second ones, as torch's hook sends
@@ -240,15 +274,16 @@ class Handling {
                                                                       size_of(bucket.dtype)));
   }
 
-  Seconds decode(const Bucket& bucket) const {
+  // What ranks sum for themselves on the way counts too.
+  Seconds decode(const Bucket& bucket, const Route& reduce) const {
     const Seconds launches = launches_of(bucket, strategy_.compression.decode_launches);
     if (bucket.codec->low_rank) {
       const auto sizes = compress::low_rank_sizes(bucket.factors);
       return launches + work_time(compress::decode_work(sizes, size_of(bucket.dtype)));
     }
-    return launches + codec_time(bucket, bucket.codec->decode_traffic(bucket.elements, bucket.kept,
-                                                                      cluster_.ranks(),
-                                                                      size_of(bucket.dtype)));
+    const double own = bucket.codec->decode_traffic(bucket.elements, bucket.kept, cluster_.ranks(),
+                                                    size_of(bucket.dtype));
+    return launches + codec_time(bucket, own + sums_traffic(reduce));
   }
 
  private:
@@ -257,6 +292,16 @@ class Handling {
     const auto matrices =
         bucket.codec->low_rank ? compress::low_rank_sizes(bucket.factors).matrices : 1;
     return static_cast<double>(count) * static_cast<double>(matrices) * cluster_.device.launch;
+  }
+
+  // A rank reads its part of every rank's blocks and writes that of their sum.
+  static double sums_traffic(const Route& reduce) {
+    double bytes = 0;
+    for (const Leg& leg : reduce) {
+      if (leg.collective.algorithm != collective::all_to_all()) continue;
+      bytes += static_cast<double>(leg.collective.bytes()) * (1 + 1.0 / leg.collective.groups.size);
+    }
+    return bytes;
   }
 
   Seconds memory_time(double bytes) const {
@@ -290,9 +335,9 @@ Exchange exchange_of(Bucket given, const Workload& workload, const Cluster& clus
   const Handling handling(workload, cluster, strategy);
   exchange.copy_in = handling.copy(bucket, true);
   exchange.copy_out = handling.copy(bucket, false);
-  if (bucket.codec != nullptr) exchange.encode = handling.encode(bucket);
-  if (bucket.codec != nullptr) exchange.decode = handling.decode(bucket);
   exchange.reduce = Routes(cluster, strategy).sum(bucket, workload);
+  if (bucket.codec != nullptr) exchange.encode = handling.encode(bucket);
+  if (bucket.codec != nullptr) exchange.decode = handling.decode(bucket, exchange.reduce);
   return exchange;
 }
 

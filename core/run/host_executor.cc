@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
+#include <map>
+#include <tuple>
 #include <utility>
 
 #include "core/plan/lower.h"
@@ -32,15 +34,20 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
       messages.emplace_back(from, from + bytes);
       sent[static_cast<std::size_t>(transfer.from)] += bytes;
     }
+    // What is added to the same elements is one sum.
+    std::map<std::tuple<int, std::byte*, std::size_t>, std::vector<const std::byte*>> sums;
     for (std::size_t i = 0; i < round.size(); ++i) {
       std::byte* to = place(round[i].to, round[i]);
       const auto& message = messages[i];
       if (round[i].add) {
-        layouts[static_cast<std::size_t>(round[i].to)].add(
-            to, message.data(), static_cast<std::int64_t>(message.size()));
+        sums[{round[i].to, to, message.size()}].push_back(message.data());
       } else {
         std::copy(message.begin(), message.end(), to);
       }
+    }
+    for (const auto& [what, from] : sums) {
+      const auto& [rank, to, bytes] = what;
+      layouts[static_cast<std::size_t>(rank)].add(to, from, static_cast<std::int64_t>(bytes));
     }
   }
 }

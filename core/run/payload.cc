@@ -205,18 +205,24 @@ std::int64_t Payload::place(std::size_t n, int group) const {
   return (begin + (shards ? shard_of(collective.groups, group) * collective.elements : 0)) * unit_;
 }
 
-void Payload::add(std::byte* to, const std::byte* from, std::int64_t count) const {
+void Payload::add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const {
   assert(layout_ != Layout::kPairs && layout_ != Layout::kRows && "gathered, never summed");
   if (layout_ == Layout::kBlocks) return add_blocks(to, from, count);
-  switch (format_) {
-    case DType::kFp32:
-      return add_numbers<float>(to, from, count);
-    case DType::kFp16:
-      return add_numbers<Eigen::half>(to, from, count);
-    case DType::kBf16:
-      return add_numbers<Eigen::bfloat16>(to, from, count);
-    case DType::kFp64:
-      return add_numbers<double>(to, from, count);
+  for (const std::byte* one : from) {
+    switch (format_) {
+      case DType::kFp32:
+        add_numbers<float>(to, one, count);
+        break;
+      case DType::kFp16:
+        add_numbers<Eigen::half>(to, one, count);
+        break;
+      case DType::kBf16:
+        add_numbers<Eigen::bfloat16>(to, one, count);
+        break;
+      case DType::kFp64:
+        add_numbers<double>(to, one, count);
+        break;
+    }
   }
 }
 
@@ -422,14 +428,17 @@ void Payload::read_blocks(const std::byte* payload, RankGradients& gradients) co
   }
 }
 
-void Payload::add_blocks(std::byte* to, const std::byte* from, std::int64_t count) const {
+void Payload::add_blocks(std::byte* to, std::span<const std::byte* const> from,
+                         std::int64_t count) const {
   const compress::Codec& codec = *bucket_.codec;
   std::vector<float> sum(static_cast<std::size_t>(codec.block));
   std::vector<float> other(sum.size());
   for (std::int64_t at = 0; at < count; at += unit_) {
     codec.unpack(to + at, sum.data());
-    codec.unpack(from + at, other.data());
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
+    for (const std::byte* one : from) {
+      codec.unpack(one + at, other.data());
+      for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += other[i];
+    }
     codec.pack(sum.data(), to + at);
   }
 }

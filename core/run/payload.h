@@ -19,6 +19,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -59,8 +60,9 @@ class Payload {
   // What a rank does behind the n-th of collectives() and ahead of the next: with factors the
   // second ones, once the first are summed. `gradients` as they were filled from.
   void between(std::size_t n, const RankGradients& gradients, std::byte* payload) const;
-  // Sums `count` bytes, whole units, of `from` into `to`. Requires a layout that is summed.
-  void add(std::byte* to, const std::byte* from, std::int64_t count) const;
+  // Sums `count` bytes, whole units, of each of `from` into `to`, in order. Numbers are rounded
+  // with each, blocks once, at the end. Requires a layout that is summed.
+  void add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const;
 
   // Whether it is dense or shards: numbers in `format` that collectives sum, the rest zeros.
   bool summed() const { return layout_ == Layout::kDense || layout_ == Layout::kShards; }
@@ -100,7 +102,7 @@ class Payload {
   void read_factors(const std::byte* payload, RankGradients& gradients) const;
   void fill_blocks(const RankGradients& gradients, std::byte* payload) const;
   void read_blocks(const std::byte* payload, RankGradients& gradients) const;
-  void add_blocks(std::byte* to, const std::byte* from, std::int64_t count) const;
+  void add_blocks(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const;
   std::vector<PayloadSlice> slices(bool all_owners) const;
   template <typename Visit>
   void walk_shards(Visit visit) const;

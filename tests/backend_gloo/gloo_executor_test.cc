@@ -115,12 +115,23 @@ TEST(GlooExecutorOfOuterSteps, MovesWhatTheHostMoves) {
 TEST(GlooExecutorOfBlocks, MovesWhatTheHostMoves) {
   Workload workload;
   workload.tensors = {test::tensor_of("large", {1 << 20}), test::tensor_of("small", {77})};
-  for (const int ranks : {2, 3}) {
+  for (const int ranks : {2, 3, 4}) {
     std::vector<test::LiveCase> list;
     for (const char* codec : {"int8", "int4", "fp8"}) {
       Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
       strategy.compression.codec = codec;
       list.push_back({codec, plan::make_plan(workload, cluster_of(ranks, 1), strategy)});
+      strategy.algorithm = "all_to_all";
+      list.push_back({"direct", plan::make_plan(workload, cluster_of(ranks, 1), strategy)});
+      strategy.exchange = Strategy::Exchange::kDecoupled;
+      list.push_back({"in halves", plan::make_plan(workload, cluster_of(ranks, 1), strategy)});
+      if (ranks != 4) continue;
+      strategy.exchange = Strategy::Exchange::kAllReduce;
+      for (const auto form : {Hierarchy::Form::kSharded, Hierarchy::Form::kLeaders}) {
+        strategy.hierarchy.form = form;
+        strategy.hierarchy.group_size = 2;
+        list.push_back({"in levels", plan::make_plan(workload, cluster_of(2, 2), strategy)});
+      }
     }
     expect_as_host(workload, list, ranks);
   }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 
 #include "backend_nccl/launch_order.h"
@@ -193,7 +194,8 @@ void exchange(const std::vector<Block*>& members, const std::vector<const Collec
     return;
   }
   std::vector<std::byte> sum = inputs.front();
-  for (std::size_t m = 1; m < inputs.size(); ++m) payload.add(sum.data(), inputs[m].data(), sent);
+  for (std::size_t m = 1; m < inputs.size(); ++m)
+    payload.add(sum.data(), std::array{inputs[m].data()}, sent);
   for (std::size_t m = 0; m < members.size(); ++m) {
     if (first.kind == collective::CollectiveKind::kReduce && static_cast<int>(m) != first.root) {
       continue;

@@ -12,6 +12,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/collective/all_to_all.h"
 #include "tests/support/apply_schedule.h"
 
 namespace syncline::collective {
@@ -184,7 +185,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::tuple<std::string, Kin
 
 INSTANTIATE_TEST_SUITE_P(Matrix, EveryAlgorithm,
                          testing::Combine(testing::Values("ring", "to_one", "double_binary_tree",
-                                                          "halving_doubling"),
+                                                          "halving_doubling", "all_to_all"),
                                           testing::ValuesIn(kAllCollectiveKinds)),
                          [](const auto& row) {
                            return std::get<0>(row.param) + "_" +
@@ -329,6 +330,7 @@ TEST(AlgorithmTable, IsLookedUpByName) {
   EXPECT_EQ(find_algorithm("rin"), nullptr);
   EXPECT_EQ(find_algorithm("Ring"), nullptr);
   EXPECT_EQ(find_algorithm(""), nullptr);
+  EXPECT_EQ(find_algorithm("all_to_all"), all_to_all());
   EXPECT_EQ(algorithm_names(),
             (std::vector<std::string>{"ring", "to_one", "double_binary_tree", "halving_doubling"}));
 }
@@ -426,6 +428,8 @@ TEST(Costs, AreTheTextbooks) {
   expect("halving_doubling", Kind::kAllReduce, 8, 1, 6, 1.75);
   expect("halving_doubling", Kind::kReduceScatter, 8, 1, 3, 0.875);
   expect("halving_doubling", Kind::kAllReduce, 11, 1, 8, 3.75);
+  expect("all_to_all", Kind::kReduceScatter, 8, 1, 1, 0.875);
+  expect("all_to_all", Kind::kAllReduce, 5, 1, 2, 1.6);
   expect("double_binary_tree", Kind::kAllReduce, 2, 1, 2, 1);     // one exchange of halves, twice
   expect("double_binary_tree", Kind::kAllReduce, 7, 1, 4, 4);     // two halves in, each of 4 rounds
   expect("double_binary_tree", Kind::kReduce, 8, 4, 6, 6.0 / 4);  // trees of 7 below member 0

@@ -133,6 +133,10 @@ TEST(LocalPlan, BlocksOfLowPrecisionTravel) {
   EXPECT_NEAR(period_of(strategy, cluster), 10 * kStep + ring(4 * 132, cluster), 1e-9);
   strategy.compression.codec = "int4";
   EXPECT_NEAR(period_of(strategy, cluster), 10 * kStep + ring(4 * 68, cluster), 1e-9);
+  // An all-to-all, whose messages go at once, and half a ring.
+  strategy.algorithm = "all_to_all";
+  EXPECT_NEAR(period_of(strategy, cluster),
+              10 * kStep + ring(4 * 68, cluster) - 2 * cluster.tiers[0].latency, 1e-9);
 }
 
 std::set<int> nodes_of(const collective::Groups& groups, int group, int gpus) {

@@ -480,6 +480,56 @@ TEST(HostExecutor, BlocksAreSummedWithScalesAnew) {
   }
 }
 
+// Whatever the ranks, an element is rounded twice: as each rank sends it, and as the rank that sums
+// its part in fp32 gives the sum back.
+TEST(HostExecutor, BlocksAreRoundedTwice) {
+  Workload workload;
+  workload.tensors = {tensor_of("b", {900}), tensor_of("a", {41})};
+  const auto rounded = [](const compress::Codec& codec, const std::vector<float>& row) {
+    std::vector<float> values(row);
+    return codec.encode(values, 0).values;
+  };
+  for (const char* name : {"int8", "int4", "fp8", "fp8_e5m2"}) {
+    for (const auto& [nodes, gpus] : {std::pair{2, 1}, {5, 1}, {2, 3}}) {
+      const int ranks = nodes * gpus;
+      Strategy strategy;
+      strategy.fusion.rule = Fusion::Rule::kOne;
+      strategy.compression.codec = name;
+      strategy.algorithm = "all_to_all";
+      const compress::Codec& codec = *compress::find_codec(name);
+      const Gradients input = random_gradients(workload, ranks, 8);
+      const auto outcome =
+          run(workload, plan::make_plan(workload, cluster_of(nodes, gpus), strategy), input);
+      // The rank of a part begins with its own.
+      const std::int64_t blocks = 8;
+      std::vector<std::vector<float>> sent;
+      for (const auto& own : input) {
+        std::vector<float> row(own[0]);
+        row.insert(row.end(), own[1].begin(), own[1].end());
+        sent.push_back(rounded(codec, row));
+      }
+      std::vector<float> sum(sent[0].size());
+      for (int owner = 0; owner < ranks; ++owner) {
+        const auto part = collective::part_of(blocks, ranks, owner);
+        const auto end = std::min(static_cast<std::int64_t>(sum.size()), part.end * 128);
+        for (std::int64_t i = part.begin * 128; i < end; ++i) {
+          const auto e = static_cast<std::size_t>(i);
+          sum[e] = sent[static_cast<std::size_t>(owner)][e];
+          for (int r = 0; r < ranks; ++r) {
+            if (r != owner) sum[e] += sent[static_cast<std::size_t>(r)][e];
+          }
+        }
+      }
+      const auto wanted = rounded(codec, sum);
+      for (const auto& found : outcome.gradients) {
+        std::vector<float> row(found[0]);
+        row.insert(row.end(), found[1].begin(), found[1].end());
+        EXPECT_EQ(row, wanted) << name << " on " << ranks;
+      }
+    }
+  }
+}
+
 // Parameters that a step gathers for the passes of the model leave the gradients' sums alone, in
 // whichever order it gathers and scatters.
 TEST(HostExecutor, GatheringForThePassesChangesNoSum) {

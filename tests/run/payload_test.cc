@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -68,7 +69,7 @@ TEST(Payload, SumsRoundInTheBucketsFormat) {
   const float small = 1;  // half of the last place of 256 in bfloat16: rounds to even
   write_as(DType::kBf16, &large, 1, a.data());
   write_as(DType::kBf16, &small, 1, b.data());
-  payload.add(a.data(), b.data(), 2);
+  payload.add(a.data(), std::array{b.data()}, 2);
   float sum = 0;
   read_as(DType::kBf16, a.data(), 1, &sum);
   EXPECT_EQ(sum, 256);

@@ -7,10 +7,14 @@
 #include <cstdio>
 #include <map>
 
+#include "core/collective/price.h"
+#include "core/plan/planner.h"
 #include "core/run/model_executor.h"
 #include "reports/format.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
+#include "tests/support/random_collectives.h"
+#include "tests/support/small_plans.h"
 
 namespace syncline::sim {
 namespace {
@@ -130,6 +134,70 @@ TEST(Agreement, OnTwoTiers) {
     }
     print_row(std::string(algorithm.name) + ", all_reduce, two tiers", worst);
   }
+}
+
+Strategy low_precision(const char* codec) {
+  Strategy strategy;
+  strategy.fusion.rule = Fusion::Rule::kOne;
+  strategy.compression.codec = codec;
+  strategy.algorithm = "all_to_all";
+  return strategy;
+}
+
+// Parts of S bytes cross once in the all-to-all and once in the gather, with the latencies of one
+// round and of the gather's. In all a quarter of what a ring of fp32 takes, but for scales.
+TEST(Agreement, LowPrecisionIsAnAllToAllAndAGather) {
+  Workload workload;
+  workload.tensors = {test::tensor_of("w", {1 << 24})};
+  for (const int ranks : {2, 3, 8, 31}) {
+    const Cluster cluster = flat_cluster(ranks);
+    const Tier& tier = cluster.tiers.front();
+    const plan::Plan plan = plan::make_plan(workload, cluster, low_precision("int8"));
+    collective::PriceBook book(cluster);
+    std::vector<Seconds> legs;
+    for (const auto& op : plan.ops) {
+      const auto* leg = std::get_if<collective::Collective>(&op.work);
+      if (leg != nullptr) legs.push_back(book.time(*leg));
+    }
+    const double bytes = (1 << 24) / 128 * 132.0;
+    const double share = (ranks - 1.0) / ranks;
+    ASSERT_EQ(legs.size(), 2U);
+    EXPECT_NEAR(legs[0], tier.latency + share * bytes / tier.bandwidth, 1e-9 * legs[0]);
+    EXPECT_NEAR(legs[1], (ranks - 1) * tier.latency + share * bytes / tier.bandwidth,
+                1e-9 * legs[1]);
+    Strategy plain;
+    plain.fusion.rule = Fusion::Rule::kOne;
+    const plan::Plan whole = plan::make_plan(workload, cluster, plain);
+    const Times low = times_of(cluster, plan);
+    const Times full = times_of(cluster, whole);
+    EXPECT_NEAR(low.step / full.step, 132.0 / 512, 0.004);
+    EXPECT_LT(apart(low.model, low.step), 0.1);
+    EXPECT_LT(apart(low.merged, low.step), 0.1);
+  }
+}
+
+// On a hundred clusters of one to three tiers, some with thin switches or capped flows, in one
+// level or two.
+TEST(Agreement, LowPrecisionOnRandomClusters) {
+  print_head();
+  test::RandomCollectives random(17);
+  Worst worst;
+  for (int i = 0; i < 100; ++i) {
+    const Cluster cluster = random.cluster(8, 4);
+    Strategy strategy = low_precision(i % 2 == 0 ? "int8" : "int4");
+    if (i % 3 == 0 && cluster.gpus_per_node > 1 && cluster.nodes > 1) {
+      strategy.hierarchy.form = Hierarchy::Form::kSharded;
+      strategy.hierarchy.group_size = cluster.gpus_per_node;
+    }
+    Workload workload;
+    workload.tensors = {test::tensor_of("w", {random.number(1, 40) * std::int64_t{100'000}})};
+    const Times times = times_of(cluster, plan::make_plan(workload, cluster, strategy));
+    SCOPED_TRACE(testing::Message() << "cluster " << i << " of " << cluster.ranks() << " ranks");
+    EXPECT_LT(apart(times.model, times.merged), 1.0);
+    EXPECT_LT(apart(times.model, times.step), 5.0);
+    worst.add(times);
+  }
+  print_row("int8 and int4, random clusters", worst);
 }
 
 // Several streams at once, all alike or the first longer than the others. Payloads that are mostly

@@ -1,0 +1,78 @@
+#include "core/collective/all_to_all.h"
+
+#include <cassert>
+
+namespace syncline::collective {
+namespace {
+
+bool scatters(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kReduceScatter;
+}
+
+bool gathers(CollectiveKind kind) {
+  return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kAllGather;
+}
+
+bool fits(CollectiveKind kind, int ranks) {
+  return ranks == 1 || (ranks > 1 && ranks <= kMostAllToAll && (scatters(kind) || gathers(kind)));
+}
+
+std::int64_t chunks(CollectiveKind, int, std::int64_t) { return 1; }
+
+int rounds_of(CollectiveKind kind) { return (scatters(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0); }
+
+// Between any two members: the receiver's part to be summed, or the sender's sum.
+Round between_all(int ranks, std::int64_t elements, bool add) {
+  Round round;
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      const Range part = part_of(elements, ranks, add ? to : from);
+      if (from != to && part.size() > 0) round.push_back({from, to, part, add});
+    }
+  }
+  return round;
+}
+
+Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
+  assert(fits(kind, ranks) && "all_to_all: rounds asked for a collective that does not fit");
+  Schedule rounds;
+  if (ranks > 1 && scatters(kind)) rounds.push_back(between_all(ranks, elements, true));
+  if (ranks > 1 && gathers(kind)) rounds.push_back(between_all(ranks, elements, false));
+  return rounds;
+}
+
+EdgeSets edges(CollectiveKind, int ranks) {
+  if (ranks == 1) return {};
+  EdgeSet set;
+  for (int from = 0; from < ranks; ++from) {
+    for (int to = 0; to < ranks; ++to) {
+      if (from != to) set.push_back({from, to});
+    }
+  }
+  return {set};
+}
+
+Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
+  assert(fits(kind, ranks) && "all_to_all: stages asked for a collective that does not fit");
+  if (ranks == 1) return {};
+  return {{0, 1, 1.0 / ranks, rounds_of(kind)}};
+}
+
+Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
+  if (ranks == 1) return {};
+  const double steps = rounds_of(kind);
+  return {steps, steps * (ranks - 1) / ranks};
+}
+
+}  // namespace
+
+const Algorithm* all_to_all() {
+  static const Algorithm row{
+      "all_to_all", "each member sends each other its part, which sums them: 2 steps",
+      fits,         rounds,
+      edges,        stages,
+      cost,         chunks};
+  return &row;
+}
+
+}  // namespace syncline::collective
