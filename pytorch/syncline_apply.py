@@ -366,6 +366,10 @@ class _Lane:
         if codec is None:
             self._sum(flat.mul_(1.0 / self.ranks))
             return
+        if codec in _BLOCKS:
+            self._sum_blocks(flat, _BLOCKS[codec])
+            flat.div_(self.ranks)
+            return
         wire = flat.to(_HALVES[codec]).div_(self.ranks)
         self._sum(wire)
         flat.copy_(wire)
@@ -399,11 +403,99 @@ class _Lane:
         else:
             dist.all_gather_into_tensor(flat, mine, group=self.inside)
 
+    def _sum_blocks(self, flat, codec):
+        """All to all: each rank gets its part of all ranks' blocks and sums it in fp32. Then all
+        get the sums, which are rounded once."""
+        blocks = codec.pack(flat)
+        count, me = blocks.shape[0], dist.get_rank(self.world)
+        ends = [(rank + 1) * count // self.ranks for rank in range(self.ranks)]
+        sizes = [end - begin for begin, end in zip([0, *ends], ends)]
+        given = blocks.new_empty((sizes[me] * self.ranks, blocks.shape[1]))
+        dist.all_to_all_single(given, blocks, [sizes[me]] * self.ranks, sizes, group=self.world)
+        parts = codec.unpack(given).view(self.ranks, sizes[me] * _BLOCK)
+        total = parts[me].clone()
+        for rank in range(self.ranks):
+            if rank != me:
+                total += parts[rank]
+        mine = blocks.new_zeros((max(sizes), blocks.shape[1]))  # collectives want one size
+        mine[:sizes[me]] = codec.pack(total)
+        sums = torch.cat([part[:size] for part, size in zip(self.gather(mine), sizes)])
+        flat.copy_(codec.unpack(sums)[:flat.numel()])
+
     def gather(self, flat):
         """What every rank gives, by rank."""
         given = [torch.empty_like(flat) for _ in range(self.ranks)]
         dist.all_gather(given, flat, group=self.world)
         return given
+
+
+# ---- low precision ----
+
+_BLOCK = 128  # values that share a scale
+
+
+class _Blocks:
+    """Values as whole numbers or 8-bit floats, a scale in fp32 for each block: to the bit as
+    Syncline's own codecs. Values that are not finite make their block so."""
+
+    def __init__(self, largest, numbers=None):
+        self.largest = largest
+        self.numbers = numbers  # of a float, from 0 on; None: whole numbers
+
+    def pack(self, flat):
+        """A row of bytes a block: the scale, then the numbers."""
+        rows = torch.nn.functional.pad(flat.float(), (0, -flat.numel() % _BLOCK)).view(-1, _BLOCK)
+        most = rows.abs().amax(1, keepdim=True)
+        # By a tensor: a GPU multiplies by the inverse of a number.
+        scale = most / torch.full_like(most, self.largest)
+        scale[~torch.isfinite(rows).all(1)] = math.nan
+        scaled = torch.where(scale > 0, rows / scale, torch.zeros_like(rows))
+        codes = self._codes(scaled.clamp_(-self.largest, self.largest))
+        return torch.cat([scale.view(torch.uint8), codes], 1)
+
+    def unpack(self, blocks):
+        scale = blocks[:, :4].contiguous().view(torch.float32)
+        return (self._values(blocks[:, 4:]) * scale).view(-1)
+
+    def _codes(self, scaled):
+        if self.numbers is not None:
+            return self._nearest(scaled)
+        codes = scaled.round_().to(torch.int8).view(torch.uint8)
+        return codes if self.largest > 7 else codes[:, ::2] & 15 | codes[:, 1::2] << 4
+
+    def _values(self, codes):
+        if self.numbers is not None:
+            sizes = self._numbers_on(codes.device)[(codes & 127).long()]
+            return torch.where(codes > 127, -sizes, sizes)
+        if self.largest == 7:
+            codes = torch.stack([codes & 15, codes >> 4], 2).view(-1, _BLOCK)
+            return (codes ^ 8).float() - 8
+        return codes.contiguous().view(torch.int8).float()
+
+    def _nearest(self, scaled):
+        """Of two numbers that are equally near, the one whose code is even."""
+        numbers, size = self._numbers_on(scaled.device), scaled.abs()
+        above = torch.searchsorted(numbers, size)
+        below = (above - 1).clamp_(min=0)
+        up, down = numbers[above] - size, size - numbers[below]
+        code = torch.where((down < up) | (down == up) & (above % 2 == 1), below, above)
+        return (code + 128 * torch.signbit(scaled)).to(torch.uint8)
+
+    def _numbers_on(self, device):
+        self.numbers = self.numbers.to(device)
+        return self.numbers
+
+
+def _small_floats(mantissa, bias, last):
+    """The numbers of 8-bit floats of Micikevicius et al. 2022, by code."""
+    ones = 1 << mantissa
+    numbers = [math.ldexp(code % ones + (ones if code >= ones else 0),
+                          max(code >> mantissa, 1) - bias - mantissa) for code in range(last + 1)]
+    return _Blocks(numbers[-1], torch.tensor(numbers))
+
+
+_BLOCKS = {"int8": _Blocks(127), "int4": _Blocks(7), "fp8": _small_floats(3, 7, 0x7e),
+           "fp8_e5m2": _small_floats(2, 15, 0x7b)}
 
 
 def _is_dense(tensor):
@@ -475,7 +567,8 @@ class _Bucket(_Flat):
             weight = next(iter(self.tensors.values()))
             self.dgc.exchange(self.buffer[:self.elements], lane, step, weight, group)
         else:
-            lane.mean(self.buffer, self.codec if self.codec in _HALVES else None)
+            own = self.codec if self.codec in _HALVES or self.codec in _BLOCKS else None
+            lane.mean(self.buffer, own)
 
 
 class _Reducer:
@@ -892,7 +985,8 @@ class _Fragment:
         self.under_way = False
         self.codecs = [bucket.get("codec") for bucket in buckets]
         self.flats = [_Flat({names[place]: trained[names[place]] for place in bucket["places"]},
-                            shards) for bucket in buckets]
+                            shards * (_BLOCK if codec in _BLOCKS else 1))
+                      for bucket, codec in zip(buckets, self.codecs)]
         for flat in self.flats:
             self.fill(flat)
         self.starts = [flat.buffer.clone() for flat in self.flats]

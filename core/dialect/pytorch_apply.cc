@@ -3,13 +3,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "core/collective/all_to_all.h"
 #include "core/collective/library.h"
+#include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/json/json.h"
 #include "core/plan/planner.h"
 
 namespace syncline::dialect {
 namespace {
+
+bool sends_blocks(const Strategy& strategy) {
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  return codec != nullptr && codec->block > 1;
+}
 
 std::string exchange_refusal(const Strategy& strategy) {
   if (strategy.exchange == Strategy::Exchange::kDecoupled) return "its all-reduces are split";
@@ -26,7 +33,9 @@ std::string exchange_refusal(const Strategy& strategy) {
     return "its factors are of whole buckets, for which DistributedDataParallel has "
            "batched_powerSGD_hook";
   }
-  if (codec != nullptr && codec->block > 1) return "it sends blocks with scales";
+  if (sends_blocks(strategy) && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    return "it sums blocks with scales in two levels, torch sends them all to all";
+  }
   const LocalSgd& local = strategy.local_sgd;
   if (codec != nullptr && local.enabled && !local.outer.any()) return "it rounds what it averages";
   if (local.outer.any() && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
@@ -171,7 +180,8 @@ std::string apply_refusal(const Strategy& strategy, const Workload& workload,
   const auto known = collective::library_algorithms(cluster);
   for (const auto& name :
        {strategy.algorithm, strategy.hierarchy.inside, strategy.hierarchy.across}) {
-    const bool runs = name.empty() || std::find(known.begin(), known.end(), name) != known.end();
+    const bool runs = name.empty() || sends_blocks(strategy) ||
+                      std::find(known.begin(), known.end(), name) != known.end();
     if (!runs) return "the cluster's library runs no " + name;
   }
   for (const Tensor& tensor : workload.tensors) {
@@ -203,6 +213,10 @@ Strategy as_applied(const Strategy& strategy) {
   applied.host_sync = false;
   applied.update = Strategy::Update::kAfterAll;
   applied.compute_fusion = {};
+  // No library sums blocks: the file sends them all to all, as NCCL's strategies do.
+  if (sends_blocks(strategy) && strategy.algorithm != collective::kNcclName) {
+    applied.algorithm = collective::all_to_all()->name;
+  }
   return applied;
 }
 

@@ -344,6 +344,80 @@ TEST(Apply, PowerSgdIsTorchsHook) {
   }
 }
 
+// What all ranks get of gradients that travel together: each rank's rounded, summed in fp32 by the
+// rank whose part it is, from its own on, and rounded once more.
+std::vector<float> own_blocks(const compress::Codec& codec, std::vector<std::vector<float>> given) {
+  const auto ranks = static_cast<std::int64_t>(given.size());
+  std::vector<std::vector<float>> sent;
+  for (auto& row : given) sent.push_back(codec.encode(row, 0).values);
+  const auto count = static_cast<std::int64_t>(sent[0].size());
+  const std::int64_t blocks = (count + codec.block - 1) / codec.block;
+  std::vector<float> sum(sent[0].size());
+  for (std::int64_t owner = 0; owner < ranks; ++owner) {
+    const std::int64_t end = std::min(count, (owner + 1) * blocks / ranks * codec.block);
+    for (std::int64_t i = owner * blocks / ranks * codec.block; i < end; ++i) {
+      const auto e = static_cast<std::size_t>(i);
+      sum[e] = sent[static_cast<std::size_t>(owner)][e];
+      for (std::int64_t r = 0; r < ranks; ++r) {
+        if (r != owner) sum[e] += sent[static_cast<std::size_t>(r)][e];
+      }
+    }
+  }
+  auto mean = codec.encode(sum, 0).values;
+  for (float& value : mean) value /= static_cast<float>(ranks);
+  return mean;
+}
+
+TEST(Apply, LowPrecisionIsThatOfTheCodecsToTheBit) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const std::vector<std::int64_t> sizes{4, 80, 20, 660, 33, 1320, 40, 40, 40, 480};
+  const std::vector<std::vector<std::size_t>> buckets{{0, 1, 2}, {3, 4}, {5, 6, 7, 8, 9}};
+  for (const int ranks : {2, 3}) {
+    const test::Scratch scratch;
+    expect_to_hold("low_precision", ranks, scratch.folder());
+    for (const char* name : {"int8", "int4", "fp8", "fp8_e5m2"}) {
+      std::vector<Floats> files;
+      for (int r = 0; r < ranks; ++r) {
+        files.emplace_back(scratch.path(std::string(name) + "-" + std::to_string(r)));
+      }
+      for (int step = 0; step < 20; ++step) {
+        std::vector<std::vector<std::vector<float>>> local(files.size());
+        std::vector<std::vector<float>> found;
+        for (std::size_t r = 0; r < files.size(); ++r) {
+          for (const auto size : sizes) local[r].push_back(files[r].next(size));
+          found.clear();
+          for (const auto size : sizes) found.push_back(files[r].next(size));
+        }
+        for (const auto& bucket : buckets) {
+          std::vector<std::vector<float>> rows(files.size());
+          std::vector<float> mean;
+          for (const std::size_t t : bucket) {
+            for (std::size_t r = 0; r < files.size(); ++r) {
+              rows[r].insert(rows[r].end(), local[r][t].begin(), local[r][t].end());
+            }
+            mean.insert(mean.end(), found[t].begin(), found[t].end());
+          }
+          ASSERT_EQ(mean, own_blocks(*compress::find_codec(name), rows))
+              << name << ", " << ranks << " ranks, step " << step;
+        }
+      }
+      for (const auto& file : files) EXPECT_TRUE(file.over());
+    }
+  }
+}
+
+TEST(Apply, AnEmittedFileSendsBlocksAllToAll) {
+  const test::Scratch scratch;
+  const auto ran = emitted("low precision", scratch.path("job.py"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string file = test::text_of(scratch.path("job.py"));
+  EXPECT_TRUE(contains(file, R"({"places": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "codec": "fp8"},)"))
+      << file;
+  const auto levels = emitted("low precision in levels", scratch.path("levels.py"));
+  EXPECT_EQ(levels.code, 2);
+  EXPECT_TRUE(contains(levels.err, "blocks with scales in two levels")) << levels.err;
+}
+
 TEST(Apply, AnEmittedFileBringsItsStrategy) {
   if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
   for (const char* strategy : {"runs", "groups", "at the end"}) {

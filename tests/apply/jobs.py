@@ -330,8 +330,9 @@ class ByHand:
     """DiLoCo as its papers have it: torch's own optimizers on a second copy of the parameters, each
     fragment's exchange where it is sent, its step where it is applied."""
 
-    def __init__(self, group, fragments, period, delay, outer, begin=0):
+    def __init__(self, group, fragments, period, delay, outer, begin=0, rounded=None):
         self.begin = begin
+        self.rounded = rounded  # what sending makes of a row of values
         self.group, self.fragments, self.period, self.delay = group, fragments, period, delay
         self.model = net()
         self.optimizer = sgd(self.model)
@@ -368,10 +369,23 @@ class ByHand:
             if number < self.begin:
                 applied = sent = place
             if place == sent:
-                self.sums[f] = [self.mean(start.detach() - own.detach())
-                                for start, own in zip(self.start[f], self.own[f])]
+                self.sums[f] = self.means([start.detach() - own.detach()
+                                           for start, own in zip(self.start[f], self.own[f])])
             if place == applied:
                 self.apply(f)
+
+    def means(self, gradients):
+        if self.rounded is None:
+            return [self.mean(gradient) for gradient in gradients]
+        row = torch.cat([gradient.reshape(-1) for gradient in gradients])
+        sent = [torch.empty_like(row) for _ in range(self.replicas)]
+        dist.all_gather(sent, torch.from_numpy(self.rounded(row.numpy())), group=self.peers)
+        total = sent[0]
+        for other in sent[1:]:
+            total = total + other
+        mean = torch.from_numpy(self.rounded(total.numpy())) / self.replicas
+        parts = mean.split([gradient.numel() for gradient in gradients])
+        return [part.view_as(gradient) for part, gradient in zip(parts, gradients)]
 
     def mean(self, gradient):
         gradient.mul_(1.0 / self.replicas)
@@ -416,6 +430,74 @@ def far_apart(folder):
         applied.average()
         if not outer.get("mix"):
             check_same_on_all([p.detach() for p in model.parameters()], "the training's end")
+
+
+def whole_numbers(most):
+    """Blocks of 128 as whole numbers up to `most` times a scale, element by element."""
+    def rounded(row):
+        values = numpy.empty_like(row)
+        for begin in range(0, len(row), 128):
+            block = row[begin:begin + 128]
+            scale = numpy.abs(block).max() / numpy.float32(most)
+            for i, value in enumerate(block):
+                code = numpy.rint(value / scale) if scale > 0 else numpy.float32(0)
+                values[begin + i] = scale * min(max(code, -most), most)
+        return values
+    return rounded
+
+
+def far_apart_in_low_precision(folder):
+    outer = {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9}
+    ranks = dist.get_world_size()
+    for codec, most in (("int8", 127), ("int4", 7)):
+        for group in (1, 2):
+            if group >= ranks:
+                continue
+            fragments = [_ALL[5:], _ALL[:5]]
+            local = {"period": 6, "begin_step": 0, "delay": 2, "group": group, "outer": outer}
+            averaged = [{"places": places, "fragment": f, "codec": codec}
+                        for f, places in enumerate(fragments)]
+            model = net()
+            optimizer = sgd(model)
+            applied = applier.apply(model, optimizer, strategy=strategy(
+                [_ALL], local_sgd=local, averaged=averaged))
+            by_hand = ByHand(group, fragments, 6, 2, outer, rounded=whole_numbers(most))
+            for step in range(_STEPS):
+                train(applied, optimizer, steps=1, begin=step)
+                by_hand.step(step)
+            check_close([p.detach() for p in model.parameters()],
+                        [p.detach() for p in by_hand.model.parameters()],
+                        ("far apart", codec, group), ranks // group == 2)
+            applied.average()
+            check_same_on_all([p.detach() for p in model.parameters()], "the training's end")
+
+
+def low_precision(folder):
+    """Writes each step's gradients of this rank and what came of them, for the codecs to judge."""
+    for codec in ("int8", "int4", "fp8", "fp8_e5m2"):
+        model = net()
+        optimizer = sgd(model)
+        own = dict(model.named_parameters())
+        buckets = [{"places": places, "codec": codec} for places in _GROUPINGS["runs"]]
+        applied = applier.apply(model, optimizer, strategy=strategy(buckets, streams=2))
+        with open(f"{folder}/{codec}-{dist.get_rank()}", "wb") as file:
+            for step in range(_STEPS):
+                optimizer.zero_grad()
+                x, y = batch(step)
+                loss = (applied(x) - y).pow(2).mean()
+                parameters = [own[name] for name in _NAMES]
+                for t in torch.autograd.grad(loss, parameters, retain_graph=True):
+                    write(file, t)
+                loss.backward()
+                for p in parameters:
+                    write(file, p.grad)
+                optimizer.step()
+        check_same_on_all(list(own.values()), codec)
+    numbers = applier._BLOCKS["fp8"]
+    bad = torch.cat([torch.full((128,), 1e-3), torch.full((100,), math.inf), torch.zeros(130)])
+    back = numbers.unpack(numbers.pack(bad))
+    assert torch.isnan(back[128:256]).all() and torch.isfinite(back[:128]).all(), back
+    assert not back[256:].any() and back.numel() == 384, back
 
 
 def far_apart_goes_on(folder):
@@ -828,12 +910,13 @@ def emitted_far_apart(folder):
 
 _CASES = {
     "two": [groupings_and_streams, views, halves, later_torch, accumulation, statistics_of_batch_norm,
-            schedulers_and_copies, local_sgd, far_apart,
+            schedulers_and_copies, local_sgd, far_apart, far_apart_in_low_precision,
             far_apart_goes_on, adaptive_local_sgd, wrong_tables, models_that_differ, unused_parameters],
-    "four": [groupings_and_streams, hierarchies, local_sgd, far_apart, far_apart_goes_on,
-             adaptive_local_sgd],
+    "four": [groupings_and_streams, hierarchies, local_sgd, far_apart, far_apart_in_low_precision,
+             far_apart_goes_on, adaptive_local_sgd],
     "dgc": [dgc, largest_of_many, what_is_not_finite],
     "powersgd": [power_sgd],
+    "low_precision": [low_precision],
     "cannot": [what_torch_cannot_do],
     "differs": [a_model_that_differs_is_one_line],
     "killed": [rank_is_killed],

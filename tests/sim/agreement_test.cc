@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <map>
 
-#include "core/collective/price.h"
+#include "core/collective/cost.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
 #include "reports/format.h"
@@ -153,11 +153,11 @@ TEST(Agreement, LowPrecisionIsAnAllToAllAndAGather) {
     const Cluster cluster = flat_cluster(ranks);
     const Tier& tier = cluster.tiers.front();
     const plan::Plan plan = plan::make_plan(workload, cluster, low_precision("int8"));
-    collective::PriceBook book(cluster);
+    collective::CostCache costs(cluster);
     std::vector<Seconds> legs;
     for (const auto& op : plan.ops) {
       const auto* leg = std::get_if<collective::Collective>(&op.work);
-      if (leg != nullptr) legs.push_back(book.time(*leg));
+      if (leg != nullptr) legs.push_back(costs.time(*leg));
     }
     const double bytes = (1 << 24) / 128 * 132.0;
     const double share = (ranks - 1.0) / ranks;
