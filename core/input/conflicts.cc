@@ -219,7 +219,7 @@ std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) 
   for (const auto& [key, algorithm, kind, among] : taken) {
     if (blocks && algorithm == collective::kNcclName && among > collective::kMostAllToAll) {
       return Conflict{"compression", "NCCL sums no " + strategy.compression.codec +
-                                         ": the ranks exchange it by all_to_all, among at most " +
+                                         ": the ranks send it by all_to_all, among at most " +
                                          std::to_string(collective::kMostAllToAll) +
                                          " ranks, found " + std::to_string(among)};
     }

@@ -378,9 +378,9 @@ std::vector<Knob<Strategy>> transport_knobs() {
           .with(kExact)
           .varied(stream_words),
       knob("algorithm", &S::algorithm, algorithm(),
-           "How collectives move their data: ring (least traffic), to_one (everyone to one rank "
-           "and back), double_binary_tree (low latency on many ranks), halving_doubling (few "
-           "rounds over pairs of ranks), nccl (as NCCL would choose for each payload), all_to_all "
+           "How collectives move their data: ring (least traffic); to_one (everyone to one rank "
+           "and back); double_binary_tree (low latency on many ranks); halving_doubling (few "
+           "rounds over pairs of ranks); nccl (as NCCL would choose for each payload); all_to_all "
            "(parts directly to the ranks that sum them, for low precision). Default: nccl where "
            "that is the cluster's library, else ring.")
           .with(kWritten | kExact)
