@@ -12,7 +12,7 @@
 
 namespace syncline::cli {
 
-// For Option::transform: takes a word that means one of them beyond uncertainty as that one
+// For Option::transform: takes a word that means one of them for certain as that one
 // (same_name), and refuses others with what is near.
 CLI::Validator one_of_words(const std::vector<std::string>& words);
 

@@ -926,7 +926,8 @@ class _Averager:
     def _follow_loss(self, due):
         """The next period by how far loss and learning rate are from those of the first step."""
         if self.told_loss is None:
-            _fail("the period of averaging follows the loss: call model.loss(value) in each step, before optimizer.step()")
+            _fail("the period of averaging follows the loss: call model.loss(value) in each step, "
+                  "before optimizer.step()")
         rate = self.optimizer.param_groups[0]["lr"]
         mean = torch.tensor(float(self.told_loss), device=self.lanes[0].device)
         dist.all_reduce(mean, group=self.lanes[0].world)

@@ -14,9 +14,8 @@ namespace syncline::reports {
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
   std::vector<std::string> warnings = answer.warnings;
-  const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
-  if (!uncertainties.empty())
-    page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", uncertainties});
+  const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
+  if (!suspicious.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", suspicious});
   if (!warnings.empty()) page.blocks.emplace_back(Items{"Notes:", warnings});
   return page;
 }
@@ -24,9 +23,8 @@ Page whole_page(const Answer& answer) {
 Page brief_page(const Answer& answer) {
   Page page = answer.brief();
   std::vector<std::string> warnings = answer.warnings;
-  const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
-  if (!uncertainties.empty())
-    page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", uncertainties});
+  const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
+  if (!suspicious.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", suspicious});
   auto* last = page.blocks.empty() ? nullptr : std::get_if<std::string>(&page.blocks.back());
   if (last == nullptr) last = &std::get<std::string>(page.blocks.emplace_back(std::string()));
   if (!last->empty()) *last += " ";
@@ -40,9 +38,9 @@ Json whole_json(const Answer& answer, const std::string& version) {
   if (!answer.scenario.empty()) object["scenario"] = answer.scenario;
   object.update(answer.json());
   std::vector<std::string> warnings = answer.warnings;
-  const std::vector<std::string> uncertainties = measure::take_uncertainties(warnings);
-  if (!uncertainties.empty()) object["doubts"] = uncertainties;
-  warnings.insert(warnings.begin(), uncertainties.begin(), uncertainties.end());
+  const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
+  if (!suspicious.empty()) object["doubts"] = suspicious;
+  warnings.insert(warnings.begin(), suspicious.begin(), suspicious.end());
   if (!warnings.empty()) object["remarks"] = warnings;
   return object;
 }

@@ -34,8 +34,8 @@ struct Answer {
   // does not apply is left out.
   std::function<Json()> json;
   // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
-  // JSON. Uncertain ones (core/measure/warnings.h) come before everything else on the page, and are
-  // "doubts" in JSON too. A CSV has no place for them, whoever prints it says them elsewhere.
+  // JSON. Suspicious ones (core/measure/warnings.h) come before everything else on the page, and
+  // are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them elsewhere.
   std::vector<std::string> warnings = {};
   // What a page of html_page.h shows before the words; none: no figures.
   std::function<std::vector<Illustration>()> figures = {};

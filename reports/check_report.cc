@@ -29,7 +29,7 @@ std::string contents(const Checked& checked) {
 Page page_of(const Checked& checked) {
   const std::string shortage = measure::memory_shortage(checked.scenario);
   std::vector<std::string> warnings = checked.warnings;
-  const bool doubtful = !measure::take_uncertainties(warnings).empty();
+  const bool doubtful = !measure::take_suspicious(warnings).empty();
   Page page{checked.file,
             !shortage.empty() ? "correct, but does not fit: " + shortage
             : doubtful        ? "correct, but doubtful"

@@ -97,7 +97,7 @@ std::string figures_sentence(const measure::Report& report) {
   const std::string what = report.fitted.empty() ? "the scenario is"
                                                  : plural(report.fitted.size(), "parameter") +
                                                        (report.fitted.size() == 1 ? " is" : " are");
-  // The fit itself runs on the model, whichever executor costs the rows
+  // The fit itself runs on the model, whichever executor evaluates the rows
   // (core/measure/study_calibration.h).
   const std::string by = report.fitted.empty() ? "" : " with the model executor";
   return text + "; " + what + " calibrated" + by + " on the " + plural(rows, "published row") +

@@ -221,7 +221,9 @@ Page brief_of(const tune::Tuning& tuning) {
   const std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
   page.blocks.push_back(bottleneck.substr(0, bottleneck.find('.') + 1) + " " +
                         next_sentence(tuning));
+  for (const auto& sentence : emitted_sentences(tuning)) page.blocks.push_back(sentence);
   if (tuning.emitted) add_configuration(page, tuning.emitted_dialect, *tuning.emitted);
+  if (!tuning.tuned.complete) page.blocks.push_back(search_sentence(tuning));
   page.blocks.push_back(one_line(tuning.scenario.name) + ". " + source_sentence(tuning));
   return page;
 }

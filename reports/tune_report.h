@@ -30,6 +30,9 @@ std::string bottleneck_sentence(const measure::Bottleneck& bottleneck);
 // The cheapest measurement that settles an open choice, with its command; else empty.
 std::string next_sentence(const tune::Tuning& tuning);
 
+// What a framework's configuration says of the best, or of the alternative asked for; may be empty.
+std::vector<std::string> emitted_sentences(const tune::Tuning& tuning);
+
 // The sizes that are as good, what the frameworks' defaults cost, and which uncertainty decides.
 std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 

@@ -297,17 +297,21 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
       ". The difference: " + emitted.difference + "." + beside_config(emitted));
 }
 
-void add_emitted(const tune::Tuning& tuning, Sentences& sentences) {
-  if (!tuning.emitted) return;
+}  // namespace
+
+std::vector<std::string> emitted_sentences(const tune::Tuning& tuning) {
+  Sentences sentences;
+  if (!tuning.emitted) return sentences;
   if (tuning.taken) {
     sentences.push_back(taken_sentence(tuning));
   } else {
     add_emission(tuning, *tuning.emitted, sentences);
   }
   for (const auto& note : notes_on(tuning.emitted->config)) sentences.push_back(note + ".");
+  return sentences;
 }
 
-}  // namespace
+namespace {}  // namespace
 
 std::string network_sentence(const tune::Tuning& tuning) {
   const auto& parameters = tuning.scenario.calibration.parameters;
@@ -486,7 +490,7 @@ std::vector<std::string> tune_verdicts(const tune::Tuning& tuning) {
   add_averaging(tuning, sentences);
   add_training(tuning, sentences);
   add_confirmation(tuning, sentences);
-  add_emitted(tuning, sentences);
+  for (auto& sentence : emitted_sentences(tuning)) sentences.push_back(std::move(sentence));
   add_next(tuning, sentences);
   return sentences;
 }

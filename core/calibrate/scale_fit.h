@@ -1,4 +1,4 @@
-// From measured tables of one cluster to its cost model (cost model.h). The part between nodes is
+// From measured tables of one cluster to its cost model (cost_model.h). The part between nodes is
 // found in two nested searches: over the graphs that NCCL may have seen (find_graph), which decide
 // what it chose at each size (step_cost_model.h), and for each of them over the parameters of every
 // algorithm and protocol chosen. The graph under which the measured rows are likeliest wins.

@@ -1,5 +1,5 @@
 // What collectives cost on a cluster, calibrated from measured tables: plain data that a cluster
-// JSON carries (core/input/scenario_json.h) and costs are asked from.
+// JSON carries (core/input/scenario_json.h) and costs are read from.
 //
 // A question at counts that were measured is answered by that table's own cost model
 // (size_cost_model.h). At other counts of nodes it is answered by cost models for all counts at

@@ -75,7 +75,7 @@ void suspect_elements(const std::string& key, std::int64_t count, const Workload
   std::int64_t all = 0;
   for (const auto& tensor : workload.tensors) all += tensor.elements;
   if (count > kMostMegabytes || count * kElementsAMegabyte / kBeyondModel > all) return;
-  strategy.uncertainties.push_back(
+  strategy.suspicious.push_back(
       key + " counts elements, and " + std::to_string(count) + " of them are a bucket of " +
       std::to_string(count * size_of(DType::kFp32)) + " bytes: were MiB meant (" +
       std::to_string(count) + " MiB of fp32 are " + std::to_string(count * kElementsAMegabyte) +

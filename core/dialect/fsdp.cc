@@ -352,7 +352,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
     const Json layers = in_patterns(layers_of(workload));
     if (!config.has("units") && !layers.empty()) {
-      strategy.uncertainties.push_back(
+      strategy.suspicious.push_back(
           "no units are given, so the model is one unit and nothing overlaps the backward pass: "
           "name the modules that are wrapped (\"units\": " +
           layers.dump() + "), or say that it is one (\"units\": [])");

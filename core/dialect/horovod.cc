@@ -97,7 +97,7 @@ void suspect_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy
   constexpr double kShortestMs = 0.1;
   constexpr double kMillisecondsASecond = 1000;
   if (size > 0 && size <= kTwoPieces * cluster.gpus_per_node) {
-    strategy.uncertainties.emplace_back(
+    strategy.suspicious.emplace_back(
         "HOROVOD_FUSION_THRESHOLD is read in bytes, which are too few here for two gradients: were "
         "MiB meant (64 MiB are 67108864)?");
   }
@@ -105,7 +105,7 @@ void suspect_units(Bytes size, double cycle_ms, const Cluster& cluster, Strategy
     std::ostringstream text;
     text << "HOROVOD_CYCLE_TIME is read in milliseconds: were " << cycle_ms << " s meant ("
          << cycle_ms * kMillisecondsASecond << " ms)?";
-    strategy.uncertainties.push_back(text.str());
+    strategy.suspicious.push_back(text.str());
   }
 }
 

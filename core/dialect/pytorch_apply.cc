@@ -189,8 +189,8 @@ std::string apply_refusal(const Strategy& strategy, const Workload& workload,
   }
   if (strategy.compression.codec == "powersgd" && strategy.overlap &&
       cluster.library == Library::kNccl) {
-    return "torch's powerSGD_hook waits for the device at each bucket, so that nothing overlaps: "
-           "\"overlap\": false predicts that";
+    return "torch's powerSGD_hook waits for the device at each bucket, so nothing "
+           "overlaps; set \"overlap\": false";
   }
   const std::string failure =
       torch_refusal(strategy.compression.codec, workload, cluster, torch_of(workload));

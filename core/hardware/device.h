@@ -38,7 +38,7 @@ const KnownDevice* recognise_device(std::string_view reported);
 bool contradicts(std::string_view reported, const KnownDevice& device);
 
 // What training reaches of what data sheets promise, where nobody has measured it: shares at which
-// the cost of a model's operators (core/operators/cost.h) is the time that somebody published.
+// the cost of a model's operators (core/operators/evaluate.h) is the time that somebody published.
 // tests/hardware/reached_test.cc has the runs, works the shares out again, and says how well they
 // hold for models that were left out: 142 runs of GPT of 125 M to 30 B parameters on A100 and H100
 // (mosaicml/llm-foundry, training benchmarks), and 18 of ResNet-50, VGG-16 and BERT on V100, A100

@@ -8,7 +8,7 @@
 
 namespace syncline {
 
-// The name that the word means beyond uncertainty: the only one that differs from it in case and
+// The name that the word means for certain: the only one that differs from it in case and
 // punctuation alone ("llama-3-8b" is llama3_8b), or that other programs spell so ("bfloat16" is
 // bf16, "ddp" is pytorch). Nothing where there is none.
 std::optional<std::string> same_name(std::string_view word, const std::vector<std::string>& names);

@@ -42,7 +42,7 @@ input::Document without_sweep(input::Document document);
 input::Document with_fitted(input::Document document, const std::vector<Fitted>& fitted,
                             const SweepPoint& point);
 
-// Costs rows. The point at hand is kept, its baseline and costs too: rows of one point should
+// Evaluates rows. The point at hand is kept, its baseline and costs too: rows of one point should
 // come one after the other.
 class RowEvaluator {
  public:

@@ -111,7 +111,7 @@ class RowKeys {
   std::vector<std::string> strategies_;
 };
 
-// Costs rows, here or elsewhere, and hands them on in order.
+// Evaluates rows, here or elsewhere, and hands them on in order.
 class RowWork {
  public:
   RowWork(const input::Document& document, const Scenario& scenario, const StudyOptions& options,
@@ -184,7 +184,7 @@ class RowWork {
   const StudyOptions& options_;
   Report& report_;
   const RowKeys keys_;
-  RowEvaluator evaluator_;  // in each process that costs, its own copy
+  RowEvaluator evaluator_;  // in each process that evaluates, its own copy
 };
 
 // Rows that differ in their nodes alone tell how well the job scales. Each rank has as much to do.

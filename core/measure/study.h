@@ -22,7 +22,7 @@ struct Part {
 struct StudyOptions {
   std::string executor = "model";
   ExecutorFactory make_executor;  // of that name
-  // The calibration's fit runs on the model, whichever executor costs the rows.
+  // The calibration's fit runs on the model, whichever executor evaluates the rows.
   bool trace = false;  // keep plans and timelines of the first sweep point
   // Called after each sweep point that has been validated, with the number done and wanted, and
   // once all of them have been and nothing has been evaluated yet.

@@ -1,6 +1,6 @@
 // The calibration of a scenario: which of its rows fit which of its keys, part by part of the
 // sweep, and how well rows are predicted that were left out of the fit. It fits on the model,
-// whichever executor costs the rows.
+// whichever executor evaluates the rows.
 #pragma once
 
 #include <functional>

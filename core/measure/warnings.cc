@@ -75,10 +75,10 @@ class StrategyWarnings {
 
   void append_to(std::vector<std::string>& lines) const {
     for (const auto& [text, names] : said_) {
-      const bool uncertain = text.starts_with(kDoubtful);
+      const bool suspicious = text.starts_with(kDoubtful);
       const std::string line =
-          names_text(names) + ": " + text.substr(uncertain ? kDoubtful.size() : 0);
-      lines.push_back(uncertain ? doubtful(line) : line);
+          names_text(names) + ": " + text.substr(suspicious ? kDoubtful.size() : 0);
+      lines.push_back(suspicious ? doubtful(line) : line);
     }
   }
 
@@ -304,8 +304,7 @@ void warning_on_size(const Strategy& strategy, const Scenario& scenario,
                                     " times all gradients together: were bytes written where MiB "
                                     "are read?"));
   }
-  for (const auto& uncertainty : strategy.uncertainties)
-    warnings.add(strategy, doubtful(uncertainty));
+  for (const auto& value : strategy.suspicious) warnings.add(strategy, doubtful(value));
 }
 
 // Exchanges whose size or counts no measurement of the cluster speaks for. Their costs go on, with
@@ -599,14 +598,14 @@ std::vector<std::string> warnings_of(
   return lines;
 }
 
-std::vector<std::string> take_uncertainties(std::vector<std::string>& warnings) {
-  std::vector<std::string> uncertainties;
+std::vector<std::string> take_suspicious(std::vector<std::string>& warnings) {
+  std::vector<std::string> suspicious;
   std::erase_if(warnings, [&](const std::string& warning) {
     if (!warning.starts_with(kDoubtful)) return false;
-    uncertainties.push_back(warning.substr(kDoubtful.size()));
+    suspicious.push_back(warning.substr(kDoubtful.size()));
     return true;
   });
-  return uncertainties;
+  return suspicious;
 }
 
 }  // namespace syncline::measure

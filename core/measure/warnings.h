@@ -38,7 +38,7 @@ namespace syncline::measure {
 inline constexpr std::string_view kDoubtful = "doubtful: ";
 
 // Takes the doubtful ones out of a list of warnings, without the word.
-std::vector<std::string> take_uncertainties(std::vector<std::string>& warnings);
+std::vector<std::string> take_suspicious(std::vector<std::string>& warnings);
 
 // One line each, without a final stop. What holds for several strategies is one line that names
 // them. Empty where there is nothing to say.

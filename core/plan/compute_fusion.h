@@ -4,7 +4,7 @@
 // the edges of the graph and behind the guards that those passes have. An intermediate value joins
 // a pattern only if nothing outside it reads it.
 //
-// The roofline (core/operators/cost.h) costs the list before and after; a workload's times
+// The roofline (core/operators/evaluate.h) predicts the list before and after; a workload's times
 // change by the difference, so measured times stay what fusion is counted from.
 #pragma once
 

@@ -64,7 +64,7 @@ struct Overlap {
   bool any() const { return slowdown > 0 || collective_slowdown > 0 || delay > 0; }
 };
 
-// The accelerator, as far as it costs encode, decode and averaging, and work given in FLOPs.
+// The accelerator: what predicts encoding, decoding, averaging, and work given in FLOPs.
 struct Device {
   std::string name;
   int compute_capability = 0;   // of the known device that it is based on; 0: what its name says

@@ -172,7 +172,7 @@ struct Strategy {
   std::string dialect;             // in which it was written; empty: Syncline's own keys
   std::vector<std::string> notes;  // what that framework silently does otherwise than it says
   std::vector<std::string>
-      uncertainties;  // what its configuration hardly means: another unit, no units
+      suspicious;  // what its configuration hardly means: another unit, no units
   // The training's first step exchanges all gradients of a format in one bucket, as that framework
   // does not know their order yet (DDP); costs are those of the steps behind it.
   bool whole_first_step = false;

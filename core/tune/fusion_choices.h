@@ -12,9 +12,9 @@ namespace syncline::tune {
 
 enum class FusionKind { kBase, kExplicit, kSizeAfter, kSizeBefore, kCount, kRule, kTicks };
 
-// One way to fuse in a configuration, with where its groups end (Arm::bound); nothing where they
-// are no runs of the configuration's candidates, or where more than sizes decides. A search of a
-// large model holds thousands of these, each of thousands of groups.
+// One way to fuse in a configuration, with where its groups end (Configuration::bound); nothing
+// where they are no runs of the configuration's candidates, or where more than sizes decides. A
+// search of a large model holds thousands of these, each of thousands of groups.
 struct FusionChoice {
   FusionKind kind = FusionKind::kBase;
   Fusion fusion;

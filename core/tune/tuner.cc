@@ -21,7 +21,7 @@ namespace {
 
 // Up to so many candidates are evaluated one and all: it takes a tenth of a second.
 constexpr std::size_t kCheap = 1000;
-// Candidates that another process is handed at once where an executor costs one in 0.1 ms.
+// Candidates that another process is handed at once where an executor evaluates one in 0.1 ms.
 constexpr std::size_t kCheapPiece = 32;
 constexpr std::size_t kMostCurvePoints = 128;
 constexpr std::size_t kKinds = 7;  // of fusion

@@ -481,17 +481,7 @@ def low_precision(folder):
         buckets = [{"places": places, "codec": codec} for places in _GROUPINGS["runs"]]
         applied = applier.apply(model, optimizer, strategy=strategy(buckets, streams=2))
         with open(f"{folder}/{codec}-{dist.get_rank()}", "wb") as file:
-            for step in range(_STEPS):
-                optimizer.zero_grad()
-                x, y = batch(step)
-                loss = (applied(x) - y).pow(2).mean()
-                parameters = [own[name] for name in _NAMES]
-                for t in torch.autograd.grad(loss, parameters, retain_graph=True):
-                    write(file, t)
-                loss.backward()
-                for p in parameters:
-                    write(file, p.grad)
-                optimizer.step()
+            write_steps(applied, optimizer, own, file)
         check_same_on_all(list(own.values()), codec)
     numbers = applier._BLOCKS["fp8"]
     bad = torch.cat([torch.full((128,), 1e-3), torch.full((100,), math.inf), torch.zeros(130)])
@@ -693,17 +683,7 @@ def power_sgd_steps(folder):
         with open(f"{folder}/powersgd-{rank}-{dist.get_rank()}", "wb") as file:
             for q in first_factors([own[name] for name in _NAMES], options):
                 write(file, q)
-            for step in range(_STEPS):
-                optimizer.zero_grad()
-                x, y = batch(step)
-                loss = (applied(x) - y).pow(2).mean()
-                parameters = [own[name] for name in _NAMES]
-                for t in torch.autograd.grad(loss, parameters, retain_graph=True):
-                    write(file, t)
-                loss.backward()
-                for p in parameters:
-                    write(file, p.grad)
-                optimizer.step()
+            write_steps(applied, optimizer, own, file)
 
 
 def first_factors(parameters, options):
@@ -721,6 +701,21 @@ def first_factors(parameters, options):
 
 def write(file, t):
     file.write(bytes(t.detach().contiguous().view(torch.uint8).flatten().tolist()))
+
+
+def write_steps(applied, optimizer, own, file):
+    """Trains, and writes of each step the rank's own gradients, then their means."""
+    for step in range(_STEPS):
+        optimizer.zero_grad()
+        x, y = batch(step)
+        loss = (applied(x) - y).pow(2).mean()
+        parameters = [own[name] for name in _NAMES]
+        for t in torch.autograd.grad(loss, parameters, retain_graph=True):
+            write(file, t)
+        loss.backward()
+        for p in parameters:
+            write(file, p.grad)
+        optimizer.step()
 
 
 def wrong_tables(folder):

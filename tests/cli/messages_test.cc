@@ -77,7 +77,7 @@ TEST(Messages, MistakesOnTheCommandLineAreMet) {
   }
 }
 
-// Words that mean one of the known ones beyond uncertainty are taken as that one.
+// Words that mean one of the known ones for certain are taken as that one.
 TEST(Messages, CertainWordsAreUnderstood) {
   const std::vector<std::vector<std::string>> typed{
       {"version"},

@@ -174,7 +174,7 @@ TEST(NcclModel, WhatIsNotOfferedHasNoTime) {
 }
 
 // A Reduce costs what a Broadcast does; a slower NIC never makes anything faster.
-TEST(NcclModel, CostModelsThatHoldForEveryTopology) {
+TEST(NcclModel, WhatIsTrueOfEveryTopology) {
   for (const auto& [name, t] : cases()) {
     const auto broadcast = nccl_table(t, CollectiveKind::kBroadcast);
     const auto reduce = nccl_table(t, CollectiveKind::kReduce);

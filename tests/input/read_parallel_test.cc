@@ -168,7 +168,7 @@ TEST(ReadParallel, PartsOfGivenTensors) {
   EXPECT_NE(message_of(json.dump()).find("falling in the tensors' order"), std::string::npos);
 }
 
-// Times that the device costs get what the collectives inside the layers take; times that were
+// Times that the device predicts get what the collectives inside the layers take; times that were
 // measured on the layout hold them.
 TEST(ReadParallel, InnerCollectivesAreAddedToEvaluatedTimesAlone) {
   const auto one_step = [](const Workload& workload) {

@@ -321,7 +321,7 @@ TEST(Network, GroupsOfNodesMustDivide) {
   EXPECT_EQ(parsed(scenario).cluster.tiers.back().span, 256);
 }
 
-// Pricing keeps room for kMostTiers levels (cost.h): a deeper network must be refused here.
+// Evaluation keeps room for kMostTiers levels (cost.h): a deeper network must be refused here.
 TEST(Network, MoreLevelsThanCanBeEvaluatedAreRefused) {
   Json scenario = small_scenario();
   scenario["cluster"] = full_scenario()["cluster"];

@@ -1,4 +1,4 @@
-// Cost models that every scenario obeys, whatever its figures: a faster network is never slower,
+// Properties of every scenario, whatever its figures: a faster network is never slower,
 // units do not matter, names do not matter. Random scenarios with a seed are held against each cost
 // model, in the closed-form model and in the merged simulation. A scenario that breaks one is cut
 // down to the smallest that still does before it is printed.
@@ -200,7 +200,7 @@ Report evaluated(const Json& root, Way way) {
 
 // What is wrong with this scenario; nothing if it obeys.
 using Broken = std::optional<std::string>;
-using CostModel = std::function<Broken(const Json&, Way)>;
+using Property = std::function<Broken(const Json&, Way)>;
 
 std::string seconds(Seconds value) {
   char text[32];
@@ -213,7 +213,7 @@ double rounding(Way way) { return way == Way::kModel ? 1e-9 : 1e-7; }
 
 using Differs = std::function<bool(Seconds before, Seconds after)>;
 
-// The step times of both, row by row; `wrong` says which pairs break the cost model.
+// The step times of both, row by row; `wrong` says which pairs break it.
 Broken compare(const Json& before, const Json& after, Way way, const std::string& what,
                const Differs& wrong) {
   const auto old_rows = evaluated(before, way).rows;
@@ -252,7 +252,7 @@ Broken each_tier(const Json& root, const std::function<Broken(Json&, Json&, std:
   return std::nullopt;
 }
 
-CostModel more_bandwidth_is_not_slower(double several_streams) {
+Property more_bandwidth_is_not_slower(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       tier["bandwidth_gbps"] = tier["bandwidth_gbps"].get<double>() * 1.5;
@@ -262,7 +262,7 @@ CostModel more_bandwidth_is_not_slower(double several_streams) {
   };
 }
 
-CostModel more_latency_is_not_faster(double several_streams) {
+Property more_latency_is_not_faster(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       tier["latency_us"] = tier["latency_us"].get<double>() * 1.5 + 3;
@@ -433,13 +433,13 @@ Broken the_same_again(const Json& root, Way way) {
 
 // Cutting down ----------------------------------------------------------------------------------
 
-// What `cost model` says of a scenario; nothing of one that is not valid any more.
-Broken judged(const CostModel& cost_model, const Json& root, Way way) {
+// What `property` says of a scenario; nothing of one that is not valid any more.
+Broken judged(const Property& property, const Json& root, Way way) {
   try {
-    return cost_model(root, way);
+    return property(root, way);
   } catch (const InputError&) {
     return std::nullopt;
-  } catch (const Json::exception&) {  // the cost model wanted to change what is not there any more
+  } catch (const Json::exception&) {  // the property wanted to change what is not there any more
     return std::nullopt;
   }
 }
@@ -476,12 +476,12 @@ std::vector<Json> shorter(const Json& root) {
   return list;
 }
 
-Json cut_down(Json root, const CostModel& cost_model, Way way) {
+Json cut_down(Json root, const Property& property, Way way) {
   bool moved = true;
   while (moved) {
     moved = false;
     for (auto& candidate : shorter(root)) {
-      if (!judged(cost_model, candidate, way)) continue;
+      if (!judged(property, candidate, way)) continue;
       root = std::move(candidate);
       moved = true;
       break;
@@ -490,13 +490,13 @@ Json cut_down(Json root, const CostModel& cost_model, Way way) {
   return root;
 }
 
-void obey(const CostModel& cost_model, Way way, int scenarios, const Kind& kind = {}) {
+void obey(const Property& property, Way way, int scenarios, const Kind& kind = {}) {
   for (int seed = 1; seed <= scenarios; ++seed) {
     const Json root = random_scenario(static_cast<std::uint64_t>(seed), kind);
-    if (!cost_model(root, way)) continue;
-    const Json small = cut_down(root, cost_model, way);
-    ADD_FAILURE() << "seed " << seed << ": " << *cost_model(root, way)
-                  << "\nsmallest: " << *cost_model(small, way) << "\n"
+    if (!property(root, way)) continue;
+    const Json small = cut_down(root, property, way);
+    ADD_FAILURE() << "seed " << seed << ": " << *property(root, way)
+                  << "\nsmallest: " << *property(small, way) << "\n"
                   << small.dump();
     return;
   }
@@ -518,62 +518,62 @@ constexpr double kLatencyAnomaly = 5e-3;
 // Random speeds of ranks are drawn, not expected, in the simulation: their mean is another test's.
 constexpr Kind kEven{3, false};
 
-class CostModels : public testing::TestWithParam<Way> {
+class Properties : public testing::TestWithParam<Way> {
  protected:
   Way way() const { return GetParam(); }
   int scenarios() const { return way() == Way::kModel ? kOnModel : kOnSim; }
 };
 
-TEST_P(CostModels, MoreBandwidthIsNotSlower) {
+TEST_P(Properties, MoreBandwidthIsNotSlower) {
   obey(more_bandwidth_is_not_slower(0), way(), scenarios(), kOneStream);
 }
 
-TEST_P(CostModels, MoreLatencyIsNotFaster) {
+TEST_P(Properties, MoreLatencyIsNotFaster) {
   obey(more_latency_is_not_faster(0), way(), scenarios(), kOneStream);
 }
 
-TEST_P(CostModels, MoreBandwidthIsNotSlowerWithSeveralStreams) {
+TEST_P(Properties, MoreBandwidthIsNotSlowerWithSeveralStreams) {
   obey(more_bandwidth_is_not_slower(kBandwidthAnomaly), way(), scenarios());
 }
 
-TEST_P(CostModels, MoreLatencyIsNotFasterWithSeveralStreams) {
+TEST_P(Properties, MoreLatencyIsNotFasterWithSeveralStreams) {
   obey(more_latency_is_not_faster(kLatencyAnomaly), way(), scenarios());
 }
 
-TEST_P(CostModels, OverlapIsNotSlowerThanOneAfterTheOther) {
+TEST_P(Properties, OverlapIsNotSlowerThanOneAfterTheOther) {
   obey(overlap_is_not_slower, way(), scenarios(), kOneStream);
 }
 
-TEST_P(CostModels, NamesDoNotMatter) { obey(names_do_not_matter, way(), scenarios()); }
+TEST_P(Properties, NamesDoNotMatter) { obey(names_do_not_matter, way(), scenarios()); }
 
-TEST_P(CostModels, IdleLevelsDoNotMatter) { obey(idle_levels_do_not_matter, way(), scenarios()); }
+TEST_P(Properties, IdleLevelsDoNotMatter) { obey(idle_levels_do_not_matter, way(), scenarios()); }
 
-TEST_P(CostModels, BatchChangesOnlyThroughput) {
+TEST_P(Properties, BatchChangesOnlyThroughput) {
   obey(batch_changes_only_throughput, way(), scenarios());
 }
 
-TEST_P(CostModels, TimeHasNoUnit) { obey(time_has_no_unit, way(), scenarios()); }
+TEST_P(Properties, TimeHasNoUnit) { obey(time_has_no_unit, way(), scenarios()); }
 
-TEST_P(CostModels, StepsRespectTheLowerBoundWithOneStream) {
+TEST_P(Properties, StepsRespectTheLowerBoundWithOneStream) {
   obey(steps_respect_the_lower_bound, way(), scenarios(), {1, false});
 }
 
-TEST_P(CostModels, StepsRespectTheLowerBoundWithSeveralStreams) {
+TEST_P(Properties, StepsRespectTheLowerBoundWithSeveralStreams) {
   obey(steps_respect_the_lower_bound, way(), scenarios(), kEven);
 }
 
-TEST_P(CostModels, StepsLastAsLongAsTheComputation) {
+TEST_P(Properties, StepsLastAsLongAsTheComputation) {
   obey(steps_last_as_long_as_the_computation, way(), scenarios(),
        way() == Way::kModel ? Kind{} : kEven);
 }
 
-TEST_P(CostModels, RowsDoNotKnowEachOther) {
+TEST_P(Properties, RowsDoNotKnowEachOther) {
   obey(rows_do_not_know_each_other, way(), scenarios());
 }
 
-TEST_P(CostModels, TheSameAgainGivesTheSameBytes) { obey(the_same_again, way(), scenarios()); }
+TEST_P(Properties, TheSameAgainGivesTheSameBytes) { obey(the_same_again, way(), scenarios()); }
 
-INSTANTIATE_TEST_SUITE_P(Ways, CostModels, testing::Values(Way::kModel, Way::kSim),
+INSTANTIATE_TEST_SUITE_P(Ways, Properties, testing::Values(Way::kModel, Way::kSim),
                          [](const auto& i) { return i.param == Way::kModel ? "model" : "sim"; });
 
 }  // namespace

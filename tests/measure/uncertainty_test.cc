@@ -214,7 +214,7 @@ TEST(Uncertainty, ARowsOwnPartGrowsWithItsExposedCommunication) {
   EXPECT_DOUBLE_EQ(own(scenario), 0.008) << "one rank waits for nothing";
 }
 
-// The rows of a study carry their intervals, whoever costs them.
+// The rows of a study carry their intervals, whichever executor evaluates them.
 TEST(Uncertainty, RowsCarryTheirIntervals) {
   const auto document = input::document_from_text("rows.json", R"({"name": "rows",
       "workload": {"name": "w", "forward_ms": 2, "tensors": [

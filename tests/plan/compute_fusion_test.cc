@@ -341,7 +341,7 @@ TEST(ComputeFusion, ResidualSumsSaveTwoPassesEach) {
   EXPECT_NEAR(all_traffic(resnet.operators) - all_traffic(fused), 4 * elements * (2 + 1), 1);
 }
 
-// Cost models that hold for every architecture and every set of switches: the work stays, no
+// What is true of every architecture and every set of switches: the work stays, no
 // traffic and no kernel is added, every gradient is still written, and each operator comes behind
 // those whose values it reads.
 TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
@@ -406,7 +406,7 @@ TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
   EXPECT_LT(backward_time(*fused), backward_time(resnet));
 }
 
-// Times that were measured stay the base: they change by what the roofline costs.
+// Times that were measured stay the base: they change by what the roofline predicts.
 TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
   const Device device = v100();
   const Workload model = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);

@@ -1,5 +1,5 @@
 // Computation beside a collective takes longer, and sums in software hold both up: closed forms,
-// cost models, and the simulation's agreement.
+// properties, and the simulation's agreement.
 #include "core/run/interference.h"
 
 #include <gtest/gtest.h>

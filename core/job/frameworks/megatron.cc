@@ -35,7 +35,7 @@ constexpr std::array kExchange{"overlap-grad-reduce",
                                "reduce-scatter-with-fp32-accumulation",
                                "use-nccl-ub"};
 
-// They change a step's time, and nothing here costs them.
+// They change a step's time, and have no model here.
 constexpr std::array kUnevaluated{"moe-shared-expert-overlap",
                                   "delay-wgrad-compute",
                                   "mtp-num-layers",

@@ -23,16 +23,16 @@ Json usual() {
     "strategies": [{"name": "s", "dialect": "pytorch", "config": {}}]})");
 }
 
-std::vector<std::string> uncertainties_on(const Json& scenario) {
+std::vector<std::string> suspicious_in(const Json& scenario) {
   const auto document = input::document_from_text("x.json", scenario.dump());
   const Scenario read = input::parse_scenario(document);
   auto warnings = warnings_of(document, read, Sweep(read));
-  return take_uncertainties(warnings);
+  return take_suspicious(warnings);
 }
 
 struct Row {
-  const char* patch;      // of `usual`
-  const char* uncertain;  // part of the only uncertainty; empty: none
+  const char* patch;       // of `usual`
+  const char* suspicious;  // part of the only suspicious value; empty: none
 };
 
 Json strategy(const char* dialect, const char* config) {
@@ -73,11 +73,11 @@ TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
   for (const Row& row : rows) {
     Json scenario = usual();
     scenario.merge_patch(Json::parse(row.patch));
-    const auto uncertainties = uncertainties_on(scenario);
-    ASSERT_EQ(uncertainties.size(), *row.uncertain == 0 ? 0U : 1U)
-        << row.patch << Json(uncertainties).dump(1);
-    if (!uncertainties.empty()) {
-      EXPECT_TRUE(test::contains(uncertainties.front(), row.uncertain)) << uncertainties.front();
+    const auto suspicious = suspicious_in(scenario);
+    ASSERT_EQ(suspicious.size(), *row.suspicious == 0 ? 0U : 1U)
+        << row.patch << Json(suspicious).dump(1);
+    if (!suspicious.empty()) {
+      EXPECT_TRUE(test::contains(suspicious.front(), row.suspicious)) << suspicious.front();
     }
   }
 }
@@ -108,7 +108,7 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
   struct Config {
     const char* dialect;
     const char* config;
-    const char* uncertain;
+    const char* suspicious;
   };
   const Config rows[] = {
       {"fsdp", "{}",
@@ -136,12 +136,12 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
     Json scenario = usual();
     scenario["workload"]["operators"]["dtype"] = "fp32";  // FSDP takes one format a unit
     scenario["strategies"] = strategy(row.dialect, row.config);
-    const auto uncertainties = uncertainties_on(scenario);
-    ASSERT_EQ(uncertainties.size(), *row.uncertain == 0 ? 0U : 1U)
-        << row.config << Json(uncertainties).dump(1);
-    if (!uncertainties.empty()) {
-      EXPECT_TRUE(uncertainties.front().starts_with("strategy 's': ")) << uncertainties.front();
-      EXPECT_TRUE(test::contains(uncertainties.front(), row.uncertain)) << uncertainties.front();
+    const auto suspicious = suspicious_in(scenario);
+    ASSERT_EQ(suspicious.size(), *row.suspicious == 0 ? 0U : 1U)
+        << row.config << Json(suspicious).dump(1);
+    if (!suspicious.empty()) {
+      EXPECT_TRUE(suspicious.front().starts_with("strategy 's': ")) << suspicious.front();
+      EXPECT_TRUE(test::contains(suspicious.front(), row.suspicious)) << suspicious.front();
     }
   }
 }
@@ -168,12 +168,12 @@ TEST(DoubtfulInput, ANameChangesNothingBesideABase) {
   EXPECT_EQ(backward_time(labelled.workload), backward_time(own.workload));
 }
 
-// That is no mistake: a warning, and no uncertainty.
+// That is no mistake: a warning, and not suspicious.
 TEST(DoubtfulInput, NcclStandsInForRccl) {
   Json scenario = usual();
   scenario["cluster"] = {{"name", "c"}, {"node", "mi300x-platform"}, {"nodes", 2}};
   scenario["cluster"]["library"] = "nccl";
-  EXPECT_TRUE(uncertainties_on(scenario).empty());
+  EXPECT_TRUE(suspicious_in(scenario).empty());
   const auto warnings = warnings_of(test::parsed(scenario));
   EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
     return test::contains(warning, "runs RCCL, which is not modelled");
@@ -198,7 +198,7 @@ TEST(DoubtfulInput, StandsAheadOfOtherWarnings) {
   ASSERT_GT(warnings.size(), 1U);
   EXPECT_TRUE(warnings.front().starts_with(kDoubtful)) << warnings.front();
   const std::size_t all = warnings.size();
-  EXPECT_EQ(take_uncertainties(warnings).size(), 1U);
+  EXPECT_EQ(take_suspicious(warnings).size(), 1U);
   EXPECT_EQ(warnings.size(), all - 1);
 }
 
