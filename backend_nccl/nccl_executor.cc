@@ -7,7 +7,7 @@
 
 #include "backend_nccl/communicators.h"
 #include "backend_nccl/device_work.h"
-#include "backend_nccl/matrix_load.h"
+#include "backend_nccl/operator_load.h"
 #include "backend_nccl/stream_walk.h"
 #include "core/index.h"
 #include "kernels/timer.h"
@@ -50,10 +50,9 @@ std::vector<char> follows_of(const plan::Plan& plan, const LaunchOrder& order) {
 // What a rank computes, on the streams where time passes.
 class Computation {
  public:
-  Computation(int streams, MatrixLoad* matrices)
+  explicit Computation(int streams)
       : timers_(CudaMemory::Where::kDevice, index(streams) * sizeof(kernels::TimerState)),
-        bytes_(index(streams) * sizeof(kernels::TimerState)),
-        matrices_(matrices) {
+        bytes_(index(streams) * sizeof(kernels::TimerState)) {
     reset();
   }
 
@@ -73,13 +72,9 @@ class Computation {
     check_kernel(kernels::timer_end(timer, std::llround(seconds * kNano), stream));
   }
 
-  bool computes() const { return matrices_ != nullptr; }
-  MatrixLoad& matrices() { return *matrices_; }
-
  private:
   CudaMemory timers_;
   std::size_t bytes_;
-  MatrixLoad* matrices_;
 };
 
 class NcclExecutor final : public live::LiveExecutor {
@@ -93,7 +88,7 @@ class NcclExecutor final : public live::LiveExecutor {
     const bool shared = device_.ranks_on_device > 1;
     set_environment(channel, shared);
     communicators_.emplace(channel, settings, shared);
-    if (settings.matrices) matrices_.emplace();
+    if (settings.operators != nullptr) operators_.emplace(workload, *settings.operators);
     hardware_ = describe();
   }
 
@@ -136,7 +131,7 @@ class NcclExecutor final : public live::LiveExecutor {
               "runs): times are those of the network only where it is slow enough to decide, "
               "gigabits a second; the GPU's are not those of one GPU a rank";
     }
-    if (settings_.matrices) text += "; computation is products of bf16 matrices";
+    if (operators_) text += "; " + operators_->describe();
     if (settings_.graph) text += "; captured as a CUDA graph";
     return text;
   }
@@ -145,16 +140,18 @@ class NcclExecutor final : public live::LiveExecutor {
     const run::RankGradients& own = input[index(channel_.rank())];
     const LaunchOrder order = launch_order(plan);
     if (plan.ranks > 1) communicators_->prepare(order.communicators);
-    Computation computation(plan.streams, matrices_ ? &*matrices_ : nullptr);
+    Computation computation(plan.streams);
+    if (operators_) operators_->prepare(plan);
     DeviceWork work(plan, workload_, channel_.rank(), own, *communicators_);
     follows_ = follows_of(plan, order);
-    const std::vector<int> products = products_of(plan, computation);
     StreamWalk walk(
         plan, order, channel_, *communicators_,
         [&](const Launch& launch, cudaStream_t stream) {
-          carry_out(plan, launch, stream, products, computation, work);
+          carry_out(plan, launch, stream, computation, work);
         },
-        [&](const Launch& launch) { return products[index(launch.op)] + work.commands(launch.op); },
+        [&](const Launch& launch) {
+          return (operators_ ? operators_->commands(launch.op) : 0) + work.commands(launch.op);
+        },
         [&](plan::OpId op) { return plan::describe(plan.ops[index(op)], plan, workload_); },
         periods);
     try {
@@ -168,24 +165,15 @@ class NcclExecutor final : public live::LiveExecutor {
     }
   }
 
-  // By operation: how many products its computation is.
-  static std::vector<int> products_of(const plan::Plan& plan, Computation& computation) {
-    std::vector<int> products(plan.ops.size(), 0);
-    for (std::size_t i = 0; i < plan.ops.size() && computation.computes(); ++i) {
-      const auto* compute = std::get_if<plan::Compute>(&plan.ops[i].work);
-      if (compute != nullptr) products[i] = computation.matrices().products(compute->seconds);
-    }
-    return products;
-  }
-
   // Encoding, decoding and copying take what they take; the plan's times are those of a model.
   void carry_out(const plan::Plan& plan, const Launch& launch, cudaStream_t stream,
-                 const std::vector<int>& products, Computation& computation, DeviceWork& work) {
+                 Computation& computation, DeviceWork& work) {
     const plan::Work& what = plan.ops[index(launch.op)].work;
     const auto act = [&] { work.carry_out(launch.op, launch.communicator, stream); };
-    const bool computes = std::holds_alternative<plan::Compute>(what);
-    if (computes && computation.computes()) {
-      computation.matrices().run(products[index(launch.op)], stream);
+    if (operators_ && std::holds_alternative<plan::Compute>(what)) {
+      operators_->run(launch.op, stream, [&](Seconds seconds, cudaStream_t on) {
+        computation.pass(launch.stream, seconds, false, on, [] {});
+      });
       return act();
     }
     const Seconds seconds = passes_time(what) ? plan::seconds_of(what) : 0;
@@ -229,7 +217,7 @@ class NcclExecutor final : public live::LiveExecutor {
   const NcclSettings settings_;
   DevicePlace device_;
   std::optional<Communicators> communicators_;
-  std::optional<MatrixLoad> matrices_;
+  std::optional<OperatorLoad> operators_;
   std::vector<char> follows_;  // by operation of the plan under way
   std::string hardware_;
   std::string failure_;

@@ -3,8 +3,8 @@
 // of ranks, CUDA events for dependencies; one host thread launches the plan's list, period after
 // period, without waiting between them. Gradients are real data in device memory.
 //
-//   computation   time passes on the compute stream (kernels/timer.h), or products of matrices are
-//                 computed for about as long; backward passes write their gradients by device
+//   computation   time passes on the compute stream (kernels/timer.h), or the workload's operators
+//                 run as kernels (operator_load.h); backward passes write their gradients by device
 //                 copies
 //   buckets       views of the bucket where the plan allows it; otherwise packed, cast and unpacked
 //                 by one kernel (kernels/pack.h)
@@ -43,7 +43,9 @@ struct NcclSettings {
   int device = -1;        // CUDA's number; -1: by the rank's place among those of this machine
   int max_ctas = 0;       // blocks that one communicator may take; 0: NCCL's choice, or kSharedCtas
   bool graph = false;     // the whole run is captured as one CUDA graph and launched at once
-  bool matrices = false;  // computation is products of matrices instead of time that passes
+  // Computation is the workload's operators as kernels; those without one pass the time that this
+  // device predicts. Null: time passes.
+  const Device* operators = nullptr;
   // Ask NCCL for the plan's algorithm where it has one like it.
   bool follow_algorithm = true;
 

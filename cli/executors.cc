@@ -26,6 +26,14 @@ const Row& row_named(const std::vector<Row>& rows, std::string_view name) {
   return *row;
 }
 
+live::LiveExecutorFactory nccl_with_operators(const Device& device) {
+  return [device](const Workload& workload, live::ControlChannel& channel) {
+    nccl_backend::NcclSettings settings;
+    settings.operators = &device;
+    return nccl_backend::make_nccl_executor(workload, channel, settings);
+  };
+}
+
 }  // namespace
 
 const std::vector<Predictor>& predictors() {
@@ -44,7 +52,7 @@ const std::vector<Backend>& backends() {
        [](const Workload& workload, live::ControlChannel& channel) {
          return nccl_backend::make_nccl_executor(workload, channel);
        },
-       [] { return nccl_backend::measured_kernels(); }},
+       [] { return nccl_backend::measured_kernels(); }, nccl_with_operators},
   };
   return rows;
 }

@@ -20,10 +20,13 @@ struct Predictor {
 struct Backend {
   std::string_view name;
   std::string_view summary;
-  live::LiveExecutorFactory make;
+  live::LiveExecutorFactory make;  // timers stand for computation
   // What the kernels take on this process's device, as `calibrate --kernels` reads it; null: it has
   // no device of its own.
   std::string (*kernels)() = nullptr;
+  // The workload's operators run as kernels, those without one as long as this device predicts;
+  // null: it has none.
+  live::LiveExecutorFactory (*with_operators)(const Device& device) = nullptr;
 };
 
 const std::vector<Predictor>& predictors();

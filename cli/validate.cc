@@ -27,6 +27,7 @@ namespace {
 struct ValidateOptions {
   ScenarioOption scenario;
   std::string backend = "gloo";
+  std::string compute = "timers";
   RanksOptions ranks;
   std::string executor = "model";
   Output output;
@@ -51,9 +52,11 @@ std::string today() {
 }
 
 live::ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
+  const Backend& backend = backend_named(options.backend);
   live::ValidationRun run;
   run.scenario = scenario;
-  run.backend = backend_named(options.backend).make;
+  run.operators = options.compute == "kernels";
+  run.backend = run.operators ? backend.with_operators(scenario.cluster.device) : backend.make;
   run.predictor = predictor_named(options.executor).make;
   if (options.calibrate) run.calibration.emplace().codec = live::codec_of(scenario.strategies);
   run.warmup = options.warmup;
@@ -146,7 +149,12 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
 int run(const ValidateOptions& options) {
   const input::Document document = read_on_ranks(options.scenario);
   Scenario scenario = input::parse_lone_scenario(document);
-  scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow,
+  const bool timers = options.compute == "timers";
+  if (!timers && backend_named(options.backend).with_operators == nullptr) {
+    throw InputError("--compute kernels needs --backend nccl: ranks of " + options.backend +
+                     " compute by timers");
+  }
+  if (timers) scenario.cluster.device.overlap = {};  // they stand in for what exchanges would slow,
   if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
   scenario.strategies = chosen_strategies(scenario, options.only, document.file);
   if (!options.cluster_out.empty() && !options.calibrate) {
@@ -155,7 +163,7 @@ int run(const ValidateOptions& options) {
   catch_interrupts();
   std::string key = document.root.dump() + options.backend + options.values;
   for (const auto& name : options.only) key += "\n" + name;
-  key += std::to_string(options.warmup) + " " + std::to_string(options.repeats) +
+  key += std::to_string(options.warmup) + " " + std::to_string(options.repeats) + options.compute +
          (options.calibrate ? " calibrate" : "") + (options.no_check ? " no check" : "");
   return with_ranks(options.ranks, fingerprint(key), [&](live::ControlChannel& channel) {
     require_ranks(channel, document, scenario.cluster);
@@ -174,6 +182,10 @@ VerbAction add_validate(CLI::App& app) {
       ->transform(one_of_words(backend_names()))
       ->capture_default_str();
   add_ranks_options(*verb, options->ranks);
+  verb->add_option("--compute", options->compute,
+                   "pass the computation's time, or run the workload's operators (nccl)")
+      ->transform(one_of_words({"timers", "kernels"}))
+      ->capture_default_str();
   verb->add_flag("--calibrate", options->calibrate,
                  "measure the links first, and predict with them");
   verb->add_option("--cluster-out", options->cluster_out,
@@ -199,8 +211,9 @@ VerbAction add_validate(CLI::App& app) {
       ->type_name("FILE");
   verb->add_option("-o,--out", options->out, "write the report (JSON), updated with each strategy")
       ->type_name("FILE");
-  put_in_group(*verb, "Measurement",
-               {"--timeout", "--meet", "--warmup", "--repeats", "--no-check", "--values"});
+  put_in_group(
+      *verb, "Measurement",
+      {"--timeout", "--meet", "--warmup", "--repeats", "--no-check", "--values", "--compute"});
   return [options] { return run(*options); };
 }
 

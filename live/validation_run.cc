@@ -66,6 +66,7 @@ class RankOfRun {
     report_.cluster = scenario_.cluster.name;
     report_.baseline = scenario_.baseline;
     report_.ranks = channel.ranks();
+    report_.operators = run.operators;
     report_.warmup = run.warmup;
     report_.repeats = run.repeats;
   }
@@ -98,8 +99,12 @@ class RankOfRun {
 
   measure::ValidatedRow row(const Strategy& strategy) {
     // Compute fusion makes another workload of it, with times of its own.
-    const auto fused =
+    auto fused =
         plan::fused_workload(scenario_.workload, scenario_.cluster.device, strategy.compute_fusion);
+    if (fused && run_.operators) {
+      fused->operators =
+          plan::fuse_operators(scenario_.workload, strategy.compute_fusion).operators;
+    }
     const Workload& workload = fused ? *fused : scenario_.workload;
     const Forecast predicted = predict(strategy, workload);
 
@@ -112,10 +117,7 @@ class RankOfRun {
     if (first()) {
       found = measure::compare(strategy.name, plan, predicted.step, predicted.timeline,
                                outcome.timeline, run_.warmup);
-      // Timers stand in for the computation: it takes what the scenario says.
-      constexpr double kTimers = 0.005;
-      measure::Uncertainties uncertainties(scenario_,
-                                           {.computation = kTimers, .network = {}, .framework = 0});
+      measure::Uncertainties uncertainties(scenario_, uncertain_in_advance());
       found.interval = measure::interval_of(found.predicted, uncertainties.sensitivity(strategy));
       hooks_.measured({strategy, workload, plan, predicted.timeline, outcome.timeline},
                       found.median);
@@ -129,6 +131,15 @@ class RankOfRun {
                                         kSampleSeed, values, run_.warmup + run_.repeats);
     }
     return found;
+  }
+
+  // Where timers stand in for the computation, it takes what the scenario says.
+  measure::FitErrors uncertain_in_advance() const {
+    constexpr double kTimers = 0.005;
+    measure::FitErrors given;
+    if (!run_.operators) given.computation = kTimers;
+    given.framework = 0;
+    return given;
   }
 
   Forecast predict(const Strategy& strategy, const Workload& workload) const {

@@ -17,6 +17,7 @@ namespace syncline::live {
 struct ValidationRun {
   Scenario scenario;                   // all of its strategies are run, in order
   LiveExecutorFactory backend;         // called once a strategy, on all ranks
+  bool operators = false;              // it runs the workload's operators, not timers
   measure::ExecutorFactory predictor;  // called once a strategy, on rank 0 alone
   // Measure the links first and predict with what was found; nothing: the scenario's figures stand.
   std::optional<LinkCalibrationSettings> calibration;

@@ -123,14 +123,33 @@ std::string values_sentence(const measure::Validation& validation) {
   return "WRONG VALUES: " + join_and(wrong) + " did not end with the host executor's values.";
 }
 
+// What compute fusion gives over the baseline, where both were computed and not passed as time.
+Items fusion_items(const measure::Validation& validation) {
+  Items items{"Against " + quoted_name(validation.baseline), {}};
+  const auto baseline =
+      std::find_if(validation.rows.begin(), validation.rows.end(),
+                   [&](const auto& row) { return row.strategy == validation.baseline; });
+  if (!validation.operators || baseline == validation.rows.end()) return items;
+  for (const auto& row : validation.rows) {
+    if (row.strategy == validation.baseline) continue;
+    items.items.push_back(one_line(row.strategy) + ": predicted " +
+                          speedup_text(baseline->predicted / row.predicted) + ", measured " +
+                          speedup_text(baseline->median / row.median));
+  }
+  return items;
+}
+
 Page page_of(const measure::Validation& validation) {
   Page page;
   page.title = validation.scenario;
   page.about = validation.workload + " on " +
                plural(static_cast<std::size_t>(validation.ranks), "rank") + ", " +
                validation.cluster;
-  page.blocks.push_back(grid_of(rows_of(validation)));
   page.blocks.push_back(errors_sentence(validation));
+  page.blocks.push_back(grid_of(rows_of(validation)));
+  if (const Items fused = fusion_items(validation); !fused.items.empty()) {
+    page.blocks.push_back(fused);
+  }
   page.blocks.push_back(values_sentence(validation));
   for (const auto& sentence : measure::link_advice(validation)) page.blocks.push_back(sentence);
   if (!validation.complete) {
@@ -155,7 +174,9 @@ Page page_of(const measure::Validation& validation) {
              plural(static_cast<std::size_t>(validation.repeats), "step") + " a row after " +
                  std::to_string(validation.warmup) + " to warm up",
              "clocks of the ranks agree to " + seconds_text(validation.clock_error),
-             "computation is stood in for by timers of the plan's durations"}});
+             validation.operators
+                 ? "computation is the workload's operators; those without a kernel pass their time"
+                 : "computation is stood in for by timers of the plan's durations"}});
   return page;
 }
 
@@ -184,6 +205,7 @@ Json json_of(const measure::Validation& validation) {
   json["executor"] = validation.executor;
   json["rows"] = json_of(rows_of(validation));
   json["hardware"] = validation.hardware;
+  json["compute"] = validation.operators ? "kernels" : "timers";
   json["links"] = {{"figures", validation.links}, {"samples", json_of(samples_of(validation))}};
   json["advice"] = measure::link_advice(validation);
   json["warmup"] = validation.warmup;

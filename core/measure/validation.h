@@ -61,8 +61,9 @@ struct Validation {
   std::string baseline;
   std::string executor;  // that predicted
   std::string version;
-  std::string date;      // of the measurement, UTC: 2026-11-20
-  std::string hardware;  // what ran it, in words
+  std::string date;        // of the measurement, UTC: 2026-11-20
+  std::string hardware;    // what ran it, in words
+  bool operators = false;  // the workload's ran as kernels; else timers passed their times
   int ranks = 1;
   int warmup = 0;
   int repeats = 0;

@@ -20,6 +20,7 @@ import time
 SETTINGS = {"cap 25": {}, "cap 1": {"bucket_cap_mb": 1}, "cap 5": {"bucket_cap_mb": 5},
             "cap 1000": {"bucket_cap_mb": 1000}, "views": {"gradient_as_bucket_view": True},
             "fp16 hook": {"comm_hook": "fp16_compress_hook"}}
+TITLES = {"gpt2": "GPT-2 small", "resnet50": "ResNet-50"}
 VISITS, STEPS = 2, 5
 
 

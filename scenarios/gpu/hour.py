@@ -49,7 +49,7 @@ class Hour:
         self.end = time.monotonic() + options.seconds
         self.limit = options.seconds
         self.gpu = gpu()
-        self.card = self.gpu.split()[-1].lower() if self.gpu else ""
+        self.card = card_of(self.gpu)
         self.said = {"format": "syncline gpu-hour 1", "gpu": self.gpu,
                      "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
                      "syncline": output([SYNCLINE, "version"]), "parts": []}
@@ -118,6 +118,17 @@ class Hour:
             raise PartError("wrong values: " + ", ".join(wrong))
         return f"{len(rows)} strategies on {ranks} ranks, all values equal"
 
+    def operators(self, name, *workload):
+        """Compute fusion: a step's operators as kernels, one by one and fused."""
+        out = self.measured / f"{self.card}_{name}_operators.json"
+        settings = [f"cluster.device.base={self.gpu}", *workload]
+        self.call(f"operators_{name}", SYNCLINE, "validate", HERE / "operators.json", "--backend",
+                  "nccl", "--compute", "kernels", "--ranks", 1, "--timeout", 60, "--warmup", 2,
+                  "--repeats", 9, "--no-check", "-o", out,
+                  *(word for setting in settings for word in ("--set", setting)))
+        errors = [abs(row["error_percent"]) for row in read(out)["rows"]]
+        return f"{len(errors)} ways to fuse, {statistics.median(errors):.1f} % off in the median"
+
     def timing(self, ranks):
         """Steps over links of 1 Gbit/s where they can be shaped, else over the loopback."""
         out = self.measured / f"{self.card}_{ranks}_ranks.json"
@@ -138,7 +149,7 @@ class Hour:
         """Steps of known models on one GPU, priced from its data sheet alone."""
         rows = [row for row in models.ROWS if models.workload_of(row)]
         scenario = {
-            "name": f"Steps of known models on one {self.gpu}",
+            "name": f"Steps of known models on one {self.card.upper()}",
             "about": "PyTorch's eager steps of random weights and data, unless a row says compiled; "
                      "AdamW or SGD with momentum as torch chooses them.",
             "workload": models.workload_of(rows[0]),
@@ -178,7 +189,10 @@ class Hour:
                   "--jobs", name, "--stage", "record")
         scenario = read(self.folder / f"{name}.json")
         scenario.update(
-            name=f"{name}, {ranks} ranks, {self.gpu}", baseline="cap 25", published=[],
+            name=f"{ddp.TITLES[name]} under DDP, {ranks} ranks on one {self.card.upper()}",
+            about="DistributedDataParallel over NCCL, ranks that share one GPU and talk through "
+                  "sockets; recorded by syncline_record, other settings measured afterwards.",
+            baseline="cap 25", published=[],
             strategies=[{"name": key, "dialect": "pytorch", "config": config}
                         for key, config in ddp.SETTINGS.items()])
         file = self.published / f"{self.card}_{name}_{ranks}_ranks.json"
@@ -215,12 +229,19 @@ def gpu():
     return done.stdout.splitlines()[0].strip() if done.returncode == 0 and done.stdout else ""
 
 
+def card_of(name):
+    """"NVIDIA H100 80GB HBM3": the first word with a digit, without what stands behind a dash."""
+    words = [word.split("-")[0] for word in name.split() if any(c.isdigit() for c in word)]
+    return words[0].lower() if words else ""
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "build/gpu-hour")
     parser.add_argument("--seconds", type=float, default=480)
     parser.add_argument("--parts", nargs="+", default=[
-        "kernels", "values", "groups", "timing", "steps", "resnet50", "gpt2"])
+        "kernels", "values", "groups", "operators", "operators_text", "timing", "steps", "resnet50",
+        "gpt2"])
     options = parser.parse_args()
     try:
         hour = Hour(options)
@@ -235,6 +256,10 @@ def main():
         "kernels": (80, hour.kernels),
         "values": (60, lambda: hour.values(ranks)),
         "groups": (60, lambda: hour.values(4, "leaders of 2", "shards of 2", "halves")),
+        "operators": (40, lambda: hour.operators("resnet50")),
+        "operators_text": (40, lambda: hour.operators("bert_base", "workload=" + json.dumps(
+            {"name": "BERT-base", "batch": 128, "operators": {
+                "architecture": "bert_base", "dtype": "fp16", "sequence": 128}}))),
         "timing": (80, lambda: hour.timing(ranks)),
         "steps": (150, hour.steps),
         "resnet50": (60, lambda: hour.job("resnet50", ranks)),

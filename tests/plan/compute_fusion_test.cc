@@ -10,22 +10,13 @@
 #include "core/operators/architecture.h"
 #include "core/plan/fusion_patterns.h"
 #include "core/plan/planner.h"
+#include "tests/support/operator_workloads.h"
 
 namespace syncline::plan {
 namespace {
 
-Workload workload_of(const char* name, operators::ArchitectureOptions options = {}) {
-  const operators::Architecture* row = operators::find_architecture(name);
-  EXPECT_NE(row, nullptr) << name;
-  options.optimizer = row->optimizer;
-  operators::Generated made = operators::generate(*row, options);
-  Workload workload;
-  workload.name = name;
-  workload.batch = options.batch;
-  workload.operators = std::move(made.operators);
-  workload.tensors = std::move(made.tensors);
-  workload.buffers = std::move(made.buffers);
-  return workload;
+Workload workload_of(const char* name, const operators::ArchitectureOptions& options = {}) {
+  return test::architecture(name, options);
 }
 
 operators::ArchitectureOptions amp(Layout layout, DType dtype = DType::kFp16) {
@@ -34,26 +25,6 @@ operators::ArchitectureOptions amp(Layout layout, DType dtype = DType::kFp16) {
   options.dtype = dtype;
   options.layout = layout;
   return options;
-}
-
-Device v100() {
-  Device device;
-  device.flops = 15.7e12;
-  device.half_flops = 125e12;
-  device.memory = 900e9;
-  device.launch = 5e-6;
-  device.kernel_gap = 1e-6;
-  return device;
-}
-
-Workload evaluated(Workload workload, const Device& device) {
-  const operators::StepTimes times = operators::evaluate_operators(workload.operators, device);
-  workload.forward = times.forward;
-  workload.update = times.update;
-  for (std::size_t i = 0; i < times.backward.size(); ++i) {
-    workload.tensors[i].backward = times.backward[i];
-  }
-  return workload;
 }
 
 ComputeFusion only(bool ComputeFusion::*knob) {
@@ -387,8 +358,8 @@ TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
 // --- Times ------------------------------------------------------------------------------------
 
 TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
-  const Device device = v100();
-  const Workload resnet = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
+  const Device device = test::small_gpu();
+  const Workload resnet = test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
   EXPECT_FALSE(fused_workload(resnet, device, {}).has_value());
   ComputeFusion fusion = only(&ComputeFusion::fuse_bn_act_ops);
   fusion.fuse_bn_add_act_ops = true;
@@ -408,8 +379,8 @@ TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
 
 // Times that were measured stay the base: they change by what the roofline predicts.
 TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
-  const Device device = v100();
-  const Workload model = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
+  const Device device = test::small_gpu();
+  const Workload model = test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
   Workload measured = model;
   measured.forward = 0.5;
   measured.update = 0.1;
@@ -425,7 +396,7 @@ TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
 
 // Where hardly anything was measured, times stop at zero and the sum of the savings is kept.
 TEST(ComputeFusion, NoTimeFallsBelowZero) {
-  const Device device = v100();
+  const Device device = test::small_gpu();
   Workload tiny = workload_of("resnet50", amp(Layout::kNhwc));
   tiny.forward = 1e-9;
   for (auto& tensor : tiny.tensors) tensor.backward = 1e-9;
@@ -437,8 +408,9 @@ TEST(ComputeFusion, NoTimeFallsBelowZero) {
 
 TEST(ComputeFusion, ThePlannerTakesTheFusedTimes) {
   Cluster cluster;
-  cluster.device = v100();
-  const Workload resnet = evaluated(workload_of("resnet50", amp(Layout::kNhwc)), cluster.device);
+  cluster.device = test::small_gpu();
+  const Workload resnet =
+      test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), cluster.device);
   const auto computing = [&](const ComputeFusion& fusion) {
     Strategy strategy;
     strategy.compute_fusion = fusion;
@@ -456,7 +428,7 @@ TEST(ComputeFusion, ThePlannerTakesTheFusedTimes) {
 // On one GPU the update's launches are hidden as long as the host is ahead; fusing them saves what
 // stands out, not 161 launches.
 TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
-  Device device = v100();
+  Device device = test::small_gpu();
   const Workload resnet = workload_of("resnet50", amp(Layout::kNchw, DType::kFp32));
   const auto update = [&](bool fused) {
     const auto list =
@@ -473,8 +445,8 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
 }
 
 TEST(ComputeFusion, NotesSayWhatMatchedAndWhatItSaves) {
-  const Device device = v100();
-  const Workload resnet = evaluated(workload_of("resnet50"), device);
+  const Device device = test::small_gpu();
+  const Workload resnet = test::evaluated(workload_of("resnet50"), device);
   ComputeFusion fusion = everything();
   const auto notes = fusion_notes(resnet, device, fusion, {});
   const auto says = [&](const std::string& text) {

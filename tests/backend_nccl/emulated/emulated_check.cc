@@ -17,9 +17,11 @@
 #include "backend_nccl/nccl_executor.h"
 #include "core/calibrate/device_fit.h"
 #include "core/error.h"
+#include "core/plan/compute_fusion.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
 #include "tests/support/live_cases.h"
+#include "tests/support/operator_workloads.h"
 #include "tests/support/ranks.h"
 
 namespace syncline::kernels {
@@ -289,6 +291,60 @@ TEST(EmulatedKernels, EachIsReachedByTheVerbsOfItsRow) {
   EXPECT_THROW(calibrate::kernel_costs(json, "emulated"), InputError);
   for (const auto& row : json.at("timings")) EXPECT_FALSE(row.contains("failed")) << row;
 #endif
+}
+
+// One by one and fused, of images and of text: what has a kernel is launched, the rest passes.
+TEST(EmulatedOperators, RunAsKernels) {
+  operators::ArchitectureOptions images;
+  images.dtype = DType::kFp16;
+  images.layout = Layout::kNhwc;
+  images.image = 32;
+  operators::ArchitectureOptions text;
+  text.dtype = DType::kFp16;
+  text.batch = 2;
+  text.sequence = 16;
+  text.shape = {.layers = 2, .hidden = 64, .heads = 2, .inner = 256, .words = 96, .positions = 64};
+  ComputeFusion fusion;
+  fusion.fuse_bn_act_ops = fusion.fuse_bn_add_act_ops = fusion.fuse_gemm_epilogue = true;
+  fusion.fuse_elewise_add_act_ops = fusion.fuse_all_optimizer_ops = true;
+  const Device device = test::small_gpu();
+  for (const Workload& given :
+       {test::architecture("resnet50", images), test::architecture("bert", text)}) {
+    const Workload workload = test::evaluated(given, device);
+    Workload fused = *plan::fused_workload(workload, device, fusion);
+    fused.operators = plan::fuse_operators(workload, fusion).operators;
+    for (const Workload& each : {workload, fused}) {
+      launched_kernels();
+      const plan::Plan plan = plan::make_plan(each, test::cluster_of(2, 1), {});
+      const Failures failures = test::run_ranks(2, [&](live::ControlChannel& channel) {
+        run::Gradients input(2);
+        const auto rank = static_cast<std::size_t>(channel.rank());
+        input[rank] = run::sample_gradients(each, channel.rank(), 2, 1);
+        nccl_backend::NcclSettings settings;
+        settings.operators = &device;
+        const auto executor = nccl_backend::make_nccl_executor(each, channel, settings);
+        const run::Outcome outcome = executor->run(plan, input, 2);
+        EXPECT_EQ(outcome.timeline.period_ends.size(), 2U);
+        EXPECT_NE(executor->hardware().find(" operators run as kernels"), std::string::npos);
+      });
+      EXPECT_EQ(failures, Failures(2)) << each.name;
+      const auto launched = launched_kernels();
+      EXPECT_TRUE(launched.contains("update_kernel"));
+      EXPECT_TRUE(launched.contains("add_activation_kernel"));
+      EXPECT_EQ(launched.contains("batch_normalise_kernel"), each.name == "resnet50");
+    }
+  }
+}
+
+TEST(EmulatedOperators, NeedOperators) {
+  const Workload workload = test::even();
+  const Device device = test::small_gpu();
+  const Failures failures = test::run_ranks(1, [&](live::ControlChannel& channel) {
+    nccl_backend::NcclSettings settings;
+    settings.operators = &device;
+    EXPECT_THROW(nccl_backend::make_nccl_executor(workload, channel, settings), InputError);
+  });
+  EXPECT_EQ(failures, Failures(1));
 }
 
 TEST(EmulatedTimeline, StepsTakeWhatThePlanSays) {
