@@ -38,6 +38,7 @@ class Work {
   Work(const plan::Plan& plan, const Workload& workload, int rank, const run::RankGradients& input,
        GlooMesh& mesh)
       : plan_(plan),
+        rank_(rank),
         input_(input),
         mesh_(mesh),
         gradients_(input),
@@ -163,19 +164,23 @@ class Work {
   void exchange(plan::OpId id, const collective::Collective& collective, plan::StreamId stream) {
     if (collective.bucket < 0) {
       std::vector<std::byte> message(static_cast<std::size_t>(collective.bytes()));
-      return move(collective, stream, run::Payload(collective), message.data());
+      return move(collective, stream, run::Payload(collective), 0, message.data());
     }
     const auto b = index(collective.bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(b);
     under_way_[b] = 1;
-    move(collective, stream, layouts_[b], payloads_[b].data());
+    const std::size_t number = uses_[b].number(id);
+    const auto place = collective::place_in(collective.groups, rank_);
+    const std::int64_t begin = place ? layouts_[b].place(number, place->group) : 0;
+    move(collective, stream, layouts_[b], begin, payloads_[b].data());
+    layouts_[b].between(number, gradients_, payloads_[b].data());
     if (!prepared && uses_[b].last == id) read(b);
   }
 
   void move(const collective::Collective& collective, plan::StreamId stream,
-            const run::Payload& layout, std::byte* payload) {
-    const Bytes sent = mesh_.run(communicators_.at(stream), collective, layout, payload);
+            const run::Payload& layout, std::int64_t begin, std::byte* payload) {
+    const Bytes sent = mesh_.run(communicators_.at(stream), collective, layout, begin, payload);
     const std::lock_guard lock(mutex_);
     sent_ += sent;
   }
@@ -195,6 +200,7 @@ class Work {
   }
 
   const plan::Plan& plan_;
+  const int rank_;
   const run::RankGradients& input_;
   GlooMesh& mesh_;
   run::RankGradients gradients_;

@@ -39,8 +39,7 @@ struct Step {
 };
 
 // The part of a collective's rounds that concerns one rank.
-std::vector<Step> steps_of(const collective::Collective& collective, const run::Payload& layout,
-                           int rank) {
+std::vector<Step> steps_of(const collective::Collective& collective, std::int64_t begin, int rank) {
   std::vector<Step> steps;
   std::uint64_t number = 0;
   for (const collective::Round& round : plan::lower(collective)) {
@@ -49,10 +48,9 @@ std::vector<Step> steps_of(const collective::Collective& collective, const run::
     for (std::size_t i = 0; i < round.size(); ++i) {
       const collective::Transfer& transfer = round[i];
       if (transfer.from != rank && transfer.to != rank) continue;
-      const int group = collective::place_in(collective.groups, rank)->group;
       Step::Message message;
       message.slot = static_cast<int>(i);
-      message.begin = layout.offset(collective, group) + transfer.elements.begin * collective.unit;
+      message.begin = begin + transfer.elements.begin * collective.unit;
       message.bytes = transfer.elements.size() * collective.unit;
       message.piece = std::max(collective.unit, kPieceBytes / collective.unit * collective.unit);
       message.add = transfer.add;
@@ -71,10 +69,10 @@ std::vector<Step> steps_of(const collective::Collective& collective, const run::
   return steps;
 }
 
-using Key =
-    std::tuple<int, const void*, int, int, int, int, int, int, int, std::int64_t, Bytes, int>;
+using Key = std::tuple<int, const void*, int, int, int, int, int, int, int, std::int64_t, Bytes,
+                       std::int64_t>;
 
-Key key_of(const collective::Collective& c) {
+Key key_of(const collective::Collective& c, std::int64_t begin) {
   return {static_cast<int>(c.kind),
           c.algorithm,
           c.groups.base,
@@ -86,7 +84,7 @@ Key key_of(const collective::Collective& c) {
           c.groups.run_step,
           c.elements,
           c.unit,
-          c.bucket};
+          begin};
 }
 
 }  // namespace
@@ -102,9 +100,9 @@ class GlooMesh::Communicator {
   }
 
   Bytes run(const collective::Collective& collective, const run::Payload& layout,
-            std::byte* payload) {
-    auto [it, fresh] = steps_.try_emplace(key_of(collective));
-    if (fresh) it->second = steps_of(collective, layout, rank_);
+            std::int64_t begin, std::byte* payload) {
+    auto [it, fresh] = steps_.try_emplace(key_of(collective, begin));
+    if (fresh) it->second = steps_of(collective, begin, rank_);
     const auto size = static_cast<std::size_t>(layout.bytes());
     const auto whole = context_->createUnboundBuffer(payload, size);
     Bytes sent = 0;
@@ -257,8 +255,9 @@ void GlooMesh::connect(int streams) {
 }
 
 Bytes GlooMesh::run(int stream, const collective::Collective& collective,
-                    const run::Payload& layout, std::byte* payload) {
-  return state_->communicators[static_cast<std::size_t>(stream)]->run(collective, layout, payload);
+                    const run::Payload& layout, std::int64_t begin, std::byte* payload) {
+  return state_->communicators[static_cast<std::size_t>(stream)]->run(collective, layout, begin,
+                                                                      payload);
 }
 
 }  // namespace syncline::gloo_backend

@@ -27,11 +27,12 @@ class GlooMesh {
   // before any of them uses one. Throws MachineError.
   void connect(int streams);
 
-  // Carries one of the payload's collectives out on communicator `stream` (from 0). Communicators
+  // Carries one of the payload's collectives out on communicator `stream` (from 0), on what stands
+  // from `begin` on. Communicators
   // may be used side by side by one thread each; on each of them all ranks must ask for the same
   // collectives in the same order. Returns the bytes that this rank sent. Throws MachineError.
   Bytes run(int stream, const collective::Collective& collective, const run::Payload& layout,
-            std::byte* payload);
+            std::int64_t begin, std::byte* payload);
 
  private:
   class Communicator;

@@ -248,6 +248,14 @@ void Communicators::exchange(int used, const std::vector<CollectiveCall>& calls,
     const auto count = static_cast<std::size_t>(call.count);
     const ncclDataType_t type = type_of(call.number);
     ncclResult_t result = ncclSuccess;
+    if (call.form != CollectiveCall::Form::kCollective) {
+      const bool sends = call.form == CollectiveCall::Form::kSend;
+      name = sends ? "ncclSend" : "ncclRecv";
+      result = sends ? ncclSend(send, count, type, call.root, communicator, stream)
+                     : ncclRecv(receive, count, type, call.root, communicator, stream);
+      check_nccl(result, name, communicator);
+      continue;
+    }
     switch (call.kind) {
       case collective::CollectiveKind::kAllReduce:
         name = "ncclAllReduce";

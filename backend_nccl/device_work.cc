@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/index.h"
+#include "kernels/blocks.h"
 #include "kernels/pack.h"
 
 namespace syncline::nccl_backend {
@@ -34,14 +35,22 @@ void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
 }
 
 bool is_staged(Action::Kind kind) {
-  return kind == Action::Kind::kStagedFill || kind == Action::Kind::kStagedRead;
+  return kind == Action::Kind::kStagedFill || kind == Action::Kind::kStagedBetween ||
+         kind == Action::Kind::kStagedRead;
+}
+
+kernels::BlockFormat block_format(const compress::Codec& codec) {
+  return codec.name == "int8"   ? kernels::BlockFormat::kInt8
+         : codec.name == "int4" ? kernels::BlockFormat::kInt4
+         : codec.name == "fp8"  ? kernels::BlockFormat::kFp8
+                                : kernels::BlockFormat::kFp8E5M2;
 }
 
 }  // namespace
 
 DeviceWork::DeviceWork(const plan::Plan& plan, const Workload& workload, int rank,
                        const run::RankGradients& input, Communicators& communicators)
-    : input_(input), communicators_(communicators), memory_(plan, workload, rank) {
+    : plan_(plan), input_(input), communicators_(communicators), memory_(plan, workload, rank) {
   block_ = CudaMemory(CudaMemory::Where::kDevice, index(memory_.bytes()));
   make_staged(plan);
   make_sparse(plan, rank);
@@ -112,6 +121,8 @@ void DeviceWork::make_staged(const plan::Plan& plan) {
     for (const Action& action : memory_.actions(static_cast<plan::OpId>(i))) {
       if (!is_staged(action.kind)) continue;
       auto& bucket = staged_[index(action.bucket)];
+      if (bucket && action.kind == Action::Kind::kStagedBetween)
+        bucket->behind = index(action.parts);
       if (bucket) continue;
       bucket = std::make_unique<Staged>();
       bucket->layout = &memory_.layouts()[index(action.bucket)];
@@ -157,9 +168,30 @@ void DeviceWork::carry_out(plan::OpId op, int communicator, cudaStream_t stream)
       encode(action.bucket, stream);
     } else if (action.kind == Action::Kind::kDecode) {
       decode(action.bucket, stream);
+    } else if (action.kind == Action::Kind::kPackBlocks ||
+               action.kind == Action::Kind::kSumBlocks ||
+               action.kind == Action::Kind::kUnpackBlocks) {
+      blocks(action, stream);
     } else {
       move(action, stream);
     }
+  }
+}
+
+void DeviceWork::blocks(const Action& action, cudaStream_t stream) const {
+  const plan::Bucket& bucket = plan_.buckets[index(action.bucket)];
+  const kernels::BlockFormat format = block_format(*bucket.codec);
+  auto* row = reinterpret_cast<float*>(at(memory_.rows()[index(action.bucket)]));
+  std::byte* const units = at(memory_.payloads()[index(action.bucket)]);
+  if (action.kind == Action::Kind::kPackBlocks) {
+    check_kernel(kernels::blocks_encode(format, row, bucket.elements, units, stream));
+  } else if (action.kind == Action::Kind::kUnpackBlocks) {
+    check_kernel(kernels::blocks_decode(format, units, row, bucket.elements, stream));
+  } else {
+    const Action::Move& move = action.moves.front();
+    check_kernel(kernels::blocks_sum(format, block_.data() + move.to,
+                                     {block_.data() + move.from, move.count, action.parts},
+                                     move.count / kernels::block_bytes(format), stream));
   }
 }
 
@@ -220,6 +252,11 @@ void DeviceWork::staged(const Action& action, cudaStream_t stream) {
       call(on_host<fill_on_host>);
       copy(payload, bucket.payload.data(), bytes, cudaMemcpyHostToDevice, stream);
       return;
+    case Action::Kind::kStagedBetween:
+      copy(bucket.payload.data(), payload, bytes, cudaMemcpyDeviceToHost, stream);
+      call(on_host<work_on_host>);
+      copy(payload, bucket.payload.data(), bytes, cudaMemcpyHostToDevice, stream);
+      return;
     case Action::Kind::kStagedRead:
       copy(bucket.payload.data(), payload, bytes, cudaMemcpyDeviceToHost, stream);
       call(on_host<read_on_host>);
@@ -249,6 +286,10 @@ void DeviceWork::fill_on_host(Staged& bucket) {
   bucket.layout->fill(bucket.host, bucket.payload.data());
 }
 
+void DeviceWork::work_on_host(Staged& bucket) {
+  bucket.layout->between(bucket.behind, bucket.host, bucket.payload.data());
+}
+
 void DeviceWork::read_on_host(Staged& bucket) {
   bucket.layout->read(bucket.payload.data(), bucket.host);
   for (const auto& slice : bucket.slices[1]) {
@@ -267,6 +308,7 @@ int DeviceWork::commands(plan::OpId op) const {
         commands += action.moves.size();
         break;
       case Action::Kind::kStagedFill:
+      case Action::Kind::kStagedBetween:
       case Action::Kind::kStagedRead:
         commands += 2 + staged_[index(action.bucket)]->slices[0].size() +
                     staged_[index(action.bucket)]->slices[1].size();

@@ -43,6 +43,7 @@ class DeviceWork {
     CudaMemory gradients;
     CudaMemory payload;
     run::RankGradients host;
+    std::size_t behind = 0;  // the collective that the host works behind
     std::atomic<bool> failed{false};
   };
 
@@ -62,14 +63,17 @@ class DeviceWork {
   std::byte* at(const Region& region) const { return block_.data() + region.at; }
   void encode(int bucket, cudaStream_t stream) const;
   void decode(int bucket, cudaStream_t stream) const;
+  void blocks(const Action& action, cudaStream_t stream) const;
   void move(const Action& action, cudaStream_t stream) const;
   void staged(const Action& action, cudaStream_t stream);
   void cross(const Staged& bucket, int which, cudaMemcpyKind direction, cudaStream_t stream) const;
   template <void (*kWork)(Staged&)>
   static void CUDART_CB on_host(void* bucket);
   static void fill_on_host(Staged& bucket);
+  static void work_on_host(Staged& bucket);
   static void read_on_host(Staged& bucket);
 
+  const plan::Plan& plan_;
   const run::RankGradients& input_;
   Communicators& communicators_;
   MemoryPlan memory_;

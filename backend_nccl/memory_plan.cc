@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "backend_nccl/launch_order.h"
+#include "core/collective/all_to_all.h"
 #include "core/error.h"
 #include "core/index.h"
 
@@ -46,6 +47,10 @@ void add_move(Action& action, const Action::Move& move) {
   action.moves.push_back(move);
 }
 
+Bytes unit_of(const plan::Bucket& bucket) {
+  return bucket.codec->encoded_bytes(bucket.codec->block, bucket.codec->block);
+}
+
 bool averages(const plan::Plan& plan) {
   return std::any_of(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
@@ -59,9 +64,6 @@ void refuse_outer_steps(const plan::Plan& plan) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     return compute != nullptr && compute->phase == plan::Phase::kAverage;
   });
-  const bool scaled = std::ranges::any_of(plan.buckets, [](const plan::Bucket& bucket) {
-    return bucket.codec != nullptr && bucket.codec->block > 1;
-  });
   bool sent = false;
   bool delayed = false;  // the model computes on while parameters travel
   for (const plan::Op& op : plan.ops) {
@@ -70,10 +72,10 @@ void refuse_outer_steps(const plan::Plan& plan) {
     sent |= collective != nullptr && plan.buckets[index(collective->bucket)].averaged;
     delayed |= sent && compute != nullptr && compute->phase != plan::Phase::kAverage;
   }
-  if (!scaled && means < 2 && !delayed && !plan.outer.any()) return;
+  if (means < 2 && !delayed && !plan.outer.any()) return;
   throw InputError(
-      std::string(scaled ? "a codec with scales" : "LocalSGD with outer or fragments") +
-      " is predicted. The host and Gloo carry it out, NCCL does not");
+      "LocalSGD with outer or fragments is predicted. The host and Gloo carry it out, NCCL does "
+      "not");
 }
 
 }  // namespace
@@ -121,6 +123,11 @@ void MemoryPlan::lay_out(const Workload& workload) {
     }
   }
   for (std::size_t b = 0; b < buckets; ++b) {
+    const std::int64_t blocks = layouts_[b].blocks() ? layouts_[b].bytes() : 0;
+    const plan::Bucket& what = plan_.buckets[b];
+    rows_.push_back(blocks == 0 ? Region{} : reserve(what.elements * kFloatBytes));
+    // A part is at most a block more than its share.
+    received_.push_back(blocks == 0 ? Region{} : reserve(blocks + plan_.ranks * unit_of(what)));
     produced_.push_back(view(b) ? reserve(layouts_[b].bytes()) : Region{});
     waiting_.emplace_back();
     if (!sparse_codec(b)) continue;
@@ -174,7 +181,22 @@ void MemoryPlan::act(plan::OpId id) {
     const auto b = index(collective->bucket);
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
-    if (place_among(collective->groups, rank_).group >= 0) actions.push_back(exchange(*collective));
+    const std::size_t number = uses_[b].number(id);
+    if (const auto here = place_among(collective->groups, rank_); here.group >= 0) {
+      const std::int64_t at = payloads_[b].at + layouts_[b].place(number, here.group);
+      if (layouts_[b].blocks() && collective->kind != collective::CollectiveKind::kAllGather) {
+        all_to_all(*collective, at, actions);
+      } else {
+        actions.push_back(exchange(*collective, at));
+      }
+    }
+    if (layouts_[b].works_behind(number)) {
+      Action between;
+      between.kind = Action::Kind::kStagedBetween;
+      between.bucket = collective->bucket;
+      between.parts = static_cast<int>(number);
+      actions.push_back(std::move(between));
+    }
     if (!prepared && uses_[b].last == id) read(collective->bucket, actions);
   } else if (const auto* busy = std::get_if<plan::Busy>(&work)) {
     using Reason = plan::Busy::Reason;
@@ -217,6 +239,18 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
+  if (layout.blocks()) {
+    action.kind = Action::Kind::kCast;
+    for (const run::PayloadSlice& slice : layout.filled()) {
+      action.moves.push_back({gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
+                              rows_[index(bucket)].at + slice.at, slice.count});
+    }
+    actions.push_back(action);
+    action.moves.clear();
+    action.kind = Action::Kind::kPackBlocks;
+    actions.push_back(std::move(action));
+    return;
+  }
   if (sparse_codec(index(bucket)) || !layout.summed() || !castable(layout.format())) {
     action.kind = sparse_codec(index(bucket)) ? Action::Kind::kEncode : Action::Kind::kStagedFill;
     actions.push_back(std::move(action));
@@ -235,6 +269,18 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
+  if (layout.blocks()) {
+    action.kind = Action::Kind::kUnpackBlocks;
+    actions.push_back(action);
+    action.kind = Action::Kind::kCast;
+    for (const run::PayloadSlice& slice : layout.read_back()) {
+      action.moves.push_back({rows_[index(bucket)].at + slice.at,
+                              gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
+                              slice.count});
+    }
+    actions.push_back(std::move(action));
+    return;
+  }
   if (sparse_codec(index(bucket)) || !layout.summed() || !castable(layout.format())) {
     action.kind = sparse_codec(index(bucket)) ? Action::Kind::kDecode : Action::Kind::kStagedRead;
     actions.push_back(std::move(action));
@@ -275,13 +321,11 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
 
 // What this rank asks NCCL for. Shares that are not all alike have no function of their own: every
 // share is then reduced to, or broadcast from, its member, all in one group.
-Action MemoryPlan::exchange(const collective::Collective& collective) const {
-  const auto b = index(collective.bucket);
-  const run::Payload& layout = layouts_[b];
+Action MemoryPlan::exchange(const collective::Collective& collective, std::int64_t at) const {
+  const run::Payload& layout = layouts_[index(collective.bucket)];
   const GroupPlace here = place_among(collective.groups, rank_);
-  const std::int64_t at = payloads_[b].at + layout.offset(collective, here.group);
   const int members = collective.groups.size;
-  const bool summed = layout.summed();
+  const bool summed = layout.numbers();
   // Gathered units are bytes to NCCL.
   const std::int64_t width = summed ? 1 : collective.unit;
   assert((!summed || collective.unit == size_of(layout.format())) && "numbers of one format");
@@ -319,6 +363,54 @@ Action MemoryPlan::exchange(const collective::Collective& collective) const {
     action.calls.push_back(call);
   }
   return action;
+}
+
+// Sends stand before receives, so that each is under way when it is waited for.
+void MemoryPlan::all_to_all(const collective::Collective& collective, std::int64_t at,
+                            std::vector<Action>& actions) const {
+  if (collective.algorithm != collective::all_to_all()) {
+    throw InputError(
+        "a codec with scales is summed all to all by NCCL: set algorithm to nccl or all_to_all");
+  }
+  const int members = collective.groups.size;
+  const int own = place_among(collective.groups, rank_).member;
+  const auto part = [&](int member) {
+    const auto units = collective::part_of(collective.elements, members, member);
+    return Action::Move{at + units.begin * collective.unit, 0, units.size() * collective.unit};
+  };
+  Action exchanged;
+  exchanged.kind = Action::Kind::kExchange;
+  exchanged.bucket = collective.bucket;
+  CollectiveCall call;
+  call.kind = collective::CollectiveKind::kReduceScatter;
+  call.number = WireNumber::kByte;
+  const std::int64_t received = received_[index(collective.bucket)].at;
+  for (const auto form : {CollectiveCall::Form::kSend, CollectiveCall::Form::kReceive}) {
+    const bool sends = form == CollectiveCall::Form::kSend;
+    std::int64_t place = received;
+    for (int member = 0; member < members; ++member) {
+      if (member == own) continue;
+      call.form = form;
+      call.root = member;
+      call.count = part(sends ? member : own).count;
+      call.send = call.receive = sends ? part(member).from : place;
+      place += call.count;
+      if (call.count > 0) exchanged.calls.push_back(call);
+    }
+  }
+  actions.push_back(std::move(exchanged));
+  if (members > 1 && part(own).count > 0) {
+    Action sum;
+    sum.kind = Action::Kind::kSumBlocks;
+    sum.bucket = collective.bucket;
+    sum.parts = members - 1;
+    sum.moves.push_back({received, part(own).from, part(own).count});
+    actions.push_back(std::move(sum));
+  }
+  if (collective.kind != collective::CollectiveKind::kAllReduce) return;
+  collective::Collective gather = collective;
+  gather.kind = collective::CollectiveKind::kAllGather;
+  actions.push_back(exchange(gather, at));
 }
 
 }  // namespace syncline::nccl_backend

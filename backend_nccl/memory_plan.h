@@ -1,21 +1,8 @@
 // What every operation of a plan does with one rank's memory on the GPU: where buckets and
-// gradients lie in one block of device memory, and the copies, casts and collectives of each
-// operation.
-//
-// Where gradients go is as in the other executors: a dense bucket is a view, the backward pass
-// writes into its payload itself; where the plan copies, encodes or splits the exchange, the
-// backward pass writes into the gradients, in fp32, and the payload is filled from there. Casts to
-// fp32, fp16 and bf16 are done on the device, and so are a sparse codec's steps. What the device
-// has no kernel for is staged: copied to the host, done there by the payload's own code
-// (core/run/payload.h), and copied back. That is rows of sparse gradients, and fp64 outside of
-// views. Where parameters are averaged only fp32 is a view, so that a mean is rounded once, to
-// fp32.
-//
-// A sparse codec's bucket has the velocity and the residual of momentum correction beside its
-// gradient. A step begins with the same gradients as the one before it, and with nothing waiting:
-// the backward pass clears both. Its payload has each rank's indices in front of its values.
-//
-// Knows neither CUDA nor NCCL: a device carries the actions out, and so does a test in host memory.
+// gradients lie in one block of device memory, and the copies, casts, encodings and collectives of
+// each operation. A dense bucket is a view, which the backward pass writes; elsewhere it writes
+// gradients in fp32, and the payload is filled from there. What no kernel does the host does with
+// the payload's own code. Knows neither CUDA nor NCCL.
 #pragma once
 
 #include <cstddef>
@@ -37,10 +24,11 @@ struct Region {
 // The numbers that a collective's call moves.
 enum class WireNumber { kFp32, kFp16, kBf16, kFp64, kByte };
 
-// One call of NCCL's function for `kind`. Addresses are bytes of the block.
+// One call of NCCL's function for `kind`, or a message. Addresses are bytes of the block.
 struct CollectiveCall {
+  enum class Form { kCollective, kSend, kReceive } form = Form::kCollective;
   collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
-  int root = 0;  // member, of a reduce or broadcast
+  int root = 0;  // member, of a reduce or broadcast; of a message the other one
   std::int64_t send = 0;
   std::int64_t receive = 0;
   // As NCCL counts: the whole payload; one member's share for reduce_scatter and all_gather.
@@ -50,15 +38,19 @@ struct CollectiveCall {
 
 struct Action {
   enum class Kind {
-    kCopy,        // moves: count in bytes
-    kClear,       // moves: count in bytes, of zeros
-    kCast,        // moves: count in elements of `from`, to `to`; fp32, fp16, bf16
-    kDivide,      // moves, in place: count in fp32 elements, all divided by `divisor`
-    kEncode,      // bucket: a sparse codec's step, gradient -> this rank's part of the payload
-    kDecode,      // bucket: the sum of all ranks' parts -> gradient
-    kStagedFill,  // bucket: gradients -> payload, by the host
-    kStagedRead,  // bucket: payload -> gradients, by the host
-    kExchange     // calls; several of them are one group
+    kCopy,           // moves: count in bytes
+    kClear,          // moves: count in bytes, of zeros
+    kCast,           // moves: count in elements of `from`, to `to`; fp32, fp16, bf16
+    kDivide,         // moves, in place: count in fp32 elements, all divided by `divisor`
+    kEncode,         // bucket: a sparse codec's step, gradient -> this rank's part of the payload
+    kDecode,         // bucket: the sum of all ranks' parts -> gradient
+    kPackBlocks,     // bucket: its numbers in fp32 -> blocks of low precision
+    kSumBlocks,      // moves: blocks of `parts` others, from -> added to, count in bytes of each
+    kUnpackBlocks,   // bucket: blocks -> its numbers in fp32
+    kStagedFill,     // bucket: gradients -> payload, by the host
+    kStagedBetween,  // bucket: the host's part behind collective number `parts`
+    kStagedRead,     // bucket: payload -> gradients, by the host
+    kExchange        // calls; several of them are one group
   };
   struct Move {
     std::int64_t from = 0;
@@ -71,9 +63,20 @@ struct Action {
   DType to = DType::kFp32;
   float divisor = 1;
   int bucket = -1;
+  int parts = 0;
   std::vector<CollectiveCall> calls;
 };
 
+// Staged, which is done by the host: rows of sparse gradients, fp64 outside of views, factors of
+// low rank. Where parameters are averaged only fp32 is a view, so that a mean is rounded once, to
+// fp32.
+//
+// A sparse codec's bucket has the velocity and the residual of momentum correction beside its
+// gradient. A step begins with the same gradients as the one before it, and with nothing waiting:
+// the backward pass clears both. Its payload has each rank's indices in front of its values.
+//
+// Blocks of low precision are summed all to all: each member is sent its part by all others, sums
+// them rank after rank, rounds once, and sends the sum to all.
 class MemoryPlan {
  public:
   // Regions begin at multiples of this: what NCCL and vector loads are fastest at.
@@ -98,6 +101,8 @@ class MemoryPlan {
     Region velocity, residual;
   };
   const std::vector<Waiting>& waiting() const { return waiting_; }
+  // By bucket, of blocks: its numbers in fp32.
+  const std::vector<Region>& rows() const { return rows_; }
   // By tensor, then buffers; fp32.
   const std::vector<Region>& gradients() const { return gradients_; }
   const std::vector<Region>& inputs() const { return inputs_; }
@@ -125,7 +130,9 @@ class MemoryPlan {
   void fill(int bucket, std::vector<Action>& actions) const;
   void read(int bucket, std::vector<Action>& actions) const;
   void average(std::vector<Action>& actions) const;
-  Action exchange(const collective::Collective& collective) const;
+  Action exchange(const collective::Collective& collective, std::int64_t at) const;
+  void all_to_all(const collective::Collective& collective, std::int64_t at,
+                  std::vector<Action>& actions) const;
 
   const plan::Plan& plan_;
   int rank_;
@@ -135,6 +142,8 @@ class MemoryPlan {
   std::vector<std::vector<Action>> actions_;
   std::vector<run::Payload> layouts_;
   std::vector<Region> payloads_;
+  std::vector<Region> rows_;      // of blocks
+  std::vector<Region> received_;  // of blocks: what other members have sent
   std::vector<Region> produced_;
   std::vector<Waiting> waiting_;
   std::vector<Region> gradients_;

@@ -40,9 +40,9 @@
 namespace syncline::nccl_backend {
 
 struct NcclSettings {
-  int device = -1;        // CUDA's number; -1: by the rank's place among those of this machine
-  int max_ctas = 0;       // blocks that one communicator may take; 0: NCCL's choice, or kSharedCtas
-  bool graph = false;     // the whole run is captured as one CUDA graph and launched at once
+  int device = -1;     // CUDA's number; -1: by the rank's place among those of this machine
+  int max_ctas = 0;    // blocks that one communicator may take; 0: NCCL's choice, or kSharedCtas
+  bool graph = false;  // the whole run is captured as one CUDA graph and launched at once
   // Computation is the workload's operators as kernels; those without one pass the time that this
   // device predicts. Null: time passes.
   const Device* operators = nullptr;

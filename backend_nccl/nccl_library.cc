@@ -110,3 +110,15 @@ ncclResult_t ncclBroadcast(const void* send, void* receive, size_t count, ncclDa
   static const auto kOwn = own(ncclBroadcast, "ncclBroadcast");
   return kOwn(send, receive, count, type, root, communicator, stream);
 }
+
+ncclResult_t ncclSend(const void* send, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  static const auto kOwn = own(ncclSend, "ncclSend");
+  return kOwn(send, count, type, peer, communicator, stream);
+}
+
+ncclResult_t ncclRecv(void* receive, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  static const auto kOwn = own(ncclRecv, "ncclRecv");
+  return kOwn(receive, count, type, peer, communicator, stream);
+}

@@ -54,6 +54,8 @@ double rounding_of(const plan::Plan& plan) {
     const DType format = bucket.codec != nullptr ? bucket.codec->wire : bucket.dtype;
     if (format == DType::kFp16) worst = std::max(worst, 0x1p-11);
     if (format == DType::kBf16) worst = std::max(worst, 0x1p-8);
+    // Factors of a sum that was taken in another order are made orthogonal.
+    if (bucket.codec != nullptr && bucket.codec->low_rank) worst = std::max(worst, 0x1p-17);
   }
   return worst;
 }

@@ -5,11 +5,6 @@
 namespace syncline::run {
 
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
-  for (const plan::Bucket& bucket : plan.buckets) {
-    if (bucket.codec == nullptr || !bucket.codec->low_rank) continue;
-    throw InputError("codec '" + std::string(bucket.codec->name) +
-                     "' is predicted, and carried out by the host alone: no backend runs it");
-  }
   std::vector<BucketUse> uses(plan.buckets.size());
   std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
   const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
@@ -36,6 +31,7 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
             "parameters in a format of their own");
       }
       BucketUse& use = of(collective->bucket);
+      use.collectives.push_back(static_cast<plan::OpId>(i));
       if (collective->kind != collective::CollectiveKind::kAllGather) {
         gathered[static_cast<std::size_t>(collective->bucket)] = 0;
       }

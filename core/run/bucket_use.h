@@ -3,6 +3,7 @@
 // directly.
 #pragma once
 
+#include <algorithm>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -17,11 +18,16 @@ struct BucketUse {
   bool staged = false;
   plan::OpId first = -1;  // collective; -1: it has none
   plan::OpId last = -1;
+  std::vector<plan::OpId> collectives;  // in order
+
+  // Of its collectives, which one `op` is. Requires one of them.
+  std::size_t number(plan::OpId op) const {
+    return static_cast<std::size_t>(std::ranges::find(collectives, op) - collectives.begin());
+  }
 };
 
-// By bucket. Throws InputError where a codec of low rank works between two collectives of a bucket,
-// or a step gathers the parameters that the one before it updated: only the host executor has a
-// place for those.
+// By bucket. Throws InputError where a step gathers the parameters that the one before it updated,
+// or parameters in a format of their own: only the host executor has a place for those.
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
 
 // A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and

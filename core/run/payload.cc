@@ -248,11 +248,12 @@ void Payload::walk_shards(Visit visit) const {
 }
 
 std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
-  assert(summed() && "pairs and rows have no slices known beforehand");
+  assert((summed() || blocks()) && "pairs and rows have no slices known beforehand");
   std::vector<PayloadSlice> list;
-  if (layout_ == Layout::kDense) {
+  if (layout_ != Layout::kShards) {
+    const auto unit = blocks() ? std::int64_t{sizeof(float)} : unit_;
     for (const auto& place : places_) {
-      list.push_back({place.tensor, place.first, place.count, place.at * unit_});
+      list.push_back({place.tensor, place.first, place.count, place.at * unit});
     }
     return list;
   }
@@ -372,8 +373,7 @@ void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) c
 
 // Every rank makes the same columns orthogonal, as all have the same sum.
 void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* payload) const {
-  const bool follows = n + 1 < part_of_.size() && part_of_[n] == 1 && part_of_[n + 1] == 2;
-  if (layout_ != Layout::kFactors || !follows) return;
+  if (!works_behind(n)) return;
   walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
                    std::int64_t first, std::int64_t second) {
     if (matrix.rank == 0) return;

@@ -60,14 +60,24 @@ class Payload {
   // What a rank does behind the n-th of collectives() and ahead of the next: with factors the
   // second ones, once the first are summed. `gradients` as they were filled from.
   void between(std::size_t n, const RankGradients& gradients, std::byte* payload) const;
+  // Whether that is anything.
+  bool works_behind(std::size_t n) const {
+    return layout_ == Layout::kFactors && n + 1 < part_of_.size() && part_of_[n] == 1 &&
+           part_of_[n + 1] == 2;
+  }
   // Sums `count` bytes, whole units, of each of `from` into `to`, in order. Numbers are rounded
   // with each, blocks once, at the end. Requires a layout that is summed.
   void add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const;
 
   // Whether it is dense or shards: numbers in `format` that collectives sum, the rest zeros.
   bool summed() const { return layout_ == Layout::kDense || layout_ == Layout::kShards; }
+  // Whether collectives sum numbers in `format`; elsewhere they carry bytes.
+  bool numbers() const { return summed() || layout_ == Layout::kFactors; }
+  bool blocks() const { return layout_ == Layout::kBlocks; }
+  bool factors() const { return layout_ == Layout::kFactors; }
   DType format() const { return format_; }
-  // What fill() writes and read() reads, in order, by slices. Requires summed().
+  // What fill() writes and read() reads, in order, by slices; of blocks as fp32 numbers behind each
+  // other. Requires summed() or blocks().
   std::vector<PayloadSlice> filled() const;
   std::vector<PayloadSlice> read_back() const;
 

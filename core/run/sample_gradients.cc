@@ -41,6 +41,7 @@ std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
 
 SampleValues exact_values(const plan::Plan& plan) {
   for (const auto& bucket : plan.buckets) {
+    if (bucket.codec != nullptr && bucket.codec->low_rank) return SampleValues::kReal;
     const DType format = bucket.codec != nullptr ? bucket.codec->wire : bucket.dtype;
     if (size_of(format) < size_of(DType::kFp32)) return SampleValues::kIntegers;
   }

@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "kernels/batch_norm.h"
+#include "kernels/blocks.h"
 #include "kernels/check/check.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm_epilogue.h"
@@ -205,6 +206,20 @@ void time_packs(Timing& timing, std::int64_t n) {
   timing.row(
       {"divide, " + millions(n), "divide", static_cast<double>(n), 0, 8.0 * static_cast<double>(n)},
       [&] { require(divide(from.data(), n, 1.0000001f, nullptr)); });
+}
+
+void time_blocks(Timing& timing, std::int64_t n) {
+  const std::int64_t bytes =
+      (n + kBlockElements - 1) / kBlockElements * block_bytes(BlockFormat::kFp8);
+  DeviceArray<float> values(some<float>(n));
+  DeviceArray<unsigned char> blocks(static_cast<std::size_t>(bytes));
+  const double moved = 4.0 * static_cast<double>(n) + static_cast<double>(bytes);
+  timing.row({"fp8 blocks, " + millions(n), "blocks", static_cast<double>(n), 0, moved}, [&] {
+    require(blocks_encode(BlockFormat::kFp8, values.data(), n, blocks.data(), nullptr));
+  });
+  timing.row({"from fp8 blocks, " + millions(n), "blocks", static_cast<double>(n), 0, moved}, [&] {
+    require(blocks_decode(BlockFormat::kFp8, blocks.data(), values.data(), n, nullptr));
+  });
 }
 
 // One launch for the bucket against one for each of its tensors.
@@ -444,6 +459,7 @@ Measurements measure_kernels(bool large) {
   for (const std::int64_t n : {std::int64_t{25'500'000}, std::int64_t{110'000'000}}) {
     const std::int64_t size = timing.elements(n);
     time_packs(timing, size);
+    time_blocks(timing, size);
     time_updates(timing, size);
     time_dgc(timing, size);
     time_sparse(timing, size, 8);

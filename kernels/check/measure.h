@@ -36,13 +36,15 @@ class Checks {
 };
 
 // All checks, of a family of kernels or of every one.
+void check_blocks(Checks& checks);
 void check_dgc(Checks& checks);
 void check_pack(Checks& checks);
 void check_update(Checks& checks);
 void check_layers(Checks& checks);
 void check_gemm(Checks& checks);
 inline void check_all(Checks& checks) {
-  for (const auto check : {check_pack, check_dgc, check_update, check_layers, check_gemm}) {
+  for (const auto check :
+       {check_pack, check_blocks, check_dgc, check_update, check_layers, check_gemm}) {
     check(checks);
   }
 }

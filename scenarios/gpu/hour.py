@@ -260,7 +260,7 @@ def main():
         "operators_text": (40, lambda: hour.operators("bert_base", "workload=" + json.dumps(
             {"name": "BERT-base", "batch": 128, "operators": {
                 "architecture": "bert_base", "dtype": "fp16", "sequence": 128}}))),
-        "timing": (80, lambda: hour.timing(ranks)),
+        "timing": (120, lambda: hour.timing(ranks)),
         "steps": (150, hour.steps),
         "resnet50": (60, lambda: hour.job("resnet50", ranks)),
         "gpt2": (70, lambda: hour.job("gpt2", ranks)),

@@ -2,6 +2,7 @@
 // and parts.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,13 @@ struct LiveCase {
   std::string what;
   plan::Plan plan;
 };
+
+// How far sums of low rank may lie apart that were added in another order.
+inline float tolerance_of_factors(const plan::Plan& plan) {
+  const bool half = std::ranges::any_of(
+      plan.buckets, [](const plan::Bucket& bucket) { return size_of(bucket.dtype) == 2; });
+  return half ? 0.05F : 1e-3F;
+}
 
 inline LiveCase planned(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                         std::string what) {
@@ -76,10 +84,18 @@ inline std::vector<LiveCase> live_cases(const Workload& workload, int ranks) {
       }
     }
   }
-  for (const char* codec : {"dgc", "fp16", "bf16"}) {
+  for (const char* codec : {"dgc", "fp16", "bf16", "int8", "int4", "fp8", "fp8_e5m2"}) {
     Strategy strategy;
     strategy.compression.codec = codec;
+    if (compress::find_codec(codec)->block > 1) strategy.algorithm = "all_to_all";
     strategy.compression.sparsity = {0.75};
+    strategy.compression.min_elements = 30;
+    list.push_back(planned(workload, cluster, strategy, codec));
+  }
+  for (const char* codec : {"powersgd", "batched_powersgd"}) {
+    Strategy strategy;
+    strategy.compression.codec = codec;
+    strategy.compression.rank = 2;
     strategy.compression.min_elements = 30;
     list.push_back(planned(workload, cluster, strategy, codec));
   }

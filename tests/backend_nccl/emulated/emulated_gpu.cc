@@ -307,6 +307,7 @@ struct Group {
   int joined = 0;
   bool aborted = false;
   std::map<int, Call> calls;
+  std::map<std::pair<int, int>, std::deque<std::vector<std::byte>>> messages;  // by from and to
   struct Split {
     std::map<int, std::pair<int, int>> wishes;  // by rank: color, key
     std::map<int, std::shared_ptr<Group>> made;
@@ -389,10 +390,17 @@ struct ncclComm {
 
 namespace {
 
+// Calls of one group settle together.
+thread_local bool in_group = false;
+
+void begin_call(ncclComm* communicator) {
+  if (communicator->questions > 0 && !in_group) broken("a call before the last one has settled");
+  communicator->questions = 2;
+}
+
 ncclResult_t put_call(int kind, const void* send, void* receive, std::size_t count,
                       ncclDataType_t type, int root, ncclComm* communicator, cudaStream_t stream) {
-  if (communicator->questions > 0) broken("a call before the last one has settled");
-  communicator->questions = 2;
+  begin_call(communicator);
   auto group = communicator->group;
   const auto rank = static_cast<std::size_t>(communicator->rank);
   const int number = communicator->calls++;
@@ -508,8 +516,37 @@ ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   }
   return delete communicator, ncclSuccess;
 }
-ncclResult_t ncclGroupStart() { return ncclSuccess; }
-ncclResult_t ncclGroupEnd() { return ncclSuccess; }
+ncclResult_t ncclGroupStart() { return in_group = true, ncclSuccess; }
+ncclResult_t ncclGroupEnd() { return in_group = false, ncclSuccess; }
+ncclResult_t ncclSend(const void* send, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  begin_call(communicator);
+  const std::size_t bytes = count * bytes_of(type);
+  inside(send, bytes);
+  of(stream).put([=, group = communicator->group, rank = communicator->rank] {
+    const auto* from = static_cast<const std::byte*>(send);
+    const std::lock_guard lock(group->mutex);
+    group->messages[{rank, peer}].emplace_back(from, from + bytes);
+    group->changed.notify_all();
+  });
+  return ncclInProgress;
+}
+ncclResult_t ncclRecv(void* receive, std::size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t communicator, cudaStream_t stream) {
+  begin_call(communicator);
+  const std::size_t bytes = count * bytes_of(type);
+  inside(receive, bytes);
+  of(stream).put([=, group = communicator->group, rank = communicator->rank] {
+    std::unique_lock lock(group->mutex);
+    auto& waiting = group->messages[{peer, rank}];
+    group->changed.wait(lock, [&] { return !waiting.empty() || group->aborted; });
+    if (waiting.empty()) return;
+    if (waiting.front().size() != bytes) broken("a message of another size than is received");
+    std::memcpy(receive, waiting.front().data(), bytes);
+    waiting.pop_front();
+  });
+  return ncclInProgress;
+}
 ncclResult_t ncclAllReduce(const void* send, void* receive, std::size_t count, ncclDataType_t type,
                            ncclRedOp_t, ncclComm_t communicator, cudaStream_t stream) {
   return put_call(kAllReduceCall, send, receive, count, type, 0, communicator, stream);

@@ -50,7 +50,8 @@ TEST_P(KernelChecks, PassBlockByBlock) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Families, KernelChecks,
-                         testing::Values(Family{"dgc", check_dgc, 150},
+                         testing::Values(Family{"blocks", check_blocks, 80},
+                                         Family{"dgc", check_dgc, 150},
                                          Family{"pack", check_pack, 290},
                                          Family{"update", check_update, 300},
                                          Family{"layers", check_layers, 400}),
@@ -84,8 +85,8 @@ TEST(KernelTimings, AreJsonWithARowForEachKind) {
     ++fused;
     EXPECT_GE(row.at("predicted_ratio"), 1) << row;
   }
-  EXPECT_EQ(kinds, (std::set<std::string>{"divide", "dgc_step", "layer", "pack", "sampled_step",
-                                          "sparse_apply", "update"}));
+  EXPECT_EQ(kinds, (std::set<std::string>{"blocks", "divide", "dgc_step", "layer", "pack",
+                                          "sampled_step", "sparse_apply", "update"}));
   EXPECT_EQ(fused, 8);
 }
 
