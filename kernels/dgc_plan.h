@@ -64,7 +64,6 @@ enum class DgcPath : std::uint32_t {
   kWhole = 4,        // 36 (28 where all are sent): too many candidates for the list
   kNothing = 5,      // nothing was to be sent
   kSkipped = 6,      // the step was skipped
-  kSampled = 7,      // by sampled_step
 };
 
 struct DgcReport {

@@ -14,11 +14,6 @@
 
 namespace syncline::kernels {
 
-// Momentum correction and accumulation; with `select` also the first round of the exact selection.
-// The exact and the sampled selection share the launch.
-Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
-                         cudaStream_t stream);
-
 // ---- One tile: update, count, list --------------------------------------------------------------
 
 // A magnitude as an unsigned number: the bits without the sign order as the magnitudes do. What is
@@ -492,12 +487,12 @@ SYNCLINE_BLOCK_ALGORITHM void end_first_round(Block& block, DgcShared& shared,
 template <typename Gradient, bool kNesterov, bool kDecay, typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
                                               const DgcTables& tables, const DgcStep& step,
-                                              bool select, std::uint32_t number) {
+                                              std::uint32_t number) {
   if (dgc_skips(step)) return;
   const DgcSpan span = dgc_span(tables, number);
   const DgcRow& row = tables.rows[span.tensor];
   DgcTensorState* state = &tables.states[span.tensor];
-  const std::uint32_t guess = select ? dgc_guess(*state, step) : 0;
+  const std::uint32_t guess = dgc_guess(*state, step);
   const std::uint32_t from = counted_from(guess);
   const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[span.tensor];
   const float scale = coefficient * step.scale;
@@ -508,11 +503,11 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
     block.each([&](int thread) {
       update_elements<Gradient, kNesterov, kDecay>(row, step, scale, tile, thread, &state->held,
                                                    values[thread]);
-      if (select) count_elements<Block>(shared, row, tile, thread, from, values[thread]);
+      count_elements<Block>(shared, row, tile, thread, from, values[thread]);
     });
     if (guess != 0) list_tile(block, shared, tables, row, state, tile, guess, values);
   }
-  if (select) end_first_round(block, shared, tables, row, span.tensor, from, guess != 0, false);
+  end_first_round(block, shared, tables, row, span.tensor, from, guess != 0, false);
 }
 
 template <typename Block>

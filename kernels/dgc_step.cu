@@ -27,10 +27,10 @@ __global__ void __launch_bounds__(kBlockThreads)
 // 700 ns need 26 KB.
 template <typename Gradient, bool kNesterov, bool kDecay>
 __global__ void __launch_bounds__(kBlockThreads, kDecay ? 4 : 5)
-    dgc_update_kernel(DgcTables tables, DgcStep step, bool select) {
+    dgc_update_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
   KernelBlock block;
-  dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, select, blockIdx.x);
+  dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kBlockThreads, 5)
   dgc_write_span(block, shared, tables, step, blockIdx.x);
 }
 
-using UpdateKernel = void (*)(DgcTables, DgcStep, bool);
+using UpdateKernel = void (*)(DgcTables, DgcStep);
 
 template <typename Gradient>
 UpdateKernel update_kernel(bool nesterov, bool decay) {
@@ -96,20 +96,14 @@ Status dgc_prepare(DgcPlan* plan, void* workspace, cudaStream_t stream) {
   return {};
 }
 
-Status launch_dgc_update(const DgcPlan& plan, const DgcStep& step, bool select,
-                         cudaStream_t stream) {
-  const auto kernel = with_type(plan.gradient, [&](auto gradient) {
-    return update_kernel<decltype(gradient)>(step.nesterov, step.weight_decay != 0);
-  });
-  return launch("dgc_update_kernel", kernel, {static_cast<unsigned>(plan.spans)}, stream,
-                dgc_tables(plan, plan.workspace), step, select);
-}
-
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
   if (plan.spans == 0) return {};
   const DgcTables tables = dgc_tables(plan, plan.workspace);
   const Grid grid{static_cast<unsigned>(plan.spans)};
-  Status status = launch_dgc_update(plan, step, true, stream);
+  const auto update = with_type(plan.gradient, [&](auto gradient) {
+    return update_kernel<decltype(gradient)>(step.nesterov, step.weight_decay != 0);
+  });
+  Status status = launch("dgc_update_kernel", update, grid, stream, tables, step);
   const auto next = [&](const char* name, auto kernel, auto... more) {
     if (status.ok()) status = launch(name, kernel, grid, stream, tables, step, more...);
   };

@@ -70,12 +70,11 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_prepare_row(Block& block, const SparseTable
 
 // Whether a pair may stand at this place, as far as it and the place before it show.
 SYNCLINE_HOST_DEVICE inline bool pair_is_good(const SparseRow& row, const SparseList& list,
-                                              std::uint32_t place, bool rising) {
+                                              std::uint32_t place) {
   const std::uint32_t index = list.indices[place];
   if (index == kPadIndex) return true;
   if (index >= row.elements || !is_finite(list.values[place])) return false;
-  return !rising || place == 0 ||
-         list.indices[place - 1] < index;  // a pad before it is not below it
+  return place == 0 || list.indices[place - 1] < index;  // a pad before it is not below it
 }
 
 template <typename Block>
@@ -90,29 +89,9 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_check_piece(Block& block, const SparseTable
     for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
       const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
       if (place >= static_cast<std::int64_t>(row.places)) break;
-      good = pair_is_good(row, list, static_cast<std::uint32_t>(place), apply.rising) && good;
+      good = pair_is_good(row, list, static_cast<std::uint32_t>(place)) && good;
     }
     if (!good) *apply.rejected = 1;  // by whichever thread: they all write the same
-  });
-}
-
-// One rank's list in no order: a thread a pair.
-template <typename Block>
-SYNCLINE_BLOCK_ALGORITHM void sparse_apply_piece(Block& block, const SparseTables& tables,
-                                                 const SparseApply& apply, std::uint32_t number,
-                                                 int rank) {
-  if (*apply.rejected != 0) return;
-  const SparseRow& row = tables.rows[tables.check_tensor[number]];
-  const SparseList list = list_of_rank(apply, row, rank);
-  const std::uint32_t first = (number - row.first_check) * kSparseCheckedPairs;
-  block.each([&](int thread) {
-    for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
-      const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
-      if (place >= static_cast<std::int64_t>(row.places)) break;
-      const std::uint32_t index = list.indices[place];
-      if (index == kPadIndex) continue;
-      row.weight[index] = row.weight[index] - apply.rate * list.values[place];
-    }
   });
 }
 
@@ -200,12 +179,6 @@ __global__ void __launch_bounds__(kBlockThreads, 6)
   sparse_apply_part(block, shared, tables, apply, blockIdx.x);
 }
 
-__global__ void __launch_bounds__(kBlockThreads)
-    sparse_apply_rank_kernel(SparseTables tables, SparseApply apply, int rank) {
-  KernelBlock block;
-  sparse_apply_piece(block, tables, apply, blockIdx.x, rank);
-}
-
 std::uint32_t pieces(std::uint32_t places, int each) {
   const auto size = static_cast<std::uint32_t>(each);
   return places / size + (places % size != 0 ? 1 : 0);
@@ -280,11 +253,7 @@ Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream
   const auto pieces = static_cast<unsigned>(plan.checks);
   status = launch("sparse_check_kernel", sparse_check_kernel,
                   {pieces, static_cast<unsigned>(apply.ranks)}, stream, tables, apply);
-  for (int rank = 0; rank < apply.ranks && !apply.rising && status.ok(); ++rank) {
-    status = launch("sparse_apply_rank_kernel", sparse_apply_rank_kernel, {pieces}, stream, tables,
-                    apply, rank);
-  }
-  if (!apply.rising || !status.ok()) return status;
+  if (!status.ok()) return status;
   return launch("sparse_apply_kernel", sparse_apply_kernel, {static_cast<unsigned>(plan.parts)},
                 stream, tables, apply);
 }

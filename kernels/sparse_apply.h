@@ -16,12 +16,9 @@
 // the ranks one after the other with a barrier between them. A list has an index at most once, so
 // inside a rank nothing collides.
 //
-// Lists in no order (the sampled threshold's) take a launch a rank, one thread a pair; that no
-// index comes twice in one of them is then for the caller to see to.
-//
 // Lists are looked through before anything is written: an index that is not less than the number of
-// elements (and no pad), one that does not rise or a pair behind a pad where lists are to rise, or
-// a value that is not finite sets *rejected, and then no weight of any tensor changes.
+// elements (and no pad), one that does not rise, a pair behind a pad or a value that is not finite
+// sets *rejected, and then no weight of any tensor changes.
 #pragma once
 
 #include <cstddef>
@@ -75,7 +72,6 @@ struct SparseApply {
   std::int64_t rank_stride = 0;            // elements, at least the plan's `packed`
   float rate = 0;
   std::uint32_t* rejected = nullptr;  // on the device: 0, or 1 if a list was refused
-  bool rising = true;                 // each list's indices rise, and its pads come last
 };
 
 Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan);

@@ -1,5 +1,4 @@
-// DGC's kernels against their host twins, to the bit: every way of the selection, sparse updates,
-// and the sampled selection.
+// DGC's kernels against their host twins, to the bit: every way of the selection, sparse updates.
 #include <algorithm>
 #include <cstring>
 #include <deque>
@@ -16,7 +15,6 @@
 #include "kernels/dgc_step.h"
 #include "kernels/pack.h"
 #include "kernels/reference/dgc.h"
-#include "kernels/sampled_threshold.h"
 #include "kernels/sparse_apply.h"
 
 namespace syncline::kernels {
@@ -89,10 +87,10 @@ class Gradients {
 };
 
 const char* path_name(DgcPath path) {
-  constexpr const char* kNames[] = {"?",     "speculative", "exact",   "recount",
-                                    "whole", "nothing",     "skipped", "sampled"};
+  constexpr const char* kNames[] = {"?",     "speculative", "exact",  "recount",
+                                    "whole", "nothing",     "skipped"};
   const auto number = static_cast<std::uint32_t>(path);
-  return number < 8 ? kNames[number] : "?";
+  return number < 7 ? kNames[number] : "?";
 }
 
 // Tensors on both sides, stepped together.
@@ -127,7 +125,7 @@ class DgcCase {
 
   // `measured`: the gradients, and each tensor has a coefficient of its own. `path`: what the last
   // tensor is expected to take.
-  void step(const std::string& name, DgcStep step, bool sampled = false, bool measured = false,
+  void step(const std::string& name, DgcStep step, bool measured = false,
             std::optional<DgcPath> path = {}) {
     const auto packed = static_cast<std::size_t>(plan_.packed);
     DeviceArray<std::uint32_t> indices(packed);
@@ -154,14 +152,7 @@ class DgcCase {
       step.skip = &measure.data()->non_finite;
       step.coefficients = coefficients.data();
     }
-    if (sampled) {
-      SampledPlan room;
-      require(sampled_plan(plan_, &room));
-      DeviceArray<unsigned char> memory(room.workspace_bytes);
-      require(sampled_step(plan_, room, memory.data(), step, nullptr));
-    } else {
-      require(dgc_step(plan_, step, nullptr));
-    }
+    require(dgc_step(plan_, step, nullptr));
     wait_for_gpu();
     const auto got_indices = indices.get();
     const auto got_values = values.get();
@@ -169,7 +160,7 @@ class DgcCase {
     std::string difference;
     if (!indices.intact() || !values.intact()) difference = "a message's guards fell";
     for (std::size_t i = 0; i < hosts_.size() && difference.empty(); ++i) {
-      difference = compare(i, step, sampled, got_indices, got_values, got_reports[i]);
+      difference = compare(i, step, got_indices, got_values, got_reports[i]);
     }
     const std::string note = hosts_.size() == 1 ? path_name(got_reports[0].path) : "";
     if (path && got_reports.back().path != *path) {
@@ -183,9 +174,8 @@ class DgcCase {
     return 0.375f + 0.5f * static_cast<float>(tensor);
   }
 
-  std::string compare(std::size_t i, const DgcStep& step, bool sampled,
-                      const std::vector<std::uint32_t>& indices, const Values& values,
-                      const DgcReport& report) {
+  std::string compare(std::size_t i, const DgcStep& step, const std::vector<std::uint32_t>& indices,
+                      const Values& values, const DgcReport& report) {
     CheckedTensor& host = hosts_[i];
     const DgcRow& row = plan_.rows[i];
     const bool skipped = report.path == DgcPath::kSkipped;
@@ -195,16 +185,14 @@ class DgcCase {
       if (step.coefficients) scale = coefficient(i) * step.scale;
       const compress::DgcUpdate update{step.momentum, scale, step.weight_decay, step.nesterov};
       compress::accumulate(host.gradient, host.weight, update, host.velocity, host.residual);
-      message = sampled ? take_above(sampled_threshold(host.residual, host.kept), host.kept,
-                                     host.velocity, host.residual)
-                        : take_out(largest_magnitudes(host.residual, host.kept), host.velocity,
-                                   host.residual);
+      message =
+          take_out(largest_magnitudes(host.residual, host.kept), host.velocity, host.residual);
     }
-    if (!sampled && report.selected != message.indices.size()) {
+    if (report.selected != message.indices.size()) {
       return "the report's count";
     }
     message.indices.resize(row.kept, kPadIndex);
-    message.values.resize(row.kept, sampled ? -1.0f : 0.0f);
+    message.values.resize(row.kept, 0.0f);
     const auto at = static_cast<std::ptrdiff_t>(row.packed_at);
     const std::vector<std::uint32_t> got_indices(indices.begin() + at,
                                                  indices.begin() + at + row.kept);
@@ -276,17 +264,17 @@ void check_paths(Checks& checks) {
     DgcCase one(checks, {random_tensor(n, static_cast<std::int64_t>(n) / 1000, 77)},
                 ElementType::kFp32);
     DgcStep step;
-    one.step("dgc first", step, false, false, DgcPath::kExact);
+    one.step("dgc first", step, false, DgcPath::kExact);
     // Of the list's room, 16 times what is kept, the candidates take a fifth.
     step.momentum = 0.1f;
     step.candidate_scale = way.scale;
     one.next_gradients(5, 0.05f);
     // The velocity carries on: thresholds rise a little, so that the guess holds.
     one.step("dgc candidates from " + std::to_string(way.scale) + " x threshold", step, false,
-             false, way.path);
+             way.path);
   }
   DgcCase many(checks, {random_tensor(3000, 1500, 78)}, ElementType::kFp32);
-  many.step("dgc more than one in 32 kept", {}, false, false, DgcPath::kWhole);
+  many.step("dgc more than one in 32 kept", {}, false, DgcPath::kWhole);
 }
 
 // Candidates exactly kept, one less, exactly the list's room, one more.
@@ -313,8 +301,7 @@ void check_edges(Checks& checks) {
     Values next(n, 9.9f);
     for (std::size_t i = 0; i < edge.candidates; ++i) next[(i * 23 + 5) % n] = 10.0f;
     one.next_gradient(next);
-    one.step("dgc " + std::to_string(edge.candidates) + " candidates", step, false, false,
-             edge.path);
+    one.step("dgc " + std::to_string(edge.candidates) + " candidates", step, false, edge.path);
   }
 }
 
@@ -366,7 +353,7 @@ void check_not_finite(Checks& checks) {
   CheckedTensor tensor = random_tensor(50000, 50, 1);
   tensor.gradient[777] = std::numeric_limits<float>::quiet_NaN();
   DgcCase skipped(checks, {tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
-  skipped.step("dgc skips what is not finite", {}, false, true, DgcPath::kSkipped);
+  skipped.step("dgc skips what is not finite", {}, true, DgcPath::kSkipped);
   DgcCase held(checks, {tensor}, ElementType::kFp32);
   held.step("dgc has what is not finite", {});
 }
@@ -374,7 +361,7 @@ void check_not_finite(Checks& checks) {
 void check_coefficients(Checks& checks) {
   DgcCase one(checks, {random_tensor(50000, 50, 1), random_tensor(100, 5, 2, 1)},
               ElementType::kFp32);
-  for (int i = 0; i < 2; ++i) one.step("dgc with coefficients", {}, false, true);
+  for (int i = 0; i < 2; ++i) one.step("dgc with coefficients", {}, true);
 }
 
 void check_many_tensors(Checks& checks) {
@@ -397,17 +384,7 @@ void check_long(Checks& checks) {
   }
 }
 
-void check_sampled(Checks& checks) {
-  std::vector<CheckedTensor> tensors;
-  for (const std::int64_t kept : {2, 16, 262, 5000}) {
-    tensors.push_back(random_tensor(16384, kept, 1));
-    tensors.push_back(random_tensor(checks.size(1000003, 70001), kept, 3));
-  }
-  DgcCase one(checks, std::move(tensors), ElementType::kFp32);
-  for (int i = 0; i < 3; ++i) one.step("dgc by a sampled threshold", {}, true);
-}
-
-void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
+void check_sparse(Checks& checks, int ranks, bool bad) {
   std::mt19937 random(static_cast<std::uint32_t>(ranks));
   const auto large = static_cast<std::int64_t>(checks.size(1000003, 20011));
   const std::vector<std::int64_t> sizes{1, 100, 7001, large};
@@ -439,7 +416,6 @@ void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
         message.indices.back() = kPadIndex;
         message.values.back() = 0;
       }
-      if (!rising) std::shuffle(message.indices.begin(), message.indices.end(), random);
       if (bad && rank == ranks - 1 && i == 2) message.indices[77] = 7001;
       indices.insert(indices.end(), message.indices.begin(), message.indices.end());
       values.insert(values.end(), message.values.begin(), message.values.end());
@@ -449,19 +425,18 @@ void check_sparse(Checks& checks, int ranks, bool rising, bool bad) {
   DeviceArray<std::uint32_t> sent_indices(indices);
   DeviceArray<float> sent_values(values);
   DeviceArray<std::uint32_t> rejected(1);
-  const SparseApply apply{
-      ranks, sent_indices.data(), sent_values.data(), plan.packed, 0.25f, rejected.data(), rising};
+  const SparseApply apply{ranks, sent_indices.data(), sent_values.data(), plan.packed,
+                          0.25f, rejected.data()};
   require(sparse_apply(plan, apply, nullptr));
   wait_for_gpu();
   std::string difference;
   if ((rejected.get()[0] != 0) != bad) difference = "rejected";
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    if (!bad) apply_messages(messages[i], 0.25f, host_weights[i], rising);
+    if (!bad) apply_messages(messages[i], 0.25f, host_weights[i]);
     if (!same_bits(weights[i].get(), host_weights[i])) difference = "weights";
     if (!weights[i].intact()) difference = "guards";
   }
-  checks.line("sparse apply, " + std::to_string(ranks) + " ranks" +
-                  (rising ? "" : ", in no order") + (bad ? ", a bad index" : ""),
+  checks.line("sparse apply, " + std::to_string(ranks) + " ranks" + (bad ? ", a bad index" : ""),
               difference.empty(), difference);
 }
 
@@ -476,11 +451,9 @@ void check_dgc(Checks& checks) {
   check_coefficients(checks);
   check_many_tensors(checks);
   check_long(checks);
-  check_sampled(checks);
   for (const int ranks : {1, 2, 8, 11, 64}) {
-    check_sparse(checks, ranks, true, false);
-    check_sparse(checks, ranks, false, false);
-    check_sparse(checks, ranks, true, true);
+    check_sparse(checks, ranks, false);
+    check_sparse(checks, ranks, true);
   }
 }
 

@@ -9,10 +9,10 @@
 #include "kernels/batch_norm.h"
 #include "kernels/blocks.h"
 #include "kernels/check/check.h"
+#include "kernels/dgc_step.h"
 #include "kernels/elementwise.h"
 #include "kernels/gemm_epilogue.h"
 #include "kernels/pack.h"
-#include "kernels/sampled_threshold.h"
 #include "kernels/sparse_apply.h"
 #include "kernels/timer.h"
 #include "kernels/update.h"
@@ -289,12 +289,6 @@ void time_dgc(Timing& timing, std::int64_t n) {
   timed.bytes = 24 * elements;
   step.candidate_scale = 0;
   timing.row(timed, [&] { require(dgc_step(plan, step, nullptr)); });
-  SampledPlan sampled;
-  require(sampled_plan(plan, &sampled));
-  DeviceArray<unsigned char> room(sampled.workspace_bytes);
-  timing.row({"sampled_step, " + millions(n), "sampled_step", elements, static_cast<double>(kept),
-              28 * elements},
-             [&] { require(sampled_step(plan, sampled, room.data(), step, nullptr)); });
 }
 
 void time_sparse(Timing& timing, std::int64_t n, int ranks) {
@@ -314,7 +308,7 @@ void time_sparse(Timing& timing, std::int64_t n, int ranks) {
   DeviceArray<std::uint32_t> indices(lists);
   DeviceArray<float> values(std::vector<float>(lists.size(), 0.5f));
   DeviceArray<std::uint32_t> rejected(1);
-  const SparseApply apply{ranks, indices.data(), values.data(), kept, 0.01f, rejected.data(), true};
+  const SparseApply apply{ranks, indices.data(), values.data(), kept, 0.01f, rejected.data()};
   timing.row(
       {"sparse_apply of " + std::to_string(ranks) + " ranks, " + millions(n), "sparse_apply",
        static_cast<double>(n), static_cast<double>(kept), 72.0 * static_cast<double>(lists.size())},

@@ -65,7 +65,7 @@ struct Ceiling {
 
 struct TimedCase {
   std::string name;
-  std::string kind;  // of the kernel: pack, update, dgc_step, sparse_apply, layer, product
+  std::string kind;  // of the kernel: pack, blocks, update, dgc_step, sparse_apply, layer, product
   double elements = 0;
   double kept = 0;
   double bytes = 0;  // that it must move

@@ -86,7 +86,7 @@ TEST(KernelTimings, AreJsonWithARowForEachKind) {
     EXPECT_GE(row.at("predicted_ratio"), 1) << row;
   }
   EXPECT_EQ(kinds, (std::set<std::string>{"blocks", "divide", "dgc_step", "layer", "pack",
-                                          "sampled_step", "sparse_apply", "update"}));
+                                          "sparse_apply", "update"}));
   EXPECT_EQ(fused, 8);
 }
 
