@@ -36,7 +36,7 @@ void copy(void* to, const void* from, std::int64_t bytes, cudaMemcpyKind kind,
 
 bool is_staged(Action::Kind kind) {
   return kind == Action::Kind::kStagedFill || kind == Action::Kind::kStagedBetween ||
-         kind == Action::Kind::kStagedRead;
+         kind == Action::Kind::kStagedRead || kind == Action::Kind::kStagedAverage;
 }
 
 kernels::BlockFormat block_format(const compress::Codec& codec) {
@@ -126,6 +126,8 @@ void DeviceWork::make_staged(const plan::Plan& plan) {
       if (bucket) continue;
       bucket = std::make_unique<Staged>();
       bucket->layout = &memory_.layouts()[index(action.bucket)];
+      bucket->bucket = &plan.buckets[index(action.bucket)];
+      if (memory_.host_averages(index(action.bucket))) bucket->averaged = this;
       bucket->host.resize(input_.size());
       std::int64_t bytes = 0;
       for (const bool fill : {true, false}) {
@@ -147,6 +149,11 @@ void DeviceWork::make_staged(const plan::Plan& plan) {
 }
 
 void DeviceWork::load() {
+  outer_.emplace(plan_);
+  parameters_ = sent_ = input_;
+  for (const auto& bucket : staged_) {
+    if (bucket) bucket->under_way = false;
+  }
   if (memory_.bytes() > 0) {
     check_cuda(cudaMemset(block_.data(), 0, index(memory_.bytes())), "cudaMemset");
   }
@@ -257,6 +264,10 @@ void DeviceWork::staged(const Action& action, cudaStream_t stream) {
       call(on_host<work_on_host>);
       copy(payload, bucket.payload.data(), bytes, cudaMemcpyHostToDevice, stream);
       return;
+    case Action::Kind::kStagedAverage:
+      copy(bucket.payload.data(), payload, bytes, cudaMemcpyDeviceToHost, stream);
+      call(on_host<average_on_host>);
+      return;
     case Action::Kind::kStagedRead:
       copy(bucket.payload.data(), payload, bytes, cudaMemcpyDeviceToHost, stream);
       call(on_host<read_on_host>);
@@ -279,6 +290,16 @@ void CUDART_CB DeviceWork::on_host(void* bucket) {
 }
 
 void DeviceWork::fill_on_host(Staged& bucket) {
+  if (DeviceWork* const work = bucket.averaged; work != nullptr) {
+    const std::lock_guard lock(work->averaging_);
+    for (const int tensor : bucket.bucket->tensors) {
+      auto& values = work->sent_[index(tensor)] = work->input_[index(tensor)];
+      work->outer_->make(tensor, values);
+    }
+    bucket.layout->fill(work->sent_, bucket.payload.data());
+    bucket.under_way = true;
+    return;
+  }
   for (const auto& slice : bucket.slices[0]) {
     std::memcpy(bucket.host[index(slice.tensor)].data() + slice.first,
                 bucket.gradients.data() + slice.at, index(slice.count * kFloatBytes));
@@ -299,6 +320,18 @@ void DeviceWork::read_on_host(Staged& bucket) {
   }
 }
 
+void DeviceWork::average_on_host(Staged& bucket) {
+  DeviceWork& work = *bucket.averaged;
+  const std::lock_guard lock(work.averaging_);
+  if (!std::exchange(bucket.under_way, false)) return;
+  bucket.layout->read(bucket.payload.data(), work.sent_);
+  for (const int tensor : bucket.bucket->tensors) {
+    const auto t = index(tensor);
+    work.outer_->apply(tensor, work.input_[t], work.sent_[t]);
+    work.parameters_[t] = work.sent_[t];
+  }
+}
+
 int DeviceWork::commands(plan::OpId op) const {
   std::size_t commands = 0;
   for (const Action& action : memory_.actions(op)) {
@@ -310,6 +343,7 @@ int DeviceWork::commands(plan::OpId op) const {
       case Action::Kind::kStagedFill:
       case Action::Kind::kStagedBetween:
       case Action::Kind::kStagedRead:
+      case Action::Kind::kStagedAverage:
         commands += 2 + staged_[index(action.bucket)]->slices[0].size() +
                     staged_[index(action.bucket)]->slices[1].size();
         break;
@@ -338,6 +372,8 @@ run::RankGradients DeviceWork::result(const run::RankGradients& input) const {
         "cudaMemcpy from the device");
     if (rejected == 1) throw DeviceError("a rank sent indices that are not rising, or no numbers");
   }
+  const auto averaged = [](const auto& bucket) { return bucket && bucket->averaged != nullptr; };
+  if (std::any_of(staged_.begin(), staged_.end(), averaged)) return parameters_;
   return memory_.result(input, [&](std::int64_t at, void* to, std::int64_t bytes) {
     check_cuda(cudaMemcpy(to, block_.data() + at, index(bytes), cudaMemcpyDeviceToHost),
                "cudaMemcpy from the device");

@@ -6,11 +6,14 @@
 
 #include <atomic>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <vector>
 
 #include "backend_nccl/communicators.h"
 #include "backend_nccl/device.h"
 #include "backend_nccl/memory_plan.h"
+#include "core/run/outer_step.h"
 #include "kernels/dgc_step.h"
 #include "kernels/sparse_apply.h"
 
@@ -43,7 +46,10 @@ class DeviceWork {
     CudaMemory gradients;
     CudaMemory payload;
     run::RankGradients host;
-    std::size_t behind = 0;  // the collective that the host works behind
+    std::size_t behind = 0;          // the collective that the host works behind
+    DeviceWork* averaged = nullptr;  // whose parameters it averages, if it does
+    const plan::Bucket* bucket = nullptr;
+    bool under_way = false;  // sent and not yet applied
     std::atomic<bool> failed{false};
   };
 
@@ -72,12 +78,17 @@ class DeviceWork {
   static void fill_on_host(Staged& bucket);
   static void work_on_host(Staged& bucket);
   static void read_on_host(Staged& bucket);
+  static void average_on_host(Staged& bucket);
 
   const plan::Plan& plan_;
   const run::RankGradients& input_;
   Communicators& communicators_;
   MemoryPlan memory_;
   CudaMemory block_;
+  // Where the host averages: the parameters, what is sent for them, and the optimizer.
+  run::RankGradients parameters_, sent_;
+  std::optional<run::OuterStep> outer_;
+  std::mutex averaging_;
   std::vector<int> tensors_;                     // by bucket: its first
   std::vector<std::unique_ptr<Staged>> staged_;  // by bucket; null: never staged
   std::vector<std::unique_ptr<Sparse>> sparse_;  // by bucket; null: of no sparse codec

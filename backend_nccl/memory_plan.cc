@@ -7,6 +7,7 @@
 #include "core/collective/all_to_all.h"
 #include "core/error.h"
 #include "core/index.h"
+#include "core/run/outer_step.h"
 
 namespace syncline::nccl_backend {
 namespace {
@@ -58,8 +59,8 @@ bool averages(const plan::Plan& plan) {
   });
 }
 
-// What no kernel of this backend does.
-void refuse_outer_steps(const plan::Plan& plan) {
+// Whether averaging is more than the mean of all parameters at once, for which there is no kernel.
+bool has_outer_steps(const plan::Plan& plan) {
   const auto means = std::ranges::count_if(plan.ops, [](const plan::Op& op) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     return compute != nullptr && compute->phase == plan::Phase::kAverage;
@@ -72,17 +73,18 @@ void refuse_outer_steps(const plan::Plan& plan) {
     sent |= collective != nullptr && plan.buckets[index(collective->bucket)].averaged;
     delayed |= sent && compute != nullptr && compute->phase != plan::Phase::kAverage;
   }
-  if (means < 2 && !delayed && !plan.outer.any()) return;
-  throw InputError(
-      "LocalSGD with outer or fragments is predicted. The host and Gloo carry it out, NCCL does "
-      "not");
+  return means > 1 || delayed || plan.outer.any();
 }
 
 }  // namespace
 
 MemoryPlan::MemoryPlan(const plan::Plan& plan, const Workload& workload, int rank)
-    : plan_(plan), rank_(rank), uses_(run::bucket_uses(plan)), averages_(averages(plan)) {
-  refuse_outer_steps(plan);
+    : plan_(plan),
+      rank_(rank),
+      uses_(run::bucket_uses(plan)),
+      outer_steps_(has_outer_steps(plan)),
+      averages_(averages(plan) && !outer_steps_),
+      tensors_(workload.tensors.size()) {
   lay_out(workload);
   actions_.resize(plan.ops.size());
   for (std::size_t i = 0; i < plan.ops.size(); ++i) act(static_cast<plan::OpId>(i));
@@ -91,7 +93,7 @@ MemoryPlan::MemoryPlan(const plan::Plan& plan, const Workload& workload, int ran
 bool MemoryPlan::view(std::size_t bucket) const {
   const run::Payload& layout = layouts_[bucket];
   const bool keeps_means = !averages_ || layout.format() == DType::kFp32;
-  return run::is_view(uses_[bucket], layout) && keeps_means;
+  return run::is_view(uses_[bucket], layout) && keeps_means && !host_averages(bucket);
 }
 
 bool MemoryPlan::sparse_codec(std::size_t bucket) const {
@@ -117,6 +119,7 @@ void MemoryPlan::lay_out(const Workload& workload) {
   for (std::size_t b = 0; b < buckets; ++b) {
     layouts_.emplace_back(plan_, static_cast<int>(b), rank_, workload);
     payloads_.push_back(reserve(layouts_[b].bytes()));
+    if (host_averages(b)) continue;
     for (const int tensor : plan_.buckets[b].tensors) {
       buckets_of_[index(tensor)].push_back(static_cast<int>(b));
       if (!view(b)) apart[index(tensor)] = 1;
@@ -154,6 +157,7 @@ std::vector<std::byte> MemoryPlan::view_image(std::size_t bucket,
 std::vector<run::PayloadSlice> MemoryPlan::staged_slices(int bucket, bool fill) const {
   const run::Payload& layout = layouts_[index(bucket)];
   std::vector<run::PayloadSlice> slices;
+  if (host_averages(index(bucket))) return slices;
   if (layout.summed()) {
     slices = fill ? layout.filled() : layout.read_back();
   } else {
@@ -176,7 +180,15 @@ void MemoryPlan::act(plan::OpId id) {
   if (plan_.ranks == 1) return;
   if (const auto* compute = std::get_if<plan::Compute>(&work)) {
     if (compute->phase == plan::Phase::kBackward) produce(compute->first, compute->last, actions);
-    if (compute->phase == plan::Phase::kAverage) average(actions);
+    if (compute->phase != plan::Phase::kAverage) return;
+    if (!outer_steps_) return average(actions);
+    for (std::size_t b = 0; b < layouts_.size(); ++b) {
+      if (!run::takes(*compute, plan_.buckets[b], tensors_)) continue;
+      Action apply;
+      apply.kind = Action::Kind::kStagedAverage;
+      apply.bucket = static_cast<int>(b);
+      actions.push_back(std::move(apply));
+    }
   } else if (const auto* collective = std::get_if<collective::Collective>(&work)) {
     const auto b = index(collective->bucket);
     const bool prepared = view(b) || uses_[b].staged;
@@ -239,6 +251,11 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
+  if (host_averages(index(bucket))) {
+    action.kind = Action::Kind::kStagedFill;
+    actions.push_back(std::move(action));
+    return;
+  }
   if (layout.blocks()) {
     action.kind = Action::Kind::kCast;
     for (const run::PayloadSlice& slice : layout.filled()) {
@@ -269,6 +286,7 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   const run::Payload& layout = layouts_[index(bucket)];
   Action action;
   action.bucket = bucket;
+  if (host_averages(index(bucket))) return;  // until it is applied: the model computes meanwhile
   if (layout.blocks()) {
     action.kind = Action::Kind::kUnpackBlocks;
     actions.push_back(action);

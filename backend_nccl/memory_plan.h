@@ -50,6 +50,7 @@ struct Action {
     kStagedFill,     // bucket: gradients -> payload, by the host
     kStagedBetween,  // bucket: the host's part behind collective number `parts`
     kStagedRead,     // bucket: payload -> gradients, by the host
+    kStagedAverage,  // bucket: payload -> parameters, by the host
     kExchange        // calls; several of them are one group
   };
   struct Move {
@@ -68,8 +69,8 @@ struct Action {
 };
 
 // Staged, which is done by the host: rows of sparse gradients, fp64 outside of views, factors of
-// low rank. Where parameters are averaged only fp32 is a view, so that a mean is rounded once, to
-// fp32.
+// low rank, and parameters with an outer step or that travel beside training. Where the device
+// averages parameters only fp32 is a view, so that a mean is rounded once, to fp32.
 //
 // A sparse codec's bucket has the velocity and the residual of momentum correction beside its
 // gradient. A step begins with the same gradients as the one before it, and with nothing waiting:
@@ -101,6 +102,10 @@ class MemoryPlan {
     Region velocity, residual;
   };
   const std::vector<Waiting>& waiting() const { return waiting_; }
+  // Whether the host has the parameters that are averaged, of this bucket.
+  bool host_averages(std::size_t bucket) const {
+    return outer_steps_ && plan_.buckets[bucket].averaged;
+  }
   // By bucket, of blocks: its numbers in fp32.
   const std::vector<Region>& rows() const { return rows_; }
   // By tensor, then buffers; fp32.
@@ -137,7 +142,9 @@ class MemoryPlan {
   const plan::Plan& plan_;
   int rank_;
   std::vector<run::BucketUse> uses_;  // by bucket
-  bool averages_;                     // the plan averages parameters
+  bool outer_steps_;                  // averaging is the host's
+  bool averages_;                     // the device averages parameters
+  std::size_t tensors_;
   std::int64_t bytes_ = 0;
   std::vector<std::vector<Action>> actions_;
   std::vector<run::Payload> layouts_;

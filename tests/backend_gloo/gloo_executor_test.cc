@@ -76,22 +76,9 @@ TEST(GlooExecutorOfOuterSteps, MovesWhatTheHostMoves) {
   const Workload workload = awkward();
   constexpr int kRanks = 4;
   std::vector<plan::Plan> plans;
-  for (const char* codec : {"", "int8", "fp8"}) {
-    for (const int delay : {0, 1}) {
-      for (const int group : {1, 2}) {
-        Strategy strategy;
-        strategy.compression.codec = codec;
-        LocalSgd& local = strategy.local_sgd;
-        local.enabled = true;
-        local.period = 4;
-        local.fragments = 2;
-        local.delay = delay;
-        local.subgroup = group;
-        local.outer = {Outer::Optimizer::kNesterov, 0.7, 0.9, 0.25};
-        Cluster cluster = cluster_of(2, 2);
-        cluster.device.memory = 1e10;
-        plans.push_back(plan::make_plan(workload, cluster, strategy));
-      }
+  for (const int group : {1, 2}) {
+    for (auto& outer : test::outer_cases(workload, cluster_of(2, 2), group)) {
+      plans.push_back(std::move(outer.plan));
     }
   }
   run::Gradients input;

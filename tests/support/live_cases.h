@@ -111,6 +111,30 @@ inline std::vector<LiveCase> live_cases(const Workload& workload, int ranks) {
   return list;
 }
 
+// Parameters averaged in fragments with an outer step, each as it is or in blocks, applied at once
+// or a step later; `group`: ranks that are one replica.
+inline std::vector<LiveCase> outer_cases(const Workload& workload, Cluster cluster, int group) {
+  cluster.device.memory = 1e10;
+  std::vector<LiveCase> list;
+  for (const std::string codec : {"", "int8", "fp8"}) {
+    for (const int delay : {0, 1}) {
+      Strategy strategy;
+      strategy.compression.codec = codec;
+      if (!codec.empty()) strategy.algorithm = "all_to_all";
+      LocalSgd& local = strategy.local_sgd;
+      local.enabled = true;
+      local.period = 4;
+      local.fragments = 2;
+      local.delay = delay;
+      local.subgroup = group;
+      local.outer = {Outer::Optimizer::kNesterov, 0.7, 0.9, 0.25};
+      list.push_back(planned(workload, cluster, strategy,
+                             "outer steps, " + codec + ", delay " + std::to_string(delay)));
+    }
+  }
+  return list;
+}
+
 // Tensors that every world up to six ranks splits evenly, in three formats.
 inline Workload even() {
   Workload workload;

@@ -121,6 +121,29 @@ TEST_P(Emulated, MovesWhatTheHostMovesAcrossSteps) {
   expect_host_values(GetParam(), workload, test::step_cases(workload, GetParam()));
 }
 
+// Two replicas of one rank and of two; three periods, whose outer steps follow one from the other.
+TEST(EmulatedOuterSteps, MoveWhatTheHostMoves) {
+  const Workload workload = test::awkward();
+  for (const int group : {1, 2}) {
+    const int ranks = 2 * group;
+    run::Gradients input;
+    for (int rank = 0; rank < ranks; ++rank) {
+      input.push_back(run::sample_gradients(workload, rank, ranks, 1));
+    }
+    for (const auto& [what, plan] :
+         test::outer_cases(workload, test::cluster_of(2, group), group)) {
+      const auto expected = run::make_host_executor(workload)->run(plan, input, 3).gradients;
+      const Failures failures =
+          test::run_ranks(ranks, [&, &plan = plan](live::ControlChannel& channel) {
+            const auto executor = nccl_backend::make_nccl_executor(workload, channel);
+            const auto rank = static_cast<std::size_t>(channel.rank());
+            EXPECT_TRUE(same_bits(executor->run(plan, input, 3).gradients[rank], expected[rank]));
+          });
+      EXPECT_EQ(failures, Failures(static_cast<std::size_t>(ranks))) << what << ", group " << group;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, Emulated, testing::Values(1, 2, 4));
 
 // ---- Scenarios of chance ------------------------------------------------------------------------
