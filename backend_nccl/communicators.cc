@@ -212,13 +212,13 @@ ncclComm_t Communicators::split(const CommunicatorKey& key) {
   // NCCL reads its choice of algorithms when a communicator is made.
   const bool asked = settings_.follow_algorithm && !key.algorithm.empty();
   const Environs environs("NCCL_ALGO", asked ? "allreduce:" + key.algorithm : "");
-  const GroupPlace here = place_among(key.groups, channel_.rank());
-  const int color = here.group < 0 ? NCCL_SPLIT_NOCOLOR : here.group;
+  const auto here = collective::place_in(key.groups, channel_.rank());
+  const int color = here ? here->group : NCCL_SPLIT_NOCOLOR;
   const std::string call = "ncclCommSplit(stream " + std::to_string(key.stream) + ", groups of " +
                            std::to_string(key.groups.size) + ")";
   ncclConfig_t how = config();
   ncclComm_t child = nullptr;
-  check_nccl(ncclCommSplit(world_, color, here.member, &child, &how), call, world_);
+  check_nccl(ncclCommSplit(world_, color, here ? here->member : -1, &child, &how), call, world_);
   // The parent first: until it has settled, the child's address may not be there.
   settle(world_, call);
   if (child != nullptr) settle(child, call);

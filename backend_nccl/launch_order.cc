@@ -1,3 +1,12 @@
+// The order is the plan's list. It is the same on every rank, which NCCL asks for where
+// communicators share a GPU; and since an operation waits only for ones that stand before it, every
+// beginning of the list can be carried out without the rest: a host that is held up (a full queue,
+// a connection being made) holds nobody up for good.
+//
+// A CUDA stream for each of the plan's streams keeps the order within a stream. Everything else is
+// an event: the least set of them that covers the plan's `after` and `after_previous`.
+//
+// Knows neither CUDA nor NCCL, so that it is tested where there is neither.
 #include "backend_nccl/launch_order.h"
 
 #include <algorithm>
@@ -95,15 +104,6 @@ LaunchOrder launch_order(const plan::Plan& plan) {
     }
   }
   return order;
-}
-
-GroupPlace place_among(const collective::Groups& groups, int rank) {
-  for (int g = 0; g < groups.count; ++g) {
-    for (int m = 0; m < groups.size; ++m) {
-      if (groups.rank(g, m) == rank) return {g, m};
-    }
-  }
-  return {};
 }
 
 }  // namespace syncline::nccl_backend

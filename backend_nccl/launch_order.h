@@ -1,14 +1,4 @@
 // In which order one host thread hands a plan to the GPU, and what each launch waits for there.
-//
-// The order is the plan's list. It is the same on every rank, which NCCL asks for where
-// communicators share a GPU; and since an operation waits only for ones that stand before it, every
-// beginning of the list can be carried out without the rest: a host that is held up (a full queue,
-// a connection being made) holds nobody up for good.
-//
-// A CUDA stream for each of the plan's streams keeps the order within a stream. Everything else is
-// an event: the least set of them that covers the plan's `after` and `after_previous`.
-//
-// Knows neither CUDA nor NCCL, so that it is tested where there is neither.
 #pragma once
 
 #include <string>
@@ -54,12 +44,5 @@ struct LaunchOrder {
 };
 
 LaunchOrder launch_order(const plan::Plan& plan);
-
-// Where a rank stands among the groups of a collective; group -1: in none.
-struct GroupPlace {
-  int group = -1;
-  int member = 0;
-};
-GroupPlace place_among(const collective::Groups& groups, int rank);
 
 }  // namespace syncline::nccl_backend

@@ -194,8 +194,8 @@ void MemoryPlan::act(plan::OpId id) {
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
     const std::size_t number = uses_[b].number(id);
-    if (const auto here = place_among(collective->groups, rank_); here.group >= 0) {
-      const std::int64_t at = payloads_[b].at + layouts_[b].place(number, here.group);
+    if (const auto here = collective::place_in(collective->groups, rank_)) {
+      const std::int64_t at = payloads_[b].at + layouts_[b].place(number, here->group);
       if (layouts_[b].blocks() && collective->kind != collective::CollectiveKind::kAllGather) {
         all_to_all(*collective, at, actions);
       } else {
@@ -341,7 +341,7 @@ void MemoryPlan::average(std::vector<Action>& actions) const {
 // share is then reduced to, or broadcast from, its member, all in one group.
 Action MemoryPlan::exchange(const collective::Collective& collective, std::int64_t at) const {
   const run::Payload& layout = layouts_[index(collective.bucket)];
-  const GroupPlace here = place_among(collective.groups, rank_);
+  const auto here = *collective::place_in(collective.groups, rank_);
   const int members = collective.groups.size;
   const bool summed = layout.numbers();
   // Gathered units are bytes to NCCL.
@@ -391,7 +391,7 @@ void MemoryPlan::all_to_all(const collective::Collective& collective, std::int64
         "a codec with scales is summed all to all by NCCL: set algorithm to nccl or all_to_all");
   }
   const int members = collective.groups.size;
-  const int own = place_among(collective.groups, rank_).member;
+  const int own = collective::place_in(collective.groups, rank_)->member;
   const auto part = [&](int member) {
     const auto units = collective::part_of(collective.elements, members, member);
     return Action::Move{at + units.begin * collective.unit, 0, units.size() * collective.unit};

@@ -20,12 +20,12 @@ struct Predictor {
 struct Backend {
   std::string_view name;
   std::string_view summary;
-  live::LiveExecutorFactory make;  // timers stand for computation
+  live::LiveExecutorFactory make;  // its computation is timers
   // What the kernels take on this process's device, as `calibrate --kernels` reads it; null: it has
   // no device of its own.
   std::string (*kernels)() = nullptr;
-  // The workload's operators run as kernels, those without one as long as this device predicts;
-  // null: it has none.
+  // Its computation is the workload's operators; those without a kernel take the time that `device`
+  // predicts. Null: the backend has no kernels.
   live::LiveExecutorFactory (*with_operators)(const Device& device) = nullptr;
 };
 

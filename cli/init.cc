@@ -136,7 +136,7 @@ int run(InitVerb options) {
   }
   // Beside a scenario on stdout the talk goes to stderr.
   std::ostream& talk = to_file ? std::cout : std::cerr;
-  const std::size_t terminal = stdout_screen(Colour::kNever).width;
+  const std::size_t terminal = stdout_screen(ColourMode::kNever).width;
   const std::size_t width = to_file && terminal > 0 ? terminal : kUsualWidth;
   const auto tell = [&](const std::string& said, std::size_t indent) {
     for (const auto& line : reports::wrapped(said, width, indent)) talk << line << "\n";

@@ -21,13 +21,13 @@
 namespace syncline::cli {
 namespace {
 
-void add_color(CLI::App& verb, Colour& colour) {
+void add_color(CLI::App& verb, ColourMode& colour) {
   static const std::vector<std::string> words{"auto", "always", "never"};
   verb.add_option_function<std::string>(
           "--color",
           [&colour](const std::string& word) {
             const auto at = std::find(words.begin(), words.end(), word) - words.begin();
-            colour = static_cast<Colour>(at);
+            colour = static_cast<ColourMode>(at);
           },
           "colour the winner and slower strategies")
       ->transform(one_of_words(words))
@@ -150,13 +150,13 @@ void tell_warnings(const std::vector<std::string>& warnings) {
   }
 }
 
-reports::Screen stdout_screen(Colour colour) {
+reports::Screen stdout_screen(ColourMode colour) {
   const bool terminal = std::cout.rdbuf() == kOwnStdout && ::isatty(STDOUT_FILENO) == 1;
   reports::Screen screen;
   if (terminal) screen.width = terminal_width(STDOUT_FILENO);
-  screen.colour = colour == Colour::kAuto
+  screen.colour = colour == ColourMode::kAuto
                       ? terminal && variable("NO_COLOR").empty() && variable("TERM") != "dumb"
-                      : colour == Colour::kAlways;
+                      : colour == ColourMode::kAlways;
   return screen;
 }
 

@@ -14,11 +14,11 @@
 
 namespace syncline::cli {
 
-enum class Colour { kAuto, kAlways, kNever };
+enum class ColourMode { kAuto, kAlways, kNever };
 
 struct Output {
   reports::Format format = reports::Format::kTable;
-  Colour colour = Colour::kAuto;
+  ColourMode colour = ColourMode::kAuto;
   bool brief = false;  // the terminal's short page; --verbose asks for the whole one
   std::string html;    // file of the page; empty: none
 };
@@ -72,7 +72,7 @@ void tell_warnings(const std::vector<std::string>& warnings);
 // Stdout as a screen. The width is COLUMNS, where that is set, else what the terminal says, and 80
 // where it says nothing; what is no terminal has none. Colours by themselves only on a terminal
 // that obeys codes (TERM is not "dumb") and where NO_COLOR is not set (https://no-color.org).
-reports::Screen stdout_screen(Colour colour);
+reports::Screen stdout_screen(ColourMode colour);
 
 // A line on stderr that says how far long work has come and how long it will take, once the work
 // has lasted two seconds: on a terminal it is kept up to date, elsewhere it stands once, and only

@@ -26,7 +26,7 @@ namespace {
 // Columns of the help: 80, or a narrower terminal's.
 std::size_t help_width() {
   constexpr std::size_t kUsual = 80;
-  const std::size_t terminal = stdout_screen(Colour::kNever).width;
+  const std::size_t terminal = stdout_screen(ColourMode::kNever).width;
   return terminal == 0 ? kUsual : std::min(terminal, kUsual);
 }
 
@@ -98,7 +98,7 @@ int run_verb(int argc, const char* const* given) {
   } catch (const CLI::Success& success) {  // --help, --version
     std::ostringstream text;
     app.exit(success, text, text);
-    std::cout << reports::wrapped_lines(text.str(), stdout_screen(Colour::kAuto).width)
+    std::cout << reports::wrapped_lines(text.str(), stdout_screen(ColourMode::kAuto).width)
               << std::flush;
     expect_printed();
     return 0;

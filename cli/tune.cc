@@ -35,7 +35,7 @@ namespace syncline::cli {
 namespace {
 
 // How far the search goes, and by which executor.
-tune::TuneOptions search_options(const TuneOptions& verb) {
+tune::TuneOptions search_options(const TuneArguments& verb) {
   tune::TuneOptions options;
   options.executor = verb.executor;
   options.make_executor = predictor_named(verb.executor).make;
@@ -73,7 +73,7 @@ void tell_applied(const std::string& file, const tune::Tuning& tuning, const tun
 }
 
 // By the model or by simulation.
-int tune_steps(const TuneOptions& verb, const input::Document& document) {
+int tune_steps(const TuneArguments& verb, const input::Document& document) {
   expect_writable({verb.svg, verb.csv, verb.python, verb.output.html});
   Progress progress("syncline tune");
   const bool simulated = verb.executor == "sim";
@@ -122,7 +122,7 @@ void add_pasted(const std::string& emit, const input::Document& document, tune::
 }
 
 // With one strategy, the baseline.
-int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
+int tune_by_layout(const TuneArguments& verb, const input::Document& document) {
   const bool other = !verb.live.machine.empty() || !verb.python.empty() || !verb.take.empty() ||
                      !verb.svg.empty() || !verb.csv.empty() || verb.objective.asked();
   if (other) {
@@ -143,7 +143,7 @@ int tune_by_layout(const TuneOptions& verb, const input::Document& document) {
 
 // Each strategy that has a curve is searched by itself: nothing that leaves its training as it is
 // changes its steps to the target.
-int tune_to_target(const TuneOptions& verb, const input::Document& document,
+int tune_to_target(const TuneArguments& verb, const input::Document& document,
                    worth::Objective objective) {
   if (!verb.live.machine.empty() || !verb.csv.empty()) {
     throw InputError("--live and --csv are not available with --objective " +
@@ -167,7 +167,7 @@ int tune_to_target(const TuneOptions& verb, const input::Document& document,
 }
 
 // What bandwidth between the groups that takes.
-int tune_to_utilisation(const TuneOptions& verb, const input::Document& document) {
+int tune_to_utilisation(const TuneArguments& verb, const input::Document& document) {
   const bool other = !verb.live.machine.empty() || !verb.emit.empty() || !verb.csv.empty() ||
                      verb.layouts || verb.objective.asked() || verb.executor != "model";
   if (other) {
@@ -183,7 +183,7 @@ int tune_to_utilisation(const TuneOptions& verb, const input::Document& document
   return 0;
 }
 
-int run(const TuneOptions& verb, const std::string& command) {
+int run(const TuneArguments& verb, const std::string& command) {
   if (!verb.batches.empty() && !verb.layouts) {
     throw InputError("--micro-batch-sizes needs --layouts");
   }
@@ -209,7 +209,7 @@ int run(const TuneOptions& verb, const std::string& command) {
   return tune_steps(verb, document);
 }
 
-void add_tune_options(CLI::App& verb, TuneOptions& options) {
+void add_tune_options(CLI::App& verb, TuneArguments& options) {
   add_scenario(verb, options.scenario, "its sweep is ignored");
   verb.add_option("--strategy", options.strategy,
                   "baseline of the search (default: the scenario's)");
@@ -262,7 +262,7 @@ void add_tune_options(CLI::App& verb, TuneOptions& options) {
 }  // namespace
 
 VerbAction add_tune(CLI::App& app) {
-  auto options = std::make_shared<TuneOptions>();
+  auto options = std::make_shared<TuneArguments>();
   auto* verb =
       app.add_subcommand("tune", "Find the fastest strategy, and write it for a framework");
   add_tune_options(*verb, *options);

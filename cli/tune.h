@@ -29,7 +29,7 @@ struct LiveOptions {
   double pace = 0;      // seconds that an emulated second takes
 };
 
-struct TuneOptions {
+struct TuneArguments {
   ScenarioOption scenario;
   std::string strategy;
   std::string emit;
@@ -55,7 +55,7 @@ void add_live_options(CLI::App& verb, LiveOptions& options);
 
 // `command`: what resumes the search, to be told to the user. The exit code; throws InputError and
 // MachineError.
-int tune_live(const TuneOptions& options, const input::Document& document,
+int tune_live(const TuneArguments& options, const input::Document& document,
               const std::string& command);
 
 }  // namespace syncline::cli

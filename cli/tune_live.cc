@@ -29,7 +29,7 @@ namespace {
 constexpr const char* kEmulated = "emulated";
 
 // Evaluations at most.
-std::size_t budget(const TuneOptions& options) { return options.budget.value_or(12); }
+std::size_t budget(const TuneArguments& options) { return options.budget.value_or(12); }
 
 // "latency=2,bandwidth=0.5": what the guiding model takes for the machine's, as factors of them.
 tune::MemberFactors member_error(const std::string& text) {
@@ -58,7 +58,7 @@ tune::MemberFactors member_error(const std::string& text) {
   return error;
 }
 
-void check(const TuneOptions& options) {
+void check(const TuneArguments& options) {
   const LiveOptions& live = options.live;
   if (budget(options) < 1 || budget(options) > 100000) {
     throw InputError("--budget: found " + std::to_string(budget(options)) +
@@ -105,7 +105,7 @@ tune::MeasurementWatch announced(const std::string& what, const std::string& cou
 }
 
 // What the search is, beside its machine: which machine it believes in is part of that.
-std::string identity(const TuneOptions& options, const input::Document& document) {
+std::string identity(const TuneArguments& options, const input::Document& document) {
   return document.root.dump() + "\n" + options.live.wrong;
 }
 
@@ -114,7 +114,7 @@ std::string identity(const TuneOptions& options, const input::Document& document
 class LiveSearch {
  public:
   // All must outlive this.
-  LiveSearch(const TuneOptions& options, const input::Document& document,
+  LiveSearch(const TuneArguments& options, const input::Document& document,
              const std::string& command)
       : options_(options), document_(document), command_(command) {}
 
@@ -159,13 +159,13 @@ class LiveSearch {
   }
 
  private:
-  const TuneOptions& options_;
+  const TuneArguments& options_;
   const input::Document& document_;
   const std::string& command_;
   std::unique_ptr<tune::Journal> journal_;
 };
 
-int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb,
+int tune_on_ranks(const TuneArguments& options, const input::Document& fitted, LiveSearch& verb,
                   live::ControlChannel& channel) {
   Scenario scenario = input::parse_lone_scenario(fitted);
   scenario.cluster.device.overlap = {};  // timers stand in for what exchanges would slow,
@@ -198,7 +198,7 @@ int tune_on_ranks(const TuneOptions& options, const input::Document& fitted, Liv
   return verb.answer(model, report);
 }
 
-int tune_emulated(const TuneOptions& options, const input::Document& fitted, LiveSearch& verb) {
+int tune_emulated(const TuneArguments& options, const input::Document& fitted, LiveSearch& verb) {
   expect_writable({options.output.html});
   const Scenario scenario = input::parse_lone_scenario(fitted);
   say("ranking the candidates by the model");
@@ -250,7 +250,7 @@ void add_live_options(CLI::App& verb, LiveOptions& live) {
                 "--seed", "--journal", "--wrong", "--pace"});
 }
 
-int tune_live(const TuneOptions& options, const input::Document& document,
+int tune_live(const TuneArguments& options, const input::Document& document,
               const std::string& command) {
   check(options);
   LiveSearch verb(options, document, command);

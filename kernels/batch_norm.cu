@@ -1,3 +1,16 @@
+// Only x (and the residual) are needed going back: what the relu cut off is computed again, which
+// is bit for bit what the forward pass had and reads no y.
+//
+// Bytes an element, read and written, with 2-byte elements: forward 6 (x twice, y), with residual
+// 8; backward 10 (x and dy twice, dx), with residual 16 (it twice and its gradient too). As single
+// kernels forward takes 10 and 16. At an H200's 4.8 TB/s (data sheet) 205 M elements take at least
+// 256 us forward, 342 with residual, 427 and 683 back. A plane that stays in the L2 cache is read
+// from memory once.
+//
+// Sums have a fixed shape that depends on rows and channels alone: the same bits in every run.
+// Variances come from sums of squared distances (Chan, Golub and LeVeque 1983), so that a large
+// mean does no harm. Channels that are a multiple of 8 (4 for fp32), at aligned addresses, go 16
+// bytes at a time; any others element by element.
 #include "kernels/batch_norm.h"
 
 #include <cmath>
@@ -561,15 +574,15 @@ __global__ void __launch_bounds__(kBlockThreads, 3)
   });
 }
 
-Grid blocks_of(std::int64_t row_tiles, int channel_tiles) {
+LaunchGrid blocks_of(std::int64_t row_tiles, int channel_tiles) {
   return {static_cast<unsigned>(row_tiles * channel_tiles)};
 }
 
-Grid end_blocks(const BatchNorm& norm) {
+LaunchGrid end_blocks(const BatchNorm& norm) {
   return {static_cast<unsigned>((norm.channels + kEndChannels - 1) / kEndChannels)};
 }
 
-Grid written_blocks(const BatchNorm& norm, int channel_tiles) {
+LaunchGrid written_blocks(const BatchNorm& norm, int channel_tiles) {
   return blocks_of((norm.rows + kWrittenRows - 1) / kWrittenRows, channel_tiles);
 }
 

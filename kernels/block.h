@@ -1,13 +1,6 @@
 // A block of kBlockThreads threads as the kernels see it, so that each is written once: CudaBlock
 // is the real one, SerialBlock stands in for it on the CPU, thread after thread. KernelBlock is the
 // one that this compiler makes kernels of.
-//
-// A kernel is a sequence of phases. Inside a phase, each(f), threads do not see each other's writes
-// but through fetch_add; between two phases lies a barrier. What a thread keeps from one phase to
-// the next is an Each<T>: a register on the GPU, an array over threads here.
-//
-// Sums have a fixed shape: halves are added pairwise, thread t takes t + 128, then t + 64 and so
-// on. The order never depends on the machine, so neither do the bits.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +16,13 @@
 #endif
 
 namespace syncline::kernels {
+
+// A kernel is a sequence of phases. Inside a phase, each(f), threads do not see each other's writes
+// but through fetch_add; between two phases lies a barrier. What a thread keeps from one phase to
+// the next is an Each<T>: a register on the GPU, an array over threads here.
+//
+// Sums have a fixed shape: halves are added pairwise, thread t takes t + 128, then t + 64 and so
+// on. The order never depends on the machine, so neither do the bits.
 
 #if defined(__CUDACC__)
 

@@ -252,7 +252,7 @@ Status encode(BlockFormat format, const float* values, std::int64_t elements,
   if (blocks == 0) return {};
   return with_code(format, [&](auto code) {
     const auto kernel = blocks_encode_kernel<decltype(code)>;
-    Grid grid;
+    LaunchGrid grid;
     if (auto status = blocks_for(kernel, parts_of(blocks), &grid); !status.ok()) return status;
     return launch("blocks_encode_kernel", kernel, grid, stream, values, elements, others,
                   static_cast<std::uint32_t*>(to), blocks);
@@ -280,7 +280,7 @@ Status blocks_decode(BlockFormat format, const void* blocks, float* values, std:
   return with_code(format, [&](auto code) {
     const auto kernel = blocks_decode_kernel<decltype(code)>;
     const std::int64_t units = (elements + kBlockElements - 1) / kBlockElements;
-    Grid grid;
+    LaunchGrid grid;
     if (auto status = blocks_for(kernel, parts_of(units), &grid); !status.ok()) return status;
     return launch("blocks_decode_kernel", kernel, grid, stream,
                   static_cast<const std::uint32_t*>(blocks), values, elements);

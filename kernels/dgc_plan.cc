@@ -1,3 +1,10 @@
+// A tile is 2048 elements, what one block takes at a time; it never straddles tensors. A span is up
+// to 32 neighbouring tiles of one tensor, what one block does in one launch. Every tensor has at
+// least one span, an empty one too, so that somebody writes its report.
+//
+// A tensor's list holds its candidates, elements that may be among the largest, as index and value:
+// room for 16 kept + 1024 of them, and none (the whole residual stands in for it) where more than
+// one element in 32 is kept.
 #include "kernels/dgc_plan.h"
 
 #include <algorithm>

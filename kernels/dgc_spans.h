@@ -1,18 +1,18 @@
 // The seven launches of a step: what one block does in each of them with one span. They follow each
 // other in this order; each finds in the tensor's state what the ones before found out.
-//
-//   update   u, v; histogram; speculative list     R g u v, W u v
-//   recount  histogram, where the guess hid some   R v
-//   collect  list, from the histogram's edge       R v
-//   refine   two more histograms, of the list      (two launches)
-//   count    how many each span sends              and where its part of the message begins
-//   write    message, masking, report
 #pragma once
 
 #include "kernels/block.h"
 #include "kernels/dgc_step.h"
 
 namespace syncline::kernels {
+
+//   update   u, v; histogram; speculative list     R g u v, W u v
+//   recount  histogram, where the guess hid some   R v
+//   collect  list, from the histogram's edge       R v
+//   refine   two more histograms, of the list      (two launches)
+//   count    how many each span sends              and where its part of the message begins
+//   write    message, masking, report
 
 // ---- One tile: update, count, list --------------------------------------------------------------
 

@@ -1,3 +1,36 @@
+// One step of Deep Gradient Compression (Lin et al., ICLR 2018) for all tensors of a plan:
+//
+//   s  = coefficient * scale                      (local clipping; scale: Paddle's number of ranks)
+//   g' = s g + decay w
+//   u' = m u + g'          v' = v + u'            (momentum correction and accumulation)
+//   u' = m (u + g')        v' = (v + u') + g'     (Nesterov)
+//   S  = the min(kept, n) largest |v'|, ties to the lower index
+//   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor
+//   masking)
+//
+// in fp32, every operation rounded by itself in the order written; kernels/reference/dgc.h is
+// the same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on every
+// path of the selection.
+//
+// The selection, bytes an element for fp32 gradients (bf16 and fp16: 2 less; weight decay: 4 more):
+//   speculative  20   R g u v, W u v. Elements of at least 0.95 x the last step's threshold are
+//                     listed on the way; holds if kept <= listed <= room in the list
+//   exact        24   the update counts a histogram of magnitudes, then v is read again to list
+//   recount      28   the guess was too high: v is read once more to count
+//   whole        36   too many candidates (ties; more than one in 32 kept): v is its own list,
+//                     read four times
+// plus about 0.04 for the lists and 0.07 for what is sent at kept = n / 1000. Which one it is, the
+// device decides for each tensor by itself; no host waits. A launch that has nothing to do ends
+// at once.
+//
+// Floors on an H200 at 4.8 TB/s, microseconds for 25.5 M, 110 M and 340 M elements: speculative
+// 106, 458, 1417; exact 128, 550, 1700. Seven launches for any number of tensors.
+//
+// What is not finite. Where *skip is not 0 (a gradient has a NaN or an infinity, which `pack` finds
+// out where it measures them) the step changes no u and no v, and sends nothing but pads. Otherwise
+// an element whose v' would not be finite keeps its old u and v, and the report's `held` says that
+// there was one; a v that is NaN or infinite is never sent. So nothing not finite ever enters the
+// state or a message.
 #include "kernels/dgc_step.h"
 
 #include "kernels/dgc_spans.h"
@@ -99,7 +132,7 @@ Status dgc_prepare(DgcPlan* plan, void* workspace, cudaStream_t stream) {
 Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
   if (plan.spans == 0) return {};
   const DgcTables tables = dgc_tables(plan, plan.workspace);
-  const Grid grid{static_cast<unsigned>(plan.spans)};
+  const LaunchGrid grid{static_cast<unsigned>(plan.spans)};
   const auto update = with_type(plan.gradient, [&](auto gradient) {
     return update_kernel<decltype(gradient)>(step.nesterov, step.weight_decay != 0);
   });

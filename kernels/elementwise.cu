@@ -134,7 +134,7 @@ Status launch_one(const AddActivation& inputs, const void* dy, void* out, cudaSt
                                     : add_activation_kernel<T, kActivation, true>;
   const std::int64_t tiles = tiles_of(inputs.elements, misalignment<kActivationGroup<T>>(result));
   if (tiles == 0) return {};
-  Grid grid;
+  LaunchGrid grid;
   if (auto status = blocks_for(kernel, tiles, &grid); !status.ok()) return status;
   return launch("add_activation_kernel", kernel, grid, stream, a, b, gradient, result,
                 inputs.elements, tiles);

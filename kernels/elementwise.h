@@ -1,6 +1,5 @@
 // Addition and activation in one pass, forward and backward: y = f(a + b). All arrays have the same
 // type, fp32, bf16 or fp16; arithmetic is in fp32.
-//
 // Bytes an element, read and written, with 2-byte (fp32) elements: forward 6 (12), backward 8 (16),
 // each 2 (4) less without b. An addition and an activation as two kernels move 10. At an H200's
 // 4.8 TB/s (data sheet) 205 M 2-byte elements take at least 256 us forward.

@@ -2,18 +2,6 @@
 // epilogues: bias and activation forward; the activation's slope and the bias gradient backward.
 // fp32, bf16 or fp16, sums and epilogue in fp32 (never TF32). All tensors are dense and row-major:
 // x[rows][inputs], w[outputs][inputs], b[outputs], y[rows][outputs].
-//
-// Bytes beside the bare product: none, but 1/8 byte (relu) or one element (gelu) where the backward
-// pass wants the auxiliary matrix. As kernels of their own bias and activation read and write y
-// once more each.
-//
-// Gelu is here the one that cublasLt knows, with tanh in place of erf: at most 5e-4 from
-// elementwise.cu's; its twin is Nonlinearity::kGeluTanh. What relu makes of a NaN is cublasLt's
-// affair: use add_activation where a NaN must stay one.
-//
-// cublasLt is loaded (dlopen) at the first call. Which of its kernels runs is its heuristics' first
-// answer for the shape, the alignment of the arrays and the bytes of workspace, kept per device:
-// the same in every call, so that equal inputs give equal bits on one machine and version.
 #pragma once
 
 #include <cstddef>

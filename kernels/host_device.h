@@ -1,6 +1,5 @@
 // What kernels and their emulation on the CPU share: functions for both sides, and the elements of
 // gradients (fp32, bf16, fp16) with conversions that give the same bits on both.
-//
 // Rounding is to the nearest, ties to even; subnormals stay. A NaN becomes 0x7fff, as the GPU's own
 // conversion does. The kernels are compiled without fused multiply-add (-fmad=false) and without
 // fast math, so +, *, / and sqrt in float and double round the same on the CPU and on the GPU.

@@ -70,7 +70,7 @@ auto with_type(ElementType type, F&& f) {
 }
 
 // Blocks of a launch, kBlockThreads threads each.
-struct Grid {
+struct LaunchGrid {
   unsigned x = 1;
   unsigned y = 1;
 };
@@ -87,7 +87,7 @@ inline Status cuda_status(cudaError_t error, const char* call) {
 // A launch that CUDA refuses is its failure, and is not blamed on the next; an error of an earlier
 // kernel that is still running comes with a later call.
 template <typename... Parameters>
-Status launch(const char* name, void (*kernel)(Parameters...), Grid grid, cudaStream_t stream,
+Status launch(const char* name, void (*kernel)(Parameters...), LaunchGrid grid, cudaStream_t stream,
               std::type_identity_t<Parameters>... arguments) {
   kernel<<<dim3(grid.x, grid.y), kBlockThreads, 0, stream>>>(arguments...);
   return cuda_status(cudaGetLastError(), name);
@@ -100,7 +100,7 @@ inline Status clear(void* memory, std::size_t bytes, cudaStream_t stream) {
 // Blocks for `parts` parts of work: as many as the device holds at once, which walk the parts with
 // the grid's stride; never more than there are parts, and at least one.
 template <typename Kernel>
-Status blocks_for(Kernel kernel, std::int64_t parts, Grid* grid) {
+Status blocks_for(Kernel kernel, std::int64_t parts, LaunchGrid* grid) {
   int device = 0;
   int multiprocessors = 0;
   int each = 0;
@@ -122,24 +122,24 @@ Status blocks_for(Kernel kernel, std::int64_t parts, Grid* grid) {
 #else
 
 // Whose turn it is, as in CUDA.
-inline thread_local Grid blockIdx;
-inline thread_local Grid gridDim;
+inline thread_local LaunchGrid blockIdx;
+inline thread_local LaunchGrid gridDim;
 
 // In the stream's turn, `block` for each block of the grid, with blockIdx and gridDim set. Defined
 // by whoever emulates a GPU.
-void launch_on_host(const char* kernel, Grid grid, cudaStream_t stream,
+void launch_on_host(const char* kernel, LaunchGrid grid, cudaStream_t stream,
                     std::function<void()> block);
 Status clear(void* memory, std::size_t bytes, cudaStream_t stream);
 
 template <typename... Parameters>
-Status launch(const char* name, void (*kernel)(Parameters...), Grid grid, cudaStream_t stream,
+Status launch(const char* name, void (*kernel)(Parameters...), LaunchGrid grid, cudaStream_t stream,
               std::type_identity_t<Parameters>... arguments) {
   launch_on_host(name, grid, stream, [=] { kernel(arguments...); });
   return {};
 }
 
 template <typename Kernel>
-Status blocks_for(Kernel, std::int64_t parts, Grid* grid) {
+Status blocks_for(Kernel, std::int64_t parts, LaunchGrid* grid) {
   constexpr std::int64_t kHeld = 7;  // few, and no power of two: blocks walk
   grid->x = static_cast<unsigned>(std::max<std::int64_t>(1, std::min(parts, kHeld)));
   return {};

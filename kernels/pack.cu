@@ -1,3 +1,14 @@
+// Bytes an element, read and written: 8 fp32 -> fp32, 6 between fp32 and a 2-byte type, 4 between
+// 2-byte types; measuring adds none. Measuring alone (`to` null everywhere) reads 4 or 2. At an
+// H200's 4.8 TB/s (data sheet) 25.5 M elements take at least 42.5, 31.9 and 21.3 us, 110 M 183,
+// 138 and 91.7 us, 340 M 567, 425 and 283 us.
+//
+// Tensors and slices at multiples of 16 bytes run at full speed; so do those misaligned alike. Any
+// other offset (a multiple of the element's size) is right and slower.
+//
+// The sum of squares is taken in double, of the values as written, in an order that depends on the
+// list of tensors alone: the same bits in every run and on every GPU. One partial sum for every
+// run of tiles (of 4096 elements), 8192 in all for the largest lists.
 #include "kernels/pack.h"
 
 #include <type_traits>
@@ -175,7 +186,7 @@ Status launch_all(const PackPlan& plan, const PackOptions& options, cudaStream_t
   const auto kernel = pack_kernel<From, To, kWrite>;
   for (std::size_t i = 0; i < plan.launches.size(); ++i) {
     const PackLaunch& part = plan.launches[i];
-    Grid grid;
+    LaunchGrid grid;
     if (auto status = blocks_for(kernel, part.chunks, &grid); !status.ok()) return status;
     const bool last = i + 1 == plan.launches.size();
     auto status = launch("pack_kernel", kernel, grid, stream, part, plan.tiles_per_chunk,
@@ -262,7 +273,7 @@ Status pack(std::span<const PackedTensor> tensors, const PackOptions& options,
 
 Status divide(float* values, std::int64_t count, float divisor, cudaStream_t stream) {
   if (count == 0) return {};
-  Grid grid;
+  LaunchGrid grid;
   const Status status =
       blocks_for(divide_kernel, (count + kBlockThreads - 1) / kBlockThreads, &grid);
   if (!status.ok()) return status;

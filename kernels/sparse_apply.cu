@@ -1,3 +1,15 @@
+// A pair is 8 bytes read and one 32-byte sector of weights read and written: 72 bytes. Floor on an
+// H200 at 4.8 TB/s for 25.5 M, 110 M and 340 M weights at 1 in 1000: 8 ranks (0.58 bytes a
+// weight) 3.1, 13 and 41 microseconds, 32 ranks (2.3) 12, 53 and 163. Two launches for all tensors.
+//
+// How: a tensor's weights are cut where every 128th index of rank 0 stands, one block a part. The
+// block finds by binary search where each rank's rising list enters and leaves the part, and takes
+// the ranks one after the other with a barrier between them. A list has an index at most once, so
+// inside a rank nothing collides.
+//
+// Lists are looked through before anything is written: an index that is not less than the number of
+// elements (and no pad), one that does not rise, a pair behind a pad or a value that is not finite
+// sets *rejected, and then no weight of any tensor changes.
 #include "kernels/sparse_apply.h"
 
 #include <string>

@@ -1,3 +1,10 @@
+// Ends are reckoned, not added up: a span that follows on another without waiting for anything else
+// begins where that one was meant to end, so that the microseconds between two launches do not make
+// a hundred layers a millisecond longer. If it comes more than kLaunchGap later, the host was late
+// with it, and it begins when it begins.
+//
+// The clock is %globaltimer: nanoseconds, advancing in steps of at most a microsecond or so, also
+// while the GPU works for another process.
 #include "kernels/timer.h"
 
 #include "kernels/launch.h"

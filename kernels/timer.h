@@ -1,14 +1,6 @@
 // Time passing on a stream: one thread that looks at the GPU's clock until it is late enough. It
 // stands in for computation whose duration is known and takes nothing from what runs beside it, no
 // multiprocessor worth mentioning and no memory traffic.
-//
-// Ends are reckoned, not added up: a span that follows on another without waiting for anything else
-// begins where that one was meant to end, so that the microseconds between two launches do not make
-// a hundred layers a millisecond longer. If it comes more than kLaunchGap later, the host was late
-// with it, and it begins when it begins.
-//
-// The clock is %globaltimer: nanoseconds, advancing in steps of at most a microsecond or so, also
-// while the GPU works for another process.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,10 @@
+// Weights and optimizer states are fp32; gradients fp32, bf16 or fp16, read where the all-reduce
+// left them. Bytes an element, read and written, with fp32 (2-byte) gradients: SGD 12 (10),
+// momentum 20 (18), Adam 28 (26); the bf16 copy adds 2. At an H200's 4.8 TB/s (data sheet) momentum
+// takes at least 106, 458 and 1417 us for 25.5 M, 110 M and 340 M elements, Adam 149, 642 and 1983.
+//
+// Arrays at multiples of 16 bytes run at full speed, as do arrays misaligned alike. Every element
+// is computed alone, in fp32: the result depends neither on the grid nor on how a bucket is split.
 #include "kernels/update.h"
 
 #include <cmath>
@@ -284,7 +291,7 @@ Status launch_one(const FlatBucket& bucket, const typename Rule::Options& option
                   const GradientScaling& scaling, UpdateState* state, cudaStream_t stream) {
   const auto kernel = update_kernel<Rule, Gradient>;
   const std::int64_t tiles = tiles_of(bucket.elements, update_shift(bucket));
-  Grid grid;
+  LaunchGrid grid;
   if (auto status = blocks_for(kernel, tiles, &grid); !status.ok()) return status;
   return launch("update_kernel", kernel, grid, stream, bucket, options, scaling, tiles, state);
 }

@@ -1,11 +1,5 @@
 // Groups of elements that one thread reads or writes at once: one access of 16 (or 8) bytes where
 // the addresses allow it, element by element elsewhere.
-//
-// A tile's groups are counted from an aligned address, which may lie before the first element; the
-// first and the last group of a tensor are then incomplete and go element by element. So a tensor
-// at any offset needs no head and no tail of its own, and arrays that are misaligned alike (offset
-// 1 of fp32 in each, say) run at full speed but for their two ends. Arrays that are misaligned
-// differently are read element by element where they differ from the first: right, and slower.
 #pragma once
 
 #include <cstddef>
@@ -14,6 +8,12 @@
 #include "kernels/host_device.h"
 
 namespace syncline::kernels {
+
+// A tile's groups are counted from an aligned address, which may lie before the first element; the
+// first and the last group of a tensor are then incomplete and go element by element. So a tensor
+// at any offset needs no head and no tail of its own, and arrays that are misaligned alike (offset
+// 1 of fp32 in each, say) run at full speed but for their two ends. Arrays that are misaligned
+// differently are read element by element where they differ from the first: right, and slower.
 
 constexpr int kBlockThreads = 256;
 constexpr int kTileElements = 4096;  // what one block does at a time; tiles never straddle tensors
@@ -27,8 +27,7 @@ struct alignas(kBytes) Word {
 };
 
 #if defined(__CUDA_ARCH__)
-// Written in PTX: the compiler takes a store apart that it has seen put together, into as many
-// accesses as there are elements.
+// Written in PTX: the compiler would split a wide access into one for each element.
 template <Reuse kReuse>
 __device__ inline Word<16> load_word(const Word<16>* from) {
   Word<16> to;

@@ -1,3 +1,7 @@
+// Every process sends a sign of life several times a second, from a thread of the channel's own: a
+// process that is stopped sends none. A rank has failed when its connection breaks, or when nothing
+// came from it for the time limit; rank 0 tells all others which one. A rank that others wait for
+// in `gather` fails after the time limit too, even if it is alive.
 #include "live/control_channel.h"
 
 #include <sys/eventfd.h>

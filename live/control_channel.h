@@ -1,11 +1,6 @@
 // The control channel of a live run: a connection from every rank to rank 0, over which the ranks
 // exchange small values, compare clocks, and learn at once when one of them is gone. Training data
 // never travels here.
-//
-// Every process sends a sign of life several times a second, from a thread of the channel's own: a
-// process that is stopped sends none. A rank has failed when its connection breaks, or when nothing
-// came from it for the time limit; rank 0 tells all others which one. A rank that others wait for
-// in `gather` fails after the time limit too, even if it is alive.
 #pragma once
 
 #include <chrono>

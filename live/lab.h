@@ -1,23 +1,4 @@
 // A lab: every rank in a network namespace of its own, behind a shaped link, on this one machine.
-//
-//     rank 0            hub namespace                                       rank 2
-//     eth0 =tbf======= port0 \                                        / port2 =======tbf= eth0
-//             rate      tbf=   switch0 - up0 =tbf= core0 - core ...  /   =tbf    rate
-//     eth0 =tbf======= port1 /              uplink
-//
-// Each link is shaped in both directions by a token bucket (tc tbf): what a rank sends where it
-// leaves the rank, what it receives where it leaves the switch. With groups, each has a switch of
-// its own, joined to the core switch by an uplink, shaped in both directions too.
-//
-// Nothing of this has a name outside: the namespaces are anonymous and held by one process, and
-// that process is the first of a process namespace. The kernel ends the whole lab, with every
-// process in it, when that process dies, and kills that process when the one that runs the lab
-// dies. So there is nothing to clean up, even after SIGKILL.
-//
-// A rank has its own /proc, /sys and /dev, so that processes and interfaces are the lab's and
-// nothing in them sets the machine up; its other files are everybody's. No route leads out. Its
-// command has the caller's environment and none of the rights that the lab was built with
-// (live/rights.h); ip and tc are the system's, whatever PATH says.
 #pragma once
 
 #include <cstdint>

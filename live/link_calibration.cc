@@ -1,3 +1,4 @@
+// No training step is measured: step times predicted from the result are predictions.
 #include "live/link_calibration.h"
 
 #include <algorithm>

@@ -1,17 +1,6 @@
 // The ranks of a job as processes of this machine: started together, watched, and ended together.
 // Used by the lab (each rank in a network of its own) and wherever ranks are run without a
 // launcher.
-//
-// What is promised:
-// - Every rank leads a process group of its own and has no input. When its leader ends, what is
-//   left of the group is killed, so that a rank leaves no children behind.
-// - No rank outlives us: the kernel kills each when the thread that started it ends, however it
-//   ends (PR_SET_PDEATHSIG).
-// - SIGINT, SIGTERM and SIGHUP that we receive meanwhile (and do not ignore) go to every rank;
-//   after `grace` seconds, or at a second signal, SIGKILL follows.
-// - A rank that fails, by an exit code other than 0 or by a signal, gives the others `wait limit`
-//   seconds to say what they saw of it; then they get SIGTERM, and `grace` later SIGKILL.
-// - Ranks that are all stopped (SIGSTOP) can tell nobody: after `stopped` seconds they are ended.
 #pragma once
 
 #include <signal.h>

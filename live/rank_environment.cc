@@ -1,3 +1,10 @@
+//   torchrun, `syncline lab`  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
+//   mpirun                    OMPI_COMM_WORLD_RANK and _SIZE, or PMI_RANK and PMI_SIZE
+//   srun                      SLURM_PROCID, SLURM_NTASKS
+//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_PORT, set by our own
+//   launcher,
+//                             and, for rank 0, SYNCLINE_LISTENER
+// and from any of them, or from the user, SYNCLINE_TOKEN.
 #include "live/rank_environment.h"
 
 #include <charconv>

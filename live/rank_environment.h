@@ -1,12 +1,7 @@
 // What a launcher told this process in environment variables: which rank of a live run it is, of
-// how many, and how the ranks find each other.
-//   torchrun, `syncline lab`  RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT
-//   mpirun                    OMPI_COMM_WORLD_RANK and _SIZE, or PMI_RANK and PMI_SIZE
-//   srun                      SLURM_PROCID, SLURM_NTASKS
-//   --ranks N                 SYNCLINE_RANK, SYNCLINE_RANKS, SYNCLINE_PORT, set by our own
-//   launcher,
-//                             and, for rank 0, SYNCLINE_LISTENER
-// and from any of them, or from the user, SYNCLINE_TOKEN.
+// how many, and how the ranks find each other. Read are those of torchrun and `syncline lab`,
+// mpirun (OMPI_COMM_WORLD_*, PMI_*), srun (SLURM_*), our own --ranks (SYNCLINE_*), and
+// SYNCLINE_TOKEN.
 #pragma once
 
 #include <chrono>

@@ -1,3 +1,5 @@
+// The file is one line, "HOST PORT TOKEN", that its owner alone can read. Rank 0 holds a lock on it
+// while it lives (flock), so that what a killed run left behind is known for what it is.
 #include "live/rendezvous.h"
 
 #include <dlfcn.h>

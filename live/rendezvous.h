@@ -2,9 +2,6 @@
 // run's token, in a file or over MPI (RankEnvironment says which), and the other ranks wait until
 // they can read it. Where a launcher gave all ranks the address, rank 0 listens there and nothing
 // is published.
-//
-// The file is one line, "HOST PORT TOKEN", that its owner alone can read. Rank 0 holds a lock on it
-// while it lives (flock), so that what a killed run left behind is known for what it is.
 #pragma once
 
 #include <chrono>

@@ -14,18 +14,18 @@
 namespace syncline::reports {
 namespace {
 
-using measure::Training;
+using measure::TrainingChange;
 using tune::Alternative;
 
-std::string value_text(const tune::Outcome& outcome, double value) {
+std::string value_text(const tune::TrainingResult& outcome, double value) {
   if (outcome.published) return copied_number(value);
   return outcome.quantity == "accuracy" ? share_text(100 * value) : plain_number(value);
 }
 
 // "97.8 % +- 0.4"; what is the same, or not known, says that.
 std::string accuracy_text(const Alternative& row) {
-  if (!row.outcome) return row.training == Training::kSame ? "same" : "unknown";
-  const tune::Outcome& outcome = *row.outcome;
+  if (!row.outcome) return row.training == TrainingChange::kSame ? "same" : "unknown";
+  const tune::TrainingResult& outcome = *row.outcome;
   std::string text = value_text(outcome, outcome.end);
   if (outcome.half_width) {
     const double scale = outcome.quantity == "accuracy" ? 100 : 1;
@@ -57,7 +57,7 @@ std::string figures_of_row(const Alternative& row) {
          (row.memory.fits() ? "" : ", which does not fit");
 }
 
-Json outcome_json(const tune::Outcome& outcome) {
+Json outcome_json(const tune::TrainingResult& outcome) {
   Json json{{"quantity", outcome.quantity}, {"end", exact(outcome.end)}};
   if (outcome.half_width) json["end_half_width"] = exact(*outcome.half_width);
   if (outcome.baseline) json["baseline_end"] = exact(*outcome.baseline);
@@ -67,33 +67,33 @@ Json outcome_json(const tune::Outcome& outcome) {
 
 }  // namespace
 
-Training training_of_best(const tune::Tuning& tuning) {
+measure::TrainingChange training_of_best(const tune::Tuning& tuning) {
   return measure::training_beside(tuning.tuned.winner().strategy, tuning.tuned.baseline.strategy);
 }
 
 std::vector<std::string> beyond_sentences(const tune::Tuning& tuning) {
   std::vector<std::string> sentences;
-  const Training named = training_of_best(tuning);
+  const measure::TrainingChange named = training_of_best(tuning);
   const Alternative* found = tune::best_alternative(tuning, named);
-  const Alternative* same = tune::best_alternative(tuning, Training::kSame);
-  if (named != Training::kSame && found != nullptr && same != nullptr) {
+  const Alternative* same = tune::best_alternative(tuning, TrainingChange::kSame);
+  if (named != TrainingChange::kSame && found != nullptr && same != nullptr) {
     const bool none = same == &tuning.alternatives.front();
     sentences.push_back(
         std::string("That ") +
-        (named == Training::kRounded ? "rounds gradients" : "changes the training") + ", " +
+        (named == TrainingChange::kRounded ? "rounds gradients" : "changes the training") + ", " +
         accuracy_words(*found) + "; " +
         (none ? "nothing that trains the same beats the baseline"
               : "the best that trains the same: " + figures_of_row(*same)) +
         ".");
   }
-  const auto tell = [&](Training training, const std::string& words) {
+  const auto tell = [&](TrainingChange training, const std::string& words) {
     const Alternative* best = tune::best_alternative(tuning, training, true);
     if (training == named || best == nullptr) return;
     sentences.push_back(words + " gain clearly more: " + figures_of_row(*best) + ", " +
                         accuracy_words(*best) + ".");
   };
-  if (named != Training::kChanged) tell(Training::kRounded, "Rounded gradients");
-  tell(Training::kChanged, "Changes of the training");
+  if (named != TrainingChange::kChanged) tell(TrainingChange::kRounded, "Rounded gradients");
+  tell(TrainingChange::kChanged, "Changes of the training");
   return sentences;
 }
 
@@ -132,9 +132,9 @@ Table alternatives_of(const tune::Tuning& tuning) {
         row.step_time, row.step, row.speedup, today ? shown_as(row.gain, "") : Cell(row.gain),
         training, row.clearly_faster, accuracy_text(row), memory_cell(row.memory),
         row.memory.total(), memory_json(row.memory), row.set_with,
-        outcome([](const tune::Outcome& one) { return one.quantity; }),
-        outcome([](const tune::Outcome& one) { return one.end; }),
-        outcome([](const tune::Outcome& one) { return one.baseline; }), outcome(outcome_json));
+        outcome([](const tune::TrainingResult& one) { return one.quantity; }),
+        outcome([](const tune::TrainingResult& one) { return one.end; }),
+        outcome([](const tune::TrainingResult& one) { return one.baseline; }), outcome(outcome_json));
     line.rule_before = !today && (&row - 1)->training != row.training;
     line.tone = today ? Tone::kPlain : tone_of(row.speedup, best);
   }

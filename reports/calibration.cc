@@ -75,7 +75,8 @@ Table tables() {
                   both("median\nerror", "median_error_percent", kShare),
                   both("90th\npercentile", "p90_error_percent", kShare, 3),
                   both("worst", "worst_error_percent", kShare), kept("rows"),
-                  both("left out,\nmean", "left_out_percent", kShare, 2), shown("law", kText, 5))};
+                  both("left out,\nmean", "left_out_percent", kShare, 2),
+                  shown("cost\nmodel", kText, 5))};
 }
 
 void add_table(Table& tables, const calibrate::ComparedTable& table, const char* use) {
@@ -235,7 +236,7 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
                                                   share(calibration.left_out) + "."));
   if (calibration.cost_model.scale) {
     const cost::ScaleCostModel& scale = *calibration.cost_model.scale;
-    facts.push_back("Between nodes, at all counts: " + plural(scale.steps.size(), "law") +
+    facts.push_back("Between nodes, at all counts: " + plural(scale.steps.size(), "cost model") +
                     " of an algorithm and protocol, median error " + share(scale.in_sample) +
                     " over their own rows of 64 KiB and more; a node sends " +
                     plain_number(scale.prior.bandwidth / kGigabytePerSecond) + " GB/s.");
@@ -279,14 +280,14 @@ void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
 
 Page page_of(const calibrate::LogCalibration& calibration) {
   Page page{title(), "", {}};
-  add_tables(page, calibration.fitted, "fitted");
-  add_tables(page, calibration.against, "predicted");
-  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration)), true});
-  page.blocks.push_back(grid_of(summary_of(calibration)));
   std::string facts;
   for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;
   for (const auto& warning : calibration.warnings) facts += "\nwarning: " + one_line(warning);
   page.blocks.push_back(facts);
+  page.blocks.push_back(grid_of(summary_of(calibration)));
+  add_tables(page, calibration.fitted, "fitted");
+  add_tables(page, calibration.against, "predicted");
+  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration)), true});
   return page;
 }
 

@@ -1,7 +1,10 @@
 #include "reports/calibration.h"
 
+#include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/statistics.h"
 #include "reports/fields.h"
 #include "reports/format.h"
 
@@ -16,7 +19,7 @@ Table kernels_of(const calibrate::KernelCosts& costs) {
   using enum Kind;
   Table kernels{columns(both("kernel", "name"), both("kind", "kind"),
                         both("measured", "measured_s", kSeconds),
-                        both("priced", "priced_s", kSeconds),
+                        both("predicted", "priced_s", kSeconds),
                         both("error", "error_percent", kPercent), both("use", "fitted", kFlag))};
   for (const auto& timing : costs.timings) {
     kernels.add(timing.name, timing.kind, timing.measured, costs.evaluated(timing),
@@ -29,11 +32,11 @@ Table kernels_of(const calibrate::KernelCosts& costs) {
 Page page_of(const calibrate::KernelCosts& costs) {
   Page page{
       "Kernels on " + one_line(costs.gpu), "What the device of a cluster predicts for them.", {}};
-  page.blocks.emplace_back(grid_of(kernels_of(costs)));
   page.blocks.emplace_back(
       "Device: memory_gbytes_per_s = " + copied_number(costs.memory / kGigabytePerSecond) +
       ", launch_us = " + copied_number(costs.launch / kMicrosecond) +
       ", kernel_gap_us = " + copied_number(costs.kernel_gap / kMicrosecond) + ".");
+  page.blocks.emplace_back(grid_of(kernels_of(costs)));
   page.blocks.emplace_back(
       "Measured: " + one_line(costs.file) +
       ". One rate predicts all kernels: the harmonic mean over the kinds fitted. The rest is shown "
@@ -88,11 +91,28 @@ Table values_of(const StepFit& fit) {
   return values;
 }
 
+// "Steps are off by 2.1 % in the median with the fit, and by 14 % without." Of predicted rows where
+// there are some.
+std::string fit_sentence(const StepFit& fit) {
+  const bool predicted = std::ranges::any_of(fit.rows, [](const auto& row) { return !row.fitted; });
+  std::vector<double> before, after;
+  for (const auto& row : fit.rows) {
+    if (predicted && row.fitted) continue;
+    before.push_back(std::abs(percent_off(row, row.before)));
+    after.push_back(std::abs(percent_off(row, row.after)));
+  }
+  if (after.empty()) return "No step was measured.";
+  return std::string(predicted ? "Predicted steps" : "The fitted steps") + " are off by " +
+         share_text(median(after)) + " in the median with the fit, and by " +
+         share_text(median(before)) + " without.";
+}
+
 Page page_of(const StepFit& fit) {
   Page page{"Steps of " + one_line(fit.scenario),
             "How computation and collectives slow each other down on this device, and what each "
             "step costs besides.",
             {}};
+  page.blocks.emplace_back(fit_sentence(fit));
   page.blocks.emplace_back(grid_of(rows_of(fit)));
   page.blocks.emplace_back(grid_of(values_of(fit)));
   if (!fit.notes.empty()) page.blocks.emplace_back(Items{"To know", fit.notes});

@@ -143,9 +143,10 @@ std::string exchange_lines(const measure::Explained& one, const Cluster& cluster
   return text;
 }
 
-std::string training_words(measure::Training training) {
-  if (training == measure::Training::kSame) return "";
-  return training == measure::Training::kRounded ? "; rounds gradients" : "; changes the training";
+std::string training_words(measure::TrainingChange training) {
+  if (training == measure::TrainingChange::kSame) return "";
+  return training == measure::TrainingChange::kRounded ? "; rounds gradients"
+                                                       : "; changes the training";
 }
 
 std::string advice_lines(const measure::Explained& one) {
@@ -266,11 +267,12 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
   }
   if (!one.strategy.notes.empty()) object["notes"] = one.strategy.notes;
   for (const auto& advice : one.advice) {
-    object["advice"].push_back({{"change", advice.change},
-                                {"step_time_s", exact(advice.step_time)},
-                                {"gain_percent", exact(advice.gain_percent)},
-                                {"changes_training", advice.training != measure::Training::kSame},
-                                {"training", measure::word_of(advice.training)}});
+    object["advice"].push_back(
+        {{"change", advice.change},
+         {"step_time_s", exact(advice.step_time)},
+         {"gain_percent", exact(advice.gain_percent)},
+         {"changes_training", advice.training != measure::TrainingChange::kSame},
+         {"training", measure::word_of(advice.training)}});
   }
   return object;
 }

@@ -17,8 +17,8 @@
 
 namespace syncline::reports {
 
-// Bars of more strategies than these, lines that can be told apart, rows and columns of a heat map:
-// the rest is left out, or faint.
+// At most so many bars, lines in colours of their own, lines at all, and rows and columns of a heat
+// map; what is beyond is left out, lines are grey.
 inline constexpr std::size_t kBarStrategies = 16;
 inline constexpr std::size_t kToldApart = 7;
 inline constexpr std::size_t kLines = 200;

@@ -189,7 +189,7 @@ bool wide(const std::vector<double>& values, double times) {
   return !values.empty() && *least > 0 && *most / *least >= times;
 }
 
-chart::Axis across_of(const Axis& axis, const Along& line) {
+chart::ChartAxis across_of(const Axis& axis, const Along& line) {
   std::vector<double> values;
   for (const auto& [value, point] : line) values.push_back(value);
   return {axis.name, Unit::kNumber, wide(values, kWideAxis)};

@@ -178,6 +178,42 @@ Grid brief_grid(const measure::Report& report) {
   return grid;
 }
 
+// Where all rows do not fit a screen: the fastest of each point of the sweep and its baseline.
+measure::Report screenful(const measure::Report& report) {
+  constexpr std::size_t kMost = 10;
+  if (report.rows.size() <= kMost) return report;
+  measure::Report shown = report;
+  shown.rows.clear();
+  const auto same_point = [](const measure::Row& a, const measure::Row& b) {
+    return a.sweep == b.sweep;
+  };
+  std::size_t points = 0;
+  for (std::size_t i = 0; i < report.rows.size(); ++i) {
+    points += i == 0 || !same_point(report.rows[i - 1], report.rows[i]) ? 1 : 0;
+  }
+  const std::size_t each = std::max<std::size_t>(2, kMost / points);
+  for (auto first = report.rows.begin(); first != report.rows.end();) {
+    const auto last = std::find_if(first, report.rows.end(),
+                                   [&](const auto& row) { return !same_point(*first, row); });
+    std::vector<Seconds> times;
+    for (auto row = first; row != last; ++row) {
+      if (row->strategy != report.baseline) times.push_back(row->metrics.step_time);
+    }
+    std::sort(times.begin(), times.end());
+    const Seconds slowest = times.size() < each ? 1e300 : times[each - 2];
+    std::size_t left = each - 1;
+    for (auto row = first; row != last; ++row) {
+      const bool baseline = row->strategy == report.baseline;
+      if (!baseline && (row->metrics.step_time > slowest || left == 0)) continue;
+      left -= baseline ? 0 : 1;
+      shown.rows.push_back(*row);
+    }
+    first = last;
+  }
+  if (shown.rows.size() > kMost + 2) shown.rows.resize(kMost);
+  return shown;
+}
+
 }  // namespace
 
 Page brief_of(const measure::Report& report) {
@@ -187,7 +223,11 @@ Page brief_of(const measure::Report& report) {
   if (!report.complete) {
     add_paragraph(page, "Interrupted: this report is incomplete, it has the rows computed so far.");
   }
-  if (!report.rows.empty()) page.blocks.emplace_back(brief_grid(report));
+  const measure::Report shown = screenful(report);
+  if (!shown.rows.empty()) page.blocks.emplace_back(brief_grid(shown));
+  if (const std::size_t more = report.rows.size() - shown.rows.size(); more > 0) {
+    add_paragraph(page, plural(more, "more row") + " with --verbose.");
+  }
   if (!report.inexact.empty()) add_paragraph(page, accuracy_sentence(report));
   add_paragraph(page, agreement_sentence(report));
   std::string source = one_line(report.scenario);

@@ -1,3 +1,7 @@
+// Readers of PyTorch's profiles take it too (HolisticTraceAnalysis; what its loader demands stands
+// in tests/reports/trace_profile_test.cc): for them exchanges are called "nccl:..." or "gloo:...",
+// a thread of its own has a launch of no length for each operation of the device, and operations
+// carry its correlation. To them a file is one rank, so one strategy and rank a file.
 #include "reports/trace.h"
 
 #include <algorithm>

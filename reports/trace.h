@@ -3,11 +3,6 @@
 // rank, one thread per stream, one complete event per operation; besides, a bar for each step,
 // arrows from an operation to those on other streams that waited for it, and counters: bytes in
 // flight, and whether an exchange is exposed (1) or hidden.
-//
-// Readers of PyTorch's profiles take it too (HolisticTraceAnalysis; what its loader demands stands
-// in tests/reports/trace_profile_test.cc): for them exchanges are called "nccl:..." or "gloo:...",
-// a thread of its own has a launch of no length for each operation of the device, and operations
-// carry its correlation. To them a file is one rank, so one strategy and rank a file.
 #pragma once
 
 #include <cstddef>

@@ -42,7 +42,7 @@ Json certainty_json(const tune::Tuning& tuning);
 // answer: the same rows, with how each trains, what it gains and how it is set (alternatives.cc).
 
 // How the best that was found trains, compared with the baseline.
-measure::Training training_of_best(const tune::Tuning& tuning);
+measure::TrainingChange training_of_best(const tune::Tuning& tuning);
 
 // Which other training gains clearly more than the best that was named first; of a best that itself
 // changes the training, what the best takes that does not. A sentence each.

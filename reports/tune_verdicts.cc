@@ -234,7 +234,8 @@ void add_confirmation(const tune::Tuning& tuning, Sentences& sentences) {
 
 void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   const auto& tuned = tuning.tuned;
-  const bool said = training_of_best(tuning) != measure::Training::kSame;  // in the first lines
+  const bool said =
+      training_of_best(tuning) != measure::TrainingChange::kSame;  // in the first lines
   if (said || !input::changes_training(tuned.winner().strategy)) return;
   std::string text =
       quoted_name(tuned.winner().strategy.name) +
@@ -404,7 +405,7 @@ std::string headline(const tune::Tuning& tuning) {
   const std::string step = seconds_text(choice.metrics.step_time) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
-  const bool same_only = training_of_best(tuning) == measure::Training::kSame;
+  const bool same_only = training_of_best(tuning) == measure::TrainingChange::kSame;
   const std::string same =
       same_only && !beyond_sentences(tuning).empty() ? " with the same training" : "";
   if (choice.strategy.name == tuned.baseline.strategy.name) {

@@ -184,6 +184,7 @@ Page links_page(const measure::Validation& validation) {
   Page page;
   page.title = "Links of " + one_line(validation.cluster);
   page.about = "measured by " + plural(static_cast<std::size_t>(validation.ranks), "rank");
+  if (!validation.links.empty()) page.blocks.push_back("Links: " + validation.links + ".");
   page.blocks.push_back(grid_of(samples_of(validation)));
   page.blocks.push_back(std::string(
       "Ring all-reduces give each level its curve of a round's time over the bytes a "

@@ -117,17 +117,17 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
 
 Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks) {
   Traffic all = std::move(jobs.front());
-  const fabric::Link* first = networks.front().topology()->links.data();
+  const fabric::FabricLink* first = networks.front().topology()->links.data();
   std::map<std::ptrdiff_t, int> in_fabric;  // by link there: in `all`
   for (int id = 0; id < networks.front().link_count(); ++id) {
-    const fabric::Link* link = networks.front().in_fabric(id);
+    const fabric::FabricLink* link = networks.front().in_fabric(id);
     if (link != nullptr) in_fabric[link - first] = id;
   }
   for (std::size_t job = 1; job < jobs.size(); ++job) {
     Traffic& own = jobs[job];
     std::vector<int> moved;
     for (int id = 0; id < networks[job].link_count(); ++id) {
-      const fabric::Link* link = networks[job].in_fabric(id);
+      const fabric::FabricLink* link = networks[job].in_fabric(id);
       const bool port = link == nullptr;
       moved.push_back(port ? static_cast<int>(all.links.size())
                            : in_fabric.at(link - networks[job].topology()->links.data()));

@@ -1,3 +1,7 @@
+// Where every link of a kind carries equally many flows of each kind (an equitable partition, found
+// by colour refinement), the time at which a stage's last flow ends is unchanged as long as flows
+// of different kinds do not compete unevenly for one link; a test pins the difference for every
+// algorithm.
 #include "sim/fold.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Two grains (Simulation::grain): `step` moves every message of every round and lets each rank go
+// on as soon as its own messages are done; `merged` simulates rounds that load the links alike
+// as one flow an edge, after the latencies that they stand for. With `fold`, links that carry the
+// same kinds of flows are simulated once (see fold.h).
 #include "sim/sim_executor.h"
 
 #include <sys/prctl.h>

@@ -1,6 +1,5 @@
 // A cluster's device from what its user measured on a single GPU: one model's backward pass,
 // gradient by gradient, its throughput, or the kernels.
-//
 // A model's rate is FLOPs over time, all of the model's work in it: memory-bound layers, launches
 // and gaps. It holds for that model alone: on one V100 the traces of three convolutional nets come
 // to 8 to 18 TFLOP/s.

@@ -1,15 +1,4 @@
 // Published logs as fidelity tables: calibrate on some, predict others, and keep the errors.
-//
-// A list of such comparisons is a JSON file beside the logs:
-//   {"from_bytes": 65536, "tables": [
-//     {"name": "...", "calibrate": [FILE, ...], "predict": [FILE, ...]},
-//     {"name": "...", "each_alone": [FILE, ...]},
-//     {"name": "...", "each_row": [FILE, ...]},
-//     {"name": "...", "each_count": [FILE, ...]}]}
-// Files are named from the list's folder, with @NODESxGPUS where a log does not say. `each_alone`
-// fits every clean table by itself: it has calibrated rows only. `each_row` leaves out rows of each
-// clean table in turn (twelve of each) and predicts them from its others, `each_count` each count
-// of nodes and GPUs from the other tables. Predicted rows have 80 % intervals.
 #pragma once
 
 #include <functional>

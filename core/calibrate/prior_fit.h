@@ -1,10 +1,5 @@
 // The table of core/collective/prior.h, found again on published logs, and how wrong it is on each
 // network that it was not found on.
-//
-// A list says what data sheets promise of the machines of each log, by how a log's name begins:
-//   {"logs": FOLDER, "machines": [{"log": "a100-p4d", "site": "p4d", "compute_capability": 80,
-//     "inside_gbytes_per_s": 300, "nic_gbps": 100, "nics": 4, "latency_us": 15, "fabric": "efa",
-//     "gpu_direct": true, "nvswitch": true, "cpu": "intel"}, ...]}
 #pragma once
 
 #include <array>

@@ -1,3 +1,5 @@
+// Latencies and bandwidths of different paths are held together by a prior: all latencies are
+// NCCL's own constants times one factor of the fabric, all bandwidths are near one rate.
 #include "core/calibrate/scale_fit.h"
 
 #include <algorithm>

@@ -2,8 +2,6 @@
 // found in two nested searches: over the graphs that NCCL may have seen (find_graph), which decide
 // what it chose at each size (step_cost_model.h), and for each of them over the parameters of every
 // algorithm and protocol chosen. The graph under which the measured rows are likeliest wins.
-// Latencies and bandwidths of different paths are held together by a prior: all latencies are
-// NCCL's own constants times one factor of the fabric, all bandwidths are near one rate.
 #pragma once
 
 #include <cstddef>

@@ -1,3 +1,10 @@
+// The likeliest values (maximum a posteriori) of
+//   overlap_slowdown, overlap_delay_us   log-normal about what core/scenario/overlap.h believes of
+//                                        the cluster, each by itself; the collective's slowdown
+//                                        stays in proportion to the computation's
+//   data_parallel_overhead_us            half a Cauchy distribution above what is given, as wide as
+//                                        1 % of a step (Gelman, Bayesian Analysis 1(3), 2006)
+// where log(predicted step / measured step) is normal. One set of values holds for all rows.
 #include "core/calibrate/step_fit.h"
 
 #include <algorithm>

@@ -1,13 +1,5 @@
 // What a device loses to data-parallel training, fitted to measured steps of the job: how much
 // computation and exchanges slow each other down, and what each step costs besides.
-//
-// The likeliest values (maximum a posteriori) of
-//   overlap_slowdown, overlap_delay_us   log-normal about what core/scenario/overlap.h believes of
-//                                        the cluster, each by itself; the collective's slowdown
-//                                        stays in proportion to the computation's
-//   data_parallel_overhead_us            half a Cauchy distribution above what is given, as wide as
-//                                        1 % of a step (Gelman, Bayesian Analysis 1(3), 2006)
-// where log(predicted step / measured step) is normal. One set of values holds for all rows.
 #pragma once
 
 #include <string>

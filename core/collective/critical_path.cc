@@ -1,3 +1,5 @@
+// The time is the longest chain of messages that wait for each other: neither the sum of the
+// slowest messages of all rounds nor their average.
 #include "core/collective/critical_path.h"
 
 #include <algorithm>

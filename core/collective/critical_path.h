@@ -2,8 +2,7 @@
 // begins when all that it sent in the last one has left it and all that it awaited has arrived; a
 // receiver takes messages in the order of its rounds, the next as soon as the last is off the wire.
 // A message holds the wire for the fastest tier's latency and its bytes; what a slower tier adds to
-// the latency delays the receiver alone. The time is the longest chain of messages that wait for
-// each other: neither the sum of the slowest messages of all rounds nor their average.
+// the latency delays the receiver alone.
 #pragma once
 
 #include <functional>

@@ -1,10 +1,6 @@
 // Recursive halving and doubling: as few bytes as the ring in 2 log2 N steps instead of 2(N-1),
 // but with partners far away, which share links in a network that is thinner at the top. Use it
 // for middle-sized payloads on a power of two of well connected ranks.
-//
-// R. Rabenseifner's all-reduce, as described in R. Thakur, R. Rabenseifner and W. Gropp,
-// "Optimization of collective communication operations in MPICH", Int. J. High Performance
-// Computing Applications 19 (2005).
 #pragma once
 
 #include "core/collective/algorithm.h"

@@ -1,14 +1,4 @@
 // The collective algorithm `nccl`: each payload runs by what NCCL would choose for it.
-//
-// The choice is NCCL's own (nccl_model.h), over a topology guessed from the cluster: what the
-// search of NCCL would find is taken to be the largest speed on its list that a link can carry, and
-// as many channels as fill the link. "nccl" in the cluster overrides each guess. The list is for
-// choosing: the time is that of the links as they are (NcclCostModel). The transfers are those of
-// the nearest algorithm known here, for the links that concurrent collectives share:
-//
-//   Ring, CollNet, NVLS  ring (a switch that adds up has no transfers of its own here)
-//   Tree, NVLSTree       double_binary_tree, in rank order, where NCCL keeps a chain inside nodes
-//   PAT                  halving_doubling where it fits, else ring
 #pragma once
 
 #include <memory>

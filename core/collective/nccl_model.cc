@@ -1,3 +1,14 @@
+// For each collective, algorithm and protocol NCCL fills a latency and an algorithm bandwidth from
+// constants and from what its search of the topology found; a payload of n bytes is then taken to
+// cost latency + n / bandwidth, with two corrections, and the least wins (src/graph/tuning.cc,
+// ncclTopoTuneModel and ncclTopoGetAlgoTime; src/enqueue.cc, topoGetAlgoInfo). The payload of
+// all-gather and reduce-scatter counts all ranks' shards together, as here everywhere.
+//
+// The choice is NCCL's, wherever its constants are wrong too. The time is what NCCL believes: on
+// fast networks within a few ten percent of measurements, on TCP several times too short for small
+// payloads. Where a calibration is at hand, take the choice from here and the time from there.
+//
+// Left out: fp8 (penalised on rings of more than 8), CollNet's all-gather and reduce-scatter.
 #include "core/collective/nccl_model.h"
 
 #include <algorithm>

@@ -53,7 +53,7 @@ class Network {
   void route(const Groups& groups, int from, int to, std::vector<int>& links) const;
 
   // Of links of the fabric alone; nullptr for a port.
-  const fabric::Link* in_fabric(int id) const {
+  const fabric::FabricLink* in_fabric(int id) const {
     return id < first_in_fabric_ ? nullptr : &topology_->links[kept_[index_in_fabric(id)]];
   }
   const fabric::Topology* topology() const { return topology_.get(); }

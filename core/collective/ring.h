@@ -1,7 +1,6 @@
 // The ring: every member sends only to the next one, so each port carries the fewest bytes that
 // any all-reduce can, at the cost of 2(N-1) start-up times. Use it for large payloads on few
 // ranks.
-//
 // P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
 // workstations", J. Parallel and Distributed Computing 69 (2009).
 #pragma once

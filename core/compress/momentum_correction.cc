@@ -1,3 +1,9 @@
+// All arithmetic is fp32, each operation rounded by itself in the order written here:
+//   g' = scale g, then + decay w
+//   u' = m u + g'        v' = v + u'
+//   u' = m (u + g')      v' = (v + u') + g'       (Nesterov)
+// u is the velocity, v the residual (what has not been sent yet). An element whose v' would not be
+// finite keeps its old u and v.
 #include "core/compress/momentum_correction.h"
 
 #include <cmath>

@@ -1,12 +1,5 @@
 // Momentum correction of Deep Gradient Compression (Lin et al., ICLR 2018): the momentum is applied
 // before elements are chosen, so that what waits keeps its own.
-//
-// All arithmetic is fp32, each operation rounded by itself in the order written here:
-//   g' = scale g, then + decay w
-//   u' = m u + g'        v' = v + u'
-//   u' = m (u + g')      v' = (v + u') + g'       (Nesterov)
-// u is the velocity, v the residual (what has not been sent yet). An element whose v' would not be
-// finite keeps its old u and v.
 #pragma once
 
 #include <span>

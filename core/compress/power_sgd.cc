@@ -1,3 +1,6 @@
+// What a rank's M had beyond the result waits for its next step (error feedback), whose Q is this
+// one (warm start). Tensors that are not compressed travel whole, in a collective of their own.
+// Source: torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py of torch 1.13.
 #include "core/compress/power_sgd.h"
 
 #include <algorithm>

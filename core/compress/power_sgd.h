@@ -1,12 +1,7 @@
-// PowerSGD (Vogels, Karimireddy and Jaggi, NeurIPS 2019) as torch's powerSGD_hook carries it out: a
-// gradient is a matrix M, its first dimension by all others, and travels as two factors of few
-// columns. Each rank has the same Q, its columns orthogonal;
-//   P = sum over ranks of M Q, its columns made orthogonal
-//   Q = sum over ranks of M^T P
-//   the sum of all M is taken to be P Q^T
-// What a rank's M had beyond the result waits for its next step (error feedback), whose Q is this
-// one (warm start). Tensors that are not compressed travel whole, in a collective of their own.
-// Source: torch/distributed/algorithms/ddp_comm_hooks/powerSGD_hook.py of torch 1.13.
+// PowerSGD (Vogels, Karimireddy and Jaggi, NeurIPS 2019) as torch's powerSGD_hook carries it out
+// (torch 1.13): a gradient is a matrix M, its first dimension by all others, and travels as two
+// factors of few columns, P = sum of M Q made orthogonal and Q = sum of M^T P. The sum of all M is
+// taken to be P Q^T; what a rank's M had beyond it waits for the next step.
 #pragma once
 
 #include <cstdint>

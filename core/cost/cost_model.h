@@ -1,14 +1,5 @@
 // What collectives cost on a cluster, calibrated from measured tables: plain data that a cluster
 // JSON carries (core/input/scenario_json.h) and costs are read from.
-//
-// A question at counts that were measured is answered by that table's own cost model
-// (size_cost_model.h). At other counts of nodes it is answered by cost models for all counts at
-// once (step_cost_model.h): first which algorithm and protocol NCCL takes there, then what that one
-// costs, times how far that cost model was off at the tables' own counts (for a ring at the same
-// message of a step, for a tree at the same payload). Inside one node, where a log does not show
-// what NCCL chose, a table of another number of GPUs is scaled: what does not depend on the payload
-// by the steps of a ring, the rest by the bytes that a link carries, in between by how steeply the
-// time grows with the payload.
 #pragma once
 
 #include <optional>

@@ -1,3 +1,10 @@
+//   segments  latency + bytes * slope on each stretch of sizes that one regime covers; between the
+//             last size of one and the first of the next the logarithms are joined by a line, since
+//             nothing was measured where the regimes change
+//   envelope  the least of a few lines: whoever chooses takes the best
+//   sum       (latency^p + (bytes * slope)^p)^(1/p): a floor that acts like a maximum
+//
+// Times are never negative and, inside a regime, never fall with the payload.
 #include "core/cost/size_cost_model.h"
 
 #include <algorithm>

@@ -1,13 +1,5 @@
 // The time of one collective on one count of nodes and GPUs, by payload. A cost has regimes (LL,
 // LL128 and Simple inside NCCL, small and large messages on TCP), so the cost model is one of
-//
-//   segments  latency + bytes * slope on each stretch of sizes that one regime covers; between the
-//             last size of one and the first of the next the logarithms are joined by a line, since
-//             nothing was measured where the regimes change
-//   envelope  the least of a few lines: whoever chooses takes the best
-//   sum       (latency^p + (bytes * slope)^p)^(1/p): a floor that acts like a maximum
-//
-// Times are never negative and, inside a regime, never fall with the payload.
 #pragma once
 
 #include <string>

@@ -1,3 +1,12 @@
+//   ring   T = base + [ (latency * (crossing + intra_share * other steps))^p
+//                       + (steps * bytes / ranks / bandwidth)^p ]^(1/p)
+//   tree   T = base + 2 * (hops * latency + (GPUs a node - 1) * chain)
+//                   + hops * fill * (bytes / 1 MiB)^0.42 + f * bytes / bandwidth,
+//          hops = floor(log2(nodes)), f = 1 at 2 nodes, else 2
+//
+// For a ring the regimes belong to the message of a step, bytes / ranks, so a cost model measured
+// at one count holds at others. p = 1 adds, 4 is nearly a maximum (a floor per step); the data
+// choose. Bandwidth is what a node sends and receives in one direction.
 #include "core/cost/step_cost_model.h"
 
 #include <algorithm>

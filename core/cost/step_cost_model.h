@@ -1,15 +1,6 @@
 // What one algorithm and protocol of NCCL costs between nodes, for every count of nodes and GPUs at
-// once. Four parameters, found from measured rows, with NCCL's own constants as the prior:
-//
-//   ring   T = base + [ (latency * (crossing + intra_share * other steps))^p
-//                       + (steps * bytes / ranks / bandwidth)^p ]^(1/p)
-//   tree   T = base + 2 * (hops * latency + (GPUs a node - 1) * chain)
-//                   + hops * fill * (bytes / 1 MiB)^0.42 + f * bytes / bandwidth,
-//          hops = floor(log2(nodes)), f = 1 at 2 nodes, else 2
-//
-// For a ring the regimes belong to the message of a step, bytes / ranks, so a cost model measured
-// at one count holds at others. p = 1 adds, 4 is nearly a maximum (a floor per step); the data
-// choose. Bandwidth is what a node sends and receives in one direction.
+// once: four parameters, found from measured rows, with NCCL's own constants as the prior.
+// Bandwidth is what a node sends and receives in one direction. The formulas stand in the source.
 #pragma once
 
 #include <array>

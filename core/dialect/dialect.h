@@ -1,6 +1,5 @@
 // Dialects: a framework's own configuration, read verbatim into a strategy that reproduces that
 // framework's exact rules. Each dialect lives in a file of its own and is one row here.
-//
 // In a scenario a strategy is written in a dialect as
 //   {"name": "...", "dialect": "paddle", "config": {...}, "read_as": "code"}
 // where `config` holds the framework's keys and nothing else.

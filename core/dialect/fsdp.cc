@@ -1,3 +1,4 @@
+
 #include "core/dialect/fsdp.h"
 
 #include <algorithm>

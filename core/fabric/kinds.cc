@@ -14,7 +14,7 @@ namespace {
 
 std::size_t at(int index) { return static_cast<std::size_t>(index); }
 
-void join(Topology& topology, const Link& link) {
+void join(Topology& topology, const FabricLink& link) {
   topology.links.push_back(link);
   topology.links.push_back(link);
   std::swap(topology.links.back().from, topology.links.back().to);
@@ -62,7 +62,7 @@ Topology fat_tree(const FatTree& tree) {
       const int parents = first[level + 1] + subtree / tree.down[level + 1] * above;
       topology.switches[at(each)].inside = parents;
       for (int up = 0; up < tree.up[level + 1]; ++up) {
-        Link link{each, parents + copy + up * copies, tree.speeds[level + 1]};
+        FabricLink link{each, parents + copy + up * copies, tree.speeds[level + 1]};
         link.sort = kLevels.at(level + 1);
         link.area = topology.switches[at(each)].pool;
         for (int cable = 0; cable < tree.cables[level + 1]; ++cable) join(topology, link);
@@ -93,7 +93,7 @@ Topology leaf_spine(const LeafSpine& shape) {
   for (int leaf = 0; leaf < leaves && blocks * topology.lanes > 1; ++leaf) {
     const int plane = leaf % topology.lanes % shape.tors % shape.planes;
     for (int spine = 0; spine < shape.spines; ++spine) {
-      Link link{leaf, leaves + plane * shape.spines + spine, shape.speed, "spine"};
+      FabricLink link{leaf, leaves + plane * shape.spines + spine, shape.speed, "spine"};
       link.area = leaf;
       for (int cable = 0; cable < shape.cables; ++cable) join(topology, link);
     }
@@ -137,8 +137,8 @@ Topology dragonfly(const Dragonfly& shape) {
   for (int group = 0; group < shape.groups; ++group) {
     for (int other = 0; other < group; ++other) {
       for (int cable = 0; cable < shape.cables; ++cable) {
-        Link link{gateway(group, other, cable), gateway(other, group, cable), shape.global,
-                  "global"};
+        FabricLink link{gateway(group, other, cable), gateway(other, group, cable), shape.global,
+                        "global"};
         link.length = kGlobalLength;
         join(topology, link);
       }
@@ -200,7 +200,7 @@ std::vector<int> placed(const Topology& topology, int nodes, Placement how, std:
 
 int weaken(Topology& topology, const std::string& name, double share) {
   int count = 0;
-  for (Link& link : topology.links) {
+  for (FabricLink& link : topology.links) {
     const std::string& from = topology.switches[at(link.from)].name;
     const std::string& to = topology.switches[at(link.to)].name;
     if (name != link.sort && name != from && name != to && name != from + "-" + to &&

@@ -139,8 +139,8 @@ class SlurmReader {
     for (std::size_t id = 0; id < topology.switches.size(); ++id) {
       const int above = topology.switches[id].inside;
       if (above < 0) continue;
-      Link link{static_cast<int>(id), above, below[id] * port / oversubscription,
-                topology.switches[at(above)].name};
+      FabricLink link{static_cast<int>(id), above, below[id] * port / oversubscription,
+                      topology.switches[at(above)].name};
       link.area = link.from;
       topology.links.push_back(link);
       std::swap(link.from, link.to);

@@ -41,7 +41,7 @@ Topology pooled(const Topology& topology) {
   }
   for (int& plug : out.plugs) plug = place[at(plug)];
   std::map<std::tuple<int, int, int>, std::size_t> known;
-  for (Link link : topology.links) {
+  for (FabricLink link : topology.links) {
     link.from = place[at(link.from)];
     link.to = place[at(link.to)];
     if (link.area >= 0) link.area = place[at(link.area)];
@@ -64,7 +64,7 @@ std::vector<bool> never_full(const Topology& topology, BytesPerSecond port) {
     }
   }
   std::vector<bool> never;
-  for (const Link& link : topology.links) {
+  for (const FabricLink& link : topology.links) {
     constexpr double kRounding = 1e-9;
     never.push_back(!topology.shared && link.area >= 0 &&
                     link.capacity * (1 + kRounding) >= hosts[at(link.area)] * port);
@@ -78,7 +78,7 @@ Ways::Ways(const Topology& topology)
       reaching_(topology.switches.size()),
       distances_(topology.switches.size()) {
   for (std::size_t id = 0; id < topology.links.size(); ++id) {
-    const Link& link = topology.links[id];
+    const FabricLink& link = topology.links[id];
     if (link.capacity <= 0) continue;  // it has failed
     leaving_[at(link.from)].push_back(static_cast<int>(id));
     reaching_[at(link.to)].push_back(static_cast<int>(id));
@@ -97,7 +97,7 @@ const std::vector<int>& Ways::distances_to(int target) {
     next.pop();
     if (distance > distances[at(here)]) continue;
     for (const int id : reaching_[at(here)]) {
-      const Link& link = topology_.links[at(id)];
+      const FabricLink& link = topology_.links[at(id)];
       if (distance + link.length >= distances[at(link.from)]) continue;
       next.emplace(distances[at(link.from)] = distance + link.length, link.from);
     }
@@ -122,7 +122,7 @@ void Ways::find(int from, int to, int part, std::vector<int>& links) {
     int order = kFar;
     choices_.clear();
     for (const int id : leaving_[at(here)]) {
-      const Link& link = topology_.links[at(id)];
+      const FabricLink& link = topology_.links[at(id)];
       const bool nearer = distances[at(link.to)] < kFar &&
                           distances[at(link.to)] + link.length == distances[at(here)];
       if (!nearer || link.order > order) continue;

@@ -21,7 +21,7 @@ struct Switch {
   int pool = -1;  // switches of one pool are one where messages are spread evenly; -1: none others
 };
 
-struct Link {
+struct FabricLink {
   int from = 0;
   int to = 0;
   BytesPerSecond capacity = 0;
@@ -34,7 +34,7 @@ struct Link {
 struct Topology {
   std::string kind;
   std::vector<Switch> switches;
-  std::vector<Link> links;
+  std::vector<FabricLink> links;
   std::vector<int> plugs;  // by host (node * lanes + lane): its switch
   int lanes = 1;
   int parts = 1;  // into which a message between nodes is cut, all of one size
@@ -49,7 +49,7 @@ struct Topology {
   int host(int node, int lane) const {
     return nodes[static_cast<std::size_t>(node)] * lanes + lane;
   }
-  std::string name(const Link& link) const {
+  std::string name(const FabricLink& link) const {
     return switches[static_cast<std::size_t>(link.from)].name + "-" +
            switches[static_cast<std::size_t>(link.to)].name;
   }

@@ -1,5 +1,4 @@
 // A scenario as JSON, with the names of the files it came from.
-//
 // A file is read in two movements. `read_document` loads the JSON and puts referenced workload and
 // cluster files in place; `parse_scenario` (read_scenario.h) checks it strictly and gives typed
 // values. Sweeps and calibration work on the document between the two, so that any key can be

@@ -12,9 +12,9 @@ using Rule = Fusion::Rule;
 
 }  // namespace
 
-const Table<Fusion::AssumedCost>& assumed_cost_knobs() {
+const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs() {
   using Assumed = Fusion::AssumedCost;
-  static const Table<Assumed> table{
+  static const KnobTable<Assumed> table{
       "assumed_cost",
       [](const Setting&) { return Assumed{}; },
       {knob("ranks", &Assumed::ranks, whole<int>(2, 1 << 20), "Number of ranks that it is for.")
@@ -31,18 +31,19 @@ const Table<Fusion::AssumedCost>& assumed_cost_knobs() {
   return table;
 }
 
-const Table<Fusion::Cuts>& cuts_knobs() {
+const KnobTable<Fusion::Cuts>& cuts_knobs() {
   using Cuts = Fusion::Cuts;
-  static const Table<Cuts> table{"cuts",
-                                 [](const Setting&) { return Cuts{}; },
-                                 {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
-                                       "The gradient's position, counted from 0 in backward order.")
-                                      .needed()
-                                      .with(kWritten),
-                                  knob("at", &Cuts::at, rising_ends(),
-                                       "The elements before each cut, counted from 0, ascending.")
-                                      .needed()
-                                      .with(kWritten)}};
+  static const KnobTable<Cuts> table{
+      "cuts",
+      [](const Setting&) { return Cuts{}; },
+      {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
+            "The gradient's position, counted from 0 in backward order.")
+           .needed()
+           .with(kWritten),
+       knob("at", &Cuts::at, rising_ends(),
+            "The elements before each cut, counted from 0, ascending.")
+           .needed()
+           .with(kWritten)}};
   return table;
 }
 
@@ -141,28 +142,29 @@ std::vector<Knob<Fusion>> closing_knobs() {
 }
 
 // What comes with a rule, and what ticks leave no room for.
-std::vector<Choice> choices() {
+std::vector<KnobChoice> choices() {
   const Json none;
-  return {Choice{"rule",
+  return {
+      KnobChoice{"rule",
                  {{"size",
                    {"size_mb", "first_size_mb", "count", "close", "by_layer", "order", "cycle_ms"}},
                   {"count", {"count", "close", "by_layer", "order"}},
                   {"index", {"ends"}},
                   {"groups", {"groups", "in_turn"}},
                   {"mg_wfbp", {"min_elements", "costs"}}}},
-          Choice{"cycle_ms", {{none, {"first_size_mb", "count", "by_layer", "order", "cuts"}}}}};
+      KnobChoice{"cycle_ms", {{none, {"first_size_mb", "count", "by_layer", "order", "cuts"}}}}};
 }
 
 }  // namespace
 
-const Table<Fusion>& fusion_knobs() {
-  static const Table<Fusion> table{"fusion",
-                                   [](const Setting&) {
-                                     Fusion fusion;
-                                     fusion.rule = Rule::kSize;
-                                     return fusion;
-                                   },
-                                   joined(membership_knobs(), closing_knobs()), choices()};
+const KnobTable<Fusion>& fusion_knobs() {
+  static const KnobTable<Fusion> table{"fusion",
+                                       [](const Setting&) {
+                                         Fusion fusion;
+                                         fusion.rule = Rule::kSize;
+                                         return fusion;
+                                       },
+                                       joined(membership_knobs(), closing_knobs()), choices()};
   return table;
 }
 

@@ -215,7 +215,7 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
 
 // A knob with whose values others come: a key that is listed has a meaning only beside the values
 // that list it.
-struct Choice {
+struct KnobChoice {
   std::string key;
   struct Row {
     Json value;  // null: as if the key were absent
@@ -225,11 +225,11 @@ struct Choice {
 };
 
 template <typename T>
-struct Table {
+struct KnobTable {
   std::string name;                          // of its definition in the schema
   std::function<T(const Setting&)> started;  // what an object without any key means
   std::vector<Knob<T>> knobs;
-  std::vector<Choice> choices = {};
+  std::vector<KnobChoice> choices = {};
 
   const Knob<T>& knob(const std::string& key) const {
     return *std::ranges::find(knobs, key, &Knob<T>::key);
@@ -237,7 +237,7 @@ struct Table {
 };
 
 // "has no meaning with rule 'one', only with 'size' or 'count'": beside that value of the choice.
-inline std::string no_meaning(const Choice& choice, const Json& value, const std::string& key) {
+inline std::string no_meaning(const KnobChoice& choice, const Json& value, const std::string& key) {
   const auto spelt = [](const Json& word) {
     return word.is_string() ? "'" + word.get<std::string>() + "'" : word.dump();
   };
@@ -253,15 +253,15 @@ inline std::string no_meaning(const Choice& choice, const Json& value, const std
 
 // Why a knob has no meaning beside the others' values; empty where it has one.
 template <typename T>
-std::string idle(const Table<T>& table, const Knob<T>& knob, const T& object) {
-  for (const Choice& choice : table.choices) {
-    const auto brings = [&](const Choice::Row& row) {
+std::string idle(const KnobTable<T>& table, const Knob<T>& knob, const T& object) {
+  for (const KnobChoice& choice : table.choices) {
+    const auto brings = [&](const KnobChoice::Row& row) {
       return std::ranges::find(row.brings, knob.key) != row.brings.end();
     };
     if (std::ranges::none_of(choice.rows, brings)) continue;
     const Knob<T>& chosen = table.knob(choice.key);
     const Json value = chosen.write(object);
-    const auto holds = [&](const Choice::Row& row) {
+    const auto holds = [&](const KnobChoice::Row& row) {
       return brings(row) && (row.value.is_null() ? chosen.at_rest(object) : row.value == value);
     };
     if (std::ranges::none_of(choice.rows, holds)) {
@@ -280,7 +280,7 @@ std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> mor
 
 // Reads the table's keys into `object`, which keeps what is not given.
 template <typename T>
-void read_knobs(Reader& reader, const Table<T>& table, const Setting& setting, T& object) {
+void read_knobs(Reader& reader, const KnobTable<T>& table, const Setting& setting, T& object) {
   const auto read = [&](const Knob<T>& knob) {
     if (knob.required(object) && idle(table, knob, object).empty()) reader.require(knob.key);
     if (const Json* value = reader.find(knob.key)) {
@@ -306,7 +306,7 @@ void read_knobs(Reader& reader, const Table<T>& table, const Setting& setting, T
 
 // The keys that say more than their absence would.
 template <typename T>
-Json written_knobs(const Table<T>& table, const T& object) {
+Json written_knobs(const KnobTable<T>& table, const T& object) {
   Json json = Json::object();
   for (const auto& knob : table.knobs) {
     if (knob.at_rest(object) && !knob.is(kWritten)) continue;
@@ -318,7 +318,7 @@ Json written_knobs(const Table<T>& table, const T& object) {
 
 // An object with these keys and no others.
 template <typename T>
-Spelling<T> object_of(const Table<T>& table) {
+Spelling<T> object_of(const KnobTable<T>& table) {
   return {{{"$ref", "#/definitions/" + table.name}},
           [&table](const Entry& entry) {
             Reader reader(entry.value, entry.file, entry.place);
@@ -332,7 +332,7 @@ Spelling<T> object_of(const Table<T>& table) {
 
 // " (one thing; another)": each knob that has moved and has words; empty where none has.
 template <typename T>
-std::string moved_knobs(const Table<T>& table, const T& object) {
+std::string moved_knobs(const KnobTable<T>& table, const T& object) {
   std::string text;
   for (const auto& knob : table.knobs) {
     if (knob.at_rest(object) || !idle(table, knob, object).empty()) continue;

@@ -35,8 +35,8 @@ bool is_sparse(const Compression& compression) {
 }
 
 // What each codec's row of the table says that it takes.
-Choice choice_of_codec() {
-  Choice choice{"codec", {}};
+KnobChoice choice_of_codec() {
+  KnobChoice choice{"codec", {}};
   for (const compress::Codec& codec : compress::codecs()) {
     std::vector<std::string> brings;
     const auto add = [&](bool takes, std::vector<std::string> keys) {
@@ -121,9 +121,9 @@ std::string compute_fusion_words(const Strategy& strategy) {
 
 }  // namespace
 
-const Table<Hierarchy>& hierarchy_knobs() {
+const KnobTable<Hierarchy>& hierarchy_knobs() {
   using Form = Hierarchy::Form;
-  static const Table<Hierarchy> table{
+  static const KnobTable<Hierarchy> table{
       "hierarchy",
       [](const Setting& setting) {
         Hierarchy hierarchy;
@@ -163,13 +163,13 @@ const Table<Hierarchy>& hierarchy_knobs() {
             "(MiCS). "
             "Default false.")
            .says("across in the last micro-batch")},
-      {Choice{"form", {{"leaders", {"first"}}, {"sharded", {"across_stream"}}}}}};
+      {KnobChoice{"form", {{"leaders", {"first"}}, {"sharded", {"across_stream"}}}}}};
   return table;
 }
 
-const Table<Compression>& compression_knobs() {
+const KnobTable<Compression>& compression_knobs() {
   using C = Compression;
-  static const Table<C> table{
+  static const KnobTable<C> table{
       "compression",
       [](const Setting&) {
         C compression;
@@ -232,9 +232,9 @@ const Table<Compression>& compression_knobs() {
   return table;
 }
 
-const Table<Outer>& outer_knobs() {
+const KnobTable<Outer>& outer_knobs() {
   using Optimizer = Outer::Optimizer;
-  static const Table<Outer> table{
+  static const KnobTable<Outer> table{
       "outer",
       [](const Setting&) {
         Outer outer;
@@ -260,14 +260,14 @@ const Table<Outer>& outer_knobs() {
             "Share of its own parameters that a rank keeps when it takes the new ones (torchft's "
             "fragment_update_alpha). Default 0.")
            .says("mix %")},
-      {Choice{"optimizer", {{"nesterov", {"momentum"}}}}}};
+      {KnobChoice{"optimizer", {{"nesterov", {"momentum"}}}}}};
   return table;
 }
 
-const Table<LocalSgd>& local_sgd_knobs() {
+const KnobTable<LocalSgd>& local_sgd_knobs() {
   using L = LocalSgd;
   constexpr std::int64_t kMostPeriod = 1 << 20;
-  static const Table<L> table{
+  static const KnobTable<L> table{
       "local_sgd",
       [](const Setting&) {
         L local;
@@ -320,13 +320,13 @@ const Table<LocalSgd>& local_sgd_knobs() {
             "Longest period that adaptive LocalSGD may choose. Default 16.")
            .with(kWritten)
            .says("at most every %")},
-      {Choice{"adaptive", {{false, {"period"}}, {true, {"init_period", "max_period"}}}}}};
+      {KnobChoice{"adaptive", {{false, {"period"}}, {true, {"init_period", "max_period"}}}}}};
   return table;
 }
 
-const Table<ComputeFusion>& compute_fusion_knobs() {
+const KnobTable<ComputeFusion>& compute_fusion_knobs() {
   using F = ComputeFusion;
-  static const Table<F> table{
+  static const KnobTable<F> table{
       "compute_fusion",
       [](const Setting&) {
         F fusion;
@@ -510,21 +510,21 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
           .varied(compute_fusion_words)};
 }
 
-std::vector<Choice> strategy_choices() {
+std::vector<KnobChoice> strategy_choices() {
   const std::vector<std::string> gathered{"gather_groups", "gather_format", "live_elements"};
-  return {Choice{"exchange", {{"sharded", gathered}, {"sharded_update", gathered}}},
-          Choice{"regather", {{true, {"regather_group", "kept_groups"}}}},
-          Choice{"cross_step", {{true, {"live_elements"}}}},
-          Choice{"priority", {{"layer", {"credit_mb"}}}}};
+  return {KnobChoice{"exchange", {{"sharded", gathered}, {"sharded_update", gathered}}},
+          KnobChoice{"regather", {{true, {"regather_group", "kept_groups"}}}},
+          KnobChoice{"cross_step", {{true, {"live_elements"}}}},
+          KnobChoice{"priority", {{"layer", {"credit_mb"}}}}};
 }
 
 }  // namespace
 
-const Table<Strategy>& strategy_knobs() {
-  static const Table<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
-                                     joined(joined(transport_knobs(), exchange_knobs()),
-                                            joined(order_knobs(), surrounding_knobs())),
-                                     strategy_choices()};
+const KnobTable<Strategy>& strategy_knobs() {
+  static const KnobTable<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
+                                         joined(joined(transport_knobs(), exchange_knobs()),
+                                                joined(order_knobs(), surrounding_knobs())),
+                                         strategy_choices()};
   return table;
 }
 

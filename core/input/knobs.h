@@ -6,16 +6,16 @@
 
 namespace syncline::input {
 
-const Table<Fusion::AssumedCost>& assumed_cost_knobs();
-const Table<Fusion::Cuts>& cuts_knobs();
-const Table<Fusion>& fusion_knobs();
-const Table<Hierarchy>& hierarchy_knobs();
-const Table<Compression>& compression_knobs();
-const Table<Outer>& outer_knobs();
-const Table<LocalSgd>& local_sgd_knobs();
-const Table<ComputeFusion>& compute_fusion_knobs();
+const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs();
+const KnobTable<Fusion::Cuts>& cuts_knobs();
+const KnobTable<Fusion>& fusion_knobs();
+const KnobTable<Hierarchy>& hierarchy_knobs();
+const KnobTable<Compression>& compression_knobs();
+const KnobTable<Outer>& outer_knobs();
+const KnobTable<LocalSgd>& local_sgd_knobs();
+const KnobTable<ComputeFusion>& compute_fusion_knobs();
 // The strategy's own; name, about and what stands in a dialect or a preset are no knobs.
-const Table<Strategy>& strategy_knobs();
+const KnobTable<Strategy>& strategy_knobs();
 
 // When parameters are updated unless a strategy says otherwise.
 Strategy::Update usual_update(const Strategy& strategy);

@@ -250,12 +250,12 @@ void read_shares(Reader& reader, fabric::Topology& topology) {
   const auto weaken = [&](Reader& where, const char* key, const std::string& name, double share) {
     if (fabric::weaken(topology, name, share) > 0) return;
     std::vector<std::string> sorts;
-    for (const fabric::Link& link : topology.links) sorts.push_back(link.sort);
+    for (const fabric::FabricLink& link : topology.links) sorts.push_back(link.sort);
     std::sort(sorts.begin(), sorts.end());
     sorts.erase(std::unique(sorts.begin(), sorts.end()), sorts.end());
     std::string known;
     for (const std::string& sort : sorts) known += (known.empty() ? "" : ", ") + sort;
-    const fabric::Link* first = topology.links.empty() ? nullptr : &topology.links.front();
+    const fabric::FabricLink* first = topology.links.empty() ? nullptr : &topology.links.front();
     where.fail(key, "no link is called '" + name + "'; known: " + known +
                         (first == nullptr ? "" : ", or one by name: " + topology.name(*first)));
   };

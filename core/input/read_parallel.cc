@@ -108,7 +108,7 @@ Schedule read_schedule(Reader& reader, const Parallel& parallel) {
       ->second;
 }
 
-// As many layers to each part as is said.
+// Gives each part of the pipeline its number of layers, by the numbers in the tensors' names.
 void spread_as_given(const Reader& reader, Workload& workload) {
   std::vector<int> part_of;  // by layer
   for (std::size_t part = 0; part < workload.parallel.layers.size(); ++part) {

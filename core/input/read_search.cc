@@ -21,7 +21,7 @@ void read_axis(Reader& reader, const char* key, const Spelling<V>& spelling, con
 
 // An object, or `none` for the absence of the knob.
 template <typename T>
-Spelling<T> choice(const Table<T>& table, const std::string& none) {
+Spelling<T> choice(const KnobTable<T>& table, const std::string& none) {
   Spelling<T> spelling = object_of(table);
   spelling.read = [read = spelling.read, none](const Entry& entry) {
     if (entry.value == none) return T{};

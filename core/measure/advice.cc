@@ -313,28 +313,28 @@ Kind compute_changes(const Workload& workload, const Strategy& strategy) {
 
 }  // namespace
 
-std::string_view word_of(Training training) {
+std::string_view word_of(TrainingChange training) {
   switch (training) {
-    case Training::kSame:
+    case TrainingChange::kSame:
       return "same";
-    case Training::kRounded:
+    case TrainingChange::kRounded:
       return "rounded";
-    case Training::kChanged:
+    case TrainingChange::kChanged:
       break;
   }
   return "changed";
 }
 
-Training training_beside(const Strategy& strategy, const Strategy& base) {
+TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
   const std::string& codec = strategy.compression.codec;
   const compress::Codec* row = compress::find_codec(codec);
   const bool rounds = row != nullptr && !row->sparse && !row->low_rank;
   const bool alike =
       rounds ? codec == base.compression.codec : strategy.compression == base.compression;
-  if (!input::changes_training(strategy)) return Training::kSame;
-  if (!(strategy.local_sgd == base.local_sgd)) return Training::kChanged;
-  if (alike) return Training::kSame;
-  return rounds ? Training::kRounded : Training::kChanged;
+  if (!input::changes_training(strategy)) return TrainingChange::kSame;
+  if (!(strategy.local_sgd == base.local_sgd)) return TrainingChange::kChanged;
+  if (alike) return TrainingChange::kSame;
+  return rounds ? TrainingChange::kRounded : TrainingChange::kChanged;
 }
 
 std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
@@ -355,7 +355,7 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
   std::erase_if(changes, [&](const Change& change) {
     return input::conflict_of(change.strategy, scenario.workload, scenario.cluster) ||
            encodes_nothing(change.strategy, scenario.workload) ||
-           training_beside(change.strategy, strategy) == Training::kSame;
+           training_beside(change.strategy, strategy) == TrainingChange::kSame;
   });
   return changes;
 }

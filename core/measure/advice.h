@@ -12,13 +12,13 @@
 namespace syncline::measure {
 
 // How a strategy trains, compared with another one.
-enum class Training {
+enum class TrainingChange {
   kSame,     // the same sums of gradients at every step
   kRounded,  // of gradients rounded to 16 bits
   kChanged   // sparser, coarser or rarer sums
 };
-std::string_view word_of(Training training);  // "same", "rounded", "changed"
-Training training_beside(const Strategy& strategy, const Strategy& base);
+std::string_view word_of(TrainingChange training);  // "same", "rounded", "changed"
+TrainingChange training_beside(const Strategy& strategy, const Strategy& base);
 
 // A change that is worth trying, not yet predicted.
 struct Change {
@@ -39,7 +39,7 @@ struct Advice {
   Strategy strategy;  // the strategy with that change
   Seconds step_time = 0;
   double gain_percent = 0;  // how much shorter the step becomes
-  Training training = Training::kSame;
+  TrainingChange training = TrainingChange::kSame;
 };
 
 // The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,

@@ -40,7 +40,7 @@ struct Guest {
     bytes.assign(topology.links.size(), 0);
     const auto all = link_use(plan, network, *cache);
     for (int id = 0; id < network.link_count(); ++id) {
-      const fabric::Link* link = network.in_fabric(id);
+      const fabric::FabricLink* link = network.in_fabric(id);
       if (link == nullptr) continue;
       const auto which = static_cast<std::size_t>(link - cluster.topology->links.data());
       use[which] = all[at(id)];
@@ -137,7 +137,7 @@ void find_hot_links(Together& together) {
   constexpr std::size_t kShown = 3;
   auto& hot = together.company.hot;
   hot.clear();
-  const std::vector<fabric::Link>& links = together.fabric->links;
+  const std::vector<fabric::FabricLink>& links = together.fabric->links;
   for (std::size_t link = 0; link < links.size(); ++link) {
     double load = 0;
     for (std::size_t job = 0; job < together.bytes.size(); ++job) {

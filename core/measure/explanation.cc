@@ -20,7 +20,7 @@ constexpr std::size_t kMostAdvice = 3;
 void keep_few(std::vector<Advice>& advice) {
   bool changed = false;
   std::erase_if(advice, [&](const Advice& one) {
-    return one.training == Training::kChanged && std::exchange(changed, true);
+    return one.training == TrainingChange::kChanged && std::exchange(changed, true);
   });
   advice.resize(std::min(kMostAdvice, advice.size()));
 }

@@ -49,10 +49,10 @@ std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& s
   const collective::Network network(scenario.cluster);
   const std::vector<LinkUse> use = link_use(evaluated.plan, network, cache);
   HotLink hot;
-  const fabric::Link* hottest = nullptr;
+  const fabric::FabricLink* hottest = nullptr;
   for (int id = 0; id < network.link_count(); ++id) {
     const Seconds seconds = use[static_cast<std::size_t>(id)].busy;
-    const fabric::Link* link = network.in_fabric(id);
+    const fabric::FabricLink* link = network.in_fabric(id);
     Seconds& most = link == nullptr ? hot.ports : hot.busy;
     if (seconds > most && link != nullptr) hottest = link;
     most = std::max(most, seconds);

@@ -1,5 +1,5 @@
-// What no fusion and no number of streams can beat: the step time that latency, links and
-// computation enforce on gradients that cannot be sent before they are ready.
+// The least step time that any fusion and any number of streams can reach, by latency, links and
+// computation: no gradient is sent before it is ready.
 #pragma once
 
 #include "core/collective/cost.h"

@@ -1,3 +1,10 @@
+//   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
+//   gradients    in the format in which they add up
+//   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
+//   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
+//                what a codec writes and holds back, what LocalSGD averages
+//   activations  what the operators of the forward pass leave for the backward pass
+//                (activations.h); a guess, and only where the workload has operators
 #include "core/measure/memory.h"
 
 #include <algorithm>

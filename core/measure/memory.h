@@ -1,14 +1,6 @@
 // What a strategy asks of a rank's memory: the rank that holds most, at the fullest moment of a
 // step. Sums of bytes a parameter, as ZeRO's and Megatron's authors count them; what the framework,
 // its libraries and the allocator take beside that is not counted.
-//
-//   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
-//   gradients    in the format in which they add up
-//   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
-//   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
-//                what a codec writes and holds back, what LocalSGD averages
-//   activations  what the operators of the forward pass leave for the backward pass
-//                (activations.h); a guess, and only where the workload has operators
 #pragma once
 
 #include <optional>

@@ -1,27 +1,4 @@
 // What is allowed in a scenario and rarely meant: said beside every answer, never a failure.
-//
-//   nothing to cost     one rank; no compute times, so that nothing can overlap; encoding that
-//                        costs nothing as the device's memory rate is not given; a hierarchy of one
-//                        level; parameters averaged after every step
-//   a list turned round  gradients in forward order (gradient_order.h)
-//   a unit mistaken      a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
-//                        Tbit/s, a message's latency of 10 ms or, between nodes, below 0.2 us, a
-//                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the
-//                        gradients, a bucket of a few elements, a Horovod threshold of a few bytes
-//                        or cycle of a few microseconds; and, where the document is at hand, a
-//                        backward_ms that contradicts its gradients' backward_us
-//   hardware             a device's name that is another device's than its base, more GPUs than the
-//                        named node has, bf16 where the device has no products in it
-//   a global batch       activations that no GPU holds, where those of a share of the batch fit
-//   several networks     rows evaluated by NCCL beside rows on the plain links
-//   a first step         DDP's, which exchanges one bucket of everything, and what it takes
-//   shapes not given     what PowerSGD factors is assumed
-//   not measured         collectives outside the sizes and counts of the cluster's calibration
-//   a guess              what the choice of NCCL rests on; what a node or device that is named
-//                        (core/hardware) leaves to assumption, where the document is at hand
-//
-// Some of this is doubtful: input that is likely a mistake. Such a line begins with kDoubtful, and
-// verbs say it before their results.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,8 @@
+// In fp16 (automatic mixed precision) activations and matrix products are in half precision; the
+// parameters stay in fp32 and are cast for each product, as are their fp16 gradients before the
+// update. Parameters of the normalisations stay in fp32 with fp32 gradients. Loss scaling and its
+// checks are left out. In bf16, but under autocast, all parameters are bf16, as large models are
+// trained: the update reads and writes their fp32 copies besides.
 #include "core/operators/builder.h"
 
 #include <cassert>

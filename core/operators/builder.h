@@ -2,12 +2,6 @@
 // one, each leaves on a tape what its backward pass will launch, and `backward` walks the tape in
 // reverse. Gradients of a value with several readers are added up by a `sum`; parameters become
 // the workload's gradients in the order in which theirs are complete.
-//
-// In fp16 (automatic mixed precision) activations and matrix products are in half precision; the
-// parameters stay in fp32 and are cast for each product, as are their fp16 gradients before the
-// update. Parameters of the normalisations stay in fp32 with fp32 gradients. Loss scaling and its
-// checks are left out. In bf16, but under autocast, all parameters are bf16, as large models are
-// trained: the update reads and writes their fp32 copies besides.
 #pragma once
 
 #include <functional>

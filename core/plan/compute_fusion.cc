@@ -1,3 +1,5 @@
+// The roofline (core/operators/evaluate.h) predicts the list before and after; a workload's times
+// change by the difference, so measured times stay what fusion is counted from.
 #include "core/plan/compute_fusion.h"
 
 #include <algorithm>

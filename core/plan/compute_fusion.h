@@ -3,9 +3,6 @@
 // fuse_gemm_epilogue, fuse_elewise_add_act_ops, fuse_all_optimizer_ops; build_strategy.cc), along
 // the edges of the graph and behind the guards that those passes have. An intermediate value joins
 // a pattern only if nothing outside it reads it.
-//
-// The roofline (core/operators/evaluate.h) predicts the list before and after; a workload's times
-// change by the difference, so measured times stay what fusion is counted from.
 #pragma once
 
 #include <optional>

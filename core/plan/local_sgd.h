@@ -1,9 +1,8 @@
-// LocalSGD: when parameters are averaged instead of gradients. Rules as in Paddle's
-// localsgd_optimizer (2021): steps count from 1; up to begin_step every step communicates; then
-// every k-th. The adaptive form sets, at each averaging after begin_step,
-//   k = clamp(ceil(sqrt(lr_0 * L / (lr * loss_0) * init_period)), 1, max_period)
-// with the loss and learning rate of that moment (init_period stands inside the root, unlike in
-// AdaComm, Wang and Joshi 2018).
+// LocalSGD: when parameters are averaged instead of gradients, by the rules of Paddle's
+// localsgd_optimizer (2021). Steps count from 1; up to begin_step every step communicates; then
+// every k-th. The adaptive form sets k = clamp(ceil(sqrt(lr_0 L / (lr loss_0) init_period)), 1,
+// max_period) at each averaging, with the loss L and learning rate lr of that moment (init_period
+// stands inside the root, unlike in AdaComm, Wang and Joshi 2018).
 #pragma once
 
 #include <cstdint>

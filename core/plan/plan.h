@@ -1,9 +1,8 @@
-// A plan: the strategy applied to a workload on a cluster. Operations on streams with
-// dependencies, in SPMD form: every rank of a role walks the same list. A pipeline has a role a
-// stage, other jobs one. It says *what* happens; executors say when. One plan covers one period: a
-// single training step, or the k steps from one LocalSGD averaging to the next. Executors repeat
-// it; each stream goes on where it stood. Where steps overlap, an operation also waits for
-// operations of the period before.
+// A plan: the strategy applied to a workload on a cluster. Operations on streams with dependencies,
+// in SPMD form: every rank of a role walks the same list. A pipeline has a role a stage, other jobs
+// one. It says *what* happens; executors say when. One plan covers one period: a single training
+// step, or the k steps from one LocalSGD averaging to the next. Executors repeat it; each stream
+// goes on where it stood.
 #pragma once
 
 #include <cstdint>

@@ -1,19 +1,6 @@
 // A bucket on its way: one rank's payload as the bytes that its collectives move, filled from the
 // rank's gradients and read back into them. The host executor and the live backends share it, so
 // that a bucket has one layout and one rounding everywhere.
-//
-// Layouts, all in units of Collective::unit bytes:
-//   dense   the bucket's tensors one behind the other in its number format (a half-precision
-//           codec's where there is one), padding behind the last
-//   shards  one half of an exchange whose other half has other buckets: each tensor is split evenly
-//           among the ranks, and the payload holds every rank's slices together, so that slice r of
-//           each is at home on rank r between the halves
-//   pairs   of a sparse codec: `kept` (int32 index, fp32 value) a rank, ranks in order
-//   rows    of a sparse gradient: `kept` (int64 row, the row's values) a rank; row -1 is none
-//   factors of a low-rank codec: what is not compressed, all first factors, all second ones; each
-//           is summed by collectives of its own, and the second ones are made of the sum of the
-//           first (between)
-//   blocks  of a codec with scales: the bucket's tensors one behind the other in such units
 #pragma once
 
 #include <array>

@@ -1,7 +1,6 @@
 // The operators below a model's layers: what a framework launches in one training step, in order,
 // with the values that they read and write. Compute fusion rewrites this list (core/plan); its
 // cost (cost.h) gives the forward time, each gradient's wait and the update time.
-//
 // Kinds bear Paddle's operator names (conv2d, batch_norm, relu, elementwise_add, matmul_v2, ...,
 // with _grad behind them), because its fusion passes are written in these.
 #pragma once

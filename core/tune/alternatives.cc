@@ -22,7 +22,7 @@
 namespace syncline::tune {
 namespace {
 
-using measure::Training;
+using measure::TrainingChange;
 
 // What takes more to set up has to be that much shorter.
 constexpr double kWorthSettingUp = 0.01;
@@ -136,7 +136,7 @@ class Finder {
 
   std::vector<Alternative> found(const std::optional<Emitted>& emitted) {
     const auto today = settable(baseline_, {});
-    add(baseline_, Training::kSame, tuned_.baseline.metrics.step_time,
+    add(baseline_, TrainingChange::kSame, tuned_.baseline.metrics.step_time,
         {{}, "", today ? today->written : std::nullopt});
     said_ = emitted;
     add_same(emitted);
@@ -160,7 +160,7 @@ class Finder {
     const auto set = said_ && said_->exact
                          ? Settable{same.strategy, text_of(*dialect_, *said_), said_}
                          : settable(same.strategy, {}).value_or(Settable{{}, unsaid(), {}});
-    add(same.strategy, Training::kSame, same.metrics.step_time, set);
+    add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set);
     if (!said_ || said_->exact || trains_otherwise(said_->strategy)) return;
     Strategy nearest = said_->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
@@ -169,7 +169,7 @@ class Finder {
     constexpr double kTold = 1e-3;
     const bool other = asked_ != nullptr && asked_->name != baseline_.dialect;
     if (!other && step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
-    add(nearest, Training::kSame, step, {nearest, text_of(*dialect_, *said_), said_});
+    add(nearest, TrainingChange::kSame, step, {nearest, text_of(*dialect_, *said_), said_});
   }
 
   std::string unsaid() const {
@@ -206,7 +206,7 @@ class Finder {
   }
 
   bool trains_otherwise(const Strategy& strategy) const {
-    return measure::training_beside(strategy, baseline_) != Training::kSame;
+    return measure::training_beside(strategy, baseline_) != TrainingChange::kSame;
   }
 
   // Those of the scenario's strategies and search, else what is worth trying: of an axis that the
@@ -375,7 +375,7 @@ class Finder {
                                       : "");
   }
 
-  void add(const Strategy& strategy, Training training, Seconds step, const Settable& set) {
+  void add(const Strategy& strategy, TrainingChange training, Seconds step, const Settable& set) {
     const auto sensitivity = uncertainties_.sensitivity(strategy);
     Alternative& row = list_.emplace_back();
     row.strategy = strategy;
@@ -395,7 +395,7 @@ class Finder {
   void compare() {
     const auto same = std::min_element(list_.begin(), list_.end(), goes_first);
     for (Alternative& row : list_) {
-      row.clearly_faster = row.training != Training::kSame && row.memory.fits() &&
+      row.clearly_faster = row.training != TrainingChange::kSame && row.memory.fits() &&
                            row.gain.low > 1 && row.step_time * (1 + kClearGain) < same->step_time &&
                            measure::chance_shorter(row.step_time, row.sensitivity, same->step_time,
                                                    same->sensitivity) >= kClearChance;
@@ -412,7 +412,7 @@ class Finder {
     const auto before = accuracy_of(baseline_.name);
     for (Alternative& row : list_) {
       const auto end = accuracy_of(row.strategy.name);
-      if (end) row.outcome = Outcome{"accuracy", *end, {}, before, true};
+      if (end) row.outcome = TrainingResult{"accuracy", *end, {}, before, true};
     }
   }
 
@@ -443,7 +443,7 @@ void add_alternatives(const input::Document& document, const TuneOptions& option
   left_out.insert(left_out.end(), finder.left_out().begin(), finder.left_out().end());
 }
 
-const Alternative* best_alternative(const Tuning& tuning, Training training, bool clearly) {
+const Alternative* best_alternative(const Tuning& tuning, TrainingChange training, bool clearly) {
   const Alternative* best = nullptr;
   for (const Alternative& row : tuning.alternatives) {
     if (row.training != training || (clearly && !row.clearly_faster)) continue;

@@ -26,7 +26,7 @@ void add_alternatives(const input::Document& document, const TuneOptions& option
 
 // The fastest of those that train like this and fit, of all where none fits; nullptr where there is
 // none. `clearly`: of those that are clearly faster.
-const Alternative* best_alternative(const Tuning& tuning, measure::Training training,
+const Alternative* best_alternative(const Tuning& tuning, measure::TrainingChange training,
                                     bool clearly = false);
 
 }  // namespace syncline::tune

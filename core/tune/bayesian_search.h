@@ -1,15 +1,5 @@
 // Bayesian optimisation of the step time over a finite list of candidates, for machines where each
 // evaluation costs training steps and is noisy.
-//
-// It starts from the model's own ranking: the prior mean is the model's prediction, under many
-// latencies and bandwidths at once (the models), so every measured step time also recalibrates the
-// model, and a Gaussian process learns what no model explains. The next candidate is the one with
-// the highest expected improvement over the best posterior mean measured so far, not over the best
-// noisy figure; the search stops when that is small against the noise of one evaluation, or the
-// budget is spent. The answer is the measured candidate with the best posterior mean.
-//
-// Nothing is drawn at random: what comes next is a function of the problem and the observations, so
-// a search that is cut off and given its observations again goes on as if nothing had happened.
 #pragma once
 
 #include <cstddef>

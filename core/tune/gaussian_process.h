@@ -1,16 +1,6 @@
 // A Gaussian process over a finite list of points, with a prior mean that is itself uncertain: one
 // of several models (for instance a cost model under several latencies and bandwidths). The process
 // learns at once which models are right and where all of them are wrong.
-//
-//   value(x) = member_g(x) + f(x) + noise,   g drawn by weight, f ~ GP(0, Matern 5/2)
-//
-// Given g this is the textbook process (Rasmussen and Williams, Gaussian Processes for Machine
-// Learning, 2006, algorithm 2.1), so the posterior is a mixture of normals with one variance for
-// all models and a mean for each; the weights follow by Bayes' rule. With one model it is plain
-// regression with a prior mean. Hyper-parameters maximise the evidence times their prior
-// (L-BFGS-B).
-//
-// Units are the caller's: coordinates on every axis within [0, 1], values of any unit.
 #pragma once
 
 #include <Eigen/Dense>

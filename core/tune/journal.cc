@@ -1,3 +1,6 @@
+// Each line ends in the checksum of the rest, as a member "sum". A last line that was cut off by
+// the kill is dropped; any other damage is an error. Journals of before checksums are still gone on
+// with.
 #include "core/tune/journal.h"
 
 #include <fcntl.h>

@@ -1,10 +1,6 @@
 // A journal of work that is too expensive to lose: a JSON-lines file, a header line that identifies
 // the work, then one line for each piece that is done, each on the disk (fsync) before the next
 // begins. A run that is killed and started again reads back what was done and goes on from there.
-//
-// Each line ends in the checksum of the rest, as a member "sum". A last line that was cut off by
-// the kill is dropped; any other damage is an error. Journals of before checksums are still gone on
-// with.
 #pragma once
 
 #include <nlohmann/json.hpp>

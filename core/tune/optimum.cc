@@ -1,3 +1,11 @@
+// Gradients 0..L-1 become ready in this order. A bucket is a run of them, released when its last
+// one is ready; buckets go one after the other over one stream. C[i], the earliest time at which
+// the first i gradients can have been exchanged, follows from
+//   C[0] = 0,   C[i] = min over j < i of max(C[j], ready[i-1]) + cost(j, i),
+// because a prefix matters only through its finish. Exact for every cost of a run; with an affine
+// one (latency + bytes * rate) no grouping that is not contiguous, and no other order, is better:
+// moving a gradient from a later bucket to an earlier-released one never raises a suffix sum.
+// Costs that depend on what other streams do are outside this page.
 #include "core/tune/optimum.h"
 
 #include <algorithm>

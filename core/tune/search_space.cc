@@ -88,7 +88,7 @@ bool copies_can_go(const Scenario& scenario, const Strategy& base) {
 }  // namespace
 
 bool trains_alike(const Strategy& strategy, const Strategy& base) {
-  return measure::training_beside(strategy, base) == measure::Training::kSame;
+  return measure::training_beside(strategy, base) == measure::TrainingChange::kSame;
 }
 
 Search default_search(const Scenario& scenario) {

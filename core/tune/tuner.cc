@@ -1,3 +1,8 @@
+// Candidates are evaluated by the ordinary planner and executor. Small spaces are walked in full;
+// large ones in the order of each candidate's bound (core/tune/configuration.h), where one that
+// cannot beat the best of its own kind, or cannot come under the best few, is left out. Both ways
+// find the same best ones. Where a search is stopped early (budget, interruption) the result says
+// so.
 #include "core/tune/tuner.h"
 
 #include <algorithm>

@@ -1,10 +1,4 @@
 // The tuner: the best strategy of a search, how good it is, and what the others would have cost.
-//
-// Candidates are evaluated by the ordinary planner and executor. Small spaces are walked in full;
-// large ones in the order of each candidate's bound (core/tune/configuration.h), where one that
-// cannot beat the best of its own kind, or cannot come under the best few, is left out. Both ways
-// find the same best ones. Where a search is stopped early (budget, interruption) the result says
-// so.
 #pragma once
 
 #include <functional>

@@ -19,7 +19,7 @@
 namespace syncline::tune {
 
 // What trainings came to: at the end of their curves, by the mean of their seeds, or as published.
-struct Outcome {
+struct TrainingResult {
   std::string quantity;  // "accuracy", "loss"
   double end = 0;
   std::optional<double> half_width;  // of its 95 % interval
@@ -31,17 +31,17 @@ struct Outcome {
 struct Alternative {
   Strategy strategy;
   std::string plain;  // its name with the baseline's other knobs; empty: its own
-  measure::Training training = measure::Training::kSame;
+  measure::TrainingChange training = measure::TrainingChange::kSame;
   Seconds step_time = 0;
   measure::Sensitivity sensitivity;
   measure::Memory memory;
-  measure::Interval step;          // 80 % of the step time
-  double speedup = 1;              // over the baseline
-  measure::Interval gain;          // 80 % of that
-  bool clearly_faster = false;     // than whatever trains the same, and it fits
-  std::string set_with;            // the lines, or keys, that set it
-  std::optional<Outcome> outcome;  // where curves (core/worth/outcomes.h) or others tell
-  std::optional<Emitted> written;  // nothing: by a file of ours, or not at all
+  measure::Interval step;                 // 80 % of the step time
+  double speedup = 1;                     // over the baseline
+  measure::Interval gain;                 // 80 % of that
+  bool clearly_faster = false;            // than whatever trains the same, and it fits
+  std::string set_with;                   // the lines, or keys, that set it
+  std::optional<TrainingResult> outcome;  // where curves (core/worth/outcomes.h) or others tell
+  std::optional<Emitted> written;         // nothing: by a file of ours, or not at all
 };
 
 struct Tuning {

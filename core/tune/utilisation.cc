@@ -33,7 +33,7 @@ Cluster with_link(Cluster cluster, BytesPerSecond rated) {
   tier.bandwidth *= growth;
   if (cluster.topology != nullptr) {
     auto grown = std::make_shared<fabric::Topology>(*cluster.topology);
-    for (fabric::Link& link : grown->links) link.capacity *= growth;
+    for (fabric::FabricLink& link : grown->links) link.capacity *= growth;
     cluster.topology = std::move(grown);
   }
   return cluster;

@@ -1,9 +1,7 @@
-// What the network between groups must carry: for plain data parallelism, LocalSGD and DiLoCo, by
-// period, fragments and format, the bandwidth of the outermost links at which training is as busy
-// as asked, and how busy it is at the links as given. Groups are what those links join.
-//   utilisation = a step of a group by itself / a step of all groups
-// Everything but those links' bandwidth stays as it is, their latency too; a fabric's links grow
-// with its ports.
+// What the network between groups must carry: the bandwidth of the outermost links at which plain
+// data parallelism, LocalSGD or DiLoCo is as busy as asked, and how busy it is at the links as
+// given. utilisation = a step of a group by itself / a step of all groups. Everything but those
+// links' bandwidth stays as it is, their latency too; a fabric's links grow with its ports.
 #pragma once
 
 #include <cstdint>

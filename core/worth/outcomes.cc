@@ -15,8 +15,8 @@ const Reach* named(const std::vector<Reach>& reaches, const std::string& name) {
 
 // Buckets, streams and levels leave a training as it is.
 bool train_alike(const Strategy& a, const Strategy& b) {
-  return measure::training_beside(a, b) == measure::Training::kSame &&
-         measure::training_beside(b, a) == measure::Training::kSame;
+  return measure::training_beside(a, b) == measure::TrainingChange::kSame &&
+         measure::training_beside(b, a) == measure::TrainingChange::kSame;
 }
 
 const Reach* reach_of(const std::vector<Reach>& reaches, const tune::Alternative& row,
@@ -51,7 +51,7 @@ void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tun
     if (reach == nullptr) continue;
     any = true;
     row.outcome =
-        tune::Outcome{std::string(word_of(quantity)), reach->end, reach->end_half_width, {}};
+        tune::TrainingResult{std::string(word_of(quantity)), reach->end, reach->end_half_width, {}};
     if (before != nullptr) row.outcome->baseline = before->end;
   }
   if (any) return;

@@ -99,7 +99,7 @@ Ceiling ceiling_of(std::deque<DeviceArray<float>>& arrays, std::int64_t elements
   const Arrays all{{arrays[0].data(), arrays[1].data(), arrays[2].data(), arrays[3].data()}};
   Ceiling ceiling{kReads, kWrites, 4.0 * (kReads + kWrites) * static_cast<double>(elements), 0};
   const auto kernel = ceiling_kernel<kReads, kWrites>;
-  Grid held;
+  LaunchGrid held;
   require(blocks_for(kernel, elements / 4 / kBlockThreads, &held));
   for (const unsigned blocks : {held.x, 4 * held.x}) {
     std::vector<double> times;

@@ -10,7 +10,7 @@ namespace syncline::reports::chart {
 // What an axis counts; says how its ticks are rounded and written.
 enum class Unit { kNumber, kSeconds, kBytes, kBytesPerSecond, kPercent };
 
-struct Axis {
+struct ChartAxis {
   std::string title;
   Unit unit = Unit::kNumber;
   bool logarithmic = false;  // values of nothing or below stand at its left or lower end
@@ -79,7 +79,7 @@ struct Box {
 };
 
 // A cell of a heat map, both of whose axes have names.
-struct Cell {
+struct HeatCell {
   int column = 0;
   int lane = 0;
   int shade = 0;     // 0 (as good as the best) to kShades - 1
@@ -99,13 +99,13 @@ struct Figure {
   std::string id;  // letters, digits and '-', of its own in a page
   std::string title;
   std::string note = {};  // how to read it, what was left out
-  Axis across;
-  Axis up;
+  ChartAxis across;
+  ChartAxis up;
   std::vector<Series> series = {};
   std::vector<Rule> rules = {};
   std::vector<Stretch> stretches = {};
   std::vector<Box> boxes = {};
-  std::vector<Cell> cells = {};
+  std::vector<HeatCell> cells = {};
   std::vector<Key> keys = {};
 };
 

@@ -76,7 +76,7 @@ double round_step(double least) {
   return power * 10;
 }
 
-Scale::Scale(const Axis& axis, const std::vector<double>& values)
+Scale::Scale(const ChartAxis& axis, const std::vector<double>& values)
     : axis_(axis), logarithmic_(axis.logarithmic) {
   bool any = false;
   for (const double value : values) {

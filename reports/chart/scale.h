@@ -17,7 +17,7 @@ class Scale {
  public:
   // Holds all of `values`; what is not finite, or not above 0 on a logarithmic axis, does not
   // count. A single value stands in a window of its own.
-  Scale(const Axis& axis, const std::vector<double>& values);
+  Scale(const ChartAxis& axis, const std::vector<double>& values);
 
   // From 0 (the least) to 1.
   double share(double value) const;
@@ -37,7 +37,7 @@ class Scale {
   std::vector<Tick> by_factors(int wanted) const;
   std::vector<Tick> by_steps(int wanted) const;
 
-  Axis axis_;
+  ChartAxis axis_;
   bool logarithmic_ = false;
   double least_ = 0;
   double most_ = 1;

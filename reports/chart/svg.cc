@@ -66,7 +66,7 @@ const char* unit_word(Unit unit) {
   return "-";
 }
 
-std::string axis_data(const Axis& axis, const Scale& scale) {
+std::string axis_data(const ChartAxis& axis, const Scale& scale) {
   return std::string(scale.logarithmic() ? "log " : "lin ") + exact(scale.least()) + " " +
          exact(scale.most()) + " " + unit_word(axis.unit);
 }
@@ -257,7 +257,7 @@ class Drawing {
            "</title></path>\n";
   }
 
-  std::string drawn(const Cell& cell) const {
+  std::string drawn(const HeatCell& cell) const {
     const double room = broad_ / static_cast<double>(figure_.across.names.size());
     const double x = x_of(cell.column) - room / 2;
     const double y = kLane * cell.lane;

@@ -110,7 +110,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
       const Launch& launch = order.launches[next[index(rank)]];
       if (launch.communicator < 0) return -1;
       const auto& key = order.communicators[index(launch.communicator)];
-      return place_among(key.groups, rank).group < 0 ? -1 : launch.communicator;
+      return collective::place_in(key.groups, rank) ? launch.communicator : -1;
     };
     for (bool moved = true; moved;) {
       moved = false;
@@ -124,7 +124,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
         const int communicator = waits_in(rank);
         if (communicator < 0) continue;
         const collective::Groups& groups = order.communicators[index(communicator)].groups;
-        const int group = place_among(groups, rank).group;
+        const int group = collective::place_in(groups, rank)->group;
         bool all = true;
         for (int m = 0; m < groups.size; ++m) {
           const int member = groups.rank(group, m);
@@ -221,15 +221,6 @@ TEST(LaunchOrder, NamesNcclsAlgorithms) {
   collective.nccl.reset();
   collective.kind = collective::CollectiveKind::kBroadcast;
   EXPECT_EQ(nccl_algorithm(collective), "");
-}
-
-TEST(LaunchOrder, FindsARanksPlace) {
-  EXPECT_EQ(place_among(collective::world_group(4), 2).member, 2);
-  EXPECT_EQ(place_among(collective::block_groups(4, 2), 3).group, 1);
-  EXPECT_EQ(place_among(collective::block_groups(4, 2), 3).member, 1);
-  EXPECT_EQ(place_among(collective::leader_group(4, 2), 3).group, -1);
-  EXPECT_EQ(place_among(collective::leader_group(4, 2), 2).member, 1);
-  EXPECT_EQ(place_among(collective::shard_groups(4, 2), 3).group, 1);
 }
 
 }  // namespace

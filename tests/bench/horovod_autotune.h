@@ -1,12 +1,5 @@
 // For comparison: Horovod's tuner, emulated. Not Horovod itself: its C++ optimiser and real timing
 // are not exercised.
-//
-// Two knobs, the fusion threshold in [0, 64] MiB and the cycle time in [1, 100] ms. 21 evaluations:
-// four fixed start points, then 17 proposals of the highest expected improvement under a Gaussian
-// process with a squared exponential on the raw units (MiB and ms share one length), z-normalised
-// scores and noise 0.8. A score is bytes reduced per second, the median of five means of ten steps.
-// Its answer is the point with the best observed score. Booleans, which multiply its evaluations,
-// are left out. Source: horovod/horovod at 2626dc87, parameter_manager.cc and optim/.
 #pragma once
 
 #include <cstdint>

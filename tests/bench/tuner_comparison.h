@@ -1,11 +1,5 @@
 // The tuners against each other under noise: ours and Horovod's emulated one, on steps whose truth
 // is known, graded by the optimum of the dynamic programme.
-//
-// Our tuner chooses buckets, guided by a model whose latency and time a byte may be wrong by a
-// stated factor; Horovod's chooses threshold and cycle time and knows no model. One evaluation is
-// 50 steps for both, with the same noise a step. The regret is the true step time of the answer
-// over the optimum, in percent of the whole iteration; the cost of tuning is the mean true regret
-// of the evaluations on the way.
 #pragma once
 
 #include <string>

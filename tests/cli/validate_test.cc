@@ -149,6 +149,12 @@ void wait_for_mid_step(const Program& program) {
   std::this_thread::sleep_for(std::chrono::milliseconds(350));
 }
 
+TEST_F(LiveVerbs, OperatorsNeedAGpu) {
+  const auto ran = syncline_run({"validate", scenario(1), "--ranks", "1", "--compute", "kernels"});
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("--compute kernels needs --backend nccl"), std::string::npos) << ran.err;
+}
+
 TEST_F(LiveVerbs, AValidationIsWhatWasPromised) {
   const Ran ran =
       syncline_run(validation(scenario(2, 20, 3), 3) + Words{"--ranks", "2", "--format", "json"});

@@ -46,7 +46,7 @@ TEST(SlurmFabric, IsATreeWhoseTrunksAreSizedByTheNodesBelow) {
   EXPECT_EQ(topology.names[4], "tux4");
   EXPECT_EQ(topology.switches.size(), 3U);
   ASSERT_EQ(topology.links.size(), 4U);
-  for (const Link& link : topology.links) {
+  for (const FabricLink& link : topology.links) {
     EXPECT_EQ(link.capacity, 4 * 10 / 2.0);
     EXPECT_EQ(link.sort, "s2");
   }

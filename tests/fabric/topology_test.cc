@@ -43,7 +43,7 @@ TEST(FatTree, EvenSpreadingMakesOneTrunkOfEachPool) {
   EXPECT_EQ(topology.switches.size(), 4U + 2U + 1U);
   EXPECT_EQ(topology.links.size(), 2U * (4 + 2));
   std::map<std::string, double> trunks;
-  for (const Link& link : topology.links) trunks[link.sort] = link.capacity;
+  for (const FabricLink& link : topology.links) trunks[link.sort] = link.capacity;
   EXPECT_EQ(trunks.at("spine"), 2 * 10);
   EXPECT_EQ(trunks.at("core"), 4 * 20);
   EXPECT_EQ(names_on_way(topology, 0, 3), Names{});

@@ -1,7 +1,5 @@
 // One reader that is given any bytes at all: it reads them or throws an InputError, never worse.
-//
 //   SYNCLINE_FUZZ_TARGET(journal, bytes) { ...; }
-//
 // Linked with libFuzzer (cmake -DSYNCLINE_FUZZ=ON) the target is a fuzzer of its own. Elsewhere it
 // is listed, and corpus_test.cc gives it every file of its corpus, with any compiler.
 #pragma once

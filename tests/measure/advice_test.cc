@@ -64,7 +64,7 @@ TEST(Advice, NamesWhatChangesTheTraining) {
   bool compression = false;
   for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"), 0.5)) {
     const bool lossy = !item.strategy.compression.codec.empty() || item.strategy.local_sgd.enabled;
-    EXPECT_EQ(item.training != Training::kSame, lossy) << item.change;
+    EXPECT_EQ(item.training != TrainingChange::kSame, lossy) << item.change;
     compression |= lossy;
   }
   EXPECT_TRUE(compression) << "at 10 Gbit/s compression pays";
@@ -77,15 +77,15 @@ TEST(Training, IsJudgedAgainstTheBase) {
   sparser.compression.sparsity = {0.9999};
   rare.local_sgd.enabled = true;
   for (const Strategy* one : {&plain, &half, &sparse, &rare}) {
-    EXPECT_EQ(training_beside(*one, *one), Training::kSame);
-    EXPECT_EQ(training_beside(plain, *one), Training::kSame) << "nothing is lost";
+    EXPECT_EQ(training_beside(*one, *one), TrainingChange::kSame);
+    EXPECT_EQ(training_beside(plain, *one), TrainingChange::kSame) << "nothing is lost";
   }
-  EXPECT_EQ(training_beside(half, plain), Training::kRounded);
+  EXPECT_EQ(training_beside(half, plain), TrainingChange::kRounded);
   for (const Strategy* one : {&sparse, &rare}) {
-    EXPECT_EQ(training_beside(*one, plain), Training::kChanged);
-    EXPECT_EQ(training_beside(*one, half), Training::kChanged);
+    EXPECT_EQ(training_beside(*one, plain), TrainingChange::kChanged);
+    EXPECT_EQ(training_beside(*one, half), TrainingChange::kChanged);
   }
-  EXPECT_EQ(training_beside(sparser, sparse), Training::kChanged);
+  EXPECT_EQ(training_beside(sparser, sparse), TrainingChange::kChanged);
 }
 
 // ---- in a dialect's own keys --------------------------------------------------------------------
@@ -224,7 +224,7 @@ TEST(Advice, FusesOperatorsWhereThatPays) {
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].change, "fuse operators (compute_fusion: fuse_bn_add_act_ops)");
   EXPECT_DOUBLE_EQ(step_time(scenario, advice[0].strategy), advice[0].step_time);
-  EXPECT_EQ(advice[0].training, Training::kSame);
+  EXPECT_EQ(advice[0].training, TrainingChange::kSame);
 }
 
 }  // namespace

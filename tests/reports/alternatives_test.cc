@@ -73,7 +73,7 @@ TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
 // Of two the surer one, where the faster one may also be slower than the baseline.
 TEST(Alternatives, ToldFirstAreSure) {
   tune::Tuning tuning = tuned("");
-  tune::Alternative risky = *tune::best_alternative(tuning, measure::Training::kRounded);
+  tune::Alternative risky = *tune::best_alternative(tuning, measure::TrainingChange::kRounded);
   risky.strategy.name = "risky";
   risky.step_time *= 0.8;
   risky.clearly_faster = false;
@@ -92,7 +92,7 @@ TEST(Alternatives, ABestThatChangesTheTrainingIsNotCalledTheSame) {
   std::string beyond;
   for (const auto& sentence : beyond_sentences(tuning)) beyond += sentence;
   EXPECT_TRUE(holds(beyond, "That changes the training, accuracy not known here; ")) << beyond;
-  const auto* same = tune::best_alternative(tuning, measure::Training::kSame);
+  const auto* same = tune::best_alternative(tuning, measure::TrainingChange::kSame);
   const bool none = same == &tuning.alternatives.front();
   const std::string words = none ? "nothing that trains the same beats the baseline"
                                  : "the best that trains the same: '" + same->strategy.name;

@@ -79,7 +79,7 @@ void expect_stated(const Json& schema) {
 }
 
 template <typename T>
-void put_knobs(const input::Table<T>& table, Json& definitions) {
+void put_knobs(const input::KnobTable<T>& table, Json& definitions) {
   Json& properties = definitions.at(table.name).at("properties");
   for (const auto& knob : table.knobs) properties[knob.key] = plain(knob.schema);
 }

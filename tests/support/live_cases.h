@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/collective/algorithm.h"
+#include "core/collective/nccl.h"
 #include "core/plan/planner.h"
 #include "tests/support/small_plans.h"
 
@@ -47,7 +48,10 @@ inline LiveCase planned(const Workload& workload, const Cluster& cluster, const 
 
 inline bool fits(const Strategy& strategy, int ranks) {
   const auto& hierarchy = strategy.hierarchy;
-  const collective::Algorithm* row = collective::find_algorithm(strategy.algorithm);
+  // By `nccl` blocks go all to all.
+  const bool nccl = strategy.algorithm == collective::kNcclName;
+  const collective::Algorithm* row =
+      collective::find_algorithm(nccl ? "all_to_all" : strategy.algorithm);
   const int size = hierarchy.form == Hierarchy::Form::kFlat ? 1 : hierarchy.group_size;
   if (!row->fits(collective::CollectiveKind::kAllReduce, ranks / size)) return false;
   if (size == 1) return true;

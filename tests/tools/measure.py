@@ -5,11 +5,12 @@ Prints the lines of each folder and of the tests, the headers and the types in t
 that exclude knobs, the longest functions, where ten or more lines stand in two places, and which
 functions have more than 70 lines. Product code is what git tracks of C++, CUDA and Python outside
 tests. Ends with 1 where something is over the limit or repeated. With --limits (`make rooms`) it
-prints what is over the limit, and nothing else. Private words in names (banned_names.txt) are over it too.
+prints what is over the limit, and nothing else. Private words in names (banned_names.txt), types of two
+headers with one name, and headers that open with more than five lines are over it too.
 
 A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
 and forward declarations do not count. A room is a folder, below core a folder of its own. A rule that
-excludes a knob is a `Conflict{...}`, an `Exclusion{...}` or a `Choice{...}` of the table of knobs.
+excludes a knob is a `Conflict{...}`, an `Exclusion{...}` or a `KnobChoice{...}` of the table of knobs.
 """
 import argparse
 import ast
@@ -32,7 +33,7 @@ _SCOPE = re.compile(r"\b(?:namespace|class|struct|union|enum|extern)\b(?![^{]*\)
 _NAME = re.compile(r"(~?\w+|operator\W+)\s*\(")
 _TYPE = re.compile(r"\b(?:enum(?:\s+class)?|class|struct|union)\s+(?:[\w()]+\s+)?\w[\w:]*\s*"
                    r"(?:final\s*)?(?::[^{};()]*)?\{")
-_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\b(?:Exclusion|Choice)(?: choice)?\{\s*,")
+_EXCLUSION = re.compile(r"\bConflict\{\s*[^\s}]|\b(?:Exclusion|KnobChoice)(?: choice)?\{\s*,")
 
 
 def blank(match):
@@ -183,6 +184,16 @@ def private_names(sources, banned):
     return found
 
 
+def prefaces(sources):
+    """The headers that open with more lines of comment than a reader takes in: (lines, path)."""
+    found = []
+    for path, text in sources.items():
+        opening = re.match(r"(?://[^\n]*\n)*", text).group()
+        if path.endswith(".h") and opening.count("\n") > 5:
+            found.append((opening.count("\n"), path))
+    return sorted(found, reverse=True)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--functions", type=int, default=10, help="how many to list (default 10)")
@@ -221,16 +232,19 @@ def main():
     for size, what in over:
         print("%8d  %s" % (size, what))
     shared = shared_names(sources)
-    if not options.limits:
-        print("\nTypes with a shared name: %d" % len(shared))
-        for name, paths in shared.items():
-            print("  %s  %s" % (name, " ".join(paths)))
+    print("Types with a shared name: %d" % len(shared))
+    for name, paths in shared.items():
+        print("  %s  %s" % (name, " ".join(paths)))
+    long_openings = prefaces(tracked)
+    print("Headers that open with more than 5 lines: %d" % len(long_openings))
+    for size, path in long_openings:
+        print("%8d  %s" % (size, path))
     banned = set(pathlib.Path(__file__).with_name("banned_names.txt").read_text().split())
     private = private_names(sources, banned)
     print("Names with a private word: %d" % len(private))
     for name, path in sorted(private.items()):
         print("  %s  %s" % (name, path))
-    return 1 if runs or over or private else 0
+    return 1 if runs or over or private or shared or long_openings else 0
 
 
 if __name__ == "__main__":

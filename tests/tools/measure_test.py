@@ -26,11 +26,11 @@ class Measure(unittest.TestCase):
     def test_conflicts_and_choices_of_knobs_exclude(self):
         self.assertEqual(measure.exclusions_of("""
             std::optional<Conflict> of() { return Conflict{"streams", "one stream"}; }
-            auto rule = Choice{"rule", {{"index", {"ends"}}}};
+            auto rule = KnobChoice{"rule", {{"index", {"ends"}}}};
             const Exclusion rules[]{Exclusion{"overlap", {"streams"}, "one stream"}};
             struct Conflict { int key; };
-            Choice choice{work->kind};
-            // Choice{"comment", {}}"""), 3)
+            KnobChoice choice{work->kind};
+            // KnobChoice{"comment", {}}"""), 3)
 
     def test_a_room_is_a_folder_and_below_core_one_of_its_own(self):
         self.assertEqual([measure.room_of(path) for path in (
@@ -47,6 +47,11 @@ class Measure(unittest.TestCase):
         sources = {"a.h": "struct One {\n  int a;\n};\nclass Later;\n", "b.h": "class One final : Base {\n};\n",
                    "c.h": "struct Outer {\n  struct One {};\n};\n", "d.cc": "struct One {};\n"}
         self.assertEqual(measure.shared_names(sources), {"One": ["a.h", "b.h"]})
+
+    def test_a_header_opens_with_five_lines_at_most(self):
+        five = "// a\n// b\n//\n// c\n// d\n#pragma once\n// e\n"
+        self.assertEqual(measure.prefaces({"a.h": five, "b.h": "// z\n" + five, "c.cc": "//\n" * 9}),
+                         [(6, "b.h")])
 
     def test_a_private_word_is_found_in_names_alone(self):
         source = 'int PriceBook; int lawful; int the_law; // a law\nauto text = "a law";\n'

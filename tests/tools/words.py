@@ -74,7 +74,8 @@ def literals(text, python=False):
             said = "".join(parts).replace('\\"', '"').replace("\\n", ". ")
             if words(said) >= 4 and 20 * len(_SENTENCE.findall(said)) >= words(said):
                 found.append(said)
-    return found
+    # Headings of columns are read too, however short.
+    return found if python else found + re.findall(r'\b(?:shown|both)\("((?:\\.|[^"\\])+)"', text)
 
 
 def descriptions(schema):

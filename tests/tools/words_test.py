@@ -27,6 +27,7 @@ class Words(unittest.TestCase):
         self.assertEqual(words.literals('f("the first half "\n  "and the second", "one two", "a b");'
                                         ' // "a comment of many words"'),
                          ["the first half and the second"])
+        self.assertEqual(words.literals('both("law", "law_s"), shown("a\\nrow", kText)'), ["law", "a\\nrow"])
         self.assertEqual(words.literals('fail("the first half "\n "is here")', python=True),
                          ["the first half is here"])
 

@@ -15,7 +15,7 @@
 namespace syncline::tune {
 namespace {
 
-using measure::Training;
+using measure::TrainingChange;
 
 input::Document document_of(const std::string& strategies, const std::string& device = "A100",
                             double gbps = 1, const std::string& more = "",
@@ -51,7 +51,7 @@ const Alternative* row_with(const Tuning& tuning, const std::string& codec) {
   return nullptr;
 }
 
-std::size_t count_of(const Tuning& tuning, Training training) {
+std::size_t count_of(const Tuning& tuning, TrainingChange training) {
   return static_cast<std::size_t>(
       std::count_if(tuning.alternatives.begin(), tuning.alternatives.end(),
                     [&](const Alternative& row) { return row.training == training; }));
@@ -62,7 +62,7 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
   const auto& rows = tuning.alternatives;
   ASSERT_GE(rows.size(), 5U);
   EXPECT_EQ(rows.front().strategy.name, "ddp");
-  for (const Training training : {Training::kSame, Training::kRounded, Training::kChanged}) {
+  for (const TrainingChange training : {TrainingChange::kSame, TrainingChange::kRounded, TrainingChange::kChanged}) {
     EXPECT_GE(count_of(tuning, training), 1U) << measure::word_of(training);
   }
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -74,7 +74,7 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
     EXPECT_LE(row.gain.low, row.speedup);
     EXPECT_GE(row.gain.high, row.speedup);
     EXPECT_FALSE(row.set_with.empty()) << row.strategy.name;
-    if (row.training == Training::kSame) continue;
+    if (row.training == TrainingChange::kSame) continue;
     EXPECT_GE(row.step_time, best_alternative(tuning, row.training)->step_time);
   }
 }
@@ -95,8 +95,8 @@ TEST(Alternatives, TakeWhatTheirStrategiesTake) {
 
 TEST(Alternatives, AreClearlyFasterOnlyWhereTheNetworkIsSlow) {
   const Tuning slow = tuned(document_of(kDdp));
-  EXPECT_TRUE(best_alternative(slow, Training::kRounded)->clearly_faster);
-  EXPECT_TRUE(best_alternative(slow, Training::kChanged)->clearly_faster);
+  EXPECT_TRUE(best_alternative(slow, TrainingChange::kRounded)->clearly_faster);
+  EXPECT_TRUE(best_alternative(slow, TrainingChange::kChanged)->clearly_faster);
   for (const Alternative& row : slow.alternatives) {
     EXPECT_TRUE(!row.clearly_faster || row.gain.low > 1) << row.strategy.name;
   }
@@ -135,16 +135,16 @@ TEST(Alternatives, ChangeSomething) {
   const Tuning tuning = tuned(document);
   EXPECT_EQ(row_with(tuning, "dgc"), nullptr);
   EXPECT_EQ(row_with(tuning, "fp16"), nullptr);
-  EXPECT_EQ(count_of(tuning, Training::kSame) + count_of(tuning, Training::kChanged),
+  EXPECT_EQ(count_of(tuning, TrainingChange::kSame) + count_of(tuning, TrainingChange::kChanged),
             tuning.alternatives.size());
 }
 
 TEST(Alternatives, RespectWhatTheBaselineHas) {
   const Tuning tuning = tuned(document_of(
       R"([{"name": "half", "dialect": "pytorch", "config": {"comm_hook": "fp16_compress_hook"}}])"));
-  EXPECT_EQ(count_of(tuning, Training::kRounded) + count_of(tuning, Training::kChanged), 0U);
+  EXPECT_EQ(count_of(tuning, TrainingChange::kRounded) + count_of(tuning, TrainingChange::kChanged), 0U);
   const Tuning sharded = tuned(document_of(R"([{"name": "f", "dialect": "fsdp", "config": {}}])"));
-  EXPECT_EQ(count_of(sharded, Training::kRounded) + count_of(sharded, Training::kChanged), 0U);
+  EXPECT_EQ(count_of(sharded, TrainingChange::kRounded) + count_of(sharded, TrainingChange::kChanged), 0U);
 }
 
 // Horovod's compression is none or fp16, and no file of ours runs in its jobs.
@@ -155,7 +155,7 @@ TEST(Alternatives, RespectTheDialect) {
   EXPECT_NE(row_with(tuning, "fp16")->set_with.find(R"("compression": "fp16")"), std::string::npos)
       << row_with(tuning, "fp16")->set_with;
   EXPECT_EQ(row_with(tuning, "bf16"), nullptr);
-  EXPECT_EQ(count_of(tuning, Training::kChanged), 0U);
+  EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0U);
 }
 
 TEST(Alternatives, AreTheScenariosOwnWhereItHasAWay) {
@@ -188,7 +188,7 @@ TEST(Alternatives, AreInTheWordsOfTheFrameworkThatIsAskedFor) {
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.emitted->config.value("compression", ""), "fp16");
   EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
-  EXPECT_EQ(count_of(tuning, Training::kChanged), 0U) << "Horovod has no such way";
+  EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0U) << "Horovod has no such way";
   const Tuning plain = tune_document(document_of(R"([{"name": "plain"}])"), few("fp16"), "",
                                      dialect::find_dialect("pytorch"));
   ASSERT_TRUE(plain.taken && plain.emitted);
@@ -209,7 +209,7 @@ TEST(Alternatives, AreNeverWhatTheFrameworkCannotSay) {
     const Tuning tuning = tuned(document_of(Json::array({row}).dump()));
     const Scenario& scenario = tuning.scenario;
     for (const Alternative& one : tuning.alternatives) {
-      if (one.training == Training::kSame) continue;
+      if (one.training == TrainingChange::kSame) continue;
       const auto written =
           dialect::write_config(*dialect::find_dialect(row["dialect"].get<std::string>()),
                                 one.strategy, scenario.workload, scenario.cluster);
@@ -230,7 +230,7 @@ TEST(Alternatives, AreWhatTheSearchAsksFor) {
   for (const char* codec : {"fp16", "bf16", "dgc", "powersgd"}) {
     EXPECT_EQ(row_with(none, codec), nullptr) << codec;
   }
-  EXPECT_EQ(count_of(none, Training::kChanged), 1U) << "LocalSGD";
+  EXPECT_EQ(count_of(none, TrainingChange::kChanged), 1U) << "LocalSGD";
   const Tuning both =
       search(R"("compression": [{"codec": "fp16"}, {"codec": "dgc", "sparsity": [0.9]}, "none"])");
   ASSERT_NE(row_with(both, "fp16"), nullptr);
@@ -263,13 +263,13 @@ TEST(Alternatives, ThatDoNotFitAreNoBest) {
   EXPECT_FALSE(dgc->memory.fits());
   EXPECT_FALSE(dgc->clearly_faster);
   EXPECT_TRUE(row_with(tuned(document_of(kDdp)), "dgc")->clearly_faster) << "with room";
-  const Alternative* best = best_alternative(tuning, Training::kChanged);
+  const Alternative* best = best_alternative(tuning, TrainingChange::kChanged);
   ASSERT_NE(best, nullptr);
   EXPECT_TRUE(best->memory.fits());
   EXPECT_GT(best->step_time, dgc->step_time);
   EXPECT_EQ(best,
             std::find_if(tuning.alternatives.data(), dgc,
-                         [](const Alternative& row) { return row.training == Training::kChanged; }))
+                         [](const Alternative& row) { return row.training == TrainingChange::kChanged; }))
       << "what fits comes first";
 }
 

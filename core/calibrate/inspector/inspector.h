@@ -1,19 +1,6 @@
-// What NCCL's Inspector wrote of a job (NCCL's profiler plugin, plugins/profiler/inspector,
-// NCCL 2.28 and later): a line of JSON for each collective of each rank, in a file a process:
-//
-//   {"header": {"id", "rank", "n_ranks", "nnodes"}, "metadata": {...},
-//    "coll_perf": {"coll": "AllReduce", "coll_sn", "coll_msg_size_bytes", "coll_exec_time_us",
-//                  "coll_timing_source": "kernel_gpu", ...}}
-//
-// A rank's time holds its waiting for the others, so ranks are joined and the least time stands:
-// that of the rank which came last. They are joined by communicator, collective and coll_sn: NCCL
-// counts coll_sn for each kind of collective of a communicator by itself (comm->seqNumber[func],
-// src/enqueue.cc). Of what was repeated, the median over coll_sn is taken at each size: a job's
-// times have a long tail on one side (other traffic, clocks), which a mean follows and a median
-// does not.
-//
-// Sizes are counted as nccl-tests does: coll_msg_size_bytes is what a rank gives for all-gather and
-// gets for reduce-scatter, a share of the payload (inspectorComputeCollBw multiplies it likewise).
+// What NCCL's Inspector wrote of a job (NCCL's profiler plugin, NCCL 2.28 and later): a line of
+// JSON for each collective of each rank, in a file a process. Ranks are joined, and the time of the
+// one that came last stands; of what was repeated the median. Sizes are counted as nccl-tests does.
 #pragma once
 
 #include <string>

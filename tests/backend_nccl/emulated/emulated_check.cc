@@ -454,10 +454,10 @@ TEST(EmulatedFailure, ARankThatHangsIsTimedOut) {
         executor->run(plan, input, 1);
         executor->run(rank == 0 ? plan : shorter, input, 1);
       },
-      std::chrono::milliseconds(1500));
+      std::chrono::milliseconds(5000));
   EXPECT_NE(failures[0].find("rank 0: waiting for all_reduce bucket 0"), std::string::npos)
       << failures[0];
-  EXPECT_NE(failures[0].find("no progress for 1.5 s"), std::string::npos) << failures[0];
+  EXPECT_NE(failures[0].find("no progress for 5"), std::string::npos) << failures[0];
   EXPECT_NE(failures[1], "");
 }
 

@@ -259,7 +259,7 @@ std::set<std::string> launched_kernels() {
 }
 
 // In the stream's turn, one block after the other; at once without a stream, as checks launch.
-void launch_on_host(const char* kernel, Grid grid, cudaStream_t stream,
+void launch_on_host(const char* kernel, LaunchGrid grid, cudaStream_t stream,
                     std::function<void()> block) {
   {
     const std::lock_guard lock(launched_mutex);

@@ -12,7 +12,7 @@
 namespace syncline::kernels {
 
 // At once: there is one stream. Threads of a phase rise in one block and fall in the next.
-void launch_on_host(const char*, Grid grid, cudaStream_t, std::function<void()> block) {
+void launch_on_host(const char*, LaunchGrid grid, cudaStream_t, std::function<void()> block) {
   static std::mt19937 random(1);
   std::vector<unsigned> order(static_cast<std::size_t>(grid.x) * grid.y);
   std::iota(order.begin(), order.end(), 0U);

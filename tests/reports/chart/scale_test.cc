@@ -10,7 +10,7 @@
 namespace syncline::reports::chart {
 namespace {
 
-std::vector<std::string> texts(const Axis& axis, const std::vector<double>& values,
+std::vector<std::string> texts(const ChartAxis& axis, const std::vector<double>& values,
                                int wanted = 8) {
   std::vector<std::string> result;
   for (const auto& tick : Scale(axis, values).ticks(wanted)) result.push_back(tick.text);
@@ -20,7 +20,7 @@ std::vector<std::string> texts(const Axis& axis, const std::vector<double>& valu
 using Texts = std::vector<std::string>;
 
 TEST(Scale, TicksAreRoundAndItsTitleNamesTheirUnit) {
-  const Axis axis{"step time", Unit::kSeconds, false, true};
+  const ChartAxis axis{"step time", Unit::kSeconds, false, true};
   EXPECT_EQ(texts(axis, {0.31}), (Texts{"0", "50", "100", "150", "200", "250", "300"}));
   EXPECT_EQ(Scale(axis, {0.31}).title(), "step time, ms");
   EXPECT_EQ(texts({"share", Unit::kPercent, false, true}, {-5, 12}, 5),
@@ -67,7 +67,7 @@ TEST(Scale, WhatIsNoNumberDoesNotCount) {
 TEST(Scale, HoldsEveryValueAndItsTicksAreWithin) {
   test::Dice dice(7);
   for (int round = 0; round < 3000; ++round) {
-    Axis axis;
+    ChartAxis axis;
     axis.unit = static_cast<Unit>(round % 5);
     axis.logarithmic = round % 2 == 1;
     axis.from_zero = round % 3 == 0;
