@@ -134,7 +134,8 @@ Table alternatives_of(const tune::Tuning& tuning) {
         row.memory.total(), memory_json(row.memory), row.set_with,
         outcome([](const tune::TrainingResult& one) { return one.quantity; }),
         outcome([](const tune::TrainingResult& one) { return one.end; }),
-        outcome([](const tune::TrainingResult& one) { return one.baseline; }), outcome(outcome_json));
+        outcome([](const tune::TrainingResult& one) { return one.baseline; }),
+        outcome(outcome_json));
     line.rule_before = !today && (&row - 1)->training != row.training;
     line.tone = today ? Tone::kPlain : tone_of(row.speedup, best);
   }

@@ -56,8 +56,8 @@ inline constexpr double kWholeModel = 0.75;
 
 // What the host of an eager framework takes for one kernel. In four traces of PyTorch the tenth
 // part of the launches came within 8 to 15 us of the one before, half of them within 18 to 55, of
-// which the profiler has its part. Without it, small steps on three hosts took 16 to 22, 29 to 40 and
-// 27 to 41 us a kernel (scenarios/published/gpu). A compiled or captured step takes 5 or less.
+// which the profiler has its part. Without it, small steps on three hosts took 16 to 22, 29 to 40
+// and 27 to 41 us a kernel (scenarios/published/gpu). A compiled or captured step takes 5 or less.
 inline constexpr Seconds kLaunch = 25 * kMicrosecond;
 inline constexpr Seconds kLaunchAtLeast = 5 * kMicrosecond;
 inline constexpr Seconds kLaunchAtMost = 50 * kMicrosecond;
