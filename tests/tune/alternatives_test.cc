@@ -62,7 +62,8 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
   const auto& rows = tuning.alternatives;
   ASSERT_GE(rows.size(), 5U);
   EXPECT_EQ(rows.front().strategy.name, "ddp");
-  for (const TrainingChange training : {TrainingChange::kSame, TrainingChange::kRounded, TrainingChange::kChanged}) {
+  for (const TrainingChange training :
+       {TrainingChange::kSame, TrainingChange::kRounded, TrainingChange::kChanged}) {
     EXPECT_GE(count_of(tuning, training), 1U) << measure::word_of(training);
   }
   for (std::size_t i = 1; i < rows.size(); ++i) {
@@ -142,9 +143,12 @@ TEST(Alternatives, ChangeSomething) {
 TEST(Alternatives, RespectWhatTheBaselineHas) {
   const Tuning tuning = tuned(document_of(
       R"([{"name": "half", "dialect": "pytorch", "config": {"comm_hook": "fp16_compress_hook"}}])"));
-  EXPECT_EQ(count_of(tuning, TrainingChange::kRounded) + count_of(tuning, TrainingChange::kChanged), 0U);
+  EXPECT_EQ(count_of(tuning, TrainingChange::kRounded) + count_of(tuning, TrainingChange::kChanged),
+            0U);
   const Tuning sharded = tuned(document_of(R"([{"name": "f", "dialect": "fsdp", "config": {}}])"));
-  EXPECT_EQ(count_of(sharded, TrainingChange::kRounded) + count_of(sharded, TrainingChange::kChanged), 0U);
+  EXPECT_EQ(
+      count_of(sharded, TrainingChange::kRounded) + count_of(sharded, TrainingChange::kChanged),
+      0U);
 }
 
 // Horovod's compression is none or fp16, and no file of ours runs in its jobs.
@@ -267,9 +271,10 @@ TEST(Alternatives, ThatDoNotFitAreNoBest) {
   ASSERT_NE(best, nullptr);
   EXPECT_TRUE(best->memory.fits());
   EXPECT_GT(best->step_time, dgc->step_time);
-  EXPECT_EQ(best,
-            std::find_if(tuning.alternatives.data(), dgc,
-                         [](const Alternative& row) { return row.training == TrainingChange::kChanged; }))
+  EXPECT_EQ(best, std::find_if(tuning.alternatives.data(), dgc,
+                               [](const Alternative& row) {
+                                 return row.training == TrainingChange::kChanged;
+                               }))
       << "what fits comes first";
 }
 
