@@ -41,7 +41,8 @@ class OperatorReader {
       kernel.gradient = true;
       kind.remove_suffix(5);
     }
-    if (type) {
+    // A list that a user wrote may leave an operator's values out.
+    if (type && !op.inputs.empty() && !op.outputs.empty()) {
       kernel.type = *type;
       read(op, kind, kernel);
     }
@@ -170,6 +171,7 @@ class OperatorReader {
   // One operator may stand for the updates of all parameters.
   void read_update(const Operator& op, int states, OperatorKernel& kernel) const {
     const auto elements = std::llround(op.flops / (2 + 4 * states));
+    if (op.inputs.size() < index(2 + states)) return;
     Bytes weights = 0;
     for (std::size_t i = 0; i < op.inputs.size(); i += index(2 + states)) {
       weights += bytes(op.inputs[i].value);

@@ -244,12 +244,13 @@ std::string next_commands(const ImportedJob& job) {
          "\n             syncline tune " + job.out + " --emit pytorch\n";
 }
 
-// "A step takes 196 ms, 12 % of which waits for collectives; predicted: 200 ms (+1.9 %)."
+// "A step takes 196 ms, and 12 % of it waits for collectives; predicted: 200 ms (+1.9 %)." The
+// prediction takes the computation from the trace, so a rank alone has none worth saying.
 std::string step_sentence(const ImportedJob& job, const Step& step) {
   std::string text = "A step takes " + seconds_text(step.gpu);
   text += ", and " + share_text(100 * step.exposed / step.gpu) + " of it waits for collectives";
   for (const measure::Row& row : job.evaluated.rows) {
-    if (row.strategy != job.evaluated.baseline) continue;
+    if (job.observed.world_size < 2 || row.strategy != job.evaluated.baseline) continue;
     text += "; predicted: " + seconds_text(row.metrics.step_time);
     if (row.error_percent) text += " (" + percent_text(*row.error_percent) + ")";
     break;

@@ -312,8 +312,6 @@ std::vector<std::string> emitted_sentences(const tune::Tuning& tuning) {
   return sentences;
 }
 
-namespace {}  // namespace
-
 std::string network_sentence(const tune::Tuning& tuning) {
   const auto& parameters = tuning.scenario.calibration.parameters;
   const auto fitted =

@@ -61,7 +61,6 @@ class Payload {
   // Whether collectives sum numbers in `format`; elsewhere they carry bytes.
   bool numbers() const { return summed() || layout_ == Layout::kFactors; }
   bool blocks() const { return layout_ == Layout::kBlocks; }
-  bool factors() const { return layout_ == Layout::kFactors; }
   DType format() const { return format_; }
   // What fill() writes and read() reads, in order, by slices; of blocks as fp32 numbers behind each
   // other. Requires summed() or blocks().

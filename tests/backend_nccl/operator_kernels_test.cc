@@ -113,6 +113,24 @@ TEST(OperatorKernels, UpdatesHaveAllParametersOnce) {
   EXPECT_EQ(sum(one), parameters);
 }
 
+TEST(OperatorKernels, OperatorsWithoutValuesPassAsTime) {
+  Workload bare;
+  bare.operators.values = {{"x", 4096}};
+  for (const char* kind : {"batch_norm", "relu", "matmul_v2", "matmul_v2_grad", "adam", "sum"}) {
+    for (const bool reads : {false, true}) {
+      Operator op{.kind = kind, .matrix_flops = 1e6, .flops = 1e6, .columns = 8};
+      if (reads) op.inputs = op.outputs = {{0}};
+      bare.operators.operators.push_back(op);
+    }
+  }
+  for (const auto& kernel : operator_kernels(bare, test::small_gpu())) {
+    EXPECT_TRUE(kernel.kind == Kind::kTime || kernel.kind == Kind::kSum ||
+                kernel.kind == Kind::kNorm)
+        << static_cast<int>(kernel.kind);
+    EXPECT_GT(kernel.seconds, 0);
+  }
+}
+
 // Whatever a strategy cuts the passes into.
 TEST(OperatorKernels, APlanComputesEachOperatorOnceAStep) {
   const Workload resnet =
