@@ -118,7 +118,10 @@ TEST(OperatorKernels, OperatorsWithoutValuesPassAsTime) {
   bare.operators.values = {{"x", 4096}};
   for (const char* kind : {"batch_norm", "relu", "matmul_v2", "matmul_v2_grad", "adam", "sum"}) {
     for (const bool reads : {false, true}) {
-      Operator op{.kind = kind, .matrix_flops = 1e6, .flops = 1e6, .columns = 8};
+      Operator op;
+      op.kind = kind;
+      op.matrix_flops = op.flops = 1e6;
+      op.columns = 8;
       if (reads) op.inputs = op.outputs = {{0}};
       bare.operators.operators.push_back(op);
     }
