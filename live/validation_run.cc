@@ -191,9 +191,8 @@ void run_validation(const ValidationRun& run, ControlChannel& channel, const Val
 
 const compress::Codec* codec_of(const std::vector<Strategy>& strategies) {
   for (const auto& strategy : strategies) {
-    if (!strategy.compression.codec.empty()) {
-      return compress::find_codec(strategy.compression.codec);
-    }
+    const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+    if (codec != nullptr && !codec->low_rank) return codec;
   }
   return nullptr;
 }

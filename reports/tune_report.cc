@@ -218,9 +218,10 @@ Page brief_of(const tune::Tuning& tuning) {
     page.blocks.push_back("To set it: " + row.set_with);
     break;
   }
-  const std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
-  page.blocks.push_back(bottleneck.substr(0, bottleneck.find('.') + 1) + " " +
-                        next_sentence(tuning));
+  std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
+  bottleneck.resize(bottleneck.find('.') + 1);
+  const std::string next = next_sentence(tuning);
+  page.blocks.push_back(next.empty() ? bottleneck : bottleneck + " " + next);
   for (const auto& sentence : emitted_sentences(tuning)) page.blocks.push_back(sentence);
   if (tuning.emitted) add_configuration(page, tuning.emitted_dialect, *tuning.emitted);
   if (!tuning.tuned.complete) page.blocks.push_back(search_sentence(tuning));

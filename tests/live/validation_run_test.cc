@@ -239,6 +239,9 @@ TEST(ValidationRun, CalibratedLinksPredictTheMachine) {
 TEST(ValidationRun, TheCodecThatAStrategyUses) {
   std::vector<Strategy> strategies(2);
   EXPECT_EQ(codec_of(strategies), nullptr);
+  // A calibration encodes single gradients, which codecs of low rank do not.
+  strategies[0].compression.codec = "powersgd";
+  EXPECT_EQ(codec_of(strategies), nullptr);
   strategies[1].compression.codec = "fp16";
   ASSERT_NE(codec_of(strategies), nullptr);
   EXPECT_EQ(codec_of(strategies)->name, "fp16");
