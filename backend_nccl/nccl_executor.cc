@@ -122,6 +122,7 @@ class NcclExecutor final : public live::LiveExecutor {
   std::string_view name() const override { return "nccl"; }
   Seconds clock_error() const override { return clock_error_; }
   std::string hardware() const override { return hardware_; }
+  bool shares_device() const override { return device_.ranks_on_device > 1; }
 
   run::Outcome run(const plan::Plan& plan, const run::Gradients& input, int periods) override {
     assert(plan.ranks == channel_.ranks() && "a plan for as many ranks as have joined");

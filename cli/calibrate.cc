@@ -161,6 +161,7 @@ int calibrate_live(const CalibrateOptions& options) {
     if (first) say("measuring the links of " + std::to_string(channel.ranks()) + " ranks");
     live::LinkCalibrationSettings settings;
     settings.codec = compress::find_codec(options.codec);
+    settings.computing = backend.with_operators;
     const auto calibration = live::calibrate_links(channel, backend.make, shape, settings);
     channel.barrier();
     if (!first) return 0;

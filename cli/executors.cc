@@ -26,10 +26,11 @@ const Row& row_named(const std::vector<Row>& rows, std::string_view name) {
   return *row;
 }
 
-live::LiveExecutorFactory nccl_with_operators(const Device& device) {
-  return [device](const Workload& workload, live::ControlChannel& channel) {
+live::LiveExecutorFactory nccl_with_operators(const Device& device, int channels) {
+  return [device, channels](const Workload& workload, live::ControlChannel& channel) {
     nccl_backend::NcclSettings settings;
     settings.operators = &device;
+    settings.max_ctas = channels;
     return nccl_backend::make_nccl_executor(workload, channel, settings);
   };
 }

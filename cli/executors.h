@@ -25,8 +25,9 @@ struct Backend {
   // no device of its own.
   std::string (*kernels)() = nullptr;
   // Its computation is the workload's operators; those without a kernel take the time that `device`
-  // predicts. Null: the backend has no kernels.
-  live::LiveExecutorFactory (*with_operators)(const Device& device) = nullptr;
+  // predicts. `channels`: blocks that a communicator may take; 0: the library's choice. Null: the
+  // backend has no kernels.
+  live::LiveExecutorFactory (*with_operators)(const Device& device, int channels) = nullptr;
 };
 
 const std::vector<Predictor>& predictors();

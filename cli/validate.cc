@@ -56,7 +56,7 @@ live::ValidationRun run_of(const ValidateOptions& options, const Scenario& scena
   live::ValidationRun run;
   run.scenario = scenario;
   run.operators = options.compute == "kernels";
-  run.backend = run.operators ? backend.with_operators(scenario.cluster.device) : backend.make;
+  run.backend = run.operators ? backend.with_operators(scenario.cluster.device, 0) : backend.make;
   run.predictor = predictor_named(options.executor).make;
   if (options.calibrate) run.calibration.emplace().codec = live::codec_of(scenario.strategies);
   run.warmup = options.warmup;

@@ -18,6 +18,8 @@
 namespace syncline::live {
 namespace {
 
+constexpr std::int64_t kProductEdge = 4096;
+
 // One thing that is timed: `count` equal collectives one behind the other, or an encoding.
 struct Probe {
   std::string what;
@@ -39,31 +41,7 @@ Workload one_tensor(std::int64_t elements) {
 }
 
 Probe probe_of(std::string what, const collective::Collective& collective, int ranks, int count) {
-  Probe probe;
-  probe.what = std::move(what);
-  probe.collective = collective;
-  probe.count = count;
-  plan::Plan& plan = probe.plan;
-  plan.ranks = ranks;
-  plan.streams = 2;
-  plan.ops.push_back(
-      {plan::kComputeStream, {}, plan::Compute{plan::Phase::kForward, 0, 0, -1}, 0, {}});
-  for (int i = 0; i < count; ++i) {
-    plan::Bucket bucket;
-    bucket.tensors = {0};
-    bucket.elements = collective.elements;
-    bucket.bytes = bucket.padded_bytes = collective.bytes();
-    plan.buckets.push_back(bucket);
-    collective::Collective own = collective;
-    own.bucket = i;
-    plan.ops.push_back({1, {0}, own, 0, {}});
-  }
-  plan.ops.push_back({plan::kComputeStream,
-                      {static_cast<plan::OpId>(count)},
-                      plan::Compute{plan::Phase::kUpdate, 0, 0, -1},
-                      0,
-                      {}});
-  return probe;
+  return {std::move(what), equal_collectives(collective, ranks, count, 0), collective, count, {}};
 }
 
 // Payloads in elements that every number of ranks divides: a factor of two apart up to 2 MiB, where
@@ -142,8 +120,9 @@ Seconds step_time(LiveExecutor& executor, const plan::Plan& plan, const run::Gra
 }
 
 // Everyone fits rank 0's figures, to the last bit.
-void share_first(ControlChannel& channel, std::vector<double>& figures) {
-  figures = figures_in<double>(channel.from_first(bytes_of(figures)), channel, 0, figures.size());
+template <typename Figure>
+void share_first(ControlChannel& channel, std::vector<Figure>& figures) {
+  figures = figures_in<Figure>(channel.from_first(bytes_of(figures)), channel, 0, figures.size());
 }
 
 // What a collective costs before its first round: an all-reduce by ring takes twice the rounds of
@@ -197,7 +176,52 @@ void fit_links(const std::vector<Probe>& probes, LinkCalibration& calibration) {
   }
 }
 
+// The cluster's interference is that of the library's own number of channels. Beside it stands what
+// others take.
+void set_overlap(const std::vector<InterferenceSample>& samples, Bytes payload,
+                 LinkCalibration& calibration) {
+  Overlap& overlap = calibration.cluster.device.overlap;
+  overlap.slowdown = samples.front().slowdown;
+  overlap.collective_slowdown = samples.front().collective_slowdown;
+  overlap.given = true;
+  for (const auto& sample : samples) {
+    const std::string with = sample.channels == 0
+                                 ? std::string(", the library's channels")
+                                 : ", " + std::to_string(sample.channels) + " channels";
+    calibration.samples.push_back({"products during all_reduce" + with, payload,
+                                   sample.computation * (1 + sample.slowdown),
+                                   sample.computation * (1 + overlap.slowdown)});
+    calibration.samples.push_back({"all_reduce during products" + with, payload,
+                                   sample.collective * (1 + sample.collective_slowdown),
+                                   samples.front().collective * (1 + overlap.collective_slowdown)});
+  }
+}
+
 }  // namespace
+
+plan::Plan equal_collectives(const collective::Collective& collective, int ranks, int count,
+                             Seconds computation) {
+  plan::Plan plan;
+  plan.ranks = ranks;
+  plan.streams = 2;
+  plan.ops.push_back(
+      {plan::kComputeStream, {}, plan::Compute{plan::Phase::kForward, computation, 0, -1}, 0, {}});
+  plan::Op update{plan::kComputeStream, {}, plan::Compute{plan::Phase::kUpdate, 0, 0, -1}, 0, {}};
+  for (int i = 0; i < count; ++i) {
+    plan::Bucket bucket;
+    bucket.tensors = {0};
+    bucket.elements = collective.elements;
+    bucket.bytes = bucket.padded_bytes = collective.bytes();
+    plan.buckets.push_back(bucket);
+    collective::Collective own = collective;
+    own.bucket = i;
+    update.after = {static_cast<plan::OpId>(plan.ops.size())};
+    plan.ops.push_back({1, {}, own, 0, {}});
+    if (computation <= 0) plan.ops.back().after = {0};
+  }
+  plan.ops.push_back(update);
+  return plan;
+}
 
 Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node) {
   Cluster cluster;
@@ -242,6 +266,12 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
   if (settings.codec != nullptr) {
     codec = codec_samples(channel, backend, *settings.codec, settings.repeats);
   }
+  std::vector<InterferenceSample> beside;
+  if (settings.computing != nullptr) {
+    beside = interference_samples(channel, settings.computing, kProductEdge, settings.largest,
+                                  settings.repeats);
+    share_first(channel, beside);
+  }
   std::vector<double> measured;
   for (const auto& sample : calibration.samples) measured.push_back(sample.measured);
   for (const auto& sample : codec) measured.push_back(sample.sample.measured);
@@ -258,6 +288,7 @@ LinkCalibration calibrate_links(ControlChannel& channel, const LiveExecutorFacto
     fit_device(codec, calibration.cluster.device);
     for (const auto& sample : codec) calibration.samples.push_back(sample.sample);
   }
+  if (!beside.empty()) set_overlap(beside, settings.largest, calibration);
   return calibration;
 }
 
@@ -289,6 +320,11 @@ void set_measured_links(const LinkCalibration& calibration, Json& json) {
     Json& device = json["device"];
     input::set_device_figure(device, &Device::memory, measured.device.memory, kDigits);
     input::set_device_figure(device, &Device::launch, measured.device.launch, kDigits);
+  }
+  if (const Overlap& overlap = measured.device.overlap; overlap.given) {
+    json["device"]["overlap_slowdown"] = significant(overlap.slowdown, kDigits);
+    json["device"]["overlap_collective_slowdown"] =
+        significant(overlap.collective_slowdown, kDigits);
   }
 }
 

@@ -20,12 +20,38 @@ struct LinkCalibration {
   std::vector<measure::LinkSample> samples;
 };
 
+// A backend whose computation is the workload's operators on `device`, with so many channels for
+// each communicator; 0: as many as its library takes by itself.
+using ComputingExecutor = std::function<LiveExecutorFactory(const Device& device, int channels)>;
+
+// What computation and all-reduces lose to each other, as shares of their time alone.
+struct InterferenceSample {
+  int channels = 0;  // 0: the library's own choice
+  Seconds computation = 0;
+  Seconds collective = 0;
+  double slowdown = 0;
+  double collective_slowdown = 0;
+};
+
+// Products of matrices of `edge` x `edge` beside all-reduces of `payload` bytes. Called on all
+// ranks together; the figures are each rank's own. Empty where ranks share a device.
+std::vector<InterferenceSample> interference_samples(ControlChannel& channel,
+                                                     const ComputingExecutor& computing,
+                                                     std::int64_t edge, std::int64_t payload,
+                                                     int repeats);
+
 struct LinkCalibrationSettings {
   std::int64_t largest = 32 << 20;  // bytes of the largest payload
   int repeats = 5;
   // Whose encodings are timed too; nullptr: none, and the device's rate stays as it is.
   const compress::Codec* codec = nullptr;
+  // Measures interference; null: the device's stays as it is.
+  ComputingExecutor computing = nullptr;
 };
+
+// A step of equal collectives one behind the other: beside a computation, or behind one of no time.
+plan::Plan equal_collectives(const collective::Collective& collective, int ranks, int count,
+                             Seconds computation);
 
 // A cluster of so many nodes of so many ranks whose links all wait to be measured.
 Cluster unmeasured_cluster(const std::string& name, int nodes, int ranks_per_node);

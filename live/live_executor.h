@@ -24,6 +24,8 @@ class LiveExecutor : public run::Executor {
   virtual Seconds clock_error() const = 0;
   // What moved the bytes, for the report: "gloo over TCP".
   virtual std::string hardware() const = 0;
+  // Whether another rank computes on this one's device: then its times are not a device's own.
+  virtual bool shares_device() const { return false; }
 };
 
 // A backend's factory; workload and channel must outlive the executor. Throws MachineError where
