@@ -6,12 +6,15 @@
 
 #include "core/index.h"
 #include "kernels/blocks.h"
+#include "kernels/gemm_epilogue.h"
+#include "kernels/orthogonalise.h"
 #include "kernels/pack.h"
 
 namespace syncline::nccl_backend {
 namespace {
 
 constexpr std::int64_t kFloatBytes = sizeof(float);
+constexpr std::size_t kProductBytes = std::size_t{4} << 20;  // sums of a product's parts
 
 kernels::ElementType element_of(DType format) {
   switch (format) {
@@ -54,6 +57,9 @@ DeviceWork::DeviceWork(const plan::Plan& plan, const Workload& workload, int ran
   block_ = CudaMemory(CudaMemory::Where::kDevice, index(memory_.bytes()));
   make_staged(plan);
   make_sparse(plan, rank);
+  for (const auto& matrices : memory_.matrices()) {
+    products_.emplace_back(CudaMemory::Where::kDevice, matrices.empty() ? 0 : kProductBytes);
+  }
   load();
 }
 
@@ -175,6 +181,8 @@ void DeviceWork::carry_out(plan::OpId op, int communicator, cudaStream_t stream)
       encode(action.bucket, stream);
     } else if (action.kind == Action::Kind::kDecode) {
       decode(action.bucket, stream);
+    } else if (action.kind == Action::Kind::kFactors) {
+      factors(action, stream);
     } else if (action.kind == Action::Kind::kPackBlocks ||
                action.kind == Action::Kind::kSumBlocks ||
                action.kind == Action::Kind::kUnpackBlocks) {
@@ -199,6 +207,43 @@ void DeviceWork::blocks(const Action& action, cudaStream_t stream) const {
     check_kernel(kernels::blocks_sum(format, block_.data() + move.to,
                                      {block_.data() + move.from, move.count, action.parts},
                                      move.count / kernels::block_bytes(format), stream));
+  }
+}
+
+// Three products of each matrix: M Q, M^T P once P is summed and orthogonal, P Q^T.
+void DeviceWork::factors(const Action& action, cudaStream_t stream) const {
+  const auto& matrices = memory_.matrices()[index(action.bucket)];
+  const kernels::GemmWorkspace workspace{products_[index(action.bucket)].data(), kProductBytes};
+  const auto number = [&](std::int64_t place) {
+    return reinterpret_cast<float*>(block_.data() + place);
+  };
+  if (action.parts == 1) {
+    std::vector<kernels::Factor> factors;
+    for (const auto& each : matrices) {
+      factors.push_back({number(each.p), each.shape.rows, static_cast<int>(each.shape.rank)});
+    }
+    check_kernel(kernels::orthogonalise(factors, stream));
+  }
+  for (const auto& each : matrices) {
+    const auto [elements, rows, columns, rank] = each.shape;
+    kernels::LinearShape shape;
+    shape.type = kernels::ElementType::kFp32;
+    shape.rows = rows;
+    shape.inputs = rank;
+    shape.outputs = columns;
+    if (action.parts == 0) {
+      check_kernel(kernels::linear_input_gradient(
+          shape, {number(each.numbers), number(each.start), nullptr, number(each.p), nullptr},
+          workspace, stream));
+    } else if (action.parts == 1) {
+      check_kernel(kernels::linear_weight_gradient(
+          shape, {number(each.numbers), number(each.p), number(each.q), nullptr}, workspace,
+          stream));
+    } else {
+      check_kernel(kernels::linear_forward(
+          shape, {number(each.p), number(each.q), nullptr, number(each.numbers), nullptr},
+          workspace, stream));
+    }
   }
 }
 
@@ -346,6 +391,9 @@ int DeviceWork::commands(plan::OpId op) const {
       case Action::Kind::kStagedAverage:
         commands += 2 + staged_[index(action.bucket)]->slices[0].size() +
                     staged_[index(action.bucket)]->slices[1].size();
+        break;
+      case Action::Kind::kFactors:
+        commands += 1 + memory_.matrices()[index(action.bucket)].size();
         break;
       case Action::Kind::kEncode:
         commands += 7;

@@ -70,6 +70,7 @@ class DeviceWork {
   void encode(int bucket, cudaStream_t stream) const;
   void decode(int bucket, cudaStream_t stream) const;
   void blocks(const Action& action, cudaStream_t stream) const;
+  void factors(const Action& action, cudaStream_t stream) const;
   void move(const Action& action, cudaStream_t stream) const;
   void staged(const Action& action, cudaStream_t stream);
   void cross(const Staged& bucket, int which, cudaMemcpyKind direction, cudaStream_t stream) const;
@@ -85,6 +86,7 @@ class DeviceWork {
   Communicators& communicators_;
   MemoryPlan memory_;
   CudaMemory block_;
+  std::vector<CudaMemory> products_;  // by bucket: what products of matrices add up in
   // Where the host averages: the parameters, what is sent for them, and the optimizer.
   run::RankGradients parameters_, sent_;
   std::optional<run::OuterStep> outer_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 #include "backend_nccl/launch_order.h"
 #include "core/collective/all_to_all.h"
@@ -133,6 +134,7 @@ void MemoryPlan::lay_out(const Workload& workload) {
     received_.push_back(blocks == 0 ? Region{} : reserve(blocks + plan_.ranks * unit_of(what)));
     produced_.push_back(view(b) ? reserve(layouts_[b].bytes()) : Region{});
     waiting_.emplace_back();
+    lay_out_factors(b);
     if (!sparse_codec(b)) continue;
     const std::int64_t bytes = elements_[index(plan_.buckets[b].tensors.front())] * kFloatBytes;
     waiting_.back() = {reserve(bytes), reserve(bytes)};
@@ -142,6 +144,24 @@ void MemoryPlan::lay_out(const Workload& workload) {
       if (apart[t] == 0) continue;
       (*regions)[t] = reserve(elements_[t] * kFloatBytes);
     }
+  }
+}
+
+void MemoryPlan::lay_out_factors(std::size_t bucket) {
+  const run::Payload& layout = layouts_[bucket];
+  auto& matrices = matrices_.emplace_back();
+  if (!castable(layout.format())) return;
+  const bool apart = layout.format() != DType::kFp32;
+  const std::int64_t unit = size_of(layout.format());
+  // Factors in fp32 are those of the payload.
+  const std::int64_t factors = apart && !layout.factors().empty()
+                                   ? reserve(layout.bytes() / unit * kFloatBytes).at
+                                   : payloads_[bucket].at;
+  for (const auto& [tensors, shape, p, q] : layout.factors()) {
+    if (shape.rank == 0) continue;
+    matrices.push_back({shape, reserve(shape.rows * shape.columns * kFloatBytes).at,
+                        reserve(shape.columns * shape.rank * kFloatBytes).at,
+                        factors + p * kFloatBytes, factors + q * kFloatBytes});
   }
 }
 
@@ -202,7 +222,9 @@ void MemoryPlan::act(plan::OpId id) {
         actions.push_back(exchange(*collective, at));
       }
     }
-    if (layouts_[b].works_behind(number)) {
+    if (layouts_[b].works_behind(number) && !matrices_[b].empty()) {
+      factors(collective->bucket, 1, actions);
+    } else if (layouts_[b].works_behind(number)) {
       Action between;
       between.kind = Action::Kind::kStagedBetween;
       between.bucket = collective->bucket;
@@ -256,6 +278,7 @@ void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
     actions.push_back(std::move(action));
     return;
   }
+  if (!matrices_[index(bucket)].empty()) return factors(bucket, 0, actions);
   if (layout.blocks()) {
     action.kind = Action::Kind::kCast;
     for (const run::PayloadSlice& slice : layout.filled()) {
@@ -287,6 +310,7 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
   Action action;
   action.bucket = bucket;
   if (host_averages(index(bucket))) return;  // until it is applied: the model computes meanwhile
+  if (!matrices_[index(bucket)].empty()) return factors(bucket, 2, actions);
   if (layout.blocks()) {
     action.kind = Action::Kind::kUnpackBlocks;
     actions.push_back(action);
@@ -312,6 +336,74 @@ void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
                             slice.count});
   }
   actions.push_back(std::move(action));
+}
+
+// Between gradients and where they travel from or are multiplied: whole in the payload, or as
+// matrices.
+void MemoryPlan::move_matrices(int bucket, bool back, std::vector<Action>& actions) const {
+  const run::Payload& layout = layouts_[index(bucket)];
+  const std::int64_t unit = size_of(layout.format());
+  Action whole, copied;
+  whole.kind = Action::Kind::kCast;
+  (back ? whole.from : whole.to) = layout.format();
+  auto matrix = matrices_[index(bucket)].begin();
+  for (const auto& [tensors, shape, p, q] : layout.factors()) {
+    const bool sent = shape.rank == 0;
+    std::int64_t to = sent ? payloads_[index(bucket)].at + p * unit : (matrix++)->numbers;
+    for (const int tensor : tensors) {
+      Action::Move move{gradients_[index(tensor)].at, to, elements_[index(tensor)]};
+      to += move.count * (sent ? unit : kFloatBytes);
+      if (back) std::swap(move.from, move.to);
+      if (!sent) move.count *= kFloatBytes;
+      if (move.count > 0) (sent ? whole : copied).moves.push_back(move);
+    }
+  }
+  if (!whole.moves.empty()) actions.push_back(std::move(whole));
+  actions.push_back(std::move(copied));
+}
+
+// Between the factors in fp32 and the payload, where that has another format.
+void MemoryPlan::cast_factors(int bucket, bool from_payload, std::vector<Action>& actions) const {
+  const run::Payload& layout = layouts_[index(bucket)];
+  if (layout.format() == DType::kFp32) return;
+  Action action;
+  action.kind = Action::Kind::kCast;
+  (from_payload ? action.from : action.to) = layout.format();
+  const std::int64_t unit = size_of(layout.format());
+  auto matrix = matrices_[index(bucket)].begin();
+  for (const auto& [tensors, shape, p, q] : layout.factors()) {
+    if (shape.rank == 0) continue;
+    const std::int64_t payload = payloads_[index(bucket)].at;
+    for (Action::Move move : {Action::Move{matrix->p, payload + p * unit, shape.rows * shape.rank},
+                              {matrix->q, payload + q * unit, shape.columns * shape.rank}}) {
+      if (from_payload) std::swap(move.from, move.to);
+      action.moves.push_back(move);
+    }
+    ++matrix;
+  }
+  actions.push_back(std::move(action));
+}
+
+void MemoryPlan::factors(int bucket, int step, std::vector<Action>& actions) const {
+  Action action;
+  if (step == 0) {
+    move_matrices(bucket, false, actions);
+    action.kind = Action::Kind::kClear;  // what a matrix has beyond its gradients
+    for (const Matrix& matrix : matrices_[index(bucket)]) {
+      const std::int64_t end = matrix.numbers + matrix.shape.elements * kFloatBytes;
+      const std::int64_t all = matrix.shape.rows * matrix.shape.columns;
+      add_move(action, {end, end, (all - matrix.shape.elements) * kFloatBytes});
+    }
+    if (!action.moves.empty()) actions.push_back(std::exchange(action, {}));
+  } else {
+    cast_factors(bucket, true, actions);
+  }
+  action.kind = Action::Kind::kFactors;
+  action.bucket = bucket;
+  action.parts = step;
+  actions.push_back(std::move(action));
+  if (step < 2) return cast_factors(bucket, false, actions);
+  move_matrices(bucket, true, actions);
 }
 
 // Parameters were summed: the mean of them, in views and in gradients alike.

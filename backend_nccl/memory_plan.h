@@ -47,6 +47,7 @@ struct Action {
     kPackBlocks,     // bucket: its numbers in fp32 -> blocks of low precision
     kSumBlocks,      // moves: blocks of `parts` others, from -> added to, count in bytes of each
     kUnpackBlocks,   // bucket: blocks -> its numbers in fp32
+    kFactors,        // bucket: step number `parts` of low rank: M Q, M^T P behind its sum, P Q^T
     kStagedFill,     // bucket: gradients -> payload, by the host
     kStagedBetween,  // bucket: the host's part behind collective number `parts`
     kStagedRead,     // bucket: payload -> gradients, by the host
@@ -68,13 +69,15 @@ struct Action {
   std::vector<CollectiveCall> calls;
 };
 
-// Staged, which is done by the host: rows of sparse gradients, fp64 outside of views, factors of
-// low rank, and parameters with an outer step or that travel beside training. Where the device
-// averages parameters only fp32 is a view, so that a mean is rounded once, to fp32.
+// Staged, which is done by the host: rows of sparse gradients, fp64 outside of views, and
+// parameters with an outer step or that travel beside training. Where the device averages
+// parameters only fp32 is a view, so that a mean is rounded once, to fp32.
 //
 // A sparse codec's bucket has the velocity and the residual of momentum correction beside its
 // gradient. A step begins with the same gradients as the one before it, and with nothing waiting:
 // the backward pass clears both. Its payload has each rank's indices in front of its values.
+//
+// Matrices of low rank are copied to a place of their own, as their factors are made of them twice.
 //
 // Blocks of low precision are summed all to all: each member is sent its part by all others, sums
 // them rank after rank, rounds once, and sends the sum to all.
@@ -106,6 +109,13 @@ class MemoryPlan {
   bool host_averages(std::size_t bucket) const {
     return outer_steps_ && plan_.buckets[bucket].averaged;
   }
+  // A matrix of a codec of low rank, the factor that a step begins with, and its two factors: fp32.
+  struct Matrix {
+    compress::LowRank shape;
+    std::int64_t numbers = 0, start = 0, p = 0, q = 0;
+  };
+  // By bucket; empty where there are none, or the host makes them.
+  const std::vector<std::vector<Matrix>>& matrices() const { return matrices_; }
   // By bucket, of blocks: its numbers in fp32.
   const std::vector<Region>& rows() const { return rows_; }
   // By tensor, then buffers; fp32.
@@ -126,6 +136,7 @@ class MemoryPlan {
  private:
   bool view(std::size_t bucket) const;
   bool sparse_codec(std::size_t bucket) const;
+  void lay_out_factors(std::size_t bucket);
   void lay_out(const Workload& workload);
   Region reserve(std::int64_t bytes);
   std::vector<std::byte> view_image(std::size_t bucket, const run::RankGradients& input) const;
@@ -134,6 +145,9 @@ class MemoryPlan {
   void produce(int first, int last, std::vector<Action>& actions) const;
   void fill(int bucket, std::vector<Action>& actions) const;
   void read(int bucket, std::vector<Action>& actions) const;
+  void move_matrices(int bucket, bool back, std::vector<Action>& actions) const;
+  void cast_factors(int bucket, bool from_payload, std::vector<Action>& actions) const;
+  void factors(int bucket, int step, std::vector<Action>& actions) const;
   void average(std::vector<Action>& actions) const;
   Action exchange(const collective::Collective& collective, std::int64_t at) const;
   void all_to_all(const collective::Collective& collective, std::int64_t at,
@@ -149,7 +163,8 @@ class MemoryPlan {
   std::vector<std::vector<Action>> actions_;
   std::vector<run::Payload> layouts_;
   std::vector<Region> payloads_;
-  std::vector<Region> rows_;      // of blocks
+  std::vector<Region> rows_;  // of blocks
+  std::vector<std::vector<Matrix>> matrices_;
   std::vector<Region> received_;  // of blocks: what other members have sent
   std::vector<Region> produced_;
   std::vector<Waiting> waiting_;
@@ -171,6 +186,15 @@ void MemoryPlan::load(const run::RankGradients& input, Put put) const {
     const auto image = view_image(b, input);
     for (const Region& region : {produced_[b], payloads_[b]}) {
       put(region.at, static_cast<const void*>(image.data()), region.bytes);
+    }
+  }
+  for (std::size_t b = 0; b < matrices_.size(); ++b) {
+    for (std::size_t i = 0, m = 0; m < matrices_[b].size(); ++i) {
+      const run::FactorPlace& place = layouts_[b].factors()[i];
+      if (place.matrix.rank == 0) continue;
+      const auto factor = run::starting_factor(place);
+      put(matrices_[b][m++].start, static_cast<const void*>(factor.data()),
+          static_cast<std::int64_t>(factor.size() * sizeof(float)));
     }
   }
 }

@@ -85,7 +85,8 @@ ColumnMajor transposed_view(std::int64_t rows, std::int64_t columns) {
   return {columns, rows, columns};
 }
 
-cublasLtEpilogue_t forward_epilogue(Activation activation, bool keep_aux) {
+cublasLtEpilogue_t forward_epilogue(Activation activation, bool keep_aux, bool bias) {
+  if (!bias) return CUBLASLT_EPILOGUE_DEFAULT;
   if (activation == Activation::kRelu) {
     return keep_aux ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS : CUBLASLT_EPILOGUE_RELU_BIAS;
   }
@@ -106,15 +107,15 @@ cublasLtEpilogue_t gradient_epilogue(Activation activation, bool bias_gradient) 
 }
 
 // `keep_aux`: the backward pass will want the auxiliary matrix (linear_aux_bytes).
-GemmLayout forward_layout(const LinearShape& shape, bool keep_aux) {
+GemmLayout forward_layout(const LinearShape& shape, bool keep_aux, bool bias) {
   GemmLayout layout;
   layout.type = shape.type;
   layout.transpose_a = true;
   layout.a = transposed_view(shape.outputs, shape.inputs);  // w
   layout.b = transposed_view(shape.rows, shape.inputs);     // x
   layout.d = transposed_view(shape.rows, shape.outputs);    // y
-  layout.epilogue = forward_epilogue(shape.activation, keep_aux);
-  layout.bias_elements = shape.outputs;
+  layout.epilogue = forward_epilogue(shape.activation, keep_aux, bias);
+  layout.bias_elements = bias ? shape.outputs : 0;
   if (keep_aux) layout.aux_leading = linear_aux_leading(shape.activation, shape.outputs);
   return layout;
 }
@@ -350,7 +351,7 @@ Status multiply(const GemmLayout& layout, const Operands& operands, const GemmWo
 
 Status linear_forward(const LinearShape& shape, const LinearForward& arrays,
                       const GemmWorkspace& workspace, cudaStream_t stream) {
-  return multiply(forward_layout(shape, arrays.aux != nullptr),
+  return multiply(forward_layout(shape, arrays.aux != nullptr, arrays.b != nullptr),
                   {arrays.w, arrays.x, arrays.y, arrays.b, arrays.aux}, workspace, stream);
 }
 

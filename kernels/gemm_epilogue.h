@@ -49,7 +49,7 @@ struct GemmWorkspace {
 struct LinearForward {
   const void* x = nullptr;
   const void* w = nullptr;
-  const void* b = nullptr;
+  const void* b = nullptr;  // null, without an activation: none is added
   void* y = nullptr;
   // linear_aux_bytes(type, activation, rows, outputs) at a multiple of 16 bytes; null: not kept.
   // Null without an activation.

@@ -18,6 +18,7 @@
 #include <cstring>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "core/compress/power_sgd.h"
 
@@ -206,6 +207,16 @@ void Payload::lay_out_factors() {
   }
   std::partial_sum(lengths.begin(), lengths.end(), parts_.begin() + 1);
   elements_ = parts_.back();
+  auto [whole, p, q, end] = parts_;
+  for (std::size_t i = 0; i < bucket_.factors.size(); ++i) {
+    FactorPlace place{bucket_.tensors, bucket_.factors[i], p, q};
+    const compress::LowRank& matrix = place.matrix;
+    if (!bucket_.codec->whole_bucket) place.tensors = {bucket_.tensors[i]};
+    if (matrix.rank == 0) place.p = std::exchange(whole, whole + matrix.elements);
+    factors_.push_back(std::move(place));
+    p += matrix.rows * matrix.rank;
+    q += matrix.columns * matrix.rank;
+  }
 }
 
 std::int64_t Payload::place(std::size_t n, int group) const {
@@ -349,70 +360,55 @@ void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) con
   }
 }
 
-// Walks the matrices of a low-rank codec: (its tensors, the matrix, and in units where in the
-// payload it stands whole or its two factors do).
-template <typename Visit>
-void Payload::walk_factors(Visit visit) const {
-  auto [whole, p, q, end] = parts_;
-  for (std::size_t i = 0; i < bucket_.factors.size(); ++i) {
-    const compress::LowRank& matrix = bucket_.factors[i];
-    const std::span<const int> all(bucket_.tensors);
-    const auto tensors = bucket_.codec->whole_bucket ? all : all.subspan(i, 1);
-    visit(tensors, matrix, matrix.rank == 0 ? whole : p, q);
-    if (matrix.rank == 0) {
-      whole += matrix.elements;
-      continue;
-    }
-    p += matrix.rows * matrix.rank;
-    q += matrix.columns * matrix.rank;
-  }
+std::vector<float> starting_factor(const FactorPlace& place) {
+  auto q =
+      compress::starting_factor(place.matrix, static_cast<std::uint64_t>(place.tensors.front()));
+  compress::orthogonalise(q, place.matrix.rank);
+  return q;
 }
 
 void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) const {
   std::memset(payload, 0, static_cast<std::size_t>(bytes()));
-  walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
-                   std::int64_t first, std::int64_t) {
-    const auto own = joined(gradients, tensors);
+  for (const FactorPlace& place : factors_) {
+    const auto own = joined(gradients, place.tensors);
+    const compress::LowRank& matrix = place.matrix;
     if (matrix.rank == 0) {
-      return write_as(format_, own.data(), matrix.elements, payload + first * unit_);
+      write_as(format_, own.data(), matrix.elements, payload + place.p * unit_);
+      continue;
     }
-    auto q = compress::starting_factor(matrix, static_cast<std::uint64_t>(tensors.front()));
-    compress::orthogonalise(q, matrix.rank);
-    const auto p = compress::first_factor(own, matrix, q);
-    write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
-  });
+    const auto p = compress::first_factor(own, matrix, starting_factor(place));
+    write_as(format_, p.data(), matrix.rows * matrix.rank, payload + place.p * unit_);
+  }
 }
 
 // Every rank makes the same columns orthogonal, as all have the same sum.
 void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* payload) const {
   if (!works_behind(n)) return;
-  walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
-                   std::int64_t first, std::int64_t second) {
-    if (matrix.rank == 0) return;
+  for (const auto& [tensors, matrix, first, second] : factors_) {
+    if (matrix.rank == 0) continue;
     std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
     read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
     compress::orthogonalise(p, matrix.rank);
     write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
     const auto q = compress::second_factor(joined(gradients, tensors), matrix, p);
     write_as(format_, q.data(), matrix.columns * matrix.rank, payload + second * unit_);
-  });
+  }
 }
 
 void Payload::read_factors(const std::byte* payload, RankGradients& gradients) const {
-  walk_factors([&](std::span<const int> tensors, const compress::LowRank& matrix,
-                   std::int64_t first, std::int64_t second) {
+  for (const auto& [tensors, matrix, first, second] : factors_) {
     std::vector<float> own(static_cast<std::size_t>(matrix.elements));
     if (matrix.rank == 0) {
       read_as(format_, payload + first * unit_, matrix.elements, own.data());
-      return part(own, tensors, gradients);
+    } else {
+      std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
+      std::vector<float> q(static_cast<std::size_t>(matrix.columns * matrix.rank));
+      read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
+      read_as(format_, payload + second * unit_, matrix.columns * matrix.rank, q.data());
+      compress::multiply(p, q, matrix, own);
     }
-    std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
-    std::vector<float> q(static_cast<std::size_t>(matrix.columns * matrix.rank));
-    read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
-    read_as(format_, payload + second * unit_, matrix.columns * matrix.rank, q.data());
-    compress::multiply(p, q, matrix, own);
     part(own, tensors, gradients);
-  });
+  }
 }
 
 void Payload::fill_blocks(const RankGradients& gradients, std::byte* payload) const {

@@ -24,6 +24,17 @@ struct PayloadSlice {
   std::int64_t at = 0;  // in bytes
 };
 
+// A matrix of a codec of low rank: the tensors that it is made of, and in units where in the
+// payload it stands whole (`p`), or its two factors do.
+struct FactorPlace {
+  std::vector<int> tensors;
+  compress::LowRank matrix;
+  std::int64_t p = 0;
+  std::int64_t q = 0;
+};
+// The second factor that a step begins with, its columns orthogonal.
+std::vector<float> starting_factor(const FactorPlace& place);
+
 class Payload {
  public:
   // The bucket's payload on `rank`. `workload` has the shapes.
@@ -61,6 +72,8 @@ class Payload {
   // Whether collectives sum numbers in `format`; elsewhere they carry bytes.
   bool numbers() const { return summed() || layout_ == Layout::kFactors; }
   bool blocks() const { return layout_ == Layout::kBlocks; }
+  // Of a codec of low rank, elsewhere none.
+  const std::vector<FactorPlace>& factors() const { return factors_; }
   DType format() const { return format_; }
   // What fill() writes and read() reads, in order, by slices; of blocks as fp32 numbers behind each
   // other. Requires summed() or blocks().
@@ -91,8 +104,6 @@ class Payload {
   void read_pairs(const std::byte* payload, RankGradients& gradients) const;
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
   void read_rows(const std::byte* payload, RankGradients& gradients) const;
-  template <typename Visit>
-  void walk_factors(Visit visit) const;
   void lay_out_factors();
   void fill_factors(const RankGradients& gradients, std::byte* payload) const;
   void read_factors(const std::byte* payload, RankGradients& gradients) const;
@@ -117,6 +128,7 @@ class Payload {
   // Factors: which of its three parts each collective carries, and where parts begin and end.
   std::vector<std::size_t> part_of_;
   std::array<std::int64_t, 4> parts_{};
+  std::vector<FactorPlace> factors_;
   std::int64_t rows_ = 0;   // of a sparse gradient
   std::int64_t width_ = 0;  // of its rows, in elements
   bool scatters_ = false;   // shards: the first half

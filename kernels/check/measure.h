@@ -42,9 +42,10 @@ void check_pack(Checks& checks);
 void check_update(Checks& checks);
 void check_layers(Checks& checks);
 void check_gemm(Checks& checks);
+void check_orthogonalise(Checks& checks);
 inline void check_all(Checks& checks) {
-  for (const auto check :
-       {check_pack, check_blocks, check_dgc, check_update, check_layers, check_gemm}) {
+  for (const auto check : {check_pack, check_blocks, check_dgc, check_update, check_layers,
+                           check_orthogonalise, check_gemm}) {
     check(checks);
   }
 }

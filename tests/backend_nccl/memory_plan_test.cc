@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backend_nccl/launch_order.h"
+#include "core/compress/power_sgd.h"
 #include "core/index.h"
 #include "core/run/host_executor.h"
 #include "core/run/sample_gradients.h"
@@ -85,6 +86,7 @@ class Block {
     if (action.kind == Action::Kind::kPackBlocks) pack(action.bucket);
     if (action.kind == Action::Kind::kUnpackBlocks) unpack(action.bucket);
     if (action.kind == Action::Kind::kSumBlocks) sum(action);
+    if (action.kind == Action::Kind::kFactors) factors(action);
   }
 
   run::RankGradients result() {
@@ -155,6 +157,29 @@ class Block {
     std::vector<const std::byte*> parts;
     for (int n = 0; n < action.parts; ++n) parts.push_back(at(move.from + n * move.count));
     layout_.layouts()[index(action.bucket)].add(at(move.to), parts, move.count);
+  }
+
+  // The codec's own products, of matrices with the zeros at their ends.
+  void factors(const Action& action) {
+    for (const auto& [shape, numbers, start, p, q] : layout_.matrices()[index(action.bucket)]) {
+      const auto span = [&](std::int64_t place, std::int64_t count) {
+        return std::span(reinterpret_cast<float*>(at(place)), index(count));
+      };
+      const auto matrix = span(numbers, shape.rows * shape.columns);
+      const auto first = span(p, shape.rows * shape.rank);
+      const auto second = span(q, shape.columns * shape.rank);
+      if (action.parts == 0) {
+        const auto made =
+            compress::first_factor(matrix, shape, span(start, shape.columns * shape.rank));
+        std::copy(made.begin(), made.end(), first.begin());
+      } else if (action.parts == 1) {
+        compress::orthogonalise(first, shape.rank);
+        const auto made = compress::second_factor(matrix, shape, first);
+        std::copy(made.begin(), made.end(), second.begin());
+      } else {
+        compress::multiply(first, second, shape, matrix);
+      }
+    }
   }
 
   void between(int bucket, int number) {
@@ -397,6 +422,12 @@ TEST_P(MemoryPlanOf, RegionsAreAlignedAndApart) {
     for (const auto& waiting : memory.waiting()) {
       for (const Region& region : {waiting.velocity, waiting.residual}) {
         if (region.bytes > 0) all.push_back(region);
+      }
+    }
+    for (const auto& matrices : memory.matrices()) {
+      for (const auto& matrix : matrices) {
+        all.push_back({matrix.numbers, 4 * matrix.shape.rows * matrix.shape.columns});
+        all.push_back({matrix.start, 4 * matrix.shape.columns * matrix.shape.rank});
       }
     }
     for (const auto* list :

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/cublas_lt_library.h"
+#include "kernels/launch.h"
 #include "kernels/reference/layers.h"
 
 namespace syncline::kernels {
@@ -173,15 +174,8 @@ double finished(const Product& product, cudaDataType type, double sum, std::int6
   return sum;
 }
 
-cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
-                      cublasLtMatrixLayout_t a_layout, const void* b,
-                      cublasLtMatrixLayout_t b_layout, const void*, const void*,
-                      cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
-                      const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t) {
-  const Product& product = *as<Product>(desc);
-  const Matrix& left = *as<Matrix>(a_layout);
-  const Matrix& right = *as<Matrix>(b_layout);
-  const Matrix& out = *as<Matrix>(d_layout);
+void multiply(const Product& product, const Matrix& left, const void* a, const Matrix& right,
+              const void* b, const Matrix& out, void* d) {
   const bool turn_a = product.transpose_a == CUBLAS_OP_T;
   const bool turn_b = product.transpose_b == CUBLAS_OP_T;
   const std::int64_t inner = turn_a ? left.rows : left.columns;
@@ -220,6 +214,18 @@ cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, 
   for (std::size_t i = 0; sums_bias && i < sums.size(); ++i) {
     put_at(out.type, product.bias, static_cast<std::int64_t>(i), sums[i]);
   }
+}
+
+// In the stream's turn; the descriptors may be gone by then.
+cublasStatus_t matmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void*, const void* a,
+                      cublasLtMatrixLayout_t a_layout, const void* b,
+                      cublasLtMatrixLayout_t b_layout, const void*, const void*,
+                      cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                      const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t stream) {
+  launch_on_host(
+      "cublasLtMatmul", {1, 1}, stream,
+      [product = *as<Product>(desc), left = *as<Matrix>(a_layout), a, right = *as<Matrix>(b_layout),
+       b, out = *as<Matrix>(d_layout), d] { multiply(product, left, a, right, b, out, d); });
   return CUBLAS_STATUS_SUCCESS;
 }
 

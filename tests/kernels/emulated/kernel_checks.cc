@@ -54,7 +54,8 @@ INSTANTIATE_TEST_SUITE_P(Families, KernelChecks,
                                          Family{"dgc", check_dgc, 150},
                                          Family{"pack", check_pack, 290},
                                          Family{"update", check_update, 300},
-                                         Family{"layers", check_layers, 400}),
+                                         Family{"layers", check_layers, 400},
+                                         Family{"orthogonalise", check_orthogonalise, 40}),
                          [](const auto& family) { return std::string(family.param.name); });
 
 // The timings of a GPU check run too; what they say of a CPU is nobody's business.

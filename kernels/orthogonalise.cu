@@ -1,0 +1,91 @@
+// Products are summed in fp64, so that what is left of a column is orthogonal to the last bits of
+// fp32. A column is passed over once for each before it: a factor has few, and stays in the cache.
+#include "kernels/orthogonalise.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "kernels/launch.h"
+
+namespace syncline::kernels {
+namespace {
+
+constexpr double kRounding = 1e-5;  // a column this much shorter than it was is rounding alone
+
+struct Factors {
+  static constexpr int kMost = 1024;
+  Factor each[kMost];
+};
+
+struct Column {
+  float* first;
+  std::int64_t rows;
+  std::int32_t rank;
+
+  SYNCLINE_HOST_DEVICE float& at(std::int64_t row) const { return first[row * rank]; }
+};
+
+// The sum of both columns' products, for all threads.
+SYNCLINE_BLOCK_ALGORITHM double product(KernelBlock& block, const Column& a, const Column& b) {
+  __shared__ double shared;
+  KernelBlock::Each<double> sums;
+  block.each([&](int thread) {
+    double sum = 0;
+    for (std::int64_t row = thread; row < a.rows; row += kBlockThreads) {
+      sum += static_cast<double>(a.at(row)) * static_cast<double>(b.at(row));
+    }
+    sums[thread] = sum;
+  });
+  const double all = block.sum(sums);
+  block.each([&](int thread) {
+    if (thread == 0) shared = all;
+  });
+  const double copy = shared;
+  block.each([](int) {});  // the next product may overwrite it
+  return copy;
+}
+
+__global__ void __launch_bounds__(kBlockThreads)
+    orthogonalise_kernel(const __grid_constant__ Factors factors) {
+  const auto [numbers, rows, rank] = factors.each[blockIdx.x];
+  KernelBlock block;
+  for (std::int32_t own = 0; own < rank; ++own) {
+    const Column column{numbers + own, rows, rank};
+    const double given = product(block, column, column);
+    for (std::int32_t before = 0; before < own; ++before) {
+      const Column other{numbers + before, rows, rank};
+      const auto along = static_cast<float>(product(block, other, column));
+      block.each([&](int thread) {
+        for (std::int64_t row = thread; row < rows; row += kBlockThreads) {
+          column.at(row) -= along * other.at(row);
+        }
+      });
+    }
+    const double square = product(block, column, column);
+    const bool spanned = square <= kRounding * kRounding * given;
+    const auto scale = spanned ? 0.0f : static_cast<float>(1 / std::sqrt(square));
+    block.each([&](int thread) {
+      for (std::int64_t row = thread; row < rows; row += kBlockThreads) {
+        column.at(row) = spanned ? 0.0f : column.at(row) * scale;
+      }
+    });
+  }
+}
+
+}  // namespace
+
+Status orthogonalise(const std::vector<Factor>& factors, cudaStream_t stream) {
+  for (std::size_t done = 0; done < factors.size(); done += Factors::kMost) {
+    const auto count = std::min<std::size_t>(factors.size() - done, Factors::kMost);
+    Factors now = {};
+    std::copy_n(factors.begin() + static_cast<std::ptrdiff_t>(done), count, now.each);
+    if (auto status = launch("orthogonalise_kernel", orthogonalise_kernel,
+                             {static_cast<unsigned>(count), 1}, stream, now);
+        !status.ok()) {
+      return status;
+    }
+  }
+  return {};
+}
+
+}  // namespace syncline::kernels
