@@ -11,8 +11,25 @@
 
 namespace syncline::reports {
 
+std::vector<std::string> lead_of(const Answer& answer) {
+  std::vector<std::string> lead;
+  if (!answer.brief) return lead;
+  for (const Block& block : answer.brief().blocks) {
+    if (const auto* text = std::get_if<std::string>(&block)) lead.push_back(*text);
+  }
+  if (!lead.empty()) lead.pop_back();  // where the figures come from
+  return lead;
+}
+
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
+  if (const auto lead = lead_of(answer); !lead.empty()) {
+    std::erase_if(page.blocks, [&](const Block& block) {
+      const auto* text = std::get_if<std::string>(&block);
+      return text != nullptr && *text == lead.front();
+    });
+    page.blocks.insert(page.blocks.begin(), lead.front());
+  }
   std::vector<std::string> warnings = answer.warnings;
   const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
   if (!suspicious.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", suspicious});

@@ -54,6 +54,8 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
 
 // The same before they are written: the blocks with the warnings, the object with its head.
 Page whole_page(const Answer& answer);
+// The sentences of the brief page, the verdict first; none where there is no such page.
+std::vector<std::string> lead_of(const Answer& answer);
 Page brief_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);
 

@@ -128,7 +128,7 @@ class Lanes {
     });
     return chart::clipped(one_line(traced_.strategy), kLetters) + ": " +
            (ranks_.size() > 1 ? "rank " + std::to_string(rank) + " " : "") +
-           (waits ? "ticks" : plan::stream_name(traced_.plan, stream, "exchange"));
+           (waits ? "cycles" : plan::stream_name(traced_.plan, stream, "communication"));
   }
 
   std::string name_of(const run::Span& span) const {
@@ -257,10 +257,10 @@ Illustration gantt(const measure::Report& report, const std::vector<std::size_t>
   figure.keys = {{"forward", chart::kSky},
                  {"backward", chart::kBlue},
                  {"update", chart::kPurple},
-                 {"exchange", chart::kGreen},
+                 {"communication", chart::kGreen},
                  {"exposed: nothing is computed meanwhile", chart::kVermilion},
                  {"encode, copy, host, slowed", chart::kOrange},
-                 {"wait for a tick", chart::kGrey}};
+                 {"wait for a cycle", chart::kGrey}};
   picture.heading = "Buckets and what is in them";
   picture.details.columns = {
       {"strategy", false}, {"bucket"}, {"size"}, {"tensors"}, {"in order", false}};

@@ -183,14 +183,17 @@ std::string main_part(const Answer& answer, const std::string& version) {
   const Page page = whole_page(answer);
   std::string html = "<main>\n<h1>" + escaped(page.title) + "</h1>\n";
   if (!page.about.empty()) html += "<p>" + escaped(page.about) + "</p>\n";
+  const auto lead = lead_of(answer);
+  for (const auto& sentence : lead) html += draw(sentence);
   if (answer.figures) {
     for (const auto& picture : answer.figures()) html += draw(picture);
   }
   html += "<h2>In words and figures</h2>\n";
   for (std::size_t i = 0; i < page.blocks.size(); ++i) {
     // A figure stands for the plot that these words lead to.
-    const bool leads = std::holds_alternative<std::string>(page.blocks[i]) &&
-                       std::get<std::string>(page.blocks[i]).ends_with(":");
+    const auto* text = std::get_if<std::string>(&page.blocks[i]);
+    const bool leads = text != nullptr && text->ends_with(":");
+    if (text != nullptr && std::ranges::find(lead, *text) != lead.end()) continue;  // said above
     if (leads && i + 1 < page.blocks.size() && is_plot(page.blocks[i + 1])) continue;
     html += std::visit([](const auto& b) { return draw(b); }, page.blocks[i]);
   }

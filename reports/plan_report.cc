@@ -11,7 +11,7 @@ namespace syncline::reports {
 namespace {
 
 std::string stream_of(const plan::Op& op, const plan::Plan& plan) {
-  if (plan::reason_of(op.work) == plan::Busy::Reason::kTick) return "ticks";
+  if (plan::reason_of(op.work) == plan::Busy::Reason::kTick) return "cycles";
   return plan::stream_name(plan, op.stream, "communication");
 }
 

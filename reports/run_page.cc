@@ -225,15 +225,16 @@ Page brief_of(const measure::Report& report) {
   }
   const measure::Report shown = screenful(report);
   if (!shown.rows.empty()) page.blocks.emplace_back(brief_grid(shown));
-  if (const std::size_t more = report.rows.size() - shown.rows.size(); more > 0) {
-    add_paragraph(page, plural(more, "more row") + " with --verbose.");
-  }
   if (!report.inexact.empty()) add_paragraph(page, accuracy_sentence(report));
   add_paragraph(page, agreement_sentence(report));
   std::string source = one_line(report.scenario);
   if (!report.workload.empty()) source += ", " + one_line(report.workload);
   if (!report.cluster.empty()) source += " on " + one_line(report.cluster);
-  add_paragraph(page, source + ". " + figures_sentence(report));
+  source += ". " + figures_sentence(report);
+  if (const std::size_t more = report.rows.size() - shown.rows.size(); more > 0) {
+    source += " " + plural(more, "more row") + ".";
+  }
+  add_paragraph(page, source);
   return page;
 }
 

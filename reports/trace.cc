@@ -163,7 +163,7 @@ Json metadata(std::string_view what, std::int64_t process, std::int64_t thread, 
 }
 
 std::string thread_name(const plan::Plan& plan, plan::StreamId stream, bool waits) {
-  if (waits) return "ticks";
+  if (waits) return "cycles";
   if (stream == kStepsThread) return "steps";
   if (stream == kLaunchThread) return "launches";
   return plan::stream_name(plan, stream, "communication");

@@ -25,8 +25,8 @@ measure::Report traced_report(const std::vector<std::string>& strategies,
 
 TEST(Gantt, ShowsTheLastStepOfEachStream) {
   const auto figure = gantt(traced_report({"one", "two"}, {0}, 3), {0, 1}).figure;
-  EXPECT_EQ(figure.up.names, (std::vector<std::string>{"one: compute", "one: exchange 1",
-                                                       "two: compute", "two: exchange 1"}));
+  EXPECT_EQ(figure.up.names, (std::vector<std::string>{"one: compute", "one: communication 1",
+                                                       "two: compute", "two: communication 1"}));
   // Of the seven operations of a period one takes no time; the exchange is exposed.
   EXPECT_EQ(figure.boxes.size(), 2U * (6 + 1));
   for (const auto& box : figure.boxes) {

@@ -20,7 +20,8 @@ sentence that says why. The pattern is `verb format scenario value`, with * and 
     explain json * strategies[*].exchanges    Counts collectives, as every other verb does.
 
 --rounding 1e-12 takes figures for equal that differ by no more than that share of themselves, as
-sums of the same terms in another order do; such answers are counted by themselves.
+sums of the same terms in another order do; such answers are counted by themselves. --figures
+compares figures, exit codes and yes or no, whatever the words around them.
 
 Prints what was compared, equal, expected and different, and each difference. Ends with 1 where
 there is one that nobody expected, or an expectation that nothing meets.
@@ -177,12 +178,24 @@ def meets(pattern, place):
                for word, wanted in zip(place, pattern))
 
 
+def is_word(value):
+    """Whether it is text that is no figure; what is not there is not one either."""
+    if isinstance(value, Number) or not isinstance(value, str):
+        return value is None
+    try:
+        float(value)
+    except ValueError:
+        return True
+    return False
+
+
 class Comparison:
     """Counts answers, and says where they differ."""
 
-    def __init__(self, expected, rounding):
+    def __init__(self, expected, options):
         self.expected = expected
-        self.rounding = rounding
+        self.rounding = options.rounding
+        self.figures = options.figures
         self.met = [0] * len(expected)
         self.counts = dict.fromkeys(("compared", "equal", "rounded", "expected", "different", "too long"), 0)
 
@@ -193,7 +206,8 @@ class Comparison:
             return
         self.counts["compared"] += 1
         differing = [path for path in {**old, **new}
-                     if old.get(path, "nothing") != new.get(path, "nothing")]
+                     if old.get(path, "nothing") != new.get(path, "nothing")
+                     and not (self.figures and is_word(old.get(path)) and is_word(new.get(path)))]
         if not differing:
             self.counts["equal"] += 1
             return
@@ -247,13 +261,14 @@ def main():
                         help="draws the last three sets: build/syncline_draw_scenarios")
     parser.add_argument("--share", type=float, default=1, help="how much of what is drawn")
     parser.add_argument("--rounding", type=float, default=0, help="0: figures are alike bit by bit")
+    parser.add_argument("--figures", action="store_true", help="words may differ")
     parser.add_argument("--verbs", help="which verbs, with commas; all of them if left out")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs at a time")
     parser.add_argument("--only", metavar="PART", default="", help="scenarios with this in the name")
     options = parser.parse_args()
     verbs = options.verbs.split(",") if options.verbs else None
     asked = [each for each in questions(options) if not verbs or each.words[0] in verbs]
-    comparison = Comparison(expectations(options.expect), options.rounding)
+    comparison = Comparison(expectations(options.expect), options)
     with ThreadPoolExecutor(options.jobs) as pool:
         answers = pool.map(lambda one: [one.answer(program)
                                         for program in (options.old, options.new)], asked)
