@@ -225,6 +225,20 @@ std::string kept_algorithm(const Strategy& strategy, const Cluster& cluster) {
   return runs ? strategy.algorithm : std::string();
 }
 
+namespace {
+
+// Averaging sends buffers, too, which no configuration speaks of.
+std::vector<plan::Bucket> gradient_buckets(const plan::Plan& plan, const Workload& workload) {
+  std::vector<plan::Bucket> buckets = plan.buckets;
+  for (plan::Bucket& bucket : buckets) {
+    std::erase_if(bucket.tensors, [&](int t) { return t >= std::ssize(workload.tensors); });
+  }
+  std::erase_if(buckets, [](const plan::Bucket& bucket) { return bucket.tensors.empty(); });
+  return buckets;
+}
+
+}  // namespace
+
 std::optional<Written> write_config(const Dialect& dialect, const Strategy& strategy,
                                     const Workload& workload, const Cluster& cluster) {
   if (dialect.suggest == nullptr) return std::nullopt;
@@ -233,7 +247,8 @@ std::optional<Written> write_config(const Dialect& dialect, const Strategy& stra
   const Cluster exchange = exchanging(cluster, workload.parallel);
   std::optional<Written> nearest;
   std::exception_ptr refusal;
-  for (const Json& config : dialect.suggest(strategy, wanted.buckets, workload, exchange)) {
+  for (const Json& config :
+       dialect.suggest(strategy, gradient_buckets(wanted, workload), workload, exchange)) {
     Reading reading;
     try {
       reading = reading_of(dialect, config, workload, cluster, {.algorithm = algorithm});

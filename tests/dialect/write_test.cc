@@ -76,6 +76,28 @@ TEST(Write, BuffersThatAreAveragedAreNoGradients) {
   EXPECT_TRUE(!result || !result->config.contains("bucket_cap_mb_list")) << result->config;
 }
 
+TEST(Write, BuffersAreNobodysToSuggest) {
+  Scenario scenario = scenario_of(R"({"name": "local", "local_sgd": {"period": 4},
+                                      "fusion": {"rule": "size", "size_mb": 4}})",
+                                  "resnet50_v100");
+  scenario.workload.buffers.assign(106, scenario.workload.tensors.front());
+  static std::size_t seen;
+  seen = 0;
+  Dialect dialect = *find_dialect("fsdp");
+  dialect.suggest = [](const Strategy&, const std::vector<plan::Bucket>& buckets,
+                       const Workload& workload, const Cluster&) {
+    for (const auto& bucket : buckets) {
+      EXPECT_FALSE(bucket.tensors.empty());
+      for (const int tensor : bucket.tensors) EXPECT_LT(tensor, std::ssize(workload.tensors));
+      seen += bucket.tensors.size();
+    }
+    return std::vector<Json>{};
+  };
+  EXPECT_FALSE(
+      write_config(dialect, scenario.strategies.front(), scenario.workload, scenario.cluster));
+  EXPECT_GE(seen, scenario.workload.tensors.size());
+}
+
 TEST(Write, PaddleComesBack) {
   for (const char* config :
        {"{}", R"({"fuse_grad_size_in_MB": 16})", R"({"fuse_all_reduce_ops": false})",
