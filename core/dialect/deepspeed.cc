@@ -100,9 +100,7 @@ void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
   const std::string word =
       config.word_or("communication_data_type", "", {"fp16", "fp32", "bf16", "bfp16"});
   if (word == "fp32") {
-    strategy.fusion.to_fp32 = std::any_of(
-        workload.tensors.begin(), workload.tensors.end(),
-        [](const Tensor& tensor) { return size_of(tensor.dtype) < size_of(DType::kFp32); });
+    strategy.fusion.to_fp32 = any_narrow(workload);
     return;
   }
   strategy.compression.codec = word == "fp16" ? "fp16" : "bf16";

@@ -74,12 +74,6 @@ bool any_bf16(const Workload& workload) {
                      [](const Tensor& tensor) { return tensor.dtype == DType::kBf16; });
 }
 
-bool any_narrow(const Workload& workload) {
-  return std::any_of(workload.tensors.begin(), workload.tensors.end(), [](const Tensor& tensor) {
-    return size_of(tensor.dtype) < size_of(DType::kFp32);
-  });
-}
-
 std::int64_t parameters_of(const Workload& workload) {
   std::int64_t sum = 0;
   for (const auto& tensor : workload.tensors) sum += tensor.elements;

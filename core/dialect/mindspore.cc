@@ -48,7 +48,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.fusion.groups = in_backward_order(exchanged, parameters.size());
     return reading;
   }
-  strategy.fusion.to_fp32 = !as_documents && !context.front_end();
+  strategy.fusion.to_fp32 = !as_documents && !context.front_end() && any_narrow(workload);
 
   Parts groups;
   if (as_documents) {

@@ -328,12 +328,15 @@ std::string_view word_of(TrainingChange training) {
 TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
   const std::string& codec = strategy.compression.codec;
   const compress::Codec* row = compress::find_codec(codec);
+  // What the base casts to fp32 for its sums is rounded in each of them.
+  const bool narrows = base.fusion.to_fp32 && !strategy.fusion.to_fp32;
+  const TrainingChange sums = narrows ? TrainingChange::kRounded : TrainingChange::kSame;
   const bool rounds = row != nullptr && !row->sparse && !row->low_rank;
   const bool alike =
       rounds ? codec == base.compression.codec : strategy.compression == base.compression;
-  if (!input::changes_training(strategy)) return TrainingChange::kSame;
+  if (!input::changes_training(strategy)) return sums;
   if (!(strategy.local_sgd == base.local_sgd)) return TrainingChange::kChanged;
-  if (alike) return TrainingChange::kSame;
+  if (alike) return sums;
   return rounds ? TrainingChange::kRounded : TrainingChange::kChanged;
 }
 

@@ -62,6 +62,12 @@ Seconds earlier_passes(const Workload& workload) {
          (workload.forward + backward_time(workload));
 }
 
+bool any_narrow(const Workload& workload) {
+  return std::any_of(workload.tensors.begin(), workload.tensors.end(), [](const Tensor& tensor) {
+    return size_of(tensor.dtype) < size_of(DType::kFp32);
+  });
+}
+
 Bytes gradient_bytes(const Workload& workload) {
   return std::accumulate(workload.tensors.begin(), workload.tensors.end(), Bytes{0},
                          [](Bytes sum, const Tensor& tensor) { return sum + tensor.bytes(); });

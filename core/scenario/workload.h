@@ -120,4 +120,7 @@ Seconds earlier_passes(const Workload& workload);
 // Bytes of all gradients as they stand in memory, sparse ones in full.
 Bytes gradient_bytes(const Workload& workload);
 
+// Whether a gradient has fewer bits than fp32.
+bool any_narrow(const Workload& workload);
+
 }  // namespace syncline

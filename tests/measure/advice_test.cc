@@ -86,6 +86,12 @@ TEST(Training, IsJudgedAgainstTheBase) {
     EXPECT_EQ(training_beside(*one, half), TrainingChange::kChanged);
   }
   EXPECT_EQ(training_beside(sparser, sparse), TrainingChange::kChanged);
+  Strategy wide = plain, wide_sparse = sparse;
+  wide.fusion.to_fp32 = wide_sparse.fusion.to_fp32 = true;
+  EXPECT_EQ(training_beside(plain, wide), TrainingChange::kRounded) << "sums in 16 bits";
+  EXPECT_EQ(training_beside(wide, plain), TrainingChange::kSame);
+  EXPECT_EQ(training_beside(sparse, wide_sparse), TrainingChange::kRounded);
+  EXPECT_EQ(training_beside(sparse, wide), TrainingChange::kChanged);
 }
 
 // ---- in a dialect's own keys --------------------------------------------------------------------
