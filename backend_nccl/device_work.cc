@@ -79,10 +79,10 @@ void DeviceWork::make_sparse(const plan::Plan& plan, int rank) {
     sparse.rank = rank;
     sparse.ranks = plan.ranks;
     sparse.kept = plan.buckets[b].kept;
-    check_kernel(kernels::dgc_plan(
-        {{gradient, reinterpret_cast<float*>(at(waiting.velocity)),
-          reinterpret_cast<float*>(at(waiting.residual)), nullptr, elements, sparse.kept}},
-        kernels::ElementType::kFp32, &sparse.step));
+    check_kernel(
+        kernels::dgc_plan({{gradient, reinterpret_cast<float*>(at(waiting.velocity)),
+                            reinterpret_cast<float*>(at(waiting.residual)), elements, sparse.kept}},
+                          &sparse.step));
     check_kernel(
         kernels::sparse_plan({{gradient, elements, std::min(sparse.kept, elements)}}, &sparse.sum));
     sparse.step_workspace = device(sparse.step.workspace_bytes);
@@ -273,10 +273,7 @@ void DeviceWork::move(const Action& action, cudaStream_t stream) const {
   for (const auto& each : action.moves) {
     tensors.push_back({block_.data() + each.from, block_.data() + each.to, each.count});
   }
-  kernels::PackOptions options;
-  options.from = element_of(action.from);
-  options.to = element_of(action.to);
-  check_kernel(kernels::pack(tensors, options, stream));
+  check_kernel(kernels::pack(tensors, element_of(action.from), element_of(action.to), stream));
 }
 
 // Up or down between the gradients on the device and the host's copy of their slices.

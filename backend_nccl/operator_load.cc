@@ -251,19 +251,20 @@ void OperatorLoad::update(const OperatorKernel& kernel, std::size_t number,
       reinterpret_cast<float*>(optimizer_.data()) + 3 * states_);
   kernels::FlatBucket bucket;
   bucket.weights = states(0);
-  bucket.gradients = kernel.columns * 4 > workload_.operators.values[index(kernel.reads[0])].bytes
-                         ? read_.data()
-                         : read(kernel.reads[0]);
+  bucket.gradients = reinterpret_cast<const float*>(
+      kernel.columns * 4 > workload_.operators.values[index(kernel.reads[0])].bytes
+          ? read_.data()
+          : read(kernel.reads[0]));
   bucket.first_moment = kernel.states > 0 ? states(1) : nullptr;
   bucket.second_moment = kernel.states > 1 ? states(2) : nullptr;
   bucket.elements = kernel.columns;
   if (kernel.states == 2) {
-    return check_kernel(kernels::update_adam(bucket, {}, {}, state, stream));
+    return check_kernel(kernels::update_adam(bucket, {}, state, stream));
   }
   kernels::SgdOptions options;
   options.learning_rate = 1e-3;
   options.momentum = kernel.states == 1 ? 0.9 : 0;
-  check_kernel(kernels::update_sgd(bucket, options, {}, state, stream));
+  check_kernel(kernels::update_sgd(bucket, options, state, stream));
 }
 
 std::string OperatorLoad::describe() const {

@@ -32,35 +32,25 @@ Status check(const DgcTensor& tensor, std::size_t at) {
                  std::to_string(tensor.elements) + " elements, not 0 to 4294967295");
 }
 
-bool gradient_aligned(const DgcTensor& tensor, ElementType type, int shift) {
-  if (type == ElementType::kFp32) {
-    return aligned_at<4>(static_cast<const float*>(tensor.gradient), -shift);
-  }
-  return aligned_at<4>(static_cast<const Bf16*>(tensor.gradient), -shift);
-}
-
 std::uint32_t capacity_of(std::int64_t elements, std::int64_t kept) {
   if (kept == 0 || kept * kListedBelow > elements) return 0;
   return static_cast<std::uint32_t>(std::min(elements, kListedPerKept * kept + kListedAtLeast));
 }
 
-DgcRow row_of(const DgcTensor& tensor, ElementType type) {
+DgcRow row_of(const DgcTensor& tensor) {
   DgcRow row{};
   row.gradient = tensor.gradient;
   row.velocity = tensor.velocity;
   row.residual = tensor.residual;
-  row.weight = tensor.weight;
   row.elements = static_cast<std::uint32_t>(tensor.elements);
   row.kept = static_cast<std::uint32_t>(std::min(tensor.kept, tensor.elements));
   row.capacity = capacity_of(row.elements, row.kept);
   const int shift = misalignment<4>(tensor.residual);
   row.shift = static_cast<std::uint8_t>(shift);
-  row.gradient_aligned = gradient_aligned(tensor, type, shift);
+  row.gradient_aligned = aligned_at<4>(tensor.gradient, -shift);
   row.velocity_aligned = aligned_at<4>(tensor.velocity, -shift);
   row.residual_aligned = aligned_at<4>(tensor.residual, -shift);
-  row.weight_aligned = aligned_at<4>(tensor.weight, -shift);
-  row.all_aligned = row.gradient_aligned && row.velocity_aligned && row.residual_aligned &&
-                    (row.weight_aligned || !tensor.weight);
+  row.all_aligned = row.gradient_aligned && row.velocity_aligned && row.residual_aligned;
   const std::int64_t slots = tensor.elements == 0 ? 0 : tensor.elements + shift;
   row.tiles = static_cast<std::uint32_t>((slots + kDgcTile - 1) / kDgcTile);
   return row;
@@ -83,20 +73,17 @@ std::size_t lay_out(const DgcPlan& plan, void* base, DgcTables* tables) {
 
 }  // namespace
 
-Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan) {
+Status dgc_plan(const std::vector<DgcTensor>& tensors, DgcPlan* plan) {
   DgcPlan made;
-  made.gradient = gradient;
-  made.weights = true;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (auto status = check(tensors[i], i); !status.ok()) return status;
-    DgcRow row = row_of(tensors[i], gradient);
+    DgcRow row = row_of(tensors[i]);
     row.first_tile = made.tiles;
     row.list_at = made.listed;
     row.packed_at = made.packed;
     made.tiles += row.tiles;
     made.listed += row.capacity;
     made.packed += row.kept;
-    made.weights = made.weights && (tensors[i].weight || tensors[i].elements == 0);
     made.rows.push_back(row);
   }
   made.span_tiles = static_cast<std::uint32_t>(

@@ -40,12 +40,11 @@ constexpr std::uint32_t kPadIndex = 0xffffffffu;
 
 // One tensor of a step. u and v of the papers are velocity and residual.
 struct DgcTensor {
-  const void* gradient = nullptr;  // fp32, bf16 or fp16: the same type for all tensors of a plan
-  float* velocity = nullptr;       // read and written
-  float* residual = nullptr;       // read and written
-  const float* weight = nullptr;   // read where weight decay is on; otherwise may be null
-  std::int64_t elements = 0;       // 0 .. 2^32 - 1
-  std::int64_t kept = 0;           // how many are sent; more than there are means all
+  const float* gradient = nullptr;
+  float* velocity = nullptr;  // read and written
+  float* residual = nullptr;  // read and written
+  std::int64_t elements = 0;  // 0 .. 2^32 - 1
+  std::int64_t kept = 0;      // how many are sent; more than there are means all
 };
 
 // How the selection of a tensor was found.
@@ -55,7 +54,6 @@ enum class DgcPath : std::uint32_t {
   kRecount = 3,      // 28: the guess was too high, nothing below it had been counted
   kWhole = 4,        // 36 (28 where all are sent): too many candidates for the list
   kNothing = 5,      // nothing was to be sent
-  kSkipped = 6,      // the step was skipped
 };
 
 struct DgcReport {
@@ -67,10 +65,9 @@ struct DgcReport {
 
 // A tensor as the kernels see it.
 struct DgcRow {
-  const void* gradient;
+  const float* gradient;
   float* velocity;
   float* residual;
-  const float* weight;
   std::uint32_t elements;
   std::uint32_t kept;  // at most elements
   std::uint32_t tiles;
@@ -84,8 +81,7 @@ struct DgcRow {
   bool gradient_aligned;  // its groups are at multiples of their bytes,
   bool velocity_aligned;  // so they are accessed at once
   bool residual_aligned;
-  bool weight_aligned;
-  bool all_aligned;  // those of weights where there are any
+  bool all_aligned;
 };
 
 enum class DgcSource : std::uint32_t {
@@ -137,9 +133,7 @@ struct DgcTables {
 };
 
 struct DgcPlan {
-  ElementType gradient = ElementType::kFp32;
   std::vector<DgcRow> rows;
-  bool weights = false;  // every tensor has one
   std::uint32_t span_tiles = 1;
   std::int64_t spans = 0;
   std::int64_t tiles = 0;
@@ -151,7 +145,7 @@ struct DgcPlan {
 
 // Fills `plan`. Addresses are at multiples of their elements' size, and tensors do not overlap.
 // Refused are more than 2^32 - 1 elements in a tensor, and more of all than one launch takes.
-Status dgc_plan(const std::vector<DgcTensor>& tensors, ElementType gradient, DgcPlan* plan);
+Status dgc_plan(const std::vector<DgcTensor>& tensors, DgcPlan* plan);
 
 // The tables of a plan in a workspace at `base` (a multiple of 256).
 DgcTables dgc_tables(const DgcPlan& plan, void* base);

@@ -31,25 +31,6 @@ SYNCLINE_HOST_DEVICE inline bool reaches(std::uint32_t key, std::uint32_t from) 
   return key >= from && key < kKeyEnd;
 }
 
-struct DgcElement {
-  float velocity;
-  float residual;
-};
-
-template <bool kNesterov, bool kDecay>
-SYNCLINE_HOST_DEVICE inline DgcElement dgc_element(float gradient, DgcElement old, float weight,
-                                                   float momentum, float scale, float decay) {
-  float corrected = scale * gradient;
-  if constexpr (kDecay) corrected = corrected + decay * weight;
-  if constexpr (kNesterov) {
-    const float velocity = momentum * (old.velocity + corrected);
-    return {velocity, (old.residual + velocity) + corrected};
-  } else {
-    const float velocity = momentum * old.velocity + corrected;
-    return {velocity, old.residual + velocity};
-  }
-}
-
 struct DgcShared {
   std::uint32_t histogram[kDgcBins];
   std::uint32_t tile_first[kDgcMaxSpanTiles];  // of a span's items, the first in each tile
@@ -98,68 +79,55 @@ SYNCLINE_HOST_DEVICE inline void load_residuals(const DgcRow& row, std::uint32_t
   }
 }
 
-// What a thread reads of a tile before it writes any of it.
-template <bool kDecay>
+// What a thread reads of a tile before it writes any of it, beside the residuals.
 struct DgcThreadInput {
   float gradient[kDgcGroups][4];
   float velocity[kDgcGroups][4];
-  float weight[kDecay ? kDgcGroups : 1][4];
 };
 
 // The usual case has no branch between its loads: all of them are in flight together.
-template <typename Gradient, bool kDecay>
 SYNCLINE_HOST_DEVICE inline void load_input(const DgcRow& row, std::uint32_t tile, int thread,
-                                            bool whole, DgcThreadInput<kDecay>& to,
+                                            bool whole, DgcThreadInput& to,
                                             DgcThreadTile& residuals) {
-  const auto* gradient = static_cast<const Gradient*>(row.gradient);
-  const float* velocity = row.velocity;
-  const float* residual = row.residual;
-  const float* weight = row.weight;
   if (whole) {
     const std::int64_t first_of_all = group_first(row, tile, 0, thread);
     for (int group = 0; group < kDgcGroups; ++group) {
       const std::int64_t first = first_of_all + group * (4 * kBlockThreads);
-      load_vector<Reuse::kStream>(gradient + first, to.gradient[group]);
-      load_vector<Reuse::kStream>(velocity + first, to.velocity[group]);
-      load_vector<Reuse::kStream>(residual + first, residuals.residual[group]);
-      if constexpr (kDecay) load_vector<Reuse::kStream>(weight + first, to.weight[group]);
+      load_vector<Reuse::kStream>(row.gradient + first, to.gradient[group]);
+      load_vector<Reuse::kStream>(row.velocity + first, to.velocity[group]);
+      load_vector<Reuse::kStream>(row.residual + first, residuals.residual[group]);
     }
     return;
   }
   for (int group = 0; group < kDgcGroups; ++group) {
     const std::int64_t first = group_first(row, tile, group, thread);
-    load_group<Reuse::kStream>(gradient, first, row.elements, row.gradient_aligned,
+    load_group<Reuse::kStream>(row.gradient, first, row.elements, row.gradient_aligned,
                                to.gradient[group]);
-    load_group<Reuse::kStream>(velocity, first, row.elements, row.velocity_aligned,
+    load_group<Reuse::kStream>(row.velocity, first, row.elements, row.velocity_aligned,
                                to.velocity[group]);
-    load_group<Reuse::kStream>(residual, first, row.elements, row.residual_aligned,
+    load_group<Reuse::kStream>(row.residual, first, row.elements, row.residual_aligned,
                                residuals.residual[group]);
-    if constexpr (kDecay) {
-      load_group<Reuse::kStream>(weight, first, row.elements, row.weight_aligned, to.weight[group]);
-    }
   }
 }
 
 // u and v of a thread's elements, in place.
-template <typename Gradient, bool kNesterov, bool kDecay>
-SYNCLINE_HOST_DEVICE inline void update_elements(const DgcRow& row, const DgcStep& step,
-                                                 float scale, std::uint32_t tile, int thread,
+SYNCLINE_HOST_DEVICE inline void update_elements(const DgcRow& row, float momentum,
+                                                 std::uint32_t tile, int thread,
                                                  std::uint32_t* held, DgcThreadTile& to) {
   const bool whole = whole_groups(row, tile, thread);
-  DgcThreadInput<kDecay> input;
-  load_input<Gradient>(row, tile, thread, whole, input, to);
+  DgcThreadInput input;
+  load_input(row, tile, thread, whole, input, to);
   bool any_held = false;
   for (int group = 0; group < kDgcGroups; ++group) {
     for (int i = 0; i < 4; ++i) {
-      const DgcElement old{input.velocity[group][i], to.residual[group][i]};
-      const float weight = input.weight[kDecay ? group : 0][kDecay ? i : 0];
-      const DgcElement next = dgc_element<kNesterov, kDecay>(
-          input.gradient[group][i], old, weight, step.momentum, scale, step.weight_decay);
+      float& velocity = input.velocity[group][i];
+      float& residual = to.residual[group][i];
+      const float next = momentum * velocity + input.gradient[group][i];
       // Where u' is not finite, v' is not either.
-      const bool good = is_finite(next.residual);
+      const bool good = is_finite(residual + next);
       any_held = any_held || !good;
-      input.velocity[group][i] = good ? next.velocity : old.velocity;
-      to.residual[group][i] = good ? next.residual : old.residual;
+      residual = good ? residual + next : residual;
+      velocity = good ? next : velocity;
     }
   }
   for (int group = 0; group < kDgcGroups; ++group) {
@@ -437,10 +405,6 @@ SYNCLINE_HOST_DEVICE inline DgcSpan dgc_span(const DgcTables& tables, std::uint3
   return {tensor, in_tensor, first, left < tables.span_tiles ? left : tables.span_tiles};
 }
 
-SYNCLINE_HOST_DEVICE inline bool dgc_skips(const DgcStep& step) {
-  return step.skip != nullptr && *step.skip != 0;
-}
-
 // The magnitude from which on the update lists candidates; 0: it lists none.
 SYNCLINE_HOST_DEVICE inline std::uint32_t dgc_guess(const DgcTensorState& state,
                                                     const DgcStep& step) {
@@ -484,25 +448,21 @@ SYNCLINE_BLOCK_ALGORITHM void end_first_round(Block& block, DgcShared& shared,
   });
 }
 
-template <typename Gradient, bool kNesterov, bool kDecay, typename Block>
+template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
                                               const DgcTables& tables, const DgcStep& step,
                                               std::uint32_t number) {
-  if (dgc_skips(step)) return;
   const DgcSpan span = dgc_span(tables, number);
   const DgcRow& row = tables.rows[span.tensor];
   DgcTensorState* state = &tables.states[span.tensor];
   const std::uint32_t guess = dgc_guess(*state, step);
   const std::uint32_t from = counted_from(guess);
-  const float coefficient = step.coefficients == nullptr ? 1.0f : step.coefficients[span.tensor];
-  const float scale = coefficient * step.scale;
   clear_histogram(block, shared);
   for (std::uint32_t i = 0; i < span.tiles; ++i) {
     const std::uint32_t tile = span.first_tile + i;
     typename Block::template Each<DgcThreadTile> values;
     block.each([&](int thread) {
-      update_elements<Gradient, kNesterov, kDecay>(row, step, scale, tile, thread, &state->held,
-                                                   values[thread]);
+      update_elements(row, step.momentum, tile, thread, &state->held, values[thread]);
       count_elements<Block>(shared, row, tile, thread, from, values[thread]);
     });
     if (guess != 0) list_tile(block, shared, tables, row, state, tile, guess, values);
@@ -512,9 +472,7 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_update_span(Block& block, DgcShared& shared,
 
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_recount_span(Block& block, DgcShared& shared,
-                                               const DgcTables& tables, const DgcStep& step,
-                                               std::uint32_t number) {
-  if (dgc_skips(step)) return;
+                                               const DgcTables& tables, std::uint32_t number) {
   const DgcSpan span = dgc_span(tables, number);
   if (tables.states[span.tensor].source != DgcSource::kRecount) return;
   const DgcRow& row = tables.rows[span.tensor];
@@ -532,9 +490,7 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_recount_span(Block& block, DgcShared& shared,
 
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_collect_span(Block& block, DgcShared& shared,
-                                               const DgcTables& tables, const DgcStep& step,
-                                               std::uint32_t number) {
-  if (dgc_skips(step)) return;
+                                               const DgcTables& tables, std::uint32_t number) {
   const DgcSpan span = dgc_span(tables, number);
   DgcTensorState* state = &tables.states[span.tensor];
   if (state->source != DgcSource::kCollect) return;
@@ -551,9 +507,8 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_collect_span(Block& block, DgcShared& shared,
 // The next ten bits of the threshold: `shift` is 10, then 0.
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_refine_span(Block& block, DgcShared& shared,
-                                              const DgcTables& tables, const DgcStep& step,
-                                              int shift, std::uint32_t number) {
-  if (dgc_skips(step)) return;
+                                              const DgcTables& tables, int shift,
+                                              std::uint32_t number) {
   const DgcSpan span = dgc_span(tables, number);
   DgcTensorState* state = &tables.states[span.tensor];
   if (state->settled != 0) return;
@@ -624,9 +579,7 @@ SYNCLINE_BLOCK_ALGORITHM void sum_up_spans(Block& block, const DgcTables& tables
 
 template <typename Block>
 SYNCLINE_BLOCK_ALGORITHM void dgc_count_span(Block& block, DgcShared& shared,
-                                             const DgcTables& tables, const DgcStep& step,
-                                             std::uint32_t number) {
-  if (dgc_skips(step)) return;
+                                             const DgcTables& tables, std::uint32_t number) {
   const DgcSpan span = dgc_span(tables, number);
   const DgcRow& row = tables.rows[span.tensor];
   DgcTensorState* state = &tables.states[span.tensor];
@@ -685,12 +638,6 @@ SYNCLINE_BLOCK_ALGORITHM void dgc_write_span(Block& block, DgcShared& shared,
   const DgcRow& row = tables.rows[span.tensor];
   DgcTensorState* state = &tables.states[span.tensor];
   DgcReport* report = &step.reports[span.tensor];
-  if (dgc_skips(step)) {
-    if (span.in_tensor == 0) {
-      end_message(block, row, step, 0, report, {0, 0, 0, DgcPath::kSkipped});
-    }
-    return;
-  }
   const DgcSource source = state->source;
   const std::uint32_t threshold = state->threshold;
   const std::uint32_t ties_sent = state->ties;

@@ -1,9 +1,6 @@
 // One step of Deep Gradient Compression (Lin et al., ICLR 2018) for all tensors of a plan:
 //
-//   s  = coefficient * scale                      (local clipping; scale: Paddle's number of ranks)
-//   g' = s g + decay w
-//   u' = m u + g'          v' = v + u'            (momentum correction and accumulation)
-//   u' = m (u + g')        v' = (v + u') + g'     (Nesterov)
+//   u' = m u + g          v' = v + u'             (momentum correction and accumulation)
 //   S  = the min(kept, n) largest |v'|, ties to the lower index
 //   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor
 //   masking)
@@ -12,7 +9,7 @@
 // the same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on every
 // path of the selection.
 //
-// The selection, bytes an element for fp32 gradients (bf16 and fp16: 2 less; weight decay: 4 more):
+// The selection, bytes an element:
 //   speculative  20   R g u v, W u v. Elements of at least 0.95 x the last step's threshold are
 //                     listed on the way; holds if kept <= listed <= room in the list
 //   exact        24   the update counts a histogram of magnitudes, then v is read again to list
@@ -26,9 +23,7 @@
 // Floors on an H200 at 4.8 TB/s, microseconds for 25.5 M, 110 M and 340 M elements: speculative
 // 106, 458, 1417; exact 128, 550, 1700. Seven launches for any number of tensors.
 //
-// What is not finite. Where *skip is not 0 (a gradient has a NaN or an infinity, which `pack` finds
-// out where it measures them) the step changes no u and no v, and sends nothing but pads. Otherwise
-// an element whose v' would not be finite keeps its old u and v, and the report's `held` says that
+// An element whose v' would not be finite keeps its old u and v, and the report's `held` says that
 // there was one; a v that is NaN or infinite is never sent. So nothing not finite ever enters the
 // state or a message.
 #include "kernels/dgc_step.h"
@@ -55,43 +50,37 @@ __global__ void __launch_bounds__(kBlockThreads)
   dgc_prepare_row(block, tables, rows.rows[blockIdx.x], first + blockIdx.x);
 }
 
-// A thread has 6 loads of 16 bytes in flight (8 with weight decay, which takes more registers than
-// five blocks leave it): 123 or 131 KB on a multiprocessor, where 4.8 TB/s over 132 of them at
-// 700 ns need 26 KB.
-template <typename Gradient, bool kNesterov, bool kDecay>
-__global__ void __launch_bounds__(kBlockThreads, kDecay ? 4 : 5)
+// A thread has 6 loads of 16 bytes in flight: 123 KB on a multiprocessor, where 4.8 TB/s over 132
+// of them at 700 ns need 26 KB.
+__global__ void __launch_bounds__(kBlockThreads, 5)
     dgc_update_kernel(DgcTables tables, DgcStep step) {
   __shared__ DgcShared shared;
   KernelBlock block;
-  dgc_update_span<Gradient, kNesterov, kDecay>(block, shared, tables, step, blockIdx.x);
+  dgc_update_span(block, shared, tables, step, blockIdx.x);
 }
 
-__global__ void __launch_bounds__(kBlockThreads, 5)
-    dgc_recount_kernel(DgcTables tables, DgcStep step) {
+__global__ void __launch_bounds__(kBlockThreads, 5) dgc_recount_kernel(DgcTables tables) {
   __shared__ DgcShared shared;
   KernelBlock block;
-  dgc_recount_span(block, shared, tables, step, blockIdx.x);
+  dgc_recount_span(block, shared, tables, blockIdx.x);
 }
 
-__global__ void __launch_bounds__(kBlockThreads, 5)
-    dgc_collect_kernel(DgcTables tables, DgcStep step) {
+__global__ void __launch_bounds__(kBlockThreads, 5) dgc_collect_kernel(DgcTables tables) {
   __shared__ DgcShared shared;
   KernelBlock block;
-  dgc_collect_span(block, shared, tables, step, blockIdx.x);
+  dgc_collect_span(block, shared, tables, blockIdx.x);
 }
 
-__global__ void __launch_bounds__(kBlockThreads, 5)
-    dgc_refine_kernel(DgcTables tables, DgcStep step, int shift) {
+__global__ void __launch_bounds__(kBlockThreads, 5) dgc_refine_kernel(DgcTables tables, int shift) {
   __shared__ DgcShared shared;
   KernelBlock block;
-  dgc_refine_span(block, shared, tables, step, shift, blockIdx.x);
+  dgc_refine_span(block, shared, tables, shift, blockIdx.x);
 }
 
-__global__ void __launch_bounds__(kBlockThreads, 5)
-    dgc_count_kernel(DgcTables tables, DgcStep step) {
+__global__ void __launch_bounds__(kBlockThreads, 5) dgc_count_kernel(DgcTables tables) {
   __shared__ DgcShared shared;
   KernelBlock block;
-  dgc_count_span(block, shared, tables, step, blockIdx.x);
+  dgc_count_span(block, shared, tables, blockIdx.x);
 }
 
 __global__ void __launch_bounds__(kBlockThreads, 5)
@@ -99,18 +88,6 @@ __global__ void __launch_bounds__(kBlockThreads, 5)
   __shared__ DgcShared shared;
   KernelBlock block;
   dgc_write_span(block, shared, tables, step, blockIdx.x);
-}
-
-using UpdateKernel = void (*)(DgcTables, DgcStep);
-
-template <typename Gradient>
-UpdateKernel update_kernel(bool nesterov, bool decay) {
-  if (nesterov) {
-    return decay ? dgc_update_kernel<Gradient, true, true>
-                 : dgc_update_kernel<Gradient, true, false>;
-  }
-  return decay ? dgc_update_kernel<Gradient, false, true>
-               : dgc_update_kernel<Gradient, false, false>;
 }
 
 }  // namespace
@@ -133,19 +110,16 @@ Status dgc_step(const DgcPlan& plan, const DgcStep& step, cudaStream_t stream) {
   if (plan.spans == 0) return {};
   const DgcTables tables = dgc_tables(plan, plan.workspace);
   const LaunchGrid grid{static_cast<unsigned>(plan.spans)};
-  const auto update = with_type(plan.gradient, [&](auto gradient) {
-    return update_kernel<decltype(gradient)>(step.nesterov, step.weight_decay != 0);
-  });
-  Status status = launch("dgc_update_kernel", update, grid, stream, tables, step);
+  Status status = launch("dgc_update_kernel", dgc_update_kernel, grid, stream, tables, step);
   const auto next = [&](const char* name, auto kernel, auto... more) {
-    if (status.ok()) status = launch(name, kernel, grid, stream, tables, step, more...);
+    if (status.ok()) status = launch(name, kernel, grid, stream, tables, more...);
   };
   next("dgc_recount_kernel", dgc_recount_kernel);
   next("dgc_collect_kernel", dgc_collect_kernel);
   next("dgc_refine_kernel", dgc_refine_kernel, 10);
   next("dgc_refine_kernel", dgc_refine_kernel, 0);
   next("dgc_count_kernel", dgc_count_kernel);
-  next("dgc_write_kernel", dgc_write_kernel);
+  next("dgc_write_kernel", dgc_write_kernel, step);
   return status;
 }
 

@@ -10,11 +10,6 @@ namespace syncline::kernels {
 
 struct DgcStep {
   float momentum = 0.9f;
-  float scale = 1.0f;
-  float weight_decay = 0.0f;  // not 0: all tensors of the plan need weights
-  bool nesterov = false;
-  const float* coefficients = nullptr;  // on the device, one a tensor; null: 1
-  const std::int32_t* skip = nullptr;   // on the device; null: never
 
   // Of each tensor, at the sum of min(kept, elements) of the tensors before it: its indices rising,
   // then pads (kPadIndex, value 0) where fewer were selected.

@@ -13,7 +13,6 @@
 #include "core/compress/momentum_correction.h"
 #include "kernels/check/check.h"
 #include "kernels/dgc_step.h"
-#include "kernels/pack.h"
 #include "kernels/reference/dgc.h"
 #include "kernels/sparse_apply.h"
 
@@ -29,7 +28,7 @@ bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
 using Values = std::vector<float>;
 
 struct CheckedTensor {
-  Values gradient, velocity, residual, weight;
+  Values gradient, velocity, residual;
   std::int64_t kept = 0;
   int offset = 0;  // of all arrays; the gradient's is one more where it is odd
 };
@@ -43,90 +42,47 @@ Values normal(std::size_t n, std::mt19937& random, float deviation = 1) {
 
 CheckedTensor random_tensor(std::size_t n, std::int64_t kept, std::uint32_t seed, int offset = 0) {
   std::mt19937 random(seed);
-  return {normal(n, random), normal(n, random), normal(n, random), normal(n, random), kept, offset};
+  return {normal(n, random), normal(n, random), normal(n, random), kept, offset};
 }
 
-// Gradients as the kernels get them, and as the host sees the same numbers.
-class Gradients {
- public:
-  Gradients(ElementType type, std::size_t n, int offset)
-      : type_(type),
-        wide_(type == ElementType::kFp32 ? n : 0, offset),
-        narrow_(type == ElementType::kFp32 ? 0 : n, offset) {}
-
-  Values set(Values values) {
-    if (type_ == ElementType::kFp32) {
-      wide_.put(values);
-      return values;
-    }
-    std::vector<std::uint16_t> halves;
-    for (float& value : values) {
-      if (type_ == ElementType::kBf16) {
-        const Bf16 half = from_float<Bf16>(value);
-        halves.push_back(half.bits);
-        value = to_float(half);
-      } else {
-        const Fp16 half = from_float<Fp16>(value);
-        halves.push_back(half.bits);
-        value = to_float(half);
-      }
-    }
-    narrow_.put(halves);
-    return values;
-  }
-
-  const void* data() {
-    return type_ == ElementType::kFp32 ? static_cast<const void*>(wide_.data())
-                                       : static_cast<const void*>(narrow_.data());
-  }
-
- private:
-  ElementType type_;
-  DeviceArray<float> wide_;
-  DeviceArray<std::uint16_t> narrow_;
-};
-
 const char* path_name(DgcPath path) {
-  constexpr const char* kNames[] = {"?",     "speculative", "exact",  "recount",
-                                    "whole", "nothing",     "skipped"};
+  constexpr const char* kNames[] = {"?", "speculative", "exact", "recount", "whole", "nothing"};
   const auto number = static_cast<std::uint32_t>(path);
-  return number < 7 ? kNames[number] : "?";
+  return number < 6 ? kNames[number] : "?";
 }
 
 // Tensors on both sides, stepped together.
 class DgcCase {
  public:
-  DgcCase(Checks& checks, std::vector<CheckedTensor> tensors, ElementType type)
+  DgcCase(Checks& checks, std::vector<CheckedTensor> tensors)
       : checks_(checks), hosts_(std::move(tensors)) {
     std::vector<DgcTensor> list;
     for (auto& host : hosts_) {
-      const std::size_t n = host.gradient.size();
-      gradients_.emplace_back(type, n, host.offset % 2 ? host.offset + 1 : host.offset);
+      gradients_.emplace_back(host.gradient, host.offset % 2 ? host.offset + 1 : host.offset);
       velocities_.emplace_back(host.velocity, host.offset);
       residuals_.emplace_back(host.residual, host.offset);
-      weights_.emplace_back(host.weight, host.offset);
-      host.gradient = gradients_.back().set(host.gradient);
       list.push_back({gradients_.back().data(), velocities_.back().data(), residuals_.back().data(),
-                      weights_.back().data(), static_cast<std::int64_t>(n), host.kept});
+                      static_cast<std::int64_t>(host.gradient.size()), host.kept});
     }
-    require(dgc_plan(list, type, &plan_));
+    require(dgc_plan(list, &plan_));
     workspace_.emplace_back(plan_.workspace_bytes);
     require(dgc_prepare(&plan_, workspace_[0].data(), nullptr));
   }
 
-  void next_gradient(const Values& values) { hosts_[0].gradient = gradients_[0].set(values); }
+  void next_gradient(const Values& values, std::size_t tensor = 0) {
+    hosts_[tensor].gradient = values;
+    gradients_[tensor].put(values);
+  }
 
   void next_gradients(std::uint32_t seed, float deviation) {
     std::mt19937 random(seed);
     for (std::size_t i = 0; i < hosts_.size(); ++i) {
-      hosts_[i].gradient = gradients_[i].set(normal(hosts_[i].gradient.size(), random, deviation));
+      next_gradient(normal(hosts_[i].gradient.size(), random, deviation), i);
     }
   }
 
-  // `measured`: the gradients, and each tensor has a coefficient of its own. `path`: what the last
-  // tensor is expected to take.
-  void step(const std::string& name, DgcStep step, bool measured = false,
-            std::optional<DgcPath> path = {}) {
+  // `path`: what the last tensor is expected to take.
+  void step(const std::string& name, DgcStep step, std::optional<DgcPath> path = {}) {
     const auto packed = static_cast<std::size_t>(plan_.packed);
     DeviceArray<std::uint32_t> indices(packed);
     DeviceArray<float> values(packed, 1);
@@ -134,24 +90,6 @@ class DgcCase {
     step.indices = indices.data();
     step.values = values.data();
     step.reports = reports.data();
-    DeviceArray<GradientMeasure> measure(std::vector<GradientMeasure>(1));
-    DeviceArray<float> coefficients(hosts_.size());
-    if (measured) {
-      std::vector<PackedTensor> list;
-      Values given;
-      for (std::size_t i = 0; i < hosts_.size(); ++i) {
-        list.push_back({gradients_[i].data(), nullptr, plan_.rows[i].elements});
-        given.push_back(coefficient(i));
-      }
-      PackOptions options;
-      options.measure = measure.data();
-      DeviceArray<double> partials(static_cast<std::size_t>(pack_partials(list, options)));
-      options.partials = partials.data();
-      require(pack(list, options, nullptr));
-      coefficients.put(given);
-      step.skip = &measure.data()->non_finite;
-      step.coefficients = coefficients.data();
-    }
     require(dgc_step(plan_, step, nullptr));
     wait_for_gpu();
     const auto got_indices = indices.get();
@@ -170,24 +108,14 @@ class DgcCase {
   }
 
  private:
-  static float coefficient(std::size_t tensor) {
-    return 0.375f + 0.5f * static_cast<float>(tensor);
-  }
-
   std::string compare(std::size_t i, const DgcStep& step, const std::vector<std::uint32_t>& indices,
                       const Values& values, const DgcReport& report) {
     CheckedTensor& host = hosts_[i];
     const DgcRow& row = plan_.rows[i];
-    const bool skipped = report.path == DgcPath::kSkipped;
-    SparseMessage message;
-    if (!skipped) {
-      float scale = step.scale;
-      if (step.coefficients) scale = coefficient(i) * step.scale;
-      const compress::DgcUpdate update{step.momentum, scale, step.weight_decay, step.nesterov};
-      compress::accumulate(host.gradient, host.weight, update, host.velocity, host.residual);
-      message =
-          take_out(largest_magnitudes(host.residual, host.kept), host.velocity, host.residual);
-    }
+    compress::accumulate(host.gradient, {}, {.momentum = step.momentum}, host.velocity,
+                         host.residual);
+    SparseMessage message =
+        take_out(largest_magnitudes(host.residual, host.kept), host.velocity, host.residual);
     if (report.selected != message.indices.size()) {
       return "the report's count";
     }
@@ -208,44 +136,30 @@ class DgcCase {
 
   Checks& checks_;
   std::vector<CheckedTensor> hosts_;
-  std::deque<Gradients> gradients_;
-  std::deque<DeviceArray<float>> velocities_, residuals_, weights_;
+  std::deque<DeviceArray<float>> gradients_, velocities_, residuals_;
   std::deque<DeviceArray<unsigned char>> workspace_;
   DgcPlan plan_;
 };
 
 // ---- Cases --------------------------------------------------------------------------------------
 
-void check_types_and_forms(Checks& checks) {
-  constexpr const char* kTypes[] = {"fp32", "bf16", "fp16"};
-  for (int type = 0; type < 3; ++type) {
-    for (const bool nesterov : {false, true}) {
-      for (const float decay : {0.0f, 1e-3f}) {
-        std::vector<CheckedTensor> tensors;
-        std::uint32_t seed = 1;
-        for (const std::size_t n :
-             {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{2049},
-              std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, checks.size(kBusy, 9001)}) {
-          for (int offset = 0; offset < 4; ++offset) {
-            const auto elements = static_cast<std::int64_t>(n);
-            const std::int64_t kept[] = {elements / 1000, elements / 40, elements, elements + 5};
-            ++seed;
-            tensors.push_back(random_tensor(n, kept[(seed + n) % 4], seed, offset));
-          }
-        }
-        DgcCase one(checks, std::move(tensors), static_cast<ElementType>(type));
-        DgcStep step;
-        step.nesterov = nesterov;
-        step.weight_decay = decay;
-        step.scale = 0.5f;
-        for (int i = 0; i < 3; ++i) {
-          one.step(std::string("dgc ") + kTypes[type] + (nesterov ? ", Nesterov" : "") +
-                       (decay != 0 ? ", decay" : "") + ", step " + std::to_string(i),
-                   step);
-          one.next_gradients(++seed, 0.1f);
-        }
-      }
+void check_sizes(Checks& checks) {
+  std::vector<CheckedTensor> tensors;
+  std::uint32_t seed = 1;
+  for (const std::size_t n :
+       {std::size_t{0}, std::size_t{1}, std::size_t{3}, std::size_t{4}, std::size_t{2049},
+        std::size_t{4095}, std::size_t{4096}, std::size_t{4097}, checks.size(kBusy, 9001)}) {
+    for (int offset = 0; offset < 4; ++offset) {
+      const auto elements = static_cast<std::int64_t>(n);
+      const std::int64_t kept[] = {elements / 1000, elements / 40, elements, elements + 5};
+      ++seed;
+      tensors.push_back(random_tensor(n, kept[(seed + n) % 4], seed, offset));
     }
+  }
+  DgcCase one(checks, std::move(tensors));
+  for (int i = 0; i < 3; ++i) {
+    one.step("dgc of all sizes, step " + std::to_string(i), {});
+    one.next_gradients(++seed, 0.1f);
   }
 }
 
@@ -261,20 +175,18 @@ void check_paths(Checks& checks) {
               {1e-3f, DgcPath::kExact}};
   const std::size_t n = checks.size(1000003, 20011);
   for (const auto& way : ways) {
-    DgcCase one(checks, {random_tensor(n, static_cast<std::int64_t>(n) / 1000, 77)},
-                ElementType::kFp32);
+    DgcCase one(checks, {random_tensor(n, static_cast<std::int64_t>(n) / 1000, 77)});
     DgcStep step;
-    one.step("dgc first", step, false, DgcPath::kExact);
+    one.step("dgc first", step, DgcPath::kExact);
     // Of the list's room, 16 times what is kept, the candidates take a fifth.
     step.momentum = 0.1f;
     step.candidate_scale = way.scale;
     one.next_gradients(5, 0.05f);
     // The velocity carries on: thresholds rise a little, so that the guess holds.
-    one.step("dgc candidates from " + std::to_string(way.scale) + " x threshold", step, false,
-             way.path);
+    one.step("dgc candidates from " + std::to_string(way.scale) + " x threshold", step, way.path);
   }
-  DgcCase many(checks, {random_tensor(3000, 1500, 78)}, ElementType::kFp32);
-  many.step("dgc more than one in 32 kept", {}, false, DgcPath::kWhole);
+  DgcCase many(checks, {random_tensor(3000, 1500, 78)});
+  many.step("dgc more than one in 32 kept", {}, DgcPath::kWhole);
 }
 
 // Candidates exactly kept, one less, exactly the list's room, one more.
@@ -291,7 +203,7 @@ void check_edges(Checks& checks) {
   for (const auto& edge : edges) {
     Values first(n, 0.0f);
     for (std::size_t i = 0; i < 10; ++i) first[i * 977] = 10.0f;
-    DgcCase one(checks, {{Values(n), Values(n), first, Values(n), 10, 0}}, ElementType::kFp32);
+    DgcCase one(checks, {{Values(n), Values(n), first, 10, 0}});
     DgcStep step;
     step.momentum = 0;
     step.candidate_scale = 1;
@@ -301,7 +213,7 @@ void check_edges(Checks& checks) {
     Values next(n, 9.9f);
     for (std::size_t i = 0; i < edge.candidates; ++i) next[(i * 23 + 5) % n] = 10.0f;
     one.next_gradient(next);
-    one.step("dgc " + std::to_string(edge.candidates) + " candidates", step, false, edge.path);
+    one.step("dgc " + std::to_string(edge.candidates) + " candidates", step, edge.path);
   }
 }
 
@@ -340,8 +252,7 @@ void check_kinds(Checks& checks) {
     for (std::size_t i = 0; i < n; ++i) residual[i] = kind.value(i, random);
     for (const std::int64_t kept :
          {std::int64_t{0}, std::int64_t{1}, all / 1000, all / 33, all / 2, all - 1, all, all + 9}) {
-      DgcCase one(checks, {{Values(n), Values(n), residual, Values(n), kept, 1}},
-                  ElementType::kFp32);
+      DgcCase one(checks, {{Values(n), Values(n), residual, kept, 1}});
       for (int i = 0; i < 2; ++i) {
         one.step("dgc " + std::string(kind.name) + ", kept " + std::to_string(kept), {});
       }
@@ -352,16 +263,8 @@ void check_kinds(Checks& checks) {
 void check_not_finite(Checks& checks) {
   CheckedTensor tensor = random_tensor(50000, 50, 1);
   tensor.gradient[777] = std::numeric_limits<float>::quiet_NaN();
-  DgcCase skipped(checks, {tensor, random_tensor(5000, 5, 2)}, ElementType::kFp32);
-  skipped.step("dgc skips what is not finite", {}, true, DgcPath::kSkipped);
-  DgcCase held(checks, {tensor}, ElementType::kFp32);
+  DgcCase held(checks, {tensor});
   held.step("dgc has what is not finite", {});
-}
-
-void check_coefficients(Checks& checks) {
-  DgcCase one(checks, {random_tensor(50000, 50, 1), random_tensor(100, 5, 2, 1)},
-              ElementType::kFp32);
-  for (int i = 0; i < 2; ++i) one.step("dgc with coefficients", {}, true);
 }
 
 void check_many_tensors(Checks& checks) {
@@ -370,7 +273,7 @@ void check_many_tensors(Checks& checks) {
     tensors.push_back(random_tensor(i % 11 == 0 ? 0 : i * i % checks.size(30011, 911), i % 50, i,
                                     static_cast<int>(i % 4)));
   }
-  DgcCase one(checks, std::move(tensors), ElementType::kFp32);
+  DgcCase one(checks, std::move(tensors));
   for (int i = 0; i < 3; ++i) one.step("dgc 700 tensors", {});
 }
 
@@ -378,7 +281,7 @@ void check_many_tensors(Checks& checks) {
 void check_long(Checks& checks) {
   const std::size_t n = checks.size(8'000'003, 2048 * 4 * 257 + 77);
   for (int i = 0; i < 2; ++i) {
-    DgcCase one(checks, {random_tensor(n, 2000, 5)}, ElementType::kFp32);
+    DgcCase one(checks, {random_tensor(n, 2000, 5)});
     one.step("dgc long", {});
     one.step("dgc long, again", {});
   }
@@ -443,12 +346,11 @@ void check_sparse(Checks& checks, int ranks, bool bad) {
 }  // namespace
 
 void check_dgc(Checks& checks) {
-  check_types_and_forms(checks);
+  check_sizes(checks);
   check_paths(checks);
   check_edges(checks);
   check_kinds(checks);
   check_not_finite(checks);
-  check_coefficients(checks);
   check_many_tensors(checks);
   check_long(checks);
   for (const int ranks : {1, 2, 8, 11, 64}) {

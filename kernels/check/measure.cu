@@ -196,12 +196,10 @@ std::vector<T> some(std::int64_t n, float scale = 1) {
 void time_packs(Timing& timing, std::int64_t n) {
   DeviceArray<float> from(some<float>(n)), to(static_cast<std::size_t>(n));
   for (const auto type : {ElementType::kFp32, ElementType::kBf16, ElementType::kFp16}) {
-    PackOptions options;
-    options.to = type;
     const std::vector<PackedTensor> list{{from.data(), to.data(), n}};
     timing.row({"pack fp32 -> " + std::string(name_of(type)) + ", " + millions(n), "pack",
                 static_cast<double>(n), 0, static_cast<double>(n) * (4 + element_bytes(type))},
-               [&] { require(pack(list, options, nullptr)); });
+               [&] { require(pack(list, ElementType::kFp32, type, nullptr)); });
   }
   timing.row(
       {"divide, " + millions(n), "divide", static_cast<double>(n), 0, 8.0 * static_cast<double>(n)},
@@ -229,13 +227,8 @@ void time_updates(Timing& timing, std::int64_t n) {
   DeviceArray<float> second(std::vector<float>(static_cast<std::size_t>(n)));
   DeviceArray<UpdateState> state(std::vector<UpdateState>(1));
   const auto bucket = [&](std::int64_t at, std::int64_t count) {
-    return FlatBucket{weights.data() + at,
-                      gradients.data() + at,
-                      ElementType::kFp32,
-                      first.data() + at,
-                      second.data() + at,
-                      nullptr,
-                      count};
+    return FlatBucket{weights.data() + at, gradients.data() + at, first.data() + at,
+                      second.data() + at, count};
   };
   const std::int64_t tensor = (n + 160) / 161;  // as many as ResNet-50 has
   const auto row = [&](const char* name, double bytes, auto update) {
@@ -256,11 +249,10 @@ void time_updates(Timing& timing, std::int64_t n) {
   };
   row("momentum", 20, [&](const FlatBucket& all) {
     const SgdOptions options{.learning_rate = 1e-4, .momentum = 0.9};
-    require(update_sgd(all, options, {}, state.data(), nullptr));
+    require(update_sgd(all, options, state.data(), nullptr));
   });
-  row("AdamW", 28, [&](const FlatBucket& all) {
-    require(update_adam(all, {.decoupled = true}, {}, state.data(), nullptr));
-  });
+  row("Adam", 28,
+      [&](const FlatBucket& all) { require(update_adam(all, {}, state.data(), nullptr)); });
 }
 
 void time_dgc(Timing& timing, std::int64_t n) {
@@ -269,8 +261,7 @@ void time_dgc(Timing& timing, std::int64_t n) {
   DeviceArray<float> velocity(some<float>(n)), residual(some<float>(n)),
       gradient(some<float>(n, 1e-3f));
   DgcPlan plan;
-  require(dgc_plan({{gradient.data(), velocity.data(), residual.data(), nullptr, n, kept}},
-                   ElementType::kFp32, &plan));
+  require(dgc_plan({{gradient.data(), velocity.data(), residual.data(), n, kept}}, &plan));
   DeviceArray<unsigned char> workspace(plan.workspace_bytes);
   require(dgc_prepare(&plan, workspace.data(), nullptr));
   DeviceArray<std::uint32_t> indices(static_cast<std::size_t>(plan.packed));

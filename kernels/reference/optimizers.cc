@@ -8,18 +8,12 @@ void sgd_step(const SgdOptions& settings, std::span<const float> gradients,
               std::span<float> weights, SgdMemory& memory) {
   assert(gradients.size() == weights.size() && "a gradient for every weight");
   const auto rate = static_cast<float>(settings.learning_rate);
-  const auto decay = static_cast<float>(settings.weight_decay);
   const auto momentum = static_cast<float>(settings.momentum);
-  const bool first = memory.steps++ == 0;
   if (settings.momentum != 0) memory.velocity.resize(weights.size());
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    float direction = gradients[i] + decay * weights[i];
+    float direction = gradients[i];
     if (settings.momentum != 0) {
-      float& velocity = memory.velocity[i];
-      // The first step's velocity is the gradient, whatever the dampening.
-      const float taken = first ? 1.0f : static_cast<float>(1 - settings.dampening);
-      velocity = momentum * velocity + taken * direction;
-      direction = settings.nesterov ? direction + momentum * velocity : velocity;
+      direction = memory.velocity[i] = momentum * memory.velocity[i] + direction;
     }
     weights[i] = weights[i] - rate * direction;
   }
@@ -40,21 +34,14 @@ void adam_step(const AdamOptions& settings, std::span<const float> gradients,
   const auto rest1 = static_cast<float>(1 - settings.beta1);
   const auto rest2 = static_cast<float>(1 - settings.beta2);
   const auto epsilon = static_cast<float>(settings.epsilon);
-  const auto decay = static_cast<float>(settings.weight_decay);
-  const auto shrink = static_cast<float>(1 - settings.learning_rate * settings.weight_decay);
   for (std::size_t i = 0; i < weights.size(); ++i) {
-    float weight = weights[i];
-    float gradient = gradients[i];
-    if (settings.decoupled) {
-      weight *= shrink;
-    } else {
-      gradient += decay * weight;
-    }
+    const float gradient = gradients[i];
     float& mean = memory.mean[i];
     float& variance = memory.variance[i];
     mean = beta1 * mean + rest1 * gradient;
     variance = beta2 * variance + rest2 * (gradient * gradient);
-    weights[i] = weight - step_size * (mean / (std::sqrt(variance) / root_correction + epsilon));
+    weights[i] =
+        weights[i] - step_size * (mean / (std::sqrt(variance) / root_correction + epsilon));
   }
 }
 

@@ -12,7 +12,6 @@ namespace syncline::kernels {
 // Stochastic gradient descent as torch.optim.SGD defines it, for weights in one flat array: the
 // truth that kernels/update.cu is held against.
 struct SgdMemory {
-  std::int64_t steps = 0;
   std::vector<float> velocity;  // as long as the weights, or empty before the first step
 };
 
@@ -20,8 +19,7 @@ struct SgdMemory {
 void sgd_step(const SgdOptions& settings, std::span<const float> gradients,
               std::span<float> weights, SgdMemory& memory);
 
-// Adam (Kingma and Ba, ICLR 2015) and AdamW (Loshchilov and Hutter, ICLR 2019) as torch.optim
-// defines them, for weights in one flat array: the truth that kernels/update.cu is held against.
+// Adam (Kingma and Ba, ICLR 2015) likewise.
 struct AdamMemory {
   std::int64_t steps = 0;
   std::vector<float> mean;      // of the gradient: as long as the weights, or empty before a step

@@ -52,8 +52,8 @@ TEST_P(KernelChecks, PassBlockByBlock) {
 INSTANTIATE_TEST_SUITE_P(Families, KernelChecks,
                          testing::Values(Family{"blocks", check_blocks, 80},
                                          Family{"dgc", check_dgc, 150},
-                                         Family{"pack", check_pack, 290},
-                                         Family{"update", check_update, 300},
+                                         Family{"pack", check_pack, 160},
+                                         Family{"update", check_update, 70},
                                          Family{"layers", check_layers, 400},
                                          Family{"orthogonalise", check_orthogonalise, 40}),
                          [](const auto& family) { return std::string(family.param.name); });
