@@ -52,6 +52,7 @@ std::vector<Column> predicted_columns(const std::string& baseline, int causes) {
       both("MFU", "mfu_percent", kShare, 4, Column::kAll, kSparse),
       both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
       both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
+      both("rounding\nerror", "rounding_error_percent", kShare, 5, kSparse, kSparse),
       both("collectives\nper step", "collectives", kCount, 5, causes),
       both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
       both("compute", "compute_s", kSeconds, 6, causes), kept("communication_s"),
@@ -66,7 +67,8 @@ std::vector<Cell> predicted_cells(const measure::Row& row) {
                shown_as(finite(row.speedup), speedup_text(row.speedup)), row.gain,
                positive(row.rate.tokens), positive(100 * row.rate.mfu),
                positive(100 * row.rate.efficiency), shown_as({}, memory_cell(row.memory)),
-               finite(metrics.collectives), finite(metrics.bytes_on_wire), finite(metrics.compute),
+               positive(100 * row.rounding_error), finite(metrics.collectives),
+               finite(metrics.bytes_on_wire), finite(metrics.compute),
                finite(metrics.communication), finite(metrics.exposed), finite(metrics.handling),
                finite(metrics.lower_bound));
 }

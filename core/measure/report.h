@@ -33,8 +33,9 @@ struct Row {
   std::string executor;
   SweepPoint sweep;
   Metrics metrics;
-  Memory memory;       // of a rank
-  double speedup = 1;  // over the baseline strategy at the same sweep point
+  Memory memory;              // of a rank
+  double rounding_error = 0;  // of one exchange (rounding.h); 0: none, or not known
+  double speedup = 1;         // over the baseline strategy at the same sweep point
   struct Rate {
     std::int64_t ranks = 0;  // no gap behind it: rows travel as they lie in memory
     double tokens = 0;       // a second and rank; 0: not known, as in those below

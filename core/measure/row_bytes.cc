@@ -44,6 +44,7 @@ std::string take_text(const std::string& bytes, std::size_t& at) {
 std::string row_bytes(const Row& row) {
   std::string bytes = metrics_bytes(row.metrics);
   append(bytes, &row.memory, sizeof row.memory);
+  append(bytes, &row.rounding_error, sizeof row.rounding_error);
   append(bytes, &row.speedup, sizeof row.speedup);
   append(bytes, &row.rate, sizeof row.rate);
   append(bytes, &row.sensitivity, sizeof row.sensitivity);
@@ -73,6 +74,7 @@ Row row_from_bytes(const std::string& bytes) {
   std::size_t at = 0;
   take(bytes, at, &row.metrics, sizeof row.metrics);
   take(bytes, at, &row.memory, sizeof row.memory);
+  take(bytes, at, &row.rounding_error, sizeof row.rounding_error);
   take(bytes, at, &row.speedup, sizeof row.speedup);
   take(bytes, at, &row.rate, sizeof row.rate);
   take(bytes, at, &row.sensitivity, sizeof row.sensitivity);

@@ -12,6 +12,7 @@
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
 #include "core/measure/company.h"
+#include "core/measure/rounding.h"
 #include "core/operators/evaluate.h"
 
 namespace syncline::measure {
@@ -132,6 +133,7 @@ class RowEvaluator::PointStudy {
     row.sweep = point_;
     row.metrics = figures.evaluated.metrics;
     row.memory = memory_of(scenario_, strategy);
+    if (uncertainties_) row.rounding_error = rounding_error(scenario_, strategy).value_or(0);
     const std::int64_t ranks = scenario_.cluster.ranks();
     const auto tokens = static_cast<double>(scenario_.workload.tokens);
     row.rate = {ranks, row.metrics.throughput * tokens / static_cast<double>(ranks),
