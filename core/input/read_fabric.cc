@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/fabric/ibnetdiscover.h"
 #include "core/fabric/kinds.h"
 #include "core/fabric/named.h"
 #include "core/fabric/slurm.h"
@@ -171,14 +172,17 @@ fabric::Topology read_torus(Reader& reader, const Ports& ports) {
   return fabric::torus(sizes, read_speeds(reader, 1, ports, ports.nic()).front());
 }
 
-// Slurm's own file, beside the scenario's.
-fabric::Topology read_slurm(Reader& reader, const Ports& ports) {
+// A file of an operator's own tools, beside the scenario's.
+fabric::Topology read_tools_file(Reader& reader, bool slurm, const Ports& ports) {
   const std::string file = reader.text("file");
   const auto folder = std::filesystem::path(reader.file()).parent_path();
-  const double oversubscription = reader.number_or("oversubscription", 1, {1e-3, 1e6});
+  const double oversubscription =
+      slurm ? reader.number_or("oversubscription", 1, {1e-3, 1e6}) : 1.0;
   try {
-    return fabric::slurm_fabric(read_text_file((folder / file).string(), "Slurm's topology.conf"),
-                                ports.node, oversubscription);
+    const std::string text = read_text_file(
+        (folder / file).string(), slurm ? "Slurm's topology.conf" : "the output of ibnetdiscover");
+    return slurm ? fabric::slurm_fabric(text, ports.node, oversubscription)
+                 : fabric::ibnetdiscover_fabric(text, ports.nics, ports.node, ports.efficiency);
   } catch (const InputError& error) {
     reader.fail("file", file + ": " + error.what());
   }
@@ -303,16 +307,17 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   Reader reader(whole, named.file(), named.place(), named.mistakes());
   for (const char* key : {"name", "transport"}) reader.has(key);
   const Ports ports{cluster.nodes, inter.nics, inter.bandwidth, inter.efficiency};
-  const std::string kind =
-      reader.require("kind").is_string()
-          ? reader.word_or("kind", "",
-                           {"fat_tree", "leaf_spine", "rail", "dragonfly", "torus", "slurm"})
-          : reader.text("kind");
+  const std::string kind = reader.require("kind").is_string()
+                               ? reader.word_or("kind", "",
+                                                {"fat_tree", "leaf_spine", "rail", "dragonfly",
+                                                 "torus", "slurm", "ibnetdiscover"})
+                               : reader.text("kind");
   fabric::Topology topology = kind == "fat_tree"    ? read_fat_tree(reader, ports)
                               : kind == "dragonfly" ? read_dragonfly(reader, ports)
                               : kind == "torus"     ? read_torus(reader, ports)
-                              : kind == "slurm"     ? read_slurm(reader, ports)
-                                                : read_leaf_spine(reader, kind == "rail", ports);
+                              : kind == "slurm" || kind == "ibnetdiscover"
+                                  ? read_tools_file(reader, kind == "slurm", ports)
+                                  : read_leaf_spine(reader, kind == "rail", ports);
   if (topology.switches.size() > kMostSwitches) {
     reader.fail("kind", "more than " + std::to_string(kMostSwitches) + " switches");
   }

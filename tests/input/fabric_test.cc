@@ -162,6 +162,39 @@ TEST(Fabric, ReadsSlurmsFile) {
   EXPECT_THROW(read("gpu[07-"), InputError);
 }
 
+// Two switches with a node each, and half of a node's cables between them.
+TEST(Fabric, ReadsWhatIbnetdiscoverPrints) {
+  const test::Scratch scratch;
+  std::string text;
+  for (const std::string side : {"1", "2"}) {
+    const std::string other = side == "1" ? "2" : "1";
+    text += "Switch\t41 \"S-" + side + "\"\t\t# \"MF0;ib" + side + ":MQM9700/U1\" lid 1 lmc 0\n";
+    for (int port = 0; port < 8; ++port) {
+      text += "[1] \"H-" + side + "\"[" + std::to_string(port) + "](1)\t\t# \"gpu0" + side +
+              " mlx5_" + std::to_string(port) + "\" lid 2 4xNDR\n";
+    }
+    for (int i = 0; i < 4; ++i) text += "[9] \"S-" + other + "\"[9]\t# \"ib\" lid 1 4xNDR\n";
+  }
+  test::write_text(scratch.path("net.txt"), text);
+  Json json = nodes_with(2, {{"kind", "ibnetdiscover"}, {"file", "net.txt"}});
+  json["fabric"]["placement"] = "gpu[02,01]";
+  const auto read = [&] { return read_cluster(Reader(json, scratch.path("c.json"), "cluster")); };
+  EXPECT_NEAR(total_up(*read().topology, 0), 4 * kNic, 1);
+  EXPECT_EQ(read().topology->nodes, (std::vector<int>{1, 0}));
+  json["inter"]["nics"] = 4;
+  try {
+    read();
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("cluster.fabric.file: net.txt: no host has 4 ports"),
+              std::string::npos)
+        << error.what();
+  }
+  json["fabric"]["oversubscription"] = 2;
+  json["inter"]["nics"] = 8;
+  EXPECT_THROW(read(), InputError);
+}
+
 // One node needs no network; a sweep may pass through it. What is wrong is wrong there too.
 TEST(Fabric, OfOneNodeIsJudgedAsAnyOther) {
   EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
