@@ -107,11 +107,9 @@ void take_steps(InitVerb& options) {
 int run(InitVerb options) {
   take_settings(options);
   take_steps(options);
-  if (options.init.node.empty() == options.init.gpu.empty()) {
+  const bool file = options.init.node.ends_with(".xml");
+  if (!file && options.init.node.empty() == options.init.gpu.empty()) {
     throw InputError("init needs --node, or --gpu with --gpus and --net");
-  }
-  if (options.init.gpu.size() > 0 && options.init.nodes > 1 && options.init.net.empty()) {
-    throw InputError("--net: missing; give the port of a node, such as 25gbit");
   }
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
@@ -122,6 +120,9 @@ int run(InitVerb options) {
   }
   if (!options.schedule.empty()) options.init.parallel["schedule"] = options.schedule;
   if (options.sequence_parallel) options.init.parallel["sequence"] = true;
+  if (file && options.init.gpus > 1) {
+    throw InputError("--gpus: " + options.init.node + " says how many there are");
+  }
   expect_writable({options.out});
   const job::Begun begun = job::init_scenario(options.init);
   // What is written must be right: it is read as a user's file would be.
@@ -163,7 +164,8 @@ VerbAction add_init(CLI::App& app) {
       ->required();
   verb->add_option("settings", options->settings,
                    "layout, from Megatron, torchtitan or DeepSpeed settings");
-  verb->add_option("--node", options->init.node, "kind of node, such as dgx-h100");
+  verb->add_option("--node", options->init.node,
+                   "kind of node, such as dgx-h100, or NCCL's topology file (.xml)");
   CLI::Option* gpu = verb->add_option("--gpu", options->init.gpu,
                                       "kind of GPU, such as rtx-3090, instead of --node");
   verb->add_option("--gpus", options->init.gpus, "GPUs per node, with --gpu (default 1)")

@@ -98,7 +98,7 @@ class Dump {
     for (const auto& [pair, more] : unpaired_) {
       if (more == 0) continue;
       throw InputError("not all cables between " + out_.switches[at(pair.first)].name + " and " +
-                       out_.switches[at(pair.second)].name + " are told by both");
+                       out_.switches[at(pair.second)].name + " are reported by both");
     }
     sort_switches();
     plug_in(ports, node_port);

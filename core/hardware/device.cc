@@ -92,13 +92,6 @@ bool contains(const std::vector<std::string>& words, std::string_view word) {
 
 using Cpu = NcclHints::Cpu;
 
-// Inside a node: what data sheets call NVLink's bandwidth counts both directions.
-constexpr KnownPort nvlink(double gigabytes_per_second) {
-  return {1, gigabytes_per_second * kGigabytePerSecond, 2 * kMicrosecond};
-}
-constexpr KnownPort pcie(double gigabytes_per_second) {
-  return {1, gigabytes_per_second * kGigabytePerSecond, 5 * kMicrosecond};
-}
 constexpr KnownPort kNvlink2 = nvlink(150);
 constexpr KnownPort kNvlink3 = nvlink(300);
 constexpr KnownPort kNvlink4 = nvlink(450);

@@ -78,6 +78,14 @@ struct KnownPort {
   double reached = 1;                // share of the rated bandwidth, where that is known to be less
 };
 
+// Inside a node: what data sheets call NVLink's bandwidth counts both directions.
+constexpr KnownPort nvlink(double gigabytes_per_second) {
+  return {1, gigabytes_per_second * kGigabytePerSecond, 2 * kMicrosecond};
+}
+constexpr KnownPort pcie(double gigabytes_per_second) {
+  return {1, gigabytes_per_second * kGigabytePerSecond, 5 * kMicrosecond};
+}
+
 // GeForce cards do not reach each other: what one sends goes through the host's memory, at 5.5 GB/s
 // as measured on 2 RTX 3090 (huggingface/transformers issue 9371, NCCL_P2P_DISABLE=1).
 inline constexpr KnownPort kHostMemory = {1, 31.5e9, 5 * kMicrosecond, Fabric::kUnknown,

@@ -176,6 +176,9 @@ void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
   assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
 }
 
+// NCCL's topology file in place of a name.
+bool is_file(const std::string& node) { return node.ends_with(".xml"); }
+
 constexpr const char* kConfigured = "as configured";
 
 // What the settings say stands in for options that are not given.
@@ -419,8 +422,13 @@ void set_batch(Json& workload, std::int64_t batch) {
 }
 
 Begun init_scenario(const InitOptions& given) {
-  const KnownNode node =
-      given.node.empty() ? own_node(given.gpu, given.gpus, given.net) : node_named(given.node);
+  const bool listed = !given.node.empty() && !is_file(given.node);
+  const KnownNode node = listed               ? node_named(given.node)
+                         : given.node.empty() ? own_node(given.gpu, given.gpus, given.net)
+                                              : nccl_node(given.node, given.gpu, given.net);
+  if (given.nodes > 1 && node.outside.count == 0) {
+    throw InputError("--net: missing; give the port of a node, such as 25gbit");
+  }
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
   const bool beside = !given.settings.empty();
@@ -447,8 +455,7 @@ Begun init_scenario(const InitOptions& given) {
   choose_modules(workload, options, in_cut, begun.assumed);
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
   choose_micro_batches(workload, options, settings, ranks, begun.assumed);
-  const std::string each =
-      (given.node.empty() ? std::to_string(node.gpus) + " " : "") + std::string(node.name);
+  const std::string each = (listed ? "" : std::to_string(node.gpus) + " ") + std::string(node.name);
   const std::string where = std::to_string(options.nodes) + " x " + each;
   const std::vector<std::string> machines = assumed_of(node, device);
   const std::int64_t summing =
@@ -459,7 +466,7 @@ Begun init_scenario(const InitOptions& given) {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
       {"workload", std::move(workload)}};
-  Json cluster = given.node.empty() ? own_cluster(node) : Json{{"node", node.name}};
+  Json cluster = listed ? Json{{"node", node.name}} : own_cluster(node);
   cluster.update({{"name", where}, {"about", about(machines)}, {"nodes", options.nodes}});
   if (options.compiled) {
     cluster["device"]["launch_us"] = hardware::kLaunchAtLeast / kMicrosecond;

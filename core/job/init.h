@@ -16,7 +16,8 @@ namespace syncline::job {
 
 struct InitOptions {
   std::string model;  // an architecture's name, a model file (core/job/models), or settings
-  std::string node;   // a name of core/hardware's; empty: as gpu, gpus and net say (own_node.h)
+  // A name of core/hardware's, or NCCL's topology file; empty: as gpu, gpus and net (own_node.h).
+  std::string node;
   int nodes = 1;
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample

@@ -1,11 +1,13 @@
 #include "core/json/settings.h"
 
+#include <expat.h>
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/yaml.h>
 
 #include <algorithm>
 #include <cctype>
 #include <charconv>
+#include <memory>
 #include <sstream>
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
@@ -16,7 +18,7 @@
 namespace syncline {
 namespace {
 
-constexpr int kDeepest = 64;
+constexpr std::size_t kDeepest = 64;
 constexpr std::ptrdiff_t kMostLines = 20000;
 // Aliases say a value again and again.
 constexpr std::size_t kMostValues = 100000;
@@ -26,7 +28,7 @@ class Converted {
  public:
   explicit Converted(const std::string& name) : name_(name) {}
 
-  Json of(const YAML::Node& node, int depth) {
+  Json of(const YAML::Node& node, std::size_t depth) {
     const std::int64_t line = node.Mark().line + 1;
     count(line, depth);
     if (node.IsScalar()) return scalar(node);
@@ -45,7 +47,7 @@ class Converted {
     return json;
   }
 
-  Json of(const toml::node& node, int depth) {
+  Json of(const toml::node& node, std::size_t depth) {
     count(node.source().begin.line, depth);
     if (const toml::table* table = node.as_table()) {
       Json json = Json::object();
@@ -77,7 +79,7 @@ class Converted {
   }
 
  private:
-  void count(std::int64_t line, int depth) {
+  void count(std::int64_t line, std::size_t depth) {
     if (depth > kDeepest) fail(line, "more than 64 levels");
     if (++values_ > kMostValues) fail(line, "more than 100000 values");
   }
@@ -96,6 +98,35 @@ class Converted {
 
   const std::string& name_;
   std::size_t values_ = 0;
+};
+
+// The elements of an XML file, those that are still open last. expat calls these.
+struct Elements {
+  XML_Parser parser = nullptr;
+  std::vector<Json> open = {{{"inside", Json::array()}}};
+  std::size_t count = 0;
+  std::string wrong;
+
+  void begin(const char* tag, const char** attributes) {
+    if (open.size() > kDeepest) stop("more than 64 levels");
+    if (++count > kMostValues) stop("more than 100000 values");
+    Json element{{"tag", tag}, {"attributes", Json::object()}, {"inside", Json::array()}};
+    for (; *attributes != nullptr; attributes += 2) {
+      element["attributes"][attributes[0]] = attributes[1];
+    }
+    open.push_back(std::move(element));
+  }
+
+  void end() {
+    Json element = std::move(open.back());
+    open.pop_back();
+    open.back()["inside"].push_back(std::move(element));
+  }
+
+  void stop(const char* why) {
+    wrong = why;
+    XML_StopParser(parser, XML_FALSE);
+  }
 };
 
 void expect_text(const std::string& name, const std::string& text) {
@@ -144,6 +175,28 @@ Json parse_toml(const std::string& name, const std::string& text) {
   } catch (const toml::parse_error& error) {
     converted.fail(error.source().begin.line, std::string(error.description()));
   }
+}
+
+Json parse_xml(const std::string& name, const std::string& text) {
+  expect_text(name, text);
+  const std::unique_ptr<XML_ParserStruct, decltype(&XML_ParserFree)> parser(
+      XML_ParserCreate("UTF-8"), &XML_ParserFree);
+  Elements read;
+  read.parser = parser.get();
+  XML_SetUserData(parser.get(), &read);
+  XML_SetElementHandler(
+      parser.get(),
+      [](void* data, const char* tag, const char** attributes) {
+        static_cast<Elements*>(data)->begin(tag, attributes);
+      },
+      [](void* data, const char*) { static_cast<Elements*>(data)->end(); });
+  if (XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE) !=
+      XML_STATUS_OK) {
+    throw InputError(
+        name + ": line " + std::to_string(XML_GetCurrentLineNumber(parser.get())) + ": " +
+        (read.wrong.empty() ? XML_ErrorString(XML_GetErrorCode(parser.get())) : read.wrong));
+  }
+  return std::move(read.open.front()["inside"].front());
 }
 
 }  // namespace syncline

@@ -1,5 +1,5 @@
-// YAML and TOML, as frameworks' settings are written in them, read as JSON (yaml-cpp, toml++). Of
-// YAML the first document, its words as Python's reader takes them: yes and off are true and false.
+// YAML, TOML and XML, as other programs write them, read as JSON (yaml-cpp, toml++, expat). Of YAML
+// the first document, its words as Python's reader takes them: yes and off are true and false.
 // Throws InputError naming file and line, also for repeated keys, more than 64 levels, 20,000 lines
 // and 100,000 values.
 #pragma once
@@ -15,6 +15,9 @@ namespace syncline {
 // `name` stands for the file in messages.
 Json parse_yaml(const std::string& name, const std::string& text);
 Json parse_toml(const std::string& name, const std::string& text);
+
+// {"tag": ..., "attributes": {name: text}, "inside": [elements]}; text between elements is left out.
+Json parse_xml(const std::string& name, const std::string& text);
 
 // A number as settings and command lines write it ("1_000", "5e-1", "-3"); a string where it is
 // none.

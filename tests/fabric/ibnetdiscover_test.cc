@@ -195,7 +195,7 @@ TEST(Ibnetdiscover, SaysWhatIsWrong) {
   EXPECT_EQ(refusal(leaf + cable("S-b", "y", "4xHDR")),
             "the switch S-b is named and not described");
   EXPECT_EQ(refusal(leaf + cable("S-b", "y", "4xHDR") + switch_line("b", "y")),
-            "not all cables between x and y are told by both");
+            "not all cables between x and y are reported by both");
   EXPECT_EQ(refusal(leaf + leaf), "line 9: the switch stands there twice");
   EXPECT_EQ(refusal(leaf + cable("H-1", "n1", "4xHDR")), "line 6: a port stands there twice");
   EXPECT_EQ(refusal(leaf + cable("H-2", "n2", "4x")),

@@ -148,6 +148,29 @@ TEST(Settings, HostileTextsAreRefused) {
   }
 }
 
+TEST(Settings, XmlIsRead) {
+  const Json read = parse_xml("x", R"(<?xml version="1.0"?>
+<!-- </a> --><a b="1" c="&lt;x&#32;y"> text
+  <d/><e f=''><d g="2"/></e>
+</a>)");
+  EXPECT_EQ(read, Json::parse(R"({"tag": "a", "attributes": {"b": "1", "c": "<x y"}, "inside": [
+    {"tag": "d", "attributes": {}, "inside": []},
+    {"tag": "e", "attributes": {"f": ""}, "inside": [
+      {"tag": "d", "attributes": {"g": "2"}, "inside": []}]}]})"));
+  EXPECT_EQ(refusal(parse_xml, "<a>\n<b></a>"), "x: line 2: mismatched tag");
+  EXPECT_EQ(refusal(parse_xml, "<a b='1' b='2'/>"), "x: line 1: duplicate attribute");
+  EXPECT_EQ(refusal(parse_xml, "<a b='\xff'/>"), "x: not UTF-8 (Latin-1?)");
+  EXPECT_EQ(refusal(parse_xml, "<a/><b/>"), "x: line 1: junk after document element");
+  std::string deep, bomb = "<!DOCTYPE a [<!ENTITY x0 'x'>";
+  for (int i = 0; i < 1000000; ++i) deep += "<a>";
+  EXPECT_EQ(refusal(parse_xml, deep), "x: line 1: more than 64 levels");
+  for (int i = 0; i < 40; ++i) {
+    const std::string before = "&x" + std::to_string(i) + ";";
+    bomb += "<!ENTITY x" + std::to_string(i + 1) + " '" + before + before + "'>";
+  }
+  EXPECT_NE(refusal(parse_xml, bomb + "]><a b='&x40;'/>").find("amplification"), std::string::npos);
+}
+
 TEST(Settings, NumbersAndTexts) {
   EXPECT_EQ(number_or_text("1_000"), 1000);
   EXPECT_EQ(number_or_text("+5"), 5);
