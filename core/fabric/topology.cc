@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <numeric>
 #include <queue>
 #include <tuple>
 
@@ -53,6 +54,19 @@ Topology pooled(const Topology& topology) {
     }
   }
   return out;
+}
+
+int nodes_at_a_leaf(const Topology& topology) {
+  int common = 0;
+  int run = 0;  // nodes so far that are at the leaf of the last
+  int before = -1;
+  for (std::size_t node = 0; node < topology.nodes.size(); ++node) {
+    const int leaf = topology.plugs[at(topology.host(static_cast<int>(node), 0))];
+    if (leaf != before) common = std::gcd(common, std::exchange(run, 0));
+    before = leaf;
+    ++run;
+  }
+  return std::gcd(common, run);
 }
 
 std::vector<bool> never_full(const Topology& topology, BytesPerSecond port) {

@@ -58,6 +58,9 @@ struct Topology {
 // Switches of a pool become one, and links side by side one of their sum.
 Topology pooled(const Topology& topology);
 
+// The most of the job's nodes that share a leaf in every group of so many consecutive ones.
+int nodes_at_a_leaf(const Topology& topology);
+
 // By link: whether all hosts of the job together, of `port` bytes per second each, cannot fill it.
 // Other jobs might.
 std::vector<bool> never_full(const Topology& topology, BytesPerSecond port);

@@ -139,7 +139,9 @@ const KnobTable<Hierarchy>& hierarchy_knobs() {
            .with(kDecides | kWritten)
            .says(""),
        knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
-            "Consecutive ranks in a group. Default: gpus_per_node, a group is a node.")
+            "Consecutive ranks in a group; leaf: as many as share a leaf of the fabric in every "
+            "group, "
+            "as the nodes are placed. Default: gpus_per_node, a group is a node.")
            .shown({{"minimum", 2}})
            .says(""),
        knob("first", &Hierarchy::first_all_reduce,
@@ -282,7 +284,8 @@ const KnobTable<LocalSgd>& local_sgd_knobs() {
        knob("subgroup", &L::subgroup, ranks_in_a_group(),
             "Ranks that sum their gradients in each local step, consecutive ones, by the "
             "strategy's other keys (PyTorch's post-local SGD: those of a node). Must divide the "
-            "number of ranks; fusion is the gradients', parameters are averaged in one bucket, "
+            "number of ranks; leaf as in hierarchy.group_size; fusion is the gradients', "
+            "parameters are averaged in one bucket, "
             "compressed where the strategy says so. 1: none do. Default 1.")
            .says("gradients all-reduced among %"),
        knob("outer", &L::outer, object_of(outer_knobs()), "")

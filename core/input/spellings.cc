@@ -1,6 +1,7 @@
 #include "core/input/spellings.h"
 
 #include "core/collective/nccl.h"
+#include "core/fabric/topology.h"
 
 namespace syncline::input {
 
@@ -10,10 +11,31 @@ Spelling<std::string> algorithm() {
   return names;
 }
 
+namespace {
+
+// Ranks below a leaf switch, as the job's nodes are placed.
+int ranks_at_a_leaf(const Entry& entry) {
+  const Cluster& cluster = entry.setting.cluster;
+  if (cluster.nodes == 1) return cluster.gpus_per_node;
+  if (cluster.topology != nullptr) {
+    return fabric::nodes_at_a_leaf(*cluster.topology) * cluster.gpus_per_node;
+  }
+  // Without a fabric the switches of `inter`, where there are others above them.
+  for (const Tier& tier : cluster.tiers) {
+    if (tier.name == "inter" && tier.span < cluster.ranks()) return tier.span;
+  }
+  entry.fail("found \"leaf\", which needs a cluster.fabric or cluster.upper that has leaves");
+}
+
+}  // namespace
+
 Spelling<int> ranks_in_a_group(int least) {
   auto spelling = whole<int>(least, kMostSteps);
   spelling.schema.erase("maximum");
+  spelling.schema["type"] = {"integer", "string"};
+  spelling.schema["pattern"] = "^leaf$";
   spelling.read = [least](const Entry& entry) {
+    if (entry.value == "leaf") return ranks_at_a_leaf(entry);
     const int ranks = entry.setting.cluster.ranks();
     const int size =
         static_cast<int>(checked_integer(entry.value, least, ranks, entry.file, entry.place));

@@ -14,6 +14,7 @@ constexpr std::int64_t kMostSteps = std::int64_t{1} << 40;
 // What a strategy may name as its algorithm.
 Spelling<std::string> algorithm();
 // Ranks in a group, where groups are to take in all ranks; 0, where it is the least: no groups.
+// "leaf": those below one switch, as the job is placed on the fabric.
 Spelling<int> ranks_in_a_group(int least = 1);
 // Lists of places among the workload's tensors and perhaps its buffers, each place at most once.
 Spelling<std::vector<std::vector<int>>> groups(bool with_buffers);

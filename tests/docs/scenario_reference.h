@@ -118,6 +118,12 @@ class Reference {
   }
 
   std::string plain_kind_of(const Schema& key) const {
+    if (key.at("type").is_array()) {  // a number, or the word that its pattern is
+      Schema number = key;
+      number["type"] = key.at("type")[0];
+      const auto word = key.at("pattern").get<std::string>();
+      return listed({plain_kind_of(number), code(word.substr(1, word.size() - 2))});
+    }
     const auto type = key.at("type").get<std::string>();
     if (type == "boolean") return "true or false";
     if (type == "string") return "text";

@@ -195,6 +195,52 @@ TEST(Fabric, ReadsWhatIbnetdiscoverPrints) {
   EXPECT_THROW(read(), InputError);
 }
 
+// Ranks of a group that is called "leaf", by where the job's nodes are.
+int ranks_at_a_leaf(const Json& cluster, const std::string& key = "group_size") {
+  Workload workload;
+  const Json strategy =
+      key == "subgroup"
+          ? Json{{"name", "s"}, {"local_sgd", {{"period", 4}, {"subgroup", "leaf"}}}}
+          : Json{{"name", "s"}, {"hierarchy", {{"form", "sharded"}, {"group_size", "leaf"}}}};
+  const Cluster read = read_cluster(Reader(cluster, "c.json", "cluster"));
+  const Strategy made = read_strategy(Reader(strategy, "c.json", "strategies[0]"), workload, read);
+  return key == "subgroup" ? made.local_sgd.subgroup : made.hierarchy.group_size;
+}
+
+TEST(Fabric, GroupsFollowTheLeaves) {
+  const auto placed = [](const Json& placement, int per_leaf = 4) {
+    return nodes_with(8, {{"kind", "leaf_spine"},
+                          {"nodes", 16},
+                          {"nodes_per_leaf", per_leaf},
+                          {"spines", 4},
+                          {"placement", placement}});
+  };
+  EXPECT_EQ(ranks_at_a_leaf(placed("packed")), 4 * 8);
+  EXPECT_EQ(ranks_at_a_leaf(placed("packed"), "subgroup"), 4 * 8);
+  EXPECT_EQ(ranks_at_a_leaf(placed("packed", 16)), 8 * 8);
+  EXPECT_EQ(ranks_at_a_leaf(placed("spread")), 8);
+  // Runs of 4, 2 and 2, and of 3, 4 and 1.
+  EXPECT_EQ(ranks_at_a_leaf(placed({0, 1, 2, 3, 4, 5, 8, 9})), 2 * 8);
+  EXPECT_EQ(ranks_at_a_leaf(placed({1, 2, 3, 4, 5, 6, 7, 8})), 8);
+  EXPECT_EQ(ranks_at_a_leaf(nodes_with(8, {{"kind", "torus"}, {"sizes", {8}}})), 8);
+  Json levels{{"node", "dgx-h100"}, {"nodes", 8}};
+  levels["upper"] = Json::array(
+      {{{"name", "spine"}, {"nodes_per_group", 2}, {"latency_us", 5}, {"bandwidth_gbps", 100}}});
+  EXPECT_EQ(ranks_at_a_leaf(levels), 2 * 8);
+  levels["nodes"] = 1;
+  levels.erase("upper");
+  EXPECT_EQ(ranks_at_a_leaf(levels), 8);
+  levels["nodes"] = 8;
+  try {
+    ranks_at_a_leaf(levels);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(),
+                 "c.json: strategies[0].hierarchy.group_size: found \"leaf\", which needs a "
+                 "cluster.fabric or cluster.upper that has leaves");
+  }
+}
+
 // One node needs no network; a sweep may pass through it. What is wrong is wrong there too.
 TEST(Fabric, OfOneNodeIsJudgedAsAnyOther) {
   EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
