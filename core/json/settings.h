@@ -16,7 +16,7 @@ namespace syncline {
 Json parse_yaml(const std::string& name, const std::string& text);
 Json parse_toml(const std::string& name, const std::string& text);
 
-// {"tag": ..., "attributes": {name: text}, "inside": [elements]}; text between elements is left out.
+// {"tag": ..., "attributes": {name: text}, "inside": [elements]}; what text is between them is not.
 Json parse_xml(const std::string& name, const std::string& text);
 
 // A number as settings and command lines write it ("1_000", "5e-1", "-3"); a string where it is
