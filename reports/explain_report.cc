@@ -194,6 +194,7 @@ Page page_of(const measure::Explanation& explanation) {
   const Scenario& scenario = explanation.scenario;
   Page page{scenario.name,
             scenario.workload.name + " on " + scenario.cluster.name +
+                (scenario.others.empty() ? "" : ", beside other jobs") +
                 ", predicted by the model executor" +
                 (scenario.calibration.parameters.empty()
                      ? ""
@@ -264,6 +265,12 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
                           {"busy_s", exact(hot.busy)},
                           {"ports_s", exact(hot.ports)},
                           {"cooler", std::move(cooler)}};
+  }
+  for (const auto& load : one.links) {
+    object["links"].push_back({{"switch", load.name},
+                               {"sort", load.sort},
+                               {"out_s", exact(load.out)},
+                               {"in_s", exact(load.in)}});
   }
   if (!one.strategy.notes.empty()) object["notes"] = one.strategy.notes;
   for (const auto& advice : one.advice) {

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <map>
 
 #include "reports/figures.h"
 #include "reports/format.h"
@@ -32,6 +34,43 @@ chart::Series error_dots(const char* name, int colour) {
   series.line = false;
   series.dots = true;
   return series;
+}
+
+// The fabric's links by kind and direction, at each switch, coloured by what a step does to them.
+chart::Figure fabric_figure(const measure::Explained& one, std::size_t which) {
+  chart::Figure figure;
+  figure.id = "s-links-" + std::to_string(which);
+  figure.title = "Links of the fabric, " + one_line(one.strategy.name);
+  figure.note =
+      "How long a step's collectives keep the busiest link of its kind busy. Links that the job "
+      "cannot fill are left out.";
+  figure.across.title = "switch";
+  std::map<std::string, int> lanes;
+  Seconds most = 0;
+  for (const auto& load : one.links) {
+    lanes.try_emplace(load.sort, 0);
+    most = std::max({most, load.out, load.in});
+  }
+  for (auto& [sort, lane] : lanes) {
+    lane = static_cast<int>(figure.up.names.size());
+    figure.up.names.push_back(one_line(sort) + ", out");
+    figure.up.names.push_back(one_line(sort) + ", in");
+  }
+  const auto shade_of = [&](Seconds busy) {
+    return static_cast<int>(std::lround((chart::kShades - 1) * busy / most));
+  };
+  auto& names = figure.across.names;
+  for (const auto& load : one.links) {
+    if (names.empty() || names.back() != one_line(load.name)) names.push_back(one_line(load.name));
+    const int column = static_cast<int>(names.size()) - 1;
+    for (const auto& [lane, busy] : {std::pair{0, load.out}, std::pair{1, load.in}}) {
+      figure.cells.push_back({column, lanes.at(load.sort) + lane, shade_of(busy), "", busy});
+    }
+  }
+  for (int shade = 0; shade < chart::kShades; ++shade) {
+    figure.keys.push_back({seconds_text(most * shade / (chart::kShades - 1)), shade, true});
+  }
+  return figure;
 }
 
 }  // namespace
@@ -152,6 +191,10 @@ std::vector<Illustration> figures_of(const measure::Explanation& explanation) {
   std::vector<Illustration> pictures;
   if (!shares.boxes.empty()) pictures.push_back({std::move(shares)});
   if (!gains.boxes.empty()) pictures.push_back({std::move(gains)});
+  for (const auto& one : explanation.strategies) {
+    if (one.links.empty() || pictures.size() > kToldApart) continue;
+    pictures.push_back({fabric_figure(one, pictures.size())});
+  }
   return pictures;
 }
 

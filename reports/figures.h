@@ -46,7 +46,7 @@ std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files
 // The errors of every table.
 std::vector<Illustration> figures_of(const std::vector<measure::FidelityTable>& tables);
 
-// What each strategy is bound by, and what changes would gain.
+// What each strategy is bound by, what changes would gain, and its load on a fabric's links.
 std::vector<Illustration> figures_of(const measure::Explanation& explanation);
 
 // Step time over the size of a bucket alone.

@@ -1,12 +1,14 @@
 #include "core/measure/explanation.h"
 
 #include <algorithm>
+#include <memory>
 #include <string_view>
 #include <unordered_set>
 #include <utility>
 
 #include "core/error.h"
 #include "core/input/read_scenario.h"
+#include "core/measure/company.h"
 #include "core/measure/row_evaluator.h"
 #include "core/measure/warnings.h"
 #include "core/run/model_executor.h"
@@ -35,7 +37,7 @@ Bottleneck of_strategy(const Scenario& scenario, const std::string& name) {
 // A whole job with twice the nodes, its layout as it is. Nothing where the document's strategies
 // do not allow that.
 std::optional<Scenario> doubled(const input::Document& document, const Scenario& scenario) {
-  if (!scenario.workload.parallel.whole_job()) return std::nullopt;
+  if (!scenario.workload.parallel.whole_job() || !scenario.others.empty()) return std::nullopt;
   try {
     return at_point(without_sweep(document), {{"cluster.nodes", Json(2 * scenario.cluster.nodes)}});
   } catch (const InputError&) {
@@ -43,14 +45,37 @@ std::optional<Scenario> doubled(const input::Document& document, const Scenario&
   }
 }
 
+// On links that it has to itself.
+Explained strategy_explained(const input::Document& document, const Scenario& scenario,
+                             std::size_t which,
+                             const std::shared_ptr<collective::CostCache>& shared,
+                             Uncertainties& uncertainties) {
+  const auto executor = run::model_executor_on(shared);
+  collective::CostCache& cache = *shared;
+  const bool alone = scenario.cluster.ranks() == 1;
+  Explained one;
+  one.strategy = scenario.strategies[which];
+  one.evaluated = evaluate_strategy(scenario, one.strategy, *executor, cache);
+  Metrics& metrics = one.evaluated.metrics;
+  metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, cache);
+  one.interval = interval_of(metrics.step_time, uncertainties.sensitivity(one.strategy));
+  if (!alone) one.bottleneck = bottleneck_of(one.evaluated, scenario, cache);
+  one.hot_link = hot_link_of(one.evaluated, scenario, one.strategy, cache);
+  one.links = switch_loads(one.evaluated, scenario.cluster, cache);
+  one.advised = !alone || !scenario.workload.operators.empty();
+  if (!one.advised) return one;
+  one.advice = advise(scenario, one.strategy, *executor, cache, kLeastAdvicePercent,
+                      &document.root.at("strategies").at(which));
+  keep_few(one.advice);
+  return one;
+}
+
 }  // namespace
 
 Explanation explained(const input::Document& document, Scenario scenario,
                       const std::vector<std::string>& names, const FitErrors& fit_errors) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::CostCache cache(scenario.cluster);
+  const auto cache = std::make_shared<collective::CostCache>(scenario.cluster);
   Uncertainties uncertainties(scenario, fit_errors);
-  const bool alone = scenario.cluster.ranks() == 1;
   Explanation explanation;
   const auto twice = doubled(document, scenario);
   Scenario asked = scenario;
@@ -60,22 +85,19 @@ Explanation explained(const input::Document& document, Scenario scenario,
   explanation.warnings = warnings_of(document, asked);
   for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
     if (!wanted.contains(scenario.strategies[i].name)) continue;
-    Explained one;
-    one.strategy = scenario.strategies[i];
-    one.evaluated = evaluate_strategy(scenario, one.strategy, *executor, cache);
-    Metrics& metrics = one.evaluated.metrics;
-    metrics.lower_bound = lower_bound_of(scenario, one.strategy, metrics.step_time, cache);
-    one.interval = interval_of(metrics.step_time, uncertainties.sensitivity(one.strategy));
-    if (!alone) one.bottleneck = bottleneck_of(one.evaluated, scenario, cache);
-    one.hot_link = hot_link_of(one.evaluated, scenario, one.strategy, cache);
-    if (twice) one.doubled = of_strategy(*twice, one.strategy.name);
-    one.advised = !alone || !scenario.workload.operators.empty();
-    if (one.advised) {
-      one.advice = advise(scenario, one.strategy, *executor, cache, kLeastAdvicePercent,
-                          &document.root.at("strategies").at(i));
-      keep_few(one.advice);
+    if (scenario.others.empty()) {
+      explanation.strategies.push_back(
+          strategy_explained(document, scenario, i, cache, uncertainties));
+    } else {
+      const Together all = together(scenario, scenario.strategies[i]);
+      Scenario here = scenario;
+      here.cluster = all.cluster;
+      Uncertainties theirs(here, fit_errors);
+      explanation.strategies.push_back(strategy_explained(document, here, i, all.cache, theirs));
     }
-    explanation.strategies.push_back(std::move(one));
+    if (twice) {
+      explanation.strategies.back().doubled = of_strategy(*twice, scenario.strategies[i].name);
+    }
   }
   explanation.scenario = std::move(scenario);
   return explanation;

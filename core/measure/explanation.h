@@ -26,6 +26,7 @@ struct Explained {
   std::optional<Bottleneck> bottleneck;  // of several ranks: one exchanges nothing
   std::optional<Bottleneck> doubled;     // of a whole job: with twice the nodes
   std::optional<HotLink> hot_link;       // on a fabric that holds collectives up
+  std::vector<SwitchLoad> links;         // on a fabric
   std::vector<Advice> advice;            // the best few, best first
   bool advised = false;                  // one rank without operators has nothing to be advised
 };
@@ -36,8 +37,9 @@ struct Explanation {
   std::vector<std::string> warnings;
 };
 
-// The strategies of these names, which the document has, evaluated by the model. Its sweep is
-// ignored. `pinned`: how well a calibration's values are known, which stand in the document.
+// The strategies of these names, which the document has, evaluated by the model, each on what other
+// jobs leave of the fabric's links. Its sweep is ignored. `pinned`: how well a calibration's values
+// are known, which stand in the document.
 Explanation explained(const input::Document& document, Scenario scenario,
                       const std::vector<std::string>& names, const FitErrors& fit_errors);
 

@@ -1,6 +1,7 @@
 #include "core/measure/hot_link.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 
 #include "core/collective/network.h"
@@ -28,7 +29,9 @@ void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds ste
   };
   fabric::Topology packed = given;
   packed.nodes = fabric::placed(given, scenario.cluster.nodes, fabric::Placement::kPacked, 1);
-  if (packed.nodes != given.nodes) add("nodes side by side (placement: packed)", packed);
+  // Beside other jobs the nodes side by side may be theirs.
+  if (packed.nodes != given.nodes && !given.shared)
+    add("nodes side by side (placement: packed)", packed);
   if (given.hashed) {
     fabric::Topology even = given;
     even.hashed = false;
@@ -63,6 +66,41 @@ std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& s
   hot.sort = hottest->sort;
   add_coolers(scenario, strategy, evaluated.metrics.step_time, hot);
   return hot;
+}
+
+std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& cluster,
+                                     collective::CostCache& cache) {
+  if (cluster.topology == nullptr) return {};
+  const collective::Network network(cluster);
+  const std::vector<LinkUse> use = link_use(evaluated.plan, network, cache);
+  std::map<int, std::map<std::string, SwitchLoad>> switches;
+  for (int id = 0; id < network.link_count(); ++id) {
+    const fabric::FabricLink* link = network.in_fabric(id);
+    const Seconds busy = use[static_cast<std::size_t>(id)].busy;
+    if (link == nullptr || busy <= 0) continue;
+    Seconds& out = switches[link->from][link->sort].out;
+    out = std::max(out, busy);
+    Seconds& in = switches[link->to][link->sort].in;
+    in = std::max(in, busy);
+  }
+  const std::size_t together = (switches.size() + kMostSwitchesShown - 1) / kMostSwitchesShown;
+  std::vector<SwitchLoad> loads;
+  for (auto next = switches.begin(); next != switches.end();) {
+    const auto name = [&] {
+      return cluster.topology->switches[static_cast<std::size_t>(next->first)].name;
+    };
+    std::string all = name();
+    std::map<std::string, SwitchLoad> group;
+    for (std::size_t i = 0; i < together && next != switches.end(); ++i, ++next) {
+      if (i > 0 && (i + 1 == together || std::next(next) == switches.end())) all += " to " + name();
+      for (const auto& [sort, load] : next->second) {
+        group[sort].out = std::max(group[sort].out, load.out);
+        group[sort].in = std::max(group[sort].in, load.in);
+      }
+    }
+    for (const auto& [sort, load] : group) loads.push_back({all, sort, load.out, load.in});
+  }
+  return loads;
 }
 
 }  // namespace syncline::measure

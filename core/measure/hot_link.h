@@ -1,4 +1,4 @@
-// The link between nodes that holds collectives up, and what would cool it.
+// The links between nodes: which holds collectives up, what would cool it, and how busy all are.
 #pragma once
 
 #include <optional>
@@ -23,5 +23,18 @@ struct HotLink {
 // busy as any link of the fabric.
 std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
                                    const Strategy& strategy, collective::CostCache& cache);
+
+// The busiest link of a kind at a switch, or at neighbouring ones ("leaf0 to leaf3").
+struct SwitchLoad {
+  std::string name;
+  std::string sort;
+  Seconds out = 0;  // of a step's collectives, were they alone on it: away from the switch
+  Seconds in = 0;   // and towards it
+};
+
+// Of the fabric's links that a step fills, by switch and kind; so many names at most.
+inline constexpr std::size_t kMostSwitchesShown = 60;
+std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& cluster,
+                                     collective::CostCache& cache);
 
 }  // namespace syncline::measure

@@ -50,6 +50,46 @@ TEST(HotLink, IsNoneWherePortsAreAsBusy) {
   EXPECT_FALSE(hot_link_in(tiers));
 }
 
+std::vector<SwitchLoad> loads_in(const Scenario& scenario) {
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::CostCache cache(scenario.cluster);
+  const Evaluated evaluated =
+      evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
+  return switch_loads(evaluated, scenario.cluster, cache);
+}
+
+// A ring over nodes in turn crosses both trunks at every hop, in both directions alike.
+TEST(SwitchLoads, AreThoseOfTheBusiestLinkAtEachSwitch) {
+  const Scenario spread = scenario_on(leaves(8, 4, 8), fabric::Placement::kSpread);
+  const auto loads = loads_in(spread);
+  const Seconds busy = hot_link_in(spread)->busy;
+  ASSERT_EQ(loads.size(), 3U);
+  EXPECT_EQ(loads[0].name, "leaf0");
+  EXPECT_EQ(loads[1].name, "leaf1");
+  EXPECT_EQ(loads[2].name, "spine0..3");
+  for (const SwitchLoad& load : loads) {
+    EXPECT_EQ(load.sort, "spine");
+    EXPECT_NEAR(load.out, busy, 1e-9 * busy);
+    EXPECT_NEAR(load.in, busy, 1e-9 * busy);
+  }
+  EXPECT_TRUE(loads_in(scenario_on(leaves(8, 4, 1), fabric::Placement::kSpread)).empty());
+}
+
+// Of 128 switches three are one; the dimension whose links nobody takes is not there.
+TEST(SwitchLoads, OfManySwitchesAreThoseOfNeighbours) {
+  const fabric::Topology ring = fabric::torus({128, 1}, kNodePort / 2);
+  const Scenario scenario = ring_job(on_fabric(flat_cluster(128), ring), 1e-3);
+  const auto loads = loads_in(scenario);
+  ASSERT_EQ(loads.size(), 43U);
+  EXPECT_EQ(loads[0].name, "node0.0 to node2.0");
+  EXPECT_EQ(loads[42].name, "node126.0 to node127.0");
+  for (const SwitchLoad& load : loads) {
+    EXPECT_EQ(load.sort, "x");
+    EXPECT_NEAR(load.out, loads[0].out, 1e-9 * loads[0].out);
+    EXPECT_NEAR(load.in, loads[0].out, 1e-9 * loads[0].out);
+  }
+}
+
 // Flows that meet by a hash part again where messages are spread.
 TEST(HotLink, OfCollisionsIsCooledByEvenRouting) {
   fabric::Topology topology = leaves(8, 4, 1);
