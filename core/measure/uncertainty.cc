@@ -7,6 +7,7 @@
 
 #include "core/collective/nccl.h"
 #include "core/collective/prior.h"
+#include "core/fabric/topology.h"
 #include "core/hardware/device.h"
 #include "core/operators/evaluate.h"
 #include "core/run/interference.h"
@@ -346,6 +347,28 @@ Interval Uncertainties::framework_share(Seconds step) const {
   return {-kHeldDeviations * spread, kHeldDeviations * (unknown ? kFrameworkUnknown : spread)};
 }
 
+// How far steps are from this one where flows are hashed by other seeds: the root of the mean
+// square. Nobody knows the seed of the switches.
+double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
+  constexpr std::uint64_t kSeeds = 4;
+  const Cluster& given = scenario_.cluster;
+  if (given.topology == nullptr || !given.topology->hashed) return 0;
+  for (std::uint64_t i = hashed_anew_.size() + 1; i <= kSeeds; ++i) {
+    fabric::Topology topology = *given.topology;
+    topology.seed += i;
+    Cluster cluster = given;
+    cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
+    hashed_anew_.push_back(std::make_unique<Shifted>(
+        std::make_shared<collective::CostCache>(cluster), cluster.device));
+  }
+  double squares = 0;
+  for (const auto& other : hashed_anew_) {
+    const double off = std::log(step(strategy, *other) / plain);
+    squares += off * off;
+  }
+  return std::sqrt(squares / kSeeds);
+}
+
 Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   Sensitivity sensitivity;
   const Seconds plain = step(strategy, *as_given_);
@@ -370,7 +393,7 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   const Workload& workload = scenario_.workload;
   const Seconds computed = earlier_passes(workload) + workload.forward + backward_time(workload);
   const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
-  sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed);
+  sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed, collisions(strategy, plain));
   return sensitivity;
 }
 

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "core/measure/evaluate_strategy.h"
 #include "core/scenario/scenario.h"
@@ -38,7 +39,7 @@ inline constexpr double kHeld = 0.8;
 inline constexpr double kHeldDeviations = 1.2815515655446004;
 
 // log(step time / predicted step time) with one input at the slower, or the faster, end of its
-// interval; and the standard deviation of what is this row's own.
+// interval; and the standard deviation of what is this row's own, collisions of hashed flows too.
 struct Sensitivity {
   std::array<double, kUncertainties> slower{};
   std::array<double, kUncertainties> faster{};
@@ -70,7 +71,8 @@ struct FitErrors {
   std::optional<double> framework;  // as a share of the step
 };
 
-// Works out the sensitivity of rows of one scenario. Each costs about eleven runs of the model.
+// Works out the sensitivity of rows of one scenario. Each costs about eleven runs of the model, on
+// a fabric of hashed flows four more.
 class Uncertainties {
  public:
   // The scenario must outlive this.
@@ -89,12 +91,14 @@ class Uncertainties {
   Seconds step(const Strategy& strategy, Shifted& shifted);
   Interval framework_share(Seconds step) const;
   Shifted& shifted(Uncertainty uncertainty, bool slower);
+  double collisions(const Strategy& strategy, Seconds plain);
 
   const Scenario& scenario_;
   FitErrors fit_errors_;
   std::shared_ptr<collective::CostCache> cache_;  // of the network as given
   std::unique_ptr<Shifted> as_given_;
   std::array<std::array<std::unique_ptr<Shifted>, 2>, kUncertainties> shifted_;
+  std::vector<std::unique_ptr<Shifted>> hashed_anew_;  // once they were asked for
 };
 
 }  // namespace syncline::measure

@@ -10,6 +10,7 @@
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/run/model_executor.h"
+#include "tests/support/fabrics.h"
 
 namespace syncline::measure {
 namespace {
@@ -43,6 +44,44 @@ Seconds step_of(const Scenario& scenario, const Strategy& strategy) {
 double width(const Interval& interval) { return std::log(interval.high / interval.low); }
 
 std::size_t place(Uncertainty uncertainty) { return static_cast<std::size_t>(uncertainty); }
+
+// Flows that are hashed meet more or fewer others by another seed: an interval is wider by that.
+TEST(Uncertainty, CollisionsOfHashedFlowsAreInTheInterval) {
+  fabric::Topology topology = leaves(8, 4, 1);
+  const auto own = [](const fabric::Topology& on, std::uint64_t seed) {
+    fabric::Topology seeded = on;
+    seeded.seed = seed;
+    const Scenario scenario = ring_job(
+        on_fabric(flat_cluster(8), seeded, fabric::placed(on, 8, fabric::Placement::kSpread, 1)),
+        1e-3);
+    const Strategy& strategy = scenario.strategies.front();
+    return std::pair(step_of(scenario, strategy),
+                     Uncertainties(scenario).sensitivity(strategy).own);
+  };
+  const auto [even, plain] = own(topology, 1);
+  topology.hashed = true;
+  // By hand: the given seed's step against those of the four that follow.
+  const auto [step, wide] = own(topology, 1);
+  double squares = 0;
+  for (std::uint64_t seed = 2; seed <= 5; ++seed) {
+    const double off = std::log(own(topology, seed).first / step);
+    squares += off * off;
+  }
+  EXPECT_GT(step, even);
+  EXPECT_GT(squares, 0);
+  // What is a row's own otherwise hangs on its exposed share, which collisions raise a little.
+  EXPECT_GE(wide, std::sqrt(squares / 4));
+  EXPECT_NEAR(wide, std::hypot(plain, std::sqrt(squares / 4)), 0.01);
+  // Two leaves with one way between them leave nothing to be hashed.
+  fabric::LeafSpine shape;
+  shape.nodes = 8;
+  shape.nodes_per_leaf = 4;
+  shape.speed = kNodePort / 2;
+  fabric::Topology one_way = fabric::leaf_spine(shape);
+  const auto before = own(one_way, 1);
+  one_way.hashed = true;
+  EXPECT_EQ(own(one_way, 1), before);
+}
 
 TEST(Uncertainty, AnIntervalHoldsItsPrediction) {
   for (const double gbps : {0.1, 1.0, 10.0, 100.0}) {
