@@ -20,7 +20,7 @@ struct ExplainOptions {
 
 int run(const ExplainOptions& options) {
   const auto [document, fit_errors] = measure::calibrated(read(options.scenario));
-  Scenario scenario = input::parse_lone_scenario(document);
+  Scenario scenario = input::parse_scenario(document);
   std::vector<std::string> names;
   if (options.strategy.empty()) {
     for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);

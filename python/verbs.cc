@@ -278,7 +278,7 @@ Json explain_scenario(Reader& arguments) {
   const auto [document, fit_errors] = measure::calibrated(scenario_at(arguments, "scenario"));
   std::vector<std::string> names = strategies_at(arguments, "strategy", document);
   arguments.finish();
-  Scenario scenario = input::parse_lone_scenario(document);
+  Scenario scenario = input::parse_scenario(document);
   if (names.empty()) {
     for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
   }

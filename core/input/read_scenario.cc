@@ -391,9 +391,10 @@ Scenario parse_scenario(const Document& document) {
 Scenario parse_lone_scenario(const Document& document) {
   Scenario scenario = parse_scenario(document);
   if (!scenario.others.empty()) {
-    throw InputError(document.file +
-                     ": others: only 'run' knows other jobs: leave them out, or say in "
-                     "cluster.fabric.load what they take");
+    throw InputError(
+        document.file +
+        ": others: only 'run' and 'explain' know other jobs: leave them out, or say in "
+        "cluster.fabric.load what they take");
   }
   return scenario;
 }

@@ -81,6 +81,25 @@ TEST(Explain, AdvisesInTheFrameworksKeys) {
   EXPECT_NE(mindspore.find("which cannot be written in mindspore"), std::string::npos) << mindspore;
 }
 
+// What other jobs leave of a fabric's links is what `run` has: the same steps.
+TEST(Explain, TakesWhatOtherJobsLeave) {
+  const std::string jobs = " '" SYNCLINE_SOURCE_DIR "/scenarios/two_jobs.json' --format json";
+  int compared = 0;
+  const Json ran = Json::parse(printed_by("run" + jobs));
+  for (const Json& row : ran.at("rows")) {
+    const auto placement = row.at("sweep").at("cluster.fabric.placement").get<std::string>();
+    const std::string set = " --set cluster.fabric.placement=" + placement;
+    const Json explained = Json::parse(printed_by("explain" + jobs + set)).at("strategies");
+    for (const Json& one : explained) {
+      if (row.at("strategy") != one.at("name")) continue;
+      ++compared;
+      EXPECT_DOUBLE_EQ(row.at("step_time_s"), one.at("step_time_s")) << placement;
+      EXPECT_FALSE(one.at("links").empty());
+    }
+  }
+  EXPECT_EQ(compared, 4);
+}
+
 // The words of a plan's bottleneck as `explain` and `tune` say them.
 struct Bottlenecks {
   std::string explained;
