@@ -198,6 +198,7 @@ TEST(Fabric, ReadsWhatIbnetdiscoverPrints) {
 // Ranks of a group that is called "leaf", by where the job's nodes are.
 int ranks_at_a_leaf(const Json& cluster, const std::string& key = "group_size") {
   Workload workload;
+  workload.tensors.emplace_back();
   const Json strategy =
       key == "subgroup"
           ? Json{{"name", "s"}, {"local_sgd", {{"period", 4}, {"subgroup", "leaf"}}}}

@@ -238,6 +238,8 @@ inline constexpr Mistake kMistakes[] = {
     {"hierarchy without form", R"([{"op":"remove","path":"/strategies/1/hierarchy/form"}])"},
     {"unknown form", R"([{"op":"replace","path":"/strategies/1/hierarchy/form","value":"2d"}])"},
     {"group of one", R"([{"op":"replace","path":"/strategies/1/hierarchy/group_size","value":1}])"},
+    {"group of no switch",
+     R"([{"op":"replace","path":"/strategies/1/hierarchy/group_size","value":"leaves"}])"},
     {"unknown first", R"([{"op":"replace","path":"/strategies/1/hierarchy/first","value":"sum"}])"},
     {"unknown inside",
      R"([{"op":"replace","path":"/strategies/1/hierarchy/inside","value":"tree"}])"},
