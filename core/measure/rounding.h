@@ -8,9 +8,9 @@
 
 namespace syncline::measure {
 
-// By the host executor, on one tensor of each rank with some 65,536 numbers of a seed. Nothing where
-// sums are in fp32 throughout, where a codec leaves more behind than rounding, where parameters are
-// averaged, for jobs that are cut, and above 128 ranks.
+// By the host executor, on one tensor of each rank with some 65,536 numbers of a seed. Nothing
+// where sums are in fp32 throughout, where a codec leaves more behind than rounding, where
+// parameters are averaged, for jobs that are cut, and above 128 ranks.
 std::optional<double> rounding_error(const Scenario& scenario, const Strategy& strategy);
 
 }  // namespace syncline::measure

@@ -353,16 +353,16 @@ double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
   constexpr std::uint64_t kSeeds = 4;
   const Cluster& given = scenario_.cluster;
   if (given.topology == nullptr || !given.topology->hashed) return 0;
-  for (std::uint64_t i = hashed_anew_.size() + 1; i <= kSeeds; ++i) {
+  for (std::uint64_t i = rehashed_.size() + 1; i <= kSeeds; ++i) {
     fabric::Topology topology = *given.topology;
     topology.seed += i;
     Cluster cluster = given;
     cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
-    hashed_anew_.push_back(std::make_unique<Shifted>(
-        std::make_shared<collective::CostCache>(cluster), cluster.device));
+    rehashed_.push_back(std::make_unique<Shifted>(std::make_shared<collective::CostCache>(cluster),
+                                                  cluster.device));
   }
   double squares = 0;
-  for (const auto& other : hashed_anew_) {
+  for (const auto& other : rehashed_) {
     const double off = std::log(step(strategy, *other) / plain);
     squares += off * off;
   }

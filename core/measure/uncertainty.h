@@ -98,7 +98,7 @@ class Uncertainties {
   std::shared_ptr<collective::CostCache> cache_;  // of the network as given
   std::unique_ptr<Shifted> as_given_;
   std::array<std::array<std::unique_ptr<Shifted>, 2>, kUncertainties> shifted_;
-  std::vector<std::unique_ptr<Shifted>> hashed_anew_;  // once they were asked for
+  std::vector<std::unique_ptr<Shifted>> rehashed_;  // once they were asked for
 };
 
 }  // namespace syncline::measure
