@@ -83,6 +83,8 @@ Commands commands() {
        {"tune", kScenarios + "live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3",
         "--emit", "pytorch"}},
       {"explain", {"explain", kScenarios + "frameworks.json"}},
+      {"explain",
+       {"explain", kScenarios + "fabric.json", "--set", "cluster.fabric.placement=spread"}},
       {"plan", {"plan", kFirst}},
       {"plan", {"plan", kScenarios + "dgc_rampup.json", "--strategy", "dgc"}},
       {"buckets", {"buckets", kFirst}},

@@ -97,9 +97,14 @@ TEST(Init, FlagsAndOptionsAreALayout) {
 
 // What would have no effect is refused, and nothing is written.
 TEST(Init, RefusesWhatItWouldPassOver) {
+  const std::string pair = SYNCLINE_SOURCE_DIR "/tests/fuzz/corpus/nccl_node/pair.xml";
   for (const auto& [options, part] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{"--node", "dgx-h100", "--gpus", "4"}, "--gpu"},
            {{"--node", "dgx-h100", "--net", "25gbit"}, "--gpu"},
+           {{"--node", "dgx-h100", "--gpu", "h100-sxm"}, "init needs --node, or --gpu"},
+           {{"--node", pair}, "a100-sxm-80gb"},
+           {{"--node", pair, "--gpu", "a100-sxm-80gb", "--gpus", "4"}, "--gpus"},
+           {{"--node", "none.xml", "--gpu", "a100-sxm-80gb"}, "none.xml"},
            {{"--node", "dgx-h100", "--schedule", "zero_bubble"}, "without --pp of 2 or more"},
            {{"--node", "dgx-h100", "--sequence-parallel"}, "without --tp of 2 or more"},
            {{"--node", "dgx-h100", "--etp", "2"}, "without --ep of 2 or more"},
