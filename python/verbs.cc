@@ -28,6 +28,7 @@
 #include "core/tune/applicable.h"
 #include "core/tune/thresholds.h"
 #include "core/tune/tuning.h"
+#include "core/tune/utilisation.h"
 #include "core/visible.h"
 #include "core/worth/outcomes.h"
 #include "core/worth/time_to_target.h"
@@ -38,6 +39,7 @@
 #include "reports/import_report.h"
 #include "reports/run_report.h"
 #include "reports/tune_report.h"
+#include "reports/utilisation_report.h"
 #include "reports/worth_report.h"
 #include "sim/sim_executor.h"
 
@@ -51,8 +53,6 @@ Json told(const reports::Answer& answer, Json made = nullptr) {
               {"html", reports::html_page(answer, version())},
               {"made", std::move(made)}};
 }
-
-// Arguments ------------------------------------------------------------------------------------
 
 // One text or a list of them.
 std::vector<std::string> texts(Reader& arguments, const std::string& key) {
@@ -166,8 +166,6 @@ std::optional<worth::Objective> objective_of(Reader& arguments) {
   return objective;
 }
 
-// run ------------------------------------------------------------------------------------------
-
 void set_grain(Reader& arguments, const Predictor& predictor, input::Document& document) {
   if (!arguments.has("grain")) return;
   if (predictor.name != "sim") {
@@ -200,8 +198,6 @@ Json run_scenario(Reader& arguments) {
   const measure::Report report = measure::run_study(document, study);
   return told(reports::answer_of(report));
 }
-
-// tune -----------------------------------------------------------------------------------------
 
 // As far as `syncline tune` goes.
 tune::TuneOptions search_of(Reader& arguments, const Predictor& predictor) {
@@ -250,6 +246,12 @@ Json tune_scenario(Reader& arguments) {
     document.root["baseline"] = name;
     if (document.root.contains("search")) document.root["search"]["base"] = name;
   }
+  if (arguments.has("utilisation")) {
+    if (predictor.name != "model") arguments.fail("executor", "utilisation needs \"model\"");
+    const double share = arguments.number("utilisation", {0.01, 0.9999});
+    arguments.finish();
+    return told(reports::answer_of(tune::utilisation_of(document, share)));
+  }
   tune::TuneOptions options = search_of(arguments, predictor);
   const auto names = dialect::written_dialect_names();
   const std::string emit = arguments.has("emit") ? arguments.word_or("emit", "", names) : "";
@@ -272,8 +274,6 @@ Json tune_scenario(Reader& arguments) {
               applied(tuning.scenario, tune::best_to_apply(tuning).strategy));
 }
 
-// explain --------------------------------------------------------------------------------------
-
 Json explain_scenario(Reader& arguments) {
   const auto [document, fit_errors] = measure::calibrated(scenario_at(arguments, "scenario"));
   std::vector<std::string> names = strategies_at(arguments, "strategy", document);
@@ -285,8 +285,6 @@ Json explain_scenario(Reader& arguments) {
   const auto explanation = measure::explained(document, std::move(scenario), names, fit_errors);
   return told(reports::answer_of(explanation));
 }
-
-// calibrate ------------------------------------------------------------------------------------
 
 // The factor of the forced trees in a cluster that was calibrated with one.
 cost::TreeFactor tree_factor(Reader& arguments, const std::string& key, const Part& cluster) {
@@ -363,8 +361,6 @@ Json calibrate_cluster(Reader& arguments) {
   return told(reports::answer_of(*kernels),
               calibrate::with_kernel_costs(cluster->json, cluster->name, *kernels));
 }
-
-// import_job -----------------------------------------------------------------------------------
 
 Json import_job(Reader& arguments) {
   arguments.require("files");

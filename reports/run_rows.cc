@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
+#include "core/digits.h"
 #include "reports/axes.h"
 #include "reports/fields.h"
 #include "reports/format.h"
@@ -30,6 +31,11 @@ Cell finite(const std::optional<double>& value) { return value ? finite(*value) 
 // A figure that is known.
 Cell positive(double value) { return value > 0 ? finite(value) : Cell(); }
 
+// Of small shares the first two digits say more than a fixed number of them.
+Cell rounding_cell(double percent) {
+  return percent > 0 ? shown_as(finite(percent), short_text(percent, 2) + " %") : Cell();
+}
+
 // An interval that was worked out.
 Cell known(const measure::Interval& ends) {
   const bool told = ends.low > 0 && std::isfinite(ends.low) && std::isfinite(ends.high);
@@ -52,7 +58,7 @@ std::vector<Column> predicted_columns(const std::string& baseline, int causes) {
       both("MFU", "mfu_percent", kShare, 4, Column::kAll, kSparse),
       both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
       both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
-      both("rounding\nerror", "rounding_error_percent", kShare, 5, kSparse, kSparse),
+      both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
       both("collectives\nper step", "collectives", kCount, 5, causes),
       both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
       both("compute", "compute_s", kSeconds, 6, causes), kept("communication_s"),
@@ -67,7 +73,7 @@ std::vector<Cell> predicted_cells(const measure::Row& row) {
                shown_as(finite(row.speedup), speedup_text(row.speedup)), row.gain,
                positive(row.rate.tokens), positive(100 * row.rate.mfu),
                positive(100 * row.rate.efficiency), shown_as({}, memory_cell(row.memory)),
-               positive(100 * row.rounding_error), finite(metrics.collectives),
+               rounding_cell(100 * row.rounding_error), finite(metrics.collectives),
                finite(metrics.bytes_on_wire), finite(metrics.compute),
                finite(metrics.communication), finite(metrics.exposed), finite(metrics.handling),
                finite(metrics.lower_bound));

@@ -113,7 +113,8 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
          budget: Optional[int] = None, exhaustive: Optional[bool] = None,
          jobs: Optional[int] = None, set: Optional[Mapping[str, Any]] = None,
          objective: Optional[str] = None, target: Optional[float] = None,
-         curves: Optional[Path] = None, measured: Optional[Path] = None) -> Answer:
+         curves: Optional[Path] = None, measured: Optional[Path] = None,
+         utilisation: Optional[float] = None) -> Answer:
     """Finds the best strategy for a scenario, and says how good it is.
 
     scenario    a dict, or the path of a JSON file; its sweep is ignored
@@ -126,13 +127,15 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
     exhaustive  predicts every candidate, also those that the bounds rule out
     jobs, set, objective, target, curves, measured
                 as for run; curves alone tell where the rows' trainings end
+    utilisation alone, or with strategy and set: the bandwidth between groups for this (0.95)
 
     rows: the best strategies, the best first. made: the best as a table, for
     syncline.apply.apply(model, optimizer, strategy=answer.made) in a job.
     """
     return _ask("tune", scenario=scenario, strategy=strategy, executor=executor, emit=emit,
                 take=take, top=top, budget=budget, exhaustive=exhaustive, jobs=jobs, set=set,
-                objective=objective, target=target, curves=curves, measured=measured)
+                objective=objective, target=target, curves=curves, measured=measured,
+                utilisation=utilisation)
 
 
 def explain(scenario: Given, *, strategy: Optional[Texts] = None,

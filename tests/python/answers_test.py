@@ -74,6 +74,15 @@ class Answers(unittest.TestCase):
             "run", FIRST, "--strategy", "sparse", "--strategy", "one by one", "--executor", "sim",
             "--grain", "step", "--set", "cluster.nodes=2", "--set", "workload.batch=16")
 
+    def test_tune_to_a_utilisation(self):
+        far = "scenarios/far_apart.json"
+        answer = syncline.tune(far, utilisation=0.9)
+        self.assertGreater(len(answer.rows), 1)
+        self.expect_program(answer, "tune", far, "--utilisation", "0.9")
+        with self.assertRaises(syncline.InputError) as caught:
+            syncline.tune(far, utilisation=0.9, top=3)
+        self.assertIn("top", str(caught.exception))
+
     def test_run_to_a_target(self):
         self.expect_program(
             syncline.run(TRAINING, objective="time_to_accuracy", target=0.96,

@@ -130,6 +130,34 @@ TEST(Figures, OfManyStrategiesTheFastestAndTheBaselineAreNamed) {
   EXPECT_EQ(curve->series.size(), 40U);
 }
 
+// A cell for each kind of link and direction at each switch that has it, the busiest darkest.
+TEST(Figures, LinksOfAFabricAreColouredByTheirLoad) {
+  measure::Explanation explanation;
+  explanation.strategies.resize(2);
+  explanation.strategies[1].strategy.name = "ring";
+  explanation.strategies[1].links = {
+      {"leaf0", "spine", 0.6, 0.3}, {"leaf0", "port", 0.1, 0}, {"leaf1", "spine", 0.3, 0.6}};
+  const auto pictures = figures_of(explanation);
+  ASSERT_EQ(pictures.size(), 1U);
+  const chart::Figure& figure = pictures[0].figure;
+  EXPECT_NE(figure.title.find("ring"), std::string::npos);
+  EXPECT_EQ(figure.across.names, (std::vector<std::string>{"leaf0", "leaf1"}));
+  EXPECT_EQ(figure.up.names,
+            (std::vector<std::string>{"port, out", "port, in", "spine, out", "spine, in"}));
+  std::vector<std::vector<double>> cells;
+  for (const auto& cell : figure.cells) {
+    cells.push_back({1.0 * cell.column, 1.0 * cell.lane, 1.0 * cell.shade, cell.value});
+  }
+  EXPECT_EQ(cells, (std::vector<std::vector<double>>{{0, 2, 6, 0.6},
+                                                     {0, 3, 3, 0.3},
+                                                     {0, 0, 1, 0.1},
+                                                     {0, 1, 0, 0},
+                                                     {1, 2, 3, 0.3},
+                                                     {1, 3, 6, 0.6}}));
+  EXPECT_EQ(figure.keys.size(), static_cast<std::size_t>(chart::kShades));
+  EXPECT_EQ(figure.keys.back().name, "600.0 ms");
+}
+
 TEST(Figures, OfNoRowsThereAreNone) { EXPECT_TRUE(figures_of(test::report_of({})).empty()); }
 
 }  // namespace
