@@ -52,8 +52,9 @@ std::string accuracy_words(const Alternative& row) {
 
 // "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)"
 std::string figures_of_row(const Alternative& row) {
-  return quoted_name(row.strategy.name) + ", " + seconds_text(row.step_time) + " per step, " +
-         short_speedup_text(row.speedup) + " (" + speedup_range(row.gain.low, row.gain.high) + ")" +
+  return quoted_name(row.strategy.name) + ", " + seconds_text(row.step_time, kSaidDigits) +
+         " per step, " + short_speedup_text(row.speedup) + " (" +
+         speedup_range(row.gain.low, row.gain.high) + ")" +
          (row.memory.fits() ? "" : ", which does not fit");
 }
 
@@ -100,7 +101,7 @@ std::vector<std::string> beyond_sentences(const tune::Tuning& tuning) {
 std::string taken_sentence(const tune::Tuning& tuning) {
   const tune::Emitted& emitted = *tuning.emitted;
   return tuning.emitted_dialect + " sets " + quoted_name(tuning.taken->strategy.name) + ": " +
-         seconds_text(emitted.step_time) + " per step when read back." +
+         seconds_text(emitted.step_time, kSaidDigits) + " per step when read back." +
          (emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".");
 }
 

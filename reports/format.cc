@@ -66,11 +66,11 @@ constexpr SizedUnit kSizes[] = {{1, " B"},
 
 }  // namespace
 
-std::string seconds_text(Seconds seconds) {
+std::string seconds_text(Seconds seconds, int digits) {
   if (!std::isfinite(seconds)) return std::string(kNoFigure);
   if (seconds == 0) return "0 s";
   const SizedUnit& unit = fitting_unit(seconds, kTimes);
-  return digits_text(seconds / unit.size, 4) + std::string(unit.name);
+  return digits_text(seconds / unit.size, digits) + std::string(unit.name);
 }
 
 std::string seconds_range(Seconds low, Seconds high) {
@@ -85,11 +85,13 @@ std::string speedup_range(double low, double high) {
   return digits_text(low, 3) + " to " + digits_text(high, 3) + "x";
 }
 
-std::string bytes_text(double bytes) {
+std::string bytes_text(double bytes, int digits) {
   if (!std::isfinite(bytes)) return std::string(kNoFigure);
   const SizedUnit& unit = fitting_unit(bytes, kSizes);
   if (unit.size == 1) return fixed(bytes, 0) + " B";
-  return digits_text(bytes / unit.size, 4) + std::string(unit.name);
+  const std::string number = digits_text(bytes / unit.size, digits);
+  return (digits == kTableDigits ? number : without_trailing_zeros(number)) +
+         std::string(unit.name);
 }
 
 std::string count_text(double count) {

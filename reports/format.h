@@ -10,11 +10,15 @@
 
 namespace syncline::reports {
 
-// Four significant digits and the fitting unit: "2.450 s", "372.5 ms", "16.30 us"; "0 s".
-std::string seconds_text(Seconds seconds);
+// Significant digits of figures in tables, and in sentences.
+inline constexpr int kTableDigits = 4;
+inline constexpr int kSaidDigits = 3;
 
-// "97.49 MiB", "1.500 KiB", "512 B". A mean over steps need not be whole.
-std::string bytes_text(double bytes);
+// Digits and the fitting unit: "2.450 s", "372.5 ms", "16.30 us"; "0 s".
+std::string seconds_text(Seconds seconds, int digits = kTableDigits);
+
+// "97.49 MiB", "1.500 KiB", "512 B"; in sentences "1.5 KiB". A mean over steps need not be whole.
+std::string bytes_text(double bytes, int digits = kTableDigits);
 
 // "54", "12,345"; a mean that is not whole has four significant digits: "13.50".
 std::string count_text(double count);

@@ -89,7 +89,7 @@ std::string differences(const RankedLayout& best, const RankedLayout& given) {
   for (std::size_t i = 0; i < now.size(); ++i) {
     const Seconds change = now[i].second - before[i].second;
     if (std::abs(change) < kWorthTelling * given.bottleneck.step) continue;
-    parts.push_back(now[i].first + " takes " + seconds_text(std::abs(change)) +
+    parts.push_back(now[i].first + " takes " + seconds_text(std::abs(change), kSaidDigits) +
                     (change < 0 ? " less" : " more"));
   }
   return join_and(parts);
@@ -173,7 +173,7 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
   const RankedLayout& given = layouts.given;
   const Seconds step = best.metrics.step_time;
   std::string text = quoted_name(best.layout.words()) +
-                     " is the best found: " + seconds_text(step) +
+                     " is the best found: " + seconds_text(step, kSaidDigits) +
                      " a step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
   if (best.layout.parallel == given.layout.parallel && best.layout.batch == given.layout.batch) {
     return {text + ", and it is the given one."};
@@ -182,7 +182,8 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
   const std::string range = speedup_range(best.gain.low, best.gain.high);
   if (!range.empty()) text += " (" + range + ")";
   std::vector<std::string> verdicts{text + " over the given " + quoted_name(given.layout.words()) +
-                                    " (" + seconds_text(given.metrics.step_time) + ")."};
+                                    " (" + seconds_text(given.metrics.step_time, kSaidDigits) +
+                                    ")."};
   const std::string why = differences(best, given);
   if (!why.empty()) verdicts.push_back("Against the given, " + why + ".");
   return verdicts;

@@ -37,7 +37,7 @@ double gain_of(const tune::Tuned& tuned) {
 
 // A size of nothing leaves each gradient alone.
 std::string size_text(Bytes bytes) {
-  return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes));
+  return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes), kSaidDigits);
 }
 
 // "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
@@ -119,7 +119,7 @@ std::string optimum_sentence(const tune::Tuning& tuning) {
   const Seconds step = tuned.winner().metrics.step_time;
   const double regret = tune::percent_above(step, tuned.one_stream_optimum);
   const std::string programme = tune::fusion_words(tuned.optimum_strategy.fusion) + ", " +
-                                seconds_text(tuned.one_stream_optimum);
+                                seconds_text(tuned.one_stream_optimum, kSaidDigits);
   std::string text = regret < -1e-6  ? "That is " + share_text(-regret) + " below "
                      : regret < 1e-6 ? "That is as fast as "
                                      : "That is " + above_text(regret) + " ";
@@ -129,7 +129,7 @@ std::string optimum_sentence(const tune::Tuning& tuning) {
                     ", not proved to be the best), and ";
   return text + above_text(tune::percent_above(step, tuned.lower_bound)) +
          " the bound below which no fusion and no number of streams goes (" +
-         seconds_text(tuned.lower_bound) + ").";
+         seconds_text(tuned.lower_bound, kSaidDigits) + ").";
 }
 
 void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
@@ -140,8 +140,8 @@ void add_threshold(const tune::Tuning& tuning, Sentences& sentences) {
       tune::percent_above(threshold.metrics.step_time, tuned.winner().metrics.step_time);
   if (percent <= 1e-6) return;  // nothing that the best does not say
   sentences.push_back("The best single size is " + quoted_name(threshold.strategy.name) + ": " +
-                      seconds_text(threshold.metrics.step_time) + ", " + above_text(percent) +
-                      " the best.");
+                      seconds_text(threshold.metrics.step_time, kSaidDigits) + ", " +
+                      above_text(percent) + " the best.");
 }
 
 }  // namespace
@@ -244,7 +244,7 @@ void add_training(const tune::Tuning& tuning, Sentences& sentences) {
   for (const auto& ranked : tuned.ranking) {
     if (input::changes_training(ranked.strategy)) continue;
     text += " The best that trains as before is " + quoted_name(ranked.strategy.name) + ", " +
-            seconds_text(ranked.metrics.step_time) + ".";
+            seconds_text(ranked.metrics.step_time, kSaidDigits) + ".";
     break;
   }
   sentences.push_back(text);
@@ -282,9 +282,9 @@ std::string beside_config(const tune::Emitted& emitted) {
 
 void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sentences& sentences) {
   if (emitted.exact) {
-    sentences.push_back(tuning.emitted_dialect +
-                        " can express the best exactly: " + seconds_text(emitted.step_time) +
-                        " a step when read back." + beside_config(emitted));
+    sentences.push_back(tuning.emitted_dialect + " can express the best exactly: " +
+                        seconds_text(emitted.step_time, kSaidDigits) + " a step when read back." +
+                        beside_config(emitted));
     return;
   }
   const double percent =
@@ -293,7 +293,7 @@ void add_emission(const tune::Tuning& tuning, const tune::Emitted& emitted, Sent
       (percent > 0 ? tuning.emitted_dialect + " cannot express the best; of what it can ("
                    : "Of what " + tuning.emitted_dialect + " can express (") +
       plural(emitted.searched, "configuration") + " evaluated) the best takes " +
-      seconds_text(emitted.step_time) + " a step when read back, " +
+      seconds_text(emitted.step_time, kSaidDigits) + " a step when read back, " +
       (percent > 0 ? above_text(percent) + " it" : share_text(-percent) + " below the best here") +
       ". The difference: " + emitted.difference + "." + beside_config(emitted));
 }
@@ -326,8 +326,8 @@ std::string network_sentence(const tune::Tuning& tuning) {
   std::string text = waits < kLittle ? "It is not the network"
                      : waits < kMost ? "It is the network in part"
                                      : "It is the network";
-  text += ": of the baseline's " + seconds_text(metrics.step_time) + " a step " +
-          seconds_text(metrics.exposed) + " wait for it";
+  text += ": of the baseline's " + seconds_text(metrics.step_time, kSaidDigits) + " a step " +
+          seconds_text(metrics.exposed, kSaidDigits) + " wait for it";
   // Steps that hardly wait say nothing of what it carries.
   if (waits < kLittle) return text + ".";
   text += ". As measured, a port between nodes carries " + plain_number(significant(carried, 3)) +
@@ -400,7 +400,7 @@ std::string headline(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const auto& sure = tuning.certainty;
   const tune::Ranked& choice = tuned.winner();
-  const std::string step = seconds_text(choice.metrics.step_time) +
+  const std::string step = seconds_text(choice.metrics.step_time, kSaidDigits) +
                            " a step (80 %: " + seconds_range(sure.step.low, sure.step.high) + ")";
   const std::string baseline = quoted_name(tuned.baseline.strategy.name);
   const bool same_only = training_of_best(tuning) == measure::TrainingChange::kSame;
@@ -416,19 +416,19 @@ std::string headline(const tune::Tuning& tuning) {
   if (fits(choice) && !fits(tuned.baseline)) {
     return quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " + step +
            ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline + " (" +
-           seconds_text(tuned.baseline.metrics.step_time) + "), which does not fit.";
+           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "), which does not fit.";
   }
   if (gain_of(tuned) < kLeastGain) {
     return "Next to nothing to gain here" + same + ": the best found, " +
            quoted_name(choice.strategy.name) + ", takes " + step + ", " +
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
-           seconds_text(tuned.baseline.metrics.step_time) + "); stay with that.";
+           seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "); stay with that.";
   }
   std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step +
                      ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
-                     baseline + " (" + seconds_text(tuned.baseline.metrics.step_time) + "); " +
-                     chance_text(sure.chance) + " likely to be faster";
+                     baseline + " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
+                     "); " + chance_text(sure.chance) + " likely to be faster";
   if (sure.chance < kLeastChance) text += ": measure before you change anything";
   return text + ".";
 }

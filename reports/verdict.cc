@@ -208,8 +208,9 @@ std::string alone(const Study& study) {
   if (study.points.size() == 1) {
     const measure::Row& row = *study.points.front().rows.front();
     const std::string at = study.axes.empty() ? "" : " at " + point_text(row, study.axes);
-    return row.strategy + " takes " + seconds_text(row.metrics.step_time) + " a step" + at + ", " +
-           seconds_text(row.metrics.exposed) + " of it exposed communication.";
+    return row.strategy + " takes " + seconds_text(row.metrics.step_time, kSaidDigits) + " a step" +
+           at + ", " + seconds_text(row.metrics.exposed, kSaidDigits) +
+           " of it exposed communication.";
   }
   std::vector<double> step_times;
   for (const auto& point : study.points) {
@@ -218,12 +219,12 @@ std::string alone(const Study& study) {
   const auto [low, high] = std::minmax_element(step_times.begin(), step_times.end());
   const auto at = [&](auto found) {
     const auto place = static_cast<std::size_t>(found - step_times.begin());
-    return seconds_text(*found) + " a step at " +
+    return seconds_text(*found, kSaidDigits) + " a step at " +
            point_text(*study.points[place].rows.front(), study.axes);
   };
   const std::string name = study.points.front().rows.front()->strategy;
-  if (seconds_text(*low) == seconds_text(*high)) {
-    return name + " takes " + seconds_text(*low) + " a step at every sweep point.";
+  if (seconds_text(*low, kSaidDigits) == seconds_text(*high, kSaidDigits)) {
+    return name + " takes " + seconds_text(*low, kSaidDigits) + " a step at every sweep point.";
   }
   return name + " takes from " + at(low) + " to " + at(high) + ".";
 }

@@ -127,13 +127,13 @@ Table all_of(const worth::Worth& worth) {
 std::string first_sentence(const worth::Worth& worth) {
   const worth::WorthRow& first = worth.rows.front();
   std::string text = quoted_name(first.name) + " is first at " + target_text(worth.objective) +
-                     ": " + seconds_text(first.time);
+                     ": " + seconds_text(first.time, kSaidDigits);
   const std::string range = seconds_range(first.interval.low, first.interval.high);
   if (!range.empty()) text += " (80 %: " + range + ")";
   if (worth.rows.size() > 1) {
     const worth::WorthRow& next = worth.rows[1];
     text += ", with a chance of " + share_text(100 * first.chance_over_next) + " before " +
-            quoted_name(next.name) + " (" + seconds_text(next.time) + ")";
+            quoted_name(next.name) + " (" + seconds_text(next.time, kSaidDigits) + ")";
   }
   return text + ".";
 }
@@ -170,7 +170,7 @@ std::string measured_sentence(const worth::Worth& worth) {
   return "Measured: the predictions are off by " + share_text(100 * median(errors)) +
          " in the median, " + std::to_string(held) + " of " + std::to_string(errors.size()) +
          " strategies lie in their intervals; by the clock " + quoted_name(first->name) +
-         " was first (" + seconds_text(first->measured->at) + ").";
+         " was first (" + seconds_text(first->measured->at, kSaidDigits) + ").";
 }
 
 Page page_of(const worth::Worth& worth) {

@@ -179,7 +179,7 @@ TEST(Tune, StepTimesAreToldFirstWhetherItIsTheNetwork) {
   const syncline::test::Scratch scratch;
   const std::string job = scratch.path("job.json");
   for (const auto& [four, answer] : std::vector<std::pair<std::string, std::string>>{
-           {"4=8.68", "It is the network: of the baseline's 8.680 s a step"},
+           {"4=8.68", "It is the network: of the baseline's 8.68 s a step"},
            {"4=0.53", "It is not the network: of the baseline's 5"}}) {
     const auto begun = syncline::test::syncline_run({"init", "llama3.2_1b", "--gpu", "a10", "--net",
                                                      "25gbit", "--batch", "1", "--step", "1=0.42",

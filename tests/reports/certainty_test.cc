@@ -42,11 +42,10 @@ TEST(Certainty, EveryRangeOfSizesIsTold) {
   EXPECT_EQ(of_sizes({{0, kGiB}}),
             "With these knobs buckets of any size are within 1.0 % of the best of them.");
   EXPECT_EQ(of_sizes({{kMiB, kMiB}}),
-            "With these knobs buckets of 1.000 MiB are best, and no other size is within 1.0 %.");
-  EXPECT_EQ(
-      of_sizes({{kMiB, 2 * kMiB}, {4 * kMiB, 4 * kMiB}}),
-      "With these knobs buckets from 1.000 MiB to 2.000 MiB and of 4.000 MiB are within 1.0 % "
-      "of the best of them.");
+            "With these knobs buckets of 1 MiB are best, and no other size is within 1.0 %.");
+  EXPECT_EQ(of_sizes({{kMiB, 2 * kMiB}, {4 * kMiB, 4 * kMiB}}),
+            "With these knobs buckets from 1 MiB to 2 MiB and of 4 MiB are within 1.0 % "
+            "of the best of them.");
   const std::string many = of_sizes({{1, 1}, {4, 8}, {16, 32}, {64, 128}, {256, 512}});
   EXPECT_NE(many.find("1 narrower range"), std::string::npos) << many;
 }

@@ -28,18 +28,18 @@ measure::Report swept(const std::vector<std::string>& names,
 
 TEST(Verdict, OneStrategy) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1)})),
-            "momentum takes 372.5 ms a step, 177.5 ms of it exposed communication.");
+            "momentum takes 372 ms a step, 178 ms of it exposed communication.");
   measure::Report report = report_of({row("momentum", 1, at_bandwidth(10))});
   EXPECT_EQ(verdict(report),
-            "momentum takes 372.5 ms a step at bandwidth_gbps 10, 177.5 ms of it exposed "
+            "momentum takes 372 ms a step at bandwidth_gbps 10, 178 ms of it exposed "
             "communication.");
   report.rows.push_back(row("momentum", 0.5, at_bandwidth(1)));
   EXPECT_EQ(verdict(report),
-            "momentum takes from 372.5 ms a step at bandwidth_gbps 10 to 745.0 ms a step at "
+            "momentum takes from 372 ms a step at bandwidth_gbps 10 to 745 ms a step at "
             "bandwidth_gbps 1.");
   report.rows.pop_back();
   report.rows.push_back(row("momentum", 1, at_bandwidth(1)));
-  EXPECT_EQ(verdict(report), "momentum takes 372.5 ms a step at every sweep point.");
+  EXPECT_EQ(verdict(report), "momentum takes 372 ms a step at every sweep point.");
 }
 
 TEST(Verdict, TwoStrategiesWithoutASweep) {
