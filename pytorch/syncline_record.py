@@ -2,14 +2,17 @@
 
     from syncline_record import record
     record(model, step)            # step() trains once: forward, backward, optimizer.step()
+    with record(model):            # or around the job's own loop, of which an update ends a step
+        for batch in loader: ...
 
 Every rank calls it, at any moment of the training; rank 0 writes job.json, which `syncline tune
 job.json --emit pytorch` takes. The steps run three ways in turns: as ever, with hooks, and with
 hooks but without communication (no_sync); then without and with exchanges that are not the job's,
 for what computation and communication take from each other. Parameters, buffers, gradients, the
-optimizer's state and the random generators are put back afterwards; what else step() moves on (a
-data loader, a learning rate, a gradient scaler) has then seen 78 steps more. One step() is one
-backward pass: of a job that accumulates gradients, give the step that exchanges them.
+optimizer's state and the random generators are put back afterwards, in a loop after the last of
+these steps, behind which it goes on unseen; what else a step moves on (a data loader, a learning
+rate, a gradient scaler) has then seen 78 steps more, 93 on CPUs. A step is one backward pass: of a
+job that accumulates gradients, give step(), the one that exchanges them.
 
 Needs torch 1.13 or later and nothing else. Times are those of CUDA events on GPUs, of the host's
 clock elsewhere. What goes wrong is told in one line, with the traceback where SYNCLINE_TRACEBACK is
@@ -32,6 +35,7 @@ import statistics
 import sys
 import threading
 import time
+import types
 
 import torch
 import torch.distributed as dist
@@ -41,6 +45,8 @@ try:
 except ImportError:  # Windows
     resource = None
 
+_STEPS = 12  # of each kind that are counted
+_WARM = 3  # steps that nobody looks at
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
 _NOISY = 0.1  # a step's deviation from its neighbours, as a share
 _MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is told, as a share
@@ -55,35 +61,50 @@ _HOOKS = {"ALLREDUCE": "allreduce_hook", "FP16_COMPRESS": "fp16_compress_hook"}
 _KNOWN_HOOKS = ("allreduce_hook", "fp16_compress_hook", "bf16_compress_hook")
 
 
-def record(model, step, *, steps=12, out="job.json", name=None, batch=None, optimizer=None):
+def record(model, step=None, *, steps=_STEPS, out="job.json", name=None, batch=None,
+           optimizer=None):
     """Runs step() and writes the scenario to `out`, with the all-reduces as nccl-tests prints them
     beside it. Collective: all ranks of the model's process group call it.
 
     model      a DistributedDataParallel module; a plain one gives the times of one rank alone
-    step       trains once; its result is ignored
+    step       trains once; its result is ignored. Without it, `with record(model):` stands around
+               the job's own loop
     steps      how many are counted of each kind, in blocks of 4
     batch      samples that a rank handles in a step
     optimizer  found by itself, unless it is none of torch.optim
 
-    Returns the scenario on rank 0, None elsewhere. Raises RuntimeError where rank 0 cannot write
-    `out`, and where step() is not one forward pass of `model`, one backward pass and the update;
-    hooks are gone then, too.
+    Returns the scenario on rank 0, None elsewhere; of a loop, `with record(model) as recording`
+    has it as recording.scenario once recording.done is true. Raises RuntimeError where rank 0
+    cannot write `out`, and where a step is not one forward pass of `model`, one backward pass and
+    the update; hooks are gone then, too. A loop that ends too early is told in a line.
     """
-    job = _Job(model, optimizer)
+    loop = _Loop(model, optimizer, steps, out, name, batch)
+    if step is None:
+        return loop
+    with contextlib.closing(loop):
+        loop.begin()
+        while not loop.done:
+            step()
+            loop.step_ended()
+    return loop.scenario
+
+
+def _recording(job, steps, out, name, batch):
+    """Yields where the job runs a step; gives what rank 0 has written."""
     _expect_writable(job, out)
     saved = _Saved(job)
     try:
-        for _ in range(3):  # after the first step DDP sorts its buckets anew
-            step()
+        for _ in range(_WARM):  # after the first step DDP sorts its buckets anew
+            yield
         hosts = job.gathered(socket.gethostname())
         crowded = "" if job.on_gpu else _crowded(job.gathered(_processors()))
         sweeping = _sweeps(job, hosts)
         half = _Half(job)
-        seen = _Seen(job, _run_in_turns(job, step, steps, [*sweeping.values(), half]))
+        seen = _Seen(job, (yield from _run_in_turns(job, steps, [*sweeping.values(), half])))
         seen.copy_in, seen.copy_out = _copies(job, seen)
         seen.waiting = sweeping["world"].waiting() if sweeping else (0.0, 0.0)
         sweeps = _swept(sweeping)
-        seen.overlap = _overlap(job, step, steps, seen, sweeps)
+        seen.overlap = yield from _overlap(job, steps, seen, sweeps)
         seen.rounding, seen.sums = half.rates()
         seen.memory = _memory(job)
         seen.page = _page_time()
@@ -102,6 +123,105 @@ def record(model, step, *, steps=12, out="job.json", name=None, batch=None, opti
         _write(_beside(out), _nccl_tests_rows(hosts, sweeps["world"]))
     print(_summary(job, seen, notes, out), flush=True)
     return scenario
+
+
+class _Loop:
+    """Where the job's steps end: where the job itself says so, or, entered, at the last update of
+    each."""
+
+    def __init__(self, model, optimizer, steps, out, name, batch):
+        self.done = False
+        self.scenario = None
+        self.seen = 0
+        self.job = _Job(model, optimizer)
+        self.steps, self.out = steps, out
+        self.recording = _recording(self.job, steps, out, name, batch)
+        self.undo = contextlib.ExitStack()
+        self.latest = None  # optimizer
+        self.last = None  # the one that ends a step, once it is known
+        self.updates = 0
+
+    def begin(self):
+        next(self.recording)
+
+    def step_ended(self):
+        self.seen += 1
+        try:
+            next(self.recording)
+        except StopIteration as end:
+            self.scenario, self.done = end.value, True
+            self.undo.close()
+
+    def close(self):
+        """What the steps have changed is put back, unless all were seen and it is."""
+        self.undo.close()
+        self.recording.close()
+
+    def __enter__(self):
+        if not self.job.optimizers:
+            _fail("no optimizer of torch.optim trains the model: record(model, step) needs none")
+        self.begin()
+        self.job.in_loop = True
+        hook = self.job.model.register_forward_pre_hook(self._learn_the_last)
+        self.undo.callback(hook.remove)
+        for optimizer in self.job.optimizers:
+            _wrap_update(optimizer, self._update_begins,
+                         functools.partial(self._update_ended, optimizer), self.undo)
+        scalers = {torch.cuda.amp.GradScaler, getattr(torch.amp, "GradScaler", None)}
+        for scaler in (one for one in scalers if one and "step" in vars(one)):
+            self._count_updates_left_out(scaler)
+        return self
+
+    def __exit__(self, kind, *_):
+        self.close()
+        if kind is None:
+            self.tell_if_too_early("the loop", "the model is as it was before")
+
+    def tell_if_too_early(self, who, what):
+        if not self.done and self.job.rank == 0:
+            print(f"syncline_record: {who} ended after {self.seen} of the "
+                  f"{_needed(self.job, self.steps)} steps that a recording needs: {self.out} was "
+                  f"not written, and {what}", file=sys.stderr, flush=True)
+
+    def _learn_the_last(self, *_):
+        """Of several optimizers, by the first step, which ends with the next one's beginning."""
+        if self.latest is not None and self.last is None:
+            self.last = self.latest
+            self.step_ended()
+
+    def _update_begins(self):
+        if self.job.watch:
+            self.job.watch.step.first("update")
+
+    def _update_ended(self, optimizer):
+        if self.job.watch:
+            self.job.watch.step.last("update_end")
+        self.updates += 1
+        self.latest = optimizer
+        if optimizer is self.last:
+            self.step_ended()
+
+    def _count_updates_left_out(self, scaler):
+        """Where a gradient is infinite, a scaler leaves out the update, maybe of one rank alone:
+        the step ends all the same."""
+        original = scaler.step
+
+        @functools.wraps(original)
+        def step(this, optimizer, *args, **kwargs):
+            before = self.updates
+            result = original(this, optimizer, *args, **kwargs)
+            if self.updates == before and any(o is optimizer for o in self.job.optimizers):
+                self._update_ended(optimizer)
+            return result
+        scaler.step = step
+        self.undo.callback(setattr, scaler, "step", original)
+
+
+def _needed(job, steps):
+    """How many steps a recording takes."""
+    kinds = (3 if job.is_ddp else 2) + (2 + any(_is_coded(job, name) for name in job.gradients)
+                                        if job.ranks > 1 else 0)
+    return _WARM + -(-steps // _BLOCK) * (1 + _BLOCK) * kinds
 
 
 class RecordError(RuntimeError):
@@ -142,6 +262,8 @@ class _Job:
         self.backend = dist.get_backend(self.group) if self.is_ddp else ""
         self.optimizers = [optimizer] if optimizer is not None else self._find_optimizers()
         self.sparse_rows = {}
+        self.in_loop = False  # _Loop sees the updates
+        self.watch = None
 
     def _find_optimizers(self):
         own = {id(p) for p in self.gradients.values()}
@@ -229,6 +351,8 @@ class _Saved:
                       for p in module.parameters()]
         self.states = [(o, {p: {key: self._copy(value) for key, value in state.items()}
                             for p, state in o.state.items()}) for o in job.optimizers]
+        # Whether the next step begins with rank 0's buffers; none does after one in no_sync.
+        self.sends_buffers = getattr(job.model, "require_forward_param_sync", None)
         self.dice = torch.get_rng_state()
         self.gpu_dice = torch.cuda.get_rng_state(job.device) if job.on_gpu else None
 
@@ -257,6 +381,8 @@ class _Saved:
                         optimizer.state[p][key].copy_(value)
                     else:
                         optimizer.state[p][key] = value
+        if self.sends_buffers is not None:
+            self.job.model.require_forward_param_sync = self.sends_buffers
         torch.set_rng_state(self.dice)
         if self.gpu_dice is not None:
             torch.cuda.set_rng_state(self.gpu_dice, self.job.device)
@@ -304,17 +430,19 @@ class _Step:
     def check(self):
         for what in ("forward", "backward"):
             if what not in self.marks:
-                _fail(f"no {what} pass was seen: step() must call the model that was given, and "
+                _fail(f"no {what} pass was seen: a step must call the model that was given, and "
                       "loss.backward()")
         if self.backwards > 1:
-            _fail(f"step() runs {self.backwards} backward passes; give one that runs the pass which sums the gradients")
+            _fail(f"a step runs {self.backwards} backward passes; give record(model, step) one "
+                  "that runs the pass which sums the gradients")
 
 
 class _Watch:
     """While entered, hooks mark when the parts of `step` begin and end, and each gradient."""
 
-    def __init__(self, job):
+    def __init__(self, job, alone=False):
         self.job = job
+        self.alone = alone  # without communication
         self.step = None
         self.undo = contextlib.ExitStack()
 
@@ -322,8 +450,10 @@ class _Watch:
         with self.undo:  # where one of them fails, those before it go
             self._hook_forward()
             self._hook_backward()
-            for optimizer in self.job.optimizers:
+            for optimizer in () if self.job.in_loop else self.job.optimizers:
                 self._hook_update(optimizer)
+            self.job.watch = self
+            self.undo.callback(setattr, self.job, "watch", None)
             for name, parameter in self.job.gradients.items():
                 self._hook_gradient(name, parameter)
             self.undo = self.undo.pop_all()
@@ -333,7 +463,11 @@ class _Watch:
         self.undo.close()
 
     def _hook_forward(self):
-        hook = self.job.model.register_forward_pre_hook(lambda *_: self.step.first("forward"))
+        def begins(*_):
+            self.step.first("forward")
+            if self.alone and self.job.is_ddp:  # whatever a loop has set since
+                self.job.model.require_backward_grad_sync = False
+        hook = self.job.model.register_forward_pre_hook(begins)
         self.undo.callback(hook.remove)
 
     def _hook_backward(self):
@@ -360,28 +494,16 @@ class _Watch:
         self.undo.callback(setattr, torch.autograd, "backward", original)
 
     def _hook_update(self, optimizer):
-        def begin(*_):
+        def begins(*_):
             self.step.first("update")
 
-        def end(*_):
+        def ended(*_):
             self.step.last("update_end")
         if hasattr(optimizer, "register_step_pre_hook"):  # torch 2.0
-            self.undo.callback(optimizer.register_step_pre_hook(begin).remove)
-            self.undo.callback(optimizer.register_step_post_hook(end).remove)
-            return
-        original = optimizer.step
-
-        @functools.wraps(original)
-        def step(*args, **kwargs):
-            begin()
-            result = original(*args, **kwargs)
-            end()
-            return result
-        if "step" in vars(optimizer):  # a learning rate scheduler's
-            self.undo.callback(setattr, optimizer, "step", original)
+            self.undo.callback(optimizer.register_step_pre_hook(begins).remove)
+            self.undo.callback(optimizer.register_step_post_hook(ended).remove)
         else:
-            self.undo.callback(delattr, optimizer, "step")
-        optimizer.step = step
+            _wrap_update(optimizer, begins, ended, self.undo)
 
     def _hook_gradient(self, name, parameter):
         def is_ready(*_):
@@ -400,30 +522,50 @@ class _Watch:
         self.undo.callback(hook.remove)
 
 
-def _run_in_turns(job, step, steps, between):
-    """Times of the counted steps, by kind. What else is timed goes on between them, for what disturbs
-    a machine for a second would otherwise count for all exchanges, or for none."""
+def _wrap_update(optimizer, begins, ended, undo):
+    """Calls them before and after each."""
+    original = optimizer.step
+
+    @functools.wraps(original)
+    def step(_, *args, **kwargs):
+        begins()
+        result = original(*args, **kwargs)
+        ended()
+        return result
+    if "step" in vars(optimizer):  # a learning rate scheduler's
+        undo.callback(setattr, optimizer, "step", original)
+    else:
+        undo.callback(vars(optimizer).pop, "step", None)
+    # A method, for schedulers that are made meanwhile ask whose it is.
+    optimizer.step = types.MethodType(step, optimizer)
+
+
+def _run_in_turns(job, steps, between):
+    """Times of the counted steps, by kind. What else is timed goes on between them, for what
+    disturbs a machine for a second would otherwise count for all exchanges, or for none."""
     kinds = ["plain", "exchanged", "alone"] if job.is_ddp else ["plain", "alone"]
     runs = {kind: [] for kind in kinds}
     turns = -(-steps // _BLOCK)
     for turn in range(turns):
         first = turn % len(kinds)
         for kind in kinds[first:] + kinds[:first]:
-            runs[kind] += _run_block(job, step, kind)
+            runs[kind] += yield from _run_block(job, kind)
         for timed in between:
             timed.go_on(turns)
     return runs
 
 
-def _run_block(job, step, kind, exchanges=None):
-    """`exchanges`, if given, makes those that run beside the backward pass of a step. The first
-    step is not counted: the host is not ahead of the GPU yet, ranks have drifted apart, and DDP
-    decides by the step before whether buffers are broadcast."""
+def _run_block(job, kind, exchanges=None):
+    """Yields for each step. `exchanges`, if given, makes those that run beside the backward pass of
+    a step. The first step is not counted: the host is not ahead of the GPU yet, ranks have drifted
+    apart, and DDP decides by the step before whether buffers are broadcast."""
     taken = []
     with contextlib.ExitStack() as stack:
-        watch = stack.enter_context(_Watch(job)) if kind != "plain" else None
+        watch = None
         if kind == "alone" and job.is_ddp:
             stack.enter_context(job.model.no_sync())
+        if kind != "plain":
+            watch = stack.enter_context(_Watch(job, alone=kind == "alone"))
         for i in range(1 + _BLOCK):
             taken.append(_Step(job))
             taken[-1].beside = exchanges(i) if exchanges else None
@@ -431,7 +573,7 @@ def _run_block(job, step, kind, exchanges=None):
                 watch.step = taken[-1]
             before = _pages()
             taken[-1].first("begin")
-            step()
+            yield
             taken[-1].last("end")
             taken[-1].pages = _pages() - before
             if watch:
@@ -723,7 +865,7 @@ def _side_stream(device):
     return torch.cuda.Stream(device)
 
 
-def _overlap(job, step, steps, seen, sweeps):
+def _overlap(job, steps, seen, sweeps):
     """What computation and an exchange take from each other while both run: {"slowdown", of
     computation; "collective_slowdown"; "delay", seconds an exchange; "coded": (seconds that a step
     takes longer while DGC encodes beside it, so many gradients, of so many elements)}, the ranks'
@@ -738,10 +880,11 @@ def _overlap(job, step, steps, seen, sweeps):
     turns, encoded = [], []
     with contextlib.closing(_Coding(job, seen.order)) as coding:
         for _ in range(-(-steps // _BLOCK)):
-            beside = _run_block(job, step, "alone", lambda i: kinds[i % 2]())
-            turns.append((beside[1::2], beside[0::2], _run_block(job, step, "alone")))
+            beside = yield from _run_block(job, "alone", lambda i: kinds[i % 2]())
+            alone = yield from _run_block(job, "alone")
+            turns.append((beside[1::2], beside[0::2], alone))
             if coding.selections:
-                encoded.append(_run_block(job, step, "alone", lambda _: coding))
+                encoded.append((yield from _run_block(job, "alone", lambda _: coding)))
     delay, slope = _delays(turns, large[1], small[1])
     # While an exchange waits for a processor it takes nothing from the computation. Neighbouring
     # blocks are compared: what slows the machine down for a while is in both.
@@ -858,8 +1001,8 @@ class _Half:
                        for _ in range(max(3, -(-9 // turns)))]
 
     def _once(self, whole, as_many_bytes):
-        """Seconds: of rounding and dividing as DDP's hook does and of the way back; of the processor
-        that communication takes beyond one of as many bytes."""
+        """Seconds: of rounding and dividing as DDP's hook does and of the way back; of the
+        processor that communication takes beyond one of as many bytes."""
         job = self.job
         job.wait()
         marks = [time.perf_counter()]
@@ -880,8 +1023,8 @@ class _Half:
 
     def rates(self):
         """(bytes a second at which gradients become 16 bits wide and come back; bytes of 16 bits a
-        second that the backend adds up in software). 0 where nothing was exchanged, or where nothing
-        is added up on the processor."""
+        second that the backend adds up in software). 0 where nothing was exchanged, or where
+        nothing is added up on the processor."""
         job = self.job
         if not self.taken:
             return 0.0, 0.0
@@ -903,9 +1046,9 @@ def _gradient_values(job, count):
 
 
 def _selection(job, overlap):
-    """(elements a second, seconds besides) with which DGC encodes: by itself, the largest gradient and
-    one of next to no elements. Where an element costs more in a step, in which one gradient after
-    the other comes by and two threads share the caches, it is that."""
+    """(elements a second, seconds besides) with which DGC encodes: by itself, the largest gradient
+    and one of next to no elements. Where an element costs more in a step, in which one gradient
+    after the other comes by and two threads share the caches, it is that."""
     if job.ranks == 1:
         return 0.0, 0.0
     largest = max(gradient.numel() for gradient in job.gradients.values())
@@ -975,19 +1118,26 @@ class _Selection:
         self.buffer.div_(self.ranks)
 
 
+def _is_coded(job, name, besides=0):
+    """Whether its gradient is encoded, besides so many elements. On CPUs: on a GPU that would take
+    memory that the job may need."""
+    gradient = job.gradients[name]
+    return (not job.on_gpu and besides + gradient.numel() <= _CODED
+            and gradient.dtype == torch.float32 and name not in job.sparse_rows)
+
+
 class _Coding:
     """Gradients that a thread encodes as the backward pass has them ready, as the file does it, but
-    exchanges nothing. On CPUs: on a GPU they would take memory that the job may need."""
+    exchanges nothing."""
 
     def __init__(self, job, order):
         self.job = job
         self.selections = {}
         self.elements = 0
         room = {}
-        for name in [] if job.on_gpu else order:
+        for name in order:
             parameter = job.gradients[name]
-            fits = self.elements + parameter.numel() <= _CODED
-            if fits and parameter.dtype == torch.float32 and name not in job.sparse_rows:
+            if _is_coded(job, name, self.elements):
                 self.selections[name] = _Selection(parameter.detach().reshape(-1), job.ranks, room)
                 self.elements += parameter.numel()
         self.tasks = queue.SimpleQueue()
@@ -1101,7 +1251,8 @@ def _crowded(ranks):
         if threads > processors:
             ranks_of, of_them = "s" * (len(there) > 1), "s" * (processors > 1)
             return (f"{threads} threads of {len(there)} rank{ranks_of} compute on {processors} "
-                    f"processor{of_them} of a machine: while one waits another computes, and predictions for other strategies are no more than a hint; fewer ranks, "
+                    f"processor{of_them} of a machine: while one waits another computes, and "
+                    "predictions for other strategies are no more than a hint; fewer ranks, "
                     "or a smaller OMP_NUM_THREADS, leave each its own")
     return ""
 
@@ -1183,7 +1334,7 @@ def _workload(job, seen, name, batch):
 
 
 def _optimizer_word(job):
-    """What keeps as many values of each parameter as the job's optimizers do; None: more than any."""
+    """What keeps as many values of each parameter as the job's optimizers; None: more than any."""
     if not job.optimizers:
         return None
     kept = [sum(torch.is_tensor(value) and value.shape == p.shape and p.dim() > 0

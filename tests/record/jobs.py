@@ -141,7 +141,12 @@ def record_job(job, folder, name, steps=4):
     for _ in range(2):
         job.step()
     before = states(job)
-    scenario = recorder.record(job.model, job.step, steps=steps, out=f"{folder}/{name}.json")
+    trained = []
+
+    def step():
+        trained.append(job.step())
+    scenario = recorder.record(job.model, step, steps=steps, out=f"{folder}/{name}.json")
+    assert len(trained) == recorder._needed(recorder._Job(job.model, None), steps), len(trained)
     check_same(before, states(job))
     check_untouched(job)
     if dist.get_rank() != 0:
@@ -253,6 +258,135 @@ def jobs_that_go_wrong_are_left_as_they_were(folder):
     job.step()
 
 
+def batches(begin, end):
+    """What a loader gives: another one to each rank, whatever was trained before."""
+    for at in range(begin, end):
+        dice = torch.Generator().manual_seed(2 * at + dist.get_rank())
+        yield torch.randint(50, (8,), generator=dice)
+
+
+def train(job, words):
+    job.optimizer.zero_grad(set_to_none=True)
+    job.model(words).pow(2).mean().backward()
+    job.optimizer.step()
+
+
+def needed(job, steps=4):
+    return recorder._needed(recorder._Job(job.model, None), steps)
+
+
+def a_loop_goes_on_as_if_nobody_had_looked(folder):
+    """To the bit, from where it was; the recorded steps have used up their batches."""
+    job, other = make(bucket_cap_mb=0.1), make(bucket_cap_mb=0.1)
+    for one in (job, other):
+        torch.manual_seed(4)
+        for words in batches(0, 3):
+            train(one, words)
+    last = 3 + needed(job)
+    before = states(job)
+    torch.manual_seed(5)
+    with recorder.record(job.model, steps=4, out=f"{folder}/loop.json") as recording:
+        for at, words in enumerate(batches(3, last + 1), 3):
+            assert recording.done == (at >= last), at
+            if at == last:
+                check_same(before[:-1], states(job)[:-1])
+                check_untouched(job)
+            train(job, words)
+    torch.manual_seed(5)
+    for words in batches(last, last + 1):
+        train(other, words)
+    check_same(states(other), states(job))
+    if dist.get_rank() != 0:
+        assert recording.scenario is None
+        return
+    scenario = recording.scenario
+    assert [name for name in check_workload(job, scenario)
+            if not name.startswith("unused.")] == ready_order(job)
+    assert scenario["workload"]["update_ms"] > 0
+    write_facts(folder, "loop", job)
+    with open(f"{folder}/loop.json", encoding="utf-8") as file:
+        assert json.load(file) == scenario
+
+
+def a_loop_that_ends_too_early_is_told(folder):
+    """And its model is as it was, though some of its steps did without communication."""
+    job = make()
+    for words in batches(0, 2):
+        train(job, words)
+    before = states(job)
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        with recorder.record(job.model, steps=4, out=f"{folder}/never.json") as recording:
+            for words in batches(2, 22):
+                train(job, words)
+    assert not recording.done
+    check_same(before, states(job))
+    check_untouched(job)
+    line = (f"syncline_record: the loop ended after 20 of the {needed(job)} steps that a recording "
+            f"needs: {folder}/never.json was not written, and the model is as it was before\n")
+    assert said.getvalue() == (line if dist.get_rank() == 0 else ""), said.getvalue()
+
+
+def loops_that_cannot_be_recorded(folder):
+    job = make()
+    train(job, next(batches(0, 1)))
+    before = states(job)
+    try:
+        with recorder.record(job.model, steps=4, out=f"{folder}/never.json"):
+            for words in batches(0, 90):
+                job.model(words).mean().backward()
+                train(job, words)
+    except RuntimeError as error:
+        assert "a step runs 2 backward passes" in str(error), error
+    else:
+        raise AssertionError("two passes")
+    check_same(before, states(job))
+    check_untouched(job)
+    try:
+        recorder.record(nn.Linear(2, 2)).__enter__()
+    except RuntimeError as error:
+        assert "no optimizer of torch.optim trains the model" in str(error), error
+    else:
+        raise AssertionError("no optimizer")
+
+
+def loops_of_all_kinds(folder):
+    """The last of several optimizers ends a step; so does a scaler, which leaves out updates of a
+    rank. A schedule is made meanwhile, and no_sync undone by the loop in each step."""
+    job = make()
+    parameters = list(job.model.parameters())
+    one, last = (torch.optim.SGD(some, 0.01) for some in (parameters[:2], parameters[2:]))
+    job.optimizer = last
+    all_steps = needed(job)
+    leaves_out = [False]
+
+    def scaled(_, optimizer):
+        if not leaves_out[0]:
+            optimizer.step()
+    GradScaler = torch.cuda.amp.GradScaler
+    with unittest.mock.patch.object(GradScaler, "step", scaled):
+        scaler = GradScaler(enabled=False)
+        with recorder.record(job.model, steps=4, out=f"{folder}/kinds.json") as recording:
+            communicated = job.model.num_iterations
+            for at, words in enumerate(batches(0, all_steps + 1)):
+                assert recording.done == (at == all_steps), at
+                if recording.done:
+                    break
+                leaves_out[0] = at % 2 == 1 + dist.get_rank() and at > 0
+                job.model.require_backward_grad_sync = True
+                job.model(words).pow(2).mean().backward()
+                for optimizer in (one, last):
+                    scaler.step(optimizer)
+                if at == 1:
+                    schedule = torch.optim.lr_scheduler.ExponentialLR(last, 0.9)
+        assert GradScaler.step is scaled
+    # Those before, as usual and with hooks.
+    communicated = job.model.num_iterations - communicated
+    assert communicated == recorder._WARM + 2 * (1 + recorder._BLOCK), communicated
+    check_untouched(job)
+    assert schedule.get_last_lr() == [0.01]
+
+
 def waiting_for_a_late_rank_is_no_time_of_an_exchange(folder):
     """The steps before leave the ranks apart; 4 KiB would take as long as that."""
     job = recorder._Job(make().model, None)
@@ -292,6 +426,8 @@ def in_two_ranks(rank, folder):
     for case in (plain_job_records_its_order_and_buckets, hooks_and_views_are_named,
                  sparse_gradients_are_sparse, buckets_that_are_rebuilt,
                  jobs_that_go_wrong_are_left_as_they_were,
+                 a_loop_goes_on_as_if_nobody_had_looked, a_loop_that_ends_too_early_is_told,
+                 loops_that_cannot_be_recorded, loops_of_all_kinds,
                  waiting_for_a_late_rank_is_no_time_of_an_exchange,
                  exchanges_that_wait_are_told):
         case(folder)
@@ -308,8 +444,8 @@ def written(path, text):
 
 
 def what_is_written_takes_no_other_files_place(folder):
-    """Links stay, devices and pipes are written into, modes are kept; an old guess of the name beside
-    is nobody's way in."""
+    """Links stay, devices and pipes are written into, modes are kept; an old guess of the name
+    beside is nobody's way in."""
     victim, out, link = (f"{folder}/{name}" for name in ("victim", "out.json", "link.json"))
     for path in (victim, out):
         with open(path, "w", encoding="utf-8") as file:
@@ -377,6 +513,17 @@ def one_rank_alone(folder):
         "2.bias", "2.weight", "0.bias", "0.weight"]
     assert "copy_in_us" not in scenario["workload"]["tensors"][0]
     assert (scenario["cluster"]["nodes"], scenario["cluster"]["gpus_per_node"]) == (1, 1)
+
+
+def one_rank_in_a_loop(folder):
+    job = small_job()
+    steps = recorder._needed(recorder._Job(job.model, None), 4)
+    with recorder.record(job.model, steps=4, out=f"{folder}/alone_loop.json") as recording:
+        for _ in range(steps - 1):
+            job.step()
+        assert not recording.done
+        job.step()
+        assert recording.done and recording.scenario["workload"]["update_ms"] > 0
 
 
 def threads_that_share_processors(folder):
@@ -698,7 +845,8 @@ def main():
         recorder.record(small_job().model, lambda: None, out=f"{sys.argv[2]}/never.json")
     for case in (what_is_written_takes_no_other_files_place,
                  what_cannot_be_written_is_known_before_the_work,
-                 a_thread_that_encodes_is_over_with_its_block, one_rank_alone, threads_that_share_processors, memory_that_a_step_takes_anew,
+                 a_thread_that_encodes_is_over_with_its_block, one_rank_alone, one_rank_in_a_loop,
+                 threads_that_share_processors, memory_that_a_step_takes_anew,
                  later_torch, times_of_a_gpu, clusters, what_exchanges_take,
                  exchanges_that_take_either_of_two_times, what_exchanges_lose,
                  values_of_gradients, encoding_is_that_of_the_applied_file, what_encoding_takes,

@@ -65,25 +65,11 @@ TEST(Record, NamesAFileThatCannotBeWritten) {
 
 TEST(Record, NeedsNothingButTorch) {
   std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{"contextlib",
-                                    "errno",
-                                    "functools",
-                                    "gc",
-                                    "json",
-                                    "math",
-                                    "mmap",
-                                    "os",
-                                    "queue",
-                                    "resource",
-                                    "secrets",
-                                    "socket",
-                                    "stat",
-                                    "statistics",
-                                    "sys",
-                                    "threading",
-                                    "time",
-                                    "torch",
-                                    "torch.distributed"};
+  const std::set<std::string> known{"contextlib", "errno",      "functools", "gc",
+                                    "json",       "math",       "mmap",      "os",
+                                    "queue",      "resource",   "secrets",   "socket",
+                                    "stat",       "statistics", "sys",       "threading",
+                                    "time",       "types",      "torch",     "torch.distributed"};
   std::string line;
   while (std::getline(script, line)) {
     std::istringstream words(line);
@@ -101,7 +87,7 @@ TEST(Record, OneRankAndLaterVersionsByStandIns) {
   test::Program job({python(), kJobs, "alone", scratch.folder()}, one_thread());
   const auto ran = job.wait();
   ASSERT_EQ(ran.code, 0) << ran.err;
-  for (const char* name : {"alone", "later", "gpu", "nccl", "uneven"}) {
+  for (const char* name : {"alone", "alone_loop", "later", "gpu", "nccl", "uneven"}) {
     expect_accepted(scratch.path(std::string(name) + ".json"));
   }
   // What NCCL was measured to take is what an exchange of that size takes.
@@ -119,7 +105,7 @@ TEST(Record, WhatGoesWrongIsOneLine) {
   const auto ran = job.wait();
   EXPECT_EQ(ran.code, 1);
   EXPECT_EQ(ran.err,
-            "syncline_record: no forward pass was seen: step() must call the model that was given, "
+            "syncline_record: no forward pass was seen: a step must call the model that was given, "
             "and loss.backward()\n");
   environment["SYNCLINE_TRACEBACK"] = "1";
   test::Program traced({python(), kJobs, "fails", scratch.folder()}, environment);
@@ -136,7 +122,7 @@ TEST(Record, TwoRanksAsDdpItselfLoggedThem) {
   ASSERT_EQ(ran.code, 0) << ran.err << ran_too.err;
   ASSERT_EQ(ran_too.code, 0) << ran_too.err;
   EXPECT_EQ(ran_too.out, "");
-  for (const char* name : {"ddp", "views", "sparse", "rebuilt"}) {
+  for (const char* name : {"ddp", "views", "sparse", "rebuilt", "loop"}) {
     expect_accepted(scratch.path(std::string(name) + ".json"));
     expect_buckets_of_ddp(scratch.folder(), name);
     EXPECT_TRUE(test::contains(ran.out, std::string("syncline tune ") + scratch.path(name)))
