@@ -5,6 +5,8 @@
     with record(model):            # or around the job's own loop, of which an update ends a step
         for batch in loader: ...
 
+    torchrun ... -m syncline_record train.py ...      # or around that of a script as it is
+
 Every rank calls it, at any moment of the training; rank 0 writes job.json, which `syncline tune
 job.json --emit pytorch` takes. The steps run three ways in turns: as ever, with hooks, and with
 hooks but without communication (no_sync); then without and with exchanges that are not the job's,
@@ -19,6 +21,7 @@ clock elsewhere. What goes wrong is told in one line, with the traceback where S
 set. Printed by `syncline record`.
 """
 
+import argparse
 import contextlib
 import errno
 import functools
@@ -28,6 +31,7 @@ import math
 import mmap
 import os
 import queue
+import runpy
 import secrets
 import socket
 import stat
@@ -140,6 +144,7 @@ class _Loop:
         self.latest = None  # optimizer
         self.last = None  # the one that ends a step, once it is known
         self.updates = 0
+        self.when_done = None
 
     def begin(self):
         next(self.recording)
@@ -151,6 +156,8 @@ class _Loop:
         except StopIteration as end:
             self.scenario, self.done = end.value, True
             self.undo.close()
+            if self.when_done:
+                self.when_done()
 
     def close(self):
         """What the steps have changed is put back, unless all were seen and it is."""
@@ -215,6 +222,84 @@ class _Loop:
             return result
         scaler.step = step
         self.undo.callback(setattr, scaler, "step", original)
+
+
+class _Script:
+    """Of a script as it is: the loop of the first DistributedDataParallel model that it makes, from
+    the first pass for which an optimizer is there."""
+
+    def __init__(self, path, out, stop):
+        self.path, self.out, self.stop = path, out, stop
+        self.model = None
+        self.loop = None
+        self.hook = None
+
+    def run(self):
+        end = None
+        self._wait_for_model()
+        try:
+            runpy.run_path(self.path, run_name="__main__")
+        except SystemExit as error:
+            end = error
+        if self.loop:
+            self.loop.close()
+        if end is None or not end.code:
+            self._tell_if_too_early()
+        if end is not None:
+            raise end
+
+    def _wait_for_model(self):
+        kind = torch.nn.parallel.DistributedDataParallel
+        original = kind.__init__
+
+        @functools.wraps(original)
+        def made(model, *args, **kwargs):
+            original(model, *args, **kwargs)
+            if self.model is None:
+                self.model = model
+                self.hook = model.register_forward_pre_hook(self._begin)
+        kind.__init__ = made
+
+    def _begin(self, model, *_):
+        if not (model.training and torch.is_grad_enabled()):
+            return
+        loop = _Loop(model, None, _STEPS, self.out, None, None)
+        if loop.job.optimizers:
+            self.hook.remove()
+            loop.when_done = sys.exit if self.stop else None
+            self.loop = loop.__enter__()
+
+    def _tell_if_too_early(self):
+        if self.loop:
+            self.loop.tell_if_too_early(self.path, "what it saved meanwhile is not valid")
+        elif os.environ.get("RANK", "0") == "0":
+            what = ("did not train its DistributedDataParallel model with an optimizer of "
+                    "torch.optim" if self.model else "built no DistributedDataParallel model")
+            print(f"syncline_record: {self.path} {what}: nothing was recorded", file=sys.stderr,
+                  flush=True)
+
+
+def _main():
+    parser = argparse.ArgumentParser(
+        prog="syncline_record", description="Runs a training script as it is, on every rank, and "
+        "records the steps of its first DistributedDataParallel model.")
+    parser.add_argument("--out", metavar="FILE", default="job.json",
+                        help="the scenario that rank 0 writes (default: job.json)")
+    parser.add_argument("--stop", action="store_true",
+                        help="end the script once the scenario is written")
+    parser.add_argument("script", help="the training script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its own arguments")
+    options = parser.parse_args()
+    try:
+        with open(options.script, "rb"):
+            pass
+    except OSError as error:
+        _fail(f"{options.script}: {error.strerror}")
+    # As Python itself would have started it.
+    sys.argv = [options.script, *options.arguments]
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path[0] = os.path.dirname(os.path.realpath(options.script))
+    _Script(options.script, options.out, options.stop).run()
 
 
 def _needed(job, steps):
@@ -1575,3 +1660,7 @@ def _summary(job, seen, notes, out):
                      "backward here")
     lines.append(f"wrote {out}; next: syncline tune {out} --emit pytorch")
     return "\n".join("syncline_record: " + line for line in lines)
+
+
+if __name__ == "__main__":
+    _main()

@@ -17,6 +17,8 @@ using test::torch_is_missing;
 
 const std::string kScript = SYNCLINE_SOURCE_DIR "/pytorch/syncline_record.py";
 const std::string kJobs = SYNCLINE_SOURCE_DIR "/tests/record/jobs.py";
+const std::string kTrain = SYNCLINE_SOURCE_DIR "/tests/record/train.py";
+constexpr int kSteps = 93;  // that a recording takes on CPUs, as docs/record.md has it
 
 nlohmann::json answer(const std::vector<std::string>& arguments) {
   auto words = arguments;
@@ -65,11 +67,17 @@ TEST(Record, NamesAFileThatCannotBeWritten) {
 
 TEST(Record, NeedsNothingButTorch) {
   std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{"contextlib", "errno",      "functools", "gc",
-                                    "json",       "math",       "mmap",      "os",
-                                    "queue",      "resource",   "secrets",   "socket",
-                                    "stat",       "statistics", "sys",       "threading",
-                                    "time",       "types",      "torch",     "torch.distributed"};
+  const std::set<std::string> known{"argparse", "contextlib",
+                                    "errno",    "functools",
+                                    "gc",       "json",
+                                    "math",     "mmap",
+                                    "os",       "queue",
+                                    "resource", "runpy",
+                                    "secrets",  "socket",
+                                    "stat",     "statistics",
+                                    "sys",      "threading",
+                                    "time",     "types",
+                                    "torch",    "torch.distributed"};
   std::string line;
   while (std::getline(script, line)) {
     std::istringstream words(line);
@@ -135,6 +143,86 @@ TEST(Record, TwoRanksAsDdpItselfLoggedThem) {
   const auto ran_plan = answer({"run", scratch.path("rebuilt.json")});
   EXPECT_EQ(ran_plan["rows"][0]["collectives"], 2);
   EXPECT_FALSE(std::filesystem::exists(scratch.path("never.json")));
+}
+
+// Two ranks by torchrun. The log settings are those of a rank that is not there: without any, torch
+// 1.13 starts nothing under later Pythons.
+test::Ran torchrun(const test::Scratch& scratch, const std::vector<std::string>& words) {
+  std::vector<std::string> command{python(), "-m", "torch.distributed.run", "--standalone"};
+  command.insert(command.end(), {"--nproc_per_node", "2", "-r", "9:1", "-t", "9:1"});
+  command.insert(command.end(), {"--log_dir", scratch.path("logs")});
+  command.insert(command.end(), words.begin(), words.end());
+  return test::Program(command, one_thread()).wait();
+}
+
+// To the bit, from its own first step; the recorded ones have used up their batches.
+TEST(Record, AScriptGoesOnAsIfNobodyHadLooked) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  EXPECT_FALSE(test::contains(test::text_of(kTrain), "syncline"));
+  const test::Scratch scratch;
+  const auto out = scratch.path("job.json");
+  const auto recorded =
+      torchrun(scratch, {"-m", "syncline_record", "--out", out, kTrain, "--steps",
+                         std::to_string(kSteps + 2), "--save", scratch.path("recorded")});
+  ASSERT_EQ(recorded.code, 0) << recorded.err;
+  EXPECT_TRUE(test::contains(recorded.out, "syncline tune " + out)) << recorded.out;
+  expect_accepted(out);
+  const auto alone = torchrun(scratch, {kTrain, "--from", std::to_string(kSteps), "--steps", "2",
+                                        "--save", scratch.path("alone")});
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_FALSE(test::text_of(scratch.path("alone")).empty());
+  EXPECT_TRUE(test::text_of(scratch.path("recorded")) == test::text_of(scratch.path("alone")));
+}
+
+TEST(Record, AScriptThatIsToStopEndsOnceItIsRecorded) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto out = scratch.path("job.json");
+  const auto ran = torchrun(
+      scratch, {"-m", "syncline_record", "--stop", "--out", out, kTrain, "--steps", "100000000"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_accepted(out);
+}
+
+TEST(Record, AScriptThatEndsTooEarlyIsTold) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const test::Scratch scratch;
+  const auto out = scratch.path("job.json");
+  const auto ran =
+      torchrun(scratch, {"-m", "syncline_record", "--out", out, kTrain, "--steps", "20"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  const auto line = "syncline_record: " + kTrain + " ended after 20 of the " +
+                    std::to_string(kSteps) + " steps that a recording needs: " + out +
+                    " was not written, and what it saved meanwhile is not valid\n";
+  EXPECT_TRUE(test::contains(ran.err, line)) << ran.err;
+  EXPECT_FALSE(std::filesystem::exists(out));
+}
+
+TEST(Record, AScriptThatCannotBeRecordedKeepsItsExitCode) {
+  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+  const auto ran = [](const std::vector<std::string>& words) {
+    std::vector<std::string> command{python(), "-m", "syncline_record"};
+    command.insert(command.end(), words.begin(), words.end());
+    return test::Program(command, one_thread()).wait();
+  };
+  for (const char* code : {"0", "3"}) {
+    const auto plain = ran({kTrain, "--plain", "--steps", "2", "--exit", code});
+    EXPECT_EQ(std::to_string(plain.code), code);
+    EXPECT_EQ(plain.err, *code == '3' ? ""
+                                      : "syncline_record: " + kTrain +
+                                            " built no DistributedDataParallel model: nothing was "
+                                            "recorded\n");
+  }
+  const auto untrained =
+      torchrun(test::Scratch(), {"-m", "syncline_record", kTrain, "--steps", "0"});
+  EXPECT_EQ(untrained.code, 0);
+  EXPECT_TRUE(test::contains(untrained.err,
+                             "did not train its DistributedDataParallel model with an optimizer of "
+                             "torch.optim: nothing was recorded\n"))
+      << untrained.err;
+  const auto missing = ran({"/nowhere/train.py"});
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_EQ(missing.err, "syncline_record: /nowhere/train.py: No such file or directory\n");
 }
 
 }  // namespace
