@@ -53,6 +53,8 @@ _STEPS = 12  # of each kind that are counted
 _WARM = 3  # steps that nobody looks at
 _BLOCK = 4  # steps of a kind in a row, behind one that is not counted
 _NOISY = 0.1  # a step's deviation from its neighbours, as a share
+_MANY_OTHERS = 0.1  # of the processors that ranks need, as a share, before anybody is told
+_COUNTED = 0.01  # seconds in which systems count what processors do
 _MANY_PAGES = 0.01  # what taking memory anew costs of a step before anybody is told, as a share
 _MANY_WAIT = 0.05  # of the smallest exchanges, as a share, before anybody is told
 _SWEEP = 2.0  # seconds for the all-reduces, longer where five rounds of them take longer
@@ -97,11 +99,11 @@ def _recording(job, steps, out, name, batch):
     """Yields where the job runs a step; gives what rank 0 has written."""
     _expect_writable(job, out)
     saved = _Saved(job)
+    others = None if job.on_gpu else _Others(job)
     try:
         for _ in range(_WARM):  # after the first step DDP sorts its buckets anew
             yield
         hosts = job.gathered(socket.gethostname())
-        crowded = "" if job.on_gpu else _crowded(job.gathered(_processors()))
         sweeping = _sweeps(job, hosts)
         half = _Half(job)
         seen = _Seen(job, (yield from _run_in_turns(job, steps, [*sweeping.values(), half])))
@@ -114,12 +116,14 @@ def _recording(job, steps, out, name, batch):
         seen.page = _page_time()
         seen.selection = _selection(job, seen.overlap)
         seen.optimizer = _optimizer_word(job)
+        crowded = _crowded(others.ranks) if others else ""
+        seen.others = others.share() if others else 0.0
     finally:
         saved.put_back()
     if job.rank != 0:
         return None
     scenario = _scenario(job, seen, hosts, sweeps, name or type(job.module).__name__, batch)
-    notes = [note for note in (seen.noise(), crowded) if note]
+    notes = [note for note in (seen.busy(), seen.noise(), crowded) if note]
     if notes:
         scenario["notes"] = notes
     _write(out, json.dumps(scenario, indent=1) + "\n")
@@ -705,6 +709,7 @@ class _Seen:
         self.sums = 0.0
         self.memory = 0.0
         self.page = 0.0
+        self.others = 0.0
         self.waiting = 0.0, 0.0
         self.selection = 0.0, 0.0
 
@@ -742,9 +747,11 @@ class _Seen:
 
     def time_spread(self):
         """How far the times may lie from those of another moment, or another strategy: pages that a
-        step takes anew are all of one's, none of another's."""
+        step takes anew are all of one's, none of another's; a time may have lost all of what others
+        took, or nothing."""
         _, seconds = self.taken_anew()
-        return math.hypot(self.drift(), seconds / 2 / self.median("plain", "step"))
+        return math.hypot(self.drift(), seconds / 2 / self.median("plain", "step"),
+                          math.log(1 - min(self.others, 0.9)) / 2)
 
     def _uneven(self, job):
         """The deviation of ranks' steps as a share that explains how much longer the slowest one
@@ -761,8 +768,15 @@ class _Seen:
         pages = self.median("plain", "pages")
         return pages, pages * self.page
 
+    def busy(self):
+        """What the user must know of a machine that was; empty on a quiet one."""
+        if self.others < _MANY_OTHERS:
+            return ""
+        return (f"recorded on a busy machine: other processes took {100 * self.others:.0f} % of "
+                "the processors that the ranks need; record again when it is quiet")
+
     def noise(self):
-        """What the user must know of a machine that was busy; empty on a quiet one."""
+        """The same of one on which equal steps differ."""
         jitter = self.jitter()
         if jitter < _NOISY:
             return ""
@@ -1322,17 +1336,84 @@ def _processors():
     return f"{machine} {torch.get_num_threads()} {sum(1 << at for at in mine):x}"
 
 
+def _machines(ranks):
+    """{machine: (its ranks, their compute threads, the processors where these may run as bits)}."""
+    machines = {}
+    for rank, said in enumerate(ranks):
+        machine, threads, where = said.rsplit(" ", 2)
+        there, known_threads, known_where = machines.get(machine, ([], 0, 0))
+        machines[machine] = (there + [rank], known_threads + int(threads),
+                             known_where | int(where, 16))
+    return machines
+
+
+class _Others:
+    """What other processes take, from now on, of the processors that ranks compute on."""
+
+    def __init__(self, job):
+        self.job = job
+        self.ranks = job.gathered(_processors())
+        _, _, self.where = _machines(self.ranks)[self.ranks[job.rank].rsplit(" ", 2)[0]]
+        self.before = self._read()
+
+    def _read(self):
+        return time.perf_counter(), _used(self.where), _used_by_this()
+
+    def share(self):
+        """The same on all ranks."""
+        took, used, own = (now - before for now, before in zip(self._read(), self.before))
+        used -= _COUNTED * (1 + bin(self.where).count("1"))  # which counting may be off by
+        said = self.job.gathered(f"{used / took:.4f} {own / took:.4f}")
+        return _share_of_others(self.ranks, [tuple(map(float, text.split())) for text in said])
+
+
+def _used(where):
+    """Seconds that these processors have worked so far, for whomever, other virtual machines too; 0
+    where the system does not say."""
+    ticks = 0
+    with contextlib.suppress(OSError), open("/proc/stat", encoding="ascii") as file:
+        for line in file:
+            name, *times = line.split()
+            if name[:3] == "cpu" and name[3:].isdigit() and where >> int(name[3:]) & 1:
+                user, nice, system, *_, stolen = map(int, times[:8])
+                ticks += user + nice + system + stolen
+    return ticks and ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _used_by_this():
+    """Seconds of processors that this process and those that it started, as for data, have used."""
+    ticks, started = {}, {}
+    for name in filter(str.isdigit, os.listdir("/proc") if os.path.isdir("/proc") else ()):
+        with contextlib.suppress(OSError), open(f"/proc/{name}/stat", encoding="utf-8",
+                                                errors="replace") as file:
+            fields = file.read().rpartition(")")[2].split()  # behind a name that may hold anything
+            started.setdefault(int(fields[1]), []).append(int(name))
+            ticks[int(name)] = sum(map(int, fields[11:15]))  # of its own, and of those that ended
+    own = [os.getpid()]
+    for process in own:
+        own += started.get(process, ())
+    total = sum(ticks.get(process, 0) for process in own)
+    return total and total / os.sysconf("SC_CLK_TCK")
+
+
+def _share_of_others(ranks, used):
+    """Of the processors that a machine's ranks need, what others took beyond those that are left
+    over; on the machine where it is most. `used`: how many each rank has seen at work, and how many
+    worked for it."""
+    shares = [0.0]
+    for there, threads, where in _machines(ranks).values():
+        processors = bin(where).count("1")
+        needed = min(threads, processors)
+        others = used[there[0]][0] - sum(used[rank][1] for rank in there)
+        shares.append((others - (processors - needed)) / needed)
+    return min(1.0, max(shares))
+
+
 def _crowded(ranks):
     """What the user must know where ranks compute with more threads than their machine has
     processors for; empty where each has its own."""
-    machines = {}
-    for said in ranks:
-        machine, threads, where = said.rsplit(" ", 2)
-        machines.setdefault(machine, []).append((int(threads), int(where, 16)))
-    for there in machines.values():
-        threads = sum(own for own, _ in there)
-        processors = bin(functools.reduce(lambda one, other: one | other,
-                                          (where for _, where in there))).count("1")
+    for there, threads, where in _machines(ranks).values():
+        processors = bin(where).count("1")
         if threads > processors:
             ranks_of, of_them = "s" * (len(there) > 1), "s" * (processors > 1)
             return (f"{threads} threads of {len(there)} rank{ranks_of} compute on {processors} "
@@ -1612,7 +1693,8 @@ def _replace(place, text):
 def _summary(job, seen, notes, out):
     alone = {what: 1e3 * seconds for what, seconds in seen.alone.items()}
     step = 1e3 * seen.median("plain", "step")
-    lines = [f"step {step:.2f} ms (half of {len(seen.runs['plain'])} within "
+    lines = [*notes,
+             f"step {step:.2f} ms (half of {len(seen.runs['plain'])} within "
              f"{100 * seen.spread('plain'):.1f} %); without communication {alone['step']:.2f} ms: "
              f"forward {alone['forward']:.2f}, backward {alone['backward']:.2f}, "
              f"update {alone['update']:.2f}, rest {1e3 * seen.gap:.2f}"]
@@ -1634,7 +1716,6 @@ def _summary(job, seen, notes, out):
     if seen.alone["step"] > 1.1 * seen.own_step:
         lines.append(f"rank {seen.slowest} computes longer than this one, which takes "
                      f"{1e3 * seen.own_step:.2f} ms: the scenario has its times")
-    lines += notes
     pages, seconds = seen.taken_anew()
     if not job.on_gpu and 1e3 * seconds > _MANY_PAGES * step:
         lines.append(f"a step takes {pages:.0f} pages of memory again from the system, about "

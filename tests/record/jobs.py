@@ -14,6 +14,9 @@ import json
 import math
 import mmap
 import os
+import re
+import signal
+import subprocess
 import sys
 import time
 import types
@@ -421,6 +424,43 @@ def exchanges_that_wait_are_told(folder):
     assert told == ([True, False] if dist.get_rank() == 0 else [False, False]), told
 
 
+@contextlib.contextmanager
+def spinning(processors, starts):
+    """On these alone runs this process, and where it starts them as many others, nobody's children,
+    for a minute at the most."""
+    there = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, processors)
+    one = "timeout 60 sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!; "
+    script = one * len(processors) if starts else ""
+    started = subprocess.run(["sh", "-c", script], stdout=subprocess.PIPE, check=True, text=True)
+    try:
+        yield
+    finally:
+        for process in started.stdout.split():
+            os.kill(int(process), signal.SIGTERM)
+        os.sched_setaffinity(0, there)
+
+
+def a_busy_machine_is_told(folder):
+    """Ahead of the figures and in the scenario, whose times are as much less sure."""
+    job = make()
+    two = set(sorted(os.sched_getaffinity(0))[:2])
+    said = io.StringIO()
+    with spinning(two, dist.get_rank() == 0):
+        dist.barrier()
+        with contextlib.redirect_stdout(said):
+            scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/busy.json")
+    if dist.get_rank() != 0:
+        return
+    first = said.getvalue().splitlines()[0]
+    told = re.fullmatch("syncline_record: (recorded on a busy machine: other processes took "
+                        "([0-9]+) % of the processors that the ranks need; .*)", first)
+    assert told, said.getvalue()
+    assert scenario["notes"][0] == told.group(1)
+    share = (int(told.group(2)) - 0.5) / 100
+    assert scenario["workload"]["time_spread"] >= -math.log(1 - min(share, 0.9)) / 2 - 0.001
+
+
 def in_two_ranks(rank, folder):
     dist.init_process_group("gloo", f"file://{folder}/meeting", rank=rank, world_size=2)
     for case in (plain_job_records_its_order_and_buckets, hooks_and_views_are_named,
@@ -429,7 +469,7 @@ def in_two_ranks(rank, folder):
                  a_loop_goes_on_as_if_nobody_had_looked, a_loop_that_ends_too_early_is_told,
                  loops_that_cannot_be_recorded, loops_of_all_kinds,
                  waiting_for_a_late_rank_is_no_time_of_an_exchange,
-                 exchanges_that_wait_are_told):
+                 exchanges_that_wait_are_told, a_busy_machine_is_told):
         case(folder)
         dist.barrier()
 
@@ -545,6 +585,37 @@ def threads_that_share_processors(folder):
         torch.set_num_threads(before)
     assert "threads of 1 rank compute" in said.getvalue(), said.getvalue()
     assert any("threads of 1 rank compute" in note for note in scenario["notes"])
+
+
+def what_others_take_of_processors(folder):
+    """Is what the ranks need and do not have: neither their own use nor that of processors which
+    nobody needs."""
+    def share(ranks, used):
+        return round(recorder._share_of_others(ranks, used), 6)
+    two = ["a 1 1", "a 1 2"]
+    assert share(two, [(1.9, 0.95), (1.9, 0.95)]) == 0
+    assert share(two, [(2.0, 0.7), (2.0, 0.7)]) == 0.3
+    assert share(two, [(0.0, 0.7), (0.0, 0.7)]) == 0  # a system that says nothing
+    assert share(["a 1 ff", "a 1 ff"], [(7.5, 1), (7.5, 1)]) == 0
+    assert share(["a 1 ff", "a 1 ff"], [(8.0, 0.5), (8.0, 0.75)]) == 0.375
+    assert share(["a 4 3", "a 4 3"], [(2.0, 0.75), (2.0, 0.75)]) == 0.25
+    assert share([*two, "b 1 1"], [(2.0, 1.0), (2.0, 0.9), (1.0, 0.6)]) == 0.4
+    seen = object.__new__(recorder._Seen)
+    seen.others = 0.09
+    assert seen.busy() == ""
+    assert recorder._used(0) == 0 < recorder._used(1)
+
+
+def processes_of_the_job_are_not_others(folder):
+    """Such as those that load data, while they are there and afterwards."""
+    before = recorder._used_by_this()
+    spin = "import time\nwhile time.process_time() < 0.3: pass\nprint(flush=True); time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", spin], stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        there = recorder._used_by_this() - before
+        child.kill()
+    assert there > 0.25, there
+    assert recorder._used_by_this() - before > 0.25
 
 
 def memory_that_a_step_takes_anew(folder):
@@ -846,7 +917,8 @@ def main():
     for case in (what_is_written_takes_no_other_files_place,
                  what_cannot_be_written_is_known_before_the_work,
                  a_thread_that_encodes_is_over_with_its_block, one_rank_alone, one_rank_in_a_loop,
-                 threads_that_share_processors, memory_that_a_step_takes_anew,
+                 threads_that_share_processors, what_others_take_of_processors,
+                 processes_of_the_job_are_not_others, memory_that_a_step_takes_anew,
                  later_torch, times_of_a_gpu, clusters, what_exchanges_take,
                  exchanges_that_take_either_of_two_times, what_exchanges_lose,
                  values_of_gradients, encoding_is_that_of_the_applied_file, what_encoding_takes,
