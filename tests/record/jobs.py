@@ -672,6 +672,28 @@ class Calls(list):
         return register
 
 
+def loop_of_later_torch(folder):
+    """Its scaler has moved, and may leave out an update."""
+    class Scaler:
+        def step(self, optimizer, update=True):
+            if update:
+                optimizer.step()
+
+    class OfCuda(Scaler):
+        pass
+    job = small_job()
+    steps = recorder._needed(recorder._Job(job.model, None), 4)
+    scaler = OfCuda()
+    with unittest.mock.patch.object(torch.amp, "GradScaler", Scaler, create=True), \
+            unittest.mock.patch.object(torch.cuda.amp, "GradScaler", OfCuda), \
+            recorder.record(job.model, steps=4, out=f"{folder}/later_loop.json") as recording:
+        for at in range(steps):
+            assert not recording.done
+            job.model(torch.randn(2, 8)).sum().backward()
+            scaler.step(job.optimizer, update=at % 3 > 0)
+        assert recording.done
+
+
 def later_torch(folder):
     calls = Calls()
     later = {"register_step_pre_hook": calls.step_hook("pre"),
@@ -683,12 +705,14 @@ def later_torch(folder):
     try:
         job = small_job()
         scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/later.json")
+        loop_of_later_torch(folder)
     finally:
         del torch.Tensor.register_post_accumulate_grad_hook
         for name in later:
             delattr(torch.optim.Optimizer, name)
-    # One block with hooks: each gradient once, the update once, and all of them gone.
-    assert sorted(calls) == sorted(["post_accumulate", "remove post_accumulate"] * 4
+    # One block with hooks: each gradient once, the update once, and all of them gone. Another in the
+    # loop, which sees the updates itself.
+    assert sorted(calls) == sorted(["post_accumulate", "remove post_accumulate"] * 8
                                    + ["pre", "remove pre", "post", "remove post"]), calls
     assert [t["name"] for t in scenario["workload"]["tensors"]] == [
         "2.bias", "2.weight", "0.bias", "0.weight"]

@@ -95,7 +95,7 @@ TEST(Record, OneRankAndLaterVersionsByStandIns) {
   test::Program job({python(), kJobs, "alone", scratch.folder()}, one_thread());
   const auto ran = job.wait();
   ASSERT_EQ(ran.code, 0) << ran.err;
-  for (const char* name : {"alone", "alone_loop", "later", "gpu", "nccl", "uneven"}) {
+  for (const char* name : {"alone", "alone_loop", "later", "later_loop", "gpu", "nccl", "uneven"}) {
     expect_accepted(scratch.path(std::string(name) + ".json"));
   }
   // What NCCL was measured to take is what an exchange of that size takes.
