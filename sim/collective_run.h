@@ -13,13 +13,12 @@
 namespace syncline::sim {
 
 // Kinds of tokens. plan_run owns the first, a CollectiveRun the others.
-enum TokenKind : std::int32_t { kOpDone = 0, kWoke = 1, kFlowDone = 2 };
+enum TokenKind : std::int32_t { kOpDone, kWoke, kFlowDone, kArrived };
 
 // What Fluid must be built from.
 struct FluidPlan {
   std::vector<FlowLink> links;
   std::vector<Route> routes;
-  Seconds latency = 0;  // that every flow pays inside Fluid
 };
 
 class CollectiveRun {
@@ -28,7 +27,7 @@ class CollectiveRun {
   virtual FluidPlan fluid_plan() const = 0;
   // Begins the collective of operation `op` as `instance`. Returns true if it was over at once.
   virtual bool start(Fluid& fluid, int instance, plan::OpId op) = 0;
-  // Handles a token of kind kWoke or kFlowDone. Returns the instance that ended with it, or -1.
+  // Handles a token of another kind than kOpDone. Returns the instance that ended with it, or -1.
   virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
 };
 

@@ -22,12 +22,6 @@ constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 // SimGrid counts whole units; a share of a small payload is not always a whole byte.
 constexpr double kUnits = 1024;
 
-// What every flow pays on SimGrid's clock, which goes a little faster or slower than time so that
-// this is a power of two: SimGrid weighs a flow by 1 / latency, adds up the weights on a link and
-// takes them away one by one until nothing should be left. With powers of two it is nothing; else
-// rounding leaves a link that is in use by no flow, and 3.32 follows it into nowhere.
-double even_latency(Seconds latency) { return std::exp2(std::round(std::log2(latency))); }
-
 }  // namespace
 
 struct Fluid::Parts {
@@ -37,14 +31,12 @@ struct Fluid::Parts {
   char log[27] = "--log=root.thresh:critical";
   char precision[29] = "--cfg=surf/precision:1e-12";
   char maxmin[30] = "--cfg=maxmin/precision:1e-9";
-  // Lazy updates, the default, lose sight of a link that two flows reach over different routes once
-  // flows have latency (seen with 3.32: two of three flows ran past a full link).
+  // Lazy updates, the default, take no less time and are off by more.
   char optim[27] = "--cfg=network/optim:Full";
   char* argv[6] = {name, log, precision, maxmin, optim, nullptr};
   std::unique_ptr<sg::Engine> engine;
   std::vector<sg::Host*> sources;  // by route
   sg::Host* sink = nullptr;
-  double second = 1;  // in units of SimGrid's clock
   std::int32_t job = 0;
   const Handler* handler = nullptr;
 
@@ -71,15 +63,13 @@ struct Fluid::Parts {
   // An activity must outlive the callback that tells of its end.
   std::vector<sg::ActivityPtr> ended;
 
-  Seconds now() const { return sg::Engine::get_clock() / second; }
-
   void await_first() {
     if (timers.empty()) return;
     const Seconds moment = timers.top().end;
     if (!awaited.empty() && *awaited.begin() <= moment) return;
     awaited.insert(moment);
-    const Seconds wait = std::max(0.0, moment - now());
-    sg::ExecPtr exec = sg::Exec::init()->set_host(sink)->set_flops_amount(wait * second);
+    const Seconds wait = std::max(0.0, moment - sg::Engine::get_clock());
+    sg::ExecPtr exec = sg::Exec::init()->set_host(sink)->set_flops_amount(wait);
     pending.emplace(exec.get(), Pending{exec, {}, moment});
     exec->vetoable_start();
   }
@@ -111,10 +101,9 @@ struct Fluid::Parts {
   }
 };
 
-Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes, Seconds latency)
+Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes)
     : parts_(std::make_unique<Parts>()) {
   Parts& s = *parts_;
-  if (latency > 0) s.second = even_latency(latency) / latency;
   s.engine = std::make_unique<sg::Engine>(&s.argc, s.argv);
   // Exactly latency + bytes / bandwidth, without the wide-area factors of the default model.
   sg::Engine::set_config("network/model:CM02");
@@ -125,21 +114,14 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   std::vector<sg::Link*> made;
   made.reserve(links.size());
   for (std::size_t i = 0; i < links.size(); ++i) {
-    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity * kUnits / s.second);
+    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity * kUnits);
     link->set_latency(0);
     if (links[i].per_flow) link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
     made.push_back(link->seal());
   }
-  // Every route leads to the sink, whose only link delays and never limits.
-  constexpr double kNoLimit = 1e18;
-  auto* delay = zone->create_link("delay", kNoLimit);
-  delay->set_latency(latency > 0 ? even_latency(latency) : 0);
-  delay->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
-  delay->seal();
   s.sink = zone->create_host("sink", 1.0);
   s.sink->set_core_count(kTimerCores);
-  zone->add_route(s.sink->get_netpoint(), nullptr, nullptr, nullptr, {sg::LinkInRoute(delay)},
-                  true);
+  zone->add_route(s.sink->get_netpoint(), nullptr, nullptr, nullptr, {}, true);
   for (std::size_t r = 0; r < routes.size(); ++r) {
     auto* host = zone->create_host("r" + std::to_string(r), 1.0);
     std::vector<sg::LinkInRoute> way;
@@ -156,7 +138,7 @@ Fluid::~Fluid() = default;
 
 void Fluid::serve(std::int32_t job) { parts_->job = job; }
 
-Seconds Fluid::now() const { return parts_->now(); }
+Seconds Fluid::now() const { return sg::Engine::get_clock(); }
 
 void Fluid::start_timer(Seconds seconds, Token token) {
   token.job = parts_->job;

@@ -22,9 +22,9 @@ class Fluid {
   };
   using Handler = std::function<void(Token)>;
 
-  // Every flow pays `latency` before its first byte. It is one value for all: SimGrid divides a
-  // link in inverse proportion to latency, and equal latencies make that fair.
-  Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes, Seconds latency);
+  // Without latency: SimGrid divides a link in inverse proportion to it. Who starts a flow waits
+  // before.
+  Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes);
   ~Fluid();
   Fluid(const Fluid&) = delete;
   Fluid& operator=(const Fluid&) = delete;

@@ -25,7 +25,7 @@ class MergedRun final : public CollectiveRun {
   }
 
   // Latencies are timers here: one a stage, not one a flow.
-  FluidPlan fluid_plan() const override { return {flows_.links, flows_.routes, 0}; }
+  FluidPlan fluid_plan() const override { return {flows_.links, flows_.routes}; }
 
   bool start(Fluid& fluid, int instance, plan::OpId op) override {
     const auto& stages = stages_of(op);

@@ -262,7 +262,7 @@ run::Outcome simulate(const plan::Plan& plan, const run::ExecutorSettings& setti
     collectives = make_merged_runs(jobs, settings.simulation.fold);
   }
   const FluidPlan network = collectives.front()->fluid_plan();
-  Fluid fluid(network.links, network.routes, network.latency);
+  Fluid fluid(network.links, network.routes);
   std::vector<run::ExecutorSettings> own(jobs.size(), settings);
   std::vector<std::unique_ptr<PlanRun>> runs;
   for (std::size_t job = 0; job < jobs.size(); ++job) {

@@ -18,7 +18,7 @@ struct Program {
     int to_round = 0;
     int route = 0;
     double bytes = 0;
-    Seconds extra_latency = 0;  // beyond what every flow pays; delays the receiver
+    Seconds extra_latency = 0;  // beyond what every message pays; delays the receiver
   };
   std::vector<Message> messages;
   std::vector<int> first_round;
@@ -44,7 +44,8 @@ class StepRun final : public CollectiveRun {
  public:
   StepRun(const plan::Plan& plan, const Cluster& cluster)
       : network_(cluster), ranks_(cluster.ranks()), overhead_(cluster.collective_overhead) {
-    // Every flow pays the fastest tier's latency; what a slower tier adds is a timer of its own.
+    // Every message pays the fastest tier's latency before it sets out; what a slower tier adds
+    // comes after it.
     latency_ = network_.fastest();
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
@@ -53,7 +54,7 @@ class StepRun final : public CollectiveRun {
   }
 
   FluidPlan fluid_plan() const override {
-    FluidPlan plan{{}, routes_, latency_};
+    FluidPlan plan{{}, routes_};
     for (int id = 0; id < network_.link_count(); ++id) {
       plan.links.push_back({network_.link(id).capacity, network_.link(id).per_flow});
     }
@@ -94,12 +95,16 @@ class StepRun final : public CollectiveRun {
       return token.a;
     }
     const auto& message = progress.program->messages[static_cast<std::size_t>(token.b)];
+    if (token.kind == kWoke) {
+      fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
+      return -1;
+    }
     // The sender is free once the message has left it; a slow tier holds up the receiver alone.
     if (token.kind == kFlowDone) {
       take_off_wire(fluid, token.a, progress, message.to, message.to_round);
       happen(fluid, token.a, progress, message.from, message.from_round);
       if (message.extra_latency > 0) {
-        fluid.start_timer(message.extra_latency, {kWoke, token.a, token.b});
+        fluid.start_timer(message.extra_latency, {kArrived, token.a, token.b});
         return -1;
       }
     }
@@ -211,7 +216,7 @@ class StepRun final : public CollectiveRun {
         progress.waiting[static_cast<std::size_t>(message.to_round)].push_back(id);
         continue;
       }
-      fluid.start_flow(message.route, message.bytes, {kFlowDone, instance, id});
+      fluid.start_timer(latency_, {kWoke, instance, id});
     }
   }
 
@@ -231,8 +236,7 @@ class StepRun final : public CollectiveRun {
     const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
     for (int r = before + 1; r <= std::min(now, end - 1); ++r) {
       for (const int id : progress.waiting[static_cast<std::size_t>(r)]) {
-        const auto& message = progress.program->messages[static_cast<std::size_t>(id)];
-        fluid.start_flow(message.route, message.bytes, {kFlowDone, instance, id});
+        fluid.start_timer(latency_, {kWoke, instance, id});
       }
       progress.waiting[static_cast<std::size_t>(r)].clear();
     }
