@@ -121,13 +121,13 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   }
   s.sink = zone->create_host("sink", 1.0);
   s.sink->set_core_count(kTimerCores);
-  zone->add_route(s.sink->get_netpoint(), nullptr, nullptr, nullptr, {}, true);
   for (std::size_t r = 0; r < routes.size(); ++r) {
     auto* host = zone->create_host("r" + std::to_string(r), 1.0);
     std::vector<sg::LinkInRoute> way;
     way.reserve(routes[r].size());
     for (const int link : routes[r]) way.emplace_back(made[static_cast<std::size_t>(link)]);
-    zone->add_route(host->get_netpoint(), nullptr, nullptr, nullptr, way, true);
+    // Past the zone's own routes, which would name a link once.
+    zone->add_bypass_route(host->get_netpoint(), s.sink->get_netpoint(), nullptr, nullptr, way);
     s.sources.push_back(host);
   }
   zone->seal();

@@ -23,7 +23,7 @@ class Fluid {
   using Handler = std::function<void(Token)>;
 
   // Without latency: SimGrid divides a link in inverse proportion to it. Who starts a flow waits
-  // before.
+  // before. A flow claims a link as often as its route names it.
   Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes);
   ~Fluid();
   Fluid(const Fluid&) = delete;

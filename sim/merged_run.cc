@@ -91,7 +91,7 @@ FlowSet flows_of(const plan::Plan& plan, collective::CostCache& cache, bool fold
   if (fold && !plan::overlaps(plan)) return busiest_flows(plan, cache);
   if (fold && cache.cluster().ranks() > kManyRanks) return heaviest_flows(plan, cache);
   const Traffic traffic = traffic_of(plan, collective::Network(cache.cluster()), cache);
-  return fold ? folded(traffic) : every_flow(traffic);
+  return every_flow(fold ? folded(traffic) : traffic);
 }
 
 }  // namespace
@@ -112,7 +112,7 @@ std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<J
     traffic.push_back(traffic_of(job.plan, networks.back(), cache));
   }
   const Traffic all = joined(std::move(traffic), networks);
-  FlowSet flows = fold ? folded(all) : every_flow(all);
+  FlowSet flows = every_flow(fold ? folded(all) : all);
   const std::vector<int> plan_of_op = std::move(flows.plan_of_op);
   std::vector<std::unique_ptr<CollectiveRun>> runs;
   auto first = plan_of_op.begin();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "sim/flows.h"
+#include "sim/fold.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
@@ -11,10 +12,11 @@
 namespace syncline::sim {
 namespace {
 
-Seconds simulated(const Cluster& cluster, const plan::Plan& plan, bool fold) {
+Seconds simulated(const Cluster& cluster, const plan::Plan& plan, bool fold,
+                  Simulation::Grain grain = Simulation::Grain::kMerged) {
   run::ExecutorSettings settings;
   settings.cluster = cluster;
-  settings.simulation.grain = Simulation::Grain::kMerged;
+  settings.simulation.grain = grain;
   settings.simulation.fold = fold;
   return time_of(*make_sim_executor(settings), plan);
 }
@@ -83,6 +85,17 @@ TEST(Fold, RingsThatOverlapTakeAsLong) {
     const Seconds each = simulated(cluster, plan, false);
     EXPECT_NEAR(simulated(cluster, plan, true), each, 1e-5 * each) << algorithm;
   }
+}
+
+// Four routes into one port, and one beside them: of those alike one is left, which claims the port
+// four times.
+TEST(Fold, OneRouteClaimsALinkForAllOfItsKind) {
+  const std::vector<Route> routes{{0, 4}, {1, 4}, {2, 4}, {3, 4}, {5}};
+  const Folding folding =
+      folding_of(routes, {{1, 1, 1, 1, 1}, std::vector<collective::Colour>(6, 1)});
+  EXPECT_EQ(folding.routes.of, (std::vector<int>{0, 0, 0, 0, 1}));
+  EXPECT_EQ(folding.links.members, (std::vector<std::size_t>{4, 1, 1}));
+  EXPECT_EQ(folded_routes(routes, folding), (std::vector<Route>{{0, 1, 1, 1, 1}, {2}}));
 }
 
 }  // namespace
