@@ -45,8 +45,9 @@ std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<J
 
 // Every message of every round. A rank begins its next round when all that it sent in the last one
 // has left it and all that it awaited has arrived; a receiver takes messages in the order of its
-// rounds, the next as soon as the last is off the wire. Knows no cost models: plans with
-// collectives that one costs are run merged.
-std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster);
+// rounds, the next as soon as the last is off the wire. With `fold`, ranks to which alike happens
+// are one. Knows no cost models: plans with collectives that one costs are run merged.
+std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster,
+                                             bool fold);
 
 }  // namespace syncline::sim

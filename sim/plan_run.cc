@@ -43,7 +43,7 @@ std::unique_ptr<CollectiveRun> collectives_of(const plan::Plan& plan,
                                               const run::ExecutorSettings& settings) {
   if (settings.simulation.grain == Simulation::Grain::kStep &&
       !evaluated_by_cost_model(plan, settings.cluster)) {
-    return make_step_run(plan, settings.cluster);
+    return make_step_run(plan, settings.cluster, settings.simulation.fold);
   }
   return make_merged_run(plan, settings.cluster, settings.simulation.fold);
 }

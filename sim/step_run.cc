@@ -4,12 +4,13 @@
 
 #include "core/plan/lower.h"
 #include "sim/collective_run.h"
+#include "sim/fold.h"
 
 namespace syncline::sim {
 namespace {
 
-// A collective's messages, and for each rank the rounds that it takes part in. Rounds are numbered
-// through, rank by rank: rank r's are [first_round[r], first_round[r + 1]).
+// A collective's messages, and for each kind of rank the rounds that it takes part in. Rounds are
+// numbered through, rank by rank: rank r's are [first_round[r], first_round[r + 1]).
 struct Program {
   struct Message {
     int from = 0;
@@ -20,6 +21,7 @@ struct Program {
     double bytes = 0;
     Seconds extra_latency = 0;  // beyond what every message pays; delays the receiver
   };
+  int ranks() const { return static_cast<int>(first_round.size()) - 1; }
   std::vector<Message> messages;
   std::vector<int> first_round;
   std::vector<int> events;      // by round: messages that leave or reach the rank in it
@@ -40,96 +42,71 @@ struct Progress {
   std::size_t left = 0;  // messages that have not arrived
 };
 
-class StepRun final : public CollectiveRun {
+// The ways of messages, for folding: the sender, the receiver and the links between them. Ranks and
+// links are numbered through, ranks first.
+class Ways {
  public:
-  StepRun(const plan::Plan& plan, const Cluster& cluster)
-      : network_(cluster), ranks_(cluster.ranks()), overhead_(cluster.collective_overhead) {
-    // Every message pays the fastest tier's latency before it sets out; what a slower tier adds
-    // comes after it.
-    latency_ = network_.fastest();
+  explicit Ways(const collective::Network& network) : network_(network) {}
+
+  // The first part's. Those of the other parts have the next numbers.
+  int find(const collective::Groups& groups, int from, int to) {
+    const std::uint64_t pair =
+        static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
+    auto& known = known_[groups.member_step];
+    const auto [it, fresh] = known.try_emplace(pair, static_cast<int>(all_.size()));
+    for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
+      Route& way = all_.emplace_back();
+      network_.route(groups, from, to, part, way);
+      for (int& link : way) link += network_.ranks();
+      way.insert(way.begin(), {from, to});
+    }
+    return it->second;
+  }
+
+  const std::vector<Route>& all() const { return all_; }
+
+ private:
+  const collective::Network& network_;
+  std::vector<Route> all_;
+  std::map<int, std::unordered_map<std::uint64_t, int>> known_;  // by step of the members
+};
+
+// What a plan's collectives do, over one network for all.
+class Programs {
+ public:
+  Programs(const plan::Plan& plan, const collective::Network& network, bool fold)
+      : network_(network) {
+    std::vector<collective::Collective> distinct;
     for (const auto& op : plan.ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
-      programs_.push_back(collective == nullptr ? nullptr : program_of(*collective));
+      of_op_.push_back(collective == nullptr ? -1 : place_in(distinct, *collective));
+    }
+    if (!fold || plan::overlaps(plan)) {
+      add(distinct, fold);
+    } else {
+      // Each has the network to itself, and is folded by itself.
+      for (const auto& collective : distinct) add({collective}, fold);
     }
   }
 
-  FluidPlan fluid_plan() const override {
-    FluidPlan plan{{}, routes_};
-    for (int id = 0; id < network_.link_count(); ++id) {
-      plan.links.push_back({network_.link(id).capacity, network_.link(id).per_flow});
-    }
-    return plan;
-  }
-
-  bool start(Fluid& fluid, int instance, plan::OpId op) override {
-    const Program* program = programs_[static_cast<std::size_t>(op)];
-    Progress& progress = running_[instance];
-    progress.program = program;
-    progress.left = program->messages.size();
-    progress.missing = program->events;
-    progress.round.assign(program->first_round.begin(), program->first_round.end() - 1);
-    progress.receiving = progress.round;
-    progress.on_wire = program->receives;
-    progress.waiting.resize(program->events.size());
-    for (int rank = 0; rank < ranks_; ++rank) skip_received(progress, rank);
-    if (overhead_ > 0) {
-      fluid.start_timer(overhead_, {kWoke, instance, -1});
-      return false;
-    }
-    if (progress.left == 0) {
-      running_.erase(instance);
-      return true;
-    }
-    begin(fluid, instance, progress);
-    return false;
-  }
-
-  int handle(Fluid& fluid, Fluid::Token token) override {
-    Progress& progress = running_.at(token.a);
-    if (token.kind == kWoke && token.b < 0) {
-      if (progress.left > 0) {
-        begin(fluid, token.a, progress);
-        return -1;
-      }
-      running_.erase(token.a);
-      return token.a;
-    }
-    const auto& message = progress.program->messages[static_cast<std::size_t>(token.b)];
-    if (token.kind == kWoke) {
-      fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
-      return -1;
-    }
-    // The sender is free once the message has left it; a slow tier holds up the receiver alone.
-    if (token.kind == kFlowDone) {
-      take_off_wire(fluid, token.a, progress, message.to, message.to_round);
-      happen(fluid, token.a, progress, message.from, message.from_round);
-      if (message.extra_latency > 0) {
-        fluid.start_timer(message.extra_latency, {kArrived, token.a, token.b});
-        return -1;
-      }
-    }
-    if (--progress.left == 0) {
-      running_.erase(token.a);
-      return token.a;
-    }
-    happen(fluid, token.a, progress, message.to, message.to_round);
-    return -1;
+  const FluidPlan& fluid() const { return fluid_; }
+  const Program& of(plan::OpId op) const {
+    return all_[static_cast<std::size_t>(of_op_[static_cast<std::size_t>(op)])];
   }
 
  private:
-  const Program* program_of(const collective::Collective& collective) {
-    const auto same = std::find_if(known_.begin(), known_.end(), [&](const auto& known) {
-      const collective::Collective& other = known.first;
+  using Message = Program::Message;
+
+  static int place_in(std::vector<collective::Collective>& known,
+                      const collective::Collective& collective) {
+    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& other) {
       return other.kind == collective.kind && other.algorithm == collective.algorithm &&
              other.groups == collective.groups && other.elements == collective.elements &&
              other.unit == collective.unit;
     });
-    if (same != known_.end()) return same->second.get();
-
-    auto program = std::make_unique<Program>();
-    number_rounds(*program, messages_by_rank(collective, *program));
-    known_.emplace_back(collective, std::move(program));
-    return known_.back().second.get();
+    const auto place = static_cast<int>(same - known.begin());
+    if (same == known.end()) known.push_back(collective);
+    return place;
   }
 
   // A message as one of its ends sees it.
@@ -139,10 +116,10 @@ class StepRun final : public CollectiveRun {
     bool leaves = false;  // the rank; otherwise it reaches it
   };
 
-  // Lists the collective's messages; returns for each rank those that leave or reach it, by round.
-  std::vector<std::vector<End>> messages_by_rank(const collective::Collective& collective,
-                                                 Program& program) {
-    std::vector<std::vector<End>> by_rank(static_cast<std::size_t>(ranks_));
+  // Shows each message of the collective, its way in place of its route, and its round.
+  template <typename Visit>
+  void visit_messages(const collective::Collective& collective, Ways& ways,
+                      const Visit& visit) const {
     const collective::Schedule rounds = plan::lower(collective);
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       for (const auto& t : rounds[r]) {
@@ -150,16 +127,84 @@ class StepRun final : public CollectiveRun {
         const Seconds latency = network_.latency(network_.crossing(t.from, t.to));
         const int parts = network_.parts(t.from, t.to);
         const double bytes = static_cast<double>(t.elements.size() * collective.unit) / parts;
-        const int route = first_route(collective.groups, t.from, t.to);
+        const int way = ways.find(collective.groups, t.from, t.to);
         for (int part = 0; part < parts; ++part) {
-          const int id = static_cast<int>(program.messages.size());
-          program.messages.push_back({t.from, t.to, 0, 0, route + part, bytes, latency - latency_});
-          by_rank[static_cast<std::size_t>(t.from)].push_back({static_cast<int>(r), id, true});
-          by_rank[static_cast<std::size_t>(t.to)].push_back({static_cast<int>(r), id, false});
+          visit(static_cast<int>(r),
+                Message{t.from, t.to, 0, 0, way + part, bytes, latency - network_.fastest()});
         }
       }
     }
-    return by_rank;
+  }
+
+  // Ways are told apart by what is sent along them and when, ranks and links by what they can do.
+  Folding folding_of_ranks(const std::vector<collective::Collective>& collectives, Ways& ways,
+                           bool fold) const {
+    Colours colours;
+    for (std::size_t at = 0; at < collectives.size(); ++at) {
+      visit_messages(collectives[at], ways, [&](int round, const Message& message) {
+        colours.routes.resize(ways.all().size(), 1);
+        const collective::Colour when = collective::mix(at, static_cast<unsigned>(round));
+        const collective::Colour what = collective::mix(collective::bits(message.bytes),
+                                                        collective::bits(message.extra_latency));
+        colours.routes[static_cast<std::size_t>(message.route)] += collective::mix(when, what);
+      });
+    }
+    colours.links.assign(static_cast<std::size_t>(network_.ranks()), 0);
+    for (int id = 0; id < network_.link_count(); ++id) {
+      const collective::Link& link = network_.link(id);
+      colours.links.push_back(collective::mix(collective::bits(link.capacity), link.per_flow));
+    }
+    if (!fold) return {no_kinds(colours.routes.size()), no_kinds(colours.links.size())};
+    return folding_of(ways.all(), std::move(colours));
+  }
+
+  // The programs of collectives that may be under way at the same time.
+  void add(const std::vector<collective::Collective>& collectives, bool fold) {
+    Ways ways(network_);
+    const Folding folding = folding_of_ranks(collectives, ways, fold);
+    const int first_route = static_cast<int>(fluid_.routes.size());
+    const int ranks = add_network(ways.all(), folding);
+    for (const auto& collective : collectives) {
+      Program& program = all_.emplace_back();
+      // By kind of rank the messages that leave or reach it, by round.
+      std::vector<std::vector<End>> ends(static_cast<std::size_t>(ranks));
+      const auto end_of = [&](int rank) -> std::vector<End>& {
+        return ends[static_cast<std::size_t>(rank)];
+      };
+      visit_messages(collective, ways, [&](int round, Message message) {
+        const auto way = static_cast<std::size_t>(message.route);
+        if (!folding.routes.stands(way)) return;
+        message.route = first_route + folding.routes.of[way];
+        message.from = folding.links.of[static_cast<std::size_t>(message.from)];
+        message.to = folding.links.of[static_cast<std::size_t>(message.to)];
+        const int id = static_cast<int>(program.messages.size());
+        end_of(message.from).push_back({round, id, true});
+        end_of(message.to).push_back({round, id, false});
+        program.messages.push_back(message);
+      });
+      number_rounds(program, ends);
+    }
+  }
+
+  // Adds links and routes by kind; returns how many kinds of ranks there are.
+  int add_network(const std::vector<Route>& ways, const Folding& folding) {
+    int ranks = 0;
+    const int links = static_cast<int>(fluid_.links.size());
+    for (const std::size_t first : folding.links.first) {
+      const int link = static_cast<int>(first) - network_.ranks();
+      if (link < 0) {
+        ++ranks;
+      } else {
+        fluid_.links.push_back({network_.link(link).capacity, network_.link(link).per_flow});
+      }
+    }
+    for (const Route& way : folded_routes(ways, folding)) {
+      Route& route = fluid_.routes.emplace_back();
+      for (const int kind : way) {
+        if (kind >= ranks) route.push_back(links + kind - ranks);
+      }
+    }
+    return ranks;
   }
 
   // Numbers each rank's rounds through, those alone in which it sends or receives, and counts what
@@ -187,20 +232,82 @@ class StepRun final : public CollectiveRun {
     program.send_begin.push_back(static_cast<int>(program.sends.size()));
   }
 
-  // The route of a message's first part. The routes of its other parts have the next numbers.
-  int first_route(const collective::Groups& groups, int from, int to) {
-    const std::uint64_t pair =
-        static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-    auto& known = route_ids_[groups.member_step];
-    const auto [it, fresh] = known.try_emplace(pair, static_cast<int>(routes_.size()));
-    for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
-      network_.route(groups, from, to, part, routes_.emplace_back());
+  const collective::Network& network_;
+  FluidPlan fluid_;
+  std::vector<Program> all_;
+  std::vector<int> of_op_;  // -1 for anything but a collective
+};
+
+class StepRun final : public CollectiveRun {
+ public:
+  // Every message pays the fastest tier's latency before it sets out; what a slower tier adds comes
+  // after it.
+  StepRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
+      : network_(cluster),
+        latency_(network_.fastest()),
+        overhead_(cluster.collective_overhead),
+        programs_(plan, network_, fold) {}
+
+  FluidPlan fluid_plan() const override { return programs_.fluid(); }
+
+  bool start(Fluid& fluid, int instance, plan::OpId op) override {
+    const Program& program = programs_.of(op);
+    Progress& progress = running_[instance];
+    progress.program = &program;
+    progress.left = program.messages.size();
+    progress.missing = program.events;
+    progress.round.assign(program.first_round.begin(), program.first_round.end() - 1);
+    progress.receiving = progress.round;
+    progress.on_wire = program.receives;
+    progress.waiting.resize(program.events.size());
+    for (int rank = 0; rank < program.ranks(); ++rank) skip_received(progress, rank);
+    if (overhead_ > 0) {
+      fluid.start_timer(overhead_, {kWoke, instance, -1});
+      return false;
     }
-    return it->second;
+    if (progress.left == 0) {
+      running_.erase(instance);
+      return true;
+    }
+    begin(fluid, instance, progress);
+    return false;
+  }
+
+  int handle(Fluid& fluid, Fluid::Token token) override {
+    Progress& progress = running_.at(token.a);
+    if (token.kind == kWoke && token.b < 0) {
+      if (progress.left == 0) return end(token.a);
+      begin(fluid, token.a, progress);
+      return -1;
+    }
+    const auto& message = progress.program->messages[static_cast<std::size_t>(token.b)];
+    if (token.kind == kWoke) {
+      fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
+      return -1;
+    }
+    // The sender is free once the message has left it; a slow tier holds up the receiver alone.
+    if (token.kind == kFlowDone) {
+      take_off_wire(fluid, token.a, progress, message.to, message.to_round);
+      happen(fluid, token.a, progress, message.from, message.from_round);
+      if (message.extra_latency > 0) {
+        fluid.start_timer(message.extra_latency, {kArrived, token.a, token.b});
+        return -1;
+      }
+    }
+    if (--progress.left == 0) return end(token.a);
+    happen(fluid, token.a, progress, message.to, message.to_round);
+    return -1;
+  }
+
+ private:
+  int end(int instance) {
+    running_.erase(instance);
+    return instance;
   }
 
   void begin(Fluid& fluid, int instance, Progress& progress) {
-    for (int rank = 0; rank < ranks_; ++rank) send(fluid, instance, progress, rank);
+    for (int rank = 0; rank < progress.program->ranks(); ++rank)
+      send(fluid, instance, progress, rank);
   }
 
   // Sends what the rank's round asks for, if there is one left.
@@ -255,20 +362,17 @@ class StepRun final : public CollectiveRun {
   }
 
   collective::Network network_;
-  int ranks_;
+  Seconds latency_;
   Seconds overhead_;
-  Seconds latency_ = 0;
-  std::vector<Route> routes_;
-  std::map<int, std::unordered_map<std::uint64_t, int>> route_ids_;  // by step of the members
-  std::vector<std::pair<collective::Collective, std::unique_ptr<Program>>> known_;
-  std::vector<const Program*> programs_;  // by operation
+  Programs programs_;
   std::unordered_map<int, Progress> running_;
 };
 
 }  // namespace
 
-std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster) {
-  return std::make_unique<StepRun>(plan, cluster);
+std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster,
+                                             bool fold) {
+  return std::make_unique<StepRun>(plan, cluster, fold);
 }
 
 }  // namespace syncline::sim

@@ -98,5 +98,25 @@ TEST(Fold, OneRouteClaimsALinkForAllOfItsKind) {
   EXPECT_EQ(folded_routes(routes, folding), (std::vector<Route>{{0, 1, 1, 1, 1}, {2}}));
 }
 
+// Every message of ranks that are alike, once or each.
+TEST(Fold, StepByStepTakesAsLong) {
+  test::RandomCollectives random(5);
+  for (int i = 0; i < 200; ++i) {
+    const Cluster cluster = random.cluster(6, 4);
+    std::vector<std::pair<plan::StreamId, collective::Collective>> collectives;
+    for (int c = random.number(1, 3); c > 0; --c) {
+      auto& [stream, each] =
+          collectives.emplace_back(i % 2 == 0 ? 1 : c, random.collective(cluster));
+      // Parts of one size leave more ranks alike.
+      if (random.number(0, 1) == 1) each.elements *= cluster.ranks();
+    }
+    const plan::Plan plan = plan_of(cluster.ranks(), collectives);
+    const Seconds each = simulated(cluster, plan, false, Simulation::Grain::kStep);
+    EXPECT_NEAR(simulated(cluster, plan, true, Simulation::Grain::kStep), each, 1e-9 * each)
+        << collectives.front().second.algorithm->name << " and " << collectives.size() - 1
+        << " more on " << cluster.nodes << " x " << cluster.gpus_per_node;
+  }
+}
+
 }  // namespace
 }  // namespace syncline::sim
