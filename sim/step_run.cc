@@ -28,10 +28,12 @@ struct Program {
   std::vector<int> receives;    // by round: messages that reach it
   std::vector<int> send_begin;  // by round: range in `sends`
   std::vector<int> sends;       // message ids
+  Seconds took = -1;            // with the network to itself; -1: not known yet
 };
 
 struct Progress {
-  const Program* program = nullptr;
+  Program* program = nullptr;
+  Seconds begin = 0;
   std::vector<int> round;    // by rank: where it stands
   std::vector<int> missing;  // by round: events that have not happened yet
   // Receivers take messages in the order of rounds: by rank, the first round whose messages are not
@@ -90,7 +92,7 @@ class Programs {
   }
 
   const FluidPlan& fluid() const { return fluid_; }
-  const Program& of(plan::OpId op) const {
+  Program& of(plan::OpId op) {
     return all_[static_cast<std::size_t>(of_op_[static_cast<std::size_t>(op)])];
   }
 
@@ -246,14 +248,20 @@ class StepRun final : public CollectiveRun {
       : network_(cluster),
         latency_(network_.fastest()),
         overhead_(cluster.collective_overhead),
+        alone_(!plan::overlaps(plan)),
         programs_(plan, network_, fold) {}
 
   FluidPlan fluid_plan() const override { return programs_.fluid(); }
 
   bool start(Fluid& fluid, int instance, plan::OpId op) override {
-    const Program& program = programs_.of(op);
+    Program& program = programs_.of(op);
+    if (program.took >= 0) {
+      fluid.start_timer(program.took, {kArrived, instance, -1});
+      return false;
+    }
     Progress& progress = running_[instance];
     progress.program = &program;
+    progress.begin = fluid.now();
     progress.left = program.messages.size();
     progress.missing = program.events;
     progress.round.assign(program.first_round.begin(), program.first_round.end() - 1);
@@ -274,9 +282,10 @@ class StepRun final : public CollectiveRun {
   }
 
   int handle(Fluid& fluid, Fluid::Token token) override {
+    if (token.kind == kArrived && token.b < 0) return token.a;
     Progress& progress = running_.at(token.a);
     if (token.kind == kWoke && token.b < 0) {
-      if (progress.left == 0) return end(token.a);
+      if (progress.left == 0) return end(fluid, token.a, progress);
       begin(fluid, token.a, progress);
       return -1;
     }
@@ -294,13 +303,15 @@ class StepRun final : public CollectiveRun {
         return -1;
       }
     }
-    if (--progress.left == 0) return end(token.a);
+    if (--progress.left == 0) return end(fluid, token.a, progress);
     happen(fluid, token.a, progress, message.to, message.to_round);
     return -1;
   }
 
  private:
-  int end(int instance) {
+  // The collective is over. With the network to itself it takes as long each time.
+  int end(const Fluid& fluid, int instance, const Progress& progress) {
+    if (alone_) progress.program->took = fluid.now() - progress.begin;
     running_.erase(instance);
     return instance;
   }
@@ -364,6 +375,7 @@ class StepRun final : public CollectiveRun {
   collective::Network network_;
   Seconds latency_;
   Seconds overhead_;
+  bool alone_;  // no two collectives are under way at the same time
   Programs programs_;
   std::unordered_map<int, Progress> running_;
 };

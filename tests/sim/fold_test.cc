@@ -118,5 +118,15 @@ TEST(Fold, StepByStepTakesAsLong) {
   }
 }
 
+// Alone on the network, a collective takes as long each time: the first time tells.
+TEST(Fold, ACollectiveThatIsRepeatedTakesAsLong) {
+  const Cluster cluster = two_tier_cluster(3, 2);
+  const auto tree = collective_of(collective::CollectiveKind::kAllReduce, "double_binary_tree",
+                                  collective::world_group(6), 1'000'001);
+  const Seconds once = simulated(cluster, plan_of(6, {{1, tree}}), true, Simulation::Grain::kStep);
+  const plan::Plan thrice = plan_of(6, {{1, tree}, {1, tree}, {1, tree}});
+  EXPECT_NEAR(simulated(cluster, thrice, true, Simulation::Grain::kStep), 3 * once, 1e-9 * once);
+}
+
 }  // namespace
 }  // namespace syncline::sim
