@@ -52,7 +52,7 @@ Json small_scenario() {
   })");
 }
 
-// Rows that each take the simulation a good while.
+// Rows that each take the simulation a good while: nothing is alike or alone on the network.
 Json long_scenario(int points, int ranks) {
   Json root = small_scenario();
   Json tensors = Json::array();
@@ -65,7 +65,8 @@ Json long_scenario(int points, int ranks) {
   Json values = Json::array();
   for (int i = 0; i < points; ++i) values.push_back(10 + i);
   root["sweep"] = Json{{"cluster.inter.bandwidth_gbps", values}};
-  root["simulation"] = Json{{"grain", "step"}};
+  root["strategies"][0]["streams"] = 2;
+  root["simulation"] = Json{{"grain", "step"}, {"fold", false}};
   return root;
 }
 

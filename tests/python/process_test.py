@@ -22,7 +22,7 @@ PATIENCE = 120  # seconds for what has to happen some time
 # A search that takes hours: each candidate is simulated message by message.
 LONG = """
 import syncline
-scenario = {"name": "long", "baseline": "plain", "simulation": {"grain": "step"},
+scenario = {"name": "long", "baseline": "plain", "simulation": {"grain": "step", "fold": False},
             "workload": {"name": "deep", "batch": 8, "forward_ms": 50, "tensors": [
                 {"name": f"layer{i}", "shape": [4096], "backward_us": 300} for i in range(300)]},
             "cluster": {"name": "wide", "nodes": 32, "gpus_per_node": 8,
