@@ -125,7 +125,7 @@ BENCHMARK(sim_step_by_step_unfused)
     ->UseRealTime();
 
 // Goals: one 100 MiB ring all-reduce, every message of every round, on 256 ranks under 0.5 s, on
-// 1,024 under 8 s. Arguments: ranks, folded.
+// 1,024 under 8 s, both folded. Arguments: ranks, folded.
 void sim_step_by_step_ring(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const Scenario s = scenario_of(ranks, 1, kUnfused);
