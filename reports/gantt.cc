@@ -5,7 +5,6 @@
 #include <optional>
 #include <set>
 
-#include "reports/chart/markup.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -122,11 +121,10 @@ class Lanes {
   }
 
   std::string lane_name(int rank, plan::StreamId stream, const Spans& spans) const {
-    constexpr std::size_t kLetters = 14;
     const bool waits = std::any_of(spans.begin(), spans.end(), [&](const run::Span* span) {
       return plan::reason_of(op_of(*span).work) == plan::Busy::Reason::kTick;
     });
-    return chart::clipped(one_line(traced_.strategy), kLetters) + ": " +
+    return one_line(traced_.strategy) + ": " +
            (ranks_.size() > 1 ? "rank " + std::to_string(rank) + " " : "") +
            (waits ? "cycles" : plan::stream_name(traced_.plan, stream, "communication"));
   }

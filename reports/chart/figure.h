@@ -2,6 +2,7 @@
 // second), and how it is drawn, for a file of its own or inside a page.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ struct ChartAxis {
   bool from_zero = false;    // shows the zero though no value comes near it
   // Names instead of numbers: then values count them from 0, the first one leftmost or topmost.
   std::vector<std::string> names = {};
+  std::vector<std::size_t> best = {};  // of the names: those of the fastest, which get a star
+  // Where the axis ends though bars go on: those are broken there, their end is written. 0: none
+  // is.
+  double cut = 0;
 };
 
 // Colours that can be told apart, also by the colour-blind, on white as on black. Series that need
@@ -105,6 +110,7 @@ struct Figure {
   std::vector<Rule> rules = {};
   std::vector<Stretch> stretches = {};
   std::vector<Box> boxes = {};
+  std::vector<Whisker> ends = {};  // of lanes, which x counts: where the end of each lies
   std::vector<HeatCell> cells = {};
   std::vector<Key> keys = {};
 };

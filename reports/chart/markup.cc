@@ -33,8 +33,9 @@ std::string theme(const char* paper, const char* ink, const char* thin,
                   const std::array<const char*, kColours>& hues,
                   const std::array<const char*, kShades>& shades) {
   std::string css = std::string("svg.chart{background:") + paper + "}.paper{fill:" + paper +
-                    "}.chart text{fill:" + ink + "}.grid{stroke:" + thin + "}.frame{stroke:" + ink +
-                    "}.core{stroke:" + paper + "}.cell{stroke:" + thin + "}";
+                    "}.chart text{fill:" + ink + "}.grid{stroke:" + thin +
+                    "}.frame,.end{stroke:" + ink + "}.core{stroke:" + paper +
+                    "}.cell{stroke:" + thin + "}";
   for (int shade = kDeep; shade < kShades; ++shade) {
     css += ".chart text.on" + std::to_string(shade) + "{fill:" + paper + "}";
   }
@@ -76,15 +77,6 @@ std::size_t letters_of(std::string_view text) {
   return count;
 }
 
-std::string clipped(std::string_view text, std::size_t letters) {
-  if (letters_of(text) <= letters) return std::string(text);
-  std::size_t at = 0;
-  for (std::size_t seen = 0; at < text.size(); ++at) {
-    if (begins_letter(text[at]) && seen++ == letters - 1) break;
-  }
-  return std::string(text.substr(0, at)) + "\xe2\x80\xa6";
-}
-
 const std::array<const char*, kColours> kOnWhite{"#0072b2", "#d55e00", "#009e73", "#e69f00",
                                                  "#cc79a7", "#56b4e9", "#767676"};
 const std::array<const char*, kColours> kOnBlack{"#3d9be0", "#f07a2e", "#1fc398", "#f5b83d",
@@ -100,7 +92,8 @@ std::string palette_css() {
          ".l{stroke-width:2;stroke-linejoin:round}.l.faint{stroke-width:1;opacity:.35}"
          ".dot{fill:none;stroke-width:7;stroke-linecap:round}"
          ".core{fill:none;stroke-width:3.5;stroke-linecap:round}"
-         ".whisker{fill:none;stroke-width:1.5;opacity:.7}"
+         ".whisker{fill:none;stroke-width:1.5;opacity:.7}.end{fill:none;stroke-width:1.5}"
+         ".chart .best{font-weight:bold}"
          ".band{opacity:.18;stroke:none}.dash1{stroke-dasharray:6 3}.dash2{stroke-dasharray:2 3}"
          ".dash3{stroke-dasharray:9 3 2 3}\n" +
          theme("#ffffff", "#1a1a1a", "#dddddd", kOnWhite, kShadesOnWhite) +

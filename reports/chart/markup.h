@@ -13,8 +13,8 @@ namespace syncline::reports::chart {
 // control characters are blanks but those in `keep`, what is not UTF-8 is replaced by U+FFFD.
 std::string escaped(std::string_view text, std::string_view keep = "");
 
-// At most so many letters, the last of them an ellipsis where some were left out. Not escaped.
-std::string clipped(std::string_view text, std::size_t letters);
+// Before the name of what is best.
+inline constexpr const char* kStar = "\xe2\x98\x85 ";
 
 // How many letters a UTF-8 text has.
 std::size_t letters_of(std::string_view text);

@@ -53,20 +53,27 @@ std::string fixed(double value, int decimals) {
 }
 
 // Few digits, none of them superfluous.
-std::string shortest(double value) {
+std::string shortest(double value, int digits) {
   std::array<char, 64> text{};
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 6);
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
+                                 std::chars_format::general, digits);
   return {text.data(), end.ptr};
 }
 
-std::string with_unit(Unit unit, double value) {
+std::string with_unit(Unit unit, double value, int digits = 6) {
   const Counted counted = counted_in(unit, value);
-  const std::string number = shortest(value / counted.size);
+  const std::string number = shortest(value / counted.size, digits);
   return *counted.name == 0 ? number : number + " " + counted.name;
 }
 
 }  // namespace
+
+std::string value_text(Unit unit, double value) {
+  // Before the point there may be more.
+  const double counted = std::abs(value) / counted_in(unit, value).size;
+  const int whole = counted < 1 ? 1 : 1 + static_cast<int>(std::log10(counted));
+  return with_unit(unit, value, std::max(4, whole));
+}
 
 double round_step(double least) {
   const double power = std::pow(10, std::floor(std::log10(least) + 1e-9));

@@ -43,6 +43,9 @@ class Scale {
   double most_ = 1;
 };
 
+// A value with its unit, in four digits: "3.214 s".
+std::string value_text(Unit unit, double value);
+
 // 1, 2 or 5 times a power of ten, at least so much. Requires a value above 0.
 double round_step(double least);
 

@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
 #include <set>
 
+#include "reports/chart/lettering.h"
 #include "reports/chart/markup.h"
 #include "reports/chart/scale.h"
 
@@ -15,13 +17,15 @@ namespace {
 constexpr double kWide = 860;
 constexpr double kRight = 30;  // room on the right, for half a tick's label
 constexpr double kTop = 10;
-constexpr double kHead = 30;  // of a document's title
+constexpr double kHead = 30;    // of a document's title
+constexpr double kTitle = 0.8;  // how much less letters of a title fit into a line
 constexpr double kPlotHigh = 320;
-constexpr double kLane = 22;
-constexpr double kRow = 18;      // of text
-constexpr double kLetter = 6.4;  // mean width of a letter
-constexpr std::size_t kLongestName = 44;
-constexpr int kDashes = 4;  // kinds of lines, the full one among them
+constexpr double kLane = 22;    // of one line
+constexpr double kRow = 18;     // of text
+constexpr double kLine = 14;    // of one text that has several
+constexpr double kNames = 300;  // room for the names of lanes
+constexpr double kBold = 1.12;  // how much wider bold letters are
+constexpr int kDashes = 4;      // kinds of lines, the full one among them
 
 // Pixels, to a tenth; a whole number without a point.
 std::string px(double value) {
@@ -42,12 +46,31 @@ std::string attribute(const char* name, const std::string& value) {
   return std::string(" ") + name + "=\"" + value + "\"";
 }
 
-double wide(const std::string& text) { return kLetter * static_cast<double>(letters_of(text)); }
-
 std::string written(double x, double y, const char* anchor, const std::string& text,
                     const std::string& more = "") {
   return "<text x=\"" + px(x) + "\" y=\"" + px(y) + "\" text-anchor=\"" + anchor + "\"" + more +
          ">" + escaped(text) + "</text>\n";
+}
+
+double height_of(const std::vector<std::string>& lines) {
+  return kLine * static_cast<double>(lines.size());
+}
+
+double width_of(const std::vector<std::string>& lines) {
+  double width = 0;
+  for (const auto& line : lines) width = std::max(width, chart::width_of(line));
+  return width;
+}
+
+// Lines below each other, the first at this height.
+std::string written(double x, double y, const char* anchor, const std::vector<std::string>& lines,
+                    const std::string& more = "") {
+  std::string text;
+  for (const auto& line : lines) {
+    text += written(x, y, anchor, line, more);
+    y += kLine;
+  }
+  return text;
 }
 
 const char* unit_word(Unit unit) {
@@ -113,6 +136,13 @@ Values values_of(const Figure& figure) {
     values.across.push_back(box.from);
     values.across.push_back(box.to);
   }
+  for (const auto& end : figure.ends) {
+    values.across.push_back(end.low);
+    values.across.push_back(end.high);
+  }
+  if (figure.across.cut > 0) {
+    for (double& value : values.across) value = std::min(value, figure.across.cut);
+  }
   return values;
 }
 
@@ -123,22 +153,28 @@ class Drawing {
         values_(values_of(figure)),
         across_(figure.across, values_.across),
         up_(figure.up, values_.up) {
-    const auto lanes = static_cast<double>(figure.up.names.size());
-    high_ = lanes > 0 ? lanes * kLane : kPlotHigh;
+    const auto& names = figure.up.names;
     double label = 0;
-    if (lanes > 0) {
-      for (const auto& name : figure.up.names) {
-        label = std::max(label, wide(clipped(name, kLongestName)));
-      }
-    } else {
-      for (const auto& tick : up_.ticks(8)) label = std::max(label, wide(tick.text));
+    for (std::size_t lane = 0; lane < names.size(); ++lane) {
+      const bool best = is_best(lane);
+      const double room = best ? kNames / kBold : kNames;
+      lanes_.push_back(lines_of((best ? kStar : "") + names[lane], room));
+      label = std::max(label, width_of(lanes_.back()) * (best ? kBold : 1));
+      tops_.push_back(tops_.back() + height_of(lanes_.back()) + kLane - kLine);
     }
-    left_ = label + 14 + (figure.up.title.empty() ? 0 : kRow);
-    broad_ = kWide - left_ - kRight;
+    high_ = names.empty() ? kPlotHigh : tops_.back();
+    if (names.empty()) {
+      for (const auto& tick : up_.ticks(8)) label = std::max(label, chart::width_of(tick.text));
+    }
+    beside_ = lines_of(up_.title(), high_ + kTop);
+    left_ = label + 14;
+    if (!figure.up.title.empty()) left_ += height_of(beside_) + kRow - kLine;
+    broad_ = kWide - left_ - std::max(kRight, find_broken());
   }
 
   std::string text(bool document) {
-    top_ = kTop + (document ? kHead : 0);
+    const auto head = lines_of(figure_.title, kTitle * (kWide - 2 * kTop));
+    top_ = kTop + (document ? kHead + height_of(head) - kLine : 0);
     std::string body = axes() + plot();
     body += legend();  // stands below the axes
     std::string svg = "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\"";
@@ -146,7 +182,7 @@ class Drawing {
     svg += attribute("aria-label", escaped(figure_.title)) + ">\n";
     if (document) {
       svg += "<style>" + palette_css() + "</style>\n<rect class=\"paper\" width=\"100%\" " +
-             "height=\"100%\"/>\n" + written(14, 24, "start", figure_.title, " class=\"head\"");
+             "height=\"100%\"/>\n" + written(14, 24, "start", head, " class=\"head\"");
     }
     return svg + body + "</svg>\n";
   }
@@ -158,6 +194,10 @@ class Drawing {
     return broad_ * (names > 0 ? (value + 0.5) / names : across_.share(value));
   }
   double y_of(double value) const { return high_ * (1 - up_.share(value)); }
+  double middle_of(int lane) const {
+    const auto place = static_cast<std::size_t>(lane);
+    return (tops_[place] + tops_[place + 1]) / 2;
+  }
 
   std::string axes() {
     std::string grid, text;
@@ -171,50 +211,91 @@ class Drawing {
       text += lane_names();
     }
     const double foot = top_ + high_;
-    std::string below;
-    for (const auto& tick : across_ticks()) {
-      const double x = left_ + x_of(tick.value);
-      if (figure_.across.names.empty()) grid += "M" + px(x) + " " + px(top_) + "v" + px(high_);
-      below += written(x, foot + 16, "middle", tick.text);
-    }
+    end_ = foot + 16;
+    const std::string below =
+        figure_.across.names.empty() ? below_numbers(foot, grid) : below_names(foot);
     const double middle = top_ + high_ / 2;
     if (!figure_.up.title.empty()) {
-      text += written(12, middle, "middle", up_.title(),
+      text += written(12, middle, "middle", beside_,
                       " transform=\"rotate(-90 12 " + px(middle) + ")\"");
     }
-    text += written(left_ + broad_ / 2, foot + 34, "middle", across_.title());
-    end_ = foot + 44;
+    const auto under = lines_of(across_.title(), broad_);
+    text += written(left_ + broad_ / 2, end_ + kRow, "middle", under) + broken(foot);
+    end_ += height_of(under) + kLine;
     return "<path class=\"grid\" d=\"" + grid + "\"/>\n<g class=\"below\">" + below + "</g>\n" +
            text + "<path class=\"frame\" d=\"M" + px(left_) + " " + px(top_) + "v" + px(high_) +
            "h" + px(broad_) + "\"/>\n";
   }
 
-  // As many as there is room for.
-  std::vector<Tick> across_ticks() const {
-    const auto& names = figure_.across.names;
-    if (names.empty()) return across_.ticks(9);
-    double widest = 0;
-    for (const auto& name : names) widest = std::max(widest, wide(clipped(name, 12)) + 10);
-    const double room = broad_ / static_cast<double>(names.size());
-    const auto stride = static_cast<std::size_t>(std::max(1.0, std::ceil(widest / room)));
-    std::vector<Tick> ticks;
-    for (std::size_t i = 0; i < names.size(); i += stride) {
-      ticks.push_back({static_cast<double>(i), clipped(names[i], 12)});
+  std::string below_numbers(double foot, std::string& grid) const {
+    std::string below;
+    for (const auto& tick : across_.ticks(9)) {
+      const double x = left_ + x_of(tick.value);
+      grid += "M" + px(x) + " " + px(top_) + "v" + px(high_);
+      below += written(x, foot + 16, "middle", tick.text);
     }
-    return ticks;
+    return below;
+  }
+
+  // Upright where there is no room for them beside each other; as many as can be read.
+  std::string below_names(double foot) {
+    const auto& names = figure_.across.names;
+    const double widest = width_of(names);
+    const double room = broad_ / static_cast<double>(names.size());
+    const bool upright = widest + 10 > room;
+    const auto stride = static_cast<std::size_t>(upright ? std::ceil(kLine / room) : 1);
+    std::string below;
+    for (std::size_t i = 0; i < names.size(); i += stride) {
+      const double x = left_ + x_of(static_cast<double>(i));
+      if (upright) {
+        below += written(x + 4, foot + 8, "end", names[i],
+                         " transform=\"rotate(-90 " + px(x + 4) + " " + px(foot + 8) + ")\"");
+      } else {
+        below += written(x, foot + 16, "middle", names[i]);
+      }
+    }
+    if (upright) end_ = foot + widest + 10;
+    return below;
+  }
+
+  bool is_best(std::size_t lane) const {
+    return std::ranges::find(figure_.up.best, lane) != figure_.up.best.end();
   }
 
   std::string lane_names() const {
     std::string text;
-    for (std::size_t lane = 0; lane < figure_.up.names.size(); ++lane) {
-      const std::string& name = figure_.up.names[lane];
-      const std::string shown = clipped(name, kLongestName);
-      const double y = top_ + kLane * (static_cast<double>(lane) + 0.5) + 4;
-      text += shown == name ? written(left_ - 6, y, "end", name)
-                            : "<g><title>" + escaped(name) + "</title>" +
-                                  written(left_ - 6, y, "end", shown) + "</g>\n";
+    for (std::size_t lane = 0; lane < lanes_.size(); ++lane) {
+      const double y = top_ + middle_of(static_cast<int>(lane)) + 4;
+      text += written(left_ - 6, y - (height_of(lanes_[lane]) - kLine) / 2, "end", lanes_[lane],
+                      is_best(lane) ? " class=\"best\"" : "");
     }
     return text;
+  }
+
+  // The lanes that go on beyond the axis; gives the room that their ends need right of the plot.
+  double find_broken() {
+    double room = 0;
+    if (figure_.across.cut <= 0) return room;
+    for (const auto& box : figure_.boxes) {
+      if (box.to > across_.most() && !box.low) {
+        broken_[box.lane] = std::max(broken_[box.lane], box.to);
+      }
+    }
+    for (const auto& [lane, end] : broken_) {
+      room = std::max(room, chart::width_of(value_text(figure_.across.unit, end)) + 24);
+    }
+    return room;
+  }
+
+  // Two strokes where a bar is broken, and its end behind them.
+  std::string broken(double foot) const {
+    std::string text, strokes;
+    for (const auto& [lane, end] : broken_) {
+      const double x = left_ + broad_, y = foot - high_ + middle_of(lane);
+      for (const double at : {x + 2, x + 7}) strokes += "M" + px(at) + " " + px(y + 7) + "l5 -14";
+      text += written(x + 16, y + 4, "start", value_text(figure_.across.unit, end));
+    }
+    return strokes.empty() ? "" : text + "<path class=\"frame\" d=\"" + strokes + "\"/>\n";
   }
 
   // A drawing inside the drawing: it cuts off what lies outside, and the page's script zooms by its
@@ -231,6 +312,7 @@ class Drawing {
     for (const auto& stretch : figure_.stretches) svg += drawn(stretch);
     for (const auto& cell : figure_.cells) svg += drawn(cell);
     for (const auto& box : figure_.boxes) svg += drawn(box);
+    svg += drawn_ends();
     for (const auto& rule : figure_.rules) svg += drawn(rule);
     // The first is the most important, so it lies on top.
     for (auto one = figure_.series.rbegin(); one != figure_.series.rend(); ++one) {
@@ -260,16 +342,18 @@ class Drawing {
   std::string drawn(const HeatCell& cell) const {
     const double room = broad_ / static_cast<double>(figure_.across.names.size());
     const double x = x_of(cell.column) - room / 2;
-    const double y = kLane * cell.lane;
+    const double middle = middle_of(cell.lane);
+    const double y = tops_[static_cast<std::size_t>(cell.lane)];
     std::string svg =
         "<rect class=\"cell h" + std::to_string(cell.shade) + "\"" + attribute("x", px(x)) +
-        attribute("y", px(y)) + attribute("width", px(room)) + attribute("height", px(kLane)) +
-        attribute("data-value", exact(cell.value)) + "><title>" +
+        attribute("y", px(y)) + attribute("width", px(room)) +
+        attribute("height", px(2 * (middle - y))) + attribute("data-value", exact(cell.value)) +
+        "><title>" +
         escaped(figure_.up.names[static_cast<std::size_t>(cell.lane)] + ", " +
                 figure_.across.names[static_cast<std::size_t>(cell.column)] + ": " + cell.text) +
         "</title></rect>\n";
-    if (wide(cell.text) + 4 < room) {
-      svg += written(x + room / 2, y + 15, "middle", cell.text,
+    if (chart::width_of(cell.text) + 4 < room) {
+      svg += written(x + room / 2, middle + 4, "middle", cell.text,
                      " class=\"on" + std::to_string(cell.shade) + "\"");
     }
     return svg;
@@ -277,7 +361,7 @@ class Drawing {
 
   std::string drawn(const Box& box) const {
     const double x = x_of(box.from);
-    const double y = kLane * box.lane + (box.low ? kLane * 0.68 : 2);
+    const double y = middle_of(box.lane) + kLane * (box.low ? 0.18 : -0.5) + (box.low ? 0 : 2);
     const double tall = box.low ? kLane * 0.25 : kLane - 4;
     std::string svg = "<rect class=\"box " + colour_class("c", box.colour) + "\"" +
                       attribute("x", px(x)) + attribute("y", px(y)) +
@@ -292,6 +376,20 @@ class Drawing {
     }
     return box.link.empty() ? svg + "\n"
                             : "<a href=\"#" + escaped(box.link) + "\">" + svg + "</a>\n";
+  }
+
+  // A stroke along each lane, with a stop at both ends.
+  std::string drawn_ends() const {
+    std::string svg;
+    for (const auto& end : figure_.ends) {
+      const double y = middle_of(static_cast<int>(end.x));
+      const double low = x_of(end.low), high = x_of(end.high);
+      svg += "<path class=\"end\" d=\"M" + px(low) + " " + px(y) + "H" + px(high);
+      for (const double x : {low, high}) svg += "M" + px(x) + " " + px(y - 4) + "v8";
+      svg += "\"" + attribute("data-low", exact(end.low)) +
+             attribute("data-high", exact(end.high)) + kUnscaled + "/>\n";
+    }
+    return svg;
   }
 
   std::string dots(const std::vector<Point>& points) const {
@@ -367,15 +465,19 @@ class Drawing {
   std::string legend() {
     std::string text;
     double x = left_, y = end_ + 8;
+    double below = kRow;  // of the row that is being filled
     const auto put = [&](const std::string& name, const std::string& glyph) {
-      const double room = 30 + wide(name) + 16;
+      const auto lines = lines_of(name, kWide - left_ - 46);
+      const double room = 30 + width_of(lines) + 16;
       if (x > left_ && x + room > kWide) {
         x = left_;
-        y += kRow;
+        y += below;
+        below = kRow;
       }
       text += "<g transform=\"translate(" + px(x) + " " + px(y) + ")\">" + glyph +
-              written(30, 4, "start", name) + "</g>\n";
+              written(30, 4, "start", lines) + "</g>\n";
       x += room;
+      below = std::max(below, height_of(lines) + kRow - kLine);
     };
     for (const auto& key : figure_.keys) {
       put(key.name,
@@ -384,7 +486,7 @@ class Drawing {
               " cell\" y=\"-6\" width=\"22\" height=\"12\"/>");
     }
     for (const auto& one : figure_.series) {
-      if (!one.name.empty() && !one.faint) put(clipped(one.name, 80), glyph_of(one));
+      if (!one.name.empty() && !one.faint) put(one.name, glyph_of(one));
     }
     for (const auto& rule : figure_.rules) {
       put(rule.name, "<path class=\"" + line_class(rule.colour, true) + "\" d=\"M0 0h22\"/>");
@@ -395,7 +497,7 @@ class Drawing {
       put(stretch.name, "<rect class=\"band " + colour_class("c", stretch.colour) +
                             "\" y=\"-6\" width=\"22\" height=\"12\"/>");
     }
-    if (!text.empty()) end_ = y + 14;
+    if (!text.empty()) end_ = y + below - 4;
     return text;
   }
 
@@ -417,6 +519,10 @@ class Drawing {
   Values values_;
   Scale across_;
   Scale up_;
+  std::vector<std::vector<std::string>> lanes_;  // their names
+  std::vector<std::string> beside_;              // the title of the upward axis
+  std::map<int, double> broken_;                 // ends of bars beyond the axis, by lane
+  std::vector<double> tops_{0};                  // where each lane begins, and the last one ends
   double left_ = 0, top_ = 0, broad_ = 0, high_ = 0;
   double end_ = 0;  // below what was drawn so far
 };

@@ -63,6 +63,12 @@ TEST(Scale, WhatIsNoNumberDoesNotCount) {
   EXPECT_DOUBLE_EQ(scale.share(4), 0.5);
 }
 
+TEST(Scale, AValueIsWrittenInItsUnitWithFourDigits) {
+  EXPECT_EQ(value_text(Unit::kSeconds, 3.21456), "3.215 s");
+  EXPECT_EQ(value_text(Unit::kSeconds, 0.25), "250 ms");
+  EXPECT_EQ(value_text(Unit::kPercent, 12345.6), "12346 %");
+}
+
 // Whatever the values: they lie within, ticks ascend, lie within, are few and read differently.
 TEST(Scale, HoldsEveryValueAndItsTicksAreWithin) {
   test::Dice dice(7);

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "core/visible.h"
+#include "reports/chart/lettering.h"
 #include "reports/chart/markup.h"
 #include "tests/support/text.h"
 
@@ -127,6 +128,102 @@ TEST(Svg, LegendsStandBelowThePlot) {
   EXPECT_GT(std::stod(key[1]), std::stod(plot[1]) + std::stod(plot[2]));
 }
 
+// What stands between tags, in order.
+std::string words_of(const std::string& svg) {
+  std::string words;
+  const std::regex text("<text[^>]*>([^<]*)</text>");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), text), end; at != end; ++at) {
+    words += (words.empty() ? "" : " ") + (*at)[1].str();
+  }
+  return words;
+}
+
+const std::string kLong =
+    "a strategy that says at length what it does with gradients, streams and the network, and then "
+    "a_word_without_any_blank_in_it_that_is_wider_than_all_the_room_that_there_is_for_a_name";
+
+TEST(Svg, NamesOfLanesAreNeverCut) {
+  Figure figure = hostile_lanes();
+  figure.up.names = {kLong, "short"};
+  figure.boxes = {{0, 0, 1, kBlue}, {1, 0, 2, kBlue}};
+  const std::string svg = svg_inline(figure);
+  std::string words = words_of(svg);
+  EXPECT_TRUE(test::contains(words, "a strategy that says at length what it does"));
+  const auto without_blanks = [](std::string text) {
+    std::erase(text, ' ');
+    return text;
+  };
+  EXPECT_TRUE(test::contains(without_blanks(words), without_blanks(kLong)));
+  EXPECT_FALSE(test::contains(svg, "\xe2\x80\xa6"));
+  // Each line ends left of the plot and begins within the picture.
+  const std::regex line("<text x=\"(\\S+)\" y=\"\\S+\" text-anchor=\"end\">([^<]*)</text>");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), line), end; at != end; ++at) {
+    EXPECT_GE(std::stod((*at)[1]) - width_of((*at)[2].str()), 0) << (*at)[2];
+  }
+}
+
+TEST(Svg, NamesOfColumnsStandUprightWhereTheyNeedRoom) {
+  Figure figure;
+  figure.id = "s-heat";
+  figure.up.names = {"one"};
+  for (int i = 0; i < 20; ++i) {
+    figure.across.names.push_back("bandwidth_gbps " + std::to_string(100 + i));
+    figure.cells.push_back({i, 0, 0, "1.00", 1});
+  }
+  const std::string svg = svg_inline(figure);
+  for (const auto& name : figure.across.names) {
+    EXPECT_TRUE(test::contains(svg, ">" + name + "</text>")) << name;
+  }
+  EXPECT_TRUE(test::contains(svg, "rotate(-90"));
+  figure.across.names.resize(3);
+  figure.cells.resize(3);
+  EXPECT_FALSE(test::contains(svg_inline(figure), "rotate(-90"));
+}
+
+TEST(Svg, LegendsAndTitlesAreNeverCut) {
+  Figure figure = hostile_figure();
+  figure.title = figure.up.title = figure.series[0].name = kLong;
+  figure.rules.clear();
+  const std::string words = words_of(svg_file(figure));
+  std::size_t found = 0;
+  for (std::size_t at = words.find("a strategy that says"); at != std::string::npos;
+       at = words.find("a strategy that says", at + 1)) {
+    ++found;
+  }
+  EXPECT_EQ(found, 3U) << words;
+  EXPECT_FALSE(test::contains(words, "\xe2\x80\xa6"));
+}
+
+TEST(Svg, TheBestHasAStarAndEndsHaveStrokes) {
+  Figure figure = hostile_lanes();
+  figure.up.names = {"fast", "slow"};
+  figure.up.best = {0};
+  figure.boxes = {{0, 0, 1, kBlue}, {1, 0, 2, kBlue}};
+  figure.ends = {{0, 0.9, 1.2}};
+  const std::string svg = svg_inline(figure);
+  EXPECT_TRUE(test::contains(svg, "class=\"best\">\xe2\x98\x85 fast</text>"));
+  EXPECT_TRUE(test::contains(svg, ">slow</text>"));
+  EXPECT_TRUE(test::contains(svg, "data-low=\"0.9\" data-high=\"1.2\""));
+}
+
+TEST(Svg, ABarBeyondTheAxisIsBrokenWithItsEnd) {
+  Figure figure = hostile_lanes();
+  figure.up.names = {"fast", "slow"};
+  figure.boxes = {{0, 0, 0.1, kBlue}, {1, 0, 3.21, kBlue}};
+  const std::string whole = svg_inline(figure);
+  EXPECT_FALSE(test::contains(whole, "3.21 s"));
+  figure.across.cut = 0.1;
+  const std::string broken = svg_inline(figure);
+  EXPECT_TRUE(test::contains(broken, ">3.21 s</text>"));
+  const auto end_of = [](const std::string& svg) {
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(svg, found, std::regex("data-x=\"lin \\S+ (\\S+) s\"")));
+    return std::stod(found[1]);
+  };
+  EXPECT_GT(end_of(whole), 3.21);
+  EXPECT_LT(end_of(broken), 0.2);
+}
+
 TEST(Svg, NothingToDrawIsStillAPicture) {
   Figure figure;
   figure.id = "s-none";
@@ -135,12 +232,7 @@ TEST(Svg, NothingToDrawIsStillAPicture) {
   expect_sound(svg_file(figure));
 }
 
-TEST(Escape, ClipsBetweenLetters) {
-  EXPECT_EQ(clipped("abc", 3), "abc");
-  EXPECT_EQ(clipped("abcd", 3), "ab\xe2\x80\xa6");
-  EXPECT_EQ(clipped("\xc3\xa4\xc3\xb6\xc3\xbc\xc3\x9f", 3), "\xc3\xa4\xc3\xb6\xe2\x80\xa6");
-  EXPECT_EQ(letters_of("\xc3\xa4\xc3\xb6"), 2U);
-}
+TEST(Escape, CountsLetters) { EXPECT_EQ(letters_of("\xc3\xa4\xc3\xb6"), 2U); }
 
 TEST(Escape, ReplacesWhatIsNoText) {
   EXPECT_EQ(escaped("a\xff<"), "a\xef\xbf\xbd&lt;");
