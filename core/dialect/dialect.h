@@ -66,6 +66,8 @@ struct Dialect {
   // Buckets up to this size are its users' way of saying one bucket, however large the model is; 0:
   // they have none.
   Bytes one_bucket = 0;
+  // The key that is DistributedDataParallel's bucket_cap_mb; empty: it has none.
+  std::string_view cap_key = {};
   // The lines of a script that set a configuration, as one; nullptr: its keys are what is set.
   std::string (*code)(const Json& config) = nullptr;
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what

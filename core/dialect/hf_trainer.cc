@@ -186,7 +186,8 @@ Dialect hf_trainer_dialect() {
           .suggest = suggest,
           .changes = changes,
           .defaults = defaults,
-          .candidates = candidates};
+          .candidates = candidates,
+          .cap_key = "ddp_bucket_cap_mb"};
 }
 
 }  // namespace syncline::dialect

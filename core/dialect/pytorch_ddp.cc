@@ -589,6 +589,7 @@ Dialect pytorch_ddp_dialect() {
           .defaults = defaults,
           .candidates = candidates,
           .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
+          .cap_key = "bucket_cap_mb",
           .code = ddp_code,
           .apply_refusal = apply_refusal};
 }

@@ -49,6 +49,40 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
   compare(with, changed->strategy.name, before->strategy.name);
 }
 
+// The configuration of the baseline; null: it is in no dialect.
+Json baseline_config(const input::Document& document, const Scenario& scenario) {
+  for (const Json& entry : document.root["strategies"]) {
+    if (entry.value("name", "") == scenario.baseline) return entry.value("config", Json());
+  }
+  return {};
+}
+
+void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit,
+                   run::Executor& model, collective::CostCache& cache, Tuning& tuning) {
+  const Scenario& scenario = tuning.scenario;
+  const dialect::Dialect* asked =
+      emit != nullptr ? emit : dialect::find_dialect(tuning.tuned.baseline.strategy.dialect);
+  if (asked == nullptr || asked->cap_key.empty()) return;
+  Json config = tuning.emitted ? tuning.emitted->config : baseline_config(document, scenario);
+  if (!config.is_object()) return;
+  constexpr std::size_t kMost = 48;
+  const auto& curve = tuning.tuned.curve;
+  const std::size_t stride = 1 + curve.size() / kMost;
+  try {
+    for (std::size_t i = 0; i < curve.size(); i += stride) {
+      if (curve[i].size == 0) continue;  // no cap of DDP's
+      config[asked->cap_key] = static_cast<double>(curve[i].size) / static_cast<double>(kMiB);
+      const Strategy strategy =
+          dialect::reading_of(*asked, config, scenario.workload, scenario.cluster).strategy;
+      tuning.ddp_curve.push_back(
+          {curve[i].size,
+           measure::evaluate_strategy(scenario, strategy, model, cache).metrics.step_time});
+    }
+  } catch (const InputError&) {
+    tuning.ddp_curve.clear();  // a cap is refused beside the other keys
+  }
+}
+
 // Puts an alternative in the place of the best for what is written. One that no configuration says
 // is for a Python file alone.
 void take(const std::string& name, run::Executor& model, collective::CostCache& cache,
@@ -106,6 +140,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     tuning.emitted_dialect = emit->name;
     tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, cache);
   }
+  add_ddp_curve(fitted, emit, *model, cache, tuning);
   add_alternatives(fitted, options, emit, tuning);
   if (!options.take.empty()) take(options.take, *model, cache, tuning);
   return tuning;

@@ -55,6 +55,9 @@ struct Tuning {
   Tuned tuned;
   measure::Bottleneck bottleneck;         // of the winner
   std::vector<Alternative> alternatives;  // alternatives.h
+  // DDP's own steps over its cap, where it is asked (`emit`, else the baseline's framework), with
+  // the other keys of that configuration; empty: it is not.
+  std::vector<CurvePoint> ddp_curve;
   std::vector<FrameworkDefault> defaults;
   Certainty certainty;
   std::optional<NextMeasurement> next;  // where the choice is open

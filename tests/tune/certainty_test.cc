@@ -37,6 +37,26 @@ input::Document document_of(double gbps, const std::string& cluster_keys,
 
 Tuning tuned(const input::Document& document) { return tune_document(document, {}, "", nullptr); }
 
+// What DDP itself makes of a cap, whatever the best's rule of fusion is.
+TEST(DdpCurve, IsDdpsOwnWhereDdpIsAsked) {
+  const auto document = document_of(
+      5, "", R"([{"name": "ddp", "dialect": "pytorch", "config": {"static_graph": true}}])");
+  const Tuning tuning = tuned(document);
+  ASSERT_GT(tuning.ddp_curve.size(), 2U);
+  const dialect::Dialect& pytorch = *dialect::find_dialect("pytorch");
+  const Scenario& scenario = tuning.scenario;
+  for (const CurvePoint& point : tuning.ddp_curve) {
+    const double cap = static_cast<double>(point.size) / static_cast<double>(kMiB);
+    const Json config{{"static_graph", true}, {"bucket_cap_mb", cap}};
+    const Strategy strategy =
+        dialect::reading_of(pytorch, config, scenario.workload, scenario.cluster).strategy;
+    EXPECT_DOUBLE_EQ(point.step_time, step_by_model(scenario, strategy)) << cap;
+  }
+  const auto other = document_of(5, "", R"([{"name": "one", "fusion": {"rule": "one"}}])");
+  EXPECT_TRUE(tuned(other).ddp_curve.empty());
+  EXPECT_FALSE(tune_document(other, {}, "", &pytorch).ddp_curve.empty());
+}
+
 constexpr const char* kTwoRows =
     R"([{"name": "one", "fusion": {"rule": "one"}},
         {"name": "halves", "exchange": "sharded", "fusion": {"rule": "size", "size_mb": 1},
