@@ -13,6 +13,7 @@ namespace syncline::reports {
 
 std::vector<std::string> lead_of(const Answer& answer) {
   std::vector<std::string> lead;
+  if (!answer.lead.empty()) lead.push_back(answer.lead);
   if (!answer.brief) return lead;
   for (const Block& block : answer.brief().blocks) {
     if (const auto* text = std::get_if<std::string>(&block)) lead.push_back(*text);

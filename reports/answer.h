@@ -42,6 +42,7 @@ struct Answer {
   // What a terminal shows unless the whole page is asked for: the answer itself, in some 25 lines.
   // It ends with a paragraph that names where the figures come from. None: always the whole page.
   std::function<Page()> brief = {};
+  std::string lead = {};  // the verdict, where there is no brief page that begins with it
 };
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.
@@ -54,7 +55,7 @@ std::string printed(const Answer& answer, Format format, const std::string& vers
 
 // The same before they are written: the blocks with the warnings, the object with its head.
 Page whole_page(const Answer& answer);
-// The sentences of the brief page, the verdict first; none where there is no such page.
+// The verdict, and the other sentences of the brief page; none where there is neither.
 std::vector<std::string> lead_of(const Answer& answer);
 Page brief_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);

@@ -208,6 +208,30 @@ Page page_of(const measure::Explanation& explanation) {
   return page;
 }
 
+// Which strategy is the fastest of those that fit, what holds it up, and what would gain most.
+std::string verdict_of(const measure::Explanation& explanation) {
+  if (explanation.strategies.empty()) return "";
+  const measure::Explained& best = *fastest_of(explanation);
+  const std::size_t count = explanation.strategies.size();
+  std::string text = quoted_name(best.strategy.name);
+  text += count == 1 ? " takes " : " is the fastest of " + std::to_string(count) + " strategies: ";
+  text += seconds_text(best.evaluated.metrics.step_time, kSaidDigits) + " a step";
+  const std::string range = seconds_range(best.interval.low, best.interval.high);
+  if (!range.empty()) text += " (80 %: " + range + ")";
+  if (best.bottleneck) text += ", bound by " + std::string(best.bottleneck->what());
+  text += ".";
+  if (best.advice.empty()) return text;
+  // As `tune` does: what changes the training comes after what does not.
+  using measure::TrainingChange;
+  const auto same =
+      std::ranges::find(best.advice, TrainingChange::kSame, &measure::Advice::training);
+  const measure::Advice& change = same == best.advice.end() ? best.advice.front() : *same;
+  return text + " The best change" +
+         (change.training == TrainingChange::kSame ? " with the same training" : "") +
+         " makes it " + share_text(change.gain_percent) + " shorter: " + one_line(change.change) +
+         training_words(change.training) + ".";
+}
+
 Table rows_of(const measure::Explanation& explanation) {
   Table rows{columns(kept("strategy"), kept("step_time_s"), kept("lower_bound_s"), kept("bound_by"),
                      kept("change"), kept("change_step_time_s"), kept("gain_percent"),
@@ -299,6 +323,16 @@ Json json_of(const measure::Explanation& explanation) {
 
 }  // namespace
 
+const measure::Explained* fastest_of(const measure::Explanation& explanation) {
+  const auto order = [&](const measure::Explained& one) {
+    const bool fits = measure::memory_of(explanation.scenario, one.strategy).fits();
+    return std::pair(!fits, one.evaluated.metrics.step_time);
+  };
+  const auto& all = explanation.strategies;
+  const auto best = std::ranges::min_element(all, {}, order);
+  return best == all.end() ? nullptr : &*best;
+}
+
 Answer answer_of(const measure::Explanation& explanation) {
   return {"explain",
           explanation.scenario.name,
@@ -306,7 +340,9 @@ Answer answer_of(const measure::Explanation& explanation) {
           [&] { return rows_of(explanation); },
           [&] { return json_of(explanation); },
           explanation.warnings,
-          [&] { return figures_of(explanation); }};
+          [&] { return figures_of(explanation); },
+          {},
+          verdict_of(explanation)};
 }
 
 }  // namespace syncline::reports

@@ -7,6 +7,9 @@
 
 namespace syncline::reports {
 
+// Of those that fit, of all where none does; nullptr where nothing is explained.
+const measure::Explained* fastest_of(const measure::Explanation& explanation);
+
 // CSV: one line a strategy and change, with an empty change where none is worth making.
 Answer answer_of(const measure::Explanation& explanation);
 
