@@ -121,8 +121,6 @@ Table alternatives_of(const tune::Tuning& tuning) {
       kept("memory_bytes", Column::kJson), kept("set_with"), kept("outcome", Column::kCsv),
       kept("outcome_end", Column::kCsv), kept("outcome_baseline", Column::kCsv),
       kept("outcome", Column::kJson))};
-  double best = 1;
-  for (const Alternative& row : rows) best = std::max(best, row.speedup);
   for (const Alternative& row : rows) {
     const bool today = &row == rows.data();
     const std::string name = (today ? "baseline: " : "") + row.strategy.name;
@@ -138,7 +136,8 @@ Table alternatives_of(const tune::Tuning& tuning) {
         outcome([](const tune::TrainingResult& one) { return one.baseline; }),
         outcome(outcome_json));
     line.rule_before = !today && (&row - 1)->training != row.training;
-    line.tone = today ? Tone::kPlain : tone_of(row.speedup, best);
+    const bool named = row.strategy.name == tuning.tuned.winner().strategy.name;
+    line.tone = named ? Tone::kBest : row.speedup < kPays ? Tone::kFaint : Tone::kPlain;
   }
   return table;
 }

@@ -116,7 +116,9 @@ chart::Figure residuals(const calibrate::LogCalibration& calibration) {
 }  // namespace
 
 std::vector<Illustration> figures_of(const calibrate::LogCalibration& calibration) {
-  if (calibration.fitted.empty()) return {};
+  std::size_t rows = 0;
+  each_table(calibration, [&](const LogTable& table, bool) { rows += table.rows.size(); });
+  if (calibration.fitted.empty() || rows < 2) return {};  // no chart of one point
   return {{times(calibration)}, {bandwidths(calibration)}, {residuals(calibration)}};
 }
 

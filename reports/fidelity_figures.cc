@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 
+#include "reports/explain_report.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 
@@ -73,6 +75,77 @@ chart::Figure fabric_figure(const measure::Explained& one, std::size_t which) {
   return figure;
 }
 
+// Each piece of advice, the one that gains most on top.
+chart::Figure gains_figure(const measure::Explanation& explanation) {
+  chart::Figure figure;
+  figure.id = "s-gains";
+  figure.title = "What changes would gain";
+  figure.across = {"shorter step", Unit::kPercent, false, true};
+  std::vector<std::pair<const measure::Explained*, const measure::Advice*>> all;
+  for (const auto& one : explanation.strategies) {
+    for (const auto& advice : one.advice) all.emplace_back(&one, &advice);
+  }
+  if (all.size() < 2) return figure;  // no chart of one bar: the words have it
+  std::ranges::stable_sort(all, std::greater{},
+                           [](const auto& of) { return of.second->gain_percent; });
+  for (const auto& [one, advice] : all) {
+    const std::string name = one_line(one->strategy.name), change = one_line(advice->change);
+    figure.boxes.push_back(
+        {static_cast<int>(figure.up.names.size()), 0, advice->gain_percent, chart::kGreen,
+         name + ", " + change + ": " + seconds_text(advice->step_time) + " a step"});
+    figure.up.names.push_back(name + ": " + change);
+  }
+  return figure;
+}
+
+chart::Figure shares_figure(const measure::Explanation& explanation) {
+  chart::Figure figure;
+  figure.id = "s-shares";
+  figure.title = "What each step is spent on";
+  figure.across = {"time", Unit::kSeconds, false, true};
+  figure.keys = {{"computation", chart::kBlue},        {"waiting for slower ranks", chart::kGrey},
+                 {"the host's overhead", chart::kSky}, {"copying, encoding", chart::kOrange},
+                 {"latency", chart::kPurple},          {"bandwidth", chart::kVermilion},
+                 {"other parallelism", chart::kGreen}};
+  std::vector<const measure::Explained*> all;
+  for (const auto& one : explanation.strategies) {
+    if (one.bottleneck) all.push_back(&one);
+  }
+  std::ranges::stable_sort(all, {}, [](const auto* one) { return one->bottleneck->step; });
+  const auto* best = all.size() > 1 ? fastest_of(explanation) : nullptr;
+  for (const auto* one : all) {
+    const measure::Bottleneck& bound = *one->bottleneck;
+    Seconds cuts = 0;
+    for (const auto& [word, seconds] : bound.cuts()) cuts += seconds;
+    const Seconds parts[] = {bound.compute,
+                             bound.stragglers,
+                             bound.overhead,
+                             bound.handling,
+                             bound.start_up,
+                             bound.transfer,
+                             cuts};
+    const int lane = static_cast<int>(figure.up.names.size());
+    if (one == best) figure.up.best.push_back(figure.up.names.size());
+    figure.up.names.push_back(one_line(one->strategy.name));
+    Seconds at = 0;
+    for (std::size_t i = 0; i < figure.keys.size(); ++i) {
+      if (parts[i] > 0) {
+        figure.boxes.push_back({lane, at, at + parts[i], figure.keys[i].colour,
+                                figure.keys[i].name + ", " + seconds_text(parts[i])});
+      }
+      at += parts[i];
+    }
+    if (one->interval.high > 0) {
+      figure.ends.push_back({static_cast<double>(lane), one->interval.low, one->interval.high});
+    }
+  }
+  std::erase_if(figure.keys, [&](const chart::Key& key) {
+    return std::ranges::find(figure.boxes, key.colour, &chart::Box::colour) == figure.boxes.end();
+  });
+  finish_bars(figure);
+  return figure;
+}
+
 }  // namespace
 
 chart::Figure scatter(const std::vector<Compared>& rows) {
@@ -104,8 +177,8 @@ std::vector<Illustration> figures_of(const measure::Validation& validation) {
   for (const auto& row : validation.rows) {
     rows.push_back({row.strategy, row.predicted, row.median, row.interval});
   }
-  if (rows.empty()) return {};
-  std::vector<Illustration> pictures{{scatter(rows)}};
+  std::vector<Illustration> pictures;
+  if (rows.size() > 1) pictures.push_back({scatter(rows)});
   const std::size_t shown = std::min(validation.rows.size(), kToldApart);
   for (std::size_t i = 0; i < shown; ++i) {
     if (!validation.rows[i].kinds.empty()) {
@@ -122,7 +195,7 @@ std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files
       rows.push_back({file.scenario + ", " + row.strategy, row.predicted, row.median, {}});
     }
   }
-  if (rows.empty()) return {};
+  if (rows.size() < 2) return {};
   return {{scatter(rows)}};
 }
 
@@ -149,45 +222,12 @@ std::vector<Illustration> figures_of(const std::vector<measure::FidelityTable>& 
     part(errors->p90, errors->worst, chart::kGrey, "worst");
   }
   if (figure.boxes.empty()) return {};
+  finish_bars(figure);
   return {{std::move(figure)}};
 }
 
 std::vector<Illustration> figures_of(const measure::Explanation& explanation) {
-  chart::Figure shares;
-  shares.id = "s-shares";
-  shares.title = "What each step is spent on";
-  shares.across = {"time", Unit::kSeconds, false, true};
-  shares.keys = {{"computation", chart::kBlue},        {"waiting for slower ranks", chart::kGrey},
-                 {"the host's overhead", chart::kSky}, {"copying, encoding", chart::kOrange},
-                 {"latency", chart::kPurple},          {"bandwidth", chart::kVermilion}};
-  chart::Figure gains;
-  gains.id = "s-gains";
-  gains.title = "What changes would gain";
-  gains.across = {"shorter step", Unit::kPercent, false, true};
-  for (const auto& one : explanation.strategies) {
-    for (const auto& advice : one.advice) {
-      const std::string name = one_line(advice.change);
-      gains.boxes.push_back({static_cast<int>(gains.up.names.size()), 0, advice.gain_percent,
-                             chart::kGreen,
-                             one_line(one.strategy.name) + ", " + name + ": " +
-                                 seconds_text(advice.step_time) + " a step"});
-      gains.up.names.push_back(one_line(one.strategy.name) + ": " + name);
-    }
-    if (!one.bottleneck) continue;
-    const measure::Bottleneck& bound = *one.bottleneck;
-    const Seconds parts[] = {bound.compute,  bound.stragglers, bound.overhead,
-                             bound.handling, bound.start_up,   bound.transfer};
-    const int lane = static_cast<int>(shares.up.names.size());
-    shares.up.names.push_back(one_line(one.strategy.name));
-    Seconds at = 0;
-    for (std::size_t i = 0; i < shares.keys.size(); ++i) {
-      if (parts[i] > 0) {
-        shares.boxes.push_back({lane, at, at + parts[i], shares.keys[i].colour,
-                                shares.keys[i].name + ", " + seconds_text(parts[i])});
-      }
-      at += parts[i];
-    }
-  }
+  auto shares = shares_figure(explanation), gains = gains_figure(explanation);
   std::vector<Illustration> pictures;
   if (!shares.boxes.empty()) pictures.push_back({std::move(shares)});
   if (!gains.boxes.empty()) pictures.push_back({std::move(gains)});

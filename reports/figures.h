@@ -57,8 +57,16 @@ chart::Figure size_figure(const tune::Tuning& tuning);
 struct StepParts {
   std::string name;
   measure::Metrics metrics;
+  measure::Interval interval = {};  // 80 % of the step time; both ends 0 where there is none
+  bool best = false;
 };
-chart::Figure step_bars(const std::vector<StepParts>& strategies);
+// The fastest on top, whatever their order.
+chart::Figure step_bars(std::vector<StepParts> strategies);
+
+// One of several values, over five times their median, would flatten the others.
+bool outlying(std::vector<double> values);
+// Breaks bars that are, so that the others have room, and says what strokes and stars are.
+void finish_bars(chart::Figure& figure);
 
 // Dots of what was measured over what was predicted, with the line on which both are equal.
 struct Compared {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "reports/chart/figure.h"
 #include "reports/chart/markup.h"
@@ -29,7 +30,7 @@ std::string style() {
          "th,td{padding:2px 8px;text-align:left;vertical-align:top}"
          "th{border-bottom:1px solid var(--ink);white-space:pre-line}td{white-space:nowrap}"
          "td.long{white-space:normal;overflow-wrap:anywhere;min-width:16em}"
-         ".r{text-align:right}tr.rule td{border-top:1px solid var(--thin)}"
+         ".r{text-align:right}tr.best{font-weight:bold}tr.rule td{border-top:1px solid var(--thin)}"
          "tr:target td{background:var(--soft);outline:1px solid var(--link)}"
          "pre{background:var(--soft);padding:8px;overflow-x:auto;font-size:12px}"
          ".zoom{position:sticky;left:0;text-align:right;margin:0 0 2px}"
@@ -81,14 +82,19 @@ std::string table(const Grid& grid, const std::vector<std::string>& ids) {
             escaped(column.heading, "\n") + "</th>";
   }
   html += "</tr></thead>\n<tbody>\n";
+  const auto named = std::ranges::find(grid.columns, "strategy", &Grid::Column::heading);
+  const auto name = named == grid.columns.end() ? 0 : named - grid.columns.begin();
   const std::size_t lines = std::min(grid.lines.size(), kPageLines);
   for (std::size_t i = 0; i < lines; ++i) {
     const Grid::Line& line = grid.lines[i];
     html += "<tr";
     if (i < ids.size() && !ids[i].empty()) html += " id=\"" + escaped(ids[i]) + "\"";
-    html += line.rule_before ? " class=\"rule\">" : ">";
+    const bool best = line.tone == Tone::kBest;
+    const std::string css = std::string(line.rule_before ? " rule" : "") + (best ? " best" : "");
+    html += css.empty() ? ">" : " class=\"" + css.substr(1) + "\">";
     for (std::size_t c = 0; c < line.cells.size(); ++c) {
-      html += cell(line.cells[c], grid.columns[c].right);
+      const char* star = best && std::cmp_equal(c, name) ? chart::kStar : "";
+      html += cell(star + line.cells[c], grid.columns[c].right);
     }
     html += "</tr>\n";
   }

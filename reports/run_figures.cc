@@ -10,6 +10,7 @@
 #include "reports/axes.h"
 #include "reports/format.h"
 #include "reports/gantt.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -31,6 +32,17 @@ struct Swept {
   const measure::Row* at(const std::string& strategy, std::size_t point) const {
     const auto found = rows.find({strategy, point});
     return found == rows.end() ? nullptr : found->second;
+  }
+
+  // Of a point; nullptr where it has no rows.
+  const measure::Row* fastest(std::size_t point) const {
+    const measure::Row* best = nullptr;
+    for (const auto& name : strategies) {
+      const auto* row = at(name, point);
+      if (row == nullptr) continue;
+      if (best == nullptr || row->metrics.step_time < best->metrics.step_time) best = row;
+    }
+    return best;
   }
 };
 
@@ -58,11 +70,8 @@ std::vector<std::string> best_first(const Swept& all) {
   std::map<std::string, double> rank;
   std::map<std::string, int> count;
   for (std::size_t point = 0; point < all.points.size(); ++point) {
-    double best = 0;
-    for (const auto& name : all.strategies) {
-      const auto* row = all.at(name, point);
-      if (row && (best == 0 || row->metrics.step_time < best)) best = row->metrics.step_time;
-    }
+    const auto* fastest = all.fastest(point);
+    const double best = fastest == nullptr ? 0 : fastest->metrics.step_time;
     for (const auto& name : all.strategies) {
       const auto* row = all.at(name, point);
       if (!row || best <= 0) continue;
@@ -107,8 +116,12 @@ std::string words(const SweepPoint& point, const std::vector<Axis>& axes) {
 
 chart::Figure bars(const measure::Report& report, const Swept& all) {
   std::vector<StepParts> parts;
+  const auto tones = tones_of(report);
   for (const auto& name : chosen(report, all, kBarStrategies)) {
-    if (const auto* row = all.at(name, 0)) parts.push_back({row->strategy, row->metrics});
+    const auto* row = all.at(name, 0);
+    if (row == nullptr) continue;
+    const auto place = static_cast<std::size_t>(row - report.rows.data());
+    parts.push_back({row->strategy, row->metrics, row->step, tones[place] == Tone::kBest});
   }
   chart::Figure figure = step_bars(parts);
   if (all.points.size() > 1) {
@@ -195,6 +208,23 @@ chart::ChartAxis across_of(const Axis& axis, const Along& line) {
   return {axis.name, Unit::kNumber, wide(values, kWideAxis)};
 }
 
+// A ring around the fastest of each point, with its interval where lines have no bands.
+void add_fastest(chart::Figure& figure, const Swept& all, const Along& line) {
+  if (all.strategies.size() < 2) return;
+  const bool banded = !figure.series.empty() && !figure.series.front().band.empty();
+  chart::Series rings{"the fastest", chart::kGrey};
+  rings.line = false;
+  for (const auto& [value, point] : line) {
+    const auto* best = all.fastest(point);
+    if (best == nullptr) continue;
+    rings.hollow.push_back({value, best->metrics.step_time});
+    if (banded || best->step.high <= 0) continue;
+    rings.whiskers.push_back({value, best->step.low, best->step.high});
+  }
+  if (!rings.whiskers.empty()) figure.note += " Strokes: the 80 % intervals of the fastest.";
+  figure.series.insert(figure.series.begin(), std::move(rings));
+}
+
 chart::Figure step_curve(const measure::Report& report, const Swept& all, const Axis& axis,
                          const Along& line, std::size_t number) {
   chart::Figure figure;
@@ -202,8 +232,13 @@ chart::Figure step_curve(const measure::Report& report, const Swept& all, const 
   figure.title = "Step time over " + axis.name;
   figure.across = across_of(axis, line);
   std::vector<double> times;
-  for (const auto& [key, row] : all.rows) times.push_back(row->metrics.step_time);
-  figure.up = {"step time", Unit::kSeconds, wide(times, kWideTimes)};
+  for (const auto& [value, point] : line) {
+    for (const auto& name : all.strategies) {
+      const auto* row = all.at(name, point);
+      if (row != nullptr) times.push_back(row->metrics.step_time);
+    }
+  }
+  figure.up = {"step time", Unit::kSeconds, outlying(times) || wide(times, kWideTimes)};
   if (all.axes.size() > 1) {
     figure.note =
         "All else as at the first sweep point: " + words(all.points.front(), all.axes) + ".";
@@ -213,6 +248,7 @@ chart::Figure step_curve(const measure::Report& report, const Swept& all, const 
   if (!figure.series.empty() && !figure.series.front().band.empty()) {
     figure.note += " Shaded: the 80 % interval.";
   }
+  add_fastest(figure, all, line);
   return figure;
 }
 
@@ -223,7 +259,7 @@ chart::Figure efficiency(const measure::Report& report, const Swept& all, const 
   figure.id = "s-efficiency";
   figure.title = "Efficiency over " + axis.name;
   figure.across = across_of(axis, line);
-  figure.up = {"throughput a node, of that with the fewest nodes", Unit::kPercent, false, true};
+  figure.up = {"throughput a node; fewest nodes: 100", Unit::kPercent, false, true};
   const double least = line.front().first;
   const auto first = line.front().second;
   add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
@@ -263,7 +299,9 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
   chart::Figure figure;
   figure.id = "s-heat";
   figure.title = "Step time over the best of each sweep point";
-  const auto names = chosen(report, all, kHeatStrategies);
+  auto names = chosen(report, all, kHeatStrategies);
+  const auto order = best_first(all);
+  std::ranges::sort(names, {}, [&](const auto& name) { return std::ranges::find(order, name); });
   const std::size_t points = std::min(all.points.size(), kHeatPoints);
   for (const auto& name : names) figure.up.names.push_back(one_line(name));
   for (std::size_t i = 0; i < points; ++i) {
@@ -275,11 +313,8 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
   }
   figure.across.title = all.axes.size() == 1 ? all.axes[0].name : "sweep point";
   for (std::size_t point = 0; point < points; ++point) {
-    double best = 0;
-    for (const auto& name : all.strategies) {
-      const auto* row = all.at(name, point);
-      if (row && (best == 0 || row->metrics.step_time < best)) best = row->metrics.step_time;
-    }
+    const auto* fastest = all.fastest(point);
+    const double best = fastest == nullptr ? 0 : fastest->metrics.step_time;
     for (std::size_t lane = 0; lane < names.size(); ++lane) {
       const auto* row = all.at(names[lane], point);
       if (row == nullptr || best <= 0) continue;
@@ -291,8 +326,8 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
   for (int shade = 0; shade < chart::kShades; ++shade) {
     figure.keys.push_back({kShadeWords[shade], shade, true});
   }
-  figure.note =
-      "1.00 is the fastest of its column." + left_out_note(names.size(), all.strategies.size());
+  figure.note = "1.00 is the fastest of its column; strategies in order of their times." +
+                left_out_note(names.size(), all.strategies.size());
   if (points < all.points.size()) {
     figure.note += " The first " + std::to_string(points) + " of " +
                    plural(all.points.size(), "sweep point") + ".";
@@ -365,7 +400,7 @@ void add_scatter(const measure::Report& report, const char* what, Unit unit,
     for (const auto& point : series.points) equal.points.push_back({point.x, point.x});
     if (!series.points.empty()) figure.series.push_back(std::move(series));
   }
-  if (figure.series.empty()) return;
+  if (equal.points.size() < 2) return;  // no chart of one point
   std::sort(equal.points.begin(), equal.points.end(),
             [](const chart::Point& a, const chart::Point& b) { return a.x < b.x; });
   equal.dashed = true;
@@ -398,7 +433,39 @@ std::vector<std::size_t> two_to_show(const measure::Report& report, const Swept&
 
 }  // namespace
 
-chart::Figure step_bars(const std::vector<StepParts>& strategies) {
+bool outlying(std::vector<double> values) {
+  constexpr double kOutlier = 5;
+  if (values.empty()) return false;
+  std::ranges::sort(values);
+  return values.back() > kOutlier * values[values.size() / 2];
+}
+
+void finish_bars(chart::Figure& figure) {
+  const auto note = [&](const char* text) {
+    figure.note += std::string(figure.note.empty() ? "" : " ") + text;
+  };
+  if (!figure.ends.empty()) note("Strokes: the 80 % intervals of the step times.");
+  if (!figure.up.best.empty()) note("The star: the best.");
+  std::vector<double> lanes(figure.up.names.size());
+  for (const auto& box : figure.boxes) {
+    double& end = lanes[static_cast<std::size_t>(box.lane)];
+    end = std::max(end, box.to);
+  }
+  auto shown = lanes;
+  std::ranges::sort(shown);
+  while (outlying(shown)) shown.pop_back();
+  if (shown.size() == lanes.size()) return;
+  figure.across.cut = shown.back();
+  for (const auto& end : figure.ends) {
+    const bool whole = lanes[static_cast<std::size_t>(end.x)] <= shown.back();
+    if (whole) figure.across.cut = std::max(figure.across.cut, end.high);
+  }
+  note("Bars beyond the axis are broken, with their end written.");
+}
+
+chart::Figure step_bars(std::vector<StepParts> strategies) {
+  std::ranges::stable_sort(strategies, {},
+                           [](const StepParts& one) { return one.metrics.step_time; });
   chart::Figure figure;
   figure.id = "s-bars";
   figure.title = "Where the step goes";
@@ -407,9 +474,13 @@ chart::Figure step_bars(const std::vector<StepParts>& strategies) {
                  {"copying, encoding, the host", chart::kOrange},
                  {"exposed communication and waiting", chart::kVermilion},
                  {"hidden communication", chart::kGreen}};
-  for (const auto& [name, metrics] : strategies) {
+  for (const auto& [name, metrics, interval, best] : strategies) {
     const int lane = static_cast<int>(figure.up.names.size());
     const std::string label = one_line(name);
+    if (best) figure.up.best.push_back(figure.up.names.size());
+    if (interval.high > 0) {
+      figure.ends.push_back({static_cast<double>(lane), interval.low, interval.high});
+    }
     figure.up.names.push_back(label);
     const Seconds step = metrics.step_time;
     const Seconds compute = std::min(metrics.compute, step);
@@ -427,6 +498,7 @@ chart::Figure step_bars(const std::vector<StepParts>& strategies) {
     part(compute - hidden, compute, chart::kGreen, "hidden communication", true);
   }
   figure.note = "One training step in steady state on rank 0.";
+  finish_bars(figure);
   return figure;
 }
 

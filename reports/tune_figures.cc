@@ -80,6 +80,15 @@ void add_choice(chart::Figure& figure, const tune::Tuning& tuning) {
   figure.series.push_back(std::move(series));
 }
 
+chart::Series curve_of(const std::vector<tune::CurvePoint>& curve, const char* name) {
+  chart::Series series{name, chart::kBlue};
+  series.steps = true;
+  for (const auto& [size, step] : curve) {
+    series.points.push_back({static_cast<double>(size), step});
+  }
+  return series;
+}
+
 }  // namespace
 
 chart::Figure size_figure(const tune::Tuning& tuning) {
@@ -94,13 +103,12 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
                 " executor. A framework's default stands at its own step time, with its other "
                 "knobs.";
   add_choice(figure, tuning);
-  add_defaults(figure, tuning);
-  chart::Series curve{"the best's other knobs fixed", chart::kBlue};
-  curve.steps = true;
-  for (const auto& point : tuned.curve) {
-    curve.points.push_back({static_cast<double>(point.size), point.step_time});
+  if (!tuning.ddp_curve.empty()) {
+    figure.series.push_back(curve_of(tuning.ddp_curve, "DDP's own, over bucket_cap_mb"));
+    figure.series.back().dashed = true;
   }
-  figure.series.push_back(std::move(curve));
+  add_defaults(figure, tuning);
+  figure.series.push_back(curve_of(tuned.curve, "the best's other knobs fixed"));
   figure.rules.push_back({"the best of all, " + seconds_text(tuned.winner().metrics.step_time),
                           false, tuned.winner().metrics.step_time, chart::kGrey});
   const tune::Certainty& sure = tuning.certainty;
@@ -110,6 +118,11 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
     figure.stretches.push_back({"within " + share_text(100 * tune::kAsGood) + " of the best size",
                                 low, high, chart::kGreen});
   }
+  std::vector<double> times;
+  for (const auto& series : figure.series) {
+    for (const auto& point : series.points) times.push_back(point.y);
+  }
+  figure.up.logarithmic = outlying(std::move(times));
   return figure;
 }
 
@@ -117,11 +130,14 @@ std::vector<Illustration> figures_of(const tune::Tuning& tuning) {
   std::vector<Illustration> pictures;
   if (tuning.tuned.curve.size() > 1) pictures.push_back({size_figure(tuning)});
   std::vector<StepParts> parts;
-  for (const auto& ranked : tuning.tuned.ranking) {
-    if (parts.size() + 1 < kBarStrategies) parts.push_back({ranked.strategy.name, ranked.metrics});
+  const auto& ranking = tuning.tuned.ranking;
+  for (std::size_t i = 0; i < ranking.size() && i + 1 < kBarStrategies; ++i) {
+    const measure::Interval step = tuning.certainty.ranking[i].step;
+    parts.push_back({ranking[i].strategy.name, ranking[i].metrics, step, i == 0});
   }
   const tune::Ranked& baseline = tuning.tuned.baseline;
-  parts.push_back({"baseline: " + baseline.strategy.name, baseline.metrics});
+  const auto step = measure::interval_of(baseline.metrics.step_time, tuning.certainty.baseline);
+  parts.push_back({"baseline: " + baseline.strategy.name, baseline.metrics, step});
   pictures.push_back({step_bars(parts)});
   return pictures;
 }
@@ -146,7 +162,10 @@ std::vector<Illustration> figures_of(const tune::LiveReport& report) {
         {number, one.step_time - one.standard_error, one.step_time + one.standard_error});
     seen.labels.push_back(one_line(report.problem.candidates[one.candidate].name));
   }
-  if (seen.points.empty()) return {};
+  if (seen.points.size() < 2) return {};  // no chart of one point
+  std::vector<double> times;
+  for (const auto& point : seen.points) times.push_back(point.y);
+  figure.up.logarithmic = outlying(std::move(times));
   figure.series = {std::move(seen), std::move(best)};
   if (report.truth) {
     figure.rules = {{"the best candidate, in truth", false, report.truth->least, chart::kGreen},

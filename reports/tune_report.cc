@@ -62,12 +62,14 @@ std::vector<Cell> ranking_cells(const tune::Tuning& tuning, const tune::Ranked& 
 
 Table ranking_of(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
-  const double best = tuned.baseline.metrics.step_time / tuned.winner().metrics.step_time;
   Table table{ranking_columns(tuning)};
   for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
     const auto& [step, gain] = tuning.certainty.ranking[i];
-    table.add(ranking_cells(tuning, tuned.ranking[i], step, gain)).tone =
-        tone_of(tuned.baseline.metrics.step_time / tuned.ranking[i].metrics.step_time, best);
+    const bool pays =
+        tuned.baseline.metrics.step_time >= kPays * tuned.ranking[i].metrics.step_time;
+    table.add(ranking_cells(tuning, tuned.ranking[i], step, gain)).tone = i == 0 ? Tone::kBest
+                                                                          : pays ? Tone::kPlain
+                                                                                 : Tone::kFaint;
   }
   return table;
 }
@@ -81,7 +83,6 @@ Grid ranking_grid(const tune::Tuning& tuning) {
       ranking_cells(tuning, baseline, measure::interval_of(step, tuning.certainty.baseline), {}));
   line.cells.front().text = "baseline: " + baseline.strategy.name;
   line.rule_before = true;
-  line.tone = tone_of(1, step / tuning.tuned.winner().metrics.step_time);
   return grid_of(table);
 }
 
@@ -229,13 +230,17 @@ Page brief_of(const tune::Tuning& tuning) {
   return page;
 }
 
+Json curve_json(const std::vector<tune::CurvePoint>& curve) {
+  Json json = Json::array();
+  for (const auto& [size, step] : curve) {
+    json.push_back({{"bytes", size}, {"step_time_s", exact(step)}});
+  }
+  return json;
+}
+
 Json json_of(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const Seconds step = tuned.winner().metrics.step_time;
-  Json curve = Json::array();
-  for (const auto& point : tuned.curve) {
-    curve.push_back({{"bytes", point.size}, {"step_time_s", exact(point.step_time)}});
-  }
   Json json;
   json["best"] = input::strategy_json(tuned.winner().strategy);
   json["step_time_s"] = exact(step);
@@ -252,7 +257,8 @@ Json json_of(const tune::Tuning& tuning) {
                       {"complete", tuned.complete},
                       {"search", search_sentence(tuning)},
                       {"held", held_sentence(tuning)}};
-  json["curve"] = std::move(curve);
+  json["curve"] = curve_json(tuned.curve);
+  if (!tuning.ddp_curve.empty()) json["ddp_curve"] = curve_json(tuning.ddp_curve);
   if (const std::string shortage = measure::memory_shortage(tuning.scenario); !shortage.empty()) {
     json["does_not_fit"] = shortage;
   }

@@ -274,6 +274,12 @@ double best_of(const Point& point) {
   return best;
 }
 
+// Of one speedup over a baseline and the best one, which stands out above `least`.
+Tone tone_of(double speedup, double best, double least) {
+  if (best > least && speedup * kTie >= best) return Tone::kBest;
+  return speedup < kPays ? Tone::kFaint : Tone::kPlain;
+}
+
 // Beside a baseline that does not fit the fastest that fits leads, however fast it is.
 Tone tone_at(const Point& point, const measure::Row* row, bool baseline_fits, double best) {
   if (!std::isfinite(row->speedup)) return Tone::kPlain;
@@ -478,11 +484,6 @@ std::string scaling_sentence(const Study& study) {
 
 }  // namespace
 
-Tone tone_of(double speedup, double best, double least) {
-  if (best > least && speedup * kTie >= best) return Tone::kBest;
-  return speedup < kPays ? Tone::kFaint : Tone::kPlain;
-}
-
 std::vector<Tone> tones_of(const measure::Report& report) {
   std::vector<Tone> tones(report.rows.size(), Tone::kPlain);
   for (const auto& point : study_of(report).points) {
@@ -492,6 +493,10 @@ std::vector<Tone> tones_of(const measure::Report& report) {
       tones[static_cast<std::size_t>(row - report.rows.data())] =
           tone_at(point, row, baseline_fits, best);
     }
+    // Where nothing is faster, the baseline is.
+    const measure::Row* baseline = row_of(point, report.baseline);
+    const bool leads = best <= kTie && baseline_fits && point.rows.size() > 1;
+    if (leads) tones[static_cast<std::size_t>(baseline - report.rows.data())] = Tone::kBest;
   }
   return tones;
 }

@@ -22,10 +22,8 @@ inline constexpr double kPays = 0.9995;
 std::string verdict(const measure::Report& report);
 
 // How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
-// what is slower or fit there. Plain where there is nothing to compare with.
+// what is slower or does not fit there. Plain where there is nothing to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);
-// The same of one speedup over a baseline and the best one, which stands out above `least`.
-Tone tone_of(double speedup, double best, double least = kTie);
 
 // What usually holds such a network below its ports' rates, and the settings to try.
 std::string slow_network_causes(Fabric fabric, int nics);

@@ -3,14 +3,18 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/input/document.h"
 #include "core/measure/memory.h"
 #include "core/tune/alternatives.h"
+#include "reports/figures.h"
 
 namespace syncline::reports {
 namespace {
 
-tune::Tuning tuned(const std::string& more) {
+tune::Tuning tuned(const std::string& more,
+                   const std::string& strategies = R"([{"name": "dense"}])") {
   const auto document = input::document_from_text(
       "alternatives",
       R"({"name": "alternatives", "workload": {"name": "w", "forward_ms": 5, "tensors": [
@@ -18,13 +22,53 @@ tune::Tuning tuned(const std::string& more) {
         {"name": "a", "shape": [4000000], "backward_us": 4000}]},
       "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1, "library": "gloo",
                   "inter": {"latency_us": 50, "bandwidth_gbps": 1}},
-      "strategies": [{"name": "dense"}])" +
-          more + "}");
+      "strategies": )" +
+          strategies + more + "}");
   return tune::tune_document(document, {}, "", nullptr);
 }
 
 bool holds(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
+}
+
+// Its line stands out, not one that trains otherwise, however fast.
+TEST(Alternatives, TheBestOfTheSameTrainingIsMarked) {
+  const tune::Tuning tuning = tuned("");
+  const Table table = alternatives_of(tuning);
+  ASSERT_EQ(table.lines.size(), tuning.alternatives.size());
+  for (std::size_t i = 0; i < table.lines.size(); ++i) {
+    const bool best = tuning.alternatives[i].strategy.name == tuning.tuned.winner().strategy.name;
+    EXPECT_EQ(table.lines[i].tone == Tone::kBest, best) << tuning.alternatives[i].strategy.name;
+  }
+}
+
+TEST(TuneFigures, BarsAreSortedWithTheirIntervalsAndTheBestMarked) {
+  const tune::Tuning tuning = tuned("");
+  const auto pictures = figures_of(tuning);
+  const chart::Figure& bars = pictures.back().figure;
+  ASSERT_EQ(bars.up.best.size(), 1U);
+  EXPECT_EQ(bars.up.names[bars.up.best[0]], tuning.tuned.winner().strategy.name);
+  ASSERT_EQ(bars.ends.size(), bars.up.names.size());
+  std::vector<double> steps(bars.ends.size());
+  for (const auto& box : bars.boxes) {
+    double& step = steps[static_cast<std::size_t>(box.lane)];
+    step = std::max(step, box.to);
+  }
+  EXPECT_TRUE(std::ranges::is_sorted(steps));
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_LT(bars.ends[i].low, steps[i]);
+    EXPECT_GT(bars.ends[i].high, steps[i]);
+  }
+}
+
+TEST(TuneFigures, DdpsOwnCurveStandsWhereDdpIsAsked) {
+  const auto has_curve = [](const tune::Tuning& tuning) {
+    const auto& series = size_figure(tuning).series;
+    return std::ranges::any_of(
+        series, [](const auto& one) { return one.name == "DDP's own, over bucket_cap_mb"; });
+  };
+  EXPECT_FALSE(has_curve(tuned("")));
+  EXPECT_TRUE(has_curve(tuned("", R"([{"name": "d", "dialect": "pytorch", "config": {}}])")));
 }
 
 TEST(Alternatives, StandBehindTheBestThatTrainsTheSame) {

@@ -49,13 +49,148 @@ TEST(Figures, ASweptNumberHasItsCurve) {
   const auto* curve = figure_of(pictures, "s-curve-0");
   ASSERT_NE(curve, nullptr);
   EXPECT_TRUE(curve->across.logarithmic);  // 1 to 100
-  ASSERT_EQ(curve->series.size(), 2U);
-  EXPECT_EQ(curve->series[1].name, "dgc");
-  ASSERT_EQ(curve->series[1].points.size(), 3U);
-  EXPECT_EQ(curve->series[1].points[0].x, 1);
-  EXPECT_EQ(curve->series[1].points[0].y, report.rows[5].metrics.step_time);
-  EXPECT_EQ(curve->series[1].points[2].x, 100);
+  ASSERT_EQ(curve->series.size(), 3U);
+  EXPECT_EQ(curve->series[2].name, "dgc");
+  ASSERT_EQ(curve->series[2].points.size(), 3U);
+  EXPECT_EQ(curve->series[2].points[0].x, 1);
+  EXPECT_EQ(curve->series[2].points[0].y, report.rows[5].metrics.step_time);
+  EXPECT_EQ(curve->series[2].points[2].x, 100);
   EXPECT_EQ(figure_of(pictures, "s-efficiency"), nullptr);
+}
+
+TEST(Figures, ARingMarksTheFastestOfEachSweptPoint) {
+  const auto report = test::dgc_report();
+  const auto pictures = figures_of(report);
+  const auto& rings = figure_of(pictures, "s-curve-0")->series.front();
+  EXPECT_EQ(rings.name, "the fastest");
+  ASSERT_EQ(rings.hollow.size(), 3U);
+  EXPECT_EQ(rings.hollow[0].y, report.rows[5].metrics.step_time);  // dgc at 1
+  EXPECT_EQ(rings.hollow[1].y, report.rows[3].metrics.step_time);  // and at 10
+  EXPECT_EQ(rings.hollow[2].y, report.rows[0].metrics.step_time);  // momentum at 100
+}
+
+// Bands of many lines would hide each other.
+TEST(Figures, OfManyLinesTheFastestCarriesItsInterval) {
+  measure::Report report = test::report_of({}, "0");
+  for (const int gbps : {1, 2}) {
+    for (int strategy = 0; strategy < 5; ++strategy) {
+      report.rows.push_back(
+          test::row(std::to_string(strategy), 1 + strategy, test::at_bandwidth(gbps)));
+      report.rows.back().step = {0.01, 0.4};
+    }
+  }
+  const auto pictures = figures_of(report);
+  const auto& series = figure_of(pictures, "s-curve-0")->series;
+  ASSERT_EQ(series.front().whiskers.size(), 2U);
+  EXPECT_EQ(series.front().whiskers[0].high, 0.4);
+  EXPECT_TRUE(series.back().band.empty());
+  std::erase_if(report.rows, [](const measure::Row& row) { return row.strategy > "2"; });
+  const auto few = figures_of(report);
+  const auto& banded = figure_of(few, "s-curve-0")->series;
+  EXPECT_TRUE(banded.front().whiskers.empty());
+  EXPECT_EQ(banded.back().band.size(), 2U);
+}
+
+TEST(Figures, BarsAreSortedCarryTheirIntervalsAndAStarForTheBest) {
+  measure::Report report =
+      test::report_of({test::row("momentum", 1), test::row("slow", 0.8), test::row("dgc", 1.5)});
+  for (auto& row : report.rows) {
+    row.step = {0.9 * row.metrics.step_time, 1.2 * row.metrics.step_time};
+  }
+  const auto pictures = figures_of(report);
+  const auto* bars = figure_of(pictures, "s-bars");
+  EXPECT_EQ(bars->up.names, (std::vector<std::string>{"dgc", "momentum", "slow"}));
+  EXPECT_EQ(bars->up.best, (std::vector<std::size_t>{0}));
+  ASSERT_EQ(bars->ends.size(), 3U);
+  EXPECT_EQ(bars->ends[0].x, 0);
+  EXPECT_EQ(bars->ends[0].low, report.rows[2].step.low);
+  EXPECT_EQ(bars->ends[2].high, report.rows[1].step.high);
+  EXPECT_EQ(bars->across.cut, 0);
+  EXPECT_TRUE(test::contains(bars->note, "Strokes: the 80 % intervals"));
+}
+
+// A baseline that nothing beats is the winner; alone it beats nobody.
+TEST(Figures, ABaselineThatIsTheFastestHasTheStar) {
+  const auto best_of = [](std::vector<measure::Row> rows) {
+    return figures_of(test::report_of(std::move(rows))).front().figure.up.best;
+  };
+  EXPECT_EQ(best_of({test::row("dgc", 0.9), test::row("momentum", 1)}),
+            (std::vector<std::size_t>{0}));
+  EXPECT_TRUE(best_of({test::row("momentum", 1)}).empty());
+}
+
+TEST(Figures, ABarOverFiveTimesTheMedianIsBroken) {
+  const auto figure_with = [](double slowest) {
+    return figures_of(test::report_of({test::row("momentum", 1), test::row("dgc", 1.2),
+                                       test::row("slow", slowest)}))
+        .front()
+        .figure;
+  };
+  EXPECT_EQ(figure_with(0.25).across.cut, 0);
+  const auto broken = figure_with(0.01);
+  EXPECT_EQ(broken.across.cut, 0.3725);
+  EXPECT_EQ(broken.up.names.back(), "slow");
+  EXPECT_TRUE(test::contains(broken.note, "are broken"));
+}
+
+TEST(Figures, ACurveWithAnOutlierIsLogarithmic) {
+  const auto logarithmic = [](double slow) {
+    measure::Report report = test::report_of({});
+    for (const int gbps : {1, 2, 3}) {
+      report.rows.push_back(test::row("momentum", gbps == 1 ? slow : 1, test::at_bandwidth(gbps)));
+    }
+    const auto pictures = figures_of(report);
+    return figure_of(pictures, "s-curve-0")->up.logarithmic;
+  };
+  EXPECT_FALSE(logarithmic(0.25));
+  EXPECT_TRUE(logarithmic(0.15));
+}
+
+TEST(Figures, ThereIsNoChartOfOnePoint) {
+  measure::Report report = test::report_of({test::row("momentum", 1, test::at_bandwidth(1))});
+  report.rows[0].published.emplace();
+  report.rows[0].published->step_time = 0.37;
+  const auto pictures = figures_of(report);
+  ASSERT_EQ(pictures.size(), 1U);
+  EXPECT_EQ(pictures[0].figure.id, "s-bars");  // whose bar has several parts
+
+  measure::Validation validation;
+  validation.rows.resize(1);
+  EXPECT_TRUE(figures_of(validation).empty());
+  validation.rows.resize(2);
+  EXPECT_EQ(figures_of(validation).size(), 1U);
+
+  measure::Explanation explanation;
+  explanation.strategies.resize(1);
+  explanation.strategies[0].advice.resize(1);
+  EXPECT_TRUE(figures_of(explanation).empty());
+  explanation.strategies[0].advice.resize(2);
+  EXPECT_EQ(figures_of(explanation).size(), 1U);
+}
+
+TEST(Figures, WhatEachStepIsSpentOnIsSortedWithAStar) {
+  measure::Explanation explanation;
+  explanation.strategies.resize(3);
+  for (std::size_t i = 0; i < 3; ++i) {
+    const Seconds step = i == 1 ? 0.1 : 0.2 + 0.1 * static_cast<double>(i);
+    auto& one = explanation.strategies[i];
+    one.strategy.name = std::to_string(i);
+    one.evaluated.metrics.step_time = step;
+    one.interval = {0.9 * step, 1.1 * step};
+    one.bottleneck.emplace();
+    one.bottleneck->step = step;
+    one.bottleneck->compute = 0.05;
+    one.bottleneck->tensor = step - 0.05;
+  }
+  const auto pictures = figures_of(explanation);
+  const auto* shares = figure_of(pictures, "s-shares");
+  ASSERT_NE(shares, nullptr);
+  EXPECT_EQ(shares->up.names, (std::vector<std::string>{"1", "0", "2"}));
+  EXPECT_EQ(shares->up.best, (std::vector<std::size_t>{0}));
+  ASSERT_EQ(shares->ends.size(), 3U);
+  EXPECT_DOUBLE_EQ(shares->ends[0].low, 0.09);
+  EXPECT_DOUBLE_EQ(shares->boxes[1].to, 0.1);  // also what another parallelism takes
+  EXPECT_EQ(shares->keys.size(), 2U);
 }
 
 TEST(Figures, AHeatMapShowsHowFarEachIsFromTheBest) {
@@ -65,13 +200,15 @@ TEST(Figures, AHeatMapShowsHowFarEachIsFromTheBest) {
   ASSERT_NE(heat, nullptr);
   ASSERT_EQ(heat->cells.size(), 6U);
   for (const auto& cell : heat->cells) {
-    const auto& row = report.rows[static_cast<std::size_t>(2 * cell.column + cell.lane)];
+    // dgc, the faster one in the mean, stands on top.
+    const auto& row = report.rows[static_cast<std::size_t>(2 * cell.column + 1 - cell.lane)];
     EXPECT_EQ(cell.value, row.metrics.step_time);
     EXPECT_EQ(cell.shade == 0, cell.text == "1.00");
   }
-  EXPECT_EQ(heat->cells[5].text, "1.00");  // dgc at 1 Gbit/s
-  EXPECT_EQ(heat->cells[4].text, "6.55");
-  EXPECT_EQ(heat->cells[4].shade, chart::kShades - 1);
+  EXPECT_EQ(heat->up.names.front(), "dgc");
+  EXPECT_EQ(heat->cells[4].text, "1.00");  // dgc at 1 Gbit/s
+  EXPECT_EQ(heat->cells[5].text, "6.55");
+  EXPECT_EQ(heat->cells[5].shade, chart::kShades - 1);
 }
 
 TEST(Figures, NodesHaveAnEfficiency) {
@@ -120,14 +257,14 @@ TEST(Figures, OfManyStrategiesTheFastestAndTheBaselineAreNamed) {
   const auto pictures = figures_of(report);
   const auto* bars = figure_of(pictures, "s-bars");
   EXPECT_EQ(bars->up.names.size(), kBarStrategies);
-  EXPECT_EQ(bars->up.names.front(), "strategy 0");
-  EXPECT_EQ(bars->up.names.back(), "strategy 39");
+  EXPECT_EQ(bars->up.names.front(), "strategy 39");
+  EXPECT_EQ(bars->up.names.back(), "strategy 0");
   EXPECT_TRUE(test::contains(bars->note, "Drawn are 16 of 40 strategies"));
   const auto* curve = figure_of(pictures, "s-curve-0");
   EXPECT_EQ(std::count_if(curve->series.begin(), curve->series.end(),
                           [](const chart::Series& series) { return !series.faint; }),
-            static_cast<std::ptrdiff_t>(kToldApart));
-  EXPECT_EQ(curve->series.size(), 40U);
+            static_cast<std::ptrdiff_t>(kToldApart + 1));  // and the rings
+  EXPECT_EQ(curve->series.size(), 41U);
 }
 
 // A cell for each kind of link and direction at each switch that has it, the busiest darkest.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/explain_report.h"
 #include "reports/figures.h"
 #include "reports/run_report.h"
 #include "tests/reports/small_report.h"
@@ -90,6 +91,49 @@ TEST(HtmlPage, EveryIdIsGivenOnceAndEveryLinkLeadsToOne) {
     EXPECT_TRUE(ids.contains(page.substr(at + 7, page.find('"', at + 7) - at - 7)));
   }
   EXPECT_GT(links, 0U);
+}
+
+TEST(HtmlPage, TheWinnersLineIsMarked) {
+  const std::string page = page_of_report(test::dgc_report());
+  EXPECT_EQ(count(page, "<td>\xe2\x98\x85 dgc</td>"), 2U);  // at 10 and at 1
+  EXPECT_EQ(count(page, "<td>\xe2\x98\x85 momentum</td>"), 1U);
+  EXPECT_EQ(count(page, "class=\"best\"><td"), 3U);
+}
+
+TEST(HtmlPage, WhatExplainsBeginsWithAVerdict) {
+  measure::Explanation explanation;
+  explanation.scenario.name = "a job";
+  explanation.strategies.resize(2);
+  for (std::size_t i = 0; i < 2; ++i) {
+    auto& one = explanation.strategies[i];
+    one.strategy.name = i == 0 ? "slow" : "fast";
+    one.evaluated.metrics.step_time = i == 0 ? 0.3 : 0.2;
+    one.interval = {0.19, 0.24};
+    one.bottleneck.emplace();
+    one.bottleneck->step = 0.2;
+    one.bottleneck->compute = 0.1;
+    one.bottleneck->transfer = 0.1;
+    one.advised = true;
+  }
+  measure::Advice advice;
+  advice.change = "bucket_cap_mb: 25 -> 80";
+  advice.gain_percent = 12.34;
+  advice.training = measure::TrainingChange::kRounded;
+  explanation.strategies[1].advice = {advice};
+  const std::string verdict =
+      "'fast' is the fastest of 2 strategies: 200 ms a step (80 %: 190 to 240 ms), bound by "
+      "bandwidth. The best change makes it 12.3 % shorter: bucket_cap_mb: 25 -> 80; rounds "
+      "gradients.";
+  EXPECT_EQ(lead_of(answer_of(explanation)), (std::vector<std::string>{verdict}));
+  measure::Advice same = advice;
+  same.training = measure::TrainingChange::kSame;
+  same.gain_percent = 3;
+  explanation.strategies[1].advice.push_back(same);
+  EXPECT_TRUE(contains(lead_of(answer_of(explanation)).front(),
+                       "The best change with the same training makes it 3.0 % shorter: bucket"));
+  const std::string page = html_page(answer_of(explanation), "1.2.3");
+  EXPECT_EQ(count(page, "is the fastest of 2 strategies"), 1U);
+  EXPECT_LT(page.find("is the fastest"), page.find("<figure"));
 }
 
 TEST(HtmlPage, StaysUnderTwoMegabytesAndSaysWhatIsMissing) {

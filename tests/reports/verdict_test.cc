@@ -212,6 +212,10 @@ TEST(Verdict, TheFastestIsOneThatFitsInMemory) {
   EXPECT_EQ(verdict(with(15, 15, 100)), "fp16 is the fastest (1.50x over momentum).");
   EXPECT_EQ(tones_of(with(120, 100, 8)),
             (std::vector<Tone>{Tone::kFaint, Tone::kFaint, Tone::kBest}));
+  // Nothing that fits is faster than the baseline.
+  EXPECT_EQ(tones_of(with(15, 100, 8)),
+            (std::vector<Tone>{Tone::kBest, Tone::kFaint, Tone::kFaint}));
+  EXPECT_EQ(tones_of(report_of({row("momentum", 1)})), (std::vector<Tone>{Tone::kPlain}));
 }
 
 // Two strategies, and a sweep along which memory decides at some points alone.
