@@ -114,12 +114,11 @@ class StudyOfRows {
     const measure::Report report = measure::run_study(document_, study());
     progress_.reset();
     const reports::Answer answer = reports::answer_of(report);
-    std::optional<measure::Report> chosen;
-    if (choice) {
-      chosen = measure::chosen_timelines(document_, *choice,
-                                         predictor_named(options_.executor).make, report);
-    }
-    answer_with(side_files(options_, chosen ? *chosen : report, answer), [&] {
+    const measure::Report traced =
+        choice ? measure::chosen_timelines(document_, *choice,
+                                           predictor_named(options_.executor).make, report)
+               : reports::step_of_best(report);
+    answer_with(side_files(options_, traced, answer), [&] {
       if (stream_ && (stream_->rows() > 0 || part_.count > 1))
         return tell_warnings(answer.warnings);
       print(answer, options_.output);

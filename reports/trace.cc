@@ -14,6 +14,7 @@
 
 #include "core/collective/nccl_model.h"
 #include "reports/trace_counters.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -432,7 +433,44 @@ Json distributed_info(const measure::Report& report) {
   return info;
 }
 
+// The last period alone, as if it were the first.
+run::Timeline last_period(const run::Timeline& timeline) {
+  run::Timeline last = timeline;
+  const auto& ends = timeline.period_ends;
+  if (ends.size() < 2) return last;
+  const int period = static_cast<int>(ends.size()) - 1;
+  std::erase_if(last.spans, [&](const run::Span& span) { return span.period != period; });
+  Seconds begin = ends[ends.size() - 2];
+  for (const auto& span : last.spans) begin = std::min(begin, span.begin);
+  for (auto& span : last.spans) {
+    span.period = 0;
+    span.begin -= begin;
+    span.end -= begin;
+  }
+  last.period_ends = {ends.back() - begin};
+  return last;
+}
+
 }  // namespace
+
+measure::Report step_of_best(const measure::Report& report) {
+  measure::Report one;
+  one.scenario = report.scenario;
+  one.executor = report.executor;
+  one.traced_workload = report.traced_workload;
+  if (report.traced.empty()) return one;
+  const auto tones = tones_of(report);
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < report.traced.size() && i < report.rows.size(); ++i) {
+    const bool same = report.rows[i].strategy == report.traced[i].strategy;
+    if (!same || tones[i] != Tone::kBest) continue;
+    place = i;
+    break;
+  }
+  one.traced = {report.traced[place]};
+  one.traced.front().timeline = last_period(report.traced[place].timeline);
+  return one;
+}
 
 std::string chrome_trace(const measure::Report& report) {
   std::vector<std::string> texts(report.traced.size());

@@ -18,6 +18,9 @@ namespace syncline::reports {
 inline constexpr std::size_t kTracedRanks = 4;
 inline constexpr std::size_t kTraceBytes = 9'000'000;
 
+// What a trace opens on unless more is asked for: the last step of the best strategy, from 0 on.
+measure::Report step_of_best(const measure::Report& report);
+
 std::string chrome_trace(const measure::Report& report);
 
 }  // namespace syncline::reports

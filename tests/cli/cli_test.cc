@@ -339,7 +339,10 @@ TEST_F(Cli, TraceHasOneTrackAStreamAndRank) {
   const std::string scenario = written(root);
   for (const char* executor : {"model", "sim"}) {
     const std::string path = file(std::string(executor) + ".json");
-    ASSERT_EQ(run({"run", scenario, "--executor", executor, "--trace", path}).code, 0);
+    ASSERT_EQ(run({"run", scenario, "--executor", executor, "--trace", path, "--trace-of",
+                   "strategy=plain", "--trace-of", "strategy=fused"})
+                  .code,
+              0);
     const Json trace = Json::parse(text_of(path));
     using Track = std::pair<std::int64_t, std::int64_t>;
     std::set<Track> named;
@@ -387,7 +390,11 @@ TEST_F(Cli, TraceOfAThousandRanksStaysSmall) {
   }
   const std::string trace = file("trace.json");
   for (const char* executor : {"model", "sim"}) {
-    const Ran ran = run({"run", written(root), "--executor", executor, "--trace", trace});
+    std::vector<std::string> words{"run", written(root), "--executor", executor, "--trace", trace};
+    for (const auto& strategy : root["strategies"]) {
+      words.insert(words.end(), {"--trace-of", "strategy=" + strategy["name"].get<std::string>()});
+    }
+    const Ran ran = run(words);
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_LT(fs::file_size(trace), 10'000'000u) << executor;
     EXPECT_GT(fs::file_size(trace), 10'000u) << executor;

@@ -58,13 +58,24 @@ TEST_F(TraceOf, APointOfTheSweepIsThatOfAScenarioWithoutOne) {
     fixed.erase("sweep");
     fixed["cluster"]["nodes"] = 4;
     fixed["cluster"]["inter"]["bandwidth_gbps"] = 25;
-    const Json wanted = trace_of(fixed, {"--executor", executor});
+    const Json wanted = trace_of(fixed, {"--executor", executor, "--trace-of",
+                                         "strategy=one by one", "--trace-of", "strategy=at once"});
     const Json chosen = trace_of(kScenario, {"--executor", executor, "--trace-of", "nodes=4",
                                              "--trace-of", "cluster.inter.bandwidth_gbps=25"});
     EXPECT_EQ(chosen, wanted) << executor;
     EXPECT_NE(trace_of(kScenario, {"--executor", executor}), wanted) << executor;
     EXPECT_NE(trace_of(kScenario, {"--executor", executor, "--trace-of", "nodes=4"}), wanted);
   }
+}
+
+TEST_F(TraceOf, WithoutAChoiceItIsAStepOfTheBest) {
+  const Json trace = trace_of(kScenario, {});
+  EXPECT_EQ(processes(trace), (std::set<std::string>{"one by one / rank 0"}));
+  std::set<std::string> steps;
+  for (const auto& event : trace.at("traceEvents")) {
+    if (event.value("cat", "") == "user_annotation") steps.insert(event.at("name"));
+  }
+  EXPECT_EQ(steps, (std::set<std::string>{"ProfilerStep#0"}));
 }
 
 TEST_F(TraceOf, StrategiesAndRanksByName) {

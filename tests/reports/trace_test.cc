@@ -85,6 +85,27 @@ TEST(Trace, AProcessPerStrategyAndRankAThreadPerStream) {
   expect_in_order(trace);
 }
 
+TEST(Trace, OpensOnTheLastStepOfTheBestStrategy) {
+  measure::Report report = traced_report({"momentum", "dgc"}, {0}, 3);
+  report.rows = {test::row("momentum", 1), test::row("dgc", 1.5)};
+  const measure::Report one = step_of_best(report);
+  ASSERT_EQ(one.traced.size(), 1U);
+  EXPECT_EQ(one.traced[0].strategy, "dgc");
+  const auto& whole = report.traced[1].timeline;
+  const auto& last = one.traced[0].timeline;
+  EXPECT_EQ(last.spans.size() * 3, whole.spans.size());
+  EXPECT_EQ(last.period_ends, (std::vector<Seconds>{whole.period_ends[2] - whole.period_ends[1]}));
+  const Json trace = Json::parse(chrome_trace(one));
+  EXPECT_EQ(named(trace, "process_name"), (std::multiset<std::string>{"dgc / rank 0"}));
+  EXPECT_EQ(operations(trace)[0]["ts"], 0);
+  std::set<std::string> steps;
+  for (const auto& event : events(trace, "X")) {
+    if (event["cat"] == "user_annotation") steps.insert(event["name"]);
+  }
+  EXPECT_EQ(steps, (std::set<std::string>{"ProfilerStep#0"}));
+  expect_in_order(trace);
+}
+
 TEST(Trace, EventsSayWhatTheyAre) {
   const Json trace = Json::parse(chrome_trace(traced_report({"dgc"}, {0}, 2, 12)));
   const auto all = operations(trace);
