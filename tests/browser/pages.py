@@ -81,6 +81,30 @@ class Pages:
               f"{time.monotonic() - begin:.2f} s")
         faults = [entry for entry in self.driver.get_log("browser")]
         assert not faults, f"{page.name}: {faults}"
+        self.check_nothing_is_cut(page.name)
+
+    def check_nothing_is_cut(self, name):
+        """Wide and narrow: every text of a figure lies inside it, and only figures and tables scroll
+        sideways."""
+        for width in (1280, 400):
+            self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
+                "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
+            cut, wide = self.run("""
+                const cut = [];
+                for (const svg of document.querySelectorAll('svg.chart')) {
+                  const room = svg.getBoundingClientRect();
+                  for (const text of svg.querySelectorAll('text')) {
+                    const box = text.getBoundingClientRect();
+                    if (box.width > 0 && (box.left < room.left - 1 || box.right > room.right + 1 ||
+                        box.top < room.top - 1 || box.bottom > room.bottom + 1)) {
+                      cut.push(text.textContent);
+                    }
+                  }
+                }
+                return [cut, document.documentElement.scrollWidth];""")
+            assert not cut, f"{name}, {width} wide: cut {cut}"
+            assert wide <= width, f"{name}: {wide} wide on a screen of {width}"
+        self.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     def run(self, script, *arguments):
         return self.driver.execute_script(script, *arguments)
@@ -111,12 +135,23 @@ class Pages:
         answer = self.answers["run"]
         assert self.embedded() == answer, "the page's data are not the answer's"
         point = answer["rows"][0]["sweep"]
-        rows = [row for row in answer["rows"] if row["sweep"] == point]
+        rows = sorted((row for row in answer["rows"] if row["sweep"] == point),
+                      key=lambda row: row["step_time_s"])
         ends = {}
         for lane, _, end in self.boxes("s-bars"):
             ends[lane] = max(ends.get(lane, 0), end)
         for lane, row in enumerate(rows):
             assert abs(ends[lane] - row["step_time_s"]) < 1e-12, (lane, row)
+        ends = self.run("""
+            return [...document.querySelectorAll('#s-bars .end')].map((end) =>
+                [Number(end.dataset.low), Number(end.dataset.high)]);""")
+        assert ends == [[row["step_time_low_s"], row["step_time_high_s"]] for row in rows], ends
+        star = f"\u2605 {rows[0]['strategy']}"
+        marked = self.run("""
+            return [document.querySelector('#s-bars .best').textContent,
+                    [...document.querySelectorAll('tr.best td')].map((cell) => cell.textContent)
+                        .find((text) => text.startsWith('\u2605'))];""")
+        assert marked == [star, star], marked
         for figure in self.run("return [...document.querySelectorAll('section')].map(s => s.id)"):
             if not figure.startswith("s-curve"):
                 continue
@@ -165,6 +200,9 @@ class Pages:
         answer = self.answers["tune"]
         curve = self.points("s-size")["the best's other knobs fixed"]
         assert curve == [[p["bytes"], p["step_time_s"]] for p in answer["curve"]]
+        self.load(self.make("tune", "tune", "scenarios/resnet50_ddp.json", "--budget", "60"))
+        own = self.points("s-size")["DDP's own, over bucket_cap_mb"]
+        assert own == [[p["bytes"], p["step_time_s"]] for p in self.answers["tune"]["ddp_curve"]]
 
     def check_calibrate(self, log):
         self.load(self.make("calibrate", "calibrate", log))
@@ -184,6 +222,25 @@ class Pages:
         self.load(self.make("fidelity", "fidelity", "--set", "documents"))
         for page in self.answers:
             assert self.answers[page]["verb"] == page
+
+    def check_long_names(self):
+        """Names of all lengths, a strategy far slower than the others, and wide letters."""
+        scenario = json.loads((self.sources / "scenarios/first.json").read_text())
+        for key in ("workload", "cluster"):
+            if isinstance(scenario[key], str):
+                scenario[key] = str(self.sources / "scenarios" / scenario[key])
+        names = ["W" * 60, "a strategy whose name tells all of its knobs, one after the other, and "
+                 "goes on until nobody reads it any more", "one"]
+        scenario["strategies"] += [{"name": name, "fusion": {"rule": "size", "size_mb": i + 1}}
+                                   for i, name in enumerate(names)]
+        path = self.folder / "long.json"
+        path.write_text(json.dumps(scenario))
+        self.load(self.make("long", "run", str(path)))
+        text = "".join(self.run("""
+            return [...document.querySelectorAll('#s-bars text')].map(
+                (text) => text.textContent);"""))
+        for name in names:
+            assert name.replace(" ", "") in text.replace(" ", ""), name
 
     def check_big(self):
         """Drawn, hovered over and zoomed: what it takes is printed."""
@@ -233,6 +290,7 @@ def main():
         log = sorted((pathlib.Path(sources) / "scenarios/measured/nccl-tests").rglob("*.txt"))[0]
         pages.check_calibrate(str(log))
         pages.check_others()
+        pages.check_long_names()
         pages.check_big()
         if "--shots" in sys.argv:
             pages.shots()
