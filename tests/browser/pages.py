@@ -84,8 +84,8 @@ class Pages:
         self.check_nothing_is_cut(page.name)
 
     def check_nothing_is_cut(self, name):
-        """Wide and narrow: every text of a figure lies inside it, and only figures and tables scroll
-        sideways."""
+        """Wide and narrow: every text of a figure lies inside it, and only figures and tables
+        scroll sideways."""
         for width in (1280, 400):
             self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
                 "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False})
