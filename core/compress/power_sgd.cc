@@ -16,15 +16,23 @@ bool applies(const Tensor& tensor, std::int64_t) { return !tensor.sparse; }
 // In fp32: plan::encoded_bytes knows the bucket's own format.
 Bytes encoded_bytes(std::int64_t, std::int64_t kept) { return size_of(DType::kFp32) * kept; }
 
-// Passes of Gram and Schmidt over a factor: each column is read for its norm, read and written to
-// be scaled, and for every later one there are a product, its sum and a subtraction.
+// Up to rank 2 by Gram and Schmidt: each column is read for its norm, read and written to be
+// scaled, and for every later one there are a product, its sum and a subtraction. From rank 3 on by
+// Householder's QR, 32 columns at a time: for each column those of its block are read, read and
+// written, in the factorisation and where Q is formed.
+constexpr std::int64_t kGramSchmidt = 2;
+
 double moved_to_orthogonalise(std::int64_t rows, std::int64_t rank) {
+  constexpr double kBlock = 32;
   const auto r = static_cast<double>(rank);
-  return static_cast<double>(rows) * (3 * r + 7 * r * (r - 1) / 2);
+  const double of_row =
+      rank <= kGramSchmidt ? 3 * r + 7 * r * (r - 1) / 2 : 2 * 3 * r * std::min(r, kBlock) / 2;
+  return static_cast<double>(rows) * of_row;
 }
 
 double flops_to_orthogonalise(std::int64_t rows, std::int64_t rank) {
-  return 2.0 * static_cast<double>(rows) * static_cast<double>(rank * (rank + 1));
+  const auto r = static_cast<double>(rank);
+  return static_cast<double>(rows) * (rank <= kGramSchmidt ? 2 * r * (r + 1) : 4 * r * r);
 }
 
 // Of a column that is this much shorter than it was, nothing but rounding is left.

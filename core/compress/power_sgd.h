@@ -57,8 +57,9 @@ LowRankWork decode_work(const LowRankSizes& sizes, Bytes element_size);
 std::vector<float> starting_factor(const LowRank& matrix, std::uint64_t seed);
 
 // Makes the columns orthogonal and of length 1, from the first on (Gram and Schmidt; torch takes a
-// QR decomposition from rank 3 on, which spans the same). A column that the ones before it span
-// becomes zeros, where torch would make its rounding as long as the others.
+// QR decomposition from rank 3 on, which spans the same, and whose time is predicted). A column
+// that the ones before it span becomes zeros, where torch would make its rounding as long as the
+// others.
 void orthogonalise(std::span<float> factor, std::int64_t rank);
 
 std::vector<float> first_factor(std::span<const float> gradient, const LowRank& matrix,

@@ -169,9 +169,18 @@ void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimi
       "cap, by concatenation, whatever gradient_as_bucket_view says");
 }
 
-// PowerSGDState, with torch's defaults. Of the hook's kernels the small ones count too: a column's
-// norm and division, and four for those behind it.
-void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Reading& reading) {
+// The kernels that make a factor's columns orthogonal: a column's norm and division, and four for
+// those behind it. From rank 3 on torch 1.12 calls torch.linalg.qr, which takes as long as 13
+// launches and one a column where the factor is small (pytorch/pytorch#173788, H100: 53 us at rank
+// 4, 189 us at 32; #76673: 110 us at 4).
+std::int64_t launches_to_orthogonalise(std::int64_t rank, const TorchVersion& torch) {
+  if (rank > 2 && torch >= TorchVersion{1, 12}) return 13 + rank;
+  return 2 * rank + 4 * (rank - 1);
+}
+
+// PowerSGDState, with torch's defaults.
+void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& torch, bool batched,
+                    Reading& reading) {
   static const Json none = Json::object();
   Reader state = config.has("PowerSGDState")
                      ? config.object("PowerSGDState")
@@ -201,7 +210,7 @@ void read_power_sgd(Reader& config, const Cluster& cluster, bool batched, Readin
     state.find(key);
   }
   state.finish();
-  const std::int64_t columns = 2 * compression.rank + 4 * (compression.rank - 1);
+  const std::int64_t columns = launches_to_orthogonalise(compression.rank, torch);
   compression.encode_launches = columns + 1;
   compression.decode_launches = columns + 2;
   if (cluster.library != Library::kNccl || cluster.ranks() == 1) return;
@@ -223,7 +232,7 @@ void read_hook(Reader& config, const Workload& workload, const Cluster& cluster,
     reading.strategy.local_sgd = read_post_local(config, cluster, reading.notes);
   }
   const bool batched = hook == "batched_powerSGD_hook";
-  if (hook == "powerSGD_hook" || batched) read_power_sgd(config, cluster, batched, reading);
+  if (hook == "powerSGD_hook" || batched) read_power_sgd(config, cluster, torch, batched, reading);
   if (hook == "fp16_compress_hook") reading.strategy.compression.codec = "fp16";
   if (hook == "bf16_compress_hook") reading.strategy.compression.codec = "bf16";
   const std::string refusal =

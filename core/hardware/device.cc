@@ -19,6 +19,9 @@ constexpr Bytes kGigabyte = 1'000'000'000;
 constexpr std::array kDevices{
     KnownDevice{"p100-sxm", "NVIDIA P100 SXM2 16 GB", 10.6 * kTera, 21.2 * kTera, 732 * kGB,
                 16 * kGigabyte, 60, false, "P100", "NVIDIA Tesla P100 data sheet, 2016"},
+    KnownDevice{"gtx-1080-ti", "NVIDIA GeForce GTX 1080 Ti", 11.3 * kTera, 11.3 * kTera, 484 * kGB,
+                11 * kGigabyte, 61, false, "1080 TI",
+                "NVIDIA GeForce GTX 1080 Ti data sheet, 2017"},
     KnownDevice{"v100-pcie", "NVIDIA V100 PCIe", 14 * kTera, 112 * kTera, 900 * kGB, 16 * kGigabyte,
                 70, false, "V100 PCIE", "NVIDIA V100 data sheet, 2020"},
     KnownDevice{"v100-sxm-32gb", "NVIDIA V100 SXM2 32 GB", 15.7 * kTera, 125 * kTera, 900 * kGB,

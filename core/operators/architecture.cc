@@ -198,6 +198,7 @@ std::span<const Architecture> architectures() {
       images("resnet50_v1.5", "ResNet-50 v1.5, stride in the 3 x 3, Paddle's names",
              build_resnet50_v1_5),
       images("vgg16", "VGG-16 without batch normalisation, torchvision's names", build_vgg16),
+      images("vgg19", "VGG-19, likewise", build_vgg19),
       vision("vit_b_16", "ViT-B/16 as torchvision has it", vit(12, 768)),
       vision("vit_l_16", "ViT-L/16, likewise", vit(24, 1024)),
       language("bert_base", "BERT-base with its pooler, no task's head", build_bert, bert(12, 768)),

@@ -138,6 +138,7 @@ TransformerShape completed(TransformerShape shape);
 void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options);
 void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options);
 void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options);
+void build_vgg19(GraphBuilder& build, const ArchitectureOptions& options);
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options);
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options);
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options);

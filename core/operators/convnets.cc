@@ -57,25 +57,17 @@ void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, bool 
   cross_entropy(build, logits, options.batch * options.classes);
 }
 
-}  // namespace
-
-void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_resnet(build, options, true);
-}
-
-void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_resnet(build, options, false);
-}
-
-// VGG-16 (Simonyan and Zisserman, 2014): 13 convolutions with bias, three fully connected layers.
-// In Paddle a convolution's bias is an elementwise_add of its own, before the relu.
-void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options) {
+// VGG (Simonyan and Zisserman, 2014): convolutions with bias, of which each of the last three sizes
+// has so many, and three fully connected layers. In Paddle a convolution's bias is an
+// elementwise_add of its own, before the relu.
+void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep) {
   Image x{0, options.batch, 3, options.image};
   x.value = build.activation(x.elements());
   build.mark_constant(x.value);
   int position = 0;  // in torchvision's list of layers, which the names count
-  const std::vector<std::vector<std::int64_t>> groups{
-      {64, 64}, {128, 128}, {256, 256, 256}, {512, 512, 512}, {512, 512, 512}};
+  using Channels = std::vector<std::int64_t>;
+  const std::vector<Channels> groups{
+      {64, 64}, {128, 128}, Channels(deep, 256), Channels(deep, 512), Channels(deep, 512)};
   for (const auto& group : groups) {
     for (const auto channels : group) {
       const std::string name = "features." + std::to_string(position);
@@ -100,6 +92,24 @@ void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options) {
     y = dropout(build, y, options.batch * columns);
   }
   cross_entropy(build, y, options.batch * options.classes);
+}
+
+}  // namespace
+
+void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options) {
+  build_resnet(build, options, true);
+}
+
+void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options) {
+  build_resnet(build, options, false);
+}
+
+void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options) {
+  build_vgg(build, options, 3);
+}
+
+void build_vgg19(GraphBuilder& build, const ArchitectureOptions& options) {
+  build_vgg(build, options, 4);
 }
 
 }  // namespace syncline::operators

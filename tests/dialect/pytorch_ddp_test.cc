@@ -379,6 +379,23 @@ TEST(PyTorchDdp, PowerSgd) {
   }
 }
 
+// Columns one by one up to rank 2; a QR decomposition above, since torch 1.12.
+TEST(PyTorchDdp, PowerSgdsColumns) {
+  const auto launches = [](int rank, const char* torch) {
+    Workload workload = shipped_workload("resnet50_v100.json");
+    workload.torch = torch;
+    const std::string config =
+        R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"matrix_approximation_rank": )" +
+        std::to_string(rank) + "}}";
+    return reading_of(config, workload).strategy.compression.encode_launches - 1;
+  };
+  EXPECT_EQ(launches(1, "2.1"), 2);
+  EXPECT_EQ(launches(2, "2.1"), 8);
+  EXPECT_EQ(launches(4, "2.1"), 17);
+  EXPECT_EQ(launches(64, "1.12"), 77);
+  EXPECT_EQ(launches(64, "1.11"), 380);
+}
+
 // batched_powerSGD_hook: whole buckets, whatever that saves.
 TEST(PyTorchDdp, BatchedPowerSgd) {
   const Workload workload = shipped_workload("resnet50_v100.json");

@@ -43,12 +43,13 @@ TEST(Devices, AreRecognisedByWhatDriversReport) {
   EXPECT_EQ(recognised("NVIDIA GeForce RTX 4090"), "rtx-4090");
   EXPECT_EQ(recognised("NVIDIA GeForce RTX 2080 Ti"), "rtx-2080-ti");
   EXPECT_EQ(recognised("Tesla P100-SXM2-16GB"), "p100-sxm");
+  EXPECT_EQ(recognised("NVIDIA GeForce GTX 1080 Ti"), "gtx-1080-ti");
 }
 
 TEST(Devices, WhatOnlySoundsAlikeIsNoDevice) {
   EXPECT_EQ(recognised(""), "");
   EXPECT_EQ(recognised("NVIDIA A100-SXM4-40GB MIG 1g.5gb"), "");
-  EXPECT_EQ(recognised("NVIDIA GeForce GTX 1080 Ti"), "");
+  EXPECT_EQ(recognised("NVIDIA GeForce GTX 1080"), "");
   EXPECT_EQ(recognised("NVIDIA A1000 Laptop GPU"), "");
   EXPECT_EQ(recognised("Tesla T40"), "");
 }
@@ -67,13 +68,14 @@ TEST(Devices, NamesAreDistinctAndRecognised) {
 }
 
 // A unit that slipped shows against every other row: memory feeds between 4 and 120 fp32 operations
-// a byte, and half precision is 1.9 to 34 times as fast.
+// a byte, and half precision is 1.9 to 34 times as fast, but on Pascal's consumer cards.
 TEST(Devices, FiguresAreOfOneKind) {
   for (const KnownDevice& device : devices()) {
     EXPECT_GT(device.flops, 5e12) << device.name;
     EXPECT_GT(device.flops / device.memory, 4) << device.name;
     EXPECT_LT(device.flops / device.memory, 120) << device.name;
-    EXPECT_GE(device.half_flops / device.flops, 1.9) << device.name;
+    EXPECT_GE(device.half_flops / device.flops, device.compute_capability == 61 ? 1 : 1.9)
+        << device.name;
     EXPECT_LT(device.half_flops / device.flops, 34) << device.name;
     EXPECT_GE(device.memory_size, 11'000'000'000) << device.name;
     EXPECT_EQ(device.bf16, device.compute_capability == 0 || device.compute_capability >= 80)

@@ -111,7 +111,7 @@ TEST(KnownHardware, EveryNodeAndDeviceIsReadAndComesBack) {
 
 TEST(KnownHardware, UnknownNamesAreRefusedWithTheNearest) {
   EXPECT_EQ(refusal(one_gpu("h100-sx")),
-            "c.json: cluster.device: 'h100-sx' is not among the 25 known (did you mean "
+            "c.json: cluster.device: 'h100-sx' is not among the 26 known (did you mean "
             "'h100-sxm'?); `syncline list` names them");
   EXPECT_NE(refusal(one_gpu({{"base", "h100-sx"}})).find("cluster.device.base: 'h100-sx'"),
             std::string::npos);

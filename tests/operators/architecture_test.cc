@@ -346,13 +346,20 @@ TEST(Architecture, Vgg16HasItsPublishedParameters) {
   EXPECT_EQ(vgg.tensors.back().name, "features.0.weight");
 }
 
+TEST(Architecture, Vgg19HasItsPublishedParameters) {
+  const Generated vgg = made("vgg19");
+  EXPECT_EQ(parameters(vgg), 143667240);
+  EXPECT_EQ(vgg.tensors.size(), 38u);
+}
+
 // One image forward, in multiply-adds: 4.1 G for ResNet-50 v1.5 (torchvision's figure
 // is 4.09), 3.86 for version 1, whose strided 1 x 1 convolutions work on a quarter of the image (He
-// et al.: 3.8); 15.5 for VGG-16.
+// et al.: 3.8); 15.5 for VGG-16, 19.6 for VGG-19.
 TEST(Architecture, ForwardFlopsAreThePublishedOnes) {
   EXPECT_NEAR(forward_products(made("resnet50_v1.5")) / 2, 4.09e9, 0.01e9);
   EXPECT_NEAR(forward_products(made("resnet50")) / 2, 3.86e9, 0.01e9);
   EXPECT_NEAR(forward_products(made("vgg16")) / 2, 15.47e9, 0.01e9);
+  EXPECT_NEAR(forward_products(made("vgg19")) / 2, 19.63e9, 0.01e9);
 }
 
 // The shipped workloads count products and little else on the weights; query, key and value
