@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <boost/math/distributions/normal.hpp>
 #include <boost/math/distributions/students_t.hpp>
+#include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <boost/math/statistics/univariate_statistics.hpp>
 #include <cassert>
 #include <cmath>
@@ -62,6 +63,25 @@ double normal_density(double z) { return pdf(boost::math::normal(), z); }
 double student_t(double share, double degrees_of_freedom) {
   const boost::math::students_t distribution(degrees_of_freedom);
   return quantile(complement(distribution, (1 - share) / 2));
+}
+
+// With F the distribution of one draw, M the largest and L `low`:
+//   E[M - L] = integral of (1 - F(x)^n) dx,  E[(M - L)^2] = integral of 2 (x - L) (likewise).
+Moments largest_of(const std::function<double(double)>& above, int n, double low, double high) {
+  using Rule = boost::math::quadrature::gauss_kronrod<double, 31>;
+  constexpr unsigned kDeepest = 15;
+  constexpr double kClose = 1e-9;
+  const auto any_above = [&](double x) { return -std::expm1(n * std::log1p(-above(x))); };
+  const auto squared = [&](double x) { return 2 * (x - low) * any_above(x); };
+  const double mean = Rule::integrate(any_above, low, high, kDeepest, kClose);
+  const double square = Rule::integrate(squared, low, high, kDeepest, kClose);
+  return {low + mean, std::sqrt(std::max(0.0, square - mean * mean))};
+}
+
+// Beyond 12 standard deviations lies nothing, whatever the number of draws.
+Moments largest_of_normals(int n) {
+  if (n == 1) return {0, 1};
+  return largest_of([](double z) { return normal_distribution(-z); }, n, -12.0, 12.0);
 }
 
 }  // namespace syncline

@@ -2,6 +2,7 @@
 // what it has; its headers stay in the source.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 namespace syncline {
@@ -32,6 +33,17 @@ double spread_of_median(const std::vector<double>& times);
 // The standard normal distribution at z, all digits of its lower tail included, and its density.
 double normal_distribution(double z);
 double normal_density(double z);
+
+struct Moments {
+  double mean = 0;
+  double deviation = 0;
+};
+
+// Of the largest of n independent draws, none of which is below `low` or above `high`, by adaptive
+// Gauss-Kronrod quadrature. `above` is 1 minus their distribution, with its digits where that is
+// almost 0.
+Moments largest_of(const std::function<double(double)>& above, int n, double low, double high);
+Moments largest_of_normals(int n);  // standard ones
 
 // Half the width of the central interval that holds this share of Student's t distribution, in
 // standard errors: 12.706 for 95 % and one degree of freedom. Requires one degree or more.

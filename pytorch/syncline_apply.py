@@ -1018,6 +1018,8 @@ class _FarApart:
         self.outer = self.local["outer"]
         self.across, self.inside, self.size, self.reducer = across, inside, size, reducer
         self.step = 0
+        periods = self.local.get("periods", [self.local["period"]])
+        self.period = periods[dist.get_rank() * len(periods) // dist.get_world_size()]
         names = _matched(strategy["gradients"], trained, "parameter")
         if names is None:
             _fail("the model knows none of the strategy's names, by which LocalSGD finds them")
@@ -1050,7 +1052,7 @@ class _FarApart:
         if self.step <= self.local["begin_step"]:
             self.average()
             return
-        period, count = self.local["period"], len(self.fragments)
+        period, count = self.period, len(self.fragments)
         place = (self.step - self.local["begin_step"] - 1) % period + 1
         for fragment in self.fragments:
             applied = max(1, (fragment.number + 1) * period // count)

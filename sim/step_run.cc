@@ -126,7 +126,7 @@ class Programs {
     for (std::size_t r = 0; r < rounds.size(); ++r) {
       for (const auto& t : rounds[r]) {
         if (t.elements.size() == 0) continue;
-        const Seconds latency = network_.latency(network_.crossing(t.from, t.to));
+        const Seconds latency = network_.latency(t.from, t.to);
         const int parts = network_.parts(t.from, t.to);
         const double bytes = static_cast<double>(t.elements.size() * collective.unit) / parts;
         const int way = ways.find(collective.groups, t.from, t.to);

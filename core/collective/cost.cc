@@ -46,7 +46,8 @@ struct Work {
 bool same_tiers(const std::vector<Tier>& a, const std::vector<Tier>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Tier& x, const Tier& y) {
     return x.span == y.span && x.latency == y.latency && x.bandwidth == y.bandwidth &&
-           x.flow_cap == y.flow_cap && x.oversubscription == y.oversubscription;
+           x.sends == y.sends && x.flow_cap == y.flow_cap &&
+           x.oversubscription == y.oversubscription;
   });
 }
 

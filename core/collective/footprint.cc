@@ -78,20 +78,20 @@ class WayTable {
       : network_(network), kind_of_link_(kind_of_link), ways_(ways) {}
 
   int find(int from, int to, const std::vector<int>& route) {
-    const int tier = network_.crossing(from, to);
-    Colour colour = static_cast<Colour>(tier);
+    const Seconds latency = network_.latency(from, to);
+    Colour colour = mix(static_cast<Colour>(network_.crossing(from, to)), bits(latency));
     for (const int id : route) {
       colour = mix(colour, static_cast<Colour>(kind_of_link_[static_cast<std::size_t>(id)]));
     }
     const auto [it, fresh] = known_.try_emplace(colour, static_cast<int>(ways_.size()));
-    if (fresh) add(tier, route);
+    if (fresh) add(latency, route);
     return it->second;
   }
 
  private:
-  void add(int tier, const std::vector<int>& route) {
+  void add(Seconds latency, const std::vector<int>& route) {
     Way& way = ways_.emplace_back();
-    way.latency = network_.latency(tier);
+    way.latency = latency;
     way.flow_cap = kNoCap;
     // Innermost ports come first (network.h).
     way.out = kind_of_link_[static_cast<std::size_t>(route[0])];
@@ -144,7 +144,7 @@ void Footprint::tell_links_apart(const Network& network, const Groups& groups,
     for_each_edge(network, groups, sets[s], [&](int from, int to, const auto& route) {
       const int crossed = network.crossing(from, to);
       if (tier < 0) tier = crossed;
-      uniform_ = uniform_ && crossed == tier && network.latency(crossed) == fastest_;
+      uniform_ = uniform_ && crossed == tier && network.latency(from, to) == fastest_;
       for (const int id : route) {
         const Link& link = network.link(id);
         // What some messages pass and others do not.

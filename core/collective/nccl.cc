@@ -112,7 +112,7 @@ BytesPerSecond node_bandwidth(const Cluster& cluster) {
   int below = 1;
   for (const Tier& tier : cluster.tiers) {
     if (tier.span > cluster.gpus_per_node) {
-      least = std::min(least, tier.bandwidth * cluster.gpus_per_node / below);
+      least = std::min(least, tier.narrower() * cluster.gpus_per_node / below);
     }
     below = tier.span;
   }
@@ -142,7 +142,7 @@ Links links_of(const Cluster& cluster, const Shape& shape) {
     links.total = links.each = links.inside->bandwidth;
   }
   if (shape.nodes == 1) return links;
-  const BytesPerSecond nic = inter_tier(cluster).bandwidth / inter_tier(cluster).nics;
+  const BytesPerSecond nic = inter_tier(cluster).narrower() / inter_tier(cluster).nics;
   links.rdma = hints.gpu_direct.value_or(nic >= kSlowestRdma);
   // One GPU has one NIC near it; a ring through the node goes out by as many as it can feed.
   const BytesPerSecond out = node_bandwidth(cluster);

@@ -16,7 +16,7 @@ Network::Network(const Cluster& cluster)
     const int id = static_cast<int>(t);
     Level level{tier.latency, unit, tier.span, link_count(), -1, -1};
     for (int port = 0; port < ranks / unit; ++port) {
-      links_.push_back({tier.bandwidth, false, id, Link::Part::kUp});
+      links_.push_back({tier.upload(), false, id, Link::Part::kUp});
       links_.push_back({tier.bandwidth, false, id, Link::Part::kDown});
     }
     if (tier.oversubscription > 1) {
@@ -40,14 +40,16 @@ void Network::add_fabric(const Cluster& cluster) {
   topology_ = cluster.topology;
   const fabric::Topology& topology = *topology_;
   fabric_tier_ = cluster.gpus_per_node > 1 ? 1 : 0;
-  const BytesPerSecond port = cluster.tiers[static_cast<std::size_t>(fabric_tier_)].bandwidth;
+  const Tier& tier = cluster.tiers[static_cast<std::size_t>(fabric_tier_)];
+  const BytesPerSecond port = tier.bandwidth;
   const std::vector<bool> never_full = fabric::never_full(topology, port / topology.lanes);
+  if (topology.hop > 0) hops_ = std::make_shared<fabric::Ways>(topology);
   const bool any = std::find(never_full.begin(), never_full.end(), false) != never_full.end();
   if (topology.lanes > 1) {
     parts_ = topology.parts;
     first_lane_ = link_count();
     for (int lane = 0; lane < cluster.nodes * topology.lanes; ++lane) {
-      links_.push_back({port / topology.lanes, false, fabric_tier_, Link::Part::kUp});
+      links_.push_back({tier.upload() / topology.lanes, false, fabric_tier_, Link::Part::kUp});
       links_.push_back({port / topology.lanes, false, fabric_tier_, Link::Part::kDown});
     }
   }
@@ -77,6 +79,15 @@ int Network::crossing(int from, int to) const {
     ++tier;
   }
   return tier;
+}
+
+Seconds Network::latency(int from, int to) const {
+  const int tier = crossing(from, to);
+  const Seconds least = tiers_[static_cast<std::size_t>(tier)].latency;
+  if (hops_ == nullptr || tier < fabric_tier_) return least;
+  const int hops = hops_->hops(topology_->host(from / gpus_per_node_, 0),
+                               topology_->host(to / gpus_per_node_, 0));
+  return least + hops * topology_->hop;
 }
 
 // Each GPU has its share of the node's lanes, of some maybe a part. Of all parts together those go

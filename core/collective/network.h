@@ -32,7 +32,8 @@ class Network {
 
   // The outermost tier that a message between two different ranks crosses.
   int crossing(int from, int to) const;
-  Seconds latency(int tier) const { return tiers_[static_cast<std::size_t>(tier)].latency; }
+  // Of a message between them: that of the tier, and of the fabric's hops.
+  Seconds latency(int from, int to) const;
 
   // The link by which a rank sends: the up port of the innermost tier.
   static int port_of(int rank) { return 2 * rank; }
@@ -82,6 +83,7 @@ class Network {
   // ports alone.
   std::shared_ptr<const fabric::Topology> topology_;
   std::shared_ptr<fabric::Ways> ways_;
+  std::shared_ptr<fabric::Ways> hops_;  // where they cost time
   int parts_ = 1;
   int fabric_tier_ = kMostTiers;  // whose ports the hosts' are
   int first_lane_ = -1;           // up and down, lane by lane, node by node

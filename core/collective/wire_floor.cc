@@ -94,14 +94,13 @@ class TierFloor {
   // Seconds for each byte of payload.
   double seconds_per_byte() {
     for (int g = 0; g < groups_.count; ++g) add_group(g);
-    double busiest = 0;
+    double seconds = slowest_flow_;
     double used = 0;
     for (const Crossing& port : ports_) {
-      busiest = std::max({busiest, port.in, port.out});
+      seconds = std::max({seconds, port.in / tier_.bandwidth, port.out / tier_.upload()});
       used += port.in + port.out > 0 ? 1 : 0;
     }
-    if (used > 0) busiest = std::max(busiest, in_all_ / used);
-    double seconds = std::max(busiest / tier_.bandwidth, slowest_flow_);
+    if (used > 0) seconds = std::max(seconds, in_all_ / used / tier_.narrower());
     if (tier_.oversubscription > 1) {
       const double carries =
           tier_.bandwidth * (static_cast<double>(tier_.span) / unit_) / tier_.oversubscription;

@@ -132,11 +132,13 @@ Json outer_of(const Outer& outer) {
 
 Json periods_of(const LocalSgd& local) {
   if (local.outer.any()) {
-    return {{"period", local.period},
-            {"begin_step", local.begin_step},
-            {"delay", local.delay},
-            {"group", local.subgroup},
-            {"outer", outer_of(local.outer)}};
+    Json periods{{"period", local.period},
+                 {"begin_step", local.begin_step},
+                 {"delay", local.delay},
+                 {"group", local.subgroup},
+                 {"outer", outer_of(local.outer)}};
+    if (!local.periods.empty()) periods["periods"] = local.periods;
+    return periods;
   }
   if (!local.adaptive) return {{"period", local.period}, {"begin_step", local.begin_step}};
   return {{"adaptive", 1},

@@ -119,6 +119,12 @@ const std::vector<int>& Ways::distances_to(int target) {
   return distances;
 }
 
+int Ways::hops(int from, int to) {
+  std::vector<int> links;
+  find(from, to, 0, links);
+  return static_cast<int>(links.size());
+}
+
 void Ways::find(int from, int to, int part, std::vector<int>& links) {
   int here = topology_.plugs[at(from)];
   const int target = topology_.plugs[at(to)];

@@ -40,6 +40,7 @@ struct Topology {
   int parts = 1;  // into which a message between nodes is cut, all of one size
   bool hashed = false;
   std::uint64_t seed = 1;
+  Seconds hop = 0;                 // what a message takes longer for each link between two switches
   std::vector<int> nodes;          // by the job's node: the fabric's
   bool shared = false;             // with other jobs: their nodes fill links, too
   std::vector<std::string> names;  // of the fabric's nodes, where they have any
@@ -72,6 +73,9 @@ class Ways {
 
   // Appends the links between two hosts, in order. Throws InputError where no way is left.
   void find(int from, int to, int part, std::vector<int>& links);
+
+  // How many links lie between two hosts.
+  int hops(int from, int to);
 
  private:
   const std::vector<int>& distances_to(int target);

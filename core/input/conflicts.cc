@@ -121,6 +121,28 @@ std::optional<Conflict> payload_conflict(const Strategy& strategy, const Cluster
   return std::nullopt;
 }
 
+// Blocks of ranks with steps of their own: a block holds whole groups.
+std::optional<Conflict> periods_conflict(const LocalSgd& local, int ranks) {
+  if (local.periods.empty()) return std::nullopt;
+  const auto blocks = static_cast<std::int64_t>(local.periods.size());
+  if (!local.outer.any()) {
+    return Conflict{"local_sgd.periods", "blocks of ranks need local_sgd.outer"};
+  }
+  if (ranks / local.subgroup % blocks != 0) {
+    return Conflict{"local_sgd.periods", "found " + std::to_string(blocks) +
+                                             ", expected a divisor of the " +
+                                             std::to_string(ranks / local.subgroup) + " groups"};
+  }
+  const std::int64_t all =
+      std::accumulate(local.periods.begin(), local.periods.end(), std::int64_t{0});
+  if (all != local.period * blocks) {
+    return Conflict{"local_sgd.periods",
+                    "their mean is " + std::to_string(all) + " / " + std::to_string(blocks) +
+                        ", expected local_sgd.period, " + std::to_string(local.period)};
+  }
+  return std::nullopt;
+}
+
 // What LocalSGD leaves no room for. Gradients are exchanged in its groups alone.
 std::optional<Conflict> local_conflict(const Strategy& strategy, const Workload& workload,
                                        int ranks) {
@@ -155,7 +177,9 @@ std::optional<Conflict> local_conflict(const Strategy& strategy, const Workload&
                     "found " + std::to_string(local.fragments) + ", the workload has " +
                         std::to_string(workload.tensors.size()) + " gradients"};
   }
-  const std::int64_t room = local.period / local.fragments;
+  if (const auto conflict = periods_conflict(local, ranks)) return conflict;
+  const std::int64_t room =
+      (local.periods.empty() ? local.period : std::ranges::min(local.periods)) / local.fragments;
   if (!local.adaptive && room < 1) {
     return Conflict{"local_sgd.fragments",
                     "more than the " + std::to_string(local.period) + " steps of a period"};

@@ -310,6 +310,12 @@ const KnobTable<LocalSgd>& local_sgd_knobs() {
             "accuracy.")
            .with(kWritten)
            .says(""),
+       knob("periods", &L::periods,
+            list_of(whole<std::int64_t>(1, kMostPeriod), "at least one period"),
+            "Steps of each of so many equal blocks of ranks, the first ranks first, where some "
+            "compute faster (cluster.speeds; torchft's sync_every of each group). period is their "
+            "mean, a whole number. Default: all alike.")
+           .says("by block of ranks: %"),
        knob("adaptive", &L::adaptive, yes_or_no(),
             "Whether the period follows the loss and the learning rate (see training). Default "
             "false.")
@@ -323,7 +329,8 @@ const KnobTable<LocalSgd>& local_sgd_knobs() {
             "Longest period that adaptive LocalSGD may choose. Default 16.")
            .with(kWritten)
            .says("at most every %")},
-      {KnobChoice{"adaptive", {{false, {"period"}}, {true, {"init_period", "max_period"}}}}}};
+      {KnobChoice{"adaptive",
+                  {{false, {"period", "periods"}}, {true, {"init_period", "max_period"}}}}}};
   return table;
 }
 

@@ -1,6 +1,7 @@
 #include "core/input/parts.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include "core/collective/library.h"
@@ -12,23 +13,45 @@
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/scenario/overlap.h"
+#include "core/statistics.h"
 
 namespace syncline::input {
 namespace {
 
 constexpr std::int64_t kMostRanks = 1 << 20;
 
-Tier read_tier(Reader& reader, std::string name, int span) {
+// What one TCP connection reaches that loses this share of its packets: the window of CUBIC over
+// the round trip, or Reno's where that is larger. Sources: Mathis et al. 1997, RFC 9438 section 5.
+BytesPerSecond rate_with_loss(double loss, Seconds latency) {
+  constexpr double kSegment = 1448;  // bytes of payload in a packet of Ethernet's
+  const Seconds round_trip = 2 * latency;
+  const double packets = std::max(std::sqrt(1.5 / loss), 1.054 * std::pow(round_trip / loss, 0.75));
+  return packets * kSegment / round_trip;
+}
+
+// Of `ports` that send in a round the others wait for the latest message.
+Tier read_tier(Reader& reader, std::string name, int span, int ports) {
   Tier tier;
   tier.name = std::move(name);
   tier.span = span;
   tier.efficiency = reader.number_or("efficiency", 1, {0, 1, true});
   tier.nics = static_cast<int>(reader.integer_or("nics", 1, 1, 1024));
   tier.latency = reader.number("latency_us", {0, 1e9}) * kMicrosecond;
-  tier.bandwidth = reader.number("bandwidth_gbps", {0, 1e7, true}) * kGigabitPerSecond *
-                   tier.efficiency * tier.nics;
+  if (const double jitter = reader.number_or("jitter_us", 0, {0, 1e9}); jitter > 0) {
+    tier.latency += jitter * kMicrosecond * largest_of_normals(ports).mean;
+  }
+  const double rated = reader.number("bandwidth_gbps", {0, 1e7, true});
+  tier.bandwidth = rated * kGigabitPerSecond * tier.efficiency * tier.nics;
+  if (reader.has("upload_gbps")) {
+    tier.sends = reader.number("upload_gbps", {0, 1e7, true}) / rated;
+  }
   if (reader.has("flow_cap_gbps")) {
     tier.flow_cap = reader.number("flow_cap_gbps", {0, 1e7, true}) * kGigabitPerSecond;
+  }
+  if (const double loss = reader.number_or("packet_loss", 0, {0, 0.5}); loss > 0) {
+    if (tier.latency == 0)
+      reader.fail("packet_loss", "a lost packet costs by latency_us, which is 0");
+    tier.flow_cap = std::min(tier.flow_cap, rate_with_loss(loss, tier.latency));
   }
   tier.oversubscription = reader.number_or("oversubscription", 1, {1, 1e6});
   return tier;
@@ -143,12 +166,14 @@ Jitter read_jitter(Reader reader) {
 // Levels of links as they are read. One that joins a single unit carries nothing: it is read,
 // judged and left out, so that a sweep may pass through one node or one GPU a node.
 struct Levels {
+  int ranks = 0;
   std::vector<Tier> tiers;
   std::vector<cost::StepCurve> curves;  // by tier
   std::optional<Tier> inter;            // as it was read
 
   void read(Reader& reader, const std::string& name, int span, bool joins) {
-    Tier tier = read_tier(reader, name, span);
+    const int below = tiers.empty() ? 1 : tiers.back().span;
+    Tier tier = read_tier(reader, name, span, std::max(1, ranks / below));
     cost::StepCurve steps = read_steps(reader, tier);
     reader.finish();
     if (name == "inter") inter = tier;
@@ -194,6 +219,7 @@ void require_level(Reader& reader, const char* key, int units, const char* noun)
 
 Levels read_levels(Reader& reader, int nodes, int gpus_per_node) {
   Levels levels;
+  levels.ranks = nodes * gpus_per_node;
   if (gpus_per_node > 1) require_level(reader, "intra", gpus_per_node, "GPUs a node");
   if (reader.has("intra")) {
     Reader intra = reader.object("intra");
@@ -265,6 +291,21 @@ void read_fabric(Reader& reader, const std::optional<Tier>& inter, Cluster& clus
   }
 }
 
+std::vector<double> read_speeds(Reader& reader, int nodes) {
+  std::vector<double> speeds;
+  if (!reader.has("speeds")) return speeds;
+  for (const Json& each : reader.array("speeds")) {
+    const std::string place = reader.place_of("speeds") + "[" + std::to_string(speeds.size()) + "]";
+    speeds.push_back(checked_number(each, {0, 1000, true}, reader.file(), place));
+  }
+  if (nodes == 1) return {};  // a sweep may pass through it
+  if (speeds.empty() || nodes % static_cast<int>(speeds.size()) != 0) {
+    reader.fail("speeds", "found " + std::to_string(speeds.size()) +
+                              ", expected a divisor of the " + std::to_string(nodes) + " nodes");
+  }
+  return speeds;
+}
+
 // What measured whole collectives was nccl-tests, what measured their steps ranks over Gloo.
 Library read_library(Reader& reader, const Cluster& cluster) {
   const bool steps = cluster.cost_model && !reader.has("calibration");
@@ -304,6 +345,7 @@ Cluster read_cluster(Reader named) {
   } else {
     cluster.jitter.guessed = true;
   }
+  cluster.speeds = read_speeds(reader, cluster.nodes);
   read_cost_models(reader, levels.curves, cluster);
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);

@@ -109,6 +109,9 @@ Json tier_json(const Tier& tier, const cost::StepCurve& curve, int digits) {
       {"latency_us", significant(tier.latency / kMicrosecond, digits)},
       {"bandwidth_gbps",
        significant(tier.bandwidth / tier.efficiency / kGigabitPerSecond / tier.nics, digits)}};
+  if (tier.sends != 1) {
+    json["upload_gbps"] = significant(json["bandwidth_gbps"].get<double>() * tier.sends, digits);
+  }
   if (tier.efficiency != 1) json["efficiency"] = tier.efficiency;
   if (tier.nics != 1) json["nics"] = tier.nics;
   if (std::isfinite(tier.flow_cap)) {
@@ -182,6 +185,7 @@ Json cluster_json(const Cluster& cluster, int digits, const ClusterNotes& notes)
                       {"relative", significant(cluster.jitter.relative, digits)}};
     if (cluster.jitter.guessed) json["jitter"]["guessed"] = true;
   }
+  if (!cluster.speeds.empty()) json["speeds"] = cluster.speeds;
   if (notes.calibration) json["calibration"] = cost_model_json(*notes.calibration);
   Json nccl = nccl_json(cluster.nccl, digits);
   if (!nccl.empty()) json["nccl"] = std::move(nccl);

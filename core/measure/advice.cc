@@ -1,6 +1,7 @@
 #include "core/measure/advice.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "core/input/knobs.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
+#include "core/statistics.h"
 
 namespace syncline::measure {
 namespace {
@@ -183,9 +185,35 @@ Kind compression_changes(const Strategy& strategy, const Cluster& cluster) {
   return kind;
 }
 
-Kind averaging_changes(const Strategy& strategy) {
+// As many steps for each block of ranks as its speed allows, with the same mean.
+std::vector<std::int64_t> periods_by_speed(const std::vector<double>& speeds, std::int64_t period) {
+  std::vector<std::int64_t> periods;
+  double speed = 0;
+  std::int64_t steps = 0;
+  for (const double own : speeds) {
+    speed += own / mean(speeds);
+    periods.push_back(std::lround(speed * static_cast<double>(period)) - steps);
+    steps += periods.back();
+  }
+  return periods;
+}
+
+Kind averaging_changes(const Strategy& strategy, const Scenario& scenario) {
   Kind kind;
   kind.kind = dialect::ChangeKind::kAveraging;
+  if (const auto& speeds = scenario.cluster.speeds; !speeds.empty()) {
+    Strategy changed = strategy;
+    LocalSgd& local = changed.local_sgd;
+    local.periods = periods_by_speed(speeds, local.period);
+    if (local.enabled && !input::conflict_of(changed, scenario.workload, scenario.cluster)) {
+      std::string list;
+      for (const std::int64_t each : local.periods) {
+        list += (list.empty() ? "" : ", ") + std::to_string(each);
+      }
+      kind.candidates.push_back(
+          {"let faster ranks take more steps (local_sgd: periods [" + list + "])", changed});
+    }
+  }
   if (!sums_all(strategy) || strategy.cross_step ||
       strategy.exchange != Strategy::Exchange::kAllReduce) {
     return kind;
@@ -344,9 +372,10 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
                                      const Json* written) {
   std::vector<Change> changes;
   if (scenario.cluster.ranks() == 1) return changes;
-  for (Kind& kind : std::vector<Kind>{
-           rounding_changes(strategy, scenario.workload, exchanging(scenario)),
-           compression_changes(strategy, exchanging(scenario)), averaging_changes(strategy)}) {
+  for (Kind& kind :
+       std::vector<Kind>{rounding_changes(strategy, scenario.workload, exchanging(scenario)),
+                         compression_changes(strategy, exchanging(scenario)),
+                         averaging_changes(strategy, scenario)}) {
     if (kind.candidates.empty()) continue;  // used up, or of no use here
     if (!strategy.dialect.empty() && written != nullptr) {
       for (auto& said : said_changes(kind.kind, scenario, *written)) {
@@ -374,7 +403,8 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
              hierarchy_changes(strategy, exchanging(scenario)),
              algorithm_changes(strategy, scenario.cluster),
              rounding_changes(strategy, scenario.workload, exchanging(scenario)),
-             compression_changes(strategy, exchanging(scenario)), averaging_changes(strategy)}) {
+             compression_changes(strategy, exchanging(scenario)),
+             averaging_changes(strategy, scenario)}) {
       kinds.push_back(std::move(kind));
     }
   }

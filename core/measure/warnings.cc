@@ -44,6 +44,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/run/model_executor.h"
+#include "core/statistics.h"
 
 namespace syncline::measure {
 namespace {
@@ -428,6 +429,21 @@ void warning_on_shapes(const Strategy& strategy, const Workload& workload,
                    std::string(codec->name));
 }
 
+// Who computes faster than the slowest block of ranks waits for it.
+void warning_on_speeds(const Strategy& strategy, const Cluster& cluster,
+                       StrategyWarnings& warnings) {
+  constexpr double kFew = 0.05;
+  const std::vector<double> times = plan::block_times(cluster, strategy.local_sgd);
+  const double idle = 1 - mean(times) / std::ranges::max(times);
+  if (cluster.ranks() == 1 || idle < kFew) return;
+  std::string line = "ranks wait for the slowest ones: on the mean rank " +
+                     std::to_string(std::lround(100 * idle)) + " % of the time to compute";
+  if (strategy.local_sgd.outer.any()) {
+    line += "; local_sgd.periods gives each block of ranks its own steps";
+  }
+  warnings.add(strategy, line);
+}
+
 void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
   const int ranks = scenario.cluster.ranks();
   StrategyWarnings warnings;
@@ -442,6 +458,7 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
     first_steps.look_at(strategy);
     warning_on_hierarchy(strategy, ranks, warnings);
     const LocalSgd& local = strategy.local_sgd;
+    warning_on_speeds(strategy, scenario.cluster, warnings);
     if (local.enabled && local.period == 1 && !local.adaptive) {
       warnings.add(strategy, "local_sgd with period 1 averages parameters after every step");
     }

@@ -104,6 +104,7 @@ struct Plan {
   int role_step = 1;               // ranks from which on the next role's begin
   int steps = 1;                   // training steps in one period
   int passes = 1;                  // micro-batches of a step between two waits for other ranks
+  double stretch = 1;              // how much longer it computes than the workload says
   bool updates_by_bucket = false;  // or all parameters once the last bucket has arrived
   int replicas = 1;                // of the parameters, which averaging sums
   Outer outer;                     // what becomes of the sum

@@ -1,6 +1,7 @@
 #include "core/plan/planner.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/compress/sparsity.h"
@@ -30,16 +31,49 @@ Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& s
 
 }  // namespace
 
+std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local) {
+  const auto at_least_one = [](std::size_t blocks) { return std::max<std::size_t>(1, blocks); };
+  const std::size_t blocks =
+      std::lcm(at_least_one(cluster.speeds.size()), at_least_one(local.periods.size()));
+  std::vector<double> times(blocks, 1.0);
+  for (std::size_t block = 0; block < blocks; ++block) {
+    const auto of_block = [&](const auto& list) { return list[block * list.size() / blocks]; };
+    if (!local.periods.empty()) {
+      times[block] =
+          static_cast<double>(of_block(local.periods)) / static_cast<double>(local.period);
+    }
+    if (!cluster.speeds.empty()) times[block] /= of_block(cluster.speeds);
+  }
+  return times;
+}
+
+namespace {
+
+// How much longer computation takes than the workload says: parallel training slows it down, and
+// the slowest block of ranks is waited for.
+double compute_stretch(const Cluster& cluster, const LocalSgd& local) {
+  if (cluster.ranks() == 1) return 1;
+  return (1 + cluster.device.data_parallel_slowdown) *
+         std::ranges::max(block_times(cluster, local));
+}
+
+}  // namespace
+
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point) {
   if (const auto fused = fused_workload(workload, cluster.device, strategy.compute_fusion)) {
     return make_plan(*fused, cluster, strategy, point);
   }
-  if (cluster.compute_stretch() != 1) {
+  if (const double stretch = compute_stretch(cluster, strategy.local_sgd); stretch != 1) {
     // Stretched once, so that whoever predicts ready times sees the same as the plan.
     Cluster even = cluster;
     even.device.data_parallel_slowdown = 0;
-    return make_plan(stretched(workload, cluster.compute_stretch()), even, strategy, point);
+    even.speeds.clear();
+    Strategy alike = strategy;
+    alike.local_sgd.periods.clear();
+    Plan plan = make_plan(stretched(workload, stretch), even, alike, point);
+    plan.stretch = stretch;
+    return plan;
   }
   Plan plan = plan_of(workload, cluster, strategy, point);
   const bool each_pass = strategy.each_micro_batch || strategy.regather || workload.delayed_scaling;

@@ -15,6 +15,10 @@ struct TrainingPhase {
   std::int64_t steps = 1;  // how many steps of the run are like this
 };
 
+// How long each of so many equal blocks of ranks computes in a step, over what the workload says:
+// by its speed, and by its own steps of a period of LocalSGD over their mean.
+std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local);
+
 // The plan of one period. Requires that strategy was read for this cluster.
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point = {});

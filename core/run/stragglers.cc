@@ -1,7 +1,6 @@
 #include "core/run/stragglers.h"
 
 #include <algorithm>
-#include <boost/math/quadrature/gauss_kronrod.hpp>
 #include <boost/math/special_functions/gamma.hpp>
 #include <cmath>
 #include <cstdlib>
@@ -13,36 +12,10 @@
 namespace syncline::run {
 namespace {
 
-struct Moments {
-  double mean = 0;
-  double deviation = 0;
-};
-
-// Of the maximum M of n draws, whose F is 0 below `low`, by adaptive Gauss-Kronrod quadrature:
-//   E[M - low] = integral of (1 - F(x)^n) dx,  E[(M - low)^2] = integral of 2 (x - low) (likewise).
-// `above` is 1 - F, which keeps its digits where F is almost 1.
-template <typename Above>
-Moments maximum_of(const Above& above, int n, double low, double high) {
-  using Rule = boost::math::quadrature::gauss_kronrod<double, 31>;
-  constexpr unsigned kDeepest = 15;
-  constexpr double kClose = 1e-9;
-  const auto any_above = [&](double x) { return -std::expm1(n * std::log1p(-above(x))); };
-  const auto squared = [&](double x) { return 2 * (x - low) * any_above(x); };
-  const double mean = Rule::integrate(any_above, low, high, kDeepest, kClose);
-  const double square = Rule::integrate(squared, low, high, kDeepest, kClose);
-  return {low + mean, std::sqrt(std::max(0.0, square - mean * mean))};
-}
-
-// Beyond 12 standard deviations lies nothing, whatever the number of draws.
-Moments normal_maximum(int n) {
-  if (n == 1) return {0, 1};
-  return maximum_of([](double x) { return normal_distribution(-x); }, n, -12.0, 12.0);
-}
-
 // The factor of the slowest of `ranks`, as the mean over `steps` micro-batches.
 Moments slowest(const Jitter& jitter, int ranks, int steps) {
   if (jitter.kind == Jitter::Kind::kNormal) {
-    const Moments z = normal_maximum(ranks);
+    const Moments z = largest_of_normals(ranks);
     const double spread = jitter.relative / std::sqrt(static_cast<double>(steps));
     return {1.0 + spread * z.mean, spread * z.deviation};
   }
@@ -51,7 +24,7 @@ Moments slowest(const Jitter& jitter, int ranks, int steps) {
   // The sum of so many exponentials of mean 1 has Erlang's distribution.
   const auto above = [&](double x) { return boost::math::gamma_q(mean, x); };
   const double high = mean + 12 * std::sqrt(mean) + 12 + 3 * std::log(static_cast<double>(ranks));
-  const Moments sum = maximum_of(above, ranks, 0.0, high);
+  const Moments sum = largest_of(above, ranks, 0.0, high);
   return {1.0 + jitter.relative * sum.mean / mean, jitter.relative * sum.deviation / mean};
 }
 
@@ -70,7 +43,7 @@ double expected_slowest(const Jitter& jitter, const Waits& waits) {
   if (groups == 1) return expected_slowest(jitter, ranks, passes);
   const Moments step = slowest(jitter, ranks, passes);
   const double spread = step.deviation / std::sqrt(static_cast<double>(steps));
-  return step.mean + spread * normal_maximum(groups).mean;
+  return step.mean + spread * largest_of_normals(groups).mean;
 }
 
 Waits waits_of(const plan::Plan& plan) {

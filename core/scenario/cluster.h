@@ -2,6 +2,7 @@
 // bandwidth. One GPU is one rank; rank r sits on node r / gpus_per_node.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -40,6 +41,10 @@ struct Tier {
   BytesPerSecond flow_cap = std::numeric_limits<double>::infinity();
   // The switch carries (sum of its ports) / oversubscription.
   double oversubscription = 1;
+  double sends = 1;  // a port's rate of sending over that of receiving, `bandwidth`
+
+  BytesPerSecond upload() const { return bandwidth * sends; }
+  BytesPerSecond narrower() const { return bandwidth * std::min(1.0, sends); }  // both directions
 };
 
 // What computation and a collective take from each other while they run beside each other: NCCL's
@@ -162,6 +167,9 @@ struct Cluster {
   Seconds collective_overhead = 0;  // fixed cost of each collective: launch and rendezvous
   Device device;
   Jitter jitter;
+  // How fast ranks compute, relative to the workload's times: one of each of so many equal blocks
+  // of nodes. Empty: all alike.
+  std::vector<double> speeds;
   NcclHints nccl;
   Fabric fabric = Fabric::kUnknown;
   Library library = Library::kLinks;
@@ -169,8 +177,6 @@ struct Cluster {
   CollectiveCostModel cost_model;  // empty: NCCL's own model for what NCCL chose, else the links
 
   int ranks() const { return nodes * gpus_per_node; }
-  // Factor by which data-parallel running slows computation; fixed overhead per step.
-  double compute_stretch() const { return ranks() > 1 ? 1 + device.data_parallel_slowdown : 1; }
   Seconds step_overhead() const { return ranks() > 1 ? device.data_parallel_overhead : 0; }
 };
 

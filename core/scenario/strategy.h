@@ -134,7 +134,9 @@ struct Outer {
 
 struct LocalSgd {
   bool enabled = false;
-  std::int64_t period = 1;      // steps from one averaging to the next
+  std::int64_t period = 1;  // steps from one averaging to the next
+  // Likewise of each of so many equal blocks of ranks, whose mean `period` is; empty: all alike.
+  std::vector<std::int64_t> periods;
   std::int64_t begin_step = 1;  // up to this step the parameters are averaged at each step
   bool adaptive = false;        // the period follows loss and learning rate
   std::int64_t init_period = 1;

@@ -18,6 +18,7 @@
 #include "core/run/model_executor.h"
 #include "core/run/stragglers.h"
 #include "core/scenario/parallel.h"
+#include "core/statistics.h"
 
 namespace syncline::tune {
 namespace {
@@ -57,7 +58,7 @@ class Search {
 
   Utilised row(const Strategy& strategy, double target,
                const std::vector<BytesPerSecond>& bandwidths) const {
-    Utilised row{strategy, alone(strategy), 0, std::nullopt, {}};
+    Utilised row{strategy, alone(strategy) / mean_speed(), 0, std::nullopt, {}};
     const Tier& link = scenario_.cluster.tiers.back();
     const double waits = waits_between_groups(strategy);
     row.given = at(row, waits, link.bandwidth / link.efficiency);
@@ -69,13 +70,21 @@ class Search {
   }
 
  private:
-  // As one of the groups trains that has nobody to wait for.
+  double mean_speed() const {
+    const auto& speeds = scenario_.cluster.speeds;
+    return speeds.empty() ? 1 : mean(speeds);
+  }
+
+  // As one of the groups trains, at the speed 1, that has nobody to wait for.
   Seconds alone(Strategy strategy) const {
     strategy.local_sgd = {};
     if (group_ > 1) {
-      return evaluated(scenario_, group_view(scenario_.cluster, group_), strategy);
+      Cluster group = group_view(scenario_.cluster, group_);
+      group.speeds.clear();
+      return evaluated(scenario_, group, strategy);
     }
     Cluster one = scenario_.cluster;
+    one.speeds.clear();
     one.nodes = one.gpus_per_node = 1;
     one.tiers.clear();
     return evaluated(scenario_, one, strategy);
@@ -84,14 +93,16 @@ class Search {
   // How much longer a step is as its group waits for the others, beside its ranks' own waits.
   double waits_between_groups(Strategy strategy) const {
     const int steps = static_cast<int>(strategy.local_sgd.period);
-    strategy.local_sgd = {};
     const Cluster& cluster = scenario_.cluster;
+    const double slowest =
+        std::ranges::max(plan::block_times(cluster, strategy.local_sgd)) * mean_speed();
+    strategy.local_sgd = {};
     const plan::Plan step = plan::make_plan(scenario_.workload, cluster, strategy);
     run::Waits waits{group_, 1, step.passes, 1};
     const double inside = run::expected_slowest(cluster.jitter, waits);
     waits.groups = cluster.ranks() / group_;
     waits.steps = steps;
-    return run::expected_slowest(cluster.jitter, waits) / inside;
+    return slowest * run::expected_slowest(cluster.jitter, waits) / inside;
   }
 
   double at(const Utilised& row, double waits, BytesPerSecond bandwidth) const {

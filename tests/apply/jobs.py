@@ -410,17 +410,23 @@ def far_apart(folder):
             (1, [_ALL], 4, 0, nesterov), (1, [_ALL], 4, 3, sgd_half), (1, [_ALL], 1, 0, nesterov),
             (1, [_ALL[5:], _ALL[:5]], 6, 0, nesterov), (1, [_ALL[5:], _ALL[:5]], 6, 2, nesterov),
             (1, [_ALL[5:], _ALL[:5]], 7, 1, {**nesterov, "mix": 0.25}),
+            (1, [_ALL[5:], _ALL[:5]], [8, 4], 1, nesterov),
             (2, [_ALL[5:], _ALL[:5]], 6, 2, nesterov)):
         if group >= ranks:
             continue
         local = {"period": period, "begin_step": 0, "delay": delay, "group": group, "outer": outer}
+        steps = _STEPS
+        if isinstance(period, list):  # of the first half of the ranks, and of the second
+            local["periods"], local["period"] = period, sum(period) // 2
+            period = period[dist.get_rank() * 2 // ranks]
+            steps = 2 * period
         averaged = [{"places": places, "fragment": f} for f, places in enumerate(fragments)]
         table = strategy([_ALL[:4], _ALL[4:]], local_sgd=local, averaged=averaged)
         model = net()
         optimizer = sgd(model)
         applied = applier.apply(model, optimizer, strategy=table)
         by_hand = ByHand(group, fragments, period, delay, outer)
-        for step in range(_STEPS):
+        for step in range(steps):
             train(applied, optimizer, steps=1, begin=step)
             by_hand.step(step)
         wanted = [p.detach() for p in by_hand.model.parameters()]

@@ -42,6 +42,35 @@ TEST(Scenario, UnitsAreSiInside) {
   EXPECT_EQ(cluster.jitter.relative, 0.05);
 }
 
+// What a port sends at; what TCP reaches beside lost packets; what the latest of some messages
+// takes.
+TEST(Scenario, LinksThatAreNotAsTheirDataSheet) {
+  const auto tier_of = [](const char* keys) {
+    Json scenario = small_scenario();
+    scenario["cluster"]["nodes"] = 2;
+    scenario["cluster"]["gpus_per_node"] = 1;
+    scenario["cluster"]["inter"] = Json::parse(keys);
+    return parsed(scenario).cluster.tiers.at(0);
+  };
+  const Tier home =
+      tier_of(R"({"latency_us": 1, "bandwidth_gbps": 8, "upload_gbps": 2, "nics": 2})");
+  EXPECT_DOUBLE_EQ(home.bandwidth, 2e9);
+  EXPECT_DOUBLE_EQ(home.upload(), 5e8);
+  EXPECT_DOUBLE_EQ(home.narrower(), 5e8);
+  // 100 ms there and back. One packet of a hundred: Reno's sqrt(150) packets a round trip. One of a
+  // million: CUBIC's 1.054 (0.1 s x 10^6)^0.75.
+  const auto reached = [&](const char* loss) {
+    const std::string keys = R"({"latency_us": 50000, "bandwidth_gbps": 8, "packet_loss": )";
+    return tier_of((keys + loss + "}").c_str()).flow_cap;
+  };
+  EXPECT_NEAR(reached("0.01"), std::sqrt(150) * 1448 / 0.1, 1);
+  EXPECT_NEAR(reached("1e-6"), 1.054 * std::pow(1e5, 0.75) * 1448 / 0.1, 1);
+  EXPECT_TRUE(std::isinf(reached("0")));
+  // The larger of two standard normals is 1 / sqrt(pi) in the mean.
+  const Tier late = tier_of(R"({"latency_us": 1000, "jitter_us": 300, "bandwidth_gbps": 8})");
+  EXPECT_NEAR(late.latency, 1e-3 + 3e-4 / std::sqrt(M_PI), 1e-12);
+}
+
 TEST(Scenario, WorkloadShapesAndDtypes) {
   const Workload workload = parsed(full_scenario()).workload;
   EXPECT_EQ(workload.batch, 32);

@@ -73,6 +73,7 @@ Json random_tier(Dice& dice, int most_gbps) {
   if (dice.chance(20)) tier["oversubscription"] = dice.between(2, 4);
   if (dice.chance(20)) tier["nics"] = 2;
   if (dice.chance(20)) tier["efficiency"] = 0.75;
+  if (dice.chance(10)) tier["upload_gbps"] = dice.between(1, most_gbps);
   return tier;
 }
 
@@ -256,6 +257,9 @@ Property more_bandwidth_is_not_slower(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       tier["bandwidth_gbps"] = tier["bandwidth_gbps"].get<double>() * 1.5;
+      if (tier.contains("upload_gbps")) {
+        tier["upload_gbps"] = tier["upload_gbps"].get<double>() * 1.5;
+      }
       return compare(root, changed, way, name + " bandwidth x 1.5",
                      slower(std::max(several_streams, rounding(way))));
     });
@@ -342,6 +346,7 @@ Json slowed_down(Json root, double factor) {
   const auto slow_tier = [&](Json& tier) {
     scale_key(tier, "latency_us", factor);
     scale_key(tier, "bandwidth_gbps", 1 / factor);
+    scale_key(tier, "upload_gbps", 1 / factor);
     scale_key(tier, "flow_cap_gbps", 1 / factor);
   };
   for (const char* key : {"intra", "inter"}) {

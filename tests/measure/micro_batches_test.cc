@@ -77,7 +77,7 @@ TEST(MicroBatches, ArePlainPassesAndOneStep) {
         input::parse_scenario(input::document_from_text("micro.json", root.dump()));
     const Strategy& strategy = scenario.strategies.front();
     const Seconds pass = (scenario.workload.forward + backward_time(scenario.workload)) *
-                         scenario.cluster.compute_stretch();
+                         (1 + scenario.cluster.device.data_parallel_slowdown);
     const Metrics one = evaluated(root);
     const Metrics all = evaluated(with_micro_batches(root, count));
     const Seconds sum = one.step_time + (count - 1) * pass;

@@ -94,6 +94,30 @@ TEST(LocalPlan, WithoutDelayOrFragmentsItIsAveraging) {
   EXPECT_DOUBLE_EQ(period_of(diloco(7), cluster), period_of(plain, cluster));
 }
 
+// Two of four ranks compute half as fast: a step is theirs, unless a period has fewer of them
+// there.
+TEST(LocalPlan, BlocksOfRanksTakeTheStepsOfTheirSpeed) {
+  Cluster cluster = slow(1e5);
+  const Seconds sent = ring(2000, cluster);
+  cluster.speeds = {1, 0.5};
+  for (const bool simulated : {false, true}) {
+    const double within = simulated ? 1e-3 : 1e-9;
+    Strategy strategy = diloco(12);
+    EXPECT_NEAR(period_of(strategy, cluster, simulated), 24 * kStep + sent, within);
+    strategy.local_sgd.periods = {16, 8};  // 12 in the mean, and both are busy for 16 steps' time
+    EXPECT_NEAR(period_of(strategy, cluster, simulated), 16 * kStep + sent, within);
+    strategy.local_sgd.periods = {12, 12};
+    EXPECT_NEAR(period_of(strategy, cluster, simulated), 24 * kStep + sent, within);
+    // Gradients are summed when the slower ranks have theirs.
+    Cluster alike = cluster;
+    alike.speeds.clear();
+    Workload slower = stretched(bare(), 2);
+    EXPECT_NEAR(period_of(make_plan(bare(), cluster, Strategy{}), cluster, simulated),
+                period_of(make_plan(slower, alike, Strategy{}), alike, simulated), 1e-12);
+  }
+  EXPECT_EQ(block_times(cluster, diloco(12).local_sgd), (std::vector<double>{1, 2}));
+}
+
 // More steps of delay, a faster link or a longer period never make a step longer.
 TEST(LocalPlan, StepsOnlyShorten) {
   for (const int fragments : {1, 2, 5}) {

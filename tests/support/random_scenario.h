@@ -38,6 +38,7 @@ inline Json random_links(Dice& dice) {
   if (dice.chance(15)) tier["oversubscription"] = dice.pick<double>({1.5, 2, 4});
   if (dice.chance(15)) tier["nics"] = 2;
   if (dice.chance(15)) tier["efficiency"] = 0.8;
+  if (tier["latency_us"] == 50) tier["upload_gbps"] = tier["bandwidth_gbps"].get<double>() / 4;
   return tier;
 }
 

@@ -68,7 +68,7 @@ class UnfoldedCost {
   Message message(int from, int to) const {
     Message m{static_cast<std::size_t>(from),
               static_cast<std::size_t>(to),
-              network_.latency(network_.crossing(from, to)),
+              network_.latency(from, to),
               {},
               0};
     network_.route(collective::Groups{}, from, to, m.route);
