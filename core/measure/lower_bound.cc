@@ -26,6 +26,11 @@ struct ModelWork {
 // How long an operation holds the computation up that is none of the model's.
 Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
   if (!plan.computes(op.stream)) return 0;
+  // Another fusion copies averaged parameters in other parts.
+  const auto* busy = std::get_if<plan::Busy>(&op.work);
+  const bool copies =
+      busy != nullptr && busy->bucket >= 0 && busy->reason != plan::Busy::Reason::kHost;
+  if (copies && plan.buckets[static_cast<std::size_t>(busy->bucket)].averaged) return 0;
   const auto reason = plan::reason_of(op.work);
   const bool holds = reason == plan::Busy::Reason::kCopyIn ||
                      reason == plan::Busy::Reason::kCopyOut || reason == plan::Busy::Reason::kHost;
@@ -247,7 +252,7 @@ Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
   std::vector<Seconds> busy(links.size(), 0.0);  // each link, with that
   Seconds first_latency = 0;
   bool first = true;
-  for (const auto& piece : pieces_of(plan, workload, work, cache.cluster().compute_stretch())) {
+  for (const auto& piece : pieces_of(plan, workload, work, plan.stretch)) {
     const Demand& demand = demands.buckets[piece.bucket];
     if (demand.payloads.empty()) continue;
     first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);
