@@ -42,7 +42,7 @@ std::span<const Dialect> dialects() {
   static const std::array table{
       paddle_dialect(),  paddle_dygraph_dialect(), mindspore_dialect(), pytorch_ddp_dialect(),
       horovod_dialect(), megatron_dialect(),       deepspeed_dialect(), hf_trainer_dialect(),
-      fsdp_dialect(),    torchft_dialect()};
+      fsdp_dialect(),    torchft_dialect(),        diloco_dialect()};
   return table;
 }
 

@@ -1,5 +1,6 @@
 #include "core/dialect/torchft.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/dialect/changes.h"
@@ -29,6 +30,27 @@ Outer read_outer(Reader outer) {
   return step;
 }
 
+// One number, or one for each of so many equal blocks of replica groups, slower ones less.
+void read_sync_every(Reader& config, LocalSgd& local) {
+  const Json* given = config.find("sync_every");
+  if (given == nullptr || !given->is_array()) {
+    local.period = config.integer("sync_every", 1, kMostPeriod);
+    return;
+  }
+  std::int64_t all = 0;
+  for (const Json& each : config.array("sync_every")) {
+    const std::string place =
+        config.place_of("sync_every") + "." + std::to_string(local.periods.size());
+    local.periods.push_back(checked_integer(each, 1, kMostPeriod, config.file(), place));
+    all += local.periods.back();
+  }
+  const auto blocks = static_cast<std::int64_t>(local.periods.size());
+  if (blocks == 0 || all % blocks != 0) {
+    config.fail("sync_every", "expected one number, or several whose mean is a whole one");
+  }
+  local.period = all / blocks;
+}
+
 // DiLoCo's own, with what its constructor refuses.
 void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
   local.outer = config.has("outer_optimizer") ? read_outer(config.object("outer_optimizer"))
@@ -40,21 +62,23 @@ void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
   }
   local.delay = config.integer_or("fragment_sync_delay", 0, 0, kMostPeriod);
   local.outer.mix = config.number_or("fragment_update_alpha", 0, {0, 1});
-  if (local.period < local.fragments) {
+  const std::int64_t least = local.periods.empty() ? local.period : std::ranges::min(local.periods);
+  if (least < local.fragments) {
     config.fail("sync_every",
                 "only one fragment can be synchronised at a time: expected at least "
                 "num_fragments, " +
                     std::to_string(local.fragments));
   }
-  if (local.period % local.fragments != 0) {
+  const auto left = [&](std::int64_t period) { return period % local.fragments != 0; };
+  if (left(local.period) || std::ranges::any_of(local.periods, left)) {
     config.fail("sync_every",
                 "must be a multiple of num_fragments, " + std::to_string(local.fragments));
   }
-  if (local.delay >= local.period / local.fragments) {
+  if (local.delay >= least / local.fragments) {
     config.fail("fragment_sync_delay",
                 "a fragment must be synchronised before it is reduced "
                 "again: expected less than sync_every / num_fragments, " +
-                    std::to_string(local.period / local.fragments));
+                    std::to_string(least / local.fragments));
   }
 }
 
@@ -79,7 +103,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   local.begin_step = 1;
   const bool diloco =
       config.word_or("semi_sync_method", "diloco", {"diloco", "local_sgd"}) == "diloco";
-  local.period = config.integer("sync_every", 1, kMostPeriod);
+  read_sync_every(config, local);
   const int node = cluster.nodes > 1 ? cluster.gpus_per_node : 1;
   local.subgroup = static_cast<int>(config.integer_or("group_world_size", node, 1, 1 << 20));
   if (cluster.ranks() % local.subgroup != 0) {
@@ -109,6 +133,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 Json config_of(const Strategy& strategy) {
   const LocalSgd& local = strategy.local_sgd;
   Json config{{"sync_every", local.period}, {"group_world_size", local.subgroup}};
+  if (!local.periods.empty()) config["sync_every"] = local.periods;
   if (strategy.compression.codec == "fp8") config["should_quantize"] = true;
   if (strategy.fusion.rule == Fusion::Rule::kSize && local.subgroup == 1) {
     config["use_bucketization"] = true;

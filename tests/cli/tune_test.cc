@@ -64,8 +64,8 @@ TEST(Tune, PrintsTheAgreedJson) {
   const Json& sure = answer["certainty"];
   EXPECT_LE(sure["step_time_low_s"], sure["step_time_high_s"]);
   EXPECT_GE(sure["chance_of_gain"].get<double>(), 0.5);
-  // All but torchft's, which trains otherwise.
-  EXPECT_EQ(sure["defaults"].size() + 1, syncline::dialect::written_dialect_names().size());
+  // All but torchft's and diloco's, which train otherwise.
+  EXPECT_EQ(sure["defaults"].size() + 2, syncline::dialect::written_dialect_names().size());
   EXPECT_LE(answer["lower_bound_s"], answer["step_time_s"]);
   EXPECT_LE(answer["step_time_s"], answer["baseline_s"]);
   EXPECT_NEAR(answer["regret_percent"].get<double>(),

@@ -58,6 +58,19 @@ TEST(TorchftDialect, LocalSgdIsTheMeanOverTheGroups) {
   EXPECT_TRUE(test::has_note(one, "one replica group"));
 }
 
+// Slower groups take fewer steps between two syncs.
+TEST(TorchftDialect, EachBlockOfGroupsMayHaveItsOwnSteps) {
+  const Strategy strategy = reading_of(R"({"sync_every": [30, 10], "num_fragments": 2})").strategy;
+  EXPECT_EQ(strategy.local_sgd.periods, (std::vector<std::int64_t>{30, 10}));
+  EXPECT_EQ(strategy.local_sgd.period, 20);
+  const auto written = write_config(torchft_dialect(), strategy, net(), test::cluster_of(4, 1));
+  ASSERT_TRUE(written.has_value());
+  EXPECT_EQ(written->config["sync_every"], Json({30, 10}));
+  EXPECT_THROW(reading_of(R"({"sync_every": [30, 11]})"), InputError);
+  EXPECT_THROW(reading_of(R"({"sync_every": [30, 9], "num_fragments": 2})"), InputError);
+  EXPECT_THROW(reading_of(R"({"sync_every": []})"), InputError);
+}
+
 TEST(TorchftDialect, RefusesWhatTheConstructorDoes) {
   for (const auto& [config, part] : std::vector<std::pair<const char*, const char*>>{
            {R"({})", "sync_every: missing"},
@@ -110,6 +123,66 @@ TEST(TorchftDialect, RefusesToWriteWhatAveragesNothing) {
   for (const Strategy& strategy : {plain, adaptive}) {
     EXPECT_THROW(write_config(torchft_dialect(), strategy, net(), test::cluster_of(4, 1)),
                  InputError);
+  }
+}
+
+Reading diloco_of(const std::string& config, const Cluster& cluster = test::cluster_of(4, 2)) {
+  return test::read_config(diloco_dialect(), config, net(), cluster);
+}
+
+TEST(DilocoDialect, MaxTextsDefaults) {
+  const LocalSgd local = diloco_of(R"({"enable_diloco": true})").strategy.local_sgd;
+  EXPECT_EQ(local.period, 36);
+  EXPECT_EQ(local.subgroup, 2);  // a replica a node
+  EXPECT_EQ(local.outer, (Outer{Outer::Optimizer::kNesterov, 0.3, 0.9, 0}));
+  EXPECT_EQ(local.fragments, 1);
+  const LocalSgd two = diloco_of(R"({"dcn_diloco_parallelism": 2})").strategy.local_sgd;
+  EXPECT_EQ(two.subgroup, 4);
+}
+
+// max(1, round(period / fragments)) steps lie between two fragments; only where learners have
+// programs or threads of their own does training go on beside them.
+TEST(DilocoDialect, Streaming) {
+  const std::string keys = R"({"enable_streaming_diloco": true, "num_diloco_fragments": 8,
+      "diloco_sync_period": 36, "num_communication_overlapping_steps": 2,
+      "communication_overlapping_alpha": 0.5)";
+  const Reading reading = diloco_of(keys + R"(, "enable_threaded_diloco": true})");
+  const LocalSgd& local = reading.strategy.local_sgd;
+  EXPECT_EQ(local.period, 32);  // 4.5 is rounded to the even 4
+  EXPECT_EQ(local.fragments, 8);
+  EXPECT_EQ(local.delay, 2);
+  EXPECT_EQ(local.outer.mix, 0.5);
+  EXPECT_TRUE(test::has_note(reading, "32 steps"));
+  const Reading together = diloco_of(keys + "}");
+  EXPECT_EQ(together.strategy.local_sgd.delay, 0);
+  EXPECT_TRUE(test::has_note(together, "delays values alone"));
+}
+
+TEST(DilocoDialect, ComesBackAndRefuses) {
+  const Cluster cluster = test::cluster_of(4, 2);
+  for (const char* keys :
+       {R"({})", R"({"diloco_sync_period": 100, "diloco_outer_lr": 0.7})",
+        R"({"enable_streaming_diloco": true, "num_diloco_fragments": 4, "diloco_sync_period": 40,
+            "num_communication_overlapping_steps": 3, "enable_non_spmd_diloco": true})"}) {
+    const Strategy strategy = diloco_of(keys).strategy;
+    const auto written = write_config(diloco_dialect(), strategy, net(), cluster);
+    ASSERT_TRUE(written && written->exact) << keys;
+    EXPECT_EQ(diloco_of(written->config.dump()).strategy.local_sgd, strategy.local_sgd) << keys;
+  }
+  for (const auto& [keys, part] : std::vector<std::pair<const char*, const char*>>{
+           {R"({"dcn_diloco_parallelism": 3})", "a divisor of the 8"},
+           {R"({"enable_streaming_diloco": true})", "num_diloco_fragments"},
+           {R"({"enable_streaming_diloco": true, "num_diloco_fragments": 9})", "only 8 parameters"},
+           {R"({"enable_streaming_diloco": true, "num_diloco_fragments": 4,
+                "num_communication_overlapping_steps": 9})",
+            "less than 9"},
+           {R"({"diloco_period": 5})", "diloco_sync_period"}}) {
+    try {
+      diloco_of(keys);
+      ADD_FAILURE() << keys << " passed";
+    } catch (const InputError& error) {
+      EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
+    }
   }
 }
 
