@@ -31,7 +31,7 @@ target_compile_features(syncline_archive PUBLIC cxx_std_20)
 target_include_directories(syncline_archive INTERFACE $<INSTALL_INTERFACE:include/syncline>)
 target_link_libraries(
   syncline_archive PUBLIC nlohmann_json::nlohmann_json Eigen3::Eigen ZLIB::ZLIB simdjson::simdjson
-                          yaml-cpp EXPAT::EXPAT)
+                          yaml-cpp EXPAT::EXPAT tomlplusplus::tomlplusplus)
 
 # Manual page and completion are what the program itself says about its verbs.
 set(MADE ${PROJECT_BINARY_DIR}/made)

@@ -21,7 +21,7 @@ set(CPACK_DEBIAN_SYNCLINE_PACKAGE_NAME syncline)
 set(CPACK_COMPONENT_SYNCLINE_DESCRIPTION ${CPACK_PACKAGE_DESCRIPTION})
 # For programs that are built on the library.
 set(CPACK_DEBIAN_SYNCLINE_PACKAGE_SUGGESTS
-    "nlohmann-json3-dev, libeigen3-dev, zlib1g-dev, libsimdjson-dev, libyaml-cpp-dev, libexpat1-dev")
+    "nlohmann-json3-dev, libeigen3-dev, zlib1g-dev, libsimdjson-dev, libyaml-cpp-dev, libexpat1-dev, libtomlplusplus-dev")
 install(FILES packaging/lintian-overrides DESTINATION share/lintian/overrides RENAME syncline)
 if(TARGET syncline_module)
   list(APPEND CPACK_COMPONENTS_ALL python)

@@ -173,14 +173,18 @@ fabric::Topology read_torus(Reader& reader, const Ports& ports) {
 }
 
 // A file of an operator's own tools, beside the scenario's.
-fabric::Topology read_tools_file(Reader& reader, bool slurm, const Ports& ports) {
+fabric::Topology read_tools_file(Reader& reader, const std::string& kind, const Ports& ports) {
+  const bool slurm = kind == "slurm";
   const std::string file = reader.text("file");
   const auto folder = std::filesystem::path(reader.file()).parent_path();
   const double oversubscription =
       slurm ? reader.number_or("oversubscription", 1, {1e-3, 1e6}) : 1.0;
   try {
-    const std::string text = read_text_file(
-        (folder / file).string(), slurm ? "Slurm's topology.conf" : "the output of ibnetdiscover");
+    const std::string text = read_text_file((folder / file).string(),
+                                            slurm               ? "Slurm's topology.conf"
+                                            : kind == "simgrid" ? "a platform file of SimGrid's"
+                                                                : "the output of ibnetdiscover");
+    if (kind == "simgrid") return simgrid_fabric(file, text, ports.efficiency);
     return slurm ? fabric::slurm_fabric(text, ports.node, oversubscription)
                  : fabric::ibnetdiscover_fabric(text, ports.nics, ports.node, ports.efficiency);
   } catch (const InputError& error) {
@@ -310,13 +314,13 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   const std::string kind = reader.require("kind").is_string()
                                ? reader.word_or("kind", "",
                                                 {"fat_tree", "leaf_spine", "rail", "dragonfly",
-                                                 "torus", "slurm", "ibnetdiscover"})
+                                                 "torus", "slurm", "ibnetdiscover", "simgrid"})
                                : reader.text("kind");
   fabric::Topology topology = kind == "fat_tree"    ? read_fat_tree(reader, ports)
                               : kind == "dragonfly" ? read_dragonfly(reader, ports)
                               : kind == "torus"     ? read_torus(reader, ports)
-                              : kind == "slurm" || kind == "ibnetdiscover"
-                                  ? read_tools_file(reader, kind == "slurm", ports)
+                              : kind == "slurm" || kind == "ibnetdiscover" || kind == "simgrid"
+                                  ? read_tools_file(reader, kind, ports)
                                   : read_leaf_spine(reader, kind == "rail", ports);
   if (topology.switches.size() > kMostSwitches) {
     reader.fail("kind", "more than " + std::to_string(kMostSwitches) + " switches");
@@ -325,6 +329,7 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
   read_placement(reader, cluster.nodes, {}, topology);
   read_shares(reader, topology);
+  topology.hop = reader.number_or("hop_us", 0, {0, 1e6}) * kMicrosecond;
   topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
   // Each NIC sends by connections of its own.
   const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));

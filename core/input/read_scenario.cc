@@ -393,7 +393,7 @@ Scenario parse_lone_scenario(const Document& document) {
   if (!scenario.others.empty()) {
     throw InputError(
         document.file +
-        ": others: only 'run' and 'explain' know other jobs: leave them out, or say in "
+        ": others: only 'run', 'explain' and 'tune' know other jobs: leave them out, or say in "
         "cluster.fabric.load what they take");
   }
   return scenario;

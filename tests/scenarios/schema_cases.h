@@ -77,7 +77,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
                 "name": "spectrum-x", "kind": "rail", "transport": "rdma", "nodes": 64,
                 "nodes_per_leaf": 32, "spines": 16, "oversubscription": 2, "links": 2, "tors": 2,
                 "planes": 2, "link_gbps": 400, "file": "topology.conf", "down": [4, 4], "up": [1, 2], "groups": 4,
-                "switches": 4, "hosts": 2, "switches_per_node": 2, "sizes": [4, 4], "routing": "ecmp", "flows": 2,
+                "switches": 4, "hosts": 2, "switches_per_node": 2, "sizes": [4, 4], "hop_us": 1, "routing": "ecmp", "flows": 2,
                 "seed": 3, "placement": "spread", "load": {"spine": 0.3},
                 "degraded": [{"link": "leaf0-spine1", "share": 0.5}]},
               "device": {"base": "h200-sxm", "efficiency": 0.5}},

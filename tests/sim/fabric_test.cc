@@ -75,6 +75,22 @@ TEST(Oversubscription, CostsWhatItIsWhereAllCross) {
   }
 }
 
+// From leaf to leaf there are two links, by way of a spine; inside a leaf there is none.
+TEST(Hops, CostTimeOnTheWayFromSwitchToSwitch) {
+  fabric::Topology topology = leaves(8, 4, 1);
+  topology.hop = 3e-6;
+  const Cluster cluster = on_fabric(flat_cluster(8), topology);
+  for (const auto& [step, hops] : {std::pair{1, 0}, std::pair{4, 2}}) {
+    // Two ranks, `step` apart: two rounds of half the payload.
+    const plan::Plan plan = plan_of(
+        8, {{1, collective_of(CollectiveKind::kAllReduce, "ring", {0, 1, 1, 2, step}, 1000)}});
+    const Seconds expected = 2 * (20e-6 + hops * 3e-6) + 4000 / kNodePort;
+    EXPECT_NEAR(modelled(cluster, plan), expected, 1e-9 * expected) << step;
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), expected, 1e-4 * expected) << step;
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), expected, 1e-4 * expected) << step;
+  }
+}
+
 // A ring in the order of the leaves crosses each trunk once, whose four cables' worth it does not
 // need; the same ring over nodes that are dealt out leaf by leaf crosses with every message.
 TEST(Oversubscription, OfARingIsUpToThePlacement) {
@@ -234,7 +250,8 @@ FabricCase random_case(std::uint64_t seed) {
   const int gpus = std::min(1 << random.below(3), 64 / nodes);
   const int nics = gpus;
   const Cluster tiers = gpus > 1 ? two_tier_cluster(nodes, gpus) : flat_cluster(nodes);
-  const fabric::Topology topology = random_fabric(random, nodes, nics);
+  fabric::Topology topology = random_fabric(random, nodes, nics);
+  if (seed % 4 == 0) topology.hop = 2e-6;
   const auto how = static_cast<fabric::Placement>(random.below(3));
   FabricCase made{
       tiers, on_fabric(tiers, topology, fabric::placed(topology, nodes, how, seed)), {}, {}};

@@ -10,9 +10,14 @@
 #include <string>
 #include <vector>
 
+#include "core/error.h"
+#include "core/input/parts.h"
+#include "core/random.h"
 #include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::sim {
 namespace {
@@ -38,7 +43,10 @@ void walk_ring(int rank, int ranks) {
   }
 }
 
-Seconds all_reduce_on(const MakeZone& make_zone, const std::vector<int>& places) {
+// The hosts are those that `prepare` makes on the engine, in its order.
+using Prepare = std::function<std::vector<sg::Host*>(sg::Engine&)>;
+
+Seconds all_reduce_on(const Prepare& prepare, const std::vector<int>& places) {
   int argc = 3;
   char name[] = "s4u";
   char log[] = "--log=root.thresh:critical";
@@ -48,15 +56,7 @@ Seconds all_reduce_on(const MakeZone& make_zone, const std::vector<int>& places)
   sg::Engine::set_config("network/model:CM02");
   sg::Engine::set_config("network/crosstraffic:0");
   sg::Engine::set_config("network/TCP-gamma:0");
-  std::vector<sg::Host*> hosts;
-  const sg::ClusterCallbacks callbacks(
-      [&](sg::NetZone* zone, const std::vector<unsigned long>&, unsigned long)
-          -> std::pair<simgrid::kernel::routing::NetPoint*, simgrid::kernel::routing::NetPoint*> {
-        sg::Host* host = zone->create_host("h" + std::to_string(hosts.size()), 1e9)->seal();
-        hosts.push_back(host);
-        return {host->get_netpoint(), nullptr};
-      });
-  make_zone(callbacks)->seal();
+  const std::vector<sg::Host*> hosts = prepare(engine);
   const int ranks = static_cast<int>(places.size());
   for (int rank = 0; rank < ranks; ++rank) {
     sg::Host* host = hosts.at(static_cast<std::size_t>(places[static_cast<std::size_t>(rank)]));
@@ -64,6 +64,33 @@ Seconds all_reduce_on(const MakeZone& make_zone, const std::vector<int>& places)
   }
   engine.run();
   return sg::Engine::get_clock();
+}
+
+Prepare made_by(const MakeZone& make_zone) {
+  return [make_zone](sg::Engine&) {
+    std::vector<sg::Host*> hosts;
+    const sg::ClusterCallbacks callbacks(
+        [&](sg::NetZone* zone, const std::vector<unsigned long>&, unsigned long)
+            -> std::pair<simgrid::kernel::routing::NetPoint*, simgrid::kernel::routing::NetPoint*> {
+          sg::Host* host = zone->create_host("h" + std::to_string(hosts.size()), 1e9)->seal();
+          hosts.push_back(host);
+          return {host->get_netpoint(), nullptr};
+        });
+    make_zone(callbacks)->seal();
+    return hosts;
+  };
+}
+
+// Hosts h0, h1, ... of a platform file.
+Prepare loaded(const std::string& file) {
+  return [file](sg::Engine& engine) {
+    engine.load_platform(file);
+    std::vector<sg::Host*> hosts;
+    while (sg::Host* host = engine.host_by_name_or_null("h" + std::to_string(hosts.size()))) {
+      hosts.push_back(host);
+    }
+    return hosts;
+  };
 }
 
 // SimGrid has one engine a process.
@@ -85,7 +112,7 @@ Seconds in_a_child(const std::function<Seconds()>& work) {
 }
 
 // What Syncline says, message by message and in closed form.
-void expect_same(const char* what, const MakeZone& make_zone, const fabric::Topology& topology,
+void expect_same(const char* what, const Prepare& prepare, const fabric::Topology& topology,
                  const std::vector<int>& places, double model_tolerance) {
   const int ranks = static_cast<int>(places.size());
   Cluster cluster = flat_cluster(ranks);
@@ -98,7 +125,7 @@ void expect_same(const char* what, const MakeZone& make_zone, const fabric::Topo
   settings.simulation.grain = Simulation::Grain::kStep;
   const Seconds step = time_of(*make_sim_executor(settings), plan);
   const Seconds model = time_of(*run::make_model_executor({cluster, {}, 1}), plan);
-  const Seconds s4u = in_a_child([&] { return all_reduce_on(make_zone, places); });
+  const Seconds s4u = in_a_child([&] { return all_reduce_on(prepare, places); });
   const Seconds alone = 2.0 * (ranks - 1) / ranks * 4 * kElements / kNodePort;
   std::printf("%-34s S4U %.3f ms, simulated %+.2f %%, model %+.2f %%, contention x%.2f\n", what,
               1e3 * s4u, 100 * (step / s4u - 1), 100 * (model / s4u - 1), s4u / alone);
@@ -118,9 +145,9 @@ TEST(SimGridAlone, SaysTheSameOfFatTrees) {
                                    kNodePort, 0, kSplit);
   };
   const auto topology = fabric::fat_tree({{4, 4}, {1, 2}, {1, 1}, {0, kNodePort}});
-  expect_same("fat tree 2:1, packed", zone, topology,
+  expect_same("fat tree 2:1, packed", made_by(zone), topology,
               places_of(topology, fabric::Placement::kPacked), 1e-3);
-  expect_same("fat tree 2:1, dealt out", zone, topology,
+  expect_same("fat tree 2:1, dealt out", made_by(zone), topology,
               places_of(topology, fabric::Placement::kSpread), 1e-3);
 }
 
@@ -129,9 +156,9 @@ TEST(SimGridAlone, SaysTheSameOfTori) {
     return sg::create_torus_zone("torus", nullptr, {5, 3, 3}, callbacks, kNodePort, 0, kSplit);
   };
   const auto topology = fabric::torus({5, 3, 3}, kNodePort);
-  expect_same("torus 5 x 3 x 3, packed", zone, topology,
+  expect_same("torus 5 x 3 x 3, packed", made_by(zone), topology,
               places_of(topology, fabric::Placement::kPacked), 1e-3);
-  expect_same("torus 5 x 3 x 3, scattered", zone, topology,
+  expect_same("torus 5 x 3 x 3, scattered", made_by(zone), topology,
               places_of(topology, fabric::Placement::kScattered), 0.05);
 }
 
@@ -141,10 +168,111 @@ TEST(SimGridAlone, SaysTheSameOfDragonflies) {
                                      kNodePort, 0, kSplit);
   };
   const auto topology = fabric::dragonfly({4, 4, 2, 1, kNodePort, kNodePort});
-  expect_same("dragonfly 4 x 4 x 2, packed", zone, topology,
+  expect_same("dragonfly 4 x 4 x 2, packed", made_by(zone), topology,
               places_of(topology, fabric::Placement::kPacked), 1e-3);
-  expect_same("dragonfly 4 x 4 x 2, scattered", zone, topology,
+  expect_same("dragonfly 4 x 4 x 2, scattered", made_by(zone), topology,
               places_of(topology, fabric::Placement::kScattered), 0.05);
+}
+
+constexpr const char* kHead = R"(<?xml version='1.0'?>
+<!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd">
+<platform version="4.1">)";
+
+std::string cluster_text(const std::string& topology, const std::string& parameters, int nodes) {
+  return std::string(kHead) + R"(<cluster id="c" prefix="h" suffix="" radical="0-)" +
+         std::to_string(nodes - 1) + R"(" speed="1Gf" bw="1.25GBps" lat="0us" topology=")" +
+         topology + R"(" topo_parameters=")" + parameters + R"("/></platform>)";
+}
+
+// Two leaves of two hosts, joined by one cable.
+const std::string kCables = std::string(kHead) + R"(<zone id="z" routing="Floyd">
+  <host id="h0" speed="1Gf"/><host id="h1" speed="1Gf"/>
+  <host id="h2" speed="1Gf"/><host id="h3" speed="1Gf"/>
+  <router id="a"/><router id="b"/>
+  <link id="l0" bandwidth="10Gbps" latency="0us" sharing_policy="SPLITDUPLEX"/>
+  <link id="l1" bandwidth="10Gbps" latency="0us" sharing_policy="SPLITDUPLEX"/>
+  <link id="l2" bandwidth="10Gbps" latency="0us" sharing_policy="SPLITDUPLEX"/>
+  <link id="l3" bandwidth="10Gbps" latency="0us" sharing_policy="SPLITDUPLEX"/>
+  <link id="trunk" bandwidth="0.625GBps" latency="0us" sharing_policy="SPLITDUPLEX"/>
+  <route src="h0" dst="a"><link_ctn id="l0" direction="UP"/></route>
+  <route src="h1" dst="a"><link_ctn id="l1" direction="UP"/></route>
+  <route src="h2" dst="b"><link_ctn id="l2" direction="UP"/></route>
+  <route src="h3" dst="b"><link_ctn id="l3" direction="UP"/></route>
+  <route src="a" dst="b"><link_ctn id="trunk" direction="UP"/></route>
+</zone></platform>)";
+
+// One file, read by SimGrid and by Syncline.
+TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
+  struct File {
+    const char* what;
+    std::string text;
+    fabric::Placement placement;
+    double model_tolerance;
+  };
+  using enum fabric::Placement;
+  const std::vector<File> files{
+      {"file: fat tree", cluster_text("FAT_TREE", "2;4,4;1,2;1,1", 16), kSpread, 1e-3},
+      {"file: torus", cluster_text("TORUS", "4,3,2", 24), kPacked, 1e-3},
+      {"file: dragonfly", cluster_text("DRAGONFLY", "3,1;2,1;3,1;2", 36), kPacked, 1e-3},
+      {"file: dragonfly, scattered", cluster_text("DRAGONFLY", "3,1;2,2;3,1;2", 36), kScattered,
+       0.1},
+      {"file: cables", kCables, kPacked, 1e-3}};
+  for (const File& each : files) {
+    const test::Scratch scratch;
+    const std::string file = scratch.path("platform.xml");
+    test::write_text(file, each.text);
+    const fabric::Topology topology = input::simgrid_fabric(file, each.text, 1);
+    expect_same(each.what, loaded(file), topology, places_of(topology, each.placement),
+                each.model_tolerance);
+  }
+}
+
+TEST(PlatformFile, SaysWhatItCannotHold) {
+  const auto refusal = [](const std::string& inside) {
+    try {
+      input::simgrid_fabric("p.xml", std::string(kHead) + inside + "</platform>", 1);
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string("nothing");
+  };
+  const std::string flat = R"(<cluster id="c" radical="0-3" speed="1Gf" bw="1GBps" lat="0us"/>)";
+  EXPECT_TRUE(test::contains(refusal(flat), "FLAT cluster is one switch"));
+  EXPECT_TRUE(test::contains(refusal(R"(<zone id="z" routing="Full"/>)"), "routing Full"));
+  const std::string shared = R"(<zone id="z" routing="Floyd"><host id="h0" speed="1f"/>
+      <router id="r"/><link id="l" bandwidth="1GBps" latency="0"/>
+      <route src="h0" dst="r"><link_ctn id="l"/></route></zone>)";
+  EXPECT_TRUE(test::contains(refusal(shared), "both directions share it"));
+  EXPECT_TRUE(test::contains(
+      refusal(R"(<cluster id="c" bw="fast" topology="TORUS" topo_parameters="2,2"/>)"), "fast"));
+  EXPECT_TRUE(test::contains(
+      refusal(R"(<cluster id="c" bw="1GBps" topology="TORUS" topo_parameters="2,-2"/>)"),
+      "whole numbers"));
+  EXPECT_TRUE(test::contains(refusal(""), "neither"));
+}
+
+// Bytes changed, cut off and put in twice: a fabric or a refusal.
+TEST(PlatformFile, AnyBytesAreReadOrRefused) {
+  int read = 0;
+  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+    Random random(seed, 0);
+    std::string text = seed % 2 == 0 ? kCables : cluster_text("DRAGONFLY", "3,1;2,1;3,1;2", 36);
+    for (std::uint64_t change = 0; change <= random.below(4); ++change) {
+      const std::size_t at = random.below(text.size());
+      const auto kind = random.below(3);
+      if (kind == 0) text[at] = static_cast<char>(32 + random.below(96));
+      if (kind == 1) text.erase(at, random.below(40));
+      if (kind == 2) text.insert(at, text.substr(random.below(text.size()), random.below(40)));
+    }
+    try {
+      const fabric::Topology topology = input::simgrid_fabric("p.xml", text, 1);
+      EXPECT_GT(topology.all_nodes(), 0);
+      ++read;
+    } catch (const InputError&) {
+    }
+  }
+  EXPECT_GT(read, 100);
+  EXPECT_LT(read, 2900);
 }
 
 }  // namespace
