@@ -95,6 +95,22 @@ bool another_round(std::vector<Guest>& guests) {
   return changed;
 }
 
+// All jobs, the scenario's own first, once their steps and what they leave of links agree.
+std::vector<Guest> settled_guests(const Scenario& scenario, const Strategy& strategy) {
+  std::vector<Guest> guests{{&scenario, &strategy, scenario.cluster}};
+  for (const Scenario& other : scenario.others) {
+    guests.push_back({&other, find_strategy(other, other.baseline), other.cluster});
+  }
+  for (Guest& guest : guests) {
+    guest.cost();
+    guest.alone = guest.step;
+  }
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds && another_round(guests); ++round) {
+  }
+  return guests;
+}
+
 }  // namespace
 
 std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network& network,
@@ -152,19 +168,9 @@ void find_hot_links(Together& together) {
 }
 
 Together together(const Scenario& scenario, const Strategy& strategy) {
-  std::vector<Guest> guests{{&scenario, &strategy, scenario.cluster}};
-  for (const Scenario& other : scenario.others) {
-    guests.push_back({&other, find_strategy(other, other.baseline), other.cluster});
-  }
+  std::vector<Guest> guests = settled_guests(scenario, strategy);
   Together out;
   out.fabric = scenario.cluster.topology;
-  for (Guest& guest : guests) {
-    guest.cost();
-    guest.alone = guest.step;
-  }
-  constexpr int kMostRounds = 8;
-  for (int round = 0; round < kMostRounds && another_round(guests); ++round) {
-  }
   for (Guest& guest : guests) {
     out.company.jobs.push_back({guest.scenario->name, guest.alone, guest.step});
     out.bytes.push_back(std::move(guest.bytes));
@@ -175,6 +181,20 @@ Together together(const Scenario& scenario, const Strategy& strategy) {
   out.cache = std::move(guests.front().cache);
   find_hot_links(out);
   return out;
+}
+
+Scenario beside_others(Scenario scenario) {
+  if (scenario.others.empty()) return scenario;
+  const auto guests = settled_guests(scenario, *find_strategy(scenario, scenario.baseline));
+  auto left = std::make_shared<fabric::Topology>(*guests.front().cluster.topology);
+  for (std::size_t link = 0; link < left->links.size(); ++link) {
+    // Where the baseline sends nothing another strategy may.
+    if (guests.front().bytes[link] > 0) continue;
+    left->links[link].capacity = left_for(guests.front(), guests, link);
+  }
+  scenario.cluster.topology = left;
+  scenario.others.clear();
+  return scenario;
 }
 
 }  // namespace syncline::measure

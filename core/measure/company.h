@@ -35,6 +35,10 @@ struct Together {
 
 Together together(const Scenario& scenario, const Strategy& strategy);
 
+// The scenario by itself, on what the others leave of each link while its baseline trains. Other
+// strategies load links otherwise: the others' own steps then change, which this does not follow.
+Scenario beside_others(Scenario scenario);
+
 // Fills in the hot links, for steps as long as the company says.
 void find_hot_links(Together& together);
 

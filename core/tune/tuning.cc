@@ -6,6 +6,7 @@
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/input/strategy_json.h"
+#include "core/measure/company.h"
 #include "core/measure/warnings.h"
 #include "core/run/model_executor.h"
 #include "core/tune/alternatives.h"
@@ -113,9 +114,16 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
                      const std::string& confirmed_by, const dialect::Dialect* emit) {
   const auto [fitted, fit_errors] = measure::calibrated(document);
   Tuning tuning;
-  tuning.scenario = input::parse_lone_scenario(fitted);
+  tuning.scenario = input::parse_scenario(fitted);
   tuning.fit_errors = fit_errors;
   tuning.warnings = measure::warnings_of(fitted, tuning.scenario);
+  const bool alone = tuning.scenario.others.empty();
+  if (!alone) {
+    tuning.warnings.push_back("others: each link has what they leave while '" +
+                              tuning.scenario.baseline +
+                              "' trains; 'run' says it of another strategy");
+    tuning.scenario = measure::beside_others(std::move(tuning.scenario));
+  }
   const Scenario& scenario = tuning.scenario;
   tuning.calibrated = !scenario.calibration.parameters.empty();
   const auto own = input::parse_search(fitted, scenario);
@@ -134,7 +142,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, cache);
   tuning.certainty = certainty_of(scenario, fit_errors, tuning.tuned, tuning.defaults);
   tuning.next = next_measurement(scenario, fit_errors, tuning.tuned);
-  add_break_evens(fitted, tuning);
+  if (alone) add_break_evens(fitted, tuning);
   tuning.averaging = averaging_of(scenario, *model, cache);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;

@@ -88,6 +88,33 @@ TEST(Company, FillsLinksThatEachAloneCouldNot) {
   }
 }
 
+// What a search goes by: the baseline's own step, and links that it leaves alone as others load
+// them.
+TEST(Company, ASearchHasWhatTheOthersLeave) {
+  Scenario first = job_on(narrow(), {0, 4});
+  first.others = {job_on(narrow(), {1, 5})};
+  const Company company = together(first, first.strategies.front()).company;
+  const Scenario left = beside_others(first);
+  EXPECT_TRUE(left.others.empty());
+  const auto executor = run::make_model_executor({left.cluster, {}, 1});
+  collective::CostCache cache(left.cluster);
+  const Seconds step =
+      evaluate_strategy(left, left.strategies.front(), *executor, cache).metrics.step_time;
+  EXPECT_NEAR(step, company.jobs[0].together, 1e-9 * step);
+  // Neighbours at one leaf send nothing up; who did would have half of what the others load.
+  Scenario inside = job_on(narrow(), {2, 3});
+  inside.others = {job_on(narrow(), {1, 5})};
+  const fabric::Topology& whole = *inside.cluster.topology;
+  const Scenario quiet = beside_others(inside);
+  int loaded = 0;
+  for (std::size_t link = 0; link < whole.links.size(); ++link) {
+    const double share = quiet.cluster.topology->links[link].capacity / whole.links[link].capacity;
+    EXPECT_LE(share, 1);
+    loaded += share < 0.5 ? 1 : 0;
+  }
+  EXPECT_EQ(loaded, 4);  // up and down at both leaves
+}
+
 // A job beside itself: rows are steps under load, and so is what they are compared with.
 TEST(Company, RowsAreStepsBesideTheOthers) {
   const test::Scratch scratch;
