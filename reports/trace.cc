@@ -5,6 +5,7 @@
 #include "reports/trace.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -333,12 +334,12 @@ class Track {
     std::string events;
     for (; next < changes.size() && changes[next].nanoseconds <= time; ++next) {
       const Counted& now = changes[next];
-      const auto put = [&](const char* name, const char* what, std::int64_t value) {
+      const auto put = [&](const std::string& name, const char* what, Json value) {
         events += text_of(Json{{"ph", "C"},
                                {"name", name},
                                {"pid", processes_[rank]},
                                {"ts", microseconds(now.nanoseconds)},
-                               {"args", {{what, value}}}}) +
+                               {"args", {{what, std::move(value)}}}}) +
                   ",\n";
       };
       const Counted before = next == 0 ? Counted{} : changes[next - 1];
@@ -347,6 +348,11 @@ class Track {
       }
       if (now.exposed != before.exposed || next == 0)
         put("exposed", "exposed", now.exposed ? 1 : 0);
+      if (rank != processes_.begin()->first) continue;  // links are nobody's: they stand once
+      for (std::size_t link = 0; link < now.links.size(); ++link) {
+        if (next > 0 && before.links[link] == now.links[link]) continue;
+        put("link " + traced_.links[link].name, "percent", std::round(1e3 * now.links[link]) / 10);
+      }
     }
     return events;
   }

@@ -2,7 +2,7 @@
 // https://ui.perfetto.dev. Format: "Trace Event Format", Google, 2016. One process per strategy and
 // rank, one thread per stream, one complete event per operation; besides, a bar for each step,
 // arrows from an operation to those on other streams that waited for it, and counters: bytes in
-// flight, and whether an exchange is exposed (1) or hidden.
+// flight, whether an exchange is exposed (1) or hidden, and how full a fabric's hottest links are.
 #pragma once
 
 #include <cstddef>

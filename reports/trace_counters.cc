@@ -1,5 +1,6 @@
 #include "reports/trace_counters.h"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -10,6 +11,7 @@ struct Change {
   std::int64_t bytes = 0;
   int exchanges = 0;
   int computing = 0;
+  std::map<std::size_t, double> links = {};
 };
 
 }  // namespace
@@ -27,6 +29,11 @@ std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
       changes[end].bytes -= exchange->bytes();
       ++changes[begin].exchanges;
       --changes[end].exchanges;
+      for (std::size_t link = 0; link < traced.links.size(); ++link) {
+        const Seconds busy = traced.links[link].of_op[static_cast<std::size_t>(span.op)];
+        changes[begin].links[link] += busy / (span.end - span.begin);
+        changes[end].links[link] -= busy / (span.end - span.begin);
+      }
     }
     if (!traced.plan.computes(op.stream)) continue;
     ++changes[begin].computing;
@@ -34,6 +41,7 @@ std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
   }
   std::vector<Counted> counters;
   Counted now;
+  now.links.assign(traced.links.size(), 0);
   int exchanges = 0, computing = 0;
   for (const auto& [time, change] : changes) {
     const Counted before = now;
@@ -42,7 +50,13 @@ std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
     exchanges += change.exchanges;
     computing += change.computing;
     now.exposed = exchanges > 0 && computing == 0;
-    if (now.bytes_in_flight != before.bytes_in_flight || now.exposed != before.exposed) {
+    for (const auto& [link, share] : change.links) {
+      constexpr double kRounding = 1e-9;
+      now.links[link] = std::max(0.0, now.links[link] + share);
+      if (now.links[link] < kRounding) now.links[link] = 0;
+    }
+    if (now.bytes_in_flight != before.bytes_in_flight || now.exposed != before.exposed ||
+        now.links != before.links) {
       counters.push_back(now);
     }
   }

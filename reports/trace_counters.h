@@ -13,6 +13,7 @@ struct Counted {
   std::int64_t nanoseconds = 0;
   std::int64_t bytes_in_flight = 0;  // payload of the exchanges that are under way
   bool exposed = false;              // one is, and the compute stream stands still
+  std::vector<double> links = {};    // of each of the traced ones the share that is in use
 };
 
 // In order of time; only where something changes.

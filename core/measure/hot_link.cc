@@ -68,6 +68,42 @@ std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& s
   return hot;
 }
 
+std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& cluster,
+                                    collective::CostCache& cache) {
+  if (cluster.topology == nullptr) return {};
+  const collective::Network network(cluster);
+  const std::vector<LinkUse> use = link_use(plan, network, cache);
+  const auto busy = [&](int id) { return use[static_cast<std::size_t>(id)].busy; };
+  std::vector<int> hot;
+  for (int id = 0; id < network.link_count(); ++id) {
+    if (network.in_fabric(id) != nullptr && busy(id) > 0) hot.push_back(id);
+  }
+  std::ranges::stable_sort(hot, [&](int a, int b) { return busy(a) > busy(b); });
+  hot.resize(std::min(hot.size(), kMostLinksTraced));
+  std::vector<LinkWork> links;
+  for (const int id : hot) {
+    links.push_back(
+        {cluster.topology->name(*network.in_fabric(id)), std::vector<Seconds>(plan.ops.size(), 0)});
+  }
+  std::map<const collective::CollectiveCost*, std::vector<LinkUse>> known;  // of a payload of 1
+  for (std::size_t op = 0; op < plan.ops.size() && !links.empty(); ++op) {
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[op].work);
+    if (collective == nullptr || collective->bytes() == 0) continue;
+    auto [of_cost, fresh] = known.try_emplace(&cache.cost(*collective));
+    const auto bytes = static_cast<double>(collective->bytes());
+    if (fresh) {
+      plan::Plan alone;
+      alone.ops = {plan.ops[op]};
+      of_cost->second = link_use(alone, network, cache);
+      for (LinkUse& each : of_cost->second) each.busy /= bytes;
+    }
+    for (std::size_t link = 0; link < links.size(); ++link) {
+      links[link].of_op[op] = of_cost->second[static_cast<std::size_t>(hot[link])].busy * bytes;
+    }
+  }
+  return links;
+}
+
 std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& cluster,
                                      collective::CostCache& cache) {
   if (cluster.topology == nullptr) return {};

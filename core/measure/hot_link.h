@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/measure/evaluate_strategy.h"
+#include "core/measure/report.h"
 
 namespace syncline::measure {
 
@@ -23,6 +24,11 @@ struct HotLink {
 // busy as any link of the fabric.
 std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& scenario,
                                    const Strategy& strategy, collective::CostCache& cache);
+
+// The links of the fabric that a step fills most; so many at most.
+inline constexpr std::size_t kMostLinksTraced = 4;
+std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& cluster,
+                                    collective::CostCache& cache);
 
 // The busiest link of a kind at a switch, or at neighbouring ones ("leaf0 to leaf3").
 struct SwitchLoad {

@@ -71,10 +71,17 @@ struct Split {
 };
 
 // One strategy's plan and timeline at the first sweep point, for the trace.
+// A link of the fabric, and how long each operation of a plan works on it.
+struct LinkWork {
+  std::string name;
+  std::vector<Seconds> of_op;
+};
+
 struct Traced {
   std::string strategy;
   plan::Plan plan;
   run::Timeline timeline;
+  std::vector<LinkWork> links = {};  // the hottest of a fabric
 };
 
 struct Report {

@@ -12,6 +12,7 @@
 #include "core/input/read_scenario.h"
 #include "core/json/text.h"
 #include "core/measure/company.h"
+#include "core/measure/hot_link.h"
 #include "core/measure/rounding.h"
 #include "core/operators/evaluate.h"
 
@@ -145,6 +146,7 @@ class RowEvaluator::PointStudy {
     if (const auto error = relative_error(row)) row.error_percent = *error * 100;
     if (traced != nullptr) {
       *traced = {name, std::move(figures.evaluated.plan), std::move(figures.evaluated.timeline)};
+      traced->links = hottest_links(traced->plan, scenario_.cluster, cache_);
     }
     return row;
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/measure/hot_link.h"
 #include "core/measure/row_evaluator.h"
 
 namespace syncline::measure {
@@ -46,7 +47,9 @@ Report chosen_timelines(const input::Document& document, const TraceChoice& choi
     Evaluated evaluated =
         evaluate_strategy(scenario, *find_strategy(scenario, name), *executor, cache);
     if (!choice.ranks.empty()) show_ranks(choice.ranks, evaluated.timeline);
-    chosen.traced.push_back({name, std::move(evaluated.plan), std::move(evaluated.timeline)});
+    auto links = hottest_links(evaluated.plan, scenario.cluster, cache);
+    chosen.traced.push_back(
+        {name, std::move(evaluated.plan), std::move(evaluated.timeline), std::move(links)});
   }
   return chosen;
 }

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <numeric>
 
 #include "core/run/model_executor.h"
 #include "tests/support/fabrics.h"
@@ -48,6 +49,25 @@ TEST(HotLink, IsNoneWherePortsAreAsBusy) {
   Scenario tiers = scenario_on(leaves(8, 4, 1), fabric::Placement::kPacked);
   tiers.cluster.topology = nullptr;
   EXPECT_FALSE(hot_link_in(tiers));
+}
+
+// The hottest first; what its operations do to it is what the step does.
+TEST(HotLink, EachOperationsWorkAddsUpToTheSteps) {
+  const Scenario scenario = scenario_on(leaves(8, 4, 8), fabric::Placement::kSpread);
+  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+  collective::CostCache cache(scenario.cluster);
+  const Evaluated evaluated =
+      evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
+  const auto links = hottest_links(evaluated.plan, scenario.cluster, cache);
+  const auto hot = hot_link_in(scenario);
+  ASSERT_FALSE(links.empty());
+  EXPECT_EQ(links[0].name, hot->name);
+  ASSERT_EQ(links[0].of_op.size(), evaluated.plan.ops.size());
+  const Seconds all = std::accumulate(links[0].of_op.begin(), links[0].of_op.end(), 0.0);
+  EXPECT_NEAR(all, hot->busy, 1e-9 * all);
+  Scenario tiers = scenario;
+  tiers.cluster.topology = nullptr;
+  EXPECT_TRUE(hottest_links(evaluated.plan, tiers.cluster, cache).empty());
 }
 
 std::vector<SwitchLoad> loads_in(const Scenario& scenario) {

@@ -216,6 +216,20 @@ TEST(Trace, CountsWhatIsInFlightAndExposed) {
   EXPECT_EQ(exposed, (std::vector<std::pair<double, int>>{{2000, 1}, {3000, 0}}));
 }
 
+// A link's share stands once, whatever ranks are shown: half of the exchange's millisecond.
+TEST(Trace, CountsHowFullLinksAre) {
+  measure::Report report = traced_report({"dgc"}, {0, 5}, 2);
+  report.traced[0].links = {{"leaf0-spine0", {0, 0, 0, 0.0005, 0, 0, 0}}};
+  const Json trace = Json::parse(chrome_trace(report));
+  std::vector<std::pair<double, double>> shares;
+  for (const auto& event : events(trace, "C")) {
+    if (event["name"] != "link leaf0-spine0") continue;
+    shares.emplace_back(event["ts"].get<double>(), event["args"]["percent"].get<double>());
+  }
+  EXPECT_EQ(shares,
+            (std::vector<std::pair<double, double>>{{2000, 50}, {3000, 0}, {8000, 50}, {9000, 0}}));
+}
+
 // Backward -> exchange -> update: each arrow begins inside the bar that was waited for and ends
 // where the one that waited begins.
 TEST(Trace, ArrowsLeadFromWhatWasWaitedForToWhatWaited) {
