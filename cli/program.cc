@@ -52,7 +52,7 @@ const std::vector<VerbGroup>& verb_groups() {
       {"Ask (predict, compare, search)",
        {add_init, add_run, add_tune, add_explain, add_plan, add_buckets}},
       {"Measure (a job, a network, the predictions)",
-       {add_record, add_import, add_calibrate, add_validate, add_fidelity, add_lab}},
+       {add_record, add_import, add_calibrate, add_validate, add_compare, add_fidelity, add_lab}},
       {"Apply (in a framework)", {add_emit}},
       {"Look up", {add_check, add_list, add_schema, add_completion}}};
   return groups;

@@ -24,6 +24,7 @@ VerbAction add_calibrate(CLI::App& app);
 VerbAction add_validate(CLI::App& app);
 VerbAction add_import(CLI::App& app);
 VerbAction add_record(CLI::App& app);
+VerbAction add_compare(CLI::App& app);
 VerbAction add_lab(CLI::App& app);
 VerbAction add_schema(CLI::App& app);
 VerbAction add_completion(CLI::App& app);

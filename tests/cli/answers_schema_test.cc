@@ -99,6 +99,7 @@ Commands commands() {
       {"import",
        {"import", traces + "megatron_2x2x2_rank2.json.gz",
         traces + "megatron_2x2x2_rank3.json.gz"}},
+      {"compare", {"compare", "echo step time: 2 ms", "echo step time: 1 ms", "--rounds", "2"}},
       {"list", {"list"}}};
   all.push_back({"validate", {"validate"}});
   all.back().second.insert(all.back().second.end(), two.begin(), two.end());

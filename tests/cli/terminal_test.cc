@@ -57,6 +57,7 @@ std::map<std::string, std::vector<std::vector<std::string>>> commands() {
       {"fidelity",
        {{"--from", kSource + "scenarios", "--set", "live"},
         {"--live", measured + "live/dgc_1gbit.json"}}},
+      {"compare", {{"echo step time: 2 ms", "echo step time: 1 ms", "--rounds", "2"}}},
       {"list", {{}}},
       {"record", {}},
       {"lab", {}},

@@ -1,0 +1,124 @@
+// Two commands in turns: what is read of their output, the interval, and what is said of failures.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "core/error.h"
+#include "reports/compare_report.h"
+#include "tests/support/program.h"
+#include "tests/support/text.h"
+
+namespace syncline::cli {
+namespace {
+
+using reports::step_in;
+
+TEST(Compare, ReadsStepTimesAsFrameworksPrintThem) {
+  for (const auto& [line, seconds] : std::vector<std::pair<std::string, Seconds>>{
+           {" iteration 5/ 10 | elapsed time per iteration (ms): 250.5 | loss", 0.2505},
+           {"INFO:root:step time: 798.96 ms", 0.79896},
+           {"step_time=1.5s loss 3", 1.5},
+           {"12%| 3/25 [00:04<00:29, 1.25s/it]", 1.25},
+           {"12%| 3/25 [00:04<00:29, 4.00it/s, loss=2]", 0.25},
+           {"[titan] step: 10 tps: 8,000 mfu: 40%", 1 / 8000.0},
+           {"Epoch 1: 640.0 images/sec", 1 / 640.0}}) {
+    ASSERT_TRUE(step_in(line, "", false).has_value()) << line;
+    EXPECT_DOUBLE_EQ(*step_in(line, "", false), seconds) << line;
+  }
+  EXPECT_FALSE(step_in("loss 3.2\nlr 0.1\n", "", false).has_value());
+}
+
+// The first quarter of the steps does not count, of the others the middle one does.
+TEST(Compare, TakesTheMedianOfWhatHasSettled) {
+  std::string output;
+  for (const char* ms : {"900", "800", "12", "10", "11", "10", "9", "10"}) {
+    output += std::string("step time: ") + ms + " ms\r";
+  }
+  EXPECT_DOUBLE_EQ(*step_in(output, "", false), 0.010);
+}
+
+TEST(Compare, TakesAnExpressionOfTheUsers) {
+  EXPECT_DOUBLE_EQ(*step_in("took 3.5 (own words)\n", "took ([0-9.]+)", false), 3.5);
+  EXPECT_DOUBLE_EQ(*step_in("speed 4\n", "speed ([0-9.]+)", true), 0.25);
+  EXPECT_THROW(step_in("x", "took [0-9]+", false), InputError);
+  EXPECT_THROW(step_in("x", "took ([0-9", false), InputError);
+}
+
+// Ratios of 2 and 8 are 4 in the mean, give or take 12.706 standard errors of log 4 / 2.
+TEST(Compare, TheIntervalIsStudentsOverTheRounds) {
+  reports::Comparison comparison;
+  comparison.times[0] = {2, 8};
+  comparison.times[1] = {1, 1};
+  const auto by = reports::faster_by(comparison);
+  EXPECT_DOUBLE_EQ(by.factor, 4);
+  ASSERT_TRUE(by.interval.has_value());
+  const double half = 12.7062047 * std::log(4.0) / 2;
+  EXPECT_NEAR(by.interval->low, 4 * std::exp(-half), 1e-6);
+  EXPECT_NEAR(std::log(by.interval->high), std::log(4.0) + half, 1e-6);
+  comparison.times[0] = {2};
+  comparison.times[1] = {1};
+  EXPECT_FALSE(reports::faster_by(comparison).interval.has_value());
+}
+
+test::Ran compared(const std::string& first, const std::string& second,
+                   std::vector<std::string> more = {}) {
+  std::vector<std::string> words{"compare", first, second};
+  words.insert(words.end(), more.begin(), more.end());
+  return test::syncline_run(words);
+}
+
+// Each round has both, and begins with the other one.
+TEST(Compare, RunsTheCommandsInTurns) {
+  test::Scratch scratch;
+  const std::string log = scratch.path("log");
+  const auto ran = compared("echo first >>" + log + "; echo step time: 20 ms",
+                            "echo second >>" + log + "; echo step time: 10 ms",
+                            {"--rounds", "3", "--format", "json"});
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(test::text_of(log), "first\nsecond\nsecond\nfirst\nfirst\nsecond\n");
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json.at("of"), "steps");
+  EXPECT_DOUBLE_EQ(json.at("speedup").get<double>(), 2);
+  EXPECT_EQ(json.at("rows").size(), 3u);
+}
+
+TEST(Compare, TheVerdictStandsFirst) {
+  const auto ran = compared("echo step time: 20 ms", "echo step time: 10 ms", {"--rounds", "2"});
+  EXPECT_TRUE(test::contains(ran.out, "The second is faster: 2")) << ran.out;
+  const auto same = compared("echo step time: 20 ms", "echo step time: 20 ms", {"--rounds", "2"});
+  EXPECT_TRUE(test::contains(same.out, "2 rounds leave open which is faster")) << same.out;
+  const auto whole = compared("true", "echo no times", {"--rounds", "2"});
+  EXPECT_TRUE(test::contains(whole.out, "its output names no step times")) << whole.out;
+}
+
+TEST(Compare, FailuresAreToldWithTheirOutput) {
+  const auto failed = compared("true", "echo out of memory; exit 7");
+  EXPECT_EQ(failed.code, 3);
+  EXPECT_TRUE(test::contains(failed.err, "ended with 7")) << failed.err;
+  EXPECT_TRUE(test::contains(failed.err, "out of memory")) << failed.err;
+  test::Scratch scratch;
+  const std::string never = scratch.path("never");
+  const auto wrong = compared("touch " + never, "true", {"--figure", "took ([0-9"});
+  EXPECT_EQ(wrong.code, 2);
+  EXPECT_FALSE(std::filesystem::exists(never));  // told before the first run
+  const auto absent = compared("true", "true", {"--figure", "took ([0-9]+)"});
+  EXPECT_EQ(absent.code, 2);
+  EXPECT_TRUE(test::contains(absent.err, "finds nothing")) << absent.err;
+}
+
+// What was measured until then is the answer.
+TEST(Compare, CtrlCKeepsTheRoundsThatAreComplete) {
+  test::Scratch scratch;
+  const std::string log = scratch.path("log");
+  const std::string slow = "echo step time: 5 ms; echo . >>" + log + "; if [ $(wc -l <" + log +
+                           ") -ge 3 ]; then kill -INT $PPID; sleep 60; fi";
+  const auto ran = compared(slow, slow, {"--rounds", "9", "--format", "json"});
+  EXPECT_EQ(ran.code, 130);
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json.at("rows").size(), 1u);
+  EXPECT_FALSE(json.at("complete").get<bool>());
+}
+
+}  // namespace
+}  // namespace syncline::cli
