@@ -84,8 +84,7 @@ VerbAction add_lab(CLI::App& app) {
       ->capture_default_str();
   verb->add_option("--uplink", options->uplink, "bandwidth of each switch's uplink, with --groups")
       ->type_name("RATE");
-  verb->add_option("--latency", options->latency_ms,
-                   "milliseconds that each message is delayed, by netem")
+  verb->add_option("--latency", options->latency_ms, "milliseconds that each message is delayed")
       ->capture_default_str();
   verb->add_option("--queue", options->queue_ms,
                    "milliseconds that a packet may wait before it is dropped")

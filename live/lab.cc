@@ -152,14 +152,19 @@ class Planner {
 
   void add_rank(int rank) {
     const std::string port = "port" + std::to_string(rank);
-    add_cable(port, "eth0 netns @" + std::to_string(rank));
+    if (options_.latency > 0) {
+      run(rank, "tap eth0");
+      run(kHub, "tap " + port);
+    } else {
+      add_cable(port, "eth0 netns @" + std::to_string(rank));
+    }
     add_port(port, switch_of(lab_group(options_, rank)), options_.rate);
     run(rank, "ip link set lo up");
     run(rank, "ip link set eth0 addrgenmode none");
     run(rank, "ip address add " + lab_address(rank) + "/16 dev eth0");
     shape(rank, "eth0", options_.rate);
-    if (options_.latency > 0) delay(rank);
     run(rank, "ip link set eth0 up");
+    if (options_.latency > 0) begin_fast(rank);
     in_order(rank, "eth0");
     set_tcp(rank);
   }
@@ -172,7 +177,12 @@ class Planner {
     // The one that every kernel has and every namespace may choose.
     set("tcp_congestion_control", "reno");
     const double rate = slowest(options_);
-    set("tcp_rmem", "4096 65536 " + number(std::max(rate * kWindow, kLeastWindow)));
+    if (options_.latency == 0) set("tcp_rmem", "4096 65536 " + number(window()));
+    if (options_.latency > 0) {
+      set("tcp_rmem", "4096 " + number(2 * window()) + " " + number(2 * window()));
+      set("tcp_wmem", "4096 " + number(2 * window()) + " " + number(2 * window()));
+      set("tcp_slow_start_after_idle", "0");
+    }
     set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kLeastUnsent)));
   }
 
@@ -183,12 +193,17 @@ class Planner {
         {where, "/sys/class/net/" + device + "/queues/rx-0/rps_cpus", all_processors_});
   }
 
-  // Packets wait here before they come to the bucket: as many as there can be on a link that long.
-  void delay(int rank) {
-    constexpr double kSmallest = 64;  // bytes
-    const double packets = options_.rate * (options_.latency + options_.queue) / kSmallest + 1000;
-    run(rank, "tc qdisc add dev eth0 parent 1:1 handle 10: netem delay " +
-                  number(options_.latency * 1e6) + "us limit " + number(packets));
+  // What a flow may have under way: there and back, and a little in queues.
+  double window() const {
+    return std::max(slowest(options_) * (kWindow + 2 * options_.latency), kLeastWindow);
+  }
+
+  // A long link carries its rate from the first message on, not once TCP has dared to.
+  void begin_fast(int rank) {
+    constexpr double kPacket = 1448;  // bytes of payload
+    const std::string packets = number(std::ceil(window() / kPacket));
+    run(rank, "ip route change 10.77.0.0/16 dev eth0 src " + lab_address(rank) + " initcwnd " +
+                  packets + " initrwnd " + packets);
   }
 
   static constexpr int kHub = LabCommand::kHub;

@@ -14,12 +14,14 @@ struct LabOptions {
   int groups = 1;          // ranks are assigned to groups in equal blocks
   double rate = 0;         // bytes per second, each way, of every rank's link
   double uplink = 0;       // bytes per second, each way, of every group; with groups > 1
-  double latency = 0;      // seconds, one way, added to what a rank sends; needs netem
+  double latency = 0;      // seconds, one way, added to what a rank sends
   double queue = 0.05;     // seconds that a packet may wait in a link's queue before it is dropped
   std::int64_t burst = 0;  // bytes that an idle link lets through at once; 0: chosen by rate
 };
 
-// One command (ip or tc, with its arguments) run inside a namespace.
+// One command (ip or tc, with its arguments) run inside a namespace. "tap NAME": a network device
+// of the lab's own; of two of these, one behind the other, packets go from each to the other, those
+// of the first late.
 struct LabCommand {
   static constexpr int kHub = -1;
   int where = kHub;  // a rank, or the hub

@@ -2,18 +2,24 @@
 // the hub's network), and under it ip, tc and the ranks.
 
 #include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <deque>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -148,13 +154,26 @@ class Networks {
     std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
     std::string language = "LC_ALL=C";
     char* const environment[] = {path.data(), language.data(), nullptr};
-    const bool delays = line.find(" netem ") != std::string::npos;
-    child(command.where, line, delays ? "--latency needs netem, which not every kernel has: " : "",
-          [&] {
-            ::signal(SIGPIPE, SIG_DFL);  // ignored here, and exec hands that on
-            ::execve(system_program(argv[0]).c_str(), argv.data(), environment);
-            throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
-          });
+    child(command.where, line, "", [&] {
+      ::signal(SIGPIPE, SIG_DFL);  // ignored here, and exec hands that on
+      ::execve(system_program(argv[0]).c_str(), argv.data(), environment);
+      throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
+    });
+  }
+
+  // A device whose packets are read and written here, as large as TCP hands them on.
+  Descriptor tap(const LabCommand& command) const {
+    enter(at(command.where));
+    Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    ifreq request{};
+    request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
+    command.words[1].copy(request.ifr_name, sizeof request.ifr_name - 1);
+    const unsigned offload = TUN_F_CSUM | TUN_F_TSO4;
+    const bool made = device.number() >= 0 && ::ioctl(device.number(), TUNSETIFF, &request) == 0 &&
+                      ::ioctl(device.number(), TUNSETOFFLOAD, offload) == 0;
+    if (!made) refused("--latency needs /dev/net/tun");
+    enter(hub_);
+    return device;
   }
 
  private:
@@ -191,12 +210,85 @@ class Networks {
   std::vector<Descriptor> ranks_;
 };
 
+// Passes packets on between the two devices of each cable: what comes from the first is held back.
+// In a process of its own, ahead of all ranks, which ends with the keeper.
+class Delay {
+ public:
+  Delay(const std::vector<Descriptor>& devices, double seconds)
+      : devices_(devices),
+        held_for_(
+            std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
+
+  void start() const {
+    const pid_t pid = ::fork();
+    if (pid < 0) refused("fork");
+    if (pid != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    const sched_param first{.sched_priority = 1};
+    if (::sched_setscheduler(0, SCHED_FIFO, &first) != 0) ::setpriority(PRIO_PROCESS, 0, -20);
+    pass();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Held {
+    Clock::time_point due;
+    int to = -1;
+    std::string packet;
+  };
+
+  [[noreturn]] void pass() const {
+    std::vector<pollfd> ends;
+    for (const Descriptor& device : devices_) ends.push_back({device.number(), POLLIN, 0});
+    std::deque<Held> held;  // all for as long: in order
+    std::string packet(1 << 17, '\0');
+    for (;;) {
+      timespec wait{1, 0};
+      if (!held.empty()) {
+        const auto left = std::max(Clock::duration::zero(), held.front().due - Clock::now());
+        wait = {0, std::chrono::nanoseconds(left).count()};
+        wait.tv_sec = wait.tv_nsec / 1'000'000'000;
+        wait.tv_nsec %= 1'000'000'000;
+      }
+      ::ppoll(ends.data(), ends.size(), &wait, nullptr);
+      for (std::size_t end = 0; end < ends.size(); ++end) {
+        const int to = ends[end ^ 1U].fd;
+        for (ssize_t got = 0; (got = ::read(ends[end].fd, packet.data(), packet.size())) > 0;) {
+          const auto size = static_cast<std::size_t>(got);
+          const bool first = end % 2 == 0;
+          if (first) held.push_back({Clock::now() + held_for_, to, packet.substr(0, size)});
+          if (!first) hand_on(to, packet.data(), size);
+        }
+      }
+      for (; !held.empty() && held.front().due <= Clock::now(); held.pop_front()) {
+        hand_on(held.front().to, held.front().packet.data(), held.front().packet.size());
+      }
+    }
+  }
+
+  // A device that is down takes nothing, as a cable that was pulled.
+  static void hand_on(int to, const char* packet, std::size_t size) {
+    [[maybe_unused]] const auto written = ::write(to, packet, size);
+  }
+
+  const std::vector<Descriptor>& devices_;
+  Clock::duration held_for_;
+};
+
 JobEnd in_the_lab(const LabRun& run) {
   own_proc();
   const Networks networks(run.options.ranks);
   const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
   const LabPlan plan = plan_lab(run.options, processors);
-  for (const auto& command : plan.commands) networks.run(command);
+  std::vector<Descriptor> devices;  // two a cable
+  for (const auto& command : plan.commands) {
+    if (command.words.front() == "tap") {
+      devices.push_back(networks.tap(command));
+    } else {
+      networks.run(command);
+    }
+  }
+  if (!devices.empty()) Delay(devices, run.options.latency).start();
   for (const auto& setting : plan.settings) networks.set(setting);
 
   std::vector<RankCommand> ranks;
