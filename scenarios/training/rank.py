@@ -9,19 +9,22 @@ A task is {"model", "apply": a file of `syncline emit --python`, "leave_out": a 
 
 import json
 import math
+import pathlib
 import sys
 import time
 
 import torch
 import torch.distributed as dist
-from sklearn.datasets import load_digits
 from torch import nn
 
 import ranks
 
 BATCH = 32  # images a rank and step
+BATCHES = {"characters": 8}  # rows of text
+ROW = 64  # characters
+CHARACTERS = 97  # that are told apart: line ends, ASCII from blank to tilde, all others
 WARM_UP = 20  # steps in which the learning rate rises
-HELD_OUT = 500  # images that no rank trains on
+HELD_OUT = 500  # images or rows that no rank trains on
 EVERY = 16  # steps between two looks at them
 
 
@@ -32,11 +35,40 @@ def convnet():
                          nn.Linear(512, 128), nn.ReLU(), nn.Linear(128, 10))
 
 
-MODELS = {"mlp": lambda: ranks.mlp(64, 256, 2), "convnet": convnet}
+class Causal(nn.Module):
+    """A convolution over the characters until now."""
+
+    def __init__(self, channels, wanted, width=5):
+        super().__init__()
+        self.convolution = nn.Conv1d(channels, wanted, width)
+        self.before = width - 1
+
+    def forward(self, x):
+        return torch.relu(self.convolution(nn.functional.pad(x, (self.before, 0))))
+
+
+class Embedded(nn.Module):
+    """Characters' codes as columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(CHARACTERS, 64)
+
+    def forward(self, x):
+        return self.table(x).transpose(1, 2)
+
+
+def characters():
+    return nn.Sequential(Embedded(), Causal(64, 128), Causal(128, 128), Causal(128, 128),
+                         nn.Conv1d(128, CHARACTERS, 1))
+
+
+MODELS = {"mlp": lambda: ranks.mlp(64, 256, 2), "convnet": convnet, "characters": characters}
 
 
 def digits():
     """Images and classes to train on, and those held out: the same split for everybody."""
+    from sklearn.datasets import load_digits
     images, classes = load_digits(return_X_y=True)
     images = torch.tensor(images, dtype=torch.float32) / 16
     classes = torch.tensor(classes)
@@ -45,24 +77,41 @@ def digits():
     return images[taught], classes[taught], images[held], classes[held]
 
 
-class Digits(ranks.Job):
-    """A model that learns them: every epoch all images in a new order, dealt out to the ranks batch
-    by batch."""
+def licences():
+    """Rows of the texts that Debian's base-files ships, each character's next as its class."""
+    texts = [path.read_text(encoding="utf-8", errors="ignore")
+             for path in sorted(pathlib.Path("/usr/share/common-licenses").iterdir())
+             if not path.is_symlink()]
+    codes = torch.tensor([min(max(ord(letter) - 31, 0), CHARACTERS - 1) for letter in "".join(texts)])
+    rows = codes[:len(codes) // (ROW + 1) * (ROW + 1)].view(-1, ROW + 1)
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    held, taught = order[:HELD_OUT], order[HELD_OUT:]
+    x, y = rows[:, :-1], rows[:, 1:]
+    return x[taught], y[taught], x[held], y[held]
+
+
+class Learning(ranks.Job):
+    """A model that learns its data: every epoch all of it in a new order, dealt out to the ranks
+    batch by batch."""
 
     def __init__(self, model, data, rate, seed):
         torch.manual_seed(seed)
         super().__init__(MODELS[model](), data[0], data[1], rate)
-        self.size = BATCH
+        self.size = BATCHES.get(model, BATCH)
         self.dice = torch.Generator().manual_seed(1000 + seed)
         self.order = torch.empty(0, dtype=torch.long)
 
     def batch(self):
-        together = BATCH * dist.get_world_size()
+        together = self.size * dist.get_world_size()
         if len(self.order) < together:
             self.order = torch.randperm(len(self.x), generator=self.dice)
         batch, self.order = self.order[:together], self.order[together:]
-        own = batch[BATCH * dist.get_rank():][:BATCH]
+        own = batch[self.size * dist.get_rank():][:self.size]
         return self.x[own], self.y[own]
+
+
+def data_of(model):
+    return licences() if model == "characters" else digits()
 
 
 def learning_rate(step, steps, most):
@@ -97,7 +146,7 @@ class Training:
     def __init__(self, task, data):
         self.task = task
         self.held, self.held_classes = data[2:]
-        self.job = Digits(task["model"], data, task["rate"], task["seed"])
+        self.job = Learning(task["model"], data, task["rate"], task["seed"])
         applied = ranks.applied_file(task["apply"])
         leave_out(applied, task["leave_out"])
         self.model = applied.apply(self.job.module, self.job.optimizer)
@@ -159,21 +208,23 @@ def agreed(flag):
 
 
 def train(tasks, limit):
-    data = digits()
+    data = {}
     began = time.monotonic()
     with open(tasks, encoding="utf-8") as file:
         listed = json.load(file)
     for task in listed:
         if not agreed(time.monotonic() - began < float(limit)):
             break
-        points = Training(task, data).run()
+        model = task["model"]
+        data.setdefault(model, data_of(model))
+        points = Training(task, data[model]).run()
         ranks.write(task["out"], {**task, "ranks": dist.get_world_size(), "points": points})
         if dist.get_rank() == 0:
             print(f"{task['out']}: {points[-1]}", file=sys.stderr, flush=True)
 
 
 def record(*arguments):
-    ranks.record(lambda name: Digits(name, digits(), 0.01, 1), *arguments)
+    ranks.record(lambda name: Learning(name, data_of(name), 0.01, 1), *arguments)
 
 
 if __name__ == "__main__":

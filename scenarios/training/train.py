@@ -5,6 +5,7 @@
                                 [--stages record tune curves measure keep]
                                 [--seconds 3600] [--folder build/training]
                                 [--keep scenarios/published/training]
+    scenarios/training/train.py --ranks 2 --jobs characters --rates 500mbit-50ms 50mbit-50ms
 
 Each result has a file of its own and what is done is not done again: the script ends after
 --seconds and says what is left. Needs root, python3-torch and python3-sklearn (for its digits).
@@ -24,7 +25,7 @@ from experiment import Experiment, measured_row, middle, parser_of, read, write 
 STAGES = ("record", "tune", "curves", "measure", "keep")
 STEPS = 320
 EVERY, WARM_UP = 16, 20  # steps between two looks; in which the learning rate rises: rank.py's
-TARGETS = {"mlp": 0.96, "convnet": 0.96}
+TARGETS = {"mlp": 0.96, "convnet": 0.96, "characters": 0.45}
 LEARNING_RATES = (0.03, 0.1, 0.3)
 TUNING_SEEDS = (100, 101)
 CURVE_SEEDS = tuple(range(5, 10))
@@ -34,8 +35,29 @@ RAMP = {"codec": "dgc", "sparsity": [0.75, 0.9375, 0.984375, 0.99], "rampup_step
         "min_elements": 4096}
 
 
-def strategies():
+def far_apart():
+    """What is tried between two places: dense, averaging now and then, outer steps in one go or
+    streaming, each in fp32 and in int8, and what sends less in each step."""
+    def outer(name, period, fragments=1, delay=0):
+        local = {"period": period, "fragments": fragments, "delay": delay,
+                 "outer": {"optimizer": "nesterov"}}
+        plain = {"name": name, "local_sgd": local, "fusion": {"rule": "one"}}
+        return [(plain, None),
+                ({**plain, "name": f"{name} int8", "compression": {"codec": "int8"}}, None)]
+    return [({"name": "dense", "dialect": "pytorch", "config": {}}, None),
+            ({"name": "localsgd 10", "local_sgd": {"period": 10}, "fusion": {"rule": "one"}}, None),
+            *outer("diloco 10", 10), *outer("diloco 30", 30), *outer("diloco 100", 100),
+            *outer("streaming 2", 32, 2, 4), *outer("streaming 4", 32, 4, 4),
+            ({"name": "powersgd 4", "fusion": {"rule": "one"},
+              "compression": {"codec": "powersgd", "rank": 4, "rampup_begin_step": 10}}, None),
+            ({"name": "dgc", "compression": RAMP}, None)]
+
+
+def strategies(job):
     """As a scenario names them, and the part of DGC that is left out."""
+    if job == "characters":
+        return far_apart()
+
     def local(name, period, **more):
         return {"name": name, "local_sgd": {"period": period, **more}, "fusion": {"rule": "one"}}
 
@@ -95,13 +117,14 @@ class Model(Experiment):
 
     def record(self):
         self.record_as_now(self.options.rates[0], MEASURED_SEEDS[0])
-        for strategy, _ in strategies():
+        for strategy, _ in strategies(self.job):
             self.applying(strategy["name"])
 
     def record_as_now(self, rate, seed):
-        self.recorded(rate, self.recording(rate, seed), 160, 0, lambda _: {
+        steps = 48 if self.job == "characters" else 160  # a step over 50 ms and more is long
+        self.recorded(rate, self.recording(rate, seed), steps, 0, lambda _: {
             "name": f"{self.job}, {self.ranks} ranks at {rate}",
-            "strategies": [strategy for strategy, _ in strategies()], "baseline": "dense",
+            "strategies": [strategy for strategy, _ in strategies(self.job)], "baseline": "dense",
             "training": training_of([[0, 2.3], [STEPS, 0.1]])})  # until curves tell
 
     def applying(self, name):
@@ -114,7 +137,7 @@ class Model(Experiment):
             return []
         rates = LEARNING_RATES if tuning else [None]
         return [self.task(folder, strategy, part, seed, rate) for seed in seeds
-                for strategy, part in strategies() for rate in rates]
+                for strategy, part in strategies(self.job) for rate in rates]
 
     def tuning(self):
         return self.tasks("tune", TUNING_SEEDS)
@@ -175,7 +198,7 @@ class Model(Experiment):
 
     def predict(self, recording):
         self.table(self.folder / "curves.csv", "curves", CURVE_SEEDS)
-        training = training_of(self.loss_of("localsgd adaptive"))
+        training = training_of(self.loss_of(strategies(self.job)[-1][0]["name"]))
         write(recording.scenario, {**read(recording.scenario), "training": training})
         recording.predict("--objective", "time_to_accuracy", "--target", self.target, "--curves",
                           self.folder / "curves.csv")
@@ -242,7 +265,12 @@ def main():
     parser = parser_of(__doc__, "training", TARGETS, STAGES, ["500mbit", "50mbit"])
     parser.set_defaults(ranks=[2, 4])
     parser.add_argument("--seconds", type=float, default=3600)
+    parser.add_argument("--seeds", type=int, default=5, help="of the curves, and measured")
+    parser.add_argument("--tuning-seeds", type=int, default=2)
     options = parser.parse_args()
+    global CURVE_SEEDS, MEASURED_SEEDS, TUNING_SEEDS
+    CURVE_SEEDS, MEASURED_SEEDS = CURVE_SEEDS[:options.seeds], MEASURED_SEEDS[:options.seeds]
+    TUNING_SEEDS = TUNING_SEEDS[:options.tuning_seeds]
     options.until = time.monotonic() + options.seconds
     models = [Model(options, ranks, model) for ranks in options.ranks for model in options.jobs]
     for stage in options.stages:
