@@ -1,4 +1,4 @@
-#include "core/fabric/ibnetdiscover.h"
+#include "core/fabric/files.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "core/fabric/slurm.h"
+#include "core/fabric/files.h"
 
 #include <algorithm>
 #include <cctype>

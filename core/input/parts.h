@@ -6,7 +6,6 @@
 #include <string_view>
 #include <vector>
 
-#include "core/fabric/topology.h"
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
 #include "core/scenario/scenario.h"
@@ -30,9 +29,6 @@ Cluster read_cluster(Reader named);
 // "fabric", where it is an object; `inter` are the nodes' ports. The cluster's nodes must be known.
 std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
                                                       const Tier& inter);
-// SimGrid's platform file: a cluster that is a FAT_TREE, a TORUS or a DRAGONFLY, or a zone of
-// cables, of whose rates `reached` counts. Throws InputError without a place.
-fabric::Topology simgrid_fabric(const std::string& name, const std::string& text, double reached);
 // Puts another job's cluster on the first one's fabric, on nodes that are not taken.
 void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
                  Cluster& cluster);

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/fabric/ibnetdiscover.h"
+#include "core/fabric/files.h"
 #include "core/fabric/kinds.h"
 #include "core/fabric/named.h"
-#include "core/fabric/slurm.h"
 #include "core/files.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
@@ -184,7 +183,7 @@ fabric::Topology read_tools_file(Reader& reader, const std::string& kind, const 
                                             slurm               ? "Slurm's topology.conf"
                                             : kind == "simgrid" ? "a platform file of SimGrid's"
                                                                 : "the output of ibnetdiscover");
-    if (kind == "simgrid") return simgrid_fabric(file, text, ports.efficiency);
+    if (kind == "simgrid") return fabric::simgrid_fabric(file, text, ports.efficiency);
     return slurm ? fabric::slurm_fabric(text, ports.node, oversubscription)
                  : fabric::ibnetdiscover_fabric(text, ports.nics, ports.node, ports.efficiency);
   } catch (const InputError& error) {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/input/parts.h"
+#include "core/fabric/files.h"
 #include "core/random.h"
 #include "core/run/model_executor.h"
 #include "sim/sim_executor.h"
@@ -221,7 +221,7 @@ TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
     const test::Scratch scratch;
     const std::string file = scratch.path("platform.xml");
     test::write_text(file, each.text);
-    const fabric::Topology topology = input::simgrid_fabric(file, each.text, 1);
+    const fabric::Topology topology = fabric::simgrid_fabric(file, each.text, 1);
     expect_same(each.what, loaded(file), topology, places_of(topology, each.placement),
                 each.model_tolerance);
   }
@@ -230,7 +230,7 @@ TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
 TEST(PlatformFile, SaysWhatItCannotHold) {
   const auto refusal = [](const std::string& inside) {
     try {
-      input::simgrid_fabric("p.xml", std::string(kHead) + inside + "</platform>", 1);
+      fabric::simgrid_fabric("p.xml", std::string(kHead) + inside + "</platform>", 1);
     } catch (const InputError& error) {
       return std::string(error.what());
     }
@@ -243,6 +243,9 @@ TEST(PlatformFile, SaysWhatItCannotHold) {
       <router id="r"/><link id="l" bandwidth="1GBps" latency="0"/>
       <route src="h0" dst="r"><link_ctn id="l"/></route></zone>)";
   EXPECT_TRUE(test::contains(refusal(shared), "both directions share it"));
+  const std::string endless = R"(<cluster id="c" bw="1GBps" sharing_policy="FATPIPE"
+      topology="TORUS" topo_parameters="2,2"/>)";
+  EXPECT_TRUE(test::contains(refusal(endless), "which nothing fills"));
   EXPECT_TRUE(test::contains(
       refusal(R"(<cluster id="c" bw="fast" topology="TORUS" topo_parameters="2,2"/>)"), "fast"));
   EXPECT_TRUE(test::contains(
@@ -265,7 +268,7 @@ TEST(PlatformFile, AnyBytesAreReadOrRefused) {
       if (kind == 2) text.insert(at, text.substr(random.below(text.size()), random.below(40)));
     }
     try {
-      const fabric::Topology topology = input::simgrid_fabric("p.xml", text, 1);
+      const fabric::Topology topology = fabric::simgrid_fabric("p.xml", text, 1);
       EXPECT_GT(topology.all_nodes(), 0);
       ++read;
     } catch (const InputError&) {

@@ -7,14 +7,12 @@
 #include <vector>
 
 #include "core/error.h"
+#include "core/fabric/files.h"
 #include "core/fabric/kinds.h"
-#include "core/input/parts.h"
 #include "core/json/settings.h"
 
-namespace syncline::input {
+namespace syncline::fabric {
 namespace {
-
-using fabric::Topology;
 
 const Json& attributes(const Json& element) { return element.at("attributes"); }
 
@@ -52,7 +50,11 @@ BytesPerSecond rate_of(const std::string& text) {
 
 void expect_duplex(const Json& element, const char* key, const std::string& otherwise) {
   const std::string policy = text_of(element, key, otherwise);
-  if (policy == "SPLITDUPLEX" || policy == "FATPIPE") return;
+  if (policy == "SPLITDUPLEX") return;
+  if (policy == "FATPIPE") {
+    throw InputError("link '" + text_of(element, "id") +
+                     "' is a FATPIPE, which nothing fills: no link of a fabric here is one");
+  }
   throw InputError("link '" + text_of(element, "id") + "' is " + policy +
                    ": both directions share it, which no link of a fabric here does; say "
                    "SPLITDUPLEX where it is a cable");
@@ -135,7 +137,7 @@ Topology cluster_of(const Json& cluster, double reached) {
         "oversubscription what a backbone is narrower");
   }
   const auto lists = parameters_of(cluster);
-  if (kind == "TORUS") return fabric::torus(lists.front(), rate);
+  if (kind == "TORUS") return torus(lists.front(), rate);
   if (kind == "DRAGONFLY") return dragonfly_of(lists, rate);
   if (kind != "FAT_TREE" || lists.size() != 4 || lists[0].size() != 1) {
     throw InputError("a cluster of topology " + kind +
@@ -147,7 +149,7 @@ Topology cluster_of(const Json& cluster, double reached) {
     throw InputError("topo_parameters of a FAT_TREE: expected " + std::to_string(lists[0][0]) +
                      " numbers in each list");
   }
-  return fabric::fat_tree(
+  return fat_tree(
       {lists[1], lists[2], lists[3], std::vector<BytesPerSecond>(lists[1].size(), rate)});
 }
 
@@ -229,7 +231,7 @@ const Json* first_of(const Json& element, const std::string& tag) {
 
 }  // namespace
 
-fabric::Topology simgrid_fabric(const std::string& name, const std::string& text, double reached) {
+Topology simgrid_fabric(const std::string& name, const std::string& text, double reached) {
   const Json root = parse_xml(name, text);
   if (root.at("tag") != "platform") throw InputError("no <platform>: not a file of SimGrid's");
   Topology topology;
@@ -246,4 +248,4 @@ fabric::Topology simgrid_fabric(const std::string& name, const std::string& text
   return topology;
 }
 
-}  // namespace syncline::input
+}  // namespace syncline::fabric
