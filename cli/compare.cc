@@ -1,17 +1,19 @@
-#include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
-#include <iostream>
+#include <exception>
 #include <memory>
+#include <optional>
 
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/job/step_log.h"
 #include "live/processes.h"
 #include "reports/compare_report.h"
 
@@ -64,68 +66,75 @@ Ran run_once(const std::string& command) {
   return ran;
 }
 
-// Steps where both commands name them, else whole runs.
-class Rounds {
+std::optional<Seconds> step_in(const std::string& output, const CompareVerb& verb) {
+  try {
+    return job::step_in(output, verb.figure, verb.rate);
+  } catch (const InputError& error) {
+    throw InputError(std::string("--figure: ") + error.what());
+  }
+}
+
+// Commands in turns: first, second, second, first, first, ...; until a signal or a failure.
+class Turns {
  public:
-  explicit Rounds(const CompareVerb& verb) : verb_(verb) {
-    for (const int which : {0, 1}) comparison.commands[which] = verb.commands[which];
-    comparison.of_steps = true;
-    reports::step_in("", verb.figure, verb.rate);  // a mistake is told before the first run
+  explicit Turns(const CompareVerb& verb) : verb_(verb) {
+    step_in("", verb);  // a mistake is told before the first run
   }
 
-  // False after Ctrl-C.
-  bool run(int round, const std::function<void()>& done) {
-    std::array<Ran, 2> ran;
-    for (const int turn : {0, 1}) {
-      const auto which = static_cast<std::size_t>(round % 2 == 0 ? turn : 1 - turn);
-      ran[which] = run_once(comparison.commands[which]);
-      signal = ran[which].interrupted;
-      if (signal != 0) return false;
-      done();
-    }
-    for (const std::size_t which : {0u, 1u}) {
-      whole_[which].push_back(ran[which].seconds);
-      const auto step = reports::step_in(ran[which].output, verb_.figure, verb_.rate);
+  // What to exit with.
+  int run() {
+    Progress progress("comparing");
+    const auto all = static_cast<std::size_t>(2 * verb_.rounds);
+    for (std::size_t turn = 0; turn < all; ++turn) {
+      const std::size_t which = (turn + 1) / 2 % 2;
+      const Ran ran = run_once(verb_.commands[which]);
+      if (ran.interrupted != 0) return 128 + ran.interrupted;
+      const auto step = step_in(ran.output, verb_);
       if (!step && !verb_.figure.empty()) {
         throw InputError("--figure: '" + verb_.figure + "' finds nothing in what '" +
-                         comparison.commands[which] + "' prints");
+                         verb_.commands[which] + "' prints");
       }
-      comparison.of_steps = comparison.of_steps && step.has_value();
-      comparison.times[which].push_back(step.value_or(0));
+      steps_[which].push_back(step.value_or(0));
+      whole_[which].push_back(ran.seconds);
+      progress.update(turn + 1, all);
     }
-    return true;
+    return 0;
   }
 
-  reports::Comparison finished() {
-    if (!comparison.of_steps) {
-      for (const std::size_t which : {0u, 1u}) comparison.times[which] = whole_[which];
+  // Of the rounds that are complete: steps where all runs name them, else whole runs.
+  reports::Comparison compared(bool interrupted) const {
+    reports::Comparison comparison;
+    comparison.interrupted = interrupted;
+    const auto named = [](const auto& list) { return std::ranges::find(list, 0) == list.end(); };
+    comparison.of_steps = std::ranges::all_of(steps_, named);
+    for (const std::size_t which : {0u, 1u}) {
+      comparison.commands[which] = verb_.commands[which];
+      comparison.times[which] = (comparison.of_steps ? steps_ : whole_)[which];
+      comparison.times[which].resize(std::min(whole_[0].size(), whole_[1].size()));
     }
-    comparison.interrupted = signal != 0;
     return comparison;
   }
 
-  reports::Comparison comparison;
-  int signal = 0;
-
  private:
   const CompareVerb& verb_;
-  std::array<std::vector<Seconds>, 2> whole_;
+  std::array<std::vector<Seconds>, 2> steps_, whole_;
 };
 
 int run(const CompareVerb& verb) {
   expect_writable({verb.output.html});
-  Rounds rounds(verb);
-  {
-    Progress progress("comparing");
-    const auto all = static_cast<std::size_t>(2 * verb.rounds);
-    std::size_t done = 0;
-    for (int round = 0; round < verb.rounds; ++round) {
-      if (!rounds.run(round, [&] { progress.update(++done, all); })) break;
-    }
+  Turns turns(verb);
+  int code = 0;
+  std::exception_ptr failed;
+  try {
+    code = turns.run();
+  } catch (const std::exception&) {
+    failed = std::current_exception();
   }
-  const reports::Comparison comparison = rounds.finished();
-  answer_with({}, reports::answer_of(comparison), verb.output);
-  return rounds.signal == 0 ? 0 : 128 + rounds.signal;
+  const reports::Comparison comparison = turns.compared(code != 0 || failed);
+  const bool any = !comparison.times[0].empty();
+  if (any || !failed) answer_with({}, reports::answer_of(comparison), verb.output);
+  if (failed) std::rethrow_exception(failed);  // what was measured before stands
+  return code;
 }
 
 }  // namespace

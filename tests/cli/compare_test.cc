@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
+#include "core/job/step_log.h"
 #include "reports/compare_report.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
@@ -12,7 +13,7 @@
 namespace syncline::cli {
 namespace {
 
-using reports::step_in;
+using job::step_in;
 
 TEST(Compare, ReadsStepTimesAsFrameworksPrintThem) {
   for (const auto& [line, seconds] : std::vector<std::pair<std::string, Seconds>>{
@@ -105,6 +106,19 @@ TEST(Compare, FailuresAreToldWithTheirOutput) {
   const auto absent = compared("true", "true", {"--figure", "took ([0-9]+)"});
   EXPECT_EQ(absent.code, 2);
   EXPECT_TRUE(test::contains(absent.err, "finds nothing")) << absent.err;
+}
+
+TEST(Compare, AFailureKeepsTheRoundsBeforeIt) {
+  test::Scratch scratch;
+  const std::string log = scratch.path("log");
+  const std::string third = "echo step time: 5 ms; echo . >>" + log + "; [ $(wc -l <" + log +
+                            ") -le 2 ] || { echo lost a rank; exit 9; }";
+  const auto ran = compared(third, third, {"--rounds", "4", "--format", "json"});
+  EXPECT_EQ(ran.code, 3);
+  EXPECT_TRUE(test::contains(ran.err, "lost a rank")) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json.at("rows").size(), 1u);
+  EXPECT_FALSE(json.at("complete").get<bool>());
 }
 
 // What was measured until then is the answer.
