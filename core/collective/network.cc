@@ -42,7 +42,8 @@ void Network::add_fabric(const Cluster& cluster) {
   fabric_tier_ = cluster.gpus_per_node > 1 ? 1 : 0;
   const Tier& tier = cluster.tiers[static_cast<std::size_t>(fabric_tier_)];
   const BytesPerSecond port = tier.bandwidth;
-  const std::vector<bool> never_full = fabric::never_full(topology, port / topology.lanes);
+  const std::vector<bool> never_full =
+      fabric::never_full(topology, std::max(port, tier.upload()) / topology.lanes);
   if (topology.hop > 0) hops_ = std::make_shared<fabric::Ways>(topology);
   const bool any = std::find(never_full.begin(), never_full.end(), false) != never_full.end();
   if (topology.lanes > 1) {

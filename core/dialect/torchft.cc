@@ -111,6 +111,13 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
                                         ", expected a divisor of the " +
                                         std::to_string(cluster.ranks()) + " ranks");
   }
+  const std::size_t blocks = std::max<std::size_t>(1, local.periods.size());
+  const int groups = cluster.ranks() / local.subgroup;
+  if (groups % static_cast<int>(blocks) != 0) {
+    config.fail("sync_every", "found " + std::to_string(blocks) +
+                                  " numbers, expected a divisor of the " + std::to_string(groups) +
+                                  " replica groups");
+  }
   // LocalSGD is the mean over the replica groups.
   local.outer = {Outer::Optimizer::kSgd, 1};
   if (diloco) read_diloco(config, workload, local);

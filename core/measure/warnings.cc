@@ -2,6 +2,7 @@
 //                        costs nothing as the device's memory rate is not given; a hierarchy of one
 //                        level; parameters averaged after every step
 //   a list turned round  gradients in forward order (gradient_order.h)
+//   who waits            ranks that compute faster than the slowest (cluster.speeds)
 //   a unit mistaken      a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
 //                        Tbit/s, a message's latency of 10 ms or, between nodes, below 0.2 us, a
 //                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the

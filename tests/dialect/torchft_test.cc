@@ -69,6 +69,7 @@ TEST(TorchftDialect, EachBlockOfGroupsMayHaveItsOwnSteps) {
   EXPECT_THROW(reading_of(R"({"sync_every": [30, 11]})"), InputError);
   EXPECT_THROW(reading_of(R"({"sync_every": [30, 9], "num_fragments": 2})"), InputError);
   EXPECT_THROW(reading_of(R"({"sync_every": []})"), InputError);
+  EXPECT_THROW(reading_of(R"({"sync_every": [30, 20, 10]})"), InputError);  // of four groups
 }
 
 TEST(TorchftDialect, RefusesWhatTheConstructorDoes) {

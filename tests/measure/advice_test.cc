@@ -4,10 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/dialect/changes.h"
 #include "core/input/document.h"
 #include "core/input/read_scenario.h"
 #include "core/measure/study.h"
+#include "core/measure/warnings.h"
 #include "core/run/model_executor.h"
 
 namespace syncline::measure {
@@ -68,6 +71,26 @@ TEST(Advice, NamesWhatChangesTheTraining) {
     compression |= lossy;
   }
   EXPECT_TRUE(compression) << "at 10 Gbit/s compression pays";
+}
+
+// Half of the ranks at half the speed: twice the steps for the others, with the same mean.
+TEST(Advice, FasterRanksTakeMoreSteps) {
+  const std::string cluster = std::string(kSlow) + R"(, "speeds": [1, 0.5])";
+  const char* strategy = R"({"name": "s", "fusion": {"rule": "one"},
+      "local_sgd": {"period": 30, "outer": {"optimizer": "nesterov"}}})";
+  const Scenario scenario = scenario_of(cluster, strategy);
+  const auto all = advice_for(scenario, 0.5);
+  const auto steps = std::ranges::find_if(
+      all, [](const Advice& one) { return !one.strategy.local_sgd.periods.empty(); });
+  ASSERT_NE(steps, all.end());
+  EXPECT_EQ(steps->strategy.local_sgd.periods, (std::vector<std::int64_t>{40, 20}));
+  EXPECT_NE(steps->change.find("periods [40, 20]"), std::string::npos) << steps->change;
+  bool waits = false;
+  for (const auto& note : warnings_of(scenario)) {
+    waits |=
+        note.find("ranks wait for the slowest ones: on the mean rank 25 %") != std::string::npos;
+  }
+  EXPECT_TRUE(waits);
 }
 
 TEST(Training, IsJudgedAgainstTheBase) {

@@ -210,6 +210,22 @@ TEST(Utilisation, ItsStrategiesArePastedBack) {
   }
 }
 
+// One of two groups is half as fast. On a wide link plain training goes at its pace, two thirds of
+// the mean's; with steps by speed both are busy all the time.
+TEST(Utilisation, OfGroupsThatDifferInSpeed) {
+  Json scenario = scenario_of(kOne);
+  scenario["cluster"]["speeds"] = {1, 0.5};
+  Json by_speed = scenario["strategies"][1];
+  by_speed["name"] = "by speed";
+  by_speed["local_sgd"]["period"] = 90;
+  by_speed["local_sgd"]["periods"] = {120, 60};
+  scenario["strategies"].push_back(by_speed);
+  const Utilisation answer = found(scenario, 0.6);
+  EXPECT_NEAR(row_of(answer, "plain: plain").curve.back(), 0.5 / 0.75, 0.01);
+  EXPECT_NEAR(row_of(answer, "vanilla").curve.back(), 0.5 / 0.75, 0.01);
+  EXPECT_NEAR(row_of(answer, "by speed").curve.back(), 120 * 0.75 / 90, 0.01);
+}
+
 // A message of a second cannot be hidden in a step of a tenth, whatever the bandwidth.
 TEST(Utilisation, NoBandwidthMakesUpForLatency) {
   const Json scenario = scenario_of(kOne, 1e6);
