@@ -14,7 +14,9 @@ VerbAction add_record(CLI::App& app) {
   verb->add_option("-o,--out", *file, "write syncline_record.py, next to the training script")
       ->type_name("FILE");
   verb->footer(
-      "In the training script, on every rank:\n"
+      "Of a script as it is:\n"
+      "  torchrun ... -m syncline_record train.py\n"
+      "Or in the script, on every rank:\n"
       "  from syncline_record import record\n"
       "  record(model, step)   # step(): forward, backward, optimizer.step()");
   return [file] {

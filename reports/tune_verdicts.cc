@@ -354,8 +354,8 @@ std::string measurement_text(const tune::NextMeasurement& next) {
     case tune::Probe::kRecord:
       break;
   }
-  return "`syncline record -o syncline_record.py && torchrun train.py`, which writes this scenario "
-         "again from the job.";
+  return "`syncline record -o syncline_record.py && torchrun -m syncline_record train.py`, which "
+         "writes this scenario again from the job.";
 }
 
 // What would settle an open choice.
