@@ -177,10 +177,14 @@ class Planner {
     // The one that every kernel has and every namespace may choose.
     set("tcp_congestion_control", "reno");
     const double rate = slowest(options_);
-    if (options_.latency == 0) set("tcp_rmem", "4096 65536 " + number(window()));
-    if (options_.latency > 0) {
-      set("tcp_rmem", "4096 " + number(2 * window()) + " " + number(2 * window()));
-      set("tcp_wmem", "4096 " + number(2 * window()) + " " + number(2 * window()));
+    const std::string whole = number(window());
+    if (options_.latency == 0) {
+      set("tcp_rmem", "4096 65536 " + whole);
+    } else {
+      // Wide from the first message on. The kernel keeps half of a buffer for its own.
+      const std::string twice = number(2 * window());
+      set("tcp_rmem", "4096 " + twice + " " + twice);
+      set("tcp_wmem", "4096 " + twice + " " + twice);
       set("tcp_slow_start_after_idle", "0");
     }
     set("tcp_limit_output_bytes", number(std::max(rate * kUnsent, kLeastUnsent)));
