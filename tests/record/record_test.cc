@@ -148,7 +148,9 @@ TEST(Record, TwoRanksAsDdpItselfLoggedThem) {
 // Two ranks by torchrun. The log settings are those of a rank that is not there: without any, torch
 // 1.13 starts nothing under later Pythons.
 test::Ran torchrun(const test::Scratch& scratch, const std::vector<std::string>& words) {
-  std::vector<std::string> command{python(), "-m", "torch.distributed.run", "--standalone"};
+  std::vector<std::string> command{python(), "-m", "torch.distributed.run"};
+  // --standalone has one port for all jobs of a machine in torch 2.1.
+  command.insert(command.end(), {"--rdzv_backend", "c10d", "--rdzv_endpoint", "localhost:0"});
   command.insert(command.end(), {"--nproc_per_node", "2", "-r", "9:1", "-t", "9:1"});
   command.insert(command.end(), {"--log_dir", scratch.path("logs")});
   command.insert(command.end(), words.begin(), words.end());
