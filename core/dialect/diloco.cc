@@ -67,10 +67,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     read_streaming(config, workload, local, reading);
   }
   config.finish();
-  if (local.subgroup > 1 || !local.enabled || groups == 1) {
-    reading.strategy.fusion.rule = Fusion::Rule::kSize;
-    reading.strategy.fusion.size = kCombined;
-  }
+  reading.strategy.fusion.rule = Fusion::Rule::kSize;
+  reading.strategy.fusion.size = kCombined;
   if (local.enabled && groups == 1) {
     reading.notes.emplace_back("there is one replica: nothing is averaged");
   }

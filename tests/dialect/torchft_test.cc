@@ -137,6 +137,10 @@ TEST(DilocoDialect, MaxTextsDefaults) {
   EXPECT_EQ(local.subgroup, 2);  // a replica a node
   EXPECT_EQ(local.outer, (Outer{Outer::Optimizer::kNesterov, 0.3, 0.9, 0}));
   EXPECT_EQ(local.fragments, 1);
+  for (const int inside : {1, 2}) {  // XLA joins what is sent between replicas too
+    const Reading reading = diloco_of(R"({"enable_diloco": true})", test::cluster_of(4, inside));
+    EXPECT_EQ(reading.strategy.fusion.size, 30 * kMiB) << inside;
+  }
   const LocalSgd two = diloco_of(R"({"dcn_diloco_parallelism": 2})").strategy.local_sgd;
   EXPECT_EQ(two.subgroup, 4);
 }
