@@ -1,6 +1,7 @@
 #include "core/collective/cost.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <mutex>
@@ -435,9 +436,33 @@ CostCache::Entry& CostCache::entry(const Collective& collective) {
 std::optional<CollectiveTime> CostCache::cost_model_time(const Collective& collective) {
   if (collective.bytes() == 0 || collective.groups.size < 2) return std::nullopt;
   if (cluster_.cost_model) {
-    if (const auto answer = cluster_.cost_model(collective)) return answer;
+    const auto answer = cluster_.cost_model(collective);
+    if (answer && (cluster_.topology == nullptr || answer->measured_on < 2)) return answer;
+    if (answer) {
+      const double share = share_of_measured(collective, answer->measured_on);
+      constexpr double kRounding = 1e-9;
+      if (std::fabs(share - 1) < kRounding) return answer;
+      Collective longer = collective;
+      longer.elements =
+          std::max<std::int64_t>(1, std::llround(static_cast<double>(longer.elements) / share));
+      return cluster_.cost_model(longer);
+    }
   }
   return nccl_.time(collective);
+}
+
+// What the fabric lets pass here, over what it lets pass between the first ranks of each group, so
+// many as were measured, while nothing has failed and no other job is there.
+double CostCache::share_of_measured(const Collective& collective, int measured_on) {
+  for (const auto& [known, share] : shares_of_measured_) {
+    if (known.kind == collective.kind && known.groups == collective.groups) return share;
+  }
+  Cluster whole = cluster_;
+  if (whole.topology->as_measured != nullptr) whole.topology = whole.topology->as_measured;
+  Collective measured = collective;
+  measured.groups.size = std::min(measured_on, collective.groups.size);
+  const double share = passing_share(cluster_, collective) / passing_share(whole, measured);
+  return shares_of_measured_.emplace_back(collective, share).second;
 }
 
 // The entry of a payload that a cost model costs, or nullptr where the links decide.

@@ -89,6 +89,7 @@ class CostCache {
   Entry& entry(const Collective& collective);
   CostModelEntry* cost_model_entry(const Collective& collective);
   std::optional<CollectiveTime> cost_model_time(const Collective& collective);
+  double share_of_measured(const Collective& collective, int measured_on);
   LeastCost least_of_links(const Collective& collective, Bytes largest);
   LeastCost least_in_chunks_of(const Collective& chunked, const Collective& payload);
   Cluster cluster_;
@@ -101,6 +102,7 @@ class CostCache {
   std::unordered_multimap<Bytes, std::unique_ptr<CostModelEntry>>
       cost_model_entries_;  // by payload
   CostModelEntry* last_cost_model_ = nullptr;
+  std::vector<std::pair<Collective, double>> shares_of_measured_;  // one a shape of groups
 };
 
 }  // namespace syncline::collective

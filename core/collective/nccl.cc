@@ -370,15 +370,12 @@ Path path_of(const Cluster& cluster, const Groups& groups) {
   return {shape_of(cluster, groups).nodes > 1, cluster.fabric, nvlink};
 }
 
-namespace {
-
-// Of what the nodes' ports carry, as much as the fabric's busiest links let pass, for the nearest
-// algorithm's messages.
 double passing_share(const Cluster& cluster, const Collective& collective) {
   if (cluster.topology == nullptr || cluster.nodes == 1) return 1;
   const Network network(cluster);
-  const Algorithm& algorithm = *collective.algorithm;
   const int ranks = collective.groups.size;
+  const bool fits = collective.algorithm->fits(collective.kind, ranks);
+  const Algorithm& algorithm = fits ? *collective.algorithm : *find_algorithm("ring");
   const Footprint footprint(network, collective.groups, algorithm.edges(collective.kind, ranks));
   double all = 0;
   double ports = 0;
@@ -404,8 +401,6 @@ double passing_share(const Cluster& cluster, const Collective& collective) {
   }
   return all > 0 ? ports / all : 1;
 }
-
-}  // namespace
 
 // Groups of one shape, and what the wire needs by the algorithms that they are offered.
 struct NcclCostModel::Known {

@@ -32,6 +32,10 @@ void choose_algorithm(Collective& collective, std::string_view name, const Clust
 // What one of `groups` sends over, as far as priors tell.
 Path path_of(const Cluster& cluster, const Groups& groups);
 
+// Of what the nodes' ports carry, as much as the fabric's busiest links let pass, for the messages
+// of its algorithm, or of a ring's where that does not fit.
+double passing_share(const Cluster& cluster, const Collective& collective);
+
 // What a collective that NCCL chose takes alone on the network; groups side by side share their
 // nodes' NICs. NCCL's model says it of the links at their own speeds and latencies, not of the
 // rounded ones that NCCL chooses by: the least of all that NCCL offers there, which never rises as

@@ -56,6 +56,15 @@ std::vector<int> units_of(const Cluster& cluster) {
   return units;
 }
 
+// The most nodes up to so many that a table is of; where all are of more, so many.
+int nodes_measured(const MeasuredCostModel& model, int nodes) {
+  int most = 0;
+  for (const TableCostModel& table : model.tables) {
+    if (table.nodes > 1 && table.nodes <= nodes) most = std::max(most, table.nodes);
+  }
+  return most > 0 ? most : nodes;
+}
+
 class CostModelOfCurves {
  public:
   CostModelOfCurves(const Cluster& cluster, std::vector<StepCurve> curves)
@@ -193,7 +202,12 @@ CollectiveCostModel collective_cost_model(MeasuredCostModel model, int gpus_per_
     const auto answer =
         cost_model_time(*shared, collective.kind, bytes, shape.nodes, shape.gpus_per_node, *forced);
     if (!answer) return std::nullopt;
-    return CollectiveTime{std::max(0.0, answer->time - overhead), answer->spread, answer->in_range};
+    return CollectiveTime{
+        .time = std::max(0.0, answer->time - overhead),
+        .spread = answer->spread,
+        .measured = answer->in_range,
+        .measured_on =
+            shape.nodes > 1 ? nodes_measured(*shared, shape.nodes) * shape.gpus_per_node : 0};
   };
 }
 

@@ -222,9 +222,10 @@ Json slurm_list(const Reader& reader, const std::string& words) {
   }
 }
 
-// On nodes that are not `taken` by other jobs. What is drawn goes by the fabric's seed.
-void read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
-                    fabric::Topology& topology) {
+// On nodes that are not `taken` by other jobs. What is drawn goes by the fabric's seed. Returns
+// those that measurements are of: nodes side by side, unless the user lists the job's own.
+std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
+                                fabric::Topology& topology) {
   using fabric::Placement;
   const std::map<std::string, Placement> kWords{{"packed", Placement::kPacked},
                                                 {"spread", Placement::kSpread},
@@ -236,7 +237,7 @@ void read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
     const std::string word =
         reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
     topology.nodes = fabric::placed(topology, nodes, kWords.at(word), topology.seed, taken);
-    return;
+    return fabric::placed(topology, nodes, Placement::kPacked, topology.seed, taken);
   }
   const Json list = host_list ? slurm_list(reader, given->get<std::string>()) : *given;
   topology.nodes = listed_nodes(reader, list, topology);
@@ -250,6 +251,7 @@ void read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
     if (!distinct.contains(node)) continue;
     reader.fail("placement", "node " + std::to_string(node) + " is another job's");
   }
+  return topology.nodes;
 }
 
 // What failed or degraded links, and other jobs, leave of links by name.
@@ -326,18 +328,26 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   }
   require_nodes(reader, "kind", topology.all_nodes(), cluster.nodes);
   topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
-  read_placement(reader, cluster.nodes, {}, topology);
-  read_shares(reader, topology);
+  const std::vector<int> measured = read_placement(reader, cluster.nodes, {}, topology);
   topology.hop = reader.number_or("hop_us", 0, {0, 1e6}) * kMicrosecond;
   topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
   // Each NIC sends by connections of its own.
   const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));
   const int lanes = std::max(topology.lanes, topology.hashed ? ports.nics : 1);
   topology.parts = lanes * flows;
-  if (!topology.hashed) topology = fabric::pooled(topology);
   topology.given = named.json().dump();
+  const auto finished = [](const fabric::Topology& each) {
+    return std::make_shared<fabric::Topology>(each.hashed ? each : fabric::pooled(each));
+  };
+  fabric::Topology before = topology;
+  before.nodes = measured;
+  read_shares(reader, topology);
   reader.finish();
-  return std::make_shared<const fabric::Topology>(std::move(topology));
+  const auto now = finished(topology);
+  if (now->nodes != measured || reader.has("degraded") || reader.has("load")) {
+    now->as_measured = finished(before);
+  }
+  return now;
 }
 
 void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
@@ -361,7 +371,11 @@ void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& ta
                                " nodes, and those before it leave " + std::to_string(left) +
                                " of the fabric's " + std::to_string(topology->all_nodes()));
   }
-  read_placement(entry, cluster.nodes, taken, *topology);
+  auto whole = std::make_shared<fabric::Topology>(
+      first.topology->as_measured == nullptr ? *first.topology : *first.topology->as_measured);
+  whole->nodes = read_placement(entry, cluster.nodes, taken, *topology);
+  whole->parts = topology->parts;
+  topology->as_measured = std::move(whole);
   cluster.topology = std::move(topology);
 }
 

@@ -73,7 +73,9 @@ bool another_round(std::vector<Guest>& guests) {
   constexpr double kStill = 1e-3;  // of steps
   std::vector<std::shared_ptr<const fabric::Topology>> left;
   for (const Guest& guest : guests) {
-    auto topology = std::make_shared<fabric::Topology>(*guest.scenario->cluster.topology);
+    const auto& whole = guest.scenario->cluster.topology;
+    auto topology = std::make_shared<fabric::Topology>(*whole);
+    if (topology->as_measured == nullptr) topology->as_measured = whole;
     bool moved = false;
     for (std::size_t link = 0; link < topology->links.size(); ++link) {
       const BytesPerSecond before = guest.cluster.topology->links[link].capacity;
@@ -187,6 +189,7 @@ Scenario beside_others(Scenario scenario) {
   if (scenario.others.empty()) return scenario;
   const auto guests = settled_guests(scenario, *find_strategy(scenario, scenario.baseline));
   auto left = std::make_shared<fabric::Topology>(*guests.front().cluster.topology);
+  if (left->as_measured == nullptr) left->as_measured = scenario.cluster.topology;
   for (std::size_t link = 0; link < left->links.size(); ++link) {
     // Where the baseline sends nothing another strategy may.
     if (guests.front().bytes[link] > 0) continue;

@@ -23,6 +23,7 @@ Seconds step_on(fabric::Topology topology, Scenario scenario, const Strategy& st
 void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds step, HotLink& hot) {
   const fabric::Topology& given = *scenario.cluster.topology;
   const auto add = [&](const std::string& words, fabric::Topology changed) {
+    if (changed.as_measured == nullptr) changed.as_measured = scenario.cluster.topology;
     const Seconds cooled = step_on(std::move(changed), scenario, strategy);
     constexpr double kLittle = 0.995;
     if (cooled < kLittle * step) hot.cooler.emplace_back(words, cooled);

@@ -140,6 +140,7 @@ struct CollectiveTime {
   // Standard deviation of log(true time / time): 0.1 is about 10 % either way. 0: nothing is known.
   double spread = 0;
   bool measured = true;  // sizes and counts that measurements speak for
+  int measured_on = 0;   // ranks of a group of the nodes that it is measured or worked out from
   double stretch = 1;    // how much longer the links work for it than they would as given
 };
 

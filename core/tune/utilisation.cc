@@ -27,16 +27,19 @@ namespace {
 constexpr BytesPerSecond kLeast = 1e-4 * kGigabitPerSecond;
 constexpr BytesPerSecond kMost = 1e5 * kGigabitPerSecond;
 
+std::shared_ptr<const fabric::Topology> grown(const fabric::Topology& topology, double growth) {
+  auto copy = std::make_shared<fabric::Topology>(topology);
+  for (fabric::FabricLink& link : copy->links) link.capacity *= growth;
+  if (copy->as_measured != nullptr) copy->as_measured = grown(*copy->as_measured, growth);
+  return copy;
+}
+
 // A fabric's links grow with the ports, which they would hold back otherwise.
 Cluster with_link(Cluster cluster, BytesPerSecond rated) {
   Tier& tier = cluster.tiers.back();
   const double growth = rated * tier.efficiency / tier.bandwidth;
   tier.bandwidth *= growth;
-  if (cluster.topology != nullptr) {
-    auto grown = std::make_shared<fabric::Topology>(*cluster.topology);
-    for (fabric::FabricLink& link : grown->links) link.capacity *= growth;
-    cluster.topology = std::move(grown);
-  }
+  if (cluster.topology != nullptr) cluster.topology = grown(*cluster.topology, growth);
   return cluster;
 }
 
