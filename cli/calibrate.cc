@@ -106,7 +106,11 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   if (options.line_rate > 0) {
     calibrate::set_line_rate(calibration, options.line_rate * kGigabitPerSecond);
   }
-  if (!options.node.empty()) calibrate::set_node(calibration, tables, options.node);
+  calibration.kinds = options.node.empty() ? calibrate::nodes_of_gpus(tables)
+                                           : std::vector<std::string>{options.node};
+  if (calibration.kinds.size() == 1) {
+    calibrate::set_node(calibration, tables, calibration.kinds.front());
+  }
   if (device) calibrate::set_device(calibration, *device);
   if (!options.kernels.empty()) {
     calibration.cluster =

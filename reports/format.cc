@@ -142,10 +142,10 @@ std::string copied_number(double value) {
   return {text.data(), end.ptr};
 }
 
-std::string join_and(const std::vector<std::string>& words) {
+std::string join_and(const std::vector<std::string>& words, const char* last) {
   std::string text;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    if (i > 0) text += i + 1 == words.size() ? " and " : ", ";
+    if (i > 0) text += i + 1 == words.size() ? last : ", ";
     text += words[i];
   }
   return text;

@@ -54,7 +54,7 @@ std::string plain_number(double value);
 std::string copied_number(double value);
 
 // "a", "a and b", "a, b and c".
-std::string join_and(const std::vector<std::string>& words);
+std::string join_and(const std::vector<std::string>& words, const char* last = " and ");
 
 // "1 row", "2 rows".
 std::string plural(std::size_t count, std::string_view noun);

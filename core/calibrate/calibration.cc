@@ -361,6 +361,19 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   return result;
 }
 
+std::vector<std::string> nodes_of_gpus(const std::vector<cost::MeasuredTable>& tables) {
+  std::vector<std::string> kinds;
+  const hardware::KnownDevice* device = hardware::recognise_device(device_of(tables));
+  if (device == nullptr) return kinds;
+  const int gpus = std::ranges::max(tables, {}, &cost::MeasuredTable::gpus_per_node).gpus_per_node;
+  for (const hardware::KnownNode& node : hardware::nodes()) {
+    if (&hardware::device_of(node) == device && node.gpus == gpus) {
+      kinds.emplace_back(node.name);
+    }
+  }
+  return kinds;
+}
+
 void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable>& tables,
               const std::string& node) {
   const hardware::KnownNode* known = hardware::find_node(node);

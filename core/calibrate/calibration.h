@@ -61,6 +61,7 @@ struct LogCalibration {
   std::optional<DeviceFit> device;
   std::optional<LineShare> line;
   std::string node;  // that the rows below are compared with; empty: none
+  std::vector<std::string> kinds;  // of node that have the log's GPUs, where none was compared
   std::vector<BesideOthers> beside;
   double in_sample = 0;  // mean relative error over all fitted rows
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes
@@ -90,6 +91,9 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
 // Compares the best rate between nodes with what a node's NICs are rated. Throws InputError where
 // no table is of several nodes.
 void set_line_rate(LogCalibration& calibration, BytesPerSecond line);
+
+// The known nodes with the GPUs that the logs name, as many as the widest of them used.
+std::vector<std::string> nodes_of_gpus(const std::vector<cost::MeasuredTable>& tables);
 
 // Compares the rows nearest to 64 KiB, 1, 16 and 256 MiB of each fitted table with what such nodes
 // are expected to take. `tables`: those that were fitted. Throws InputError for a node that is not

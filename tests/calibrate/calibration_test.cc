@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "core/calibrate/log_files.h"
+#include "core/collective/cost.h"
+#include "core/collective/nccl.h"
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
@@ -156,6 +158,100 @@ TEST(BesideOthers, AreRowsOverTheMedianOfSuchNetworks) {
   EXPECT_GT(tcp.back().longer, 3);
   EXPECT_GT(tcp.back().slower_than, 0.95);
   EXPECT_THROW(beside("gh200-alps-docs-tcp_allreduce_n002x4.txt", "dgx-h1"), InputError);
+}
+
+// Times of 1, 2 and 4 nodes at one leaf, then a fabric of leaves with four nodes and one cable up.
+class CalibratedOnAFabric : public ::testing::Test {
+ protected:
+  static Json calibrated() {
+    std::vector<std::string> logs;
+    for (const char* nodes : {"1", "2", "4"}) {
+      logs.push_back(std::string(SYNCLINE_SOURCE_DIR
+                                 "/scenarios/measured/nccl-tests/"
+                                 "gh200-alps-slingshot-ofi1.9.2_allreduce_n00") +
+                     nodes + "x4.txt");
+    }
+    return calibration_of(tables_in(logs), {}, "alps").cluster;
+  }
+
+  // Seconds of an all-reduce of 1 GiB by all ranks.
+  static Seconds time(int nodes, const Json& fabric, Bytes bytes = kGiB) {
+    static const Json alone = calibrated();
+    Json json = alone;
+    json["nodes"] = nodes;
+    if (!fabric.is_null()) json["fabric"] = fabric;
+    const Cluster cluster = input::read_cluster(Reader(json, "test", ""));
+    collective::Collective all{collective::CollectiveKind::kAllReduce,
+                               nullptr,
+                               collective::world_group(cluster.ranks()),
+                               bytes / 4,
+                               4,
+                               0,
+                               {}};
+    collective::choose_algorithm(all, collective::kNcclName, cluster);
+    return collective::CostCache(cluster).time(all);
+  }
+
+  static Json leaves(const char* placement) {
+    return {{"kind", "leaf_spine"},
+            {"nodes", 32},
+            {"nodes_per_leaf", 4},
+            {"oversubscription", 4},
+            {"placement", placement}};
+  }
+};
+
+// A ring leaves each leaf once where nodes stand side by side, as they are taken to have been
+// measured. Dealt out leaf by leaf, all that stand at one send upwards, where there is room for
+// one.
+TEST_F(CalibratedOnAFabric, PaysForFullLinks) {
+  for (const int nodes : {4, 8}) {  // measured, and worked out from that
+    const Seconds alone = time(nodes, nullptr);
+    EXPECT_DOUBLE_EQ(time(nodes, leaves("packed")), alone);
+    Json two = leaves("spread");
+    two["nodes"] = 8;
+    EXPECT_NEAR(time(nodes, two) / alone, nodes / 2, 0.15);
+    EXPECT_LT(time(nodes, two, 64 * kKiB), 1.5 * time(nodes, nullptr, 64 * kKiB))
+        << "latency stays";
+  }
+}
+
+// A list of nodes is that of the measurements too.
+TEST_F(CalibratedOnAFabric, MeasuredTimesAreOfTheNodesThatAreListed) {
+  Json listed = leaves("spread");
+  listed["placement"] = {0, 4, 1, 5};
+  EXPECT_DOUBLE_EQ(time(4, listed), time(4, nullptr));
+  listed["load"] = {{"spine", 0.5}};
+  EXPECT_NEAR(time(4, listed) / time(4, nullptr), 2, 0.1);
+}
+
+TEST_F(CalibratedOnAFabric, PaysForLinksThatOthersUse) {
+  Json busy = leaves("packed");
+  const Seconds alone = time(8, busy);
+  busy["load"] = {{"spine", 0.75}};
+  EXPECT_NEAR(time(8, busy) / alone, 4, 0.3);
+  EXPECT_DOUBLE_EQ(time(4, busy), time(4, nullptr)) << "four nodes have a leaf of their own";
+}
+
+// The log's GPUs tell the node where only one kind has them; else there is a choice, or nothing.
+TEST(BesideOthers, TheLogsGpusTellTheNode) {
+  cost::MeasuredTable table;
+  const auto kinds = [&table](const char* device, int gpus) {
+    table.device = device;
+    table.gpus_per_node = gpus;
+    return nodes_of_gpus({table});
+  };
+  EXPECT_EQ(kinds("NVIDIA GH200 120GB", 4), std::vector<std::string>{"alps-gh200"});
+  const auto several = kinds("NVIDIA H100 80GB HBM3", 8);
+  EXPECT_GT(several.size(), 1U);
+  EXPECT_TRUE(std::ranges::count(several, "dgx-h100"));
+  EXPECT_TRUE(kinds("NVIDIA GH200 120GB", 3).empty());
+  EXPECT_TRUE(kinds("Tesla K80", 2).empty());
+  EXPECT_TRUE(kinds("", 8).empty());
+  cost::MeasuredTable other = table;
+  other.device = "NVIDIA GH200 120GB";
+  table.device = "NVIDIA H100 80GB HBM3";
+  EXPECT_TRUE(nodes_of_gpus({table, other}).empty()) << "two kinds of GPU are no one node";
 }
 
 // On 8 nodes of Alps two sizes are slower than a smaller one, in three runs of two stacks.
