@@ -196,8 +196,8 @@ VerbAction add_init(CLI::App& app) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb->add_option("--sequence", options->sequence, "tokens per sample (default: the model's)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
-  verb->add_option("--dtype", options->init.dtype, "compute in (default: the device's)")
-      ->transform(one_of_words({"bf16", "fp16", "fp32"}));
+  verb->add_option("--dtype", options->init.dtype, "format (default: the GPU's)")
+      ->transform(one_of_words({"bf16", "fp16", "fp8", "tf32", "fp32"}));
   verb->add_flag("--compiled", options->init.compiled, "predict a model under torch.compile");
   for (const auto& [option, key, what] : kCuts) verb->get_option(option)->group("Layout");
   put_in_group(*verb, "Layout", {"--sequence-parallel", "--schedule", "--micro-batches"});

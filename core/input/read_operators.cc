@@ -13,10 +13,9 @@ namespace {
 constexpr std::int64_t kMostValueBytes = std::int64_t{1} << 46;
 constexpr std::size_t kMostOperators = 200000;
 
-DType dtype_of(Reader& reader, const std::string& fallback) {
-  const std::string word = reader.word_or("dtype", fallback, {"fp32", "fp16", "bf16"});
+DType format_of(const std::string& word) {
   if (word == "fp16") return DType::kFp16;
-  return word == "bf16" ? DType::kBf16 : DType::kFp32;
+  return word == "bf16" || word == "fp8" ? DType::kBf16 : DType::kFp32;
 }
 
 Layout layout_of(Reader& reader, const std::string& fallback) {
@@ -170,7 +169,10 @@ operators::Generated read_architecture(Reader& reader, Workload& workload, bool 
   only_for("shape", row->shaped, "a family: llama, gpt2, bert, vit");
   operators::ArchitectureOptions options;
   options.batch = workload.batch;
-  options.dtype = dtype_of(reader, "fp32");
+  const std::string format =
+      reader.word_or("dtype", "fp32", {"fp32", "tf32", "fp16", "bf16", "fp8"});
+  options.rounded = format == "tf32" || format == "fp8";
+  options.dtype = format_of(format);
   options.layout = layout_of(reader, "NCHW");
   options.image =
       reader.integer_or("image", options.image, operators::kLeastImage, operators::kMostImage);
@@ -251,7 +253,7 @@ Operator read_operator(Reader& reader, const std::map<std::string, int>& values)
   }
   op.matrix_flops = reader.number_or("matrix_flops", 0, {0, 1e21});
   op.flops = reader.number_or("flops", 0, {0, 1e21});
-  op.dtype = dtype_of(reader, "fp32");
+  op.dtype = format_of(reader.word_or("dtype", "fp32", {"fp32", "fp16", "bf16"}));
   op.layout = layout_of(reader, "NCHW");
   op.kernels = static_cast<int>(reader.integer_or("kernels", 1, 1, 10000));
   op.columns = reader.integer_or("columns", 0, 0, std::int64_t{1} << 40);

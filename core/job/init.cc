@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
+#include <numeric>
 
 #include "core/digits.h"
 #include "core/error.h"
@@ -18,6 +19,7 @@
 #include "core/measure/memory.h"
 #include "core/measure/study_calibration.h"
 #include "core/operators/architecture.h"
+#include "core/operators/evaluate.h"
 
 namespace syncline::job {
 namespace {
@@ -92,7 +94,7 @@ void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice
     }
     return;
   }
-  if (dtype == "fp32") return;
+  if (dtype == "fp32" || dtype == "tf32") return;
   if (dtype == "bf16" && !device.bf16) {
     assumed.push_back("products in bf16 at the rate of fp32, as " + std::string(device.summary) +
                       " has no fast ones (--dtype fp16)");
@@ -162,7 +164,10 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
     scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
   }
   if (!options.dtype.empty()) {
-    for (Json& tensor : workload["tensors"]) tensor["dtype"] = options.dtype;
+    const std::string kept = options.dtype == "tf32"  ? "fp32"
+                             : options.dtype == "fp8" ? "bf16"
+                                                      : options.dtype;
+    for (Json& tensor : workload["tensors"]) tensor["dtype"] = kept;
   }
   set_batch(workload, options.batch.value_or(1));
   if (!options.batch) assumed.emplace_back("1 sample a GPU and step (--batch)");
@@ -379,8 +384,29 @@ void fit_to_steps(const std::vector<std::pair<int, Seconds>>& steps, const std::
   }
 }
 
-// Measured steps. That of one node tells the rate of products, those of several what the ports
-// between them carry, count by count; the most nodes come first, as other verbs take the first.
+// Whether a step on one node is shorter with a host that launches at once than with products that
+// take no time.
+bool waits_for_host(const Json& alone) {
+  const Scenario scenario = input::parse_scenario(input::document_of("init", alone));
+  const OperatorList& list = scenario.workload.operators;
+  if (list.empty()) return false;
+  const auto step = [&list](const Device& device) {
+    const operators::StepTimes times = operators::evaluate_operators(list, device);
+    return std::accumulate(times.backward.begin(), times.backward.end(),
+                           times.forward + times.update);
+  };
+  constexpr double kFast = 1e6;
+  Device host = scenario.cluster.device;
+  Device products = host;
+  host.launch = 0;
+  products.flops *= kFast;
+  products.half_flops *= kFast;
+  return step(host) < step(products);
+}
+
+// Measured steps. That of one node tells the rate of products, or the host's time for a launch;
+// those of several tell what the ports between them carry, count by count. The most nodes come
+// first, as other verbs take the first.
 void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) {
   std::vector<std::pair<int, Seconds>> across;
   for (const auto& step : options.steps) {
@@ -392,15 +418,20 @@ void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) 
   const char* rate = operators.value("dtype", "fp32") != "fp32" ? "half_tflops" : "tflops";
   const auto one = std::ranges::find(options.steps, 1, &std::pair<int, Seconds>::first);
   if (one != options.steps.end()) {
-    constexpr double kStart = 50;
     Json alone = scenario;
     alone["cluster"]["nodes"] = 1;
-    fit_to_steps({*one}, std::string("cluster.device.") + rate, kStart, alone);
+    const bool host = waits_for_host(alone);
+    const char* key = host ? "launch_us" : rate;
+    constexpr double kStart = 50;
+    fit_to_steps({*one}, std::string("cluster.device.") + key,
+                 host ? hardware::kLaunch / kMicrosecond : kStart, alone);
     const auto fitted = measure::calibrated(input::document_of("init", alone)).document;
-    scenario["cluster"]["device"] = {{"base", node.device},
-                                     {rate, fitted.root["cluster"]["device"][rate]}};
+    Json& device = scenario["cluster"]["device"];
+    device["base"] = node.device;
+    device[key] = fitted.root["cluster"]["device"][key];
     begun.assumed.emplace_back(
-        "the rate of products from the step on one node, the rest as predicted");
+        std::string(host ? "the host's time for a launch" : "the rate of products") +
+        " from the step on one node, the rest as predicted");
   }
   if (across.empty()) return;
   fit_to_steps(across, "cluster.inter.bandwidth_gbps", node.outside.bandwidth / kGigabitPerSecond,

@@ -37,11 +37,12 @@ double rated_seconds(const Scenario& scenario) {
   double seconds = 0;
   for (const Operator& op : workload.operators.operators) {
     const bool half = op.dtype == DType::kFp16 || (op.dtype == DType::kBf16 && device->bf16);
-    const bool tf32 = operators::in_tf32(op, device->compute_capability);
     if (op.part == StepPart::kUpdate) continue;
-    seconds += op.matrix_flops / (half   ? device->half_flops
-                                  : tf32 ? device->half_flops / 2
-                                         : device->flops);
+    const bool rounds = operators::rounds(op, device->compute_capability);
+    const double rate = half     ? (rounds ? 2 : 1) * device->half_flops
+                        : rounds ? device->half_flops / 2
+                                 : device->flops;
+    seconds += op.matrix_flops / rate;
   }
   return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
 }

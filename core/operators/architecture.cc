@@ -256,6 +256,11 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
   build.backward();
   build.update(options.optimizer, !options.eager);
   if (options.eager) take_apart(build.list, options, architecture.build == build_gpt2);
+  const std::int64_t head = all.shape.words / options.parallel.tensor;
+  for (Operator& op : build.list.operators) {
+    const bool layer = op.columns > 0 && op.columns != head;
+    op.rounded = options.rounded && (op.dtype == DType::kFp32 || layer);
+  }
   Generated generated{std::move(build.list),
                       std::move(build.tensors),
                       std::move(build.buffers),

@@ -64,6 +64,7 @@ struct Inner {
 struct ArchitectureOptions {
   std::int64_t batch = 1;
   DType dtype = DType::kFp32;
+  bool rounded = false;  // products in TF32 of fp32; of half precision in FP8, but for the head's
   Layout layout = Layout::kNchw;  // of images
   std::int64_t image = 224;       // height and width
   std::int64_t classes = 1000;

@@ -21,8 +21,10 @@ struct StepTimes {
   Seconds update = 0;
 };
 
-// Frameworks let cuDNN convolve fp32 in TF32 since Ampere, at half the rate of half precision.
-bool in_tf32(const Operator& op, int compute_capability);
+// Whether products are in TF32 or FP8: `rounded` ones, and convolutions of fp32, for which cuDNN
+// needs no telling, on devices that can. Data sheets give TF32 half the rate of half precision and
+// FP8 twice that.
+bool rounds(const Operator& op, int compute_capability);
 
 // What a product gets of its format's rate where rows do not begin at multiples of 16 bytes; 1.
 double aligned_share(const Operator& op, const Device& device);

@@ -39,6 +39,7 @@ struct Operator {
   double matrix_flops = 0;  // in matrix products, which tensor cores take where the dtype allows
   double flops = 0;         // all others
   DType dtype = DType::kFp32;
+  bool rounded = false;  // products take fp32 in TF32, half precision in FP8
   Layout layout = Layout::kNchw;
   int kernels = 1;           // launches: a convolution's gradient takes two
   std::int64_t columns = 0;  // of the weight, where a matrix product has one: cublasLt's guard

@@ -79,6 +79,18 @@ TEST(Init, WhatIsGivenIsNotAssumed) {
   }
 }
 
+// TF32 is a format of products alone: gradients stay in fp32, and nothing is cast.
+TEST(Init, Tf32) {
+  InitOptions options{.model = "gpt2_medium", .node = "dgx-h100", .nodes = 4, .dtype = "fp32"};
+  const Scenario exact = read(init_scenario(options));
+  options.dtype = "tf32";
+  const Scenario rounded = read(init_scenario(options));
+  EXPECT_EQ(rounded.workload.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(rounded.workload.operators.operators.size(),
+            exact.workload.operators.operators.size());
+  EXPECT_LT(rounded.workload.forward, exact.workload.forward / 2);
+}
+
 // PyTorch's modules run as they come; compiled ones are a kernel each, launched in 5 us. Frameworks
 // that cut a job have kernels of their own.
 TEST(Init, ModulesRunAsTheyComeUnlessCompiled) {
@@ -157,6 +169,26 @@ TEST(Init, StepsThatWereMeasuredAreFitted) {
   EXPECT_NEAR(
       measure::evaluate_strategy(alone, alone.strategies.front(), *lonely, none).metrics.step_time,
       1.2, 0.01);
+}
+
+// A step of few samples is as long as its host takes to launch it, whatever the device's rates.
+TEST(Init, AStepThatWaitsForItsHostTellsTheHostsPace) {
+  InitOptions options{.model = "gpt2_small", .node = "dgx-h100", .nodes = 1, .batch = 1};
+  options.sequence = 128;
+  const Scenario guessed = read(init_scenario(options));
+  options.steps = {{1, 0.02}};
+  const Scenario fast = read(init_scenario(options));
+  options.steps = {{1, 0.2}};
+  const Scenario slow = read(init_scenario(options));
+  EXPECT_LT(fast.cluster.device.launch, guessed.cluster.device.launch);
+  EXPECT_GT(slow.cluster.device.launch, 2 * guessed.cluster.device.launch);
+  EXPECT_EQ(slow.cluster.device.half_flops, guessed.cluster.device.half_flops);
+  EXPECT_NEAR(slow.workload.forward + backward_time(slow.workload) + slow.workload.update, 0.2,
+              0.02);
+  options.batch = 256;  // products decide
+  options.sequence = 1024;
+  const Scenario many = read(init_scenario(options));
+  EXPECT_EQ(many.cluster.device.launch, guessed.cluster.device.launch);
 }
 
 TEST(Init, HalfPrecisionIsTheDevices) {

@@ -141,13 +141,38 @@ TEST(Products, WithOddColumnsAreSlow) {
   EXPECT_EQ(seconds(50257, 70), seconds(50304, 70)) << "nobody has measured it";
 }
 
+// torch.set_float32_matmul_precision("high"): half the rate of half precision, attention's too.
+TEST(Products, OthersTakeTf32WhereTheyAreToldTo) {
+  for (const char* kind : {"matmul_v2", "flash_attn"}) {
+    Operator op = product_of(kind, DType::kFp32, 50257);
+    const Seconds exact = kernel_time({}, op, hopper());
+    op.rounded = true;
+    EXPECT_DOUBLE_EQ(1 / kernel_time({}, op, hopper()), 326.5) << kind;
+    EXPECT_LT(kernel_time({}, op, hopper()), exact) << kind;
+    Device turing = hopper();
+    turing.compute_capability = 75;
+    const Seconds told = kernel_time({}, op, turing);
+    op.rounded = false;
+    EXPECT_DOUBLE_EQ(told, kernel_time({}, op, turing)) << kind;
+  }
+}
+
+TEST(Products, TakeFp8SinceAda) {
+  Operator op = product_of("matmul_v2", DType::kBf16, 4096);
+  const Seconds plain = kernel_time({}, op, hopper());
+  op.rounded = true;
+  EXPECT_DOUBLE_EQ(plain / kernel_time({}, op, hopper()), 2);
+  EXPECT_FALSE(rounds(op, 80));
+  EXPECT_TRUE(rounds(op, 89));
+}
+
 TEST(Products, ConvolutionsTakeTf32SinceAmpere) {
   const Operator op = product_of("conv2d", DType::kFp32, 0);
   Device device = hopper();
   EXPECT_NEAR(1 / kernel_time({}, op, device), 0.6 * 326.5, 0.1);  // TFLOP/s
-  EXPECT_TRUE(in_tf32(op, 80));
-  EXPECT_FALSE(in_tf32(op, 75));
-  EXPECT_FALSE(in_tf32(product_of("matmul_v2", DType::kFp32, 0), 90));
+  EXPECT_TRUE(rounds(op, 80));
+  EXPECT_FALSE(rounds(op, 75));
+  EXPECT_FALSE(rounds(product_of("matmul_v2", DType::kFp32, 0), 90));
   device.compute_capability = 70;
   EXPECT_NEAR(1 / kernel_time({}, op, device), 1.3 * 47, 0.1);
 }

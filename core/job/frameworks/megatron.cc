@@ -278,11 +278,21 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
   return rounded_up(words, unit);
 }
 
+bool is_off(const Json& value) { return value == false || value == 0 || value == ""; }
+
+bool in_fp8(Flags& flags) {
+  for (const char* name : {"fp8-format", "fp8"}) {
+    if (flags.has(name) && !is_off(flags.value(name))) return true;
+  }
+  return false;
+}
+
 // The model, where the flags describe it.
 void read_model(Flags& flags, std::int64_t tensor, Settings& settings) {
   Json operators = {{"architecture", "llama"}};
   const bool bf16 = flags.on("bf16"), fp16 = flags.on("fp16");
-  operators["dtype"] = bf16 ? "bf16" : fp16 ? "fp16" : "fp32";
+  const bool fp8 = in_fp8(flags);
+  operators["dtype"] = bf16 ? fp8 ? "fp8" : "bf16" : fp16 ? "fp16" : "fp32";
   if (flags.has("seq-length")) {
     operators["sequence"] = flags.size("seq-length", 1, operators::kMostWords);
   }
@@ -430,14 +440,11 @@ void read_exchange(Flags& flags, Settings& settings) {
   for (const char* name : kExchange) {
     if (flags.has(name) && flags.value(name) != false) config[name] = flags.value(name);
   }
-  const bool fp8 = config.contains("fp8") || config.contains("fp8-format");
-  if (fp8 && config.value("fp8-recipe", "delayed") == "delayed") {
+  if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
     settings.workload["delayed_scaling"] = true;
   }
   settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
 }
-
-bool is_off(const Json& value) { return value == false || value == 0 || value == ""; }
 
 // What is left: not evaluated, without effect, or not known.
 void tell_the_rest(Flags& flags, Settings& settings) {
@@ -445,13 +452,10 @@ void tell_the_rest(Flags& flags, Settings& settings) {
   for (const char* name : kUnevaluated) {
     if (flags.has(name) && !is_off(flags.value(name))) unevaluated.emplace_back(name);
   }
-  for (const char* name : {"fp8-format", "fp8", "fp4-format"}) {
-    if (flags.has(name) && !is_off(flags.value(name))) {
-      settings.assumed.push_back("that products in fp8 take the time of bf16 (--" +
-                                 std::string(name) +
-                                 "; cluster.device.half_tflops says their rate)");
-      break;
-    }
+  if (flags.has("fp4-format") && !is_off(flags.value("fp4-format"))) {
+    settings.assumed.emplace_back(
+        "that products in fp4 take the time of bf16 (--fp4-format; cluster.device.half_tflops says "
+        "their rate)");
   }
   const std::vector<std::string> known = flags.asked();
   for (const std::string& name : flags.not_asked()) {
