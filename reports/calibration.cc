@@ -244,8 +244,9 @@ std::vector<std::string> facts_of(const calibrate::LogCalibration& calibration) 
   if (calibration.line) facts.push_back(line_sentence(calibration));
   if (calibration.node.empty()) {
     const auto& kinds = calibration.kinds;
-    facts.push_back("How good that is, published networks tell: --node " +
-                    (kinds.empty() ? std::string("names the kind of node") : join_and(kinds, " or ")) + ".");
+    facts.push_back(
+        "How good that is, published networks tell: --node " +
+        (kinds.empty() ? std::string("names the kind of node") : join_and(kinds, " or ")) + ".");
   }
   add_beside(calibration, facts);
   for (const calibrate::ComparedTable& table : calibration.fitted) add_slow_sizes(table, facts);
