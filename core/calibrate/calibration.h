@@ -60,7 +60,7 @@ struct LogCalibration {
   std::vector<std::string> warnings;
   std::optional<DeviceFit> device;
   std::optional<LineShare> line;
-  std::string node;  // that the rows below are compared with; empty: none
+  std::string node;                // that the rows below are compared with; empty: none
   std::vector<std::string> kinds;  // of node that have the log's GPUs, where none was compared
   std::vector<BesideOthers> beside;
   double in_sample = 0;  // mean relative error over all fitted rows

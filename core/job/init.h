@@ -21,8 +21,9 @@ struct InitOptions {
   int nodes = 1;
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample
-  std::string dtype = {};  // of products: "fp32", "tf32", "fp16", "bf16", "fp8"; empty: the device's
-  bool compiled = false;   // by torch.compile; else its modules run as they come
+  std::string dtype =
+      {};                 // of products: "fp32", "tf32", "fp16", "bf16", "fp8"; empty: the device's
+  bool compiled = false;  // by torch.compile; else its modules run as they come
   // A framework's own settings beside the model (core/job/frameworks): their file, or a line of
   // flags. Empty: none.
   std::string settings = {};

@@ -78,6 +78,24 @@ TEST(Company, ARareJobTakesItsMean) {
   EXPECT_NEAR(company.jobs[0].together, message / (1 - 0.5 * 2 / 20), 1e-3 * message);
 }
 
+// A calibration's times are those of a job alone.
+TEST(Company, SlowsCalibratedCollectives) {
+  const Seconds alone = 4.0 * (1 << 24) / (kNodePort / 2);
+  const auto calibrated = [alone](const std::vector<int>& nodes) {
+    Scenario scenario = job_on(narrow(), nodes);
+    scenario.cluster.cost_model = [alone](const collective::Collective& asked) {
+      return CollectiveTime{.time = alone * static_cast<double>(asked.bytes()) / (4 << 24),
+                            .measured_on = 2};
+    };
+    return scenario;
+  };
+  const Company company = company_of(calibrated({0, 4}), {calibrated({1, 5})});
+  for (const Company::Job& job : company.jobs) {
+    EXPECT_NEAR(job.alone, alone, 1e-9 * alone);
+    EXPECT_NEAR(job.together, 2 * alone, 1e-3 * alone);
+  }
+}
+
 // What no job alone can fill, several may.
 TEST(Company, FillsLinksThatEachAloneCouldNot) {
   // Two of four nodes have room on a trunk of two ports; with the other two they do not.
