@@ -240,13 +240,13 @@ class Model(Experiment):
         recordings = [self.recording(rate, seed) for seed in MEASURED_SEEDS]
         scenario = read(middle([one for one in recordings if one.predicted.exists()]).scenario)
         results = self.results(rate, MEASURED_SEEDS)
-        looks = min(len(one["points"]) for runs in results.values() for one in runs) - 1
-        scenario["training"] = {**scenario["training"], "steps": looks * EVERY}
+        all_had = min(one["points"][-1][0] for runs in results.values() for one in runs)
+        scenario["training"] = {**scenario["training"], "steps": all_had}
         for name, runs in results.items():
-            steps = [one["points"][looks][1] / (looks * EVERY) for one in runs]
+            steps = [seconds_until(one["points"], all_had) / all_had for one in runs]
             scenario["published"].append(measured_row(
                 name, statistics.median(steps),
-                f"median of {len(steps)} trainings' first {looks * EVERY} steps"))
+                f"median of {len(steps)} trainings' first {all_had} steps"))
         return scenario
 
     def left(self):
@@ -257,6 +257,14 @@ class Model(Experiment):
         return len(undone(wanted))
 
 
+def seconds_until(points, step):
+    """On a straight line between two looks."""
+    after = next(i for i, point in enumerate(points) if point[0] >= step)
+    low, high = points[max(0, after - 1)], points[after]
+    share = (step - low[0]) / (high[0] - low[0]) if high[0] > low[0] else 1
+    return low[1] + share * (high[1] - low[1])
+
+
 def undone(tasks):
     return [task for task in tasks if not pathlib.Path(task["out"]).exists()]
 
@@ -265,11 +273,13 @@ def main():
     parser = parser_of(__doc__, "training", TARGETS, STAGES, ["500mbit", "50mbit"])
     parser.set_defaults(ranks=[2, 4])
     parser.add_argument("--seconds", type=float, default=3600)
-    parser.add_argument("--seeds", type=int, default=5, help="of the curves, and measured")
+    parser.add_argument("--seeds", type=int, default=5, help="of the curves")
+    parser.add_argument("--measured-seeds", type=int, default=5)
     parser.add_argument("--tuning-seeds", type=int, default=2)
     options = parser.parse_args()
     global CURVE_SEEDS, MEASURED_SEEDS, TUNING_SEEDS
-    CURVE_SEEDS, MEASURED_SEEDS = CURVE_SEEDS[:options.seeds], MEASURED_SEEDS[:options.seeds]
+    CURVE_SEEDS = CURVE_SEEDS[:options.seeds]
+    MEASURED_SEEDS = MEASURED_SEEDS[:options.measured_seeds]
     TUNING_SEEDS = TUNING_SEEDS[:options.tuning_seeds]
     options.until = time.monotonic() + options.seconds
     models = [Model(options, ranks, model) for ranks in options.ranks for model in options.jobs]
