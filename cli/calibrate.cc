@@ -106,10 +106,10 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   if (options.line_rate > 0) {
     calibrate::set_line_rate(calibration, options.line_rate * kGigabitPerSecond);
   }
-  calibration.kinds = options.node.empty() ? calibrate::nodes_of_gpus(tables)
-                                           : std::vector<std::string>{options.node};
-  if (calibration.kinds.size() == 1) {
-    calibrate::set_node(calibration, tables, calibration.kinds.front());
+  if (options.node.empty()) calibration.kinds = calibrate::nodes_of_gpus(tables);
+  if (!options.node.empty() || calibration.kinds.size() == 1) {
+    calibrate::set_node(calibration, tables,
+                        options.node.empty() ? calibration.kinds.front() : options.node);
   }
   if (device) calibrate::set_device(calibration, *device);
   if (!options.kernels.empty()) {

@@ -61,7 +61,7 @@ struct LogCalibration {
   std::optional<DeviceFit> device;
   std::optional<LineShare> line;
   std::string node;                // that the rows below are compared with; empty: none
-  std::vector<std::string> kinds;  // of node that have the log's GPUs, where none was compared
+  std::vector<std::string> kinds;  // of node that have the logs' GPUs, where none was named
   std::vector<BesideOthers> beside;
   double in_sample = 0;  // mean relative error over all fitted rows
   double left_out = -1;  // the same with each size left out in turn; negative: too few sizes

@@ -43,10 +43,11 @@ struct Topology {
   std::uint64_t seed = 1;
   Seconds hop = 0;         // what a message takes longer for each link between two switches
   std::vector<int> nodes;  // by the job's node: the fabric's
-  std::shared_ptr<const Topology> as_measured;  // when collectives were; null: this
-  bool shared = false;                          // with other jobs: their nodes fill links, too
-  std::vector<std::string> names;               // of the fabric's nodes, where they have any
-  std::string given;                            // as the scenario has it: JSON
+  std::shared_ptr<const Topology>
+      as_measured;                 // the fabric when collectives were measured; null: as now
+  bool shared = false;             // with other jobs: their nodes fill links, too
+  std::vector<std::string> names;  // of the fabric's nodes, where they have any
+  std::string given;               // as the scenario has it: JSON
 
   int all_nodes() const { return static_cast<int>(plugs.size()) / lanes; }
   int host(int node, int lane) const {

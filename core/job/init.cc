@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <numeric>
 
 #include "core/digits.h"
 #include "core/error.h"
@@ -82,12 +81,33 @@ bool cut_job(const Json& workload) { return workload.contains("parallel"); }
 
 bool of_images(const Json& workload) { return !workload["operators"].contains("sequence"); }
 
+// At what rate products are taken in the formats that only they have.
+void say_rounded(const std::string& dtype, const KnownDevice& device,
+                 std::vector<std::string>& assumed) {
+  const bool fp8 = dtype == "fp8";
+  if (!fp8 && dtype != "tf32") return;
+  Operator product;
+  product.rounded = true;
+  product.dtype = fp8 ? DType::kBf16 : DType::kFp32;
+  if (!operators::rounds(product, device.compute_capability)) {
+    assumed.push_back("products at the rate of " + std::string(fp8 ? "bf16" : "fp32") + ", as " +
+                      std::string(device.summary) + " has none in " + dtype);
+    return;
+  }
+  assumed.push_back(
+      fp8 ? "products of layers in fp8 at twice the rate that those in half precision "
+            "reach (cluster.device.half_tflops), as data sheets have it"
+          : "products in tf32 at half the rate that those in half precision reach "
+            "(cluster.device.half_tflops), as data sheets have it");
+}
+
 // `own`: the framework keeps parameters in the products' format, as those that cut jobs do.
 void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device, bool own,
                   std::vector<std::string>& assumed) {
   const std::string dtype = options.dtype.empty() ? (device.bf16 ? "bf16" : "fp16") : options.dtype;
   operators["dtype"] = dtype;
   operators.erase("autocast");
+  say_rounded(dtype, device, assumed);
   if (own) {
     if (options.dtype.empty()) {
       assumed.push_back("products, parameters and gradients in " + dtype + " (--dtype)");
@@ -390,18 +410,14 @@ bool waits_for_host(const Json& alone) {
   const Scenario scenario = input::parse_scenario(input::document_of("init", alone));
   const OperatorList& list = scenario.workload.operators;
   if (list.empty()) return false;
-  const auto step = [&list](const Device& device) {
-    const operators::StepTimes times = operators::evaluate_operators(list, device);
-    return std::accumulate(times.backward.begin(), times.backward.end(),
-                           times.forward + times.update);
-  };
   constexpr double kFast = 1e6;
   Device host = scenario.cluster.device;
   Device products = host;
   host.launch = 0;
   products.flops *= kFast;
   products.half_flops *= kFast;
-  return step(host) < step(products);
+  return operators::evaluate_operators(list, host).all() <
+         operators::evaluate_operators(list, products).all();
 }
 
 // Measured steps. That of one node tells the rate of products, or the host's time for a launch;

@@ -123,20 +123,15 @@ double copies_at(const Workload& workload, double deviations) {
   return std::min(spread, workload.copy_kernels / all);
 }
 
-Seconds step_of(const operators::StepTimes& times) {
-  return std::accumulate(times.backward.begin(), times.backward.end(),
-                         times.forward + times.update);
-}
-
 // What the step's operators take, over what they are said to, where the host takes so long for each
 // kernel. 1 where launches are not the ones that are assumed.
 double hosted(const Scenario& scenario, Seconds launch) {
   const Workload& workload = scenario.workload;
   Device device = scenario.cluster.device;
   if (device.launch != hardware::kLaunch || device.flops == 0 || device.memory == 0) return 1;
-  const Seconds said = step_of(operators::evaluate_operators(workload.operators, device));
+  const Seconds said = operators::evaluate_operators(workload.operators, device).all();
   device.launch = launch;
-  return step_of(operators::evaluate_operators(workload.operators, device)) / said;
+  return operators::evaluate_operators(workload.operators, device).all() / said;
 }
 
 // What computation takes at one end of what is likely, over what it is said to.

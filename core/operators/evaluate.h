@@ -5,6 +5,7 @@
 // max(FLOPs / rate, bytes / memory bandwidth).
 #pragma once
 
+#include <numeric>
 #include <vector>
 
 #include "core/scenario/cluster.h"
@@ -19,6 +20,10 @@ struct StepTimes {
   // the forward pass) to its own. What follows the last gradient is part of it.
   std::vector<Seconds> backward;
   Seconds update = 0;
+
+  Seconds all() const {
+    return std::accumulate(backward.begin(), backward.end(), forward + update);
+  }
 };
 
 // Whether products are in TF32 or FP8: `rounded` ones, and convolutions of fp32, for which cuDNN

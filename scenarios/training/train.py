@@ -3,7 +3,8 @@
 
     scenarios/training/train.py [--ranks 2 4] [--jobs mlp convnet] [--rates 500mbit 50mbit]
                                 [--stages record tune curves measure keep]
-                                [--seconds 3600] [--folder build/training]
+                                [--seconds 3600] [--folder build/training] [--seeds 5]
+                                [--measured-seeds 5] [--tuning-seeds 2]
                                 [--keep scenarios/published/training]
     scenarios/training/train.py --ranks 2 --jobs characters --rates 500mbit-50ms 50mbit-50ms
 

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/document.h"
@@ -88,6 +90,16 @@ TEST(Init, Tf32) {
   EXPECT_EQ(rounded.workload.tensors.front().dtype, DType::kFp32);
   EXPECT_EQ(rounded.workload.operators.operators.size(), exact.workload.operators.operators.size());
   EXPECT_LT(rounded.workload.forward, exact.workload.forward / 2);
+}
+
+TEST(Init, SaysAtWhatRateFormatsOfProductsAreTaken) {
+  for (const auto& [dtype, has, lacks] :
+       {std::tuple("fp8", "dgx-h100", "dgx-a100"), {"tf32", "dgx-a100", "p3dn.24xlarge"}}) {
+    InitOptions options{.model = "gpt2_medium", .node = has, .nodes = 1, .dtype = dtype};
+    EXPECT_TRUE(says(init_scenario(options), "as data sheets have it")) << dtype;
+    options.node = lacks;
+    EXPECT_TRUE(says(init_scenario(options), std::string("has none in ") + dtype)) << dtype;
+  }
 }
 
 // PyTorch's modules run as they come; compiled ones are a kernel each, launched in 5 us. Frameworks
