@@ -330,6 +330,12 @@ std::string network_sentence(const tune::Tuning& tuning) {
           seconds_text(metrics.exposed, kSaidDigits) + " wait for it";
   // Steps that hardly wait say nothing of what it carries.
   if (waits < kLittle) return text + ".";
+  constexpr double kRounding = 1.05;
+  if (share > kRounding) {
+    return text + ". The steps are shorter than ports of " + plain_number(fitted->start) +
+           " Gbit/s are expected to allow; " + plain_number(significant(carried, 3)) +
+           " Gbit/s would explain them: check the ports and the seconds.";
+  }
   text += ". As measured, a port between nodes carries " + plain_number(significant(carried, 3)) +
           " Gbit/s, " + share_text(100 * share) + " of the " + plain_number(fitted->start) +
           " that it is given";
