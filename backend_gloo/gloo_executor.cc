@@ -12,8 +12,7 @@
 #include "backend_gloo/gloo_mesh.h"
 #include "core/error.h"
 #include "core/index.h"
-#include "core/run/bucket_use.h"
-#include "core/run/outer_step.h"
+#include "core/run/payload.h"
 #include "live/live_executor.h"
 
 namespace syncline::gloo_backend {

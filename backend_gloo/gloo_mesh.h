@@ -3,12 +3,17 @@
 // round, by the same transfers that the simulation costs.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include <gloo/transport/context.h>
 
 #include "core/run/payload.h"
 #include "live/control_channel.h"
+#include "live/socket.h"
 
 namespace syncline::gloo_backend {
 
@@ -39,5 +44,12 @@ class GlooMesh {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// Gloo's context over connections that exist already. Gloo itself listens with a port for each pair
+// of ranks and takes whoever calls first for the other one.
+
+// `pairs`: by rank, none for `rank` itself. Throws what Gloo throws.
+std::shared_ptr<gloo::transport::Context> gloo_context(int rank, std::vector<live::Socket> pairs,
+                                                       std::chrono::milliseconds timeout);
 
 }  // namespace syncline::gloo_backend

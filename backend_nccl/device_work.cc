@@ -5,10 +5,8 @@
 #include <cstring>
 
 #include "core/index.h"
-#include "kernels/blocks.h"
 #include "kernels/gemm_epilogue.h"
-#include "kernels/orthogonalise.h"
-#include "kernels/pack.h"
+#include "kernels/kernels.h"
 
 namespace syncline::nccl_backend {
 namespace {

@@ -1,4 +1,4 @@
-#include "backend_nccl/load_library.h"
+#include "backend_nccl/device.h"
 
 namespace syncline::nccl_backend {
 

@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "backend_nccl/launch_order.h"
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 #include "core/error.h"
 #include "core/index.h"
-#include "core/run/outer_step.h"
+#include "core/run/payload.h"
 
 namespace syncline::nccl_backend {
 namespace {

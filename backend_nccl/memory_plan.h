@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "core/plan/plan.h"
-#include "core/run/bucket_use.h"
 #include "core/run/payload.h"
 
 namespace syncline::nccl_backend {

@@ -1,8 +1,9 @@
-//   computation   time passes on the compute stream (kernels/timer.h), or the workload's operators
+//   computation   time passes on the compute stream (kernels/kernels.h), or the workload's
+//   operators
 //                 run as kernels (operator_load.h); backward passes write their gradients by device
 //                 copies
 //   buckets       views of the bucket where the plan allows it; otherwise packed, cast and unpacked
-//                 by one kernel (kernels/pack.h)
+//                 by one kernel (kernels/kernels.h)
 //   collectives   NCCL's own, in the bucket's number format. NCCL chooses algorithm and protocol,
 //                 except that an all-reduce by ring or double binary tree is asked for by NCCL_ALGO
 //   sparse codecs on the stream of their operation: momentum correction, selection and packing
@@ -37,7 +38,7 @@
 #include "backend_nccl/operator_load.h"
 #include "backend_nccl/stream_walk.h"
 #include "core/index.h"
-#include "kernels/timer.h"
+#include "kernels/kernels.h"
 #include "live/live_executor.h"
 
 namespace syncline::nccl_backend {

@@ -2,7 +2,7 @@
 // calls, each of which hands on to the library's own. They throw DeviceError where it is missing.
 #include <nccl.h>
 
-#include "backend_nccl/load_library.h"
+#include "backend_nccl/device.h"
 
 namespace {
 

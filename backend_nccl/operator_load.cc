@@ -8,7 +8,7 @@
 #include "core/index.h"
 #include "kernels/batch_norm.h"
 #include "kernels/gemm_epilogue.h"
-#include "kernels/update.h"
+#include "kernels/kernels.h"
 
 namespace syncline::nccl_backend {
 namespace {

@@ -2,16 +2,44 @@
 // events and the times at which they passed (backend_nccl/launch_order.h says why in this order).
 #pragma once
 
+#include <cuda_runtime.h>
+
 #include <deque>
 #include <functional>
 #include <vector>
 
 #include "backend_nccl/communicators.h"
-#include "backend_nccl/device_clock.h"
+#include "backend_nccl/device.h"
 #include "backend_nccl/launch_order.h"
-#include "core/run/timeline.h"
+#include "core/run/executor.h"
+#include "core/units.h"
 
 namespace syncline::nccl_backend {
+
+// Times of CUDA events on this host's clock (ControlChannel::now). Between two events CUDA gives
+// the time that passed; an anchor is an event that the host has waited for, with the clock read
+// just before it was recorded and just after it had passed. Times between two anchors are reckoned
+// from both.
+
+struct ClockAnchor {
+  CudaEvent event{true};
+  Seconds host = 0;
+  Seconds error = 0;  // at most, either way: half of the time between the two readings
+};
+
+// The best of some dozens. Nothing else may be under way on the stream.
+ClockAnchor anchor_on(cudaStream_t stream);
+
+class DeviceClock {
+ public:
+  DeviceClock(const ClockAnchor& begin, const ClockAnchor& end, Seconds between);
+  // The host's time of a moment so long after the first anchor.
+  Seconds on_host(Seconds since_begin) const { return host_ + since_begin * rate_; }
+
+ private:
+  Seconds host_;
+  double rate_;
+};
 
 // Launches what one operation does on its stream.
 using LaunchWork = std::function<void(const Launch& launch, cudaStream_t stream)>;

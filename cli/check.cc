@@ -5,7 +5,6 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/warnings.h"
 #include "reports/check_report.h"
 

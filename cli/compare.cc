@@ -13,7 +13,7 @@
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
-#include "core/job/step_log.h"
+#include "core/job/init.h"
 #include "live/processes.h"
 #include "reports/compare_report.h"
 

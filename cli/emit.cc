@@ -1,4 +1,4 @@
-#include "cli/emit.h"
+#include "cli/tune.h"
 
 #include <cmath>
 #include <iostream>
@@ -8,14 +8,12 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/format.h"
 #include "reports/written.h"
 

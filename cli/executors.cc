@@ -5,7 +5,7 @@
 
 #include "backend_gloo/gloo_executor.h"
 #include "backend_nccl/nccl_executor.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 
 namespace syncline::cli {

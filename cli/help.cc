@@ -4,7 +4,7 @@
 #include <sstream>
 #include <utility>
 
-#include "reports/screen.h"
+#include "reports/grid.h"
 
 namespace syncline::cli {
 namespace {

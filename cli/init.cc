@@ -14,7 +14,6 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/job/init.h"
 
 namespace syncline::cli {

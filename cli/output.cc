@@ -15,8 +15,8 @@
 #include "cli/options.h"
 #include "core/error.h"
 #include "core/visible.h"
+#include "reports/answer.h"
 #include "reports/format.h"
-#include "reports/html_page.h"
 
 namespace syncline::cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "core/files.h"
 #include "reports/answer.h"
-#include "reports/screen.h"
+#include "reports/grid.h"
 
 namespace syncline::cli {
 
@@ -27,7 +27,7 @@ struct Output {
 // accepted for table, as it used to be.
 void add_format(CLI::App& verb, Output& output);
 
-// Adds --html FILE: the answer as a page with figures (reports/html_page.h).
+// Adds --html FILE: the answer as a page with figures (reports/answer.h).
 void add_html(CLI::App& verb, Output& output);
 
 // Adds --verbose, without which a table is the short page of an answer that has one.

@@ -4,7 +4,6 @@
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study_calibration.h"
 #include "reports/plan_report.h"
 

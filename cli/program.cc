@@ -18,7 +18,7 @@
 #include "core/json/reader.h"
 #include "core/visible.h"
 #include "live/local_ranks.h"
-#include "reports/screen.h"
+#include "reports/grid.h"
 
 namespace syncline::cli {
 namespace {

@@ -15,7 +15,6 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/measure/tracing.h"
 #include "reports/chart/figure.h"

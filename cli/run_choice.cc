@@ -9,7 +9,7 @@
 #include "core/json/reader.h"
 #include "core/json/text.h"
 #include "core/measure/row_evaluator.h"
-#include "core/scenario/sweep.h"
+#include "core/scenario/scenario.h"
 #include "core/visible.h"
 #include "live/rank_environment.h"
 #include "reports/trace.h"

@@ -5,7 +5,7 @@
 #include "cli/built_in.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
-#include "core/input/schema_part.h"
+#include "core/input/document.h"
 
 namespace syncline::cli {
 

@@ -11,4 +11,10 @@ double significant(double value, int digits);
 // "0.25", "1.2e+06": so many significant digits, without zeros behind.
 std::string short_text(double value, int digits);
 
+// A short name for a text, to tell whether two runs are about the same thing.
+
+// 16 hexadecimal digits (FNV-1a, 64 bits). Texts that differ by accident get different names; one
+// made to collide could be found.
+std::string fingerprint(const std::string& text);
+
 }  // namespace syncline

@@ -1,4 +1,4 @@
-#include "kernels/blocks.h"
+#include "kernels/kernels.h"
 
 #include "kernels/launch.h"
 

@@ -1,4 +1,4 @@
-#include "kernels/cublas_lt_library.h"
+#include "kernels/gemm_epilogue.h"
 
 #include <dlfcn.h>
 

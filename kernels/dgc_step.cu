@@ -5,9 +5,9 @@
 //   sent: (i, v'_i) for i in S, in index order;   u' and v' become 0 there (momentum factor
 //   masking)
 //
-// in fp32, every operation rounded by itself in the order written; kernels/reference/dgc.h is
-// the same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on every
-// path of the selection.
+// in fp32, every operation rounded by itself in the order written; kernels/reference/optimizers.h
+// is the same on the host and agrees to the bit. Equal inputs give equal bits, in every run, on
+// every path of the selection.
 //
 // The selection, bytes an element:
 //   speculative  20   R g u v, W u v. Elements of at least 0.95 x the last step's threshold are

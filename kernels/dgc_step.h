@@ -1,7 +1,8 @@
 // One step of Deep Gradient Compression (Lin et al., ICLR 2018) for all tensors of a plan: momentum
 // correction, the min(kept, n) largest |v'|, ties to the lower index, and their message in index
-// order. In fp32, each operation rounded by itself; kernels/reference/dgc.h is the same on the host
-// and agrees to the bit. 20 bytes an element, 24 without a guess; seven launches for all tensors.
+// order. In fp32, each operation rounded by itself; kernels/reference/optimizers.h is the same on
+// the host and agrees to the bit. 20 bytes an element, 24 without a guess; seven launches for all
+// tensors.
 #pragma once
 
 #include "kernels/dgc_plan.h"

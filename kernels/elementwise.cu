@@ -1,4 +1,4 @@
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 
 #include <cmath>
 

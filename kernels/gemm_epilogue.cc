@@ -31,8 +31,6 @@
 #include <string>
 #include <tuple>
 
-#include "kernels/cublas_lt_library.h"
-
 namespace syncline::kernels {
 namespace {
 

@@ -1,6 +1,6 @@
 // Products are summed in fp64, so that what is left of a column is orthogonal to the last bits of
 // fp32. A column is passed over once for each before it: a factor has few, and stays in the cache.
-#include "kernels/orthogonalise.h"
+#include "kernels/kernels.h"
 
 #include <algorithm>
 #include <cmath>

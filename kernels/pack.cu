@@ -4,7 +4,7 @@
 //
 // Tensors and slices at multiples of 16 bytes run at full speed; so do those misaligned alike. Any
 // other offset (a multiple of the element's size) is right and slower.
-#include "kernels/pack.h"
+#include "kernels/kernels.h"
 
 #include "kernels/launch.h"
 

@@ -1,7 +1,8 @@
 // The sparse update of DGC: every rank's (index, value) lists go into the weights without a dense
 // gradient, w_i = w_i - rate v for each pair, rank after rank, product and difference rounded by
-// themselves, in fp32; kernels/reference/dgc.h is the same on the host. A pair moves 72 bytes.
-// Lists are checked first: one bad index or value sets *rejected, and then no weight changes.
+// themselves, in fp32; kernels/reference/optimizers.h is the same on the host. A pair moves 72
+// bytes. Lists are checked first: one bad index or value sets *rejected, and then no weight
+// changes.
 #pragma once
 
 #include <cstddef>

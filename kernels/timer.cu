@@ -5,7 +5,7 @@
 //
 // The clock is %globaltimer: nanoseconds, advancing in steps of at most a microsecond or so, also
 // while the GPU works for another process.
-#include "kernels/timer.h"
+#include "kernels/kernels.h"
 
 #include "kernels/launch.h"
 #if !defined(__CUDACC__)

@@ -4,7 +4,7 @@
 //
 // Arrays at multiples of 16 bytes run at full speed, as do arrays misaligned alike. Every element
 // is computed alone, in fp32: the result depends neither on the grid nor on how a bucket is split.
-#include "kernels/update.h"
+#include "kernels/kernels.h"
 
 #include <cmath>
 

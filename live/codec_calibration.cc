@@ -1,7 +1,7 @@
 #include "live/link_calibration.h"
 
-#include "core/compress/sparsity.h"
-#include "core/run/sample_gradients.h"
+#include "core/compress/dgc.h"
+#include "core/run/payload.h"
 #include "core/statistics.h"
 
 namespace syncline::live {

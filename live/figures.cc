@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/run/host_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::live {
 namespace {

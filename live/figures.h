@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/run/executor.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/payload.h"
 #include "live/control_channel.h"
 
 namespace syncline::live {

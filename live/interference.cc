@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/index.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/payload.h"
 #include "core/statistics.h"
 #include "live/figures.h"
 #include "live/link_calibration.h"

@@ -15,7 +15,7 @@
 // A rank has its own /proc, /sys and /dev, so that processes and interfaces are the lab's and
 // nothing in them sets the machine up; its other files are everybody's. No route leads out. Its
 // command has the caller's environment and none of the rights that the lab was built with
-// (live/rights.h); ip and tc are the system's, whatever PATH says.
+// (live/lab.h); ip and tc are the system's, whatever PATH says.
 #include "live/lab.h"
 
 #include <algorithm>

@@ -27,7 +27,6 @@
 #include "live/lab.h"
 #include "live/messenger.h"
 #include "live/processes.h"
-#include "live/rights.h"
 
 namespace syncline::live {
 namespace {

@@ -11,7 +11,7 @@
 #include "core/collective/cost.h"
 #include "core/digits.h"
 #include "core/input/scenario_json.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/payload.h"
 #include "core/statistics.h"
 #include "live/figures.h"
 

@@ -11,7 +11,6 @@
 
 #include "core/plan/plan.h"
 #include "core/run/executor.h"
-#include "core/run/timeline.h"
 #include "live/control_channel.h"
 
 namespace syncline::live {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "core/run/sample_gradients.h"
+#include "core/run/payload.h"
+#include "core/tune/live_objective.h"
 #include "core/tune/live_report.h"
-#include "core/tune/watched_objective.h"
 #include "live/live_executor.h"
 
 namespace syncline::live {

@@ -1,4 +1,4 @@
-#include "live/rights.h"
+#include "live/lab.h"
 
 #include <fcntl.h>
 #include <grp.h>

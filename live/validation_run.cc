@@ -10,7 +10,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/run/interference.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/payload.h"
 #include "live/figures.h"
 
 namespace syncline::live {

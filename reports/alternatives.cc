@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "core/digits.h"
-#include "core/input/strategy_json.h"
-#include "core/tune/alternatives.h"
-#include "reports/fields.h"
+#include "core/input/scenario_json.h"
+#include "core/tune/tuning.h"
 #include "reports/format.h"
+#include "reports/table.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {

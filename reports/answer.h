@@ -37,7 +37,7 @@ struct Answer {
   // JSON. Suspicious ones (core/measure/warnings.h) come before everything else on the page, and
   // are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them elsewhere.
   std::vector<std::string> warnings = {};
-  // What a page of html_page.h shows before the words; none: no figures.
+  // What a page shows before the words; none: no figures.
   std::function<std::vector<Illustration>()> figures = {};
   // What a terminal shows unless the whole page is asked for: the answer itself, in some 25 lines.
   // It ends with a paragraph that names where the figures come from. None: always the whole page.
@@ -59,5 +59,20 @@ Page whole_page(const Answer& answer);
 std::vector<std::string> lead_of(const Answer& answer);
 Page brief_page(const Answer& answer);
 Json whole_json(const Answer& answer, const std::string& version);
+
+// An answer as one page that needs nothing else: opens from disk, loads nothing, can be read and
+// printed without its script. Its figures first, then what the terminal shows, then the answer's
+// JSON for programs.
+
+// So that a page stays under 2 MB: lines of a table, and bytes of JSON. What is left out is said.
+inline constexpr std::size_t kPageLines = 400;
+inline constexpr std::size_t kPageJson = 700'000;
+
+// The same answer gives the same bytes. Everything that comes from a file is escaped.
+std::string html_page(const Answer& answer, const std::string& version);
+
+// What gives the figures of a page hover and zoom: reports/page.js, as the build put it into the
+// program.
+std::string_view page_script();
 
 }  // namespace syncline::reports

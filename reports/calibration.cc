@@ -8,7 +8,6 @@
 #include "core/input/scenario_json.h"
 #include "core/measure/uncertainty.h"
 #include "core/measure/warnings.h"
-#include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/table.h"

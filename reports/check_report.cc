@@ -4,7 +4,6 @@
 
 #include "core/measure/memory.h"
 #include "core/measure/warnings.h"
-#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
-#include "core/fabric/named.h"
+#include "core/fabric/kinds.h"
 #include "core/hardware/device.h"
 #include "core/installed.h"
 #include "core/job/format.h"

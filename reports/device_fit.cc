@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/statistics.h"
-#include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 
 #include "core/plan/planner.h"
-#include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/table.h"

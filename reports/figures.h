@@ -10,7 +10,6 @@
 #include "core/measure/metrics.h"
 #include "core/measure/report.h"
 #include "core/measure/validation.h"
-#include "core/measure/validation_file.h"
 #include "core/tune/live_report.h"
 #include "core/tune/tuning.h"
 #include "reports/page.h"

@@ -9,9 +9,40 @@
 #include <string_view>
 #include <vector>
 
-#include "reports/screen.h"
-
 namespace syncline::reports {
+
+// What text is drawn on: a terminal of some width, which may show colours, or a file, which has
+// neither. Everything that counts columns stands here and in grid.cc.
+
+struct Screen {
+  std::size_t width = 0;  // columns; 0: as many as the text takes
+  bool colour = false;
+  bool brief = false;  // the short page of an answer that has one
+};
+
+// How a piece of text stands out.
+enum class Tone {
+  kPlain,
+  kHeading,
+  kBest,  // the winner
+  kFaint  // what is slower, what is left out
+};
+
+// The text with the screen's codes (SGR) for the tone; itself without colours.
+std::string painted(const std::string& text, Tone tone, const Screen& screen);
+
+// Columns that a terminal needs for UTF-8 text: combining marks take none, East Asian letters and
+// emoji two.
+std::size_t display_width(std::string_view text);
+
+// One line of text on lines of at most `width` columns, broken at blanks, and inside a word only
+// where it alone is wider: behind a sign where there is one. `indent`: blanks in front of all lines
+// but the first. Width 0, or one that leaves no room: the text as it is.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::size_t indent = 0);
+
+// Lines of text, each ended by '\n': the same for every line, where it goes on below its own first
+// word, or below what stands behind a gap ("  word    what it says").
+std::string wrapped_lines(const std::string& text, std::size_t width);
 
 struct Grid {
   struct Column {

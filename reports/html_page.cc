@@ -1,4 +1,4 @@
-#include "reports/html_page.h"
+#include "reports/answer.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

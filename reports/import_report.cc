@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/job/whole_job.h"
-#include "reports/fields.h"
+#include "core/job/scenario_of.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/table.h"

@@ -1,10 +1,9 @@
-#include "reports/layouts_report.h"
+#include "reports/tune_report.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

@@ -2,12 +2,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/input/strategy_json.h"
+#include "core/input/scenario_json.h"
 #include "core/tune/tuner.h"
-#include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
+#include "reports/table.h"
 #include "reports/written.h"
 
 namespace syncline::reports {

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/measure/metrics.h"
-#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

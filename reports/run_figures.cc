@@ -7,9 +7,9 @@
 #include <set>
 #include <tuple>
 
-#include "reports/axes.h"
 #include "reports/format.h"
 #include "reports/gantt.h"
+#include "reports/run_report.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {

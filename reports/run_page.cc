@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/json/text.h"
-#include "reports/axes.h"
 #include "reports/format.h"
 #include "reports/verdict.h"
 

@@ -5,10 +5,9 @@
 #include <ostream>
 
 #include "core/digits.h"
-#include "reports/axes.h"
-#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {

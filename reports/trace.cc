@@ -14,7 +14,6 @@
 #include <tuple>
 
 #include "core/collective/nccl_model.h"
-#include "reports/trace_counters.h"
 #include "reports/verdict.h"
 
 namespace syncline::reports {

@@ -1,4 +1,4 @@
-#include "reports/trace_counters.h"
+#include "reports/trace.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,11 +4,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/input/strategy_json.h"
-#include "reports/fields.h"
+#include "core/input/scenario_json.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"
+#include "reports/table.h"
 #include "reports/text_plot.h"
 #include "reports/verdict.h"
 #include "reports/written.h"

@@ -6,8 +6,8 @@
 
 #include "core/digits.h"
 #include "core/measure/memory.h"
-#include "reports/fields.h"
 #include "reports/format.h"
+#include "reports/table.h"
 #include "reports/verdict.h"
 #include "reports/written.h"
 

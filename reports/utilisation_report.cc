@@ -1,10 +1,10 @@
-#include "reports/utilisation_report.h"
+#include "reports/tune_report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/input/strategy_json.h"
+#include "core/input/scenario_json.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/table.h"

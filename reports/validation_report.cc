@@ -6,7 +6,6 @@
 
 #include "core/scenario/scenario.h"
 #include "core/statistics.h"
-#include "reports/fields.h"
 #include "reports/figures.h"
 #include "reports/format.h"
 #include "reports/page.h"

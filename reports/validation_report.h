@@ -7,7 +7,6 @@
 #include "core/json/json.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/validation.h"
-#include "core/measure/validation_file.h"
 #include "core/scenario/cluster.h"
 #include "reports/answer.h"
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "reports/axes.h"
 #include "reports/format.h"
+#include "reports/run_report.h"
 
 namespace syncline::reports {
 namespace {

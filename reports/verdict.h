@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "core/measure/report.h"
-#include "reports/screen.h"
+#include "reports/grid.h"
 
 namespace syncline::reports {
 

@@ -6,7 +6,6 @@
 
 #include "core/digits.h"
 #include "core/statistics.h"
-#include "reports/fields.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

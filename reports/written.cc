@@ -6,14 +6,13 @@
 
 #include "core/collective/library.h"
 #include "core/dialect/dialect.h"
-#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
-#include "reports/fields.h"
+#include "core/run/executor.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {

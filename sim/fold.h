@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/collective/colour.h"
+#include "core/collective/footprint.h"
 #include "sim/flows.h"
 
 namespace syncline::sim {

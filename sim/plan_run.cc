@@ -1,4 +1,4 @@
-#include "sim/plan_run.h"
+#include "sim/sim_executor.h"
 
 #include <algorithm>
 #include <memory>

@@ -18,7 +18,6 @@
 #include <type_traits>
 
 #include "core/error.h"
-#include "sim/plan_run.h"
 
 namespace syncline::sim {
 namespace {

@@ -13,4 +13,11 @@ namespace syncline::sim {
 // that fails ends in a MachineError here.
 std::unique_ptr<run::Executor> make_sim_executor(const run::ExecutorSettings& settings);
 
+// A plan in simulated time, inside the process that owns the engine.
+
+// Repeats the plan `periods` times. Ranks with a jitter of their own have compute streams of their
+// own; the others share one. A collective sets out when its slowest rank is there. The jobs beside
+// this one begin with it, each at its first period, and end with it.
+run::Outcome simulate(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods);
+
 }  // namespace syncline::sim

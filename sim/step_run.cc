@@ -2,7 +2,7 @@
 #include <map>
 #include <unordered_map>
 
-#include "core/plan/lower.h"
+#include "core/plan/plan.h"
 #include "sim/collective_run.h"
 #include "sim/fold.h"
 

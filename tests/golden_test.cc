@@ -16,9 +16,8 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/run_report.h"
 #include "tests/support/printed.h"
 

@@ -15,7 +15,6 @@
 #include "core/cost/cost_model.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/input/hardware_json.h"
 #include "core/input/parts.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"

@@ -2,10 +2,12 @@
 // on tables held out of the fit.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "core/calibrate/device_fit.h"
 #include "core/cost/cost_model.h"
@@ -44,7 +46,7 @@ struct LineShare {
 };
 
 // A row beside what NCCL's model says on the data sheet of a kind of node and what published logs
-// of such networks show beyond it (core/collective/prior.h).
+// of such networks show beyond it (core/collective/library.h).
 struct BesideOthers {
   std::size_t table = 0;  // of LogCalibration::fitted
   Bytes bytes = 0;
@@ -103,5 +105,14 @@ void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable
 
 // Puts the device into the calibration and its cluster.
 void set_device(LogCalibration& calibration, const DeviceFit& device);
+
+// Published logs as fidelity tables: calibrate on some, predict others, and keep the errors.
+
+// One table for each comparison and predicted log. Sizes below `from_bytes` are left out. Throws
+// InputError for a wrong list. `progress` is called after each comparison with how many are done
+// and wanted, `interrupted` asked between them.
+std::vector<measure::FidelityTable> log_fidelity(
+    const std::string& path, const std::function<void(std::size_t, std::size_t)>& progress,
+    const std::function<bool()>& interrupted);
 
 }  // namespace syncline::calibrate

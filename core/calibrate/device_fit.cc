@@ -9,7 +9,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "core/calibrate/nccl_log_words.h"
+#include "core/calibrate/nccl_log_parts.h"
 #include "core/compress/codec.h"
 #include "core/error.h"
 #include "core/input/document.h"

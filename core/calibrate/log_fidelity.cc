@@ -8,7 +8,6 @@
 // fits every clean table by itself: it has calibrated rows only. `each_row` leaves out rows of each
 // clean table in turn (twelve of each) and predicts them from its others, `each_count` each count
 // of nodes and GPUs from the other tables. Predicted rows have 80 % intervals.
-#include "core/calibrate/log_fidelity.h"
 
 #include <algorithm>
 #include <cmath>

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/calibrate/nccl_log_parts.h"
-#include "core/calibrate/nccl_log_words.h"
 
 namespace syncline::calibrate {
 namespace {

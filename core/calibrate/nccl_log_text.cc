@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "core/calibrate/nccl_log_parts.h"
-#include "core/calibrate/nccl_log_words.h"
 
 namespace syncline::calibrate {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/calibrate/nccl_log_words.h"
+#include "core/calibrate/nccl_log_parts.h"
 
 #include <cmath>
 

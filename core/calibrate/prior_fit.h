@@ -1,12 +1,12 @@
-// The table of core/collective/prior.h, found again on published logs, and how wrong it is on each
-// network that it was not found on.
+// The table of core/collective/library.h, found again on published logs, and how wrong it is on
+// each network that it was not found on.
 #pragma once
 
 #include <array>
 #include <string>
 #include <vector>
 
-#include "core/collective/prior.h"
+#include "core/collective/library.h"
 #include "core/measure/fidelity.h"
 
 namespace syncline::calibrate {

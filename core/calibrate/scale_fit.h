@@ -9,7 +9,6 @@
 
 #include "core/cost/cost_model.h"
 #include "core/cost/measured_table.h"
-#include "core/cost/size_cost_model.h"
 #include "core/cost/step_cost_model.h"
 
 namespace syncline::calibrate {

@@ -1,5 +1,5 @@
 // The likeliest values (maximum a posteriori) of
-//   overlap_slowdown, overlap_delay_us   log-normal about what core/scenario/overlap.h believes of
+//   overlap_slowdown, overlap_delay_us   log-normal about what core/scenario/cluster.h believes of
 //                                        the cluster, each by itself; the collective's slowdown
 //                                        stays in proportion to the computation's
 //   data_parallel_overhead_us            half a Cauchy distribution above what is given, as wide as
@@ -13,7 +13,6 @@
 #include <optional>
 #include <utility>
 
-#include "core/calibrate/step_posterior.h"
 #include "core/digits.h"
 #include "core/error.h"
 #include "core/json/reader.h"

@@ -1,17 +1,17 @@
-#include "core/calibrate/step_posterior.h"
+#include "core/calibrate/step_fit.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/measure/metrics.h"
-#include "core/measure/scenario_fit.h"
+#include "core/measure/study_calibration.h"
 #include "core/measure/uncertainty.h"
+#include "core/run/executor.h"
 #include "core/run/interference.h"
-#include "core/run/model_executor.h"
-#include "core/scenario/overlap.h"
+#include "core/scenario/cluster.h"
 
 namespace syncline::calibrate {
 namespace {

@@ -3,12 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include "core/collective/all_to_all.h"
-#include "core/collective/double_binary_tree.h"
-#include "core/collective/halving_doubling.h"
-#include "core/collective/ring.h"
-#include "core/collective/to_one.h"
-
 namespace syncline::collective {
 
 std::span<const Algorithm> algorithms() {

@@ -51,4 +51,48 @@ inline constexpr std::int64_t kChunkElements = 131072;
 inline constexpr std::int64_t kMaxChunks = 128;
 std::int64_t pipeline_chunks(std::int64_t elements);
 
+// The ring: every member sends only to the next one, so each port carries the fewest bytes that
+// any all-reduce can, at the cost of 2(N-1) start-up times. Use it for large payloads on few
+// ranks.
+// P. Patarasuk and X. Yuan, "Bandwidth optimal all-reduce algorithms for clusters of
+// workstations", J. Parallel and Distributed Computing 69 (2009).
+
+// Fits every kind; reduce and broadcast, which run along an open chain, up to 1024 ranks.
+Algorithm ring_algorithm();
+
+// All to one: every member sends its whole payload to member 0, which sums and sends the sum back,
+// like workers and one parameter server. It takes the fewest steps of all and makes member 0's
+// port the bottleneck: N-1 payloads each way. Use it for tiny payloads, and as the baseline that
+// the other algorithms improve on.
+
+// Fits all_reduce, reduce and broadcast.
+Algorithm to_one_algorithm();
+
+// Recursive halving and doubling: as few bytes as the ring in 2 log2 N steps instead of 2(N-1),
+// but with partners far away, which share links in a network that is thinner at the top. Use it
+// for middle-sized payloads on a power of two of well connected ranks.
+
+// Fits all_reduce on any number of ranks; reduce_scatter and all_gather on powers of two.
+Algorithm halving_doubling_algorithm();
+
+// Two binary trees at once, each carrying half of the payload: log N start-up times like a tree,
+// and for large payloads nearly the bandwidth of the ring, because the ranks with children in one
+// tree are leaves of the other and so no port idles. Use it on many ranks.
+// P. Sanders, J. Speck and J. L. Traff, "Two-tree algorithms for full bandwidth broadcast,
+// reduction and scan", Parallel Computing 35 (2009); NCCL's tree algorithm since version 2.4.
+
+// Fits all_reduce, reduce and broadcast.
+Algorithm double_binary_tree_algorithm();
+
+// All to all: each member sends each other member that one's part directly, which sums what it
+// gets; then each sends its sum to all. Two rounds with as few bytes as the ring. A number is
+// rounded twice on its way, however many members there are, so it suits gradients of low precision
+// (compress::Codec::block), which no library sums. It is no row of algorithms(): the links know no
+// cost of many messages that arrive at once, and searches would choose it everywhere.
+
+// Fits all_reduce, reduce_scatter (the exchange itself, with a sum) and all_gather, among at most
+// kMostAllToAll members: there is a message between any two.
+inline constexpr int kMostAllToAll = 1024;
+const Algorithm* all_to_all();
+
 }  // namespace syncline::collective

@@ -1,4 +1,4 @@
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 
 #include <cassert>
 

@@ -5,10 +5,64 @@
 #include <optional>
 
 #include "core/collective/algorithm.h"
-#include "core/collective/groups.h"
 #include "core/units.h"
 
 namespace syncline::collective {
+
+// Which ranks take part in a collective. A plan is SPMD: one operation stands for the same
+// collective in every group of a regular partition, e.g. "reduce inside each node".
+
+// `count` groups of `size` members; member m of group g is world rank
+// base + g * group_step + m * member_step. Where the groups lie in runs, `run` of them a run, one
+// run begins `run_step` ranks after the other. Member 0 is the root where one is needed.
+struct Groups {
+  int base = 0;
+  int count = 1;
+  int group_step = 0;
+  int size = 1;
+  int member_step = 1;
+  int run = 0;  // 0: all groups are one run
+  int run_step = 0;
+
+  int rank(int group, int member) const {
+    const int first =
+        run > 0 ? group % run * group_step + group / run * run_step : group * group_step;
+    return base + first + member * member_step;
+  }
+  bool operator==(const Groups&) const = default;
+};
+
+// The same ranks, each group's lowest one first: a message may go to an earlier rank.
+inline Groups ascending(Groups groups) {
+  if (groups.member_step >= 0) return groups;
+  groups.base += (groups.size - 1) * groups.member_step;
+  groups.member_step = -groups.member_step;
+  return groups;
+}
+
+// Where a rank is among them.
+struct GroupPlace {
+  int group = 0;
+  int member = 0;
+};
+
+inline std::optional<GroupPlace> place_in(const Groups& groups, int rank) {
+  for (int group = 0; group < groups.count; ++group) {
+    for (int member = 0; member < groups.size; ++member) {
+      if (groups.rank(group, member) == rank) return GroupPlace{group, member};
+    }
+  }
+  return std::nullopt;
+}
+
+// All ranks in one group.
+inline Groups world_group(int ranks) { return {0, 1, 0, ranks, 1}; }
+// Consecutive blocks: {0..size-1}, {size..2size-1}, ... `size` must divide `ranks`.
+inline Groups block_groups(int ranks, int size) { return {0, ranks / size, size, size, 1}; }
+// One group: the first rank of every block.
+inline Groups leader_group(int ranks, int size) { return {0, 1, 0, ranks / size, size}; }
+// `size` groups: ranks with the same place in their block.
+inline Groups shard_groups(int ranks, int size) { return {0, size, 1, ranks / size, size}; }
 
 // NCCL's algorithms and protocols, in the order in which it tries them.
 enum class NcclAlgorithm { kTree, kRing, kCollNetDirect, kCollNetChain, kNvls, kNvlsTree, kPat };

@@ -6,8 +6,6 @@
 #include <atomic>
 #include <cmath>
 
-#include "core/collective/walks.h"
-
 namespace syncline::collective {
 namespace {
 

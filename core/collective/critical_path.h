@@ -5,6 +5,7 @@
 // the latency delays the receiver alone.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <utility>
@@ -86,5 +87,11 @@ class LastEnds {
 // payload.
 std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
                                      const std::vector<StageCost>& costs, double bytes);
+
+// How much work costs have been so far, for tests and benchmarks: what a search may not do for
+// every size of bucket that it looks at.
+
+// How often this process has gone through the stages of a collective, message by message.
+std::size_t walks();
 
 }  // namespace syncline::collective

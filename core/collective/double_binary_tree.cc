@@ -1,4 +1,4 @@
-#include "core/collective/double_binary_tree.h"
+#include "core/collective/algorithm.h"
 
 #include <algorithm>
 #include <bit>

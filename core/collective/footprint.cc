@@ -4,8 +4,6 @@
 #include <limits>
 #include <unordered_map>
 
-#include "core/collective/colour.h"
-
 namespace syncline::collective {
 namespace {
 

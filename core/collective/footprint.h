@@ -4,12 +4,15 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 #include <vector>
 
-#include "core/collective/groups.h"
+#include "core/collective/collective.h"
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
+#include "core/scenario/cluster.h"
 
 namespace syncline::collective {
 
@@ -78,5 +81,34 @@ class Footprint {
   Seconds fastest_ = 0;
   bool uniform_ = true;
 };
+
+// What the ports of a cluster need for a collective, whatever the algorithm: no cost that is not
+// measured may lie below.
+
+// Seconds. A collective that NCCL chose is taken to move as NCCL's algorithm does (ring, switch),
+// every other as messages between ranks. 0 for groups of one and without tiers. Throws nothing.
+Seconds wire_floor(const Cluster& cluster, const Collective& collective);
+
+// The same for each byte of the payload. Takes time with the number of ranks.
+double wire_seconds_per_byte(const Cluster& cluster, const Collective& collective);
+
+// Colours for colour refinement (Weisfeiler and Leman 1968; the coarsest equitable partition): what
+// is alike in everything that it touches ends up with the same colour, and is then handled once.
+
+using Colour = std::uint64_t;
+
+// A hash of both; the order matters (the finaliser of MurmurHash3).
+inline Colour mix(Colour a, Colour b) {
+  a ^= b + 0x9e3779b97f4a7c15ULL + (a << 6U) + (a >> 2U);
+  a *= 0xff51afd7ed558ccdULL;
+  return a ^ (a >> 33U);
+}
+
+// A value as it lies in memory.
+inline Colour bits(double value) {
+  Colour out = 0;
+  std::memcpy(&out, &value, sizeof out);
+  return out;
+}
 
 }  // namespace syncline::collective

@@ -1,7 +1,7 @@
 // R. Rabenseifner's all-reduce, as described in R. Thakur, R. Rabenseifner and W. Gropp,
 // "Optimization of collective communication operations in MPICH", Int. J. High Performance
 // Computing Applications 19 (2005).
-#include "core/collective/halving_doubling.h"
+#include "core/collective/algorithm.h"
 
 #include <bit>
 #include <cassert>

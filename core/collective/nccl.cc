@@ -16,10 +16,9 @@
 #include <limits>
 #include <span>
 
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 #include "core/collective/footprint.h"
 #include "core/collective/library.h"
-#include "core/collective/wire_floor.h"
 
 namespace syncline::collective {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/collective/collective.h"
+#include "core/collective/library.h"
 #include "core/collective/nccl_model.h"
-#include "core/collective/prior.h"
 #include "core/scenario/cluster.h"
 
 namespace syncline::collective {
@@ -39,7 +39,7 @@ double passing_share(const Cluster& cluster, const Collective& collective);
 // What a collective that NCCL chose takes alone on the network; groups side by side share their
 // nodes' NICs. NCCL's model says it of the links at their own speeds and latencies, not of the
 // rounded ones that NCCL chooses by: the least of all that NCCL offers there, which never rises as
-// a link gets faster. At least what the wire needs (wire_floor.h): NCCL knows no switches above its
+// a link gets faster. At least what the wire needs (footprint.h): NCCL knows no switches above its
 // NICs. Keeps what it worked out for each shape of groups; may be asked by several threads.
 class NcclCostModel {
  public:
@@ -48,7 +48,7 @@ class NcclCostModel {
   NcclCostModel(const NcclCostModel&) = delete;
   NcclCostModel& operator=(const NcclCostModel&) = delete;
 
-  // With what is known of such networks (prior.h): as long as most took, and how far they lay
+  // With what is known of such networks (library.h): as long as most took, and how far they lay
   // apart. Nothing for a collective that NCCL did not choose.
   std::optional<CollectiveTime> time(const Collective& collective) const;
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/groups.h"
+#include "core/collective/collective.h"
 #include "core/fabric/topology.h"
 #include "core/scenario/cluster.h"
 

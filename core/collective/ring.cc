@@ -1,4 +1,4 @@
-#include "core/collective/ring.h"
+#include "core/collective/algorithm.h"
 
 #include <algorithm>
 #include <cassert>

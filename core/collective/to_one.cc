@@ -1,4 +1,4 @@
-#include "core/collective/to_one.h"
+#include "core/collective/algorithm.h"
 
 #include <cassert>
 #include <utility>

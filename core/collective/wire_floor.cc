@@ -23,7 +23,7 @@
 // the bytes of a port / (cap * flows), of which a pair of ranks across the port has two at most
 // (two trees), and a ring one a NIC. The floor is the slowest tier's time. It counts bytes alone:
 // no latency, and shards as even, which they are but for an element.
-#include "core/collective/wire_floor.h"
+#include "core/collective/footprint.h"
 
 #include <algorithm>
 #include <cmath>

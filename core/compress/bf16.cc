@@ -1,4 +1,3 @@
-#include "core/compress/bf16.h"
 
 #include <Eigen/Core>
 

@@ -1,4 +1,4 @@
-#include "core/compress/blocks.h"
+#include "core/compress/codec.h"
 
 #include <algorithm>
 #include <array>

@@ -2,10 +2,8 @@
 
 #include <array>
 
-#include "core/compress/bf16.h"
-#include "core/compress/blocks.h"
 #include "core/compress/dgc.h"
-#include "core/compress/fp16.h"
+#include "core/compress/half.h"
 #include "core/compress/power_sgd.h"
 
 namespace syncline::compress {

@@ -1,4 +1,3 @@
-#include "core/compress/fp16.h"
 
 #include <Eigen/Core>
 

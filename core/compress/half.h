@@ -45,4 +45,13 @@ struct HalfPrecision {
   }
 };
 
+// Half-precision transport: wider gradients are rounded to fp16 for the wire and summed there.
+
+Codec fp16_codec();
+
+// Bfloat16 transport: wider gradients keep their exponent and lose mantissa for the wire, and are
+// summed there.
+
+Codec bf16_codec();
+
 }  // namespace syncline::compress

@@ -1,4 +1,4 @@
-#include "core/compress/sparsity.h"
+#include "core/compress/dgc.h"
 
 #include <algorithm>
 

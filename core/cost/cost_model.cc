@@ -1,5 +1,5 @@
 // A question at counts that were measured is answered by that table's own cost model
-// (size_cost_model.h). At other counts of nodes it is answered by cost models for all counts at
+// (cost_model.h). At other counts of nodes it is answered by cost models for all counts at
 // once (step_cost_model.h): first which algorithm and protocol NCCL takes there, then what that one
 // costs, times how far that cost model was off at the tables' own counts (for a ring at the same
 // message of a step, for a tree at the same payload). Inside one node, where a log does not show

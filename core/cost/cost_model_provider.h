@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "core/collective/groups.h"
+#include "core/collective/collective.h"
 #include "core/cost/cost_model.h"
 #include "core/scenario/cluster.h"
 

@@ -5,7 +5,7 @@
 //   sum       (latency^p + (bytes * slope)^p)^(1/p): a floor that acts like a maximum
 //
 // Times are never negative and, inside a regime, never fall with the payload.
-#include "core/cost/size_cost_model.h"
+#include "core/cost/cost_model.h"
 
 #include <algorithm>
 #include <cassert>

@@ -7,15 +7,8 @@
 #include <utility>
 
 #include "core/collective/library.h"
-#include "core/dialect/deepspeed.h"
-#include "core/dialect/fsdp.h"
-#include "core/dialect/hf_trainer.h"
-#include "core/dialect/horovod.h"
+#include "core/dialect/dialects.h"
 #include "core/dialect/megatron.h"
-#include "core/dialect/mindspore.h"
-#include "core/dialect/paddle.h"
-#include "core/dialect/pytorch_ddp.h"
-#include "core/dialect/torchft.h"
 
 namespace syncline::dialect {
 namespace {

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "core/dialect/changes.h"
-#include "core/dialect/torchft.h"
+#include "core/dialect/dialects.h"
 #include "core/error.h"
 #include "core/json/reader.h"
 

@@ -1,5 +1,5 @@
 
-#include "core/dialect/fsdp.h"
+#include "core/dialect/dialects.h"
 
 #include <algorithm>
 #include <map>

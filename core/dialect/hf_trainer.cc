@@ -1,4 +1,3 @@
-#include "core/dialect/hf_trainer.h"
 
 #include <algorithm>
 #include <array>
@@ -6,9 +5,8 @@
 
 #include "core/dialect/changes.h"
 #include "core/dialect/ddp_buckets.h"
-#include "core/dialect/deepspeed.h"
+#include "core/dialect/dialects.h"
 #include "core/dialect/elements.h"
-#include "core/dialect/pytorch_ddp.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {

@@ -1,4 +1,4 @@
-#include "core/dialect/mindspore_context.h"
+#include "core/dialect/mindspore_rules.h"
 
 #include <algorithm>
 #include <limits>

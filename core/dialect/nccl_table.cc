@@ -1,4 +1,4 @@
-#include "core/dialect/nccl_table.h"
+#include "core/dialect/write.h"
 
 #include <algorithm>
 #include <map>

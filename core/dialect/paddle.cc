@@ -1,11 +1,8 @@
-#include "core/dialect/paddle.h"
+#include "core/dialect/dialects.h"
 
 #include <algorithm>
 
-#include "core/dialect/paddle_hierarchy.h"
-#include "core/dialect/paddle_setters.h"
 #include "core/dialect/paddle_training.h"
-#include "core/dialect/paddle_trials.h"
 #include "core/dialect/paddle_write.h"
 #include "core/json/reader.h"
 

@@ -2,8 +2,8 @@
 #include <map>
 
 #include "core/dialect/changes.h"
-#include "core/dialect/paddle.h"
-#include "core/dialect/paddle_setters.h"
+#include "core/dialect/dialects.h"
+#include "core/dialect/paddle_training.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {

@@ -1,11 +1,11 @@
 #include "core/dialect/paddle_training.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include "core/compress/codec.h"
-#include "core/compress/sparsity.h"
-#include "core/dialect/paddle_setters.h"
+#include "core/compress/dgc.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {
@@ -100,6 +100,66 @@ void note_dgc(const Workload& workload, const Compression& dgc, std::vector<std:
       " (below 16384 elements, sparse, or not FP32) stay dense, each travels alone");
 }
 
+// Protobuf's own words for a number that its field cannot hold.
+constexpr const char* kOutOfRange = ": Value out of range, expected an int32";
+
+bool in_int32(double value) {
+  return std::isfinite(value) && value >= std::numeric_limits<std::int32_t>::min() &&
+         value <= std::numeric_limits<std::int32_t>::max();
+}
+
+constexpr const char* kKey = "hierarchical_allreduce_inter_nranks";
+
+std::string number(std::int64_t value) { return std::to_string(value); }
+
+// The documents take hierarchical_allreduce_inter_nranks for the number of leaders (here one a node
+// unless given) and all-reduce inside the groups first.
+Hierarchy documented_hierarchy(Reader& config, std::int64_t inter, const Cluster& cluster) {
+  const int ranks = cluster.ranks();
+  const std::int64_t leaders = config.has(kKey) ? inter : cluster.nodes;
+  if (leaders < 1 || ranks % leaders != 0) {
+    config.fail(kKey, "found " + number(leaders) + ", expected a divisor of the " + number(ranks) +
+                          " workers: as the documents read it, the number of leaders");
+  }
+  Hierarchy hierarchy;
+  hierarchy.form = Hierarchy::Form::kLeaders;
+  hierarchy.group_size = ranks / static_cast<int>(leaders);
+  hierarchy.first_all_reduce = true;
+  return hierarchy;
+}
+
+// parallel_executor.cc, InitOrGetNCCLCommunicator and nccl_op_handle.h: reduce to the first rank of
+// each group, all-reduce among those, broadcast.
+Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluster,
+                       std::vector<std::string>& notes) {
+  const int ranks = cluster.ranks();
+  if (inter <= 1) {
+    config.fail(kKey, "The inter_nranks should be greater than 1, but received " + number(inter) +
+                          (config.has(kKey) ? "" : ", its default") +
+                          " (ranks a group; the nodes have " + number(cluster.gpus_per_node) + ")");
+  }
+  if (ranks % inter != 0) {
+    config.fail(kKey, "num_trainers:" + number(ranks) + " mod inter_nranks:" + number(inter) +
+                          " != 0, expected a divisor of the number of workers");
+  }
+  if (inter * inter != ranks) {
+    notes.push_back(std::string(kKey) + " = " + number(inter) +
+                    " is the number of ranks a group, " + number(ranks / inter) +
+                    (ranks == inter ? " group" : " groups") +
+                    "; the documents take it for the number of leaders");
+  }
+  notes.push_back(
+      "hierarchical all-reduce begins with a reduce to each group's leader; the documents tell of "
+      "an all-reduce inside the group");
+  notes.push_back(
+      "Fleet 2.0 and 2.1 hand the group size to gen_nccl_id under a misspelt name and may stop "
+      "with 'inter_nranks -1 <= 1 while in hierarchical allreduce mode'");
+  Hierarchy hierarchy;
+  hierarchy.form = Hierarchy::Form::kLeaders;
+  hierarchy.group_size = static_cast<int>(inter);
+  return hierarchy;
+}
+
 }  // namespace
 
 PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
@@ -160,6 +220,49 @@ PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
                     std::to_string(by_loss.init_period) + "))");
   }
   return training;
+}
+
+bool PaddleSetters::flag(std::string_view key, bool before) {
+  const Json* value = config_.find(key);
+  if (value == nullptr) return before;
+  if (value->is_boolean()) return value->get<bool>();
+  ignored(key, *value, "bool", before);
+  return before;
+}
+
+std::int64_t PaddleSetters::integer(std::string_view key, std::int64_t before) {
+  const Json* value = config_.find(key);
+  if (value == nullptr) return before;
+  if (value->is_boolean()) return value->get<bool>() ? 1 : 0;
+  if (!value->is_number_integer()) {
+    ignored(key, *value, "int", before);
+    return before;
+  }
+  if (!in_int32(value->get<double>())) config_.fail(key, "found " + describe(*value) + kOutOfRange);
+  return value->get<std::int64_t>();
+}
+
+double PaddleSetters::real(std::string_view key, double before) {
+  const Json* value = config_.find(key);
+  if (value == nullptr) return before;
+  if (!value->is_number_float()) {
+    ignored(key, *value, "float", before);
+    return before;
+  }
+  if (!in_int32(value->get<double>())) config_.fail(key, "found " + describe(*value) + kOutOfRange);
+  return value->get<double>();
+}
+
+void PaddleSetters::ignored(std::string_view key, const Json& value, const char* type,
+                            const Json& kept) {
+  notes_.push_back(std::string(key) + " should have value of " + type + " type: " +
+                   describe(value) + " is ignored with a warning, " + kept.dump() + " stays");
+}
+
+Hierarchy read_paddle_hierarchy(Reader& config, std::int64_t inter, const Cluster& cluster,
+                                bool as_documents, std::vector<std::string>& notes) {
+  return as_documents ? documented_hierarchy(config, inter, cluster)
+                      : hierarchy_of(config, inter, cluster, notes);
 }
 
 }  // namespace syncline::dialect

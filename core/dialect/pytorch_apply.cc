@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "core/dialect/pytorch_ddp.h"
+#include "core/dialect/dialects.h"
 
 namespace syncline::dialect {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/dialect/pytorch_ddp.h"
+#include "core/dialect/dialects.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/dialect/torchft.h"
+#include "core/dialect/dialects.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,6 @@
 #include <exception>
 
 #include "core/collective/library.h"
-#include "core/dialect/nccl_table.h"
 #include "core/error.h"
 #include "core/json/reader.h"
 #include "core/plan/planner.h"

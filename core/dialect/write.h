@@ -7,6 +7,7 @@
 
 #include "core/dialect/dialect.h"
 #include "core/plan/plan.h"
+#include "core/scenario/scenario.h"
 
 namespace syncline::dialect {
 
@@ -14,7 +15,7 @@ struct Written {
   Json config;
   // What carries out the collectives is not the framework's to say: what a scenario says beside the
   // dialect, empty where the cluster's library takes it by itself, and the variable that makes the
-  // library take it, "NCCL_ALGO=allreduce:tree" (nccl_table.h), empty where none is needed.
+  // library take it, "NCCL_ALGO=allreduce:tree" (write.h), empty where none is needed.
   std::string algorithm;
   std::string setting;
   // Reading it back exchanges the same gradients in the same collectives on the same streams. What
@@ -49,5 +50,18 @@ std::string time_difference(const plan::Plan& wanted, const plan::Plan& found);
 // For rules that close a bucket once it holds at least a size: the sizes in MiB to try so that each
 // of `closed` closes where it ends, whole numbers first. Empty without closed buckets.
 std::vector<double> sizes_that_close(const std::vector<plan::Bucket>& closed);
+
+// Which algorithm NCCL is to take for which collective, where a strategy names it: as a setting of
+// NCCL where that says it, else as a table for the tuner plugin (backend_nccl/tuner).
+
+// Lines of the plugin's table for a strategy on this workload and cluster; empty where NCCL chooses
+// everything by itself, or the cluster's library is not NCCL.
+std::string nccl_table(const Strategy& strategy, const Workload& workload, const Cluster& cluster);
+
+// The variable that makes NCCL do the same, "NCCL_ALGO=allreduce:tree;reduce:ring" (the grammar of
+// NCCL 2.24); empty where one collective runs by different algorithms on different communicators,
+// which only the table says, and where nothing is to be set.
+std::string nccl_setting(const Strategy& strategy, const Workload& workload,
+                         const Cluster& cluster);
 
 }  // namespace syncline::dialect

@@ -3,7 +3,9 @@
 // Kim et al., Technology-Driven, Highly-Scalable Dragonfly Topology (2008); dimension-ordered tori.
 #pragma once
 
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/fabric/topology.h"
@@ -53,5 +55,16 @@ std::vector<int> placed(const Topology& topology, int nodes, Placement how, std:
 // Multiplies what links carry that are called so: by name ("leaf3-spine1"), in both directions, by
 // sort ("spine"), or all of a switch. Returns how many.
 int weaken(Topology& topology, const std::string& name, double share);
+
+// Fabrics by name, as "fabric" has them in a scenario.
+
+struct KnownFabric {
+  std::string_view name;
+  std::string_view summary;
+  std::string_view keys;  // the object that the name stands for, JSON
+  std::string_view source;
+};
+
+std::span<const KnownFabric> known_fabrics();
 
 }  // namespace syncline::fabric

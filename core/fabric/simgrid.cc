@@ -9,7 +9,7 @@
 #include "core/error.h"
 #include "core/fabric/files.h"
 #include "core/fabric/kinds.h"
-#include "core/json/settings.h"
+#include "core/json/text.h"
 
 namespace syncline::fabric {
 namespace {

@@ -105,7 +105,7 @@ struct KnownNode {
   std::string_view source;
 };
 
-// Latencies are nobody's figure: those with which core/collective/prior.h found how far
+// Latencies are nobody's figure: those with which core/collective/library.h found how far
 // costs from data sheets are off, so that its intervals hold for these nodes too.
 inline constexpr std::string_view kLatencySource =
     "latencies assumed: 2 us a message over NVLink, 5 over PCIe; between nodes 5, 15 on EFA, 25 on "

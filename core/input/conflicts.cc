@@ -1,8 +1,8 @@
-#include "core/input/conflicts.h"
+#include "core/input/parts.h"
 
 #include <algorithm>
 
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/input/knobs.h"

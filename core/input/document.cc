@@ -4,6 +4,9 @@
 #include <filesystem>
 #include <set>
 #include <sstream>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
 
 #include "core/error.h"
 #include "core/input/knobs.h"
@@ -156,6 +159,24 @@ std::vector<std::string> names_inside(const Json& node) {
   return names;
 }
 
+constexpr std::string_view kDefinitions = "#/definitions/";
+
+// The definitions that a piece of the schema refers to, directly or through others.
+void collect(const Json& schema, const Json& piece, std::set<std::string>& names) {
+  if (piece.is_array()) {
+    for (const Json& element : piece) collect(schema, element, names);
+  }
+  if (!piece.is_object()) return;
+  for (const auto& [key, value] : piece.items()) {
+    if (key != "$ref" || !value.is_string()) {
+      collect(schema, value, names);
+      continue;
+    }
+    const std::string name = value.get<std::string>().substr(kDefinitions.size());
+    if (names.insert(name).second) collect(schema, schema.at("definitions").at(name), names);
+  }
+}
+
 }  // namespace
 
 Document document_of(const std::string& name, Json root) {
@@ -214,6 +235,24 @@ void set_key(Document& document, const std::string& path, const Json& value) {
     throw InputError(document.file + ": path '" + shortened(path) + "' does not lead to a key");
   }
   *last = value;
+}
+
+Json schema_part(const Json& schema, const std::string& name) {
+  const Json& part = schema.at("definitions").at(name);
+  std::set<std::string> names;
+  collect(schema, part, names);
+  Json whole = {{"$schema", schema.at("$schema")}};
+  whole.update(part);
+  Json& definitions = whole["definitions"] = Json::object();
+  for (const auto& [key, definition] : schema.at("definitions").items()) {
+    if (names.contains(key)) definitions[key] = definition;
+  }
+  return whole;
+}
+
+const std::vector<std::string>& schema_parts() {
+  static const std::vector<std::string> kParts{"scenario", "workload", "cluster", "strategy"};
+  return kParts;
 }
 
 }  // namespace syncline::input

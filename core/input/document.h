@@ -1,16 +1,20 @@
 // A scenario as JSON, with the names of the files it came from.
 // A file is read in two movements. `read_document` loads the JSON and puts referenced workload and
-// cluster files in place; `parse_scenario` (read_scenario.h) checks it strictly and gives typed
+// cluster files in place; `parse_scenario` checks it strictly and gives typed
 // values. Sweeps and calibration work on the document between the two, so that any key can be
 // varied.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/json/json.h"
+#include "core/scenario/scenario.h"
+#include "core/scenario/search.h"
 
 namespace syncline::input {
 
@@ -39,5 +43,25 @@ Document document_from_text(const std::string& name, const std::string& text);
 // Sets the key at a dotted path ("cluster.inter.latency_us", "strategies.dgc.streams").
 // Throws InputError when the path leads through something that does not exist.
 void set_key(Document& document, const std::string& path, const Json& value);
+
+// The schema of a file that is a part of a scenario.
+
+// What `schema`, that of scenarios, calls #/definitions/NAME, as a schema of its own: with those of
+// the definitions that it refers to. Throws std::out_of_range (nlohmann) where there is none.
+Json schema_part(const Json& schema, const std::string& name);
+
+// The parts that are files, or are pasted, on their own; "scenario" is the whole.
+const std::vector<std::string>& schema_parts();
+
+// A document judged: every key of a scenario, with what it may be. Everything is in SI units once
+// it has passed here.
+
+// Checks every key and gives the typed scenario. Throws InputError.
+Scenario parse_scenario(const Document& document);
+// For what costs a job by itself: others on its fabric are refused.
+Scenario parse_lone_scenario(const Document& document);
+
+// The document's search; nothing where it has none. `scenario` is the document's.
+std::optional<Search> parse_search(const Document& document, const Scenario& scenario);
 
 }  // namespace syncline::input

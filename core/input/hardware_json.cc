@@ -1,4 +1,3 @@
-#include "core/input/hardware_json.h"
 
 #include <algorithm>
 #include <string>

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
+#include "core/scenario/cluster.h"
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 #include "core/scenario/strategy.h"
@@ -24,7 +26,7 @@ struct DeviceFigure {
 };
 const std::vector<DeviceFigure>& device_figures();
 
-// Hardware by name is filled in (hardware_json.h).
+// Hardware by name is filled in (scenario_json.h).
 Cluster read_cluster(Reader named);
 // "fabric", where it is an object; `inter` are the nodes' ports. The cluster's nodes must be known.
 std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
@@ -60,5 +62,19 @@ operators::Generated read_operators(Reader reader, Workload& workload, bool give
 std::vector<std::string> preset_names();
 // The strategy that a preset of that name starts from.
 Strategy preset_of(std::string_view name);
+
+// Knobs that cannot be had together, or not with this job on this cluster. What a knob needs in
+// order to mean anything at all stands in its table (knobs.cc).
+
+// A knob that another one, the job or the cluster rules out: the key at fault and why; nothing
+// where all fit together.
+struct Conflict {
+  std::string key;
+  std::string why;
+};
+// Of these, what is not modelled beside other kinds of parallelism.
+std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload);
+std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,
+                                    const Cluster& cluster);
 
 }  // namespace syncline::input

@@ -7,12 +7,11 @@
 #include "core/collective/library.h"
 #include "core/cost/cost_model_provider.h"
 #include "core/error.h"
-#include "core/fabric/named.h"
+#include "core/fabric/kinds.h"
 #include "core/hardware/device.h"
-#include "core/input/hardware_json.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
-#include "core/scenario/overlap.h"
+#include "core/scenario/cluster.h"
 #include "core/statistics.h"
 
 namespace syncline::input {

@@ -10,7 +10,6 @@
 #include "core/error.h"
 #include "core/fabric/files.h"
 #include "core/fabric/kinds.h"
-#include "core/fabric/named.h"
 #include "core/files.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"

@@ -1,4 +1,3 @@
-#include "core/input/read_scenario.h"
 
 #include <algorithm>
 #include <filesystem>

@@ -3,7 +3,6 @@
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/dialect/dialect.h"
-#include "core/input/conflicts.h"
 #include "core/input/knobs.h"
 #include "core/input/parts.h"
 #include "core/plan/compute_fusion.h"

@@ -6,6 +6,7 @@
 
 #include "core/digits.h"
 #include "core/fabric/topology.h"
+#include "core/input/knobs.h"
 #include "core/input/parts.h"
 
 namespace syncline::input {
@@ -218,6 +219,21 @@ Json workload_json(const Workload& workload, int digits) {
   }
   if (workload.delayed_scaling) json["delayed_scaling"] = true;
   if (workload.time_spread > 0) json["time_spread"] = significant(workload.time_spread, digits);
+  return json;
+}
+
+Json strategy_json(const Strategy& strategy) {
+  Json json{{"name", strategy.name}};
+  if (!strategy.about.empty()) json["about"] = strategy.about;
+  Strategy written = strategy;
+  Fusion& fusion = written.fusion;
+  // A limit of nothing leaves each gradient alone, as that of a byte does, or a rule without a
+  // group.
+  if (fusion.rule == Fusion::Rule::kSize) fusion.size = std::max<Bytes>(1, fusion.size);
+  if (fusion.rule == Fusion::Rule::kGroups && fusion.groups.empty()) {
+    fusion.rule = Fusion::Rule::kNone;
+  }
+  json.update(written_knobs(strategy_knobs(), written));
   return json;
 }
 

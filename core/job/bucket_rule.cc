@@ -1,4 +1,4 @@
-#include "core/job/bucket_rule.h"
+#include "core/job/scenario_of.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "core/job/cluster_of.h"
+#include "core/job/scenario_of.h"
 
 #include <algorithm>
 #include <map>

@@ -7,8 +7,8 @@
 #include "core/digits.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/job/own_node.h"
-#include "core/json/settings.h"
+#include "core/job/init.h"
+#include "core/json/text.h"
 
 namespace syncline::job {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/job/own_node.h"
+#include "core/job/init.h"
 
 #include <charconv>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "core/error.h"
 #include "core/input/scenario_json.h"
-#include "core/json/near_names.h"
+#include "core/json/reader.h"
 
 namespace syncline::job {
 namespace {

@@ -9,14 +9,11 @@
 #include "core/dialect/ddp_buckets.h"
 #include "core/digits.h"
 #include "core/error.h"
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/input/scenario_json.h"
-#include "core/job/cluster_of.h"
 #include "core/job/init.h"
-#include "core/job/whole_job.h"
-#include "core/job/workload_of.h"
 #include "core/measure/evaluate_strategy.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::job {
 namespace {

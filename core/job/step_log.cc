@@ -1,4 +1,4 @@
-#include "core/job/step_log.h"
+#include "core/job/init.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "core/job/whole_job.h"
+#include "core/job/scenario_of.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "core/json/near_names.h"
+#include "core/json/reader.h"
 
 #include <algorithm>
 #include <cctype>

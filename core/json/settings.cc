@@ -1,4 +1,4 @@
-#include "core/json/settings.h"
+#include "core/json/text.h"
 
 #include <expat.h>
 #include <yaml-cpp/depthguard.h>

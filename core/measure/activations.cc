@@ -1,4 +1,4 @@
-#include "core/measure/activations.h"
+#include "core/measure/memory.h"
 
 #include <algorithm>
 #include <numeric>

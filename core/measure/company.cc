@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 namespace {

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/lower_bound.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/run/interference.h"

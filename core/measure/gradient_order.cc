@@ -1,4 +1,4 @@
-#include "core/measure/gradient_order.h"
+#include "core/measure/warnings.h"
 
 #include <algorithm>
 #include <array>

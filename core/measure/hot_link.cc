@@ -1,4 +1,3 @@
-#include "core/measure/hot_link.h"
 
 #include <algorithm>
 #include <map>
@@ -7,7 +6,7 @@
 #include "core/collective/network.h"
 #include "core/fabric/kinds.h"
 #include "core/measure/company.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 namespace {

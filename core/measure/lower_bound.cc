@@ -1,11 +1,11 @@
-#include "core/measure/lower_bound.h"
+#include "core/measure/evaluate_strategy.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 #include <unordered_map>
 
-#include "core/plan/forward.h"
+#include "core/plan/step_plan.h"
 
 namespace syncline::measure {
 namespace {

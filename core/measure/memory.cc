@@ -4,7 +4,7 @@
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
 //                what a codec writes and holds back, what LocalSGD averages
 //   activations  what the operators of the forward pass leave for the backward pass
-//                (activations.h); a guess, and only where the workload has operators
+//                (memory.h); a guess, and only where the workload has operators
 #include "core/measure/memory.h"
 
 #include <algorithm>
@@ -16,7 +16,6 @@
 
 #include "core/compress/codec.h"
 #include "core/digits.h"
-#include "core/measure/activations.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::measure {

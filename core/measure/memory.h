@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/scenario/scenario.h"
+#include "core/scenario/workload.h"
 
 namespace syncline::measure {
 
@@ -46,5 +47,13 @@ std::optional<std::string> memory_uncertainty(const Scenario& scenario, const St
 // GPU", what the device has, and what fits. The baseline, else the first strategy that does not
 // fit; empty where all do.
 std::string memory_shortage(const Scenario& scenario);
+
+// What a rank keeps of the forward pass for the backward pass, at a step's fullest moment: the
+// values that forward operators write and backward operators read, of the micro-batches that are
+// under way on its stage (plan::passes_of). Recomputation as Megatron has it (Korthikanti et al.
+// 2022, 5): selective keeps nothing of attention's scores, full only what goes into each layer.
+
+// Of a rank of that stage, in bytes. Requires the workload's operators.
+double activations_of(const Workload& workload, int stage);
 
 }  // namespace syncline::measure

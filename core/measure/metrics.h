@@ -5,7 +5,7 @@
 
 #include "core/collective/cost.h"
 #include "core/plan/plan.h"
-#include "core/run/timeline.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 

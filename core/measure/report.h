@@ -12,7 +12,7 @@
 #include "core/measure/metrics.h"
 #include "core/measure/uncertainty.h"
 #include "core/plan/plan.h"
-#include "core/run/timeline.h"
+#include "core/run/executor.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline::measure {
@@ -34,7 +34,7 @@ struct Row {
   SweepPoint sweep;
   Metrics metrics;
   Memory memory;              // of a rank
-  double rounding_error = 0;  // of one exchange (rounding.h); 0: none, or not known
+  double rounding_error = 0;  // of one exchange (row_evaluator.h); 0: none, or not known
   double speedup = 1;         // over the baseline strategy at the same sweep point
   struct Rate {
     std::int64_t ranks = 0;  // no gap behind it: rows travel as they lie in memory

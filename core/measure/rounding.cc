@@ -1,4 +1,4 @@
-#include "core/measure/rounding.h"
+#include "core/measure/row_evaluator.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,8 +8,8 @@
 
 #include "core/compress/codec.h"
 #include "core/plan/planner.h"
-#include "core/run/host_executor.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/executor.h"
+#include "core/run/payload.h"
 
 namespace syncline::measure {
 namespace {

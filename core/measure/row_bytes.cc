@@ -1,4 +1,4 @@
-#include "core/measure/row_bytes.h"
+#include "core/measure/study.h"
 
 #include <cstring>
 #include <nlohmann/json.hpp>

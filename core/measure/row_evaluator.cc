@@ -9,11 +9,9 @@
 
 #include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/json/text.h"
 #include "core/measure/company.h"
-#include "core/measure/hot_link.h"
-#include "core/measure/rounding.h"
 #include "core/operators/evaluate.h"
 
 namespace syncline::measure {

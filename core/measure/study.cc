@@ -8,13 +8,12 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/measure/memory.h"
-#include "core/measure/row_bytes.h"
 #include "core/measure/row_evaluator.h"
 #include "core/measure/study_calibration.h"
 #include "core/measure/warnings.h"
-#include "core/scenario/sweep.h"
+#include "core/scenario/scenario.h"
 
 namespace syncline::measure {
 namespace {

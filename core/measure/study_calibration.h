@@ -9,6 +9,7 @@
 #include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/measure/report.h"
+#include "core/scenario/scenario.h"
 
 namespace syncline::measure {
 
@@ -25,5 +26,16 @@ struct Calibrated {
   FitErrors fit_errors;
 };
 Calibrated calibrated(const input::Document& document);
+
+// Fitting scenario keys to published figures: the least squares of relative errors over the rows
+// that a scenario marks as calibrated.
+
+// Relative errors (predicted / published - 1) of the fitted rows at these parameter values.
+using Residuals = std::function<std::vector<double>(const std::vector<double>&)>;
+
+// Levenberg-Marquardt (Eigen's) with numerical derivatives, inside the parameters' bounds: each is
+// varied on a scale where its bounds lie at infinity. Deterministic. Returns the best values found.
+std::vector<double> fit_parameters(const std::vector<Calibration::Parameter>& parameters,
+                                   const Residuals& residuals);
 
 }  // namespace syncline::measure

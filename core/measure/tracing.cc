@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/measure/hot_link.h"
+#include "core/measure/company.h"
 #include "core/measure/row_evaluator.h"
 
 namespace syncline::measure {

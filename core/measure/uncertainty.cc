@@ -5,14 +5,14 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/collective/library.h"
 #include "core/collective/nccl.h"
-#include "core/collective/prior.h"
 #include "core/fabric/topology.h"
 #include "core/hardware/device.h"
 #include "core/operators/evaluate.h"
+#include "core/run/executor.h"
 #include "core/run/interference.h"
-#include "core/run/model_executor.h"
-#include "core/scenario/overlap.h"
+#include "core/scenario/cluster.h"
 #include "core/statistics.h"
 
 namespace syncline::measure {

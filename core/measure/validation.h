@@ -8,7 +8,7 @@
 
 #include "core/measure/uncertainty.h"
 #include "core/plan/plan.h"
-#include "core/run/timeline.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 

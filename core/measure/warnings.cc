@@ -1,7 +1,7 @@
 //   nothing to cost     one rank; no compute times, so that nothing can overlap; encoding that
 //                        costs nothing as the device's memory rate is not given; a hierarchy of one
 //                        level; parameters averaged after every step
-//   a list turned round  gradients in forward order (gradient_order.h)
+//   a list turned round  gradients in forward order (warnings.h)
 //   who waits            ranks that compute faster than the slowest (cluster.speeds)
 //   a unit mistaken      a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
 //                        Tbit/s, a message's latency of 10 ms or, between nodes, below 0.2 us, a
@@ -38,13 +38,12 @@
 #include "core/hardware/device.h"
 #include "core/json/text.h"
 #include "core/measure/evaluate_strategy.h"
-#include "core/measure/gradient_order.h"
 #include "core/measure/memory.h"
 #include "core/measure/row_evaluator.h"
 #include "core/operators/evaluate.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/statistics.h"
 
 namespace syncline::measure {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/operators.h"
 #include "core/scenario/workload.h"
 
 namespace syncline::operators {

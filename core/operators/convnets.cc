@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "core/operators/architecture.h"
-#include "core/operators/layers.h"
+#include "core/operators/transformer.h"
 
 namespace syncline::operators {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/scenario/cluster.h"
-#include "core/scenario/operators.h"
+#include "core/scenario/workload.h"
 
 namespace syncline::operators {
 

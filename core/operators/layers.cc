@@ -1,4 +1,4 @@
-#include "core/operators/layers.h"
+#include "core/operators/transformer.h"
 
 namespace syncline::operators {
 namespace {

@@ -5,10 +5,7 @@
 #include <utility>
 
 #include "core/collective/cost.h"
-#include "core/plan/compression.h"
-#include "core/plan/cycles.h"
 #include "core/plan/fusion.h"
-#include "core/plan/mg_wfbp.h"
 #include "core/plan/route.h"
 
 namespace syncline::plan {

@@ -5,6 +5,8 @@
 
 #include "core/plan/communication.h"
 #include "core/plan/plan.h"
+#include "core/scenario/strategy.h"
+#include "core/units.h"
 
 namespace syncline::plan {
 
@@ -26,5 +28,38 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
 
 // The buckets of the groups in which sharded parameters are gathered; none without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);
+
+// Priority scheduling, decided beforehand: the order in which buckets go when the network, whenever
+// it is free, takes the most urgent of those that are ready (ByteScheduler, Peng et al. 2019).
+// Executors then keep to that order, so that every one of them runs the same plan.
+
+struct Urgent {
+  Seconds ready = 0;
+  int rank = 0;          // the lowest goes first; equal ones in the order of the list
+  Seconds duration = 0;  // of its exchange alone on the network
+  Bytes bytes = 0;
+};
+
+// Places in `items`, in the order in which they are handed to the network. What has been handed
+// over can no longer be overtaken. `credit`: bytes that may be under way or waiting there; 0: a
+// single one. One always may, however large.
+std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
+
+// Compression: which buckets are encoded at this point of the training, and how many elements of
+// each are kept.
+
+// The codec in force at this step, or nullptr while (or where) gradients travel as they are.
+const compress::Codec* codec_at(const Compression& compression, std::int64_t step);
+
+// Whether a sparse codec takes this tensor out of fusion: each is selected and sent on its own.
+bool compressed_alone(const compress::Codec* codec, const Compression& compression,
+                      const Tensor& tensor);
+
+// Marks the bucket with its codec and the elements it keeps.
+void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
+              const Workload& workload, std::int64_t step);
+
+// The whole bucket as one matrix, with a codec that makes it one. Requires elements in it.
+void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression);
 
 }  // namespace syncline::plan

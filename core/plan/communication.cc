@@ -5,8 +5,6 @@
 
 #include "core/collective/cost.h"
 #include "core/plan/buckets.h"
-#include "core/plan/compression.h"
-#include "core/plan/priority.h"
 #include "core/plan/route.h"
 #include "core/scenario/parallel.h"
 

@@ -1,7 +1,7 @@
-#include "core/plan/compression.h"
+#include "core/plan/buckets.h"
 
+#include "core/compress/dgc.h"
 #include "core/compress/power_sgd.h"
-#include "core/compress/sparsity.h"
 
 namespace syncline::plan {
 

@@ -1,4 +1,4 @@
-#include "core/plan/forward.h"
+#include "core/plan/step_plan.h"
 
 #include "core/plan/fusion.h"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cmath>
+#include <deque>
 #include <limits>
 #include <span>
 #include <string_view>
@@ -117,6 +119,33 @@ Bytes padded(const Tensor& tensor, const Fusion& fusion, Bytes size) {
   return multiple(multiple(bytes, fusion.align), fusion.align_elements * size);
 }
 
+std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<OnWire>& wire,
+                                     Bytes threshold) {
+  std::vector<std::vector<int>> groups;
+  while (!ready.empty()) {
+    const OnWire& first = wire[static_cast<std::size_t>(ready.front())];
+    auto& group = groups.emplace_back(1, ready.front());
+    ready.pop_front();
+    Bytes bytes = first.bytes;
+    Bytes looked_past = 0;
+    std::vector<int> skipped;
+    while (!ready.empty()) {
+      const OnWire& next = wire[static_cast<std::size_t>(ready.front())];
+      if (next.dtype == first.dtype && bytes + next.bytes <= threshold) {
+        group.push_back(ready.front());
+        bytes += next.bytes;
+      } else {
+        looked_past += next.bytes;
+        if (bytes + looked_past > threshold) break;
+        skipped.push_back(ready.front());
+      }
+      ready.pop_front();
+    }
+    ready.insert(ready.begin(), skipped.begin(), skipped.end());
+  }
+  return groups;
+}
+
 }  // namespace
 
 std::string layer_of(const std::string& name, Fusion::LayerKey key) {
@@ -197,6 +226,47 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
     if (fusion.pad_elements > 1) bucket.padded_bytes = multiple(bucket.padded_bytes, unit);
   }
   return buckets;
+}
+
+std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
+                                             const std::vector<Bytes>& bytes, Seconds start_up,
+                                             const std::function<Seconds(Bytes)>& cost,
+                                             Bytes least) {
+  std::vector<std::vector<int>> groups;
+  Seconds free = 0;  // when the groups before the open one are through
+  Bytes open = 0;
+  for (std::size_t i = 0; i < ready.size(); ++i) {
+    if (i > 0) {
+      const Seconds begin = std::max(free, ready[i - 1]);
+      const Seconds end = begin + cost(open);
+      const bool worth_waiting = begin > ready[i] || ready[i] - begin < start_up;
+      if (open < least || (ready[i] < end && worth_waiting)) {
+        groups.back().push_back(static_cast<int>(i));
+        open += bytes[i];
+        continue;
+      }
+      free = end;
+    }
+    groups.push_back({static_cast<int>(i)});
+    open = bytes[i];
+  }
+  return groups;
+}
+
+std::vector<Release> tick_releases(const std::vector<Seconds>& ready,
+                                   const std::vector<OnWire>& wire, Bytes threshold, Seconds cycle,
+                                   Seconds phase) {
+  std::vector<Release> releases;
+  std::size_t next = 0;
+  while (next < ready.size()) {
+    const double cycles = std::max(0.0, std::ceil((ready[next] - phase) / cycle));
+    // Rounding must not put a gradient's own tick before it.
+    const Seconds time = std::max(phase + cycles * cycle, ready[next]);
+    std::deque<int> there;
+    while (next < ready.size() && ready[next] <= time) there.push_back(static_cast<int>(next++));
+    releases.push_back({time, packed(std::move(there), wire, threshold)});
+  }
+  return releases;
 }
 
 }  // namespace syncline::plan

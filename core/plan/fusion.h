@@ -2,10 +2,13 @@
 // (strategy.h).
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "core/plan/plan.h"
 #include "core/scenario/strategy.h"
+#include "core/scenario/workload.h"
+#include "core/units.h"
 
 namespace syncline::plan {
 
@@ -30,5 +33,43 @@ Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion);
 // A group as buckets: one a dtype, in first-seen order, with sizes and padding filled in.
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion);
+
+// MG-WFBP's merging of gradients (Shi, Chu and Li, INFOCOM 2019), by the rule of its published
+// code: walking through the gradients as they become ready, the open group takes the next one if
+// that is ready before the group's exchange would end and either the exchange could not have begun
+// by then or waiting for it costs less than the start-up that it saves. Greedy: waits below the
+// start-up add up, and the result is often not the best.
+
+// Groups of indices into `ready` and `bytes`, which are in the order of readiness. `cost` returns
+// the time of one exchange of that many bytes, `start_up` its part that does not depend on the
+// bytes. An open group of fewer than `least` bytes takes the next gradient in any case.
+std::vector<std::vector<int>> mg_wfbp_groups(const std::vector<Seconds>& ready,
+                                             const std::vector<Bytes>& bytes, Seconds start_up,
+                                             const std::function<Seconds(Bytes)>& cost,
+                                             Bytes least = 0);
+
+// Release at ticks, as Horovod does it: a background thread wakes once a cycle, also while the
+// network is busy, and packs what has become ready since its last tick.
+
+// What is ready at one tick, packed.
+struct Release {
+  Seconds time = 0;  // of the tick, from the step's begin
+  std::vector<std::vector<int>> groups;
+};
+
+// What one gradient is on the wire.
+struct OnWire {
+  DType dtype = DType::kFp32;
+  Bytes bytes = 0;
+};
+
+// `ready` rises; ticks come at phase + k * cycle. A gradient that is ready at a tick goes with it.
+// At each, the first gradient opens a bucket, and those behind it are added as long as the sum
+// stays within `threshold`; a larger one goes alone. A gradient of another dtype is looked past
+// while the bucket and all that was looked past would stay within it; what was looked past comes
+// first for the next bucket (Controller::FuseResponses).
+std::vector<Release> tick_releases(const std::vector<Seconds>& ready,
+                                   const std::vector<OnWire>& wire, Bytes threshold, Seconds cycle,
+                                   Seconds phase);
 
 }  // namespace syncline::plan

@@ -1,4 +1,3 @@
-#include "core/plan/local_plan.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/scenario/operators.h"
+#include "core/scenario/workload.h"
 
 namespace syncline::plan {
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/collective/collective.h"
+#include "core/collective/schedule.h"
 #include "core/compress/codec.h"
 #include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
@@ -143,5 +144,11 @@ std::string stream_name(const Plan& plan, StreamId stream, std::string_view exch
 
 // Name of a bucket's tensor by its index, which may be a buffer's.
 const std::string& tensor_name(const Workload& workload, int index);
+
+// Lowering: the one expansion of a plan's collective into transfers between world ranks.
+
+// Rounds of all groups side by side: round i holds round i of every group. Transfers name world
+// ranks; elements count inside the group's payload.
+collective::Schedule lower(const collective::Collective& collective);
 
 }  // namespace syncline::plan

@@ -31,4 +31,27 @@ Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy&
 // several where a sparsity ramp or a LocalSGD period changes on the way.
 std::vector<TrainingPhase> training_phases(const Strategy& strategy, const Training& training);
 
+// LocalSGD: when parameters are averaged instead of gradients, by the rules of Paddle's
+// localsgd_optimizer (2021). Steps count from 1; up to begin_step every step communicates; then
+// every k-th. The adaptive form sets k = clamp(ceil(sqrt(lr_0 L / (lr loss_0) init_period)), 1,
+// max_period) at each averaging, with the loss L and learning rate lr of that moment (init_period
+// stands inside the root, unlike in AdaComm, Wang and Joshi 2018).
+
+double learning_rate_at(const Training& training, std::int64_t step);
+double loss_at(const Training& training, std::int64_t step);
+
+// The adaptive rule at one averaging.
+std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double first_loss,
+                             double rate, double loss);
+
+// How many steps of the run are spent in periods of each length, by period. A run that begins
+// inside a period has one that is as short as what is left of it; the steps behind the last
+// averaging come last.
+struct PeriodShare {
+  std::int64_t period = 1;
+  std::int64_t steps = 0;
+  bool averaged = true;  // false: the run ends before the next averaging
+};
+std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training);
+
 }  // namespace syncline::plan

@@ -1,4 +1,4 @@
-#include "core/plan/priority.h"
+#include "core/plan/buckets.h"
 
 #include <algorithm>
 #include <deque>

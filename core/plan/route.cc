@@ -12,7 +12,7 @@
 #include <span>
 #include <utility>
 
-#include "core/collective/all_to_all.h"
+#include "core/collective/algorithm.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"

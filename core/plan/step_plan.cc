@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/plan/backward.h"
-#include "core/plan/forward.h"
 
 namespace syncline::plan {
 namespace {

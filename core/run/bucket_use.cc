@@ -1,4 +1,4 @@
-#include "core/run/bucket_use.h"
+#include "core/run/payload.h"
 
 #include "core/error.h"
 

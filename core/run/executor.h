@@ -6,11 +6,30 @@
 #include <string_view>
 #include <vector>
 
+#include "core/collective/cost.h"
 #include "core/plan/plan.h"
-#include "core/run/timeline.h"
 #include "core/scenario/scenario.h"
 
 namespace syncline::run {
+
+// When each operation began and ended: what every executor returns, predicted or measured.
+
+// One operation on one rank.
+struct Span {
+  int period = 0;
+  plan::OpId op = 0;
+  int rank = 0;
+  Seconds begin = 0;
+  Seconds end = 0;
+};
+
+struct Timeline {
+  // A few representative ranks, not thousands; rank 0 is always among them. In order of `begin`
+  // on each stream.
+  std::vector<Span> spans;
+  // When all ranks had finished each period.
+  std::vector<Seconds> period_ends;
+};
 
 // Gradients by rank and by index (tensors, then buffers); empty where only time is asked for.
 using Gradients = std::vector<std::vector<std::vector<float>>>;
@@ -58,5 +77,18 @@ struct ExecutorSettings {
   // these take in the links of `cluster`.
   std::vector<Beside> others = {};
 };
+
+// The host executor: every transfer of every round really moves floats between the ranks' arrays in
+// this process. It knows no time; it is the truth for values and for bytes on the wire.
+
+// `workload` has the shapes behind the plan's buckets and must outlive the executor.
+std::unique_ptr<Executor> make_host_executor(const Workload& workload);
+
+// The closed-form model: durations by formula, streams as queues, links shared fairly. Computes the
+// expected time under jitter; ranks are alike. Never fails.
+
+std::unique_ptr<Executor> make_model_executor(const ExecutorSettings& settings);
+// On the cache's cluster, with its costs.
+std::unique_ptr<Executor> model_executor_on(std::shared_ptr<collective::CostCache> cache);
 
 }  // namespace syncline::run

@@ -1,4 +1,4 @@
-#include "core/run/host_executor.h"
+#include "core/run/executor.h"
 
 #include <algorithm>
 #include <cassert>
@@ -7,8 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "core/plan/lower.h"
-#include "core/run/outer_step.h"
+#include "core/plan/plan.h"
 #include "core/run/payload.h"
 
 namespace syncline::run {

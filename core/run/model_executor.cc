@@ -10,8 +10,8 @@
 #include <unordered_set>
 
 #include "core/collective/cost.h"
+#include "core/run/executor.h"
 #include "core/run/link_sharing.h"
-#include "core/run/model_executor.h"
 #include "core/run/queues.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"

@@ -1,4 +1,4 @@
-#include "core/run/outer_step.h"
+#include "core/run/payload.h"
 
 namespace syncline::run {
 

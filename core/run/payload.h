@@ -3,9 +3,11 @@
 // that a bucket has one layout and one rounding everywhere.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
@@ -137,5 +139,80 @@ class Payload {
 // Floats to their bytes in a number format, and back.
 void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes);
 void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values);
+
+// What a plan does with each bucket around its exchange, for executors that move gradients: when
+// the bucket's payload is filled and read back, and whether the backward pass may write into it
+// directly.
+
+struct BucketUse {
+  // An operation of its own fills and reads the payload: a copy, or encoding and decoding.
+  // Otherwise the first collective finds it to be filled and the last one leaves it to be read. Of
+  // parameters that are gathered several times the last one does both: before it none are new.
+  bool staged = false;
+  plan::OpId first = -1;  // collective; -1: it has none
+  plan::OpId last = -1;
+  std::vector<plan::OpId> collectives;  // in order
+
+  // Of its collectives, which one `op` is. Requires one of them.
+  std::size_t number(plan::OpId op) const {
+    return static_cast<std::size_t>(std::ranges::find(collectives, op) - collectives.begin());
+  }
+};
+
+// By bucket. Throws InputError where a step gathers the parameters that the one before it updated,
+// or parameters in a format of their own: only the host executor has a place for those.
+std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
+
+// A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and
+// nothing is filled or read.
+bool is_view(const BucketUse& use, const Payload& layout);
+
+// Gradients made up for checking an exchange: the same on every machine for the same seed, each
+// rank's by itself.
+
+// Integers: their sums over all ranks are exact in any order. Small ones (up to 256 over all ranks)
+// in every number format, wide ones (normally distributed over 24 bits, so that a codec that looks
+// for the largest finds as few equals as among real gradients) in fp32 and fp64. Real: normally
+// distributed floats, whose sums are rounded. A sparse gradient has as many non-zero rows as it
+// announces, spread over the tensor.
+enum class SampleValues { kIntegers, kWideIntegers, kReal };
+
+// The widest integers that are exact in every number format in which the plan's buckets travel.
+SampleValues exact_values(const plan::Plan& plan);
+
+RankGradients sample_gradients(const Workload& workload, int rank, int ranks, std::uint64_t seed,
+                               SampleValues values = SampleValues::kIntegers);
+
+// Averaged parameters on one rank, as values: what it sends and what comes of the sum. Without an
+// optimizer the mean. With one, g = the mean of (start - own parameters) over the replicas, then
+//   sgd       start -= rate * g
+//   nesterov  m = momentum * m + g,  start -= rate * (g + momentum * m)   (torch.optim.SGD)
+// and the rank goes on with mix * own + (1 - mix) * start. A training begins at zeros.
+
+class OuterStep {
+ public:
+  explicit OuterStep(const plan::Plan& plan) : outer_(plan.outer), replicas_(plan.replicas) {}
+
+  // Of a tensor's parameters, what is sent for them.
+  void make(int tensor, std::vector<float>& values) const;
+  // `values` holds the sum of what was sent, and then the parameters; `own` are those the rank has.
+  void apply(int tensor, const std::vector<float>& own, std::vector<float>& values);
+
+ private:
+  const Outer outer_;
+  const int replicas_;
+  struct State {
+    std::vector<float> start;
+    std::vector<float> momentum;
+  };
+  std::map<int, State> states_;  // by tensor
+};
+
+// Whether averaging these tensors takes what the bucket brings; buffers go with the first tensor.
+inline bool takes(const plan::Compute& average, const plan::Bucket& bucket, std::size_t tensors) {
+  const int front = bucket.tensors.front();
+  const int tensor = front < static_cast<int>(tensors) ? front : 0;
+  return bucket.averaged && average.first <= tensor && tensor <= average.last;
+}
 
 }  // namespace syncline::run

@@ -1,4 +1,4 @@
-#include "core/run/sample_gradients.h"
+#include "core/run/payload.h"
 
 #include <algorithm>
 #include <cmath>

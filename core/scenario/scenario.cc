@@ -1,9 +1,8 @@
 #include "core/scenario/scenario.h"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
-#include "core/scenario/sweep.h"
+#include <nlohmann/json.hpp>
 
 namespace syncline {
 
@@ -22,6 +21,24 @@ std::vector<SweepPoint> sweep_points(const Scenario& scenario) {
   std::vector<SweepPoint> points;
   for (std::size_t i = 0; i < sweep.size(); ++i) points.push_back(sweep.point(i));
   return points;
+}
+
+Sweep::Sweep(const Scenario& scenario) : axes_(scenario.sweep) {}
+
+std::size_t Sweep::size() const {
+  std::size_t points = 1;
+  for (const auto& [path, values] : axes_) points *= values.size();
+  return points;
+}
+
+SweepPoint Sweep::point(std::size_t index) const {
+  SweepPoint point;
+  std::size_t inner = size();
+  for (const auto& [path, values] : axes_) {
+    inner /= values.size();
+    point.emplace_back(path, values[index / inner % values.size()]);
+  }
+  return point;
 }
 
 }  // namespace syncline

@@ -2,6 +2,7 @@
 // reads it from JSON.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -99,5 +100,21 @@ const Strategy* find_strategy(const Scenario& scenario, std::string_view name);
 
 // All combinations of the sweep's values, the first key outermost; one empty point without a sweep.
 std::vector<SweepPoint> sweep_points(const Scenario& scenario);
+
+// The points of a sweep, each made when it is asked for: a million of them take no memory.
+
+class Sweep {
+ public:
+  Sweep() = default;  // one point, without values
+  explicit Sweep(const Scenario& scenario);
+
+  // At least 1.
+  std::size_t size() const;
+  // All combinations of the axes' values, the first axis outermost. Requires index < size().
+  SweepPoint point(std::size_t index) const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<Json>>> axes_;
+};
 
 }  // namespace syncline

@@ -15,7 +15,7 @@ struct Search {
   std::string base;  // the strategy whose other knobs every candidate keeps
 
   // Fusion, besides the base's own.
-  bool optimum = false;      // explicit buckets from the dynamic programme (core/tune/optimum.h)
+  bool optimum = false;  // explicit buckets from the dynamic programme (core/tune/configuration.h)
   bool breakpoints = false;  // rule size, at every size that changes the partition
   std::vector<Bytes> sizes;  // rule size, at these
   std::vector<Fusion::Close> closes{Fusion::Close::kAfter};  // of the rule size

@@ -20,7 +20,7 @@ struct Fusion {
     kIndex,   // explicit inclusive end indices
     kOne,     // all gradients in one bucket
     kGroups,  // explicit lists: what a dialect's own rule came to on this workload
-    kMgWfbp,  // MG-WFBP's greedy merging by ready times and costs (core/plan/mg_wfbp.h)
+    kMgWfbp,  // MG-WFBP's greedy merging by ready times and costs (core/plan/fusion.h)
   };
   Rule rule = Rule::kNone;
   Bytes size = 0;

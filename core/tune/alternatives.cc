@@ -1,4 +1,4 @@
-#include "core/tune/alternatives.h"
+#include "core/tune/tuning.h"
 
 #include <algorithm>
 #include <map>
@@ -7,14 +7,12 @@
 #include <utility>
 
 #include "core/collective/library.h"
-#include "core/dialect/nccl_table.h"
 #include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
-#include "core/input/conflicts.h"
-#include "core/input/strategy_json.h"
-#include "core/run/model_executor.h"
-#include "core/tune/candidate_evaluator.h"
+#include "core/input/parts.h"
+#include "core/input/scenario_json.h"
+#include "core/run/executor.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/search_space.h"

@@ -7,10 +7,10 @@
 #include <numeric>
 #include <utility>
 
-#include "core/input/conflicts.h"
 #include "core/input/knobs.h"
-#include "core/measure/lower_bound.h"
-#include "core/plan/compression.h"
+#include "core/input/parts.h"
+#include "core/measure/evaluate_strategy.h"
+#include "core/plan/buckets.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/plan/route.h"

@@ -6,16 +6,32 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
 #include "core/collective/cost.h"
 #include "core/plan/plan.h"
 #include "core/scenario/scenario.h"
-#include "core/tune/optimum.h"
 #include "core/tune/thresholds.h"
+#include "core/units.h"
 
 namespace syncline::tune {
+
+// The best fusion for one communication stream, by dynamic programming: both a strategy (explicit
+// buckets) and the yardstick for every other rule.
+
+// The time that one bucket of the gradients [first, end) keeps the stream.
+using RunCost = std::function<Seconds(std::size_t first, std::size_t end)>;
+
+struct FusionPlan {
+  Seconds finish = 0;             // of the last bucket
+  std::vector<std::size_t> ends;  // the last gradient of each bucket, in order
+};
+
+// The best contiguous buckets for any cost: O(L^2) calls of it, O(L) memory. `ready` does not fall.
+// Of equal choices the longest bucket is taken.
+FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost);
 
 // In front of which candidate each group of a fusion ends, rising. A search keeps millions.
 using GroupEnds = std::vector<std::uint32_t>;

@@ -9,13 +9,11 @@
 
 #include "core/collective/library.h"
 #include "core/dialect/changes.h"
-#include "core/dialect/nccl_table.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/tune/configuration.h"
-#include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
 namespace syncline::tune {

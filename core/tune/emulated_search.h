@@ -3,12 +3,33 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 
+#include "core/measure/study.h"
+#include "core/tune/live_objective.h"
 #include "core/tune/live_report.h"
-#include "core/tune/model_truth.h"
-#include "core/tune/watched_objective.h"
 
 namespace syncline::tune {
+
+// What the closed-form model says of a scenario's strategies, on the scenario as it stands: the
+// truth of an emulated machine, and the costs by which a framework's best configuration is found.
+
+class ModelTruth {
+ public:
+  // The scenario must outlive it.
+  explicit ModelTruth(const Scenario& scenario);
+
+  Seconds step_time(const Strategy& strategy);
+  // The report's best candidate as a configuration of the dialect.
+  Emitted emitted(const dialect::Dialect& dialect, const LiveReport& report);
+  // How good the report's answer is on a machine that is this model.
+  KnownTruth of(const LiveReport& report);
+
+ private:
+  const Scenario& scenario_;
+  collective::CostCache cache_;
+  std::unique_ptr<run::Executor> executor_;
+};
 
 struct EmulatedSearch {
   double noise = 0.02;  // of a step, relative to the truth

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "core/plan/fusion.h"
-#include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
 namespace syncline::tune {

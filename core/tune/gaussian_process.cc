@@ -9,10 +9,11 @@
 // Units are the caller's: coordinates on every axis within [0, 1], values of any unit.
 #include "core/tune/gaussian_process.h"
 
+#include <LBFGSB.h>
+
 #include <cassert>
 #include <cmath>
-
-#include "core/tune/minimise.h"
+#include <stdexcept>
 
 namespace syncline::tune {
 namespace {
@@ -193,6 +194,32 @@ Posterior condition(const Points& points, const Ensemble& ensemble, const Sample
   posterior.deviations =
       (variance - gain.colwise().squaredNorm().array()).max(0).sqrt().transpose();
   return posterior;
+}
+
+Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::VectorXd& start,
+                        const Eigen::VectorXd& low, const Eigen::VectorXd& high,
+                        int most_iterations) {
+  assert(start.size() > 0 && "there is something to vary");
+  Minimum best{start, INFINITY};
+  auto watched = [&](const Eigen::VectorXd& at, Eigen::VectorXd& gradient) {
+    const double value = function(at, gradient);
+    if (value < best.value) best = {at, value};
+    return value;
+  };
+  LBFGSpp::LBFGSBParam<double> settings;
+  settings.epsilon = settings.epsilon_rel = 1e-5;
+  settings.past = 1;
+  settings.delta = 1e-8;
+  settings.max_iterations = most_iterations;
+  LBFGSpp::LBFGSBSolver<double> solver(settings);
+  Eigen::VectorXd at = start;
+  double reached = 0;
+  try {
+    solver.minimize(watched, at, reached, low, high);
+  } catch (const std::runtime_error&) {  // of the line search
+  } catch (const std::logic_error&) {    // of its step, where the slope is rounding
+  }
+  return best;
 }
 
 }  // namespace syncline::tune

@@ -3,8 +3,10 @@
 // learns at once which models are right and where all of them are wrong.
 #pragma once
 
-#include <Eigen/Dense>
+#include <functional>
 #include <vector>
+
+#include <Eigen/Dense>
 
 namespace syncline::tune {
 
@@ -61,5 +63,22 @@ Kernel fit_kernel(const Points& points, const Ensemble& ensemble, const Sample& 
 // What is known at every point. Without observations: the prior.
 Posterior condition(const Points& points, const Ensemble& ensemble, const Sample& observed,
                     const Kernel& kernel);
+
+// The least value of a smooth function in a box, by L-BFGS-B (LBFGSpp).
+
+// Returns the value at a point and writes the gradient there.
+using ObjectiveWithGradient =
+    std::function<double(const Eigen::VectorXd& at, Eigen::VectorXd& gradient)>;
+
+struct Minimum {
+  Eigen::VectorXd at;
+  double value = 0;
+};
+
+// The least value met on the way from `start`, a local minimum. Where rounding hides the slope and
+// the line search gives up, the descent ends there; the answer is then as good as rounding allows.
+Minimum minimise_in_box(const ObjectiveWithGradient& function, const Eigen::VectorXd& start,
+                        const Eigen::VectorXd& low, const Eigen::VectorXd& high,
+                        int most_iterations);
 
 }  // namespace syncline::tune

@@ -14,8 +14,8 @@
 #include <filesystem>
 #include <string_view>
 
+#include "core/digits.h"
 #include "core/error.h"
-#include "core/fingerprint.h"
 #include "core/json/text.h"
 
 namespace syncline::tune {

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/measure/study_calibration.h"
 #include "core/measure/uncertainty.h"
 #include "core/measure/warnings.h"

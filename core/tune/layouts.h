@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/bottleneck.h"
+#include "core/measure/explanation.h"
 #include "core/measure/memory.h"
 #include "core/tune/tuner.h"
 

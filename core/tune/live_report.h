@@ -9,7 +9,7 @@
 #include "core/scenario/scenario.h"
 #include "core/scenario/search.h"
 #include "core/tune/dialect_search.h"
-#include "core/tune/ensemble.h"
+#include "core/tune/live_space.h"
 #include "core/tune/live_tuner.h"
 
 namespace syncline::tune {

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "core/fingerprint.h"
+#include "core/digits.h"
 
 namespace syncline::tune {
 namespace {

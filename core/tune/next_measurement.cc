@@ -7,8 +7,8 @@
 #include <numbers>
 
 #include "core/measure/evaluate_strategy.h"
-#include "core/run/model_executor.h"
-#include "core/scenario/overlap.h"
+#include "core/run/executor.h"
+#include "core/scenario/cluster.h"
 #include "core/statistics.h"
 
 namespace syncline::tune {

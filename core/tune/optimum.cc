@@ -6,7 +6,7 @@
 // one (latency + bytes * rate) no grouping that is not contiguous, and no other order, is better:
 // moving a gradient from a later bucket to an earlier-released one never raises a suffix sum.
 // Costs that depend on what other streams do are outside this page.
-#include "core/tune/optimum.h"
+#include "core/tune/configuration.h"
 
 #include <algorithm>
 #include <limits>

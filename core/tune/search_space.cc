@@ -6,7 +6,7 @@
 #include "core/collective/algorithm.h"
 #include "core/collective/library.h"
 #include "core/dialect/changes.h"
-#include "core/input/conflicts.h"
+#include "core/input/parts.h"
 #include "core/measure/advice.h"
 
 namespace syncline::tune {

@@ -38,4 +38,12 @@ std::vector<Bytes> rounder_sizes(Bytes size);
 // What a size that a person would write may cost of a step.
 inline constexpr double kRoundness = 5e-3;
 
+// Fusion rules by their parts: what the search tries.
+
+// Fusion by size with this way to close.
+Fusion by_size(Bytes size, Fusion::Close close, Bytes first_size = 0);
+
+// Explicit buckets: the last gradient of each.
+Fusion by_ends(const std::vector<std::size_t>& ends);
+
 }  // namespace syncline::tune

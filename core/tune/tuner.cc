@@ -15,10 +15,8 @@
 
 #include "core/digits.h"
 #include "core/measure/memory.h"
-#include "core/run/model_executor.h"
-#include "core/tune/candidate_evaluator.h"
+#include "core/run/executor.h"
 #include "core/tune/candidate_space.h"
-#include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 
 namespace syncline::tune {

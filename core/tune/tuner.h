@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "core/measure/study.h"
+#include "core/run/executor.h"
 #include "core/run/jobs.h"
-#include "core/run/model_executor.h"
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 

@@ -8,8 +8,9 @@
 
 #include "core/input/document.h"
 #include "core/measure/advice.h"
-#include "core/measure/bottleneck.h"
+#include "core/measure/explanation.h"
 #include "core/measure/memory.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/certainty.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/next_measurement.h"
@@ -40,7 +41,7 @@ struct Alternative {
   measure::Interval gain;                 // 80 % of that
   bool clearly_faster = false;            // than whatever trains the same, and it fits
   std::string set_with;                   // the lines, or keys, that set it
-  std::optional<TrainingResult> outcome;  // where curves (core/worth/outcomes.h) or others tell
+  std::optional<TrainingResult> outcome;  // where curves (core/worth/curves.h) or others tell
   std::optional<Emitted> written;         // nothing: by a file of ours, or not at all
 };
 
@@ -54,7 +55,7 @@ struct Tuning {
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
   measure::Bottleneck bottleneck;         // of the winner
-  std::vector<Alternative> alternatives;  // alternatives.h
+  std::vector<Alternative> alternatives;  // tuning.h
   // DDP's own steps over its cap, where it is asked (`emit`, else the baseline's framework), with
   // the other keys of that configuration; empty: it is not.
   std::vector<CurvePoint> ddp_curve;
@@ -74,5 +75,31 @@ struct Tuning {
 // `emit`: the dialect for the winner's configuration, or nullptr.
 Tuning tune_document(const input::Document& document, const TuneOptions& options,
                      const std::string& confirmed_by, const dialect::Dialect* emit);
+
+// What of a search's findings a job can apply by one Python file (core/dialect/pytorch_apply.h).
+
+// The alternative that was asked for. Otherwise the best of what was found that the file can carry
+// out: the choice, wherever it can be; the choice itself too where nothing can.
+const Ranked& best_to_apply(const Tuning& tuning);
+
+// What could be done in place of the baseline: the best that trains the same, and of each way to
+// round gradients, to compress them or to average more rarely the best; with what each gains, how
+// sure that is, and how a user sets it.
+
+// What gains less over the best that trains the same is not worth another training.
+inline constexpr double kClearGain = 0.05;
+inline constexpr double kClearChance = 0.8;
+
+// The baseline first, then the best that trains the same, then the others: rounded, changed, each
+// with what fits the memory first, and the fastest first. A way that the scenario's own strategies
+// or search go is told by those. What neither the framework of `emit` (or of the baseline) nor the
+// file of `emit --python` can do is left out, and what is not measured where the baseline is.
+void add_alternatives(const input::Document& document, const TuneOptions& options,
+                      const dialect::Dialect* emit, Tuning& tuning);
+
+// The fastest of those that train like this and fit, of all where none fits; nullptr where there is
+// none. `clearly`: of those that are clearly faster.
+const Alternative* best_alternative(const Tuning& tuning, measure::TrainingChange training,
+                                    bool clearly = false);
 
 }  // namespace syncline::tune

@@ -8,9 +8,8 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/knobs.h"
-#include "core/input/read_scenario.h"
 #include "core/json/reader.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::tune {
 namespace {

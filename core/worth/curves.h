@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/tune/tuning.h"
+
 namespace syncline::worth {
 
 enum class Quantity { kLoss, kAccuracy };
@@ -66,5 +68,11 @@ struct Reach {
 };
 // One a strategy, in the order of the curves.
 std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantity, double target);
+
+// What training curves know of a tuning's alternatives: where their trainings ended.
+
+// Gives each alternative the outcome of the curves of its own name, or else of a strategy of the
+// scenario that trains alike. Throws InputError where no curve belongs to any of them.
+void add_outcomes(const std::vector<Curve>& curves, Quantity quantity, tune::Tuning& tuning);
 
 }  // namespace syncline::worth

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "core/error.h"
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/measure/study_calibration.h"
 #include "core/measure/warnings.h"
 #include "core/tune/search_space.h"

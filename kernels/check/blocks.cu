@@ -4,9 +4,9 @@
 #include <array>
 #include <limits>
 
-#include "core/compress/blocks.h"
-#include "kernels/blocks.h"
+#include "core/compress/codec.h"
 #include "kernels/check/check.h"
+#include "kernels/kernels.h"
 
 namespace syncline::kernels {
 namespace {

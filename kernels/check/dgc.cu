@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/compress/momentum_correction.h"
+#include "core/compress/dgc.h"
 #include "kernels/check/check.h"
 #include "kernels/dgc_step.h"
-#include "kernels/reference/dgc.h"
+#include "kernels/reference/optimizers.h"
 #include "kernels/sparse_apply.h"
 
 namespace syncline::kernels {

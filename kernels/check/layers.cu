@@ -2,7 +2,7 @@
 
 #include "kernels/batch_norm.h"
 #include "kernels/check/check.h"
-#include "kernels/elementwise.h"
+#include "kernels/kernels.h"
 #include "kernels/reference/layers.h"
 
 namespace syncline::kernels {

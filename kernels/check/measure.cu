@@ -7,15 +7,11 @@
 #include <functional>
 
 #include "kernels/batch_norm.h"
-#include "kernels/blocks.h"
 #include "kernels/check/check.h"
 #include "kernels/dgc_step.h"
-#include "kernels/elementwise.h"
 #include "kernels/gemm_epilogue.h"
-#include "kernels/pack.h"
+#include "kernels/kernels.h"
 #include "kernels/sparse_apply.h"
-#include "kernels/timer.h"
-#include "kernels/update.h"
 
 namespace syncline::kernels {
 namespace {

@@ -1,6 +1,6 @@
 // Columns made orthogonal: of length 1, at right angles, each in the span of those given up to it;
 // zeros where the ones before it span it.
-#include "kernels/orthogonalise.h"
+#include "kernels/kernels.h"
 
 #include <algorithm>
 #include <vector>

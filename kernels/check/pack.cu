@@ -4,8 +4,7 @@
 #include <memory>
 
 #include "kernels/check/check.h"
-#include "kernels/pack.h"
-#include "kernels/timer.h"
+#include "kernels/kernels.h"
 
 namespace syncline::kernels {
 namespace {

@@ -2,8 +2,8 @@
 // moments of Adam bit for bit; Adam's weights to a last bit, because the twin takes powers where
 // the kernel multiplies.
 #include "kernels/check/check.h"
+#include "kernels/kernels.h"
 #include "kernels/reference/optimizers.h"
-#include "kernels/update.h"
 
 namespace syncline::kernels {
 namespace {

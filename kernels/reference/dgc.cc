@@ -1,4 +1,4 @@
-#include "kernels/reference/dgc.h"
+#include "kernels/reference/optimizers.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,7 +7,6 @@
 #include <map>
 #include <set>
 
-#include "reports/chart/lettering.h"
 #include "reports/chart/markup.h"
 #include "reports/chart/scale.h"
 

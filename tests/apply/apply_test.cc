@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/compress/codec.h"
-#include "core/compress/momentum_correction.h"
+#include "core/compress/dgc.h"
 #include "core/compress/power_sgd.h"
-#include "core/compress/sparsity.h"
 #include "tests/support/program.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "core/plan/planner.h"
-#include "core/run/host_executor.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/executor.h"
+#include "core/run/payload.h"
 #include "live/link_calibration.h"
 #include "tests/plan/planned.h"
 #include "tests/support/live_cases.h"

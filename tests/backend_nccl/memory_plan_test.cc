@@ -10,8 +10,8 @@
 #include "backend_nccl/launch_order.h"
 #include "core/compress/power_sgd.h"
 #include "core/index.h"
-#include "core/run/host_executor.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/executor.h"
+#include "core/run/payload.h"
 #include "tests/support/live_cases.h"
 
 namespace syncline::nccl_backend {

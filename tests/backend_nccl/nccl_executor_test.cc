@@ -10,8 +10,8 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/run/host_executor.h"
-#include "core/run/sample_gradients.h"
+#include "core/run/executor.h"
+#include "core/run/payload.h"
 #include "live/local_ranks.h"
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"

@@ -12,9 +12,9 @@
 #include <cmath>
 #include <random>
 
-#include "core/plan/cycles.h"
+#include "core/plan/fusion.h"
 #include "core/statistics.h"
-#include "core/tune/minimise.h"
+#include "core/tune/gaussian_process.h"
 
 namespace syncline::test {
 namespace {

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/job/format.h"
-#include "core/job/kineto/slices.h"
+#include "core/job/kineto/trace.h"
 #include "tests/support/kineto_trace.h"
 #include "tests/support/scratch.h"
 

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 
 namespace syncline {
 namespace {

@@ -14,11 +14,10 @@
 
 #include "core/collective/cost.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/metrics.h"
 #include "core/measure/uncertainty.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 
 namespace syncline {

@@ -5,10 +5,9 @@
 #include <sys/resource.h>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 
 namespace syncline {

@@ -5,9 +5,8 @@
 
 #include <cmath>
 
-#include "core/collective/walks.h"
+#include "core/collective/critical_path.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/tune/layouts.h"
 #include "core/tune/tuner.h"
 #include "core/tune/tuning.h"

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <iostream>
 
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/tune/live_tuner.h"
 #include "tests/support/traces.h"
 

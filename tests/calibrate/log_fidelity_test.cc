@@ -1,6 +1,6 @@
 // Lists of published logs to compare: what is fitted, what is predicted, and wrong lists.
 
-#include "core/calibrate/log_fidelity.h"
+#include "core/calibrate/calibration.h"
 
 #include <gtest/gtest.h>
 

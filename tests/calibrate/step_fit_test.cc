@@ -9,10 +9,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/step_posterior.h"
 #include "core/error.h"
-#include "core/input/read_scenario.h"
-#include "core/scenario/overlap.h"
+#include "core/input/document.h"
+#include "core/scenario/cluster.h"
 #include "tests/support/dice.h"
 
 namespace syncline::calibrate {

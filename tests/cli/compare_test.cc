@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/error.h"
-#include "core/job/step_log.h"
+#include "core/job/init.h"
 #include "reports/compare_report.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"

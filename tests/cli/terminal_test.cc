@@ -7,7 +7,7 @@
 #include <regex>
 #include <sstream>
 
-#include "reports/screen.h"
+#include "reports/grid.h"
 #include "tests/support/help.h"
 #include "tests/support/text.h"
 

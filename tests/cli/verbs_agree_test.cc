@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "tests/support/program.h"
 
 namespace syncline::cli {

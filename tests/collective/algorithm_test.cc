@@ -12,7 +12,6 @@
 #include <string>
 #include <tuple>
 
-#include "core/collective/all_to_all.h"
 #include "tests/support/apply_schedule.h"
 
 namespace syncline::collective {

@@ -1,5 +1,5 @@
 // Where a rank stands among the groups of a collective.
-#include "core/collective/groups.h"
+#include "core/collective/collective.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/collective/prior.h"
+#include "core/collective/library.h"
 
 #include <gtest/gtest.h>
 

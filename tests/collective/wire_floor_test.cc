@@ -1,5 +1,5 @@
 // What the wire needs: by hand on small clusters, and held against every cost on random ones.
-#include "core/collective/wire_floor.h"
+#include "core/collective/footprint.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Blocks of low precision: what each format can say, and how far a block comes back from itself.
-#include "core/compress/blocks.h"
+#include "core/compress/codec.h"
 
 #include <gtest/gtest.h>
 

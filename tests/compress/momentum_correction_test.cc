@@ -1,4 +1,4 @@
-#include "core/compress/momentum_correction.h"
+#include "core/compress/dgc.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // DGC's ramp and counts as in Paddle's code, with its encoded bytes.
-#include "core/compress/sparsity.h"
+#include "core/compress/dgc.h"
 
 #include <gtest/gtest.h>
 

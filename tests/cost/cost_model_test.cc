@@ -17,7 +17,7 @@
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/statistics.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"

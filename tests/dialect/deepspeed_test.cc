@@ -1,5 +1,5 @@
 // DeepSpeed's ZeRO 0 to 3: where buckets are flushed, when they go, what waits for them.
-#include "core/dialect/deepspeed.h"
+#include "core/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <numeric>
 #include <random>
 
-#include "core/dialect/hf_trainer.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/plan/planner.h"

@@ -1,5 +1,5 @@
 // FSDP: what belongs to which unit, and what is gathered and scattered when.
-#include "core/dialect/fsdp.h"
+#include "core/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 

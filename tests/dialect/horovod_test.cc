@@ -1,5 +1,5 @@
 // Horovod: what is ready at a tick is packed in order and never exceeds the threshold.
-#include "core/dialect/horovod.h"
+#include "core/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include "core/measure/study.h"
 #include "core/plan/buckets.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 

@@ -1,5 +1,5 @@
 // MindSpore's fusion on ResNet-50 in every mode, the documents' example, and each error it raises.
-#include "core/dialect/mindspore.h"
+#include "core/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 

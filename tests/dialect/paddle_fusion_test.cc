@@ -6,7 +6,6 @@
 
 #include "core/dialect/write.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 

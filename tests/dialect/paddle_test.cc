@@ -1,6 +1,6 @@
 // Paddle's configurations: the published counts and bytes through the dialects, what Paddle
 // silently does, and its own errors.
-#include "core/dialect/paddle.h"
+#include "core/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,4 @@
 // DistributedDataParallel: buckets against a second implementation, written for the test.
-#include "core/dialect/pytorch_ddp.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/dialect/hf_trainer.h"
+#include "core/dialect/dialects.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/plan/fusion.h"

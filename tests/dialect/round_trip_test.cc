@@ -4,7 +4,7 @@
 
 #include "core/dialect/write.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/random_configs.h"
 
 namespace syncline::dialect {

@@ -9,7 +9,6 @@
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 
 namespace syncline::dialect {

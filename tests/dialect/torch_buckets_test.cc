@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/pytorch_ddp.h"
+#include "core/dialect/dialects.h"
 #include "core/json/reader.h"
 #include "tests/support/small_plans.h"
 

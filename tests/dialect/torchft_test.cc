@@ -1,6 +1,6 @@
 // torchft's LocalSGD and DiLoCo: what the constructor's arguments come to, what it refuses, and the
 // way back.
-#include "core/dialect/torchft.h"
+#include "core/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 

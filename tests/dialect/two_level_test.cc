@@ -6,8 +6,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/dialect/deepspeed.h"
-#include "core/dialect/fsdp.h"
+#include "core/dialect/dialects.h"
 #include "core/dialect/megatron.h"
 #include "core/dialect/write.h"
 #include "core/error.h"

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 
 namespace syncline::dialect {

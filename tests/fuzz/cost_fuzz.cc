@@ -3,10 +3,9 @@
 #include <cmath>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -2,7 +2,6 @@
 // YAML, TOML, JSON.
 #include "core/job/frameworks/settings.h"
 
-#include "core/json/settings.h"
 #include "core/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"

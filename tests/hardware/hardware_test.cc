@@ -118,7 +118,7 @@ TEST(Nodes, AreMadeOfKnownDevices) {
   EXPECT_EQ(find_node("dgx"), nullptr);
 }
 
-// What joins nodes decides how far data sheets are believed (core/collective/prior.h).
+// What joins nodes decides how far data sheets are believed (core/collective/library.h).
 TEST(Nodes, SayWhatJoinsThem) {
   for (const KnownNode& node : nodes()) {
     EXPECT_EQ(node.outside.count > 0, node.outside.fabric != Fabric::kUnknown) << node.name;

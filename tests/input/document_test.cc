@@ -1,6 +1,5 @@
 // Files and paths: what is loaded, what is refused, and which keys a sweep can reach.
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "core/error.h"
-#include "core/fabric/named.h"
+#include "core/fabric/kinds.h"
 #include "core/fabric/topology.h"
 #include "core/input/parts.h"
 #include "core/input/scenario_json.h"

@@ -5,7 +5,6 @@
 #include <random>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 #include "tests/support/full_scenario.h"
 

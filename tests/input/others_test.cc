@@ -3,7 +3,7 @@
 
 #include "core/error.h"
 #include "core/fabric/topology.h"
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::input {

@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/json/text.h"
 #include "core/plan/compute_fusion.h"
 #include "core/scenario/scenario.h"

@@ -10,10 +10,9 @@
 #include "core/collective/nccl.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/input/scenario_json.h"
 #include "core/measure/evaluate_strategy.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::input {
 namespace {

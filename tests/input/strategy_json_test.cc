@@ -1,13 +1,12 @@
 // A strategy written in the keys of a scenario and read again makes the same plan: every knob, and
 // whatever the dialects read.
-#include "core/input/strategy_json.h"
+#include "core/input/scenario_json.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/plan/planner.h"
 
 namespace syncline::input {

@@ -1,6 +1,6 @@
 // Which rule made the buckets: each of torch's rules is found again from what it made of random
 // gradients.
-#include "core/job/bucket_rule.h"
+#include "core/job/scenario_of.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 
 #include "core/dialect/dialect.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 
 namespace syncline::job {
 namespace {

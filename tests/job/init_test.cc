@@ -9,11 +9,10 @@
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/measure/study_calibration.h"
 #include "core/operators/architecture.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job {

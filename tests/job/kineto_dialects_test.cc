@@ -5,7 +5,6 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/job/format.h"
 #include "core/job/scenario_of.h"
 #include "tests/support/kineto_trace.h"

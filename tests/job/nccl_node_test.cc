@@ -3,7 +3,6 @@
 
 #include "core/error.h"
 #include "core/job/init.h"
-#include "core/job/own_node.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job {

@@ -7,7 +7,7 @@
 #include "core/job/format.h"
 #include "core/job/scenario_of.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/said.h"
 #include "tests/support/scratch.h"
 

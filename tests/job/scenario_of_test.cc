@@ -7,9 +7,8 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::job {
 namespace {

@@ -8,7 +8,6 @@
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/job/init.h"
 #include "core/plan/planner.h"
 #include "tests/support/scratch.h"

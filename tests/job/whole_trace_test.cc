@@ -7,12 +7,11 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/job/format.h"
 #include "core/job/kineto/groups.h"
 #include "core/job/scenario_of.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/dice.h"
 #include "tests/support/packed.h"
 #include "tests/support/refused_job.h"

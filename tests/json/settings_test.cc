@@ -1,5 +1,5 @@
 // YAML and TOML as frameworks' settings are written in them, and what is no such text.
-#include "core/json/settings.h"
+#include "core/json/text.h"
 
 #include <gtest/gtest.h>
 

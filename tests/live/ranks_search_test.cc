@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "core/tune/model_truth.h"
+#include "core/tune/emulated_search.h"
 #include "core/tune/search_space.h"
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"

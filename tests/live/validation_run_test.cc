@@ -6,7 +6,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"
 

@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "core/dialect/dialect.h"
-#include "core/measure/bottleneck.h"
-#include "core/run/model_executor.h"
+#include "core/measure/explanation.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/random_configs.h"
 

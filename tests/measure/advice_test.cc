@@ -8,10 +8,9 @@
 
 #include "core/dialect/changes.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
 #include "core/measure/warnings.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 namespace {

@@ -1,14 +1,14 @@
 // The lower bound against every way of evaluation a step: by hand where it once lay above its own
 // row, and on random scenarios.
 
-#include "core/measure/lower_bound.h"
+#include "core/measure/evaluate_strategy.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/random_scenario.h"
 

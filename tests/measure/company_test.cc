@@ -5,9 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"

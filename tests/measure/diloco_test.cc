@@ -4,7 +4,7 @@
 
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 namespace {

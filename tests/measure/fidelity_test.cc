@@ -11,7 +11,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/validation_report.h"
 #include "tests/support/printed.h"
 

@@ -1,12 +1,12 @@
 // The link that holds collectives up: which it is, how busy, and what cools it.
-#include "core/measure/hot_link.h"
+#include "core/measure/company.h"
 
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <numeric>
 
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/fabrics.h"
 
 namespace syncline::measure {

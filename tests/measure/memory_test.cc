@@ -5,10 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
 #include "core/measure/warnings.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

@@ -19,9 +19,8 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/run_report.h"
 #include "sim/sim_executor.h"
 #include "tests/support/printed.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/random_scenario.h"
 
 namespace syncline::measure {

@@ -6,11 +6,10 @@
 
 #include "core/collective/nccl.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/json/text.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/full_scenario.h"
 

@@ -4,9 +4,8 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/measure/row_bytes.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/run_report.h"
 #include "tests/support/printed.h"
 

@@ -12,7 +12,7 @@
 #include "core/json/text.h"
 #include "core/measure/fidelity.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::measure {
 namespace {

@@ -1,5 +1,5 @@
 // What formats round away, against what rounding is known to take.
-#include "core/measure/rounding.h"
+#include "core/measure/row_evaluator.h"
 
 #include <gtest/gtest.h>
 

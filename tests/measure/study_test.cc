@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "core/measure/row_bytes.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline::measure {

@@ -7,9 +7,8 @@
 
 #include "core/collective/cost.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/fabrics.h"
 
 namespace syncline::measure {

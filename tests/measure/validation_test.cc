@@ -5,10 +5,9 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/measure/validation_file.h"
+#include "core/measure/fidelity.h"
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
-#include "core/run/model_executor.h"
 #include "reports/validation_report.h"
 #include "tests/support/printed.h"
 #include "tests/support/scratch.h"

@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/collective/collective.h"
-#include "core/measure/gradient_order.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

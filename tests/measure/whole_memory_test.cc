@@ -1,5 +1,4 @@
 // What a rank of a job that is cut holds, by its stage: counted by hand, and as measured by others.
-#include "core/measure/activations.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::plan {

@@ -1,5 +1,5 @@
 // Release at ticks and Horovod's packing.
-#include "core/plan/cycles.h"
+#include "core/plan/fusion.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // A period of LocalSGD in time: closed forms of DiLoCo, of fragments that travel beside training
 // and of groups that exchange gradients inside.
-#include "core/plan/local_plan.h"
+#include "core/plan/step_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "core/collective/cost.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
 

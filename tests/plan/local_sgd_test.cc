@@ -1,5 +1,5 @@
 // When parameters are averaged: Paddle's fixed and adaptive rules.
-#include "core/plan/local_sgd.h"
+#include "core/plan/planner.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // MG-WFBP's rule against an independent computation of it on measured traces, and by hand.
-#include "core/plan/mg_wfbp.h"
+#include "core/plan/fusion.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,6 @@
 
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
-#include "core/run/model_executor.h"
 #include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 

@@ -1,5 +1,5 @@
 // Priority scheduling decided beforehand: small cases by hand.
-#include "core/plan/priority.h"
+#include "core/plan/buckets.h"
 
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include "core/collective/cost.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "tests/plan/planned.h"
 #include "tests/support/small_plans.h"
 

@@ -7,7 +7,7 @@
 
 #include "core/input/document.h"
 #include "core/measure/memory.h"
-#include "core/tune/alternatives.h"
+#include "core/tune/tuning.h"
 #include "reports/figures.h"
 
 namespace syncline::reports {

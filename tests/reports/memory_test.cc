@@ -1,11 +1,11 @@
 // Memory in words: what is needed, of what there is.
-#include "reports/fields.h"
+#include "reports/table.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/tune/tuning.h"
 #include "reports/check_report.h"
 #include "reports/page.h"

@@ -1,4 +1,3 @@
-#include "reports/screen.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // How a plan uses its buckets: which the backward pass fills, which an operation of its own does,
 // and which collectives are the first and the last.
-#include "core/run/bucket_use.h"
+#include "core/run/payload.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The host executor is the truth for values and bytes: every strategy ends with the same sum on
 // every rank, and sends what the metrics say.
-#include "core/run/host_executor.h"
+#include "core/run/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -8,10 +8,9 @@
 #include <cmath>
 #include <random>
 
-#include "core/compress/sparsity.h"
+#include "core/compress/dgc.h"
 #include "core/measure/metrics.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::run {

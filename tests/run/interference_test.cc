@@ -5,11 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
-#include "core/scenario/overlap.h"
+#include "core/run/executor.h"
+#include "core/scenario/cluster.h"
 #include "sim/sim_executor.h"
 #include "tests/support/random_scenario.h"
 

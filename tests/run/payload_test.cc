@@ -9,7 +9,6 @@
 #include <cstring>
 
 #include "core/plan/planner.h"
-#include "core/run/sample_gradients.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::run {

@@ -12,10 +12,9 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/json/text.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/format.h"
 
 namespace syncline {

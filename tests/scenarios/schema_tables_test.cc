@@ -14,7 +14,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/dialect/dialect.h"
-#include "core/fabric/named.h"
+#include "core/fabric/kinds.h"
 #include "core/hardware/device.h"
 #include "core/input/knobs.h"
 #include "core/input/parts.h"

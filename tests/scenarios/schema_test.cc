@@ -17,7 +17,7 @@
 #include <valijson/validator.hpp>
 #include <vector>
 
-#include "core/input/schema_part.h"
+#include "core/input/document.h"
 #include "tests/scenarios/schema_cases.h"
 #include "tests/support/full_scenario.h"
 

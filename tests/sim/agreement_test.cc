@@ -9,7 +9,7 @@
 
 #include "core/collective/cost.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "reports/format.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"

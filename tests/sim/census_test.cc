@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/random_scenario.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/run/stragglers.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"

@@ -4,7 +4,7 @@
 
 #include "core/collective/cost.h"
 #include "core/collective/nccl.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "core/random.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
 

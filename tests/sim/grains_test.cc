@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/plans.h"
 

@@ -13,7 +13,7 @@
 #include "core/error.h"
 #include "core/fabric/files.h"
 #include "core/random.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"

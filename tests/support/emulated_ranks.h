@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/run/host_executor.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/run/payload.h"
 #include "live/live_executor.h"
 

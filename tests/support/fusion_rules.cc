@@ -2,8 +2,8 @@
 
 #include <cassert>
 
-#include "core/plan/mg_wfbp.h"
-#include "core/tune/rules.h"
+#include "core/plan/fusion.h"
+#include "core/tune/thresholds.h"
 
 namespace syncline::test {
 

@@ -23,7 +23,7 @@ struct NamedRule {
 // gradient after the other.
 const std::vector<NamedRule>& common_rules();
 
-// MG-WFBP's buckets (core/plan/mg_wfbp.h): the last gradient of each. Bytes are whole numbers.
+// MG-WFBP's buckets (core/plan/fusion.h): the last gradient of each. Bytes are whole numbers.
 std::vector<std::size_t> mg_wfbp(const FusionProblem& problem, const AffineCost& cost);
 
 // The threshold whose value of `finish` is smallest, the smallest of equals (values that differ by

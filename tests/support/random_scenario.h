@@ -8,7 +8,6 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "tests/support/dice.h"
 
 namespace syncline::test {

@@ -12,7 +12,6 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 
 namespace syncline::test {
 

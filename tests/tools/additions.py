@@ -32,7 +32,7 @@ ADDITIONS = {
             "core/collective", ["core/collective/algorithm.h"], "Algorithm dummy_algorithm();\n"),
          "core/collective/dummy.cc": """#include "core/collective/dummy.h"
 
-#include "core/collective/to_one.h"
+#include "core/collective/algorithm.h"
 
 namespace syncline::collective {
 
@@ -53,7 +53,7 @@ Algorithm dummy_algorithm() {
             "core/compress", ["core/compress/codec.h"], "Codec dummy_codec();\n"),
          "core/compress/dummy.cc": """#include "core/compress/dummy.h"
 
-#include "core/compress/fp16.h"
+#include "core/compress/half.h"
 
 namespace syncline::compress {
 
@@ -66,7 +66,7 @@ Codec dummy_codec() {
 }  // namespace syncline::compress
 """},
         {"core/compress/codec.cc": [
-            ('#include "core/compress/fp16.h"', '#include "core/compress/dummy.h"\n'),
+            ('#include "core/compress/half.h"', '#include "core/compress/dummy.h"\n'),
             ("dgc_codec(), fp16", "dummy_codec(), ")],
          ROOMS: [("dgc.cc fp16.cc", "dummy.cc ")]}),
     "dialect": (
@@ -92,7 +92,7 @@ Dialect dummy_dialect() { return {"dummy_dialect", "one number", read_one_number
 }  // namespace syncline::dialect
 """},
         {"core/dialect/dialect.cc": [
-            ('#include "core/dialect/fsdp.h"', '#include "core/dialect/dummy.h"\n'),
+            ('#include "core/dialect/dialects.h"', '#include "core/dialect/dummy.h"\n'),
             ("fsdp_dialect()}", "dummy_dialect(), ")],
          ROOMS: [("fsdp.cc", "dummy.cc ")]}),
     "knob": (
@@ -144,7 +144,7 @@ std::unique_ptr<live::LiveExecutor> make_dummy_executor(const Workload&, live::C
             "std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings);\n"),
          "core/run/dummy_executor.cc": """#include "core/run/dummy_executor.h"
 
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::run {
 
@@ -155,7 +155,7 @@ std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings) 
 }  // namespace syncline::run
 """},
         {"cli/executors.cc": [
-            ('#include "core/run/model_executor.h"', '#include "core/run/dummy_executor.h"\n'),
+            ('#include "core/run/executor.h"', '#include "core/run/dummy_executor.h"\n'),
             ('      {"sim", ', '      {"dummy_executor", "the model again", run::make_dummy_executor},\n')],
          ROOMS: [("model_executor.cc", "dummy_executor.cc ")]}),
     "verb": (
@@ -188,7 +188,7 @@ VerbAction add_dummy(CLI::App& app) {
              '    case Format::kDummy:\n      return answer.verb + "\\n";\n')]}),
     "architecture": (
         {"core/operators/dummy.cc": """#include "core/operators/architecture.h"
-#include "core/operators/layers.h"
+#include "core/operators/transformer.h"
 
 namespace syncline::operators {
 

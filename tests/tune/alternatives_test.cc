@@ -1,5 +1,5 @@
 // The rows of other trainings beside the best that trains the same. Rules, no figures.
-#include "core/tune/alternatives.h"
+#include "core/tune/tuning.h"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::tune {
 namespace {

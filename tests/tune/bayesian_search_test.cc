@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/input/read_scenario.h"
-#include "core/tune/ensemble.h"
+#include "core/input/document.h"
 #include "core/tune/live_objective.h"
+#include "core/tune/live_space.h"
 #include "core/tune/live_tuner.h"
 #include "tests/support/bucket_search.h"
 #include "tests/support/traces.h"

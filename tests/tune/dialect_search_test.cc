@@ -7,10 +7,9 @@
 #include <set>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/random.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/tune/verdicts.h"
 #include "tests/support/full_scenario.h"
 

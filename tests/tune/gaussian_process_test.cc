@@ -6,8 +6,6 @@
 #include <cmath>
 #include <random>
 
-#include "core/tune/minimise.h"
-
 namespace syncline::tune {
 namespace {
 

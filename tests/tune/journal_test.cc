@@ -10,8 +10,8 @@
 #include <random>
 #include <regex>
 
+#include "core/digits.h"
 #include "core/error.h"
-#include "core/fingerprint.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::tune {

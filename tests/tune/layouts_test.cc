@@ -8,7 +8,7 @@
 
 #include "core/dialect/write.h"
 #include "core/error.h"
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/plan/pipeline.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"

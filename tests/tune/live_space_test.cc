@@ -8,9 +8,8 @@
 #include <set>
 
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/tune/live_tuner.h"
 
 namespace syncline::tune {

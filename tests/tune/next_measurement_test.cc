@@ -10,8 +10,7 @@
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/prior_fit.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/statistics.h"
 #include "core/tune/tuning.h"
 

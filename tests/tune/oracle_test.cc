@@ -4,9 +4,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/input/read_scenario.h"
+#include "core/input/document.h"
 #include "core/plan/fusion.h"
-#include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 #include "tests/support/fusion_rules.h"
 #include "tests/support/traces.h"

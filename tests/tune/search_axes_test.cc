@@ -6,9 +6,8 @@
 
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
-#include "core/input/strategy_json.h"
-#include "core/run/model_executor.h"
+#include "core/input/scenario_json.h"
+#include "core/run/executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/live_space.h"
 #include "core/tune/tuner.h"

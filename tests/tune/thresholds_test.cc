@@ -7,7 +7,6 @@
 #include <set>
 
 #include "core/plan/fusion.h"
-#include "core/tune/rules.h"
 #include "tests/support/fusion_rules.h"
 
 namespace syncline::tune {

@@ -7,14 +7,12 @@
 #include <cmath>
 #include <random>
 
-#include "core/collective/walks.h"
+#include "core/collective/critical_path.h"
 #include "core/input/document.h"
-#include "core/input/read_scenario.h"
-#include "core/input/strategy_json.h"
+#include "core/input/scenario_json.h"
 #include "core/plan/planner.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 #include "core/tune/dialect_search.h"
-#include "core/tune/rules.h"
 #include "core/tune/thresholds.h"
 #include "core/tune/tuning.h"
 #include "tests/support/one_stream.h"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/input/strategy_json.h"
+#include "core/input/scenario_json.h"
 #include "core/run/stragglers.h"
 
 namespace syncline::tune {

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 namespace syncline::worth {
 namespace {

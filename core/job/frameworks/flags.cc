@@ -5,7 +5,7 @@
 
 #include "core/error.h"
 #include "core/job/frameworks/settings.h"
-#include "core/json/settings.h"
+#include "core/json/text.h"
 #include "core/visible.h"
 
 namespace syncline::job::frameworks {

@@ -7,7 +7,6 @@
 #include "core/dialect/megatron.h"
 #include "core/error.h"
 #include "core/files.h"
-#include "core/json/settings.h"
 #include "core/json/text.h"
 #include "core/visible.h"
 

@@ -1,4 +1,4 @@
-#include "core/job/kineto/event.h"
+#include "core/job/kineto/trace.h"
 
 #include <simdjson.h>
 

@@ -9,9 +9,8 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/job/kineto/sizes.h"
+#include "core/job/kineto/step.h"
 #include "core/job/kineto/timeline.h"
-#include "core/job/kineto/warnings.h"
 #include "core/job/kineto/whole_rank.h"
 #include "core/job/observed.h"
 

@@ -1,4 +1,4 @@
-#include "core/job/kineto/sizes.h"
+#include "core/job/kineto/step.h"
 
 #include <algorithm>
 

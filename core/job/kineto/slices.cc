@@ -1,4 +1,4 @@
-#include "core/job/kineto/slices.h"
+#include "core/job/kineto/trace.h"
 
 #include <zlib.h>
 

@@ -7,8 +7,6 @@
 #include <unordered_map>
 
 #include "core/error.h"
-#include "core/job/kineto/event.h"
-#include "core/job/kineto/slices.h"
 #include "core/job/observed.h"
 #include "core/json/json.h"
 

@@ -4,10 +4,14 @@
 // them beside a date.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/scenario/dtype.h"
@@ -122,5 +126,98 @@ struct Trace {
 // Reads a file in one go, in memory that does not grow with the events that are not kept. Throws
 // InputError, naming the file, where it is no JSON, is cut off, or is a bare list of events.
 Trace read_trace(const std::string& path);
+
+// One event of traceEvents, read as far as this importer needs it.
+
+enum class Category : std::uint8_t { kOther, kHost, kRuntime, kKernel, kCopy, kFill, kPython };
+
+struct Event {
+  Category category{};
+  std::string name;
+  std::string process;  // pid and tid as they stand there, without quotes
+  std::string thread;
+  Nanoseconds start = 0;
+  Nanoseconds duration = 0;
+  // Arguments; -1 and empty: not told.
+  std::int64_t correlation = -1;
+  std::int64_t stream = -1;
+  std::int64_t device = -1;
+  std::int64_t bytes = 0;
+  std::vector<std::vector<std::int64_t>> shapes;  // Input Dims, lists of tensors laid flat
+  std::string type;                               // of the first tensor with a known one
+  std::string collective;
+  std::string dtype;
+  std::string group;
+  std::string group_description;
+  std::vector<std::int64_t> group_ranks;
+  bool group_ranks_cut = false;  // torch writes the first thirty
+  std::int64_t in_elements = 0;
+  std::int64_t out_elements = 0;
+  std::int64_t group_size = 0;
+};
+
+enum class EventReading { kRead, kSkipped, kDamaged };
+
+class EventReader {
+ public:
+  EventReader();
+  EventReader(const EventReader&) = delete;
+  EventReader& operator=(const EventReader&) = delete;
+  ~EventReader();
+
+  // kBehind bytes behind the text may be read. kSkipped: an event that is not needed, of which
+  // `event` may hold a part (its category and name among it where they were read).
+  EventReading read(std::string_view text, Event& event);
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+};
+
+// Whether an event of the host may say anything of synchronisation.
+bool matters(std::string_view name);
+
+}  // namespace syncline::job::kineto
+
+// A trace's JSON cut into the values that matter, in bounded memory: each event of `traceEvents`
+// and each other member of the object around them. Only brackets and strings are looked at; what
+// is inside is the reader's.
+struct gzFile_s;
+
+namespace syncline::job::kineto {
+
+// The bytes of a trace, piece by piece: plain, packed by gzip, or several gzip files one after the
+// other, as gzip itself reads them.
+class Source {
+ public:
+  // Throws InputError, naming the file, where it cannot be opened.
+  explicit Source(std::string path);
+  Source(const Source&) = delete;
+  Source& operator=(const Source&) = delete;
+  ~Source();
+
+  // Writes up to `room` bytes to `to`; 0 at the end. Throws InputError where packing is damaged or
+  // cut off.
+  std::size_t read(char* to, std::size_t room);
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+  gzFile_s* file_;
+};
+
+// How many bytes may be read (their values do not matter) behind every slice: simdjson's need.
+inline constexpr std::size_t kBehind = 64;
+
+struct Slices {
+  // One element of traceEvents. kBehind bytes behind it may be read.
+  std::function<void(std::string_view event)> event;
+  // Any other member of the object.
+  std::function<void(std::string_view key, std::string_view value)> member;
+};
+
+// Throws InputError, naming the file, where it is no JSON object or ends too early.
+void cut(Source& source, const Slices& slices);
 
 }  // namespace syncline::job::kineto

@@ -1,4 +1,4 @@
-#include "core/job/kineto/warnings.h"
+#include "core/job/kineto/step.h"
 
 #include <algorithm>
 #include <cstdio>

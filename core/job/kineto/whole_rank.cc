@@ -7,8 +7,7 @@
 
 #include "core/error.h"
 #include "core/job/kineto/groups.h"
-#include "core/job/kineto/warnings.h"
-#include "core/job/kineto/whole_step.h"
+#include "core/job/kineto/step.h"
 
 namespace syncline::job::kineto {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/job/kineto/whole_step.h"
+#include "core/job/kineto/whole_rank.h"
 #include "core/plan/pipeline.h"
 
 namespace syncline::job::kineto {

@@ -1,4 +1,4 @@
-#include "core/job/kineto/whole_step.h"
+#include "core/job/kineto/whole_rank.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // The host's DGC step and sparse update, by hand.
-#include "kernels/reference/dgc.h"
+#include "kernels/reference/optimizers.h"
 
 #include <gtest/gtest.h>
 

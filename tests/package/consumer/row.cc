@@ -4,7 +4,7 @@
 
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/run/model_executor.h"
+#include "core/run/executor.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) return std::fprintf(stderr, "usage: row SCENARIO\n"), 2;

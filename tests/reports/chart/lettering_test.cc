@@ -1,4 +1,4 @@
-#include "reports/chart/lettering.h"
+#include "reports/chart/markup.h"
 
 #include <gtest/gtest.h>
 

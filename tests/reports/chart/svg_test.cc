@@ -6,7 +6,6 @@
 #include <regex>
 
 #include "core/visible.h"
-#include "reports/chart/lettering.h"
 #include "reports/chart/markup.h"
 #include "tests/support/text.h"
 

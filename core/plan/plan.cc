@@ -1,4 +1,4 @@
-#include "core/plan/lower.h"
+#include "core/plan/plan.h"
 
 namespace syncline::plan {
 
