@@ -1,4 +1,4 @@
-#include "kernels/gemm_epilogue.h"
+#include "kernels/cublas_lt_library.h"
 
 #include <dlfcn.h>
 

@@ -31,6 +31,8 @@
 #include <string>
 #include <tuple>
 
+#include "kernels/cublas_lt_library.h"
+
 namespace syncline::kernels {
 namespace {
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "kernels/gemm_epilogue.h"
+#include "kernels/cublas_lt_library.h"
 #include "kernels/launch.h"
 #include "kernels/reference/layers.h"
 
