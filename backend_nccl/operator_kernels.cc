@@ -1,4 +1,4 @@
-#include "backend_nccl/operator_load.h"
+#include "backend_nccl/operator_kernels.h"
 
 #include <algorithm>
 #include <cmath>

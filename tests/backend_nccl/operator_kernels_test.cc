@@ -1,6 +1,6 @@
 // Which kernels operators run as, by closed forms of their sizes, and which operators an operation
 // of a plan stands for: each once a step.
-#include "backend_nccl/operator_load.h"
+#include "backend_nccl/operator_kernels.h"
 
 #include <gtest/gtest.h>
 
