@@ -2,154 +2,44 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <utility>
 
 namespace syncline::operators {
 namespace {
 
-constexpr TransformerShape bert(std::int64_t layers, std::int64_t hidden) {
-  return {
-      .layers = layers, .hidden = hidden, .heads = hidden / 64, .words = 30522, .positions = 512};
+// The shape with these of its flags.
+using Flag = bool TransformerShape::*;
+constexpr Flag kTied = &TransformerShape::tied, kBias = &TransformerShape::bias,
+               kHeadNorm = &TransformerShape::head_norm;
+constexpr TransformerShape with(std::initializer_list<Flag> flags, TransformerShape shape) {
+  for (const Flag flag : flags) shape.*flag = true;
+  return shape;
 }
 
-constexpr TransformerShape gpt2(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
-  return {.layers = layers, .hidden = hidden, .heads = heads, .words = 50257, .positions = 1024};
+constexpr TransformerShape mixture(std::int64_t experts, std::int64_t a_token, std::int64_t inner,
+                                   TransformerShape shape) {
+  shape.experts = experts;
+  shape.experts_per_token = a_token;
+  shape.expert_inner = inner;
+  return shape;
 }
 
-constexpr TransformerShape vit(std::int64_t layers, std::int64_t hidden) {
-  return {.layers = layers, .hidden = hidden, .heads = hidden / 64, .patch = 16};
+constexpr TransformerShape deepseek(std::int64_t shared_inner, std::int64_t dense_layers,
+                                    TransformerShape shape) {
+  shape.shared_inner = shared_inner;
+  shape.dense_layers = dense_layers;
+  shape.query_latent = 1536;
+  shape.latent = 512;
+  shape.rope_width = 64;
+  return shape;
 }
 
-// By the config.json beside each checkpoint on the Hugging Face hub.
-constexpr TransformerShape kLlama2Of7b{
-    .layers = 32, .hidden = 4096, .heads = 32, .inner = 11008, .words = 32000, .positions = 4096};
-constexpr TransformerShape kLlama3Of8b{.layers = 32,
-                                       .hidden = 4096,
-                                       .heads = 32,
-                                       .kv_heads = 8,
-                                       .inner = 14336,
-                                       .words = 128256,
-                                       .positions = 8192};
-constexpr TransformerShape kLlama32Of1b{.layers = 16,
-                                        .hidden = 2048,
-                                        .heads = 32,
-                                        .kv_heads = 8,
-                                        .inner = 8192,
-                                        .words = 128256,
-                                        .positions = 131072,
-                                        .tied = true};
-constexpr TransformerShape kTinyLlama{.layers = 22,
-                                      .hidden = 2048,
-                                      .heads = 32,
-                                      .kv_heads = 4,
-                                      .inner = 5632,
-                                      .words = 32000,
-                                      .positions = 2048};
-constexpr TransformerShape kMistral7b{.layers = 32,
-                                      .hidden = 4096,
-                                      .heads = 32,
-                                      .kv_heads = 8,
-                                      .inner = 14336,
-                                      .words = 32000,
-                                      .positions = 32768};
-constexpr TransformerShape kQwen2Of7b{.layers = 28,
-                                      .hidden = 3584,
-                                      .heads = 28,
-                                      .kv_heads = 4,
-                                      .inner = 18944,
-                                      .words = 152064,
-                                      .positions = 32768,
-                                      .bias = true};
-constexpr TransformerShape kQwen25Of05b{.layers = 24,
-                                        .hidden = 896,
-                                        .heads = 14,
-                                        .kv_heads = 2,
-                                        .inner = 4864,
-                                        .words = 151936,
-                                        .positions = 32768,
-                                        .tied = true,
-                                        .bias = true};
-constexpr TransformerShape kQwen3Of06b{.layers = 28,
-                                       .hidden = 1024,
-                                       .heads = 16,
-                                       .kv_heads = 8,
-                                       .head_width = 128,
-                                       .inner = 3072,
-                                       .words = 151936,
-                                       .positions = 40960,
-                                       .tied = true,
-                                       .head_norm = true};
-
-constexpr TransformerShape llama3(std::int64_t layers, std::int64_t hidden, std::int64_t inner) {
-  return {.layers = layers,
-          .hidden = hidden,
-          .heads = hidden / 128,
-          .kv_heads = 8,
-          .inner = inner,
-          .words = 128256,
-          .positions = 131072};
-}
-constexpr TransformerShape kMixtral8x7b{.layers = 32,
-                                        .hidden = 4096,
-                                        .heads = 32,
-                                        .kv_heads = 8,
-                                        .inner = 14336,
-                                        .words = 32000,
-                                        .positions = 32768,
-                                        .experts = 8,
-                                        .experts_per_token = 2,
-                                        .expert_inner = 14336};
-constexpr TransformerShape kQwen3Of30b{.layers = 48,
-                                       .hidden = 2048,
-                                       .heads = 32,
-                                       .kv_heads = 4,
-                                       .head_width = 128,
-                                       .inner = 6144,
-                                       .words = 151936,
-                                       .positions = 40960,
-                                       .head_norm = true,
-                                       .experts = 128,
-                                       .experts_per_token = 8,
-                                       .expert_inner = 768};
-constexpr TransformerShape kDeepSeekV2{.layers = 60,
-                                       .hidden = 5120,
-                                       .heads = 128,
-                                       .head_width = 128,
-                                       .inner = 12288,
-                                       .words = 102400,
-                                       .positions = 163840,
-                                       .experts = 160,
-                                       .experts_per_token = 6,
-                                       .expert_inner = 1536,
-                                       .shared_inner = 3072,
-                                       .dense_layers = 1,
-                                       .query_latent = 1536,
-                                       .latent = 512,
-                                       .rope_width = 64};
-constexpr TransformerShape kDeepSeekV3{.layers = 61,
-                                       .hidden = 7168,
-                                       .heads = 128,
-                                       .head_width = 128,
-                                       .inner = 18432,
-                                       .words = 129280,
-                                       .positions = 163840,
-                                       .experts = 256,
-                                       .experts_per_token = 8,
-                                       .expert_inner = 2048,
-                                       .shared_inner = 2048,
-                                       .dense_layers = 3,
-                                       .query_latent = 1536,
-                                       .latent = 512,
-                                       .rope_width = 64};
 // Parmar et al., "Nemotron-4 15B Technical Report", 2024, and NVIDIA, "Nemotron-4 340B", 2024.
 constexpr TransformerShape nemotron4(std::int64_t layers, std::int64_t hidden, std::int64_t heads) {
-  return {.layers = layers,
-          .hidden = hidden,
-          .heads = heads,
-          .kv_heads = 8,
-          .words = 256000,
-          .positions = 4096,
-          .gated = false};
+  TransformerShape shape{layers, hidden, heads, 8, 0, 0, 256000, 4096};
+  shape.gated = false;
+  return shape;
 }
 
 Architecture images(std::string_view name, std::string_view summary,
@@ -191,6 +81,7 @@ Architecture vision(std::string_view name, std::string_view summary,
 
 }  // namespace
 
+// Shapes: layers, hidden, heads, those of keys and values, their width, inner, words, positions.
 std::span<const Architecture> architectures() {
   static const std::array rows{
       images("resnet50", "ResNet-50 v1 as in Paddle, stride in the first convolution",
@@ -199,30 +90,45 @@ std::span<const Architecture> architectures() {
              build_resnet50_v1_5),
       images("vgg16", "VGG-16 without batch normalisation, torchvision's names", build_vgg16),
       images("vgg19", "VGG-19, likewise", build_vgg19),
-      vision("vit_b_16", "ViT-B/16 as torchvision has it", vit(12, 768)),
-      vision("vit_l_16", "ViT-L/16, likewise", vit(24, 1024)),
-      language("bert_base", "BERT-base with its pooler, no task's head", build_bert, bert(12, 768)),
+      vision("vit_b_16", "ViT-B/16 as torchvision has it", {12, 768, 12}),
+      vision("vit_l_16", "ViT-L/16, likewise", {24, 1024, 16}),
+      language("bert_base", "BERT-base with its pooler, no task's head", build_bert,
+               {12, 768, 12, 0, 0, 0, 30522, 512}),
       language("bert_large", "BERT-large with its pooler, no task's head", build_bert,
-               bert(24, 1024)),
+               {24, 1024, 16, 0, 0, 0, 30522, 512}),
       language("gpt2_small", "GPT-2 small, its language model head tied to the embedding",
-               build_gpt2, gpt2(12, 768, 12)),
-      language("gpt2_medium", "GPT-2 medium, likewise", build_gpt2, gpt2(24, 1024, 16)),
-      language("gpt2_large", "GPT-2 large, likewise", build_gpt2, gpt2(36, 1280, 20)),
-      language("gpt2_xl", "GPT-2 XL, likewise", build_gpt2, gpt2(48, 1600, 25)),
-      llama("llama2_7b", "Llama 2 7B", kLlama2Of7b),
-      llama("llama3_8b", "Llama 3 8B, grouped queries", kLlama3Of8b),
-      llama("llama3_70b", "Llama 3 70B, likewise", llama3(80, 8192, 28672)),
-      llama("llama3.1_405b", "Llama 3.1 405B, likewise", llama3(126, 16384, 53248)),
-      llama("llama3.2_1b", "Llama 3.2 1B, its head tied to the embedding", kLlama32Of1b),
-      llama("tinyllama_1.1b", "TinyLlama 1.1B", kTinyLlama),
-      llama("mistral_7b", "Mistral 7B v0.1", kMistral7b),
-      llama("qwen2_7b", "Qwen2 and Qwen2.5 7B, biases on queries, keys and values", kQwen2Of7b),
-      llama("qwen2.5_0.5b", "Qwen2.5 0.5B, likewise, its head tied to the embedding", kQwen25Of05b),
-      llama("qwen3_0.6b", "Qwen3 0.6B, queries and keys normalised by head", kQwen3Of06b),
-      llama("mixtral_8x7b", "Mixtral 8x7B, a mixture of experts", kMixtral8x7b),
-      llama("qwen3_30b_a3b", "Qwen3 30B-A3B, likewise", kQwen3Of30b),
-      llama("deepseek_v2", "DeepSeek-V2, likewise, latent attention", kDeepSeekV2),
-      llama("deepseek_v3", "DeepSeek-V3 without its second head, likewise", kDeepSeekV3),
+               build_gpt2, {12, 768, 12, 0, 0, 0, 50257, 1024}),
+      language("gpt2_medium", "GPT-2 medium, likewise", build_gpt2,
+               {24, 1024, 16, 0, 0, 0, 50257, 1024}),
+      language("gpt2_large", "GPT-2 large, likewise", build_gpt2,
+               {36, 1280, 20, 0, 0, 0, 50257, 1024}),
+      language("gpt2_xl", "GPT-2 XL, likewise", build_gpt2, {48, 1600, 25, 0, 0, 0, 50257, 1024}),
+      // Llama's kin by the config.json beside each checkpoint on the Hugging Face hub.
+      llama("llama2_7b", "Llama 2 7B", {32, 4096, 32, 0, 0, 11008, 32000, 4096}),
+      llama("llama3_8b", "Llama 3 8B, grouped queries", {32, 4096, 32, 8, 0, 14336, 128256, 8192}),
+      llama("llama3_70b", "Llama 3 70B, likewise", {80, 8192, 64, 8, 0, 28672, 128256, 131072}),
+      llama("llama3.1_405b", "Llama 3.1 405B, likewise",
+            {126, 16384, 128, 8, 0, 53248, 128256, 131072}),
+      llama("llama3.2_1b", "Llama 3.2 1B, its head tied to the embedding",
+            with({kTied}, {16, 2048, 32, 8, 0, 8192, 128256, 131072})),
+      llama("tinyllama_1.1b", "TinyLlama 1.1B", {22, 2048, 32, 4, 0, 5632, 32000, 2048}),
+      llama("mistral_7b", "Mistral 7B v0.1", {32, 4096, 32, 8, 0, 14336, 32000, 32768}),
+      llama("qwen2_7b", "Qwen2 and Qwen2.5 7B, biases on queries, keys and values",
+            with({kBias}, {28, 3584, 28, 4, 0, 18944, 152064, 32768})),
+      llama("qwen2.5_0.5b", "Qwen2.5 0.5B, likewise, its head tied to the embedding",
+            with({kTied, kBias}, {24, 896, 14, 2, 0, 4864, 151936, 32768})),
+      llama("qwen3_0.6b", "Qwen3 0.6B, queries and keys normalised by head",
+            with({kTied, kHeadNorm}, {28, 1024, 16, 8, 128, 3072, 151936, 40960})),
+      llama("mixtral_8x7b", "Mixtral 8x7B, a mixture of experts",
+            mixture(8, 2, 14336, {32, 4096, 32, 8, 0, 14336, 32000, 32768})),
+      llama("qwen3_30b_a3b", "Qwen3 30B-A3B, likewise",
+            mixture(128, 8, 768, with({kHeadNorm}, {48, 2048, 32, 4, 128, 6144, 151936, 40960}))),
+      llama(
+          "deepseek_v2", "DeepSeek-V2, likewise, latent attention",
+          deepseek(3072, 1, mixture(160, 6, 1536, {60, 5120, 128, 0, 128, 12288, 102400, 163840}))),
+      llama(
+          "deepseek_v3", "DeepSeek-V3 without its second head, likewise",
+          deepseek(2048, 3, mixture(256, 8, 2048, {61, 7168, 128, 0, 128, 18432, 129280, 163840}))),
       llama("nemotron4_15b", "Nemotron-4 15B, no gates", nemotron4(32, 6144, 48)),
       llama("nemotron4_340b", "Nemotron-4 340B, likewise", nemotron4(96, 18432, 96)),
       llama("llama", "Llama, Mistral, Qwen: the sizes that `shape` gives", {}),
@@ -235,8 +141,7 @@ std::span<const Architecture> architectures() {
 
 const Architecture* find_architecture(std::string_view name) {
   const auto rows = architectures();
-  const auto row =
-      std::find_if(rows.begin(), rows.end(), [&](const auto& a) { return a.name == name; });
+  const auto row = std::ranges::find(rows, name, &Architecture::name);
   return row == rows.end() ? nullptr : &*row;
 }
 
@@ -261,12 +166,8 @@ Generated generate(const Architecture& architecture, const ArchitectureOptions& 
     const bool layer = op.columns > 0 && op.columns != head;
     op.rounded = options.rounded && (op.dtype == DType::kFp32 || layer);
   }
-  Generated generated{std::move(build.list),
-                      std::move(build.tensors),
-                      std::move(build.buffers),
-                      inner_collectives(all),
-                      0,
-                      0};
+  Generated generated{std::move(build.list), std::move(build.tensors), std::move(build.buffers),
+                      inner_collectives(all)};
   const Bytes unit = size_of(options.dtype);
   generated.activation = all.own_rows() * all.shape.hidden * unit;
   const bool tied = all.shape.tied || architecture.build == build_gpt2;

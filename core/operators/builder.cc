@@ -37,10 +37,7 @@ int GraphBuilder::parameter(const std::string& name, const std::vector<std::int6
   parameter.uses = 1;
   if (cast && !narrow() && dtype_ != DType::kFp32) {
     parameter.dtype = dtype_;
-    parameter.read = activation(parameter.elements);
-    const std::string prefix = std::exchange(prefix_, {});
-    add("cast", {{parameter.master}}, {{parameter.read}});
-    prefix_ = prefix;
+    parameter.read = cast_of(parameter.master, parameter.elements, dtype_);
   }
   by_name_[name] = parameters_.size();
   by_value_[parameter.read] = parameters_.size();
@@ -49,11 +46,15 @@ int GraphBuilder::parameter(const std::string& name, const std::vector<std::int6
 }
 
 void GraphBuilder::buffer(const std::string& name, std::int64_t elements) {
-  Tensor tensor;
-  tensor.name = name;
-  tensor.shape = {elements};
-  tensor.elements = elements;
-  buffers.push_back(std::move(tensor));
+  buffers.push_back({.name = name, .shape = {elements}, .elements = elements});
+}
+
+int GraphBuilder::cast_of(int from, std::int64_t elements, DType dtype) {
+  const int to = value(elements, dtype);
+  const std::string prefix = std::exchange(prefix_, {});
+  add("cast", {{from}}, {{to}});
+  prefix_ = prefix;
+  return to;
 }
 
 Operator& GraphBuilder::add(const std::string& kind, std::vector<Operand> inputs,
@@ -107,22 +108,13 @@ void GraphBuilder::complete(Parameter& parameter) {
     add("sum", std::move(inputs), {{gradient}});
   }
   if (fp32_gradients_ && parameter.dtype != DType::kFp32) {
-    const int full = value(parameter.elements, DType::kFp32);
-    const std::string prefix = std::exchange(prefix_, {});
-    add("cast", {{gradient}}, {{full}});
-    prefix_ = prefix;
-    gradient = full;
+    gradient = cast_of(gradient, parameter.elements, DType::kFp32);
     parameter.dtype = DType::kFp32;
   }
   list.values[static_cast<std::size_t>(gradient)].name = parameter.name + "@GRAD";
   parameter.gradients = {gradient};
   parameter.uses = 0;
-  Tensor tensor;
-  tensor.name = parameter.name;
-  tensor.shape = parameter.shape;
-  tensor.elements = parameter.elements;
-  tensor.dtype = parameter.dtype;
-  tensors.push_back(std::move(tensor));
+  tensors.push_back({parameter.name, parameter.shape, parameter.elements, parameter.dtype});
   list.gradients.push_back(gradient);
 }
 
@@ -162,11 +154,7 @@ void GraphBuilder::update(Optimizer optimizer, bool copies) {
     const Parameter& parameter = parameters_[by_name_.at(tensors[i].name)];
     int gradient = list.gradients[i];
     const DType kept = narrow() && !copies ? dtype_ : DType::kFp32;
-    if (parameter.dtype != kept) {
-      const int full = value(parameter.elements, DType::kFp32);
-      add("cast", {{gradient}}, {{full}});
-      gradient = full;
-    }
+    if (parameter.dtype != kept) gradient = cast_of(gradient, parameter.elements, DType::kFp32);
     std::vector<Operand> inputs{{parameter.master}, {gradient}};
     std::vector<Operand> outputs{{raw_value(
         parameter.name, parameter.elements * size_of(narrow() ? dtype_ : DType::kFp32))}};

@@ -79,6 +79,8 @@ class GraphBuilder {
     std::vector<int> gradients;
   };
 
+  // A copy in another dtype, by no fused operator.
+  int cast_of(int from, std::int64_t elements, DType dtype);
   void complete(Parameter& parameter);
   bool narrow() const { return dtype_ == DType::kBf16 && !fp32_gradients_; }
 

@@ -41,7 +41,7 @@ void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, bool 
   x.value = build.activation(x.elements());
   build.mark_constant(x.value);
   x = conv_bn(build, x, "conv1", "bn_conv1", 64, 7, 2, true);
-  x = max_pool(build, x);
+  x = pool(build, x, false);
   constexpr std::array<int, 4> kBlocks{3, 4, 6, 3};
   for (std::size_t stage = 0; stage < kBlocks.size(); ++stage) {
     for (int block = 0; block < kBlocks[stage]; ++block) {
@@ -51,10 +51,11 @@ void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, bool 
       x = bottleneck(build, x, name, std::int64_t{64} << stage, stride, stride_first);
     }
   }
-  x = mean_pool(build, x);
-  const int logits = linear(build, x.value, options.batch, x.channels, options.classes, "fc_0.w_0",
-                            "fc_0.b_0", false, false);
-  cross_entropy(build, logits, options.batch * options.classes);
+  x = pool(build, x, true);
+  const std::int64_t logits = options.batch * options.classes;
+  int y = product(build, x.value, options.batch, x.channels, options.classes, "fc_0.w_0", false);
+  y = add_bias(build, y, logits, "fc_0.b_0", options.classes);
+  cross_entropy(build, y, logits);
 }
 
 // VGG (Simonyan and Zisserman, 2014): convolutions with bias, of which each of the last three sizes
@@ -76,7 +77,7 @@ void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::siz
       x.value = activate(build, "relu", x.value, x.elements());
       position += 2;
     }
-    x = max_pool(build, x);
+    x = pool(build, x, false);
     ++position;
   }
   int y = x.value;
@@ -84,8 +85,7 @@ void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::siz
   for (const int layer : {0, 3, 6}) {
     const std::string name = "classifier." + std::to_string(layer);
     const std::int64_t columns = layer == 6 ? options.classes : 4096;
-    y = linear(build, y, options.batch, inner, columns, name + ".weight", name + ".bias", true,
-               false);
+    y = linear(build, y, options.batch, inner, columns, name, true, false);
     inner = columns;
     if (layer == 6) break;
     y = activate(build, "relu", y, options.batch * columns);

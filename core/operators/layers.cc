@@ -3,33 +3,35 @@
 namespace syncline::operators {
 namespace {
 
-// Adds the gradient operator of a product with a weight: dX unless x is the model's input, and dW.
-// Each is a kernel of its own and reads dY.
-void product_gradient(GraphBuilder& build, const std::string& kind, int x, int weight, int y,
-                      double flops, std::int64_t columns) {
+// Adds the gradient operator of a product of x, a weight and perhaps a bias: dX unless x is the
+// model's input, the bias's, and dW. dX and dW are kernels of their own and read dY.
+void product_gradient(GraphBuilder& build, const std::string& kind, const Operator& product) {
   build.on_backward([=, &build] {
-    const int dy = build.gradient(y);
+    const int x = product.inputs[0].value, weight = product.inputs[1].value;
+    const int dy = build.gradient(product.outputs[0].value);
     const bool inner = !build.is_constant(x);
-    std::vector<Operand> outputs;
-    if (inner) outputs.push_back({build.contribute(x)});
-    outputs.push_back({build.contribute_parameter(weight)});
-    std::vector<Operand> inputs{{x}, {dy, inner ? 2 : 1}};
+    std::vector<Operand> inputs{{x}, {dy, inner ? 2 : 1}}, outputs;
     if (inner) inputs.push_back({weight});
+    if (inner) outputs.push_back({build.contribute(x)});
+    if (product.inputs.size() > 2) {
+      outputs.push_back({build.contribute_parameter(product.inputs[2].value)});
+    }
+    outputs.push_back({build.contribute_parameter(weight)});
     Operator& op = build.add(kind, std::move(inputs), std::move(outputs));
     op.kernels = inner ? 2 : 1;
-    op.matrix_flops = flops * op.kernels;
-    op.columns = columns;
+    op.matrix_flops = product.matrix_flops * op.kernels;
+    op.flops = product.flops;
+    op.columns = product.columns;
   });
 }
 
 // Adds the gradient operator of an element-wise function that reads what `kept` names besides dY.
 void elementwise_gradient(GraphBuilder& build, const std::string& kind, int x, int y,
-                          const std::vector<Operand>& kept, std::int64_t elements) {
+                          const std::vector<Operand>& kept, double flops) {
   build.on_backward([=, &build] {
     std::vector<Operand> inputs = kept;
     inputs.push_back({build.gradient(y)});
-    Operator& op = build.add(kind, std::move(inputs), {{build.contribute(x)}});
-    op.flops = real(elements);
+    build.add(kind, std::move(inputs), {{build.contribute(x)}}).flops = flops;
   });
 }
 
@@ -42,10 +44,9 @@ Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std
   y.size = (x.size + stride - 1) / stride;
   y.value = build.activation(y.elements());
   const int w = build.parameter(weight, {channels, x.channels, kernel, kernel}, true);
-  const double flops = 2 * real(y.elements()) * real(x.channels * kernel * kernel);
   Operator& op = build.add("conv2d", {{x.value}, {w}}, {{y.value}});
-  op.matrix_flops = flops;
-  product_gradient(build, "conv2d_grad", x.value, w, y.value, flops, 0);
+  op.matrix_flops = 2 * real(y.elements()) * real(x.channels * kernel * kernel);
+  product_gradient(build, "conv2d_grad", op);
   return y;
 }
 
@@ -71,32 +72,25 @@ Image batch_norm(GraphBuilder& build, const Image& x, const std::string& prefix)
   return y;
 }
 
-Image max_pool(GraphBuilder& build, const Image& x) {
+Image pool(GraphBuilder& build, const Image& x, bool mean) {
   Image y = x;
-  y.size = (x.size + 1) / 2;
+  y.size = mean ? 1 : (x.size + 1) / 2;
   y.value = build.activation(y.elements());
   build.add("pool2d", {{x.value}}, {{y.value}}).flops = real(x.elements());
-  elementwise_gradient(build, "pool2d_grad", x.value, y.value, {{x.value}, {y.value}},
-                       x.elements());
-  return y;
-}
-
-Image mean_pool(GraphBuilder& build, const Image& x) {
-  Image y = x;
-  y.size = 1;
-  y.value = build.activation(y.elements());
-  build.add("pool2d", {{x.value}}, {{y.value}}).flops = real(x.elements());
-  elementwise_gradient(build, "pool2d_grad", x.value, y.value, {}, x.elements());
-  return y;
-}
-
-int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t elements) {
-  const int y = build.activation(elements);
-  build.add(kind, {{x}}, {{y}}).flops = real(elements);
   std::vector<Operand> kept;
-  if (kind == "relu" || kind == "tanh") kept.push_back({y});
-  if (kind == "gelu") kept.push_back({x});
-  elementwise_gradient(build, kind + "_grad", x, y, kept, elements);
+  if (!mean) kept = {{x.value}, {y.value}};
+  elementwise_gradient(build, "pool2d_grad", x.value, y.value, kept, real(x.elements()));
+  return y;
+}
+
+int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t elements,
+             double flops) {
+  const int y = build.activation(elements);
+  build.add(kind, {{x}}, {{y}}).flops = flops * real(elements);
+  std::vector<Operand> kept;
+  if (kind == "relu" || kind == "tanh" || kind == "softmax") kept.push_back({y});
+  if (kind == "gelu" || kind == "squared_relu") kept.push_back({x});
+  elementwise_gradient(build, kind + "_grad", x, y, kept, flops * real(elements));
   return y;
 }
 
@@ -131,90 +125,55 @@ int dropout(GraphBuilder& build, int x, std::int64_t elements) {
   const int y = build.activation(elements);
   const int mask = build.raw_value({}, elements);  // a byte each
   build.add("dropout", {{x}}, {{y}, {mask}}).flops = real(elements);
-  elementwise_gradient(build, "dropout_grad", x, y, {{mask}}, elements);
-  return y;
-}
-
-int softmax(GraphBuilder& build, int x, std::int64_t elements) {
-  const int y = build.activation(elements);
-  build.add("softmax", {{x}}, {{y}}).flops = 4 * real(elements);
-  elementwise_gradient(build, "softmax_grad", x, y, {{y}}, 4 * elements);
-  return y;
-}
-
-int transpose(GraphBuilder& build, int x, std::int64_t elements) {
-  const int y = build.activation(elements);
-  build.add("transpose2", {{x}}, {{y}});
-  elementwise_gradient(build, "transpose2_grad", x, y, {}, 0);
+  elementwise_gradient(build, "dropout_grad", x, y, {{mask}}, real(elements));
   return y;
 }
 
 // A row stays on the chip, so x is read once; the parameters' gradients take a pass of their own.
-int layer_norm(GraphBuilder& build, int x, std::int64_t rows, std::int64_t width,
-               const std::string& prefix) {
+int normalise(GraphBuilder& build, const std::string& kind, int x, std::int64_t rows,
+              std::int64_t width, const std::string& prefix) {
+  const bool shifts = kind == "layer_norm";
   const int scale = build.parameter(prefix + ".weight", {width}, false);
-  const int offset = build.parameter(prefix + ".bias", {width}, false);
+  const int offset = shifts ? build.parameter(prefix + ".bias", {width}, false) : 0;
   const int y = build.activation(rows * width);
-  build.add("layer_norm", {{x}, {scale}, {offset}}, {{y}}).flops = 8 * real(rows * width);
+  std::vector<Operand> inputs{{x}, {scale}};
+  if (shifts) inputs.push_back({offset});
+  build.add(kind, std::move(inputs), {{y}}).flops = (shifts ? 8 : 4) * real(rows * width);
   build.on_backward([=, &build] {
     const int dy = build.gradient(y);
-    const int dx = build.contribute(x);
-    const int doffset = build.contribute_parameter(offset);
-    const int dscale = build.contribute_parameter(scale);
-    Operator& op =
-        build.add("layer_norm_grad", {{x, 2}, {dy, 2}, {scale}}, {{dx}, {doffset}, {dscale}});
-    op.flops = 12 * real(rows * width);
+    std::vector<Operand> outputs{{build.contribute(x)}};
+    if (shifts) outputs.push_back({build.contribute_parameter(offset)});
+    outputs.push_back({build.contribute_parameter(scale)});
+    Operator& op = build.add(kind + "_grad", {{x, 2}, {dy, 2}, {scale}}, std::move(outputs));
+    op.flops = (shifts ? 12 : 8) * real(rows * width);
     op.kernels = 2;
   });
   return y;
 }
 
 int product(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-            const std::string& weight, bool stored_out) {
+            const std::string& weight, bool stored_out, const std::string& bias) {
   using Shape = std::vector<std::int64_t>;
   const Shape shape = stored_out ? Shape{columns, inner} : Shape{inner, columns};
-  const int w = build.parameter(weight, shape, true);
+  std::vector<Operand> inputs{{x}, {build.parameter(weight, shape, true)}};
+  const bool plain = bias.empty();
+  if (!plain) inputs.push_back({build.parameter(bias, {columns}, true)});
+  const std::string kind = plain ? "matmul_v2" : "fused_gemm_epilogue";
   const int y = build.activation(rows * columns);
-  const double flops = 2 * real(rows) * real(inner) * real(columns);
-  Operator& op = build.add("matmul_v2", {{x}, {w}}, {{y}});
-  op.matrix_flops = flops;
+  Operator& op = build.add(kind, std::move(inputs), {{y}});
+  op.matrix_flops = 2 * real(rows) * real(inner) * real(columns);
+  op.flops = plain ? 0 : real(rows * columns);
   op.columns = columns;
-  product_gradient(build, "matmul_v2_grad", x, w, y, flops, columns);
+  product_gradient(build, kind + "_grad", op);
   return y;
 }
 
 int linear(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-           const std::string& weight, const std::string& bias, bool stored_out, bool fused) {
-  if (!fused) {
-    const int y = product(build, x, rows, inner, columns, weight, stored_out);
-    return add_bias(build, y, rows * columns, bias, columns);
-  }
-  using Shape = std::vector<std::int64_t>;
-  const Shape shape = stored_out ? Shape{columns, inner} : Shape{inner, columns};
-  const int w = build.parameter(weight, shape, true);
-  const int b = build.parameter(bias, {columns}, true);
-  const int y = build.activation(rows * columns);
-  const double flops = 2 * real(rows) * real(inner) * real(columns);
-  Operator& op = build.add("fused_gemm_epilogue", {{x}, {w}, {b}}, {{y}});
-  op.matrix_flops = flops;
-  op.flops = real(rows * columns);
-  op.columns = columns;
-  build.on_backward([=, &build] {
-    const int dy = build.gradient(y);
-    const bool wanted = !build.is_constant(x);
-    std::vector<Operand> inputs{{x}, {dy, wanted ? 2 : 1}};
-    if (wanted) inputs.push_back({w});
-    std::vector<Operand> outputs;
-    if (wanted) outputs.push_back({build.contribute(x)});
-    outputs.push_back({build.contribute_parameter(b)});
-    outputs.push_back({build.contribute_parameter(w)});
-    Operator& grad = build.add("fused_gemm_epilogue_grad", std::move(inputs), std::move(outputs));
-    grad.kernels = wanted ? 2 : 1;
-    grad.matrix_flops = flops * grad.kernels;
-    grad.flops = real(rows * columns);
-    grad.columns = columns;
-  });
-  return y;
+           const std::string& name, bool stored_out, bool fused) {
+  const std::string weight = name + ".weight", bias = name + ".bias";
+  if (fused) return product(build, x, rows, inner, columns, weight, stored_out, bias);
+  const int y = product(build, x, rows, inner, columns, weight, stored_out);
+  return add_bias(build, y, rows * columns, bias, columns);
 }
 
 int batched_product(GraphBuilder& build, int x, int y, std::int64_t count, std::int64_t m,

@@ -3,17 +3,26 @@
 namespace syncline::operators {
 namespace {
 
-int block_linear(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner,
-                 std::int64_t columns, const std::string& name, const BlockStyle& style) {
-  return linear(build, x, rows, inner, columns, name + ".weight", name + ".bias", style.stored_out,
-                style.fused_linear);
+int block_linear(GraphBuilder& build, int x, const Block& block, std::int64_t inner,
+                 std::int64_t columns, const std::string& name) {
+  return linear(build, x, block.rows(), inner, columns, name, block.stored_out,
+                block.options.fused_linear);
+}
+
+int block_norm(GraphBuilder& build, int x, const Block& block, const std::string& name) {
+  return normalise(build, "layer_norm", x, block.rows(), block.hidden, name);
+}
+
+// What goes into a half.
+int opened(GraphBuilder& build, int x, const Block& block, const std::string& norm) {
+  return block.norm_first ? block_norm(build, x, block, norm) : x;
 }
 
 // Adds the mask to the scores: it is small, and has no gradient.
-int add_mask(GraphBuilder& build, int x, const BlockShape& shape) {
-  const int mask = build.activation(shape.batch * shape.sequence);
-  const int y = build.activation(shape.scores());
-  build.add("elementwise_add", {{x}, {mask}}, {{y}}).flops = real(shape.scores());
+int add_mask(GraphBuilder& build, int x, const Block& block) {
+  const int mask = build.activation(block.options.batch * block.sequence);
+  const int y = build.activation(block.scores());
+  build.add("elementwise_add", {{x}, {mask}}, {{y}}).flops = real(block.scores());
   build.on_backward([=, &build] {
     const int dy = build.gradient(y);
     build.add("elementwise_add_grad", {{dy, 0}}, {{build.contribute(x), 0}});
@@ -35,36 +44,32 @@ std::vector<int> split_heads(GraphBuilder& build, int x, std::int64_t elements) 
   return parts;
 }
 
-double attention_flops(const BlockShape& shape) {
-  return 4 * real(shape.own_elements()) * real(shape.sequence);
-}
-
 // softmax(scale q k^T + mask) v, from heads to heads. `masked`: the softmax kernel adds the mask.
-int weighted_values(GraphBuilder& build, const std::vector<int>& heads, const BlockShape& shape,
+int weighted_values(GraphBuilder& build, const std::vector<int>& heads, const Block& block,
                     bool masked) {
-  const std::int64_t count = shape.batch * shape.heads / shape.tensor;
-  const std::int64_t width = shape.hidden / shape.heads;
-  const int q = activate(build, "scale", heads[0], shape.own_elements());
-  int scores = batched_product(build, q, heads[1], count, shape.sequence, width, shape.sequence);
-  if (!masked) scores = add_mask(build, scores, shape);
-  scores = softmax(build, scores, shape.scores());
-  scores = dropout(build, scores, shape.scores());
-  return batched_product(build, scores, heads[2], count, shape.sequence, shape.sequence, width);
+  const std::int64_t count = block.heads();
+  const std::int64_t width = block.hidden / block.options.shape.heads;
+  const int q = activate(build, "scale", heads[0], block.own_elements());
+  int scores = batched_product(build, q, heads[1], count, block.sequence, width, block.sequence);
+  if (!masked) scores = add_mask(build, scores, block);
+  scores = activate(build, "softmax", scores, block.scores(), 4);
+  scores = dropout(build, scores, block.scores());
+  return batched_product(build, scores, heads[2], count, block.sequence, block.sequence, width);
 }
 
 // residual + dropout(x + bias), and its normalisation if it has a name, in one kernel: the last of
 // both fused layers. The backward pass takes one for dx and one for the sums over rows.
-int fused_tail(GraphBuilder& build, int x, int residual, const BlockShape& shape,
+int fused_tail(GraphBuilder& build, int x, int residual, const Block& block,
                const std::string& bias, const std::string& norm) {
-  const std::int64_t elements = shape.elements();
-  const int b = build.parameter(bias, {shape.hidden}, true);
+  const std::int64_t elements = block.elements();
+  const int b = build.parameter(bias, {block.hidden}, true);
   const int sum = build.activation(elements);
   const int mask = build.raw_value({}, elements);
   std::vector<Operand> inputs{{x}, {residual}, {b}};
   std::vector<Operand> outputs{{sum}, {mask}};
   const bool normed = !norm.empty();
-  const int scale = normed ? build.parameter(norm + ".weight", {shape.hidden}, false) : 0;
-  const int offset = normed ? build.parameter(norm + ".bias", {shape.hidden}, false) : 0;
+  const int scale = normed ? build.parameter(norm + ".weight", {block.hidden}, false) : 0;
+  const int offset = normed ? build.parameter(norm + ".bias", {block.hidden}, false) : 0;
   const int y = normed ? build.activation(elements) : sum;
   if (normed) {
     inputs.insert(inputs.end(), {{scale}, {offset}});
@@ -96,21 +101,17 @@ int fused_tail(GraphBuilder& build, int x, int residual, const BlockShape& shape
 
 // About ten kernels (eleven with the normalisation first) where the plain layer takes about 20:
 // one product for all three projections, its bias in the epilogue.
-int fused_attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
-                    const BlockStyle& style) {
+int fused_attention(GraphBuilder& build, int x, const Block& block, const BlockNames& names) {
   build.set_prefix("fused_attention.");
-  int y = x;
-  if (style.norm_first) {
-    y = layer_norm(build, y, shape.rows(), shape.hidden, names.attention_norm);
-  }
-  y = linear(build, y, shape.rows(), shape.hidden, 3 * shape.hidden, names.all + ".weight",
-             names.all + ".bias", style.stored_out, true);
-  y = weighted_values(build, split_heads(build, y, shape.elements()), shape, true);
-  y = transpose(build, y, shape.elements());
-  y = product(build, y, shape.rows(), shape.hidden, shape.hidden, names.output + ".weight",
-              style.stored_out);
-  y = fused_tail(build, y, x, shape, names.output + ".bias",
-                 style.norm_first ? "" : names.attention_norm);
+  int y = opened(build, x, block, names.attention_norm);
+  y = linear(build, y, block.rows(), block.hidden, 3 * block.hidden, names.all, block.stored_out,
+             true);
+  y = weighted_values(build, split_heads(build, y, block.elements()), block, true);
+  y = activate(build, "transpose2", y, block.elements(), 0);
+  y = product(build, y, block.rows(), block.hidden, block.hidden, names.output + ".weight",
+              block.stored_out);
+  y = fused_tail(build, y, x, block, names.output + ".bias",
+                 block.norm_first ? "" : names.attention_norm);
   build.set_prefix("");
   return y;
 }
@@ -133,40 +134,29 @@ int fused_gelu(GraphBuilder& build, int x, std::int64_t elements, const std::str
   return y;
 }
 
-int fused_feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
-                      const BlockStyle& style) {
+int fused_feedforward(GraphBuilder& build, int x, const Block& block, const BlockNames& names) {
   build.set_prefix("fused_feedforward.");
-  const std::int64_t wide = shape.inner;
-  int y = x;
-  if (style.norm_first) {
-    y = layer_norm(build, y, shape.rows(), shape.hidden, names.feedforward_norm);
-  }
-  y = product(build, y, shape.rows(), shape.hidden, wide, names.inner + ".weight",
-              style.stored_out);
-  y = fused_gelu(build, y, shape.rows() * wide, names.inner + ".bias", wide);
-  y = product(build, y, shape.rows(), wide, shape.hidden, names.outer + ".weight",
-              style.stored_out);
-  y = fused_tail(build, y, x, shape, names.outer + ".bias",
-                 style.norm_first ? "" : names.feedforward_norm);
+  const std::int64_t wide = block.options.shape.inner;
+  int y = opened(build, x, block, names.feedforward_norm);
+  y = product(build, y, block.rows(), block.hidden, wide, names.inner + ".weight",
+              block.stored_out);
+  y = fused_gelu(build, y, block.rows() * wide, names.inner + ".bias", wide);
+  y = product(build, y, block.rows(), wide, block.hidden, names.outer + ".weight",
+              block.stored_out);
+  y = fused_tail(build, y, x, block, names.outer + ".bias",
+                 block.norm_first ? "" : names.feedforward_norm);
   build.set_prefix("");
   return y;
 }
 
 // dropout, residual and, where the normalisation comes last, that.
-int plain_tail(GraphBuilder& build, int y, int x, const BlockShape& shape, const std::string& norm,
-               const BlockStyle& style) {
-  y = dropout(build, y, shape.elements());
-  y = add(build, x, y, shape.elements());
-  return style.norm_first ? y : layer_norm(build, y, shape.rows(), shape.hidden, norm);
+int plain_tail(GraphBuilder& build, int y, int x, const Block& block, const std::string& norm) {
+  y = dropout(build, y, block.elements());
+  y = add(build, x, y, block.elements());
+  return block.norm_first ? y : block_norm(build, y, block, norm);
 }
 
 }  // namespace
-
-BlockShape block_shape(const ArchitectureOptions& options, std::int64_t sequence) {
-  return {options.batch,        sequence,
-          options.shape.hidden, options.shape.heads,
-          options.shape.inner,  options.parallel.tensor};
-}
 
 int flash_attention(GraphBuilder& build, int q, int k, int v, double flops, std::int64_t elements) {
   const int y = build.activation(elements);
@@ -182,49 +172,40 @@ int flash_attention(GraphBuilder& build, int q, int k, int v, double flops, std:
   return y;
 }
 
-int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
-              const BlockStyle& style) {
-  if (style.fused_attention) return fused_attention(build, x, shape, names, style);
-  int y = x;
-  if (style.norm_first) {
-    y = layer_norm(build, y, shape.rows(), shape.hidden, names.attention_norm);
-  }
+int attention(GraphBuilder& build, int x, const Block& block, const BlockNames& names) {
+  if (block.options.fused_attention) return fused_attention(build, x, block, names);
+  int y = opened(build, x, block, names.attention_norm);
   std::vector<int> heads;
   if (names.projections.size() == 1) {
-    y = block_linear(build, y, shape.rows(), shape.hidden, 3 * shape.hidden / shape.tensor,
-                     names.projections.front(), style);
-    heads = split_heads(build, y, shape.own_elements());
+    y = block_linear(build, y, block, block.hidden, 3 * block.hidden / block.tensor,
+                     names.projections.front());
+    heads = split_heads(build, y, block.own_elements());
   } else {
     for (const auto& name : names.projections) {
-      heads.push_back(block_linear(build, y, shape.rows(), shape.hidden,
-                                   shape.hidden / shape.tensor, name, style));
-      heads.back() = transpose(build, heads.back(), shape.own_elements());
+      heads.push_back(
+          block_linear(build, y, block, block.hidden, block.hidden / block.tensor, name));
+      heads.back() = activate(build, "transpose2", heads.back(), block.own_elements(), 0);
     }
   }
-  if (style.flash_attention) {
-    y = flash_attention(build, heads[0], heads[1], heads[2], attention_flops(shape),
-                        shape.own_elements());
+  if (block.options.flash_attention) {
+    const double flops = 4 * real(block.own_elements()) * real(block.sequence);
+    y = flash_attention(build, heads[0], heads[1], heads[2], flops, block.own_elements());
   } else {
-    y = weighted_values(build, heads, shape, false);
-    y = transpose(build, y, shape.own_elements());
+    y = weighted_values(build, heads, block, false);
+    y = activate(build, "transpose2", y, block.own_elements(), 0);
   }
-  y = block_linear(build, y, shape.rows(), shape.hidden / shape.tensor, shape.hidden, names.output,
-                   style);
-  return plain_tail(build, y, x, shape, names.attention_norm, style);
+  y = block_linear(build, y, block, block.hidden / block.tensor, block.hidden, names.output);
+  return plain_tail(build, y, x, block, names.attention_norm);
 }
 
-int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
-                const BlockStyle& style) {
-  if (style.fused_feedforward) return fused_feedforward(build, x, shape, names, style);
-  const std::int64_t wide = shape.inner / shape.tensor;
-  int y = x;
-  if (style.norm_first) {
-    y = layer_norm(build, y, shape.rows(), shape.hidden, names.feedforward_norm);
-  }
-  y = block_linear(build, y, shape.rows(), shape.hidden, wide, names.inner, style);
-  y = activate(build, "gelu", y, shape.rows() * wide);
-  y = block_linear(build, y, shape.rows(), wide, shape.hidden, names.outer, style);
-  return plain_tail(build, y, x, shape, names.feedforward_norm, style);
+int feedforward(GraphBuilder& build, int x, const Block& block, const BlockNames& names) {
+  if (block.options.fused_feedforward) return fused_feedforward(build, x, block, names);
+  const std::int64_t wide = block.options.shape.inner / block.tensor;
+  int y = opened(build, x, block, names.feedforward_norm);
+  y = block_linear(build, y, block, block.hidden, wide, names.inner);
+  y = activate(build, "gelu", y, block.rows() * wide);
+  y = block_linear(build, y, block, wide, block.hidden, names.outer);
+  return plain_tail(build, y, x, block, names.feedforward_norm);
 }
 
 }  // namespace syncline::operators

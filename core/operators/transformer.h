@@ -30,31 +30,30 @@ Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std
 // Parameters PREFIX_scale and _offset, statistics PREFIX_mean and _variance.
 Image batch_norm(GraphBuilder& build, const Image& x, const std::string& prefix);
 // Halves the image (stride 2), whatever the window; or takes the mean of each channel.
-Image max_pool(GraphBuilder& build, const Image& x);
-Image mean_pool(GraphBuilder& build, const Image& x);
+Image pool(GraphBuilder& build, const Image& x, bool mean);
 
-// An element-wise function of one value: relu, gelu, tanh, scale. The gradient reads the output
-// (relu, tanh), the input (gelu), or neither (scale).
-int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t elements);
+// A kernel from one value to one of its size, with so many FLOPs an element, forward and backward.
+// The gradient reads the output (relu, tanh, softmax), the input (gelu, squared_relu), or neither
+// (scale, copies in another order).
+int activate(GraphBuilder& build, const std::string& kind, int x, std::int64_t elements,
+             double flops = 1);
 // The sum of two values of one size.
 int add(GraphBuilder& build, int x, int y, std::int64_t elements);
 // Adds a parameter of so many elements along one dimension.
 int add_bias(GraphBuilder& build, int x, std::int64_t elements, const std::string& bias,
              std::int64_t bias_elements);
 int dropout(GraphBuilder& build, int x, std::int64_t elements);
-int softmax(GraphBuilder& build, int x, std::int64_t elements);
-// One copy: transpose2 of attention heads.
-int transpose(GraphBuilder& build, int x, std::int64_t elements);
-int layer_norm(GraphBuilder& build, int x, std::int64_t rows, std::int64_t width,
-               const std::string& prefix);
+// layer_norm, or rms_norm, which has no offset.
+int normalise(GraphBuilder& build, const std::string& kind, int x, std::int64_t rows,
+              std::int64_t width, const std::string& prefix);
 
 // rows x inner times inner x columns, by a weight stored as [inner, columns], or, `stored_out`, as
-// [columns, inner] like torch's. No bias.
+// [columns, inner] like torch's. With a bias it is FusedLinear's.
 int product(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-            const std::string& weight, bool stored_out);
-// The same with its bias: two operators, or FusedLinear's one.
+            const std::string& weight, bool stored_out, const std::string& bias = "");
+// By NAME.weight, with NAME.bias: two operators, or FusedLinear's one.
 int linear(GraphBuilder& build, int x, std::int64_t rows, std::int64_t inner, std::int64_t columns,
-           const std::string& weight, const std::string& bias, bool stored_out, bool fused);
+           const std::string& name, bool stored_out, bool fused);
 // `count` products of two activations, m x k times k x n each.
 int batched_product(GraphBuilder& build, int x, int y, std::int64_t count, std::int64_t m,
                     std::int64_t k, std::int64_t n);
@@ -68,17 +67,19 @@ int embedding(GraphBuilder& build, const std::string& weight, std::int64_t table
 void cross_entropy(GraphBuilder& build, int logits, std::int64_t elements);
 void mean_loss(GraphBuilder& build, int x, std::int64_t elements);
 
-struct BlockShape {
-  std::int64_t batch = 1;
-  std::int64_t sequence = 128;
-  std::int64_t hidden = 768;
-  std::int64_t heads = 12;
-  std::int64_t inner = 3072;  // of the feed-forward half
-  int tensor = 1;             // ranks that share the heads and the inner half
+// What the blocks of one model have in common.
+struct Block {
+  ArchitectureOptions options;
+  std::int64_t sequence;
+  bool norm_first;  // GPT-2 normalises what goes into a half, BERT what comes out
+  bool stored_out;  // weights are stored as [columns, inner]
+  std::int64_t hidden = options.shape.hidden;
+  std::int64_t tensor = options.parallel.tensor;  // ranks that share the heads and the inner half
 
-  std::int64_t rows() const { return batch * sequence; }
+  std::int64_t rows() const { return options.batch * sequence; }
   std::int64_t elements() const { return rows() * hidden; }
-  std::int64_t scores() const { return batch * heads / tensor * sequence * sequence; }
+  std::int64_t heads() const { return options.batch * options.shape.heads / tensor; }
+  std::int64_t scores() const { return heads() * sequence * sequence; }
   std::int64_t own_elements() const { return elements() / tensor; }
 };
 
@@ -93,22 +94,9 @@ struct BlockNames {
   std::string feedforward_norm;
 };
 
-struct BlockStyle {
-  bool norm_first = false;  // GPT-2 normalises what goes into a half, BERT what comes out
-  bool stored_out = true;   // weights are stored as [columns, inner]
-  bool fused_attention = false;
-  bool fused_feedforward = false;
-  bool fused_linear = false;
-  bool flash_attention = false;
-};
-
-BlockShape block_shape(const ArchitectureOptions& options, std::int64_t sequence);
-
 // x + attention(x), and x + feed-forward(x), with dropout and normalisation.
-int attention(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
-              const BlockStyle& style);
-int feedforward(GraphBuilder& build, int x, const BlockShape& shape, const BlockNames& names,
-                const BlockStyle& style);
+int attention(GraphBuilder& build, int x, const Block& block, const BlockNames& names);
+int feedforward(GraphBuilder& build, int x, const Block& block, const BlockNames& names);
 
 // softmax(q k^T) v in one kernel, from [rows, heads, width] to the same. FLOPs are those of the two
 // products in full, forward, and twice that backward: what a causal mask saves and what the

@@ -7,9 +7,9 @@ namespace syncline::operators {
 namespace {
 
 // The patches' tokens with the class's in front.
-int with_class_token(GraphBuilder& build, int patches, const BlockShape& shape) {
-  const int token = build.parameter("class_token", {1, 1, shape.hidden}, true);
-  const int y = build.activation(shape.elements());
+int with_class_token(GraphBuilder& build, int patches, const Block& block) {
+  const int token = build.parameter("class_token", {1, 1, block.hidden}, true);
+  const int y = build.activation(block.elements());
   build.add("concat", {{patches}, {token}}, {{y}});
   build.on_backward([=, &build] {
     const int dy = build.gradient(y);
@@ -20,41 +20,26 @@ int with_class_token(GraphBuilder& build, int patches, const BlockShape& shape) 
   return y;
 }
 
-// The class's token of each sample, which alone reaches the head.
-int class_token_of(GraphBuilder& build, int x, const BlockShape& shape) {
-  const int first = build.activation(shape.batch * shape.hidden);
-  build.add("slice", {{x, 0}}, {{first}});
+// The first token of each sample, which alone reaches the head; the others' gradient is zero, and
+// written. `copied`: what is read counts.
+int first_tokens(GraphBuilder& build, int x, std::int64_t elements, bool copied) {
+  const int first = build.activation(elements);
+  std::vector<Operand> inputs{{x, 0}};
+  if (copied) inputs.push_back({build.activation(elements)});
+  build.add("slice", std::move(inputs), {{first}});
   build.on_backward(
       [=, &build] { build.add("slice_grad", {{build.gradient(first)}}, {{build.contribute(x)}}); });
   return first;
 }
 
-// A row stays on the chip, so x is read once; the weight's gradient takes a pass of its own.
 int rms_norm(GraphBuilder& build, int x, std::int64_t rows, std::int64_t width,
              const std::string& name) {
-  const int scale = build.parameter(name + ".weight", {width}, false);
-  const int y = build.activation(rows * width);
-  build.add("rms_norm", {{x}, {scale}}, {{y}}).flops = 4 * real(rows * width);
-  build.on_backward([=, &build] {
-    const int dy = build.gradient(y);
-    const int dx = build.contribute(x);
-    const int dscale = build.contribute_parameter(scale);
-    Operator& op = build.add("rms_norm_grad", {{x, 2}, {dy, 2}, {scale}}, {{dx}, {dscale}});
-    op.flops = 8 * real(rows * width);
-    op.kernels = 2;
-  });
-  return y;
+  return normalise(build, "rms_norm", x, rows, width, name);
 }
 
 // Turns pairs of a head's elements by their position; its gradient turns back.
 int rotary(GraphBuilder& build, int x, std::int64_t elements) {
-  const int y = build.activation(elements);
-  build.add("fused_rope", {{x}}, {{y}}).flops = 3 * real(elements);
-  build.on_backward([=, &build] {
-    const int dy = build.gradient(y);
-    build.add("fused_rope_grad", {{dy}}, {{build.contribute(x)}}).flops = 3 * real(elements);
-  });
-  return y;
+  return activate(build, "fused_rope", x, elements, 3);
 }
 
 // silu(gate) * up.
@@ -139,17 +124,6 @@ int llama_attention(GraphBuilder& build, int x, const ArchitectureOptions& optio
   return add(build, x, y, options.own_rows() * shape.hidden);
 }
 
-// One elementwise kernel: relu(up)^2.
-int squared_relu(GraphBuilder& build, int up, std::int64_t elements) {
-  const int y = build.activation(elements);
-  build.add("squared_relu", {{up}}, {{y}});
-  build.on_backward([=, &build] {
-    const int dy = build.gradient(y);
-    build.add("squared_relu_grad", {{up}, {dy}}, {{build.contribute(up)}});
-  });
-  return y;
-}
-
 // The inner half: `rows` tokens in all, evenly over so many networks of one size that stand side by
 // side. One kernel each for all of them.
 int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t networks,
@@ -161,23 +135,12 @@ int inner_half(GraphBuilder& build, int x, std::int64_t rows, std::int64_t netwo
   };
   const int gate = shape.gated ? widened("gate_proj.weight") : -1;
   const int up = widened("up_proj.weight");
-  const int y =
-      shape.gated ? swiglu(build, gate, up, each * wide) : squared_relu(build, up, each * wide);
+  const int y = shape.gated ? swiglu(build, gate, up, each * wide)
+                            : activate(build, "squared_relu", up, each * wide, 0);
   return product(build, y, each, wide, shape.hidden, name + "down_proj.weight", true);
 }
 
-// A copy of tokens in another order, so many times as many.
-int permuted(GraphBuilder& build, int x, std::int64_t elements) {
-  const int y = build.activation(elements);
-  build.add("permute", {{x}}, {{y}});
-  build.on_backward([=, &build] {
-    const int dy = build.gradient(y);
-    build.add("permute_grad", {{dy}}, {{build.contribute(x)}});
-  });
-  return y;
-}
-
-// And back: a token is the sum of what its experts made of it, weighted.
+// Tokens in their own order: each is the sum of what its experts made of it, weighted.
 int unpermuted(GraphBuilder& build, int x, int weights, std::int64_t elements) {
   const int y = build.activation(elements);
   build.add("unpermute", {{x}, {weights}}, {{y}});
@@ -199,11 +162,11 @@ int experts(GraphBuilder& build, int x, const ArchitectureOptions& options,
   const std::int64_t rows = options.own_rows();
   const int scores =
       product(build, x, rows, shape.hidden, shape.experts, mlp + "gate.weight", true);
-  const int weights = softmax(build, scores, rows * shape.experts);
+  const int weights = activate(build, "softmax", scores, rows * shape.experts, 4);
   // Where a tensor group cuts its tokens, those who cut an expert gather theirs for it.
   const int gathered = parallel.sequence ? parallel.expert_tensor : 1;
   const std::int64_t tokens = rows * shape.experts_per_token * gathered;
-  int y = permuted(build, x, tokens * shape.hidden);
+  int y = activate(build, "permute", x, tokens * shape.hidden, 0);
   y = inner_half(build, y, tokens, shape.experts / parallel.expert, shape,
                  shape.expert_inner / parallel.expert_tensor, mlp + "experts.");
   return unpermuted(build, y, weights, rows * shape.hidden);
@@ -235,25 +198,19 @@ int llama_feedforward(GraphBuilder& build, int x, const ArchitectureOptions& opt
 // BERT (Devlin et al., 2018) with its pooler and no task's head; the names are those of the
 // published checkpoints. Dropout everywhere but after the activation, as published.
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
-  const BlockShape shape = block_shape(options, options.sequence);
-  const BlockStyle style{.norm_first = false,
-                         .stored_out = true,
-                         .fused_attention = options.fused_attention,
-                         .fused_feedforward = options.fused_feedforward,
-                         .fused_linear = options.fused_linear,
-                         .flash_attention = options.flash_attention};
-  const std::int64_t hidden = shape.hidden;
-  const std::int64_t rows = shape.rows();
+  const Block block{options, options.sequence, false, true};
+  const std::int64_t hidden = block.hidden;
+  const std::int64_t rows = block.rows();
   const int words = embedding(build, "embeddings.word_embeddings.weight", options.shape.words,
                               hidden, rows, false);
   const int positions = embedding(build, "embeddings.position_embeddings.weight",
                                   options.shape.positions, hidden, rows, false);
   const int kinds = embedding(build, "embeddings.token_type_embeddings.weight", options.shape.kinds,
                               hidden, rows, false);
-  int x = add(build, words, positions, shape.elements());
-  x = add(build, x, kinds, shape.elements());
-  x = layer_norm(build, x, rows, hidden, "embeddings.LayerNorm");
-  x = dropout(build, x, shape.elements());
+  int x = add(build, words, positions, block.elements());
+  x = add(build, x, kinds, block.elements());
+  x = normalise(build, "layer_norm", x, rows, hidden, "embeddings.LayerNorm");
+  x = dropout(build, x, block.elements());
   for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
     const std::string at = "encoder.layer." + std::to_string(layer) + ".";
     const std::string self = at + "attention.self.";
@@ -264,19 +221,13 @@ void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
                            at + "intermediate.dense",
                            at + "output.dense",
                            at + "output.LayerNorm"};
-    x = attention(build, x, shape, names, style);
-    x = feedforward(build, x, shape, names, style);
+    x = attention(build, x, block, names);
+    x = feedforward(build, x, block, names);
   }
-  // The pooler takes each sample's first token; the others' gradient is zero, and written.
-  const int first = build.activation(options.batch * hidden);
-  const int read = build.activation(options.batch * hidden);
-  build.add("slice", {{x, 0}, {read}}, {{first}});
-  build.on_backward(
-      [=, &build] { build.add("slice_grad", {{build.gradient(first)}}, {{build.contribute(x)}}); });
-  int pooled = linear(build, first, options.batch, hidden, hidden, "pooler.dense.weight",
-                      "pooler.dense.bias", true, options.fused_linear);
-  pooled = activate(build, "tanh", pooled, options.batch * hidden);
-  mean_loss(build, pooled, options.batch * hidden);
+  x = first_tokens(build, x, options.batch * hidden, true);
+  x = linear(build, x, options.batch, hidden, hidden, "pooler.dense", true, options.fused_linear);
+  x = activate(build, "tanh", x, options.batch * hidden);
+  mean_loss(build, x, options.batch * hidden);
 }
 
 // GPT-2 (Radford et al., 2019); the language model's head shares the word
@@ -285,29 +236,23 @@ void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
   const std::int64_t hidden = options.shape.hidden;
   const std::int64_t vocabulary = own(options.shape.words, options);
-  const BlockShape shape = block_shape(options, options.sequence);
+  const Block block{options, options.sequence, true, false};
   const bool tied = options.parallel.pipeline == 1;  // else each end has its own
-  const BlockStyle style{.norm_first = true,
-                         .stored_out = false,
-                         .fused_attention = options.fused_attention,
-                         .fused_feedforward = options.fused_feedforward,
-                         .fused_linear = options.fused_linear,
-                         .flash_attention = options.flash_attention};
-  const std::int64_t rows = shape.rows();
+  const std::int64_t rows = block.rows();
   const int words = embedding(build, "transformer.wte.weight", vocabulary, hidden, rows, tied);
   const int positions =
       embedding(build, "transformer.wpe.weight", options.shape.positions, hidden, rows, false);
-  int x = add(build, words, positions, shape.elements());
-  x = dropout(build, x, shape.elements());
+  int x = add(build, words, positions, block.elements());
+  x = dropout(build, x, block.elements());
   for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
     const std::string at = "transformer.h." + std::to_string(layer) + ".";
     const BlockNames names{{at + "attn.c_attn"}, at + "attn.c_attn", at + "attn.c_proj",
                            at + "ln_1",          at + "mlp.c_fc",    at + "mlp.c_proj",
                            at + "ln_2"};
-    x = attention(build, x, shape, names, style);
-    x = feedforward(build, x, shape, names, style);
+    x = attention(build, x, block, names);
+    x = feedforward(build, x, block, names);
   }
-  x = layer_norm(build, x, rows, hidden, "transformer.ln_f");
+  x = normalise(build, "layer_norm", x, rows, hidden, "transformer.ln_f");
   const int logits = product(build, x, rows, hidden, vocabulary,
                              tied ? "transformer.wte.weight" : "lm_head.weight", true);
   cross_entropy(build, logits, rows * vocabulary);
@@ -317,32 +262,30 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
 // token more for the class, as in torchvision. Attention is one kernel.
 void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
   const std::int64_t side = options.image / options.shape.patch;
-  const BlockShape shape = block_shape(options, side * side + 1);
-  const BlockStyle style{.norm_first = true,
-                         .stored_out = true,
-                         .fused_linear = options.fused_linear,
-                         .flash_attention = true};
+  Block block{options, side * side + 1, true, true};
+  block.options.flash_attention = true;
+  block.options.fused_attention = block.options.fused_feedforward = false;
   Image image{0, options.batch, 3, options.image};
   image.value = build.activation(image.elements());
   build.mark_constant(image.value);
-  const Image patches = conv2d(build, image, "conv_proj.weight", shape.hidden, options.shape.patch,
+  const Image patches = conv2d(build, image, "conv_proj.weight", block.hidden, options.shape.patch,
                                options.shape.patch);
-  int x = add_bias(build, patches.value, patches.elements(), "conv_proj.bias", shape.hidden);
-  x = transpose(build, x, patches.elements());
-  x = with_class_token(build, x, shape);
-  x = add_bias(build, x, shape.elements(), "encoder.pos_embedding", shape.sequence * shape.hidden);
+  int x = add_bias(build, patches.value, patches.elements(), "conv_proj.bias", block.hidden);
+  x = activate(build, "transpose2", x, patches.elements(), 0);
+  x = with_class_token(build, x, block);
+  x = add_bias(build, x, block.elements(), "encoder.pos_embedding", block.sequence * block.hidden);
   for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
     const std::string at = "encoder.layers.encoder_layer_" + std::to_string(layer) + ".";
     const std::string self = at + "self_attention.";
     const BlockNames names{{self + "in_proj"}, self + "in_proj", self + "out_proj", at + "ln_1",
                            at + "mlp.0",       at + "mlp.3",     at + "ln_2"};
-    x = attention(build, x, shape, names, style);
-    x = feedforward(build, x, shape, names, style);
+    x = attention(build, x, block, names);
+    x = feedforward(build, x, block, names);
   }
-  x = layer_norm(build, x, shape.rows(), shape.hidden, "encoder.ln");
-  x = class_token_of(build, x, shape);
-  const int logits = linear(build, x, options.batch, shape.hidden, options.classes,
-                            "heads.head.weight", "heads.head.bias", true, false);
+  x = normalise(build, "layer_norm", x, block.rows(), block.hidden, "encoder.ln");
+  x = first_tokens(build, x, options.batch * block.hidden, false);
+  const int logits =
+      linear(build, x, options.batch, block.hidden, options.classes, "heads.head", true, false);
   cross_entropy(build, logits, options.batch * options.classes);
 }
 
