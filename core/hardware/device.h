@@ -78,6 +78,14 @@ struct KnownPort {
   double reached = 1;                // share of the rated bandwidth, where that is known to be less
 };
 
+// Between nodes, with the latency that kLatencySource has for the fabric; of an unknown one the
+// middle.
+constexpr KnownPort port(int count, double gigabits_per_second, Fabric fabric) {
+  const bool slow = fabric == Fabric::kTcp || fabric == Fabric::kTcpx;
+  const bool middle = fabric == Fabric::kEfa || fabric == Fabric::kUnknown;
+  const double latency_us = slow ? 25 : middle ? 15 : 5;
+  return {count, gigabits_per_second * kGigabitPerSecond, latency_us * kMicrosecond, fabric};
+}
 // Inside a node: what data sheets call NVLink's bandwidth counts both directions.
 constexpr KnownPort nvlink(double gigabytes_per_second) {
   return {1, gigabytes_per_second * kGigabytePerSecond, 2 * kMicrosecond};

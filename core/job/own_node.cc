@@ -66,11 +66,7 @@ KnownPort port_of(const std::string& net) {
   } else if (!text.empty()) {
     fail_net(net);
   }
-  // As kLatencySource has them; of an unknown fabric the middle.
-  const bool slow = fabric == Fabric::kTcp || fabric == Fabric::kTcpx;
-  const bool middle = fabric == Fabric::kEfa || fabric == Fabric::kUnknown;
-  const double latency_us = slow ? 25 : middle ? 15 : 5;
-  return {static_cast<int>(count), rate * kGigabitPerSecond, latency_us * kMicrosecond, fabric};
+  return hardware::port(static_cast<int>(count), rate, fabric);
 }
 
 bool is_geforce(const KnownDevice& device) {
