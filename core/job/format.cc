@@ -7,8 +7,6 @@
 #include "core/calibrate/inspector/inspector.h"
 #include "core/error.h"
 #include "core/job/frameworks/settings.h"
-#include "core/job/kineto/format.h"
-#include "core/job/models/safetensors.h"
 
 namespace syncline::job {
 namespace {
@@ -86,13 +84,8 @@ std::span<const ImportFormat> formats() {
       {"nccl_inspector",
        "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
        is_inspector, refuse_inspector},
-      {"safetensors",
-       "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
-       models::recognises_safetensors, models::read_safetensors},
-      {"config",
-       "config: Hugging Face's config.json: Llama, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
-       "ViT",
-       models::recognises_config, models::read_config},
+      models::kSafetensors,
+      models::kConfig,
   };
   return rows;
 }

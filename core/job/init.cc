@@ -11,7 +11,6 @@
 #include "core/input/scenario_json.h"
 #include "core/job/format.h"
 #include "core/job/frameworks/settings.h"
-#include "core/job/models/safetensors.h"
 #include "core/json/reader.h"
 #include "core/measure/memory.h"
 #include "core/measure/study_calibration.h"

@@ -24,6 +24,11 @@ Bytes gradient_bytes(const Step& step) {
   return bytes;
 }
 
+bool carries_gradients(const Step& step) {
+  return std::ranges::any_of(
+      step.exchanges, [](const ObservedExchange& exchange) { return !exchange.gradients.empty(); });
+}
+
 std::string source_of(const Observed& observed) {
   return observed.file.substr(observed.file.rfind('/') + 1) + ", " + observed.format;
 }

@@ -191,4 +191,7 @@ const Step& typical_step(const Rank& rank);
 // Of the gradients that a rank holds.
 Bytes gradient_bytes(const Step& step);
 
+// Whether a collective is known to carry some of them.
+bool carries_gradients(const Step& step);
+
 }  // namespace syncline::job

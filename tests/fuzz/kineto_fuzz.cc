@@ -1,5 +1,5 @@
 // Any bytes are a Kineto trace or an InputError; the parts of a step are the step.
-#include "core/job/kineto/format.h"
+#include "core/job/format.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(kineto, bytes) {

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "core/error.h"
-#include "core/job/kineto/format.h"
+#include "core/job/format.h"
 
 namespace syncline::job::kineto {
 namespace {

@@ -7,7 +7,6 @@
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/job/format.h"
-#include "core/job/models/safetensors.h"
 #include "core/job/scenario_of.h"
 #include "core/json/reader.h"
 #include "tests/support/scratch.h"

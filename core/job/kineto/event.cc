@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <utility>
 
 namespace syncline::job::kineto {
 namespace {
@@ -131,31 +132,34 @@ void read_ranks(ondemand::value value, Event& event) {
   }
 }
 
+// Arguments that are a number or a text.
+constexpr std::pair<std::string_view, std::int64_t Event::*> kNumbers[] = {
+    {"correlation", &Event::correlation},
+    {"stream", &Event::stream},
+    {"device", &Event::device},
+    {"bytes", &Event::bytes},
+    {"size", &Event::bytes},  // of AMD's calls until 2024
+    {"In msg nelems", &Event::in_elements},
+    {"Out msg nelems", &Event::out_elements},
+    {"Group size", &Event::group_size}};
+constexpr std::pair<std::string_view, std::string Event::*> kTexts[] = {
+    {"Collective name", &Event::collective},
+    {"dtype", &Event::dtype},
+    {"Process Group Name", &Event::group},
+    {"Process Group Description", &Event::group_description}};
+
 void read_argument(std::string_view key, ondemand::value value, Event& event) {
-  if (key == "correlation") {
-    event.correlation = integer(value.raw_json_token(), -1);
-  } else if (key == "stream") {
-    event.stream = integer(value.raw_json_token(), -1);
-  } else if (key == "device") {
-    event.device = integer(value.raw_json_token(), -1);
-  } else if (key == "bytes" || key == "size") {  // of AMD's calls until 2024
-    event.bytes = integer(value.raw_json_token(), 0);
-  } else if (key == "Collective name") {
-    event.collective = text(value);
-  } else if (key == "dtype") {
-    event.dtype = text(value);
-  } else if (key == "Process Group Name") {
-    event.group = text(value);
-  } else if (key == "Process Group Description") {
-    event.group_description = text(value);
-  } else if (key == "Process Group Ranks") {
+  static const Event kUntold;
+  for (const auto& [name, number] : kNumbers) {
+    if (key != name) continue;
+    event.*number = integer(value.raw_json_token(), kUntold.*number);
+    return;
+  }
+  for (const auto& [name, words] : kTexts) {
+    if (key == name) event.*words = text(value);
+  }
+  if (key == "Process Group Ranks") {
     read_ranks(value, event);
-  } else if (key == "In msg nelems") {
-    event.in_elements = integer(value.raw_json_token(), 0);
-  } else if (key == "Out msg nelems") {
-    event.out_elements = integer(value.raw_json_token(), 0);
-  } else if (key == "Group size") {
-    event.group_size = integer(value.raw_json_token(), 0);
   } else if (same(key, "input dims")) {
     if (value.type() == ondemand::json_type::array) read_shapes(value.get_array(), event.shapes, 0);
   } else if (same(key, "input type")) {
@@ -178,6 +182,18 @@ void clear(Event& event) {
        {&event.type, &event.collective, &event.dtype, &event.group, &event.group_description}) {
     word->clear();
   }
+}
+
+// Whether an event of the host may say anything of synchronisation.
+bool matters(std::string_view name) {
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return name.starts_with("nccl:") || name.starts_with("gloo:") || name.starts_with("c10d::") ||
+         name.starts_with("ProfilerStep") || name.starts_with("Optimizer.step") ||
+         name == "record_param_comms" || name == "DistributedDataParallel.forward" ||
+         has("AccumulateGrad") || has("evaluate_function") || has("reducer::") ||
+         has("FullyShardedDataParallel") || name.starts_with("FSDP") || has("DeepSpeed") ||
+         has("deepspeed") || has("Megatron") || has("deep_ep") || has("dualpipe") ||
+         has("DualPipe") || has("PipelineStage");
 }
 
 bool needed(const Event& event, bool named) {
@@ -232,46 +248,40 @@ bool read_fields(ondemand::object object, Event& event) {
   return timed && lasting && of_a_category && named;
 }
 
+bool read_text(ondemand::parser& parser, std::string_view text, Event& event) {
+  clear(event);
+  ondemand::document document =
+      parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
+  return read_fields(document.get_object(), event);
+}
+
+// libkineto writes a group without a description with nothing behind the colon. With one, and room
+// for the parser behind it; empty: that is not what is wrong.
+std::string mended(std::string_view text) {
+  constexpr std::string_view kKey = "\"Process Group Description\":";
+  const std::size_t at = text.find(kKey);
+  if (at == std::string_view::npos) return "";
+  const std::size_t value = text.find_first_not_of(' ', at + kKey.size());
+  if (value == std::string_view::npos || text[value] != ',') return "";
+  std::string whole(text.substr(0, value));
+  whole.append("\"\"").append(text.substr(value)).append(simdjson::SIMDJSON_PADDING, ' ');
+  return whole;
+}
+
 }  // namespace
 
-struct EventReader::Parser {
-  ondemand::parser json;
-  std::string mended;
-
-  bool read(std::string_view text, Event& event) {
-    ondemand::document document =
-        json.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
-    return read_fields(document.get_object(), event);
-  }
-
-  // libkineto writes a group without a description with nothing behind the colon. Whether it did.
-  bool mend(std::string_view text) {
-    constexpr std::string_view kKey = "\"Process Group Description\":";
-    const std::size_t at = text.find(kKey);
-    if (at == std::string_view::npos) return false;
-    const std::size_t value = text.find_first_not_of(' ', at + kKey.size());
-    if (value == std::string_view::npos || text[value] != ',') return false;
-    mended.assign(text.substr(0, value)).append("\"\"").append(text.substr(value));
-    mended.append(simdjson::SIMDJSON_PADDING, ' ');
-    return true;
-  }
-};
-
-EventReader::EventReader() : parser_(std::make_unique<Parser>()) {}
-EventReader::~EventReader() = default;
-
-EventReading EventReader::read(std::string_view text, Event& event) {
+EventReading read_event(std::string_view text, Event& event) {
+  thread_local ondemand::parser parser;
   clear(event);
   if (!text.starts_with('{')) return EventReading::kSkipped;
   try {
-    if (!parser_->read(text, event)) return EventReading::kSkipped;
+    if (!read_text(parser, text, event)) return EventReading::kSkipped;
   } catch (const simdjson::simdjson_error&) {
-    if (!parser_->mend(text)) return EventReading::kDamaged;
-    const std::string& mended = parser_->mended;
-    const std::string_view again(mended.data(), mended.size() - simdjson::SIMDJSON_PADDING);
-    clear(event);
+    const std::string again = mended(text);
+    if (again.empty()) return EventReading::kDamaged;
     try {
-      if (!parser_->read(again, event)) return EventReading::kSkipped;
+      const std::string_view whole(again.data(), again.size() - simdjson::SIMDJSON_PADDING);
+      if (!read_text(parser, whole, event)) return EventReading::kSkipped;
     } catch (const simdjson::simdjson_error&) {
       return EventReading::kDamaged;
     }
@@ -281,17 +291,6 @@ EventReading EventReader::read(std::string_view text, Event& event) {
   if (event.stream < 0) event.stream = integer(event.thread, 0);
   if (event.device < 0) event.device = integer(event.process, 0);
   return EventReading::kRead;
-}
-
-bool matters(std::string_view name) {
-  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
-  return name.starts_with("nccl:") || name.starts_with("gloo:") || name.starts_with("c10d::") ||
-         name.starts_with("ProfilerStep") || name.starts_with("Optimizer.step") ||
-         name == "record_param_comms" || name == "DistributedDataParallel.forward" ||
-         has("AccumulateGrad") || has("evaluate_function") || has("reducer::") ||
-         has("FullyShardedDataParallel") || name.starts_with("FSDP") || has("DeepSpeed") ||
-         has("deepspeed") || has("Megatron") || has("deep_ep") || has("dualpipe") ||
-         has("DualPipe") || has("PipelineStage");
 }
 
 }  // namespace syncline::job::kineto

@@ -1,11 +1,9 @@
-#include "core/job/kineto/format.h"
+#include "core/job/format.h"
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 #include <optional>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "core/error.h"
@@ -22,9 +20,7 @@ struct RankRead {
   Observed observed;  // of this file alone: one rank
   std::optional<int> rank;
   std::optional<int> world_size;
-  std::vector<std::string> notes;     // warnings, without the file's name
-  std::size_t operators_a_step = 0;   // that the profiler recorded on the host
-  bool collectives_on_device = true;  // false: only the host's calls stand in the trace
+  ReadFacts facts;
 };
 
 std::string stem_of(const std::string& path) {
@@ -46,19 +42,8 @@ std::vector<std::int64_t> gradient_exchanges(const DerivedStep& derived) {
 // Those with as many gradients and passes as most steps have, and one first step less where DDP had
 // not yet rebuilt its buckets.
 void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>& notes) {
-  using Shape = std::pair<std::size_t, int>;
-  const auto shape_of = [](const DerivedStep& derived) {
-    return Shape(derived.step.gradients.size(), derived.passes);
-  };
-  std::map<Shape, std::size_t> counts;
-  for (const DerivedStep& derived : steps) ++counts[shape_of(derived)];
-  const Shape usual =
-      std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; })->first;
-  std::vector<int> partial;
-  std::erase_if(steps, [&](const DerivedStep& derived) {
-    const bool other = shape_of(derived) != usual;
-    if (other) partial.push_back(derived.step.number);
-    return other;
+  const std::vector<int> partial = leave_out_odd(steps, [](const DerivedStep& derived) {
+    return std::pair(derived.step.gradients.size(), derived.passes);
   });
   if (!partial.empty()) {
     notes.push_back(
@@ -77,7 +62,7 @@ void leave_out_unusual(std::vector<DerivedStep>& steps, std::vector<std::string>
 
 std::vector<DerivedStep> derive_all(const Trace& trace, const TraceTimeline& timeline,
                                     const std::vector<Arrival>& arrivals, RankRead& read) {
-  const std::vector<StepWindow> windows = windows_of(trace, timeline, arrivals, read.notes);
+  const std::vector<StepWindow> windows = windows_of(trace, timeline, arrivals, read.facts.notes);
   std::vector<DerivedStep> steps;
   std::vector<int> idle;
   std::size_t profiled = 0;
@@ -90,16 +75,16 @@ std::vector<DerivedStep> derive_all(const Trace& trace, const TraceTimeline& tim
       idle.push_back(window.number);
     }
   }
-  if (profiled > 0) read.operators_a_step = trace.operators / profiled;
+  if (profiled > 0) read.facts.operators_a_step = trace.operators / profiled;
   if (steps.empty()) {
     throw InputError(trace.path +
                      ": no step with gradients and work of a GPU in it: AccumulateGrad "
                      "was not recorded (inference, or compiled autograd), or no kernels with it");
   }
   if (!idle.empty()) {
-    read.notes.push_back("steps without work of a GPU are left out: " + listed(idle));
+    read.facts.notes.push_back("steps without work of a GPU are left out: " + listed(idle));
   }
-  leave_out_unusual(steps, read.notes);
+  leave_out_unusual(steps, read.facts.notes);
   return steps;
 }
 
@@ -122,13 +107,13 @@ void add_facts_of(const DerivedStep& typical, Observed& observed) {
 
 void note_reading(const Trace& trace, const TraceTimeline& timeline, RankRead& read) {
   if (trace.damaged > 0) {
-    read.notes.push_back(std::to_string(trace.damaged) +
-                         " events that cannot be read are left out");
+    read.facts.notes.push_back(std::to_string(trace.damaged) +
+                               " events that cannot be read are left out");
   }
   if (timeline.devices > 1) {
-    read.notes.push_back("kernels of " + std::to_string(timeline.devices) +
-                         " GPUs in one trace; GPU " + std::to_string(timeline.device) +
-                         ", which has most, is read");
+    read.facts.notes.push_back("kernels of " + std::to_string(timeline.devices) +
+                               " GPUs in one trace; GPU " + std::to_string(timeline.device) +
+                               ", which has most, is read");
   }
   if (timeline.kernels_alone > timeline.kernels_launched) {
     throw InputError(trace.path +
@@ -137,13 +122,13 @@ void note_reading(const Trace& trace, const TraceTimeline& timeline, RankRead& r
                      "with ProfilerActivity.CPU and CUDA");
   }
   if (timeline.kernels_alone > 0) {
-    read.notes.push_back(std::to_string(timeline.kernels_alone) +
-                         " kernels that were launched before the profile began are left out");
+    read.facts.notes.push_back(std::to_string(timeline.kernels_alone) +
+                               " kernels that were launched before the profile began are left out");
   }
 }
 
 void note_origin(const Trace& trace, const TraceTimeline& timeline, RankRead& read) {
-  read.collectives_on_device = timeline.collectives_on_device;
+  read.facts.collectives_on_device = timeline.collectives_on_device;
   Observed& observed = read.observed;
   observed.file = trace.path;
   observed.framework = "pytorch";
@@ -161,14 +146,15 @@ void note_origin(const Trace& trace, const TraceTimeline& timeline, RankRead& re
 
 void note_passes(const DerivedStep& typical, RankRead& read) {
   if (read.observed.accumulation_steps > 1) {
-    read.notes.push_back(std::to_string(read.observed.accumulation_steps) +
-                         " backward passes for one all-reduce (no_sync): all but the last count as "
-                         "forward");
+    read.facts.notes.push_back(
+        std::to_string(read.observed.accumulation_steps) +
+        " backward passes for one all-reduce (no_sync): all but the last count as "
+        "forward");
   }
   if (typical.exchanging_passes > 1) {
-    read.notes.push_back(std::to_string(typical.exchanging_passes) +
-                         " backward passes of a step sum gradients: taken as one, with the "
-                         "forward passes between them");
+    read.facts.notes.push_back(std::to_string(typical.exchanging_passes) +
+                               " backward passes of a step sum gradients: taken as one, with the "
+                               "forward passes between them");
   }
 }
 
@@ -186,7 +172,7 @@ RankRead read_rank(const std::string& path) {
   if (is_whole(trace, timeline, arrivals, groups)) {
     note_reading(trace, timeline, read);
     note_origin(trace, timeline, read);
-    read_whole(trace, timeline, arrivals, std::move(groups), read.observed, read.notes);
+    read_whole(trace, timeline, arrivals, std::move(groups), read.observed, read.facts.notes);
     return read;
   }
   mark_gradient_exchanges(timeline, arrivals);
@@ -208,13 +194,13 @@ RankRead read_rank(const std::string& path) {
   bool assumed = false;
   bool carried = false;
   for (DerivedStep& derived : steps) {
-    const Sizes sizes = find_sizes(trace, derived);
-    if (sizes.from == SizesFrom::kNothing && sharded) refuse_sharded(trace, timeline);
-    const bool shared = parallel && derived.forwards == 0;
-    if (sizes.from == SizesFrom::kNothing && shared) refuse_parallel(trace, timeline);
-    if (sizes.from == SizesFrom::kNothing) refuse_sizes(trace, derived);
-    assumed = assumed || sizes.assumed_fp32;
-    carried = carried || sizes.carried;
+    if (!find_sizes(trace, derived)) {
+      if (sharded) refuse_sharded(trace, timeline);
+      if (parallel && derived.forwards == 0) refuse_parallel(trace, timeline);
+      refuse_sizes(trace, derived);
+    }
+    assumed = assumed || derived.assumed_fp32;
+    carried = carried || carries_gradients(derived.step);
     rank.steps.push_back(derived.step);
   }
   // All-reduces of something else (HSDP's shards, tensor parallelism) carry none of them.
@@ -223,7 +209,7 @@ RankRead read_rank(const std::string& path) {
   add_facts_of(steps[typical], observed);
   note_passes(steps[typical], read);
   if (assumed) {
-    read.notes.push_back("no event tells the gradients' number format: taken as fp32");
+    read.facts.notes.push_back("no event tells the gradients' number format: taken as fp32");
   }
   return read;
 }
@@ -236,7 +222,7 @@ void put_in_order(std::vector<RankRead>& ranks) {
     for (std::size_t i = 0; i < ranks.size(); ++i) {
       ranks[i].observed.ranks[0].rank = static_cast<int>(i);
     }
-    ranks[0].notes.push_back(
+    ranks[0].facts.notes.push_back(
         "not every file tells its rank (distributedInfo): taken in the order given");
     return;
   }
@@ -261,62 +247,17 @@ void check_world(const std::vector<RankRead>& ranks) {
   }
 }
 
-// The same collective has on every rank the same kind, group and place among those in the step.
-using Place = std::tuple<std::string, std::string, std::size_t>;
-
-std::vector<Place> places_of(const Step& step) {
-  std::map<std::pair<std::string, std::string>, std::size_t> counts;
-  std::vector<Place> places;
-  for (const ObservedExchange& exchange : step.exchanges) {
-    const std::size_t place = counts[{exchange.kind, exchange.group}]++;
-    places.emplace_back(exchange.kind, exchange.group, place);
-  }
-  return places;
-}
-
-struct Share {
-  ObservedExchange* exchange = nullptr;
-  int rank = 0;
-};
-
-// What tells its own time cannot be told where the ranks disagree on what they sent.
-bool agree(const std::vector<Share>& shares) {
-  return std::ranges::all_of(shares, [&](const Share& share) {
-    const ObservedExchange& first = *shares.front().exchange;
-    return share.exchange->kind == "all_to_all" || share.exchange->elements == first.elements;
-  });
-}
-
-std::map<Place, std::vector<Share>> shares_of(std::vector<Rank>& ranks, int number) {
-  std::map<Place, std::vector<Share>> shares;
-  for (Rank& rank : ranks) {
-    const auto step = std::ranges::find(rank.steps, number, &Step::number);
-    if (step == rank.steps.end()) continue;
-    const std::vector<Place> places = places_of(*step);
-    for (std::size_t i = 0; i < places.size(); ++i) {
-      shares[places[i]].push_back({&step->exchanges[i], rank.rank});
-    }
-  }
-  return shares;
-}
-
 // Sets the time of every collective; true: all ranks agree on them.
-bool match_step(Observed& observed, const Step& first, bool typical) {
+bool match_step(Observed& observed, int number, bool typical) {
+  const auto first = std::ranges::find(observed.ranks.front().steps, number, &Step::number);
   bool agreed = true;
-  const std::vector<Place> places = places_of(first);
-  for (const auto& [place, shares] : shares_of(observed.ranks, first.number)) {
-    if (!agree(shares)) {
-      agreed = false;
-      continue;
-    }
-    const auto by_duration = [](const Share& share) { return share.exchange->duration; };
-    const Share least = *std::ranges::min_element(shares, {}, by_duration);
-    const Share most = *std::ranges::max_element(shares, {}, by_duration);
-    for (const Share& share : shares) share.exchange->time = least.exchange->duration;
-    const auto of_first = std::ranges::find(places, place);
-    if (!typical || of_first == places.end() || shares.size() < 2) continue;
-    observed.skew.push_back({static_cast<std::size_t>(of_first - places.begin()),
-                             least.exchange->duration, most.exchange->duration, least.rank});
+  for (const auto& [id, shares] : shares_of(observed.ranks, number, false)) {
+    std::optional<Skew> skew = matched(shares);
+    agreed = agreed && skew;
+    const bool of_first = shares.front().second == observed.ranks.front().rank;
+    if (!skew || !typical || !of_first || shares.size() < 2) continue;
+    skew->exchange = static_cast<std::size_t>(shares.front().first - first->exchanges.data());
+    observed.skew.push_back(*skew);
   }
   std::ranges::sort(observed.skew, {}, &Skew::exchange);
   return agreed;
@@ -340,7 +281,8 @@ Observed join(std::vector<RankRead> ranks) {
   put_in_order(ranks);
   check_world(ranks);
   Observed observed = std::move(ranks.front().observed);
-  std::vector<std::string> notes = std::move(ranks.front().notes);
+  ReadFacts facts = std::move(ranks.front().facts);
+  std::vector<std::string>& notes = facts.notes;
   std::vector<std::vector<RankGroup>> groups{std::move(observed.groups)};
   for (std::size_t i = 1; i < ranks.size(); ++i) {
     Observed& other = ranks[i].observed;
@@ -351,7 +293,7 @@ Observed join(std::vector<RankRead> ranks) {
     groups.push_back(std::move(other.groups));
     observed.ranks.push_back(std::move(other.ranks.front()));
     observed.comm_hook = observed.comm_hook || other.comm_hook;
-    for (const std::string& note : ranks[i].notes) {
+    for (const std::string& note : ranks[i].facts.notes) {
       if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
     }
   }
@@ -359,24 +301,20 @@ Observed join(std::vector<RankRead> ranks) {
   for (const ObservedExchange& exchange : typical_step(observed.ranks.front()).exchanges) {
     largest_group = std::max(largest_group, exchange.ranks);
   }
-  const bool told =
+  facts.world_told =
       std::ranges::any_of(ranks, [](const RankRead& read) { return read.world_size.has_value(); });
-  if (!told) {
+  if (!facts.world_told) {
     observed.world_size = std::max({1, largest_group, static_cast<int>(observed.ranks.size())});
   }
   name_groups(observed, largest_group == 0);
-  bool agreed = true;
   if (observed.whole) join_groups(std::move(groups), observed);
   if (observed.ranks.size() > 1 && !observed.whole) {
     const int typical = typical_step(observed.ranks.front()).number;
-    const std::vector<Step> steps = observed.ranks.front().steps;
-    for (const Step& step : steps) {
-      agreed = match_step(observed, step, step.number == typical) && agreed;
+    for (const Step& step : observed.ranks.front().steps) {
+      facts.agreed = match_step(observed, step.number, step.number == typical) && facts.agreed;
     }
   }
-  warn(observed,
-       {ranks.front().operators_a_step, ranks.front().collectives_on_device, told, agreed},
-       std::move(notes));
+  warn(observed, facts);
   return observed;
 }
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/index.h"
+
 namespace syncline::job::kineto {
 namespace {
 
@@ -42,26 +44,25 @@ bool formats_by_bucket(DerivedStep& derived) {
   return true;
 }
 
-bool sizes_of_shapes(const Trace& trace, DerivedStep& derived, Sizes& sizes) {
+bool sizes_of_shapes(const Trace& trace, DerivedStep& derived) {
   std::vector<const TracedTensor*> tensors;
   for (const int place : derived.tensors) {
-    if (place < 0 || !trace.tensors[static_cast<std::size_t>(place)].known) return false;
-    tensors.push_back(&trace.tensors[static_cast<std::size_t>(place)]);
+    if (place < 0 || trace.tensors[index(place)].elements == 0) return false;
+    tensors.push_back(&trace.tensors[index(place)]);
   }
   const std::optional<DType> otherwise = derived.hooked ? std::nullopt : common_format(derived);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     Gradient& gradient = derived.step.gradients[i];
     gradient.shape = tensors[i]->shape;
-    gradient.elements = 1;
-    for (const std::int64_t side : gradient.shape) gradient.elements *= side;
+    gradient.elements = tensors[i]->elements;
     const std::optional<DType> format = tensors[i]->dtype ? tensors[i]->dtype : otherwise;
-    sizes.assumed_fp32 = sizes.assumed_fp32 || !format;
+    derived.assumed_fp32 |= !format;
     gradient.dtype = format.value_or(DType::kFp32);
   }
   return true;
 }
 
-bool sizes_of_copies(DerivedStep& derived, Sizes& sizes) {
+bool sizes_of_copies(DerivedStep& derived) {
   const auto& copies = derived.copies_out;
   auto& gradients = derived.step.gradients;
   if (copies.size() != gradients.size()) return false;
@@ -71,7 +72,7 @@ bool sizes_of_copies(DerivedStep& derived, Sizes& sizes) {
   // A hook may send another format than the gradients have.
   if (derived.hooked || !formats_by_bucket(derived)) {
     const auto format = derived.hooked ? std::nullopt : common_format(derived);
-    sizes.assumed_fp32 = !format;
+    derived.assumed_fp32 = !format;
     for (Gradient& gradient : gradients) gradient.dtype = format.value_or(DType::kFp32);
   }
   for (std::size_t i = 0; i < copies.size(); ++i) {
@@ -133,7 +134,7 @@ std::vector<int> bucket_of(const DerivedStep& derived, std::size_t exchange,
   const std::vector<int> places = candidates(derived, exchange, taken);
   if (wanted == 0) return places;
   const auto elements = [&](std::size_t i) {
-    return derived.step.gradients[static_cast<std::size_t>(places[i])].elements;
+    return derived.step.gradients[index(places[i])].elements;
   };
   std::size_t first = 0;
   std::int64_t sum = 0;
@@ -160,7 +161,7 @@ void find_buckets(DerivedStep& derived) {
     std::int64_t sum = 0;
     Seconds complete = 0;
     for (const int place : exchange.gradients) {
-      const auto gradient = static_cast<std::size_t>(place);
+      const auto gradient = index(place);
       sent[gradient] = true;
       sum += derived.step.gradients[gradient].elements;
       complete = std::max(complete, derived.complete[gradient]);
@@ -168,8 +169,7 @@ void find_buckets(DerivedStep& derived) {
     if (exchange.gradients.empty()) continue;
     if (exchange.elements == 0) exchange.elements = sum;
     if (!derived.sent[i].typed) {
-      exchange.dtype =
-          derived.step.gradients[static_cast<std::size_t>(exchange.gradients[0])].dtype;
+      exchange.dtype = derived.step.gradients[index(exchange.gradients[0])].dtype;
     }
     exchange.complete = complete;
   }
@@ -177,21 +177,14 @@ void find_buckets(DerivedStep& derived) {
 
 }  // namespace
 
-Sizes find_sizes(const Trace& trace, DerivedStep& derived) {
-  Sizes sizes;
-  if (sizes_of_shapes(trace, derived, sizes)) {
-    sizes.from = SizesFrom::kShapes;
+bool find_sizes(const Trace& trace, DerivedStep& derived) {
+  if (sizes_of_shapes(trace, derived)) {
     copies_by_size(derived);
-  } else if (sizes_of_copies(derived, sizes)) {
-    sizes.from = SizesFrom::kCopies;
-  } else {
-    return sizes;
+  } else if (!sizes_of_copies(derived)) {
+    return false;
   }
   find_buckets(derived);
-  sizes.carried = std::ranges::any_of(derived.step.exchanges, [](const ObservedExchange& exchange) {
-    return !exchange.gradients.empty();
-  });
-  return sizes;
+  return true;
 }
 
 }  // namespace syncline::job::kineto

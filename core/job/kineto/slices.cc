@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "core/error.h"
@@ -12,7 +13,7 @@
 namespace syncline::job::kineto {
 namespace {
 
-constexpr std::size_t kChunk = std::size_t{1} << 20;
+constexpr unsigned kChunk = 1U << 20;
 // Real events have a kilobyte, metadata of thousands of ranks a few megabytes.
 constexpr std::size_t kLongest = std::size_t{1} << 26;
 
@@ -25,9 +26,12 @@ constexpr std::array<bool, 256> kStructural = [] {
 // The part of the file from a value's first byte on. `at` is where reading stands.
 class Window {
  public:
-  explicit Window(Source& source) : source_(source) {}
-
-  const std::string& path() const { return source_.path(); }
+  explicit Window(const std::string& path)
+      : path_(path), file_(gzopen(path.c_str(), "rb"), &gzclose) {
+    if (file_ == nullptr) fail("cannot be opened");
+    constexpr unsigned kPacked = 1U << 18;
+    gzbuffer(file_.get(), kPacked);
+  }
 
   // False: the file ends here.
   bool ready() {
@@ -97,7 +101,7 @@ class Window {
     } while (depth > 0);
   }
 
-  [[noreturn]] void fail(const std::string& what) const { throw InputError(path() + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) const { throw InputError(path_ + ": " + what); }
 
   std::size_t at = 0;
 
@@ -121,12 +125,19 @@ class Window {
       first_ = 0;
     }
     bytes_.resize(std::max(bytes_.size(), filled_ + kChunk + kBehind));
-    const std::size_t count = source_.read(bytes_.data() + filled_, kChunk);
-    filled_ += count;
+    const int count = gzread(file_.get(), bytes_.data() + filled_, kChunk);
+    int status = Z_OK;
+    if (count <= 0) gzerror(file_.get(), &status);
+    // Z_BUF_ERROR at the end: the file ends in the midst of what was packed.
+    if (count < 0 || status != Z_OK) {
+      fail(status == Z_BUF_ERROR ? "gzip: cut off" : "gzip: damaged");
+    }
+    filled_ += static_cast<std::size_t>(count);
     return count > 0;
   }
 
-  Source& source_;
+  const std::string& path_;
+  std::unique_ptr<gzFile_s, decltype(&gzclose)> file_;
   std::vector<char> bytes_;
   std::size_t first_ = 0;   // of what is kept
   std::size_t filled_ = 0;  // behind what was read from the source
@@ -154,8 +165,8 @@ void cut_events(Window& window, const Slices& slices) {
 
 }  // namespace
 
-void cut(Source& source, const Slices& slices) {
-  Window window(source);
+void cut(const std::string& path, const Slices& slices) {
+  Window window(path);
   if (!window.ready()) window.fail("empty");
   if (window.token() == '[') {
     window.fail(
@@ -176,25 +187,6 @@ void cut(Source& source, const Slices& slices) {
       window.drop();
     }
   }
-}
-
-Source::Source(std::string path) : path_(std::move(path)), file_(gzopen(path_.c_str(), "rb")) {
-  if (file_ == nullptr) throw InputError(path_ + ": cannot be opened");
-  constexpr unsigned kPacked = 1U << 18;
-  gzbuffer(file_, kPacked);
-}
-
-Source::~Source() { gzclose(file_); }
-
-std::size_t Source::read(char* to, std::size_t room) {
-  const int count = gzread(file_, to, static_cast<unsigned>(room));
-  int status = Z_OK;
-  if (count <= 0) gzerror(file_, &status);
-  // Z_BUF_ERROR at the end: the file ends in the midst of what was packed.
-  if (count < 0 || status != Z_OK) {
-    throw InputError(path_ + (status == Z_BUF_ERROR ? ": gzip: cut off" : ": gzip: damaged"));
-  }
-  return static_cast<std::size_t>(count);
 }
 
 }  // namespace syncline::job::kineto

@@ -1,14 +1,9 @@
 #include "core/job/kineto/step.h"
 
 #include <algorithm>
-#include <map>
-#include <span>
 
 namespace syncline::job::kineto {
 namespace {
-
-// Traces of whole microseconds round both ends.
-constexpr Nanoseconds kRounding = 2000;
 
 // A part of a wait of the compute stream for collectives.
 struct Waiting {
@@ -17,35 +12,13 @@ struct Waiting {
   const TracedCollective* collective = nullptr;  // that runs; null: none does, so nobody sends
 };
 
-class StepReader {
+class StepReader : StepWork {
  public:
-  StepReader(const Trace& trace, const TraceTimeline& timeline,
-             const std::vector<Arrival>& arrivals, const StepWindow& window)
-      : trace_(trace),
-        timeline_(timeline),
-        window_(window),
-        items_(timeline.computed(window.start, window.end)),
-        collectives_(timeline.exchanged(window.start, window.end)) {
-    const auto first = std::ranges::lower_bound(arrivals, window.start, {}, &Arrival::start);
-    const auto last =
-        std::ranges::lower_bound(first, arrivals.end(), window.end, {}, &Arrival::start);
-    arrivals_.assign(first, last);
-    find_threads();
-  }
+  using StepWork::StepWork;
 
   DerivedStep read();
 
  private:
-  // Of the host, that begin in the step.
-  std::span<const HostSpan> spans() const {
-    const auto first = std::ranges::lower_bound(trace_.host, window_.start, {}, &HostSpan::start);
-    return {first,
-            std::ranges::lower_bound(first, trace_.host.end(), window_.end, {}, &HostSpan::start)};
-  }
-  bool of_engine(const Item& item) const {
-    if (one_thread_) return timeline_.engine.around(item.thread, item.launched) != nullptr;
-    return std::ranges::binary_search(engine_, item.thread);
-  }
   bool of_forward(const Item& item) const {
     if (one_thread_) return !of_engine(item) && !copied_out(item);
     return main_ >= 0 ? item.thread == main_ : !of_engine(item);
@@ -53,7 +26,6 @@ class StepReader {
   bool copied_out(const Item& item) const {
     return timeline_.copies_out.around(item.thread, item.launched) != nullptr;
   }
-  void find_threads();
   void find_passes();
   void find_bounds();
   void find_broadcast();
@@ -74,15 +46,6 @@ class StepReader {
   };
   Waited waited(Nanoseconds from, Nanoseconds to) const;
 
-  const Trace& trace_;
-  const TraceTimeline& timeline_;
-  const StepWindow& window_;
-  std::vector<Item> items_;
-  std::vector<TracedCollective> collectives_;
-  std::vector<Arrival> arrivals_;
-  std::vector<int> engine_;  // threads of the autograd engine
-  int main_ = -1;            // the thread that drives the step; -1: not told
-  bool one_thread_ = false;  // it runs the engine too: its calls tell the backward pass then
   std::vector<Waiting> waiting_;
 
   DerivedStep derived_;
@@ -97,18 +60,6 @@ class StepReader {
   Nanoseconds update_ = 0;
   Nanoseconds update_end_ = 0;
 };
-
-void StepReader::find_threads() {
-  for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
-  std::ranges::sort(engine_);
-  engine_.erase(std::unique(engine_.begin(), engine_.end()), engine_.end());
-  for (const HostSpan& span : spans()) {
-    const bool drives =
-        span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;
-    if (drives && main_ < 0) main_ = span.thread;
-  }
-  one_thread_ = std::ranges::binary_search(engine_, main_);
-}
 
 // A kernel of the forward pass between two arrivals begins another backward pass.
 void StepReader::find_passes() {
@@ -145,12 +96,7 @@ void StepReader::find_bounds() {
   Nanoseconds last_arrival = arrivals_.front().start;
   for (const Arrival& arrival : arrivals_) last_arrival = std::max(last_arrival, arrival.start);
   // What follows the optimizer (logs, an average of weights) is no update.
-  Nanoseconds optimized = -kFar;
-  for (const HostSpan& span : spans()) {
-    const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival;
-    if (behind) optimized = std::max(optimized, span.end);
-  }
-  if (optimized == -kFar) optimized = kFar;
+  const Nanoseconds optimizer_end = optimized(last_arrival);
   forward_ = backward_ = update_ = kFar;
   backward_end_ = update_end_ = -kFar;
   for (const Item& item : items_) {
@@ -160,7 +106,8 @@ void StepReader::find_bounds() {
       backward_ = std::min(backward_, item.start);
       backward_end_ = std::max(backward_end_, item.end);
     }
-    if (kernel && of_forward(item) && item.launched > last_arrival && item.launched <= optimized) {
+    if (kernel && of_forward(item) && item.launched > last_arrival &&
+        item.launched <= optimizer_end) {
       update_ = std::min(update_, item.start);
       update_end_ = std::max(update_end_, item.end);
     }
@@ -361,7 +308,6 @@ DerivedStep StepReader::read() {
   find_broadcast();
   find_waiting();
   Step& step = derived_.step;
-  step.number = window_.number;
   read_gradients(step);
   read_tail(step);
   read_exchanges(step);
@@ -369,9 +315,7 @@ DerivedStep StepReader::read() {
   step.forward = seconds(backward_ - forward_ - (broadcast_end_ - broadcast_begin_));
   step.backward = seconds(backward_end_ - backward_);
   step.update = seconds(update_end_ - update_);
-  step.gpu = seconds(update_end_ - forward_);
-  step.idle = seconds(timeline_.idle(forward_, update_end_));
-  if (window_.marked) step.cpu = seconds(window_.end - window_.start);
+  frame(forward_, update_end_, step);
   for (const HostSpan& span : spans()) {
     if (span.kind == Host::kForward) ++derived_.forwards;
     if (span.kind == Host::kCopyIn) derived_.copied_in = true;
@@ -381,6 +325,77 @@ DerivedStep StepReader::read() {
 }
 
 }  // namespace
+
+StepWork::StepWork(const Trace& trace, const TraceTimeline& timeline,
+                   const std::vector<Arrival>& arrivals, const StepWindow& window)
+    : trace_(trace),
+      timeline_(timeline),
+      window_(window),
+      items_(timeline.computed(window.start, window.end)),
+      collectives_(timeline.exchanged(window.start, window.end)),
+      arrivals_(of_window(arrivals, window.start, window.end, &Arrival::start)) {
+  for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
+  std::ranges::sort(engine_);
+  engine_.erase(std::unique(engine_.begin(), engine_.end()), engine_.end());
+  for (const HostSpan& span : spans()) {
+    const bool drives =
+        span.kind == Host::kStep || span.kind == Host::kOptimizer || span.kind == Host::kForward;
+    if (drives && main_ < 0) main_ = span.thread;
+  }
+  one_thread_ = std::ranges::binary_search(engine_, main_);
+}
+
+bool StepWork::of_engine(const Item& item) const {
+  if (one_thread_) return timeline_.engine.around(item.thread, item.launched) != nullptr;
+  return std::ranges::binary_search(engine_, item.thread);
+}
+
+Nanoseconds StepWork::optimized(Nanoseconds last_arrival) const {
+  Nanoseconds end = -kFar;
+  for (const HostSpan& span : spans()) {
+    const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival;
+    if (behind) end = std::max(end, span.end);
+  }
+  return end == -kFar ? kFar : end;
+}
+
+void StepWork::frame(Nanoseconds begin, Nanoseconds end, Step& step) const {
+  step.number = window_.number;
+  step.gpu = seconds(end - begin);
+  step.idle = seconds(timeline_.idle(begin, end));
+  if (window_.marked) step.cpu = seconds(window_.end - window_.start);
+}
+
+std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, bool grouped) {
+  std::map<CollectiveId, Shares> shares;
+  for (Rank& rank : ranks) {
+    const auto step = std::ranges::find(rank.steps, number, &Step::number);
+    if (step == rank.steps.end()) continue;
+    std::map<std::tuple<int, std::string, std::string>, std::size_t> counts;
+    for (ObservedExchange& exchange : step->exchanges) {
+      if (grouped && exchange.in < 0) continue;
+      const std::tuple of(exchange.in, exchange.kind, grouped ? "" : exchange.group);
+      const CollectiveId id = std::tuple_cat(of, std::tuple(counts[of]++));
+      shares[id].emplace_back(&exchange, rank.rank);
+    }
+  }
+  return shares;
+}
+
+std::optional<Skew> matched(const Shares& shares) {
+  const ObservedExchange& first = *shares.front().first;
+  const bool agree = std::ranges::all_of(shares, [&](const auto& share) {
+    // Ranks swap what they like.
+    return first.kind == "all_to_all" || share.first->elements == first.elements;
+  });
+  if (!agree) return std::nullopt;
+  const auto duration = [](const auto& share) { return share.first->duration; };
+  const auto& least = *std::ranges::min_element(shares, {}, duration);
+  const Skew skew{0, duration(least), duration(std::ranges::max(shares, {}, duration)),
+                  least.second};
+  for (const auto& share : shares) share.first->time = skew.least;
+  return skew;
+}
 
 DerivedStep derive_step(const Trace& trace, const TraceTimeline& timeline,
                         const std::vector<Arrival>& arrivals, const StepWindow& window) {

@@ -1,13 +1,49 @@
 // One step on the device, taken apart: forward, backward, copies, waiting, update, which add up.
 #pragma once
 
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <span>
 #include <string>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/job/kineto/timeline.h"
 #include "core/job/observed.h"
 
 namespace syncline::job::kineto {
+
+// What a step is read from: its work, the arrivals of its gradients, and who drives it.
+class StepWork {
+ public:
+  StepWork(const Trace& trace, const TraceTimeline& timeline, const std::vector<Arrival>& arrivals,
+           const StepWindow& window);
+
+ protected:
+  static constexpr Nanoseconds kRounding = 2000;  // traces of whole microseconds round both ends
+
+  // Of the host, that begin in the step.
+  std::span<const HostSpan> spans() const {
+    return of_window(trace_.host, window_.start, window_.end, &HostSpan::start);
+  }
+  bool of_engine(const Item& item) const;
+  // When the optimizers end that begin behind the last arrival; kFar: there is none.
+  Nanoseconds optimized(Nanoseconds last_arrival) const;
+  // Number, host's time and idle time of the step that lasts so long on the device.
+  void frame(Nanoseconds begin, Nanoseconds end, Step& step) const;
+
+  const Trace& trace_;
+  const TraceTimeline& timeline_;
+  const StepWindow& window_;
+  std::vector<Item> items_;
+  std::vector<TracedCollective> collectives_;
+  std::span<const Arrival> arrivals_;
+  std::vector<int> engine_;  // threads of the autograd engine
+  int main_ = -1;            // the thread that drives the step; -1: not told
+  bool one_thread_ = false;  // it runs the engine too: its calls tell the backward pass then
+};
 
 // What the sizes of gradients may be read from, beside Step::gradients and Step::exchanges.
 struct CopyOut {
@@ -32,42 +68,59 @@ struct DerivedStep {
   int forwards = 0;                 // calls of DistributedDataParallel.forward
   bool copied_in = false;           // by the reducer, whatever it took
   bool hooked = false;              // by its way for communication hooks
+  bool assumed_fp32 = false;        // no event tells a gradient's number format
 };
 
 // Requires arrivals in the window. Gradients have no sizes yet.
 DerivedStep derive_step(const Trace& trace, const TraceTimeline& timeline,
                         const std::vector<Arrival>& arrivals, const StepWindow& window);
 
-// How many elements each gradient of a step has, and which gradients each all-reduce carries.
-
-enum class SizesFrom {
-  kShapes,  // AccumulateGrad's Input Dims
-  kCopies,  // bytes of the copies out of the buckets, which lie in the order of arrival
-  kNothing,
-};
-
-struct Sizes {
-  SizesFrom from = SizesFrom::kNothing;
-  bool assumed_fp32 = false;  // no event tells a gradient's number format
-  bool carried = false;       // an exchange carries gradients that are told
-};
-
 // Fills elements, formats and shapes of the gradients, their copies out, the gradients of each
-// exchange and when it was complete. What cannot be told stays 0 or empty.
-Sizes find_sizes(const Trace& trace, DerivedStep& derived);
+// exchange and when it was complete: by AccumulateGrad's Input Dims, else by the bytes of the
+// copies out of the buckets, which lie in the order of arrival. False: neither tells. What cannot
+// be told stays 0 or empty.
+bool find_sizes(const Trace& trace, DerivedStep& derived);
+
+// Steps of another shape than most have are left out. Their numbers.
+template <typename Derived, typename Shape>
+std::vector<int> leave_out_odd(std::vector<Derived>& steps, Shape shape_of) {
+  std::map<decltype(shape_of(steps.front())), std::size_t> counts;
+  for (const Derived& derived : steps) ++counts[shape_of(derived)];
+  const auto usual =
+      std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; })->first;
+  std::vector<int> odd;
+  std::erase_if(steps, [&](const Derived& derived) {
+    if (shape_of(derived) == usual) return false;
+    odd.push_back(derived.step.number);
+    return true;
+  });
+  return odd;
+}
+
+// What ranks took for the same collective: of one group, by its place in Observed::groups or its
+// name, one kind, and the same place among those in the step.
+using CollectiveId = std::tuple<int, std::string, std::string, std::size_t>;
+using Shares = std::vector<std::pair<ObservedExchange*, int>>;  // of a rank each
+// `grouped`: of those whose group is told.
+std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, bool grouped);
+
+// What it took on the rank that came last, which becomes its time on all. Nothing where the ranks
+// disagree on what they sent.
+std::optional<Skew> matched(const Shares& shares);
 
 // What a reader of the imported job must know before believing it.
 
 // Of the reading, beside what was observed; of the first rank where they differ.
 struct ReadFacts {
-  std::size_t operators_a_step = 0;
-  bool collectives_on_device = true;
-  bool world_told = false;  // a file names the number of ranks
-  bool agreed = true;       // the ranks agree on what their collectives carry
+  std::size_t operators_a_step = 0;   // that the profiler recorded on the host
+  bool collectives_on_device = true;  // false: only the host's calls stand in the trace
+  bool world_told = false;            // a file names the number of ranks
+  bool agreed = true;                 // the ranks agree on what their collectives carry
+  std::vector<std::string> notes;     // without the file's name
 };
 
-// Sets `observed.warnings`, the gravest first, `notes` of the reading behind them.
-void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> notes);
+// Sets `observed.warnings`, the gravest first, the notes of the reading behind them.
+void warn(Observed& observed, const ReadFacts& facts);
 
 // Traces of which no scenario can be made: said with what is known of them.
 

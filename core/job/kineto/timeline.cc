@@ -124,18 +124,10 @@ void find_lost_calls(std::vector<TracedCollective>& collectives,
 template <typename Piece>
 std::vector<Piece> launched_within(const std::vector<Piece>& pieces, Nanoseconds from,
                                    Nanoseconds to) {
-  const auto first = std::ranges::lower_bound(pieces, from, {}, &Piece::launched);
-  const auto last = std::ranges::lower_bound(first, pieces.end(), to, {}, &Piece::launched);
-  std::vector<Piece> within(first, last);
+  const std::span<const Piece> found = of_window(pieces, from, to, &Piece::launched);
+  std::vector<Piece> within(found.begin(), found.end());
   std::ranges::stable_sort(within, {}, &Piece::start);
   return within;
-}
-
-template <typename Piece>
-bool any_within(const std::vector<Piece>& by_start, Nanoseconds Piece::*time,
-                const StepWindow& window) {
-  const auto first = std::ranges::lower_bound(by_start, window.start, {}, time);
-  return first != by_start.end() && (*first).*time < window.end;
 }
 
 std::vector<StepWindow> profiler_steps(const Trace& trace) {
@@ -185,11 +177,9 @@ std::vector<StepWindow> unmarked_steps(const Trace& trace) {
 }
 
 bool synchronises(const TraceTimeline& timeline, const StepWindow& window) {
-  const auto first =
-      std::ranges::lower_bound(timeline.collectives, window.start, {}, &TracedCollective::launched);
-  const auto last =
-      std::ranges::lower_bound(timeline.collectives, window.end, {}, &TracedCollective::launched);
-  return std::any_of(first, last, [](const TracedCollective& c) { return c.of_gradients; });
+  return std::ranges::any_of(
+      of_window(timeline.collectives, window.start, window.end, &TracedCollective::launched),
+      &TracedCollective::of_gradients);
 }
 
 std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
@@ -335,29 +325,27 @@ TraceTimeline::TraceTimeline(const Trace& trace)
 }
 
 void TraceTimeline::find_busy(const Trace& trace) {
-  std::vector<TracedBusy> all;
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> all;
   for (const DeviceEvent& event : trace.device) {
-    if (event.device == device) all.push_back({event.start, event.end});
+    if (event.device == device) all.emplace_back(event.start, event.end);
   }
   // Those of the host, gloo's, are not among the device's.
   for (const TracedCollective& collective : collectives) {
-    if (!collectives_on_device) all.push_back({collective.start, collective.end});
+    if (!collectives_on_device) all.emplace_back(collective.start, collective.end);
   }
-  std::ranges::sort(all, {}, &TracedBusy::start);
-  for (const TracedBusy& one : all) {
-    if (busy_.empty() || one.start > busy_.back().end) {
-      busy_.push_back(one);
-    } else {
-      busy_.back().end = std::max(busy_.back().end, one.end);
-    }
+  std::ranges::sort(all);
+  for (const auto& [start, end] : all) {
+    if (busy_.empty() || start > busy_.back().second) busy_.emplace_back(start, end);
+    busy_.back().second = std::max(busy_.back().second, end);
   }
 }
 
 Nanoseconds TraceTimeline::idle(Nanoseconds from, Nanoseconds to) const {
   Nanoseconds idle = std::max<Nanoseconds>(to - from, 0);
-  for (auto busy = std::ranges::upper_bound(busy_, from, {}, &TracedBusy::end);
-       busy != busy_.end() && busy->start < to; ++busy) {
-    idle -= std::min(busy->end, to) - std::max(busy->start, from);
+  const auto end = [](const auto& busy) { return busy.second; };
+  for (auto busy = std::ranges::upper_bound(busy_, from, {}, end);
+       busy != busy_.end() && busy->first < to; ++busy) {
+    idle -= std::min(busy->second, to) - std::max(busy->first, from);
   }
   return idle;
 }
@@ -426,7 +414,7 @@ std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& time
   if (windows.empty()) windows = unmarked_steps(trace);
   std::vector<int> idle;
   std::erase_if(windows, [&](const StepWindow& window) {
-    const bool trains = any_within(arrivals, &Arrival::start, window);
+    const bool trains = !of_window(arrivals, window.start, window.end, &Arrival::start).empty();
     if (!trains) idle.push_back(window.number);
     return !trains;
   });

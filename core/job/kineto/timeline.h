@@ -2,7 +2,10 @@
 // ran beside it, and from which thread the host launched each (by correlation).
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/job/kineto/trace.h"
@@ -26,6 +29,14 @@ struct TracedCollective : Item {
 };
 
 inline Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
+
+// Those whose time is from `from` on and before `to`; by that time they stand in order.
+template <typename Piece, typename Owner>
+std::span<const Piece> of_window(const std::vector<Piece>& pieces, Nanoseconds from, Nanoseconds to,
+                                 Nanoseconds Owner::*time) {
+  const auto first = std::ranges::lower_bound(pieces, from, {}, time);
+  return {first, std::ranges::lower_bound(first, pieces.end(), to, {}, time)};
+}
 
 // As a step has it, in seconds from `begin` on; its gradients and its waiting are not known here.
 ObservedExchange exchange_of(const TracedCollective& collective, Nanoseconds begin);
@@ -72,12 +83,9 @@ struct TraceTimeline {
   std::vector<TracedCollective> collectives;  // by launch
 
  private:
-  struct TracedBusy {
-    Nanoseconds start = 0;
-    Nanoseconds end = 0;
-  };
   void find_busy(const Trace& trace);
-  std::vector<TracedBusy> busy_;  // one behind the other, with time between them
+  // From when to when something runs: one behind the other, with time between them.
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> busy_;
 };
 
 // The steps of a trace: from where to where the host launched what belongs to each.

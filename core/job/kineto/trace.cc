@@ -118,7 +118,7 @@ TracedTensor tensor_of(const Event& event) {
   if (tensor.undefined) return tensor;
   tensor.shape = event.shapes.front();
   tensor.dtype = dtype_of(event.type);
-  tensor.known = elements_of(tensor.shape) > 0;
+  tensor.elements = elements_of(tensor.shape);
   return tensor;
 }
 
@@ -154,7 +154,7 @@ class Collector {
   explicit Collector(Trace& trace) : trace_(trace) {}
 
   void add(std::string_view text) {
-    const EventReading reading = reader_.read(text, event_);
+    const EventReading reading = read_event(text, event_);
     if (reading == EventReading::kDamaged) ++trace_.damaged;
     if (event_.category == Category::kHost) ++trace_.operators;
     if (event_.category == Category::kPython) note_framework();
@@ -294,7 +294,6 @@ class Collector {
   }
 
   Trace& trace_;
-  EventReader reader_;
   Event event_;
   std::unordered_map<std::string, int> threads_;
   std::unordered_map<std::string, int> groups_;
@@ -396,13 +395,12 @@ std::string collective_kind(std::string_view name) {
 }
 
 Trace read_trace(const std::string& path) {
-  Source source(path);
   Trace trace;
   trace.path = path;
   Collector collector(trace);
-  cut(source, {.event = [&](std::string_view event) { collector.add(event); },
-               .member = [&](std::string_view key,
-                             std::string_view value) { collector.add_member(key, value); }});
+  cut(path, {.event = [&](std::string_view event) { collector.add(event); },
+             .member = [&](std::string_view key,
+                           std::string_view value) { collector.add_member(key, value); }});
   collector.finish();
   return trace;
 }

@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -69,8 +68,8 @@ struct DeviceEvent {
 struct TracedTensor {
   std::vector<std::int64_t> shape;
   std::optional<DType> dtype;
-  bool known = false;      // its shape, that is: a scalar's is empty
-  bool undefined = false;  // told to be none: no shape and no type
+  std::int64_t elements = 0;  // 0: its shape is not told; a scalar's is empty
+  bool undefined = false;     // told to be none: no shape and no type
 };
 
 // What a trace says of a group of ranks, wherever it does.
@@ -158,54 +157,13 @@ struct Event {
 
 enum class EventReading { kRead, kSkipped, kDamaged };
 
-class EventReader {
- public:
-  EventReader();
-  EventReader(const EventReader&) = delete;
-  EventReader& operator=(const EventReader&) = delete;
-  ~EventReader();
-
-  // kBehind bytes behind the text may be read. kSkipped: an event that is not needed, of which
-  // `event` may hold a part (its category and name among it where they were read).
-  EventReading read(std::string_view text, Event& event);
-
- private:
-  struct Parser;
-  std::unique_ptr<Parser> parser_;
-};
-
-// Whether an event of the host may say anything of synchronisation.
-bool matters(std::string_view name);
-
-}  // namespace syncline::job::kineto
+// kBehind bytes behind the text may be read. kSkipped: an event that is not needed, of which
+// `event` may hold a part (its category and name among it where they were read).
+EventReading read_event(std::string_view text, Event& event);
 
 // A trace's JSON cut into the values that matter, in bounded memory: each event of `traceEvents`
 // and each other member of the object around them. Only brackets and strings are looked at; what
 // is inside is the reader's.
-struct gzFile_s;
-
-namespace syncline::job::kineto {
-
-// The bytes of a trace, piece by piece: plain, packed by gzip, or several gzip files one after the
-// other, as gzip itself reads them.
-class Source {
- public:
-  // Throws InputError, naming the file, where it cannot be opened.
-  explicit Source(std::string path);
-  Source(const Source&) = delete;
-  Source& operator=(const Source&) = delete;
-  ~Source();
-
-  // Writes up to `room` bytes to `to`; 0 at the end. Throws InputError where packing is damaged or
-  // cut off.
-  std::size_t read(char* to, std::size_t room);
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-  gzFile_s* file_;
-};
 
 // How many bytes may be read (their values do not matter) behind every slice: simdjson's need.
 inline constexpr std::size_t kBehind = 64;
@@ -217,7 +175,9 @@ struct Slices {
   std::function<void(std::string_view key, std::string_view value)> member;
 };
 
-// Throws InputError, naming the file, where it is no JSON object or ends too early.
-void cut(Source& source, const Slices& slices);
+// Of a file that is plain, packed by gzip, or several gzip files one after the other. Throws
+// InputError, naming the file, where it cannot be opened, is no JSON object or ends too early, or
+// its packing is damaged.
+void cut(const std::string& path, const Slices& slices);
 
 }  // namespace syncline::job::kineto

@@ -9,23 +9,15 @@
 namespace syncline::job::kineto {
 namespace {
 
-std::string in_ms(Seconds time) {
+std::string written(const char* format, double number) {
   char text[32];
-  std::snprintf(text, sizeof text, "%.1f ms", time / kMillisecond);
+  std::snprintf(text, sizeof text, format, number);
   return text;
 }
 
-std::string in_mb(Bytes bytes) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.1f MB", static_cast<double>(bytes) / 1e6);
-  return text;
-}
+std::string in_ms(Seconds time) { return written("%.1f ms", time / kMillisecond); }
 
-std::string in_us(Seconds time) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.0f us", time / kMicrosecond);
-  return text;
-}
+std::string in_mb(Bytes bytes) { return written("%.1f MB", static_cast<double>(bytes) / 1e6); }
 
 void warn_of_parallelism(const Step& step, std::vector<std::string>& warnings) {
   const std::string own = own_collectives(step);
@@ -104,7 +96,8 @@ void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::
   if (step.cpu <= step.gpu || operators == 0) return;
   warnings.push_back("the host is slower than the device (a step takes it " + in_ms(step.cpu) +
                      ", the device " + in_ms(step.gpu) + "): " + std::to_string(operators) +
-                     " recorded operators at " + in_us(step.cpu / static_cast<double>(operators)) +
+                     " recorded operators at " +
+                     written("%.0f us", step.cpu / static_cast<double>(operators) / kMicrosecond) +
                      " each, part of it the profiler's own cost; without it the step may be "
                      "shorter");
 }
@@ -177,12 +170,23 @@ void warn_of_buckets(const Observed& observed, const Step& step,
         " collectives a step carry no gradients that can be identified (the model's own, "
         "or buckets that do not match)");
   }
-  if (!std::ranges::any_of(step.exchanges,
-                           [](const ObservedExchange& e) { return !e.gradients.empty(); })) {
+  if (!carries_gradients(step)) {
     warnings.push_back(
         "no collective of gradients in the trace: gradients and their times are "
         "read, buckets and transfers are not");
   }
+}
+
+std::string joined(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
+bool any_of_kind(const TraceTimeline& timeline, std::initializer_list<std::string_view> kinds) {
+  return std::ranges::any_of(timeline.collectives, [&](const TracedCollective& collective) {
+    return std::ranges::find(kinds, collective.message.kind) != kinds.end();
+  });
 }
 
 // "3 all_gather of 12582912 bytes, 1 all_reduce of unknown size"
@@ -207,7 +211,7 @@ std::string collectives_listed(const TraceTimeline& timeline) {
 
 }  // namespace
 
-void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> notes) {
+void warn(Observed& observed, const ReadFacts& facts) {
   const Rank& rank = observed.ranks.front();
   const Step& step = typical_step(rank);
   std::vector<std::string>& warnings = observed.warnings;
@@ -235,7 +239,7 @@ void warn(Observed& observed, const ReadFacts& facts, std::vector<std::string> n
     warnings.push_back("the first step took " + in_ms(begin.gpu) + ", the typical one " +
                        in_ms(step.gpu));
   }
-  warnings.insert(warnings.end(), notes.begin(), notes.end());
+  warnings.insert(warnings.end(), facts.notes.begin(), facts.notes.end());
 }
 
 void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) {
@@ -267,16 +271,11 @@ void refuse_untrained(const Trace& trace, const std::vector<Arrival>& arrivals) 
 }
 
 bool looks_sharded(const Trace& trace, const TraceTimeline& timeline) {
-  return !trace.sharded.empty() ||
-         std::ranges::any_of(timeline.collectives, [](const TracedCollective& collective) {
-           const std::string& kind = collective.message.kind;
-           return kind == "reduce_scatter" || kind == "reduce";
-         });
+  return !trace.sharded.empty() || any_of_kind(timeline, {"reduce_scatter", "reduce"});
 }
 
 void refuse_sharded(const Trace& trace, const TraceTimeline& timeline) {
-  std::string names;
-  for (const std::string& name : trace.sharded) names += (names.empty() ? "" : ", ") + name;
+  const std::string names = joined(trace.sharded);
   throw InputError(trace.path + ": " + (names.empty() ? "gradients are reduced to shards" : names) +
                    ": gradients or parameters are sharded, and no collective of a known group of "
                    "ranks carries gradients that can be identified; the trace has " +
@@ -285,16 +284,11 @@ void refuse_sharded(const Trace& trace, const TraceTimeline& timeline) {
 }
 
 bool looks_parallel(const Trace& trace, const TraceTimeline& timeline) {
-  return !trace.parallel.empty() ||
-         std::ranges::any_of(timeline.collectives, [](const TracedCollective& collective) {
-           const std::string& kind = collective.message.kind;
-           return kind == "deep_ep" || kind == "send_recv" || kind == "all_to_all";
-         });
+  return !trace.parallel.empty() || any_of_kind(timeline, {"deep_ep", "send_recv", "all_to_all"});
 }
 
 void refuse_parallel(const Trace& trace, const TraceTimeline& timeline) {
-  std::string names;
-  for (const std::string& name : trace.parallel) names += (names.empty() ? "" : ", ") + name;
+  const std::string names = joined(trace.parallel);
   throw InputError(
       trace.path + ": no data-parallel training" + (names.empty() ? "" : " (" + names + ")") +
       ": the trace has " + collectives_listed(timeline) +

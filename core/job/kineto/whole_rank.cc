@@ -43,27 +43,6 @@ void mark_sums_of_gradients(TraceTimeline& timeline, const std::vector<Arrival>&
   }
 }
 
-// Those with as many gradients and passes as most steps have.
-void leave_out_odd_steps(std::vector<WholeStep>& steps, std::vector<std::string>& notes) {
-  using Shape = std::pair<std::size_t, std::size_t>;
-  const auto shape_of = [](const WholeStep& whole) {
-    return Shape(whole.passes.size(), whole.step.gradients.size());
-  };
-  std::map<Shape, std::size_t> counts;
-  for (const WholeStep& whole : steps) ++counts[shape_of(whole)];
-  const Shape usual =
-      std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; })->first;
-  std::vector<int> partial;
-  std::erase_if(steps, [&](const WholeStep& whole) {
-    const bool other = shape_of(whole) != usual;
-    if (other) partial.push_back(whole.step.number);
-    return other;
-  });
-  if (partial.empty()) return;
-  notes.push_back("steps with other gradients or backward passes than most are left out: " +
-                  listed(partial));
-}
-
 Whole whole_of(const WholeStep& typical, const std::vector<RankGroup>& groups,
                const Parallel& parallel, int stage) {
   Whole whole;
@@ -136,25 +115,6 @@ void add_figures(const Step& step, std::vector<RankGroup>& groups) {
   }
 }
 
-// What the ranks of a group took for the same collective, by its place among those of its kind.
-using Shares = std::map<std::tuple<int, std::string, std::size_t>,
-                        std::vector<std::pair<ObservedExchange*, int>>>;
-
-Shares shares_in_groups(std::vector<Rank>& ranks, int number) {
-  Shares shares;
-  for (Rank& rank : ranks) {
-    const auto step = std::ranges::find(rank.steps, number, &Step::number);
-    if (step == rank.steps.end()) continue;
-    std::map<std::pair<int, std::string>, std::size_t> counts;
-    for (ObservedExchange& exchange : step->exchanges) {
-      if (exchange.in < 0) continue;
-      const std::size_t nth = counts[{exchange.in, exchange.kind}]++;
-      shares[{exchange.in, exchange.kind, nth}].emplace_back(&exchange, rank.rank);
-    }
-  }
-  return shares;
-}
-
 // A collective lasts least on the rank that comes to it last. Messages between stages have two
 // ends, of which a group of more does not tell which two.
 void match(Observed& observed, int number, bool typical) {
@@ -163,28 +123,20 @@ void match(Observed& observed, int number, bool typical) {
     Seconds waited = 0;  // for it
   };
   std::map<int, std::map<int, Late>> late;  // by group and rank
-  for (auto& [at, shares_of_one] : shares_in_groups(observed.ranks, number)) {
-    auto& shares = shares_of_one;
-    const int place = std::get<0>(at);
-    const std::string& kind = std::get<1>(at);
+  for (const auto& [id, shares] : shares_of(observed.ranks, number, true)) {
+    const int place = std::get<int>(id);
     RankGroup& group = observed.groups[static_cast<std::size_t>(place)];
-    if (shares.size() < 2 || (kind == "send_recv" && group.size != 2)) continue;
-    const auto duration = [](const auto& share) { return share.first->duration; };
-    const auto least = std::ranges::min_element(shares, {}, duration);
-    const Seconds most = std::ranges::max(shares, {}, duration).first->duration;
-    const Seconds time = least->first->duration;
-    const bool equal = std::ranges::all_of(shares, [&](const auto& share) {
-      return kind == "all_to_all" || share.first->elements == shares.front().first->elements;
-    });
-    if (!equal) continue;
-    for (auto& share : shares) share.first->time = time;
+    const bool message = shares.front().first->kind == "send_recv";
+    if (shares.size() < 2 || (message && group.size != 2)) continue;
+    const std::optional<Skew> skew = matched(shares);
+    if (!skew) continue;
     // Which stage another waits for is the schedule's doing.
     if (!typical || group.role == Role::kPipeline) continue;
     ++group.matched;
-    if (most <= time) continue;
-    Late& one = late[place][least->second];
+    if (skew->most <= skew->least) continue;
+    Late& one = late[place][skew->last_rank];
     ++one.times;
-    one.waited += most - time;
+    one.waited += skew->most - skew->least;
   }
   for (const auto& [place, ranks] : late) {
     RankGroup& group = observed.groups[static_cast<std::size_t>(place)];
@@ -243,13 +195,16 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
     if (whole.step.gpu > 0) steps.push_back(std::move(whole));
   }
   if (steps.empty()) throw InputError(trace.path + ": no whole step with work of a GPU in it");
-  leave_out_odd_steps(steps, notes);
+  const std::vector<int> odd = leave_out_odd(steps, [](const WholeStep& whole) {
+    return std::pair(whole.passes.size(), whole.step.gradients.size());
+  });
+  if (!odd.empty()) {
+    notes.push_back("steps with other gradients or backward passes than most are left out: " +
+                    listed(odd));
+  }
   for (const WholeStep& whole : steps) rank.steps.push_back(whole.step);
   const auto typical = static_cast<std::size_t>(&typical_step(rank) - rank.steps.data());
-  const bool carried =
-      std::ranges::any_of(steps[typical].step.exchanges,
-                          [](const ObservedExchange& one) { return !one.gradients.empty(); });
-  if (!carried) refuse_sharded(trace, timeline);
+  if (!carries_gradients(steps[typical].step)) refuse_sharded(trace, timeline);
   observed.whole = whole_of(steps[typical], groups, parallel, rank.stage);
   observed.groups = std::move(groups);
   note_carried(steps[typical], notes);
@@ -275,7 +230,7 @@ void join_groups(std::vector<std::vector<RankGroup>> told, Observed& observed) {
   }
   for (const Rank& rank : observed.ranks) add_figures(typical_step(rank), observed.groups);
   const int typical = typical_step(observed.ranks.front()).number;
-  for (const Step& step : std::vector<Step>(observed.ranks.front().steps)) {
+  for (const Step& step : observed.ranks.front().steps) {
     match(observed, step.number, step.number == typical);
   }
 }

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/job/kineto/whole_rank.h"
 #include "core/plan/pipeline.h"
 
@@ -33,7 +34,7 @@ class WholeSizes {
   bool find() {
     for (const BackwardPass& pass : whole_.passes) {
       for (const int tensor : pass.tensors) {
-        if (tensor < 0 || !trace_.tensors[place(tensor)].known) return false;
+        if (tensor < 0 || elements_of(tensor) == 0) return false;
       }
     }
     find_chunks();
@@ -48,10 +49,8 @@ class WholeSizes {
   }
 
  private:
-  static std::size_t place(int index) { return static_cast<std::size_t>(index); }
-
   Role role_of(const ObservedExchange& exchange) const {
-    return exchange.in < 0 ? Role::kUnknown : groups_[place(exchange.in)].role;
+    return exchange.in < 0 ? Role::kUnknown : groups_[index(exchange.in)].role;
   }
 
   // Sums of gradients, not of shards that were summed already.
@@ -63,11 +62,7 @@ class WholeSizes {
            (role == Role::kData || role == Role::kInner || role == Role::kExpertData);
   }
 
-  std::int64_t elements_of(int tensor) const {
-    std::int64_t elements = 1;
-    for (const std::int64_t side : trace_.tensors[place(tensor)].shape) elements *= side;
-    return elements;
-  }
+  std::int64_t elements_of(int tensor) const { return trace_.tensors[index(tensor)].elements; }
 
   // A stage of several chunks exchanges as many times what one backward pass makes.
   void find_chunks() {
@@ -118,7 +113,7 @@ class WholeSizes {
       if (last == nullptr) continue;
       for (std::size_t i = 0; i < last->tensors.size(); ++i) {
         Gradient& gradient = whole_.step.gradients.emplace_back();
-        const TracedTensor& tensor = trace_.tensors[place(last->tensors[i])];
+        const TracedTensor& tensor = trace_.tensors[index(last->tensors[i])];
         gradient.shape = tensor.shape;
         gradient.elements = elements_of(last->tensors[i]);
         gradient.dtype = tensor.dtype.value_or(whole_.gathered.value_or(DType::kFp32));
@@ -213,8 +208,8 @@ class WholeSizes {
   // The latest gradient, from this one back, that no exchange has taken; -1: none.
   int free_from(int gradient) {
     int found = gradient;
-    while (found >= 0 && before_[place(found)] != found) found = before_[place(found)];
-    while (gradient > found) gradient = std::exchange(before_[place(gradient)], found);
+    while (found >= 0 && before_[index(found)] != found) found = before_[index(found)];
+    while (gradient > found) gradient = std::exchange(before_[index(gradient)], found);
     return found;
   }
 
@@ -253,7 +248,7 @@ class WholeSizes {
     int looked = 0;  // a trace where none fits shall not take for ever
     for (int i = free_from(range.last); i >= range.first && looked < kMost; i = free_from(i - 1)) {
       ++looked;
-      const Gradient& gradient = whole_.step.gradients[place(i)];
+      const Gradient& gradient = whole_.step.gradients[index(i)];
       if (gradient.expert != expert) continue;
       if (sum + gradient.elements > exchange.elements) break;
       sum += gradient.elements;
@@ -262,7 +257,7 @@ class WholeSizes {
     // A small bucket is padded by more.
     const double least = (1 - kPadding) * static_cast<double>(exchange.elements);
     if (sum == 0 || (static_cast<double>(sum) < least && exchange.elements > kSmall)) return;
-    for (const int i : places) before_[place(i)] = i - 1;
+    for (const int i : places) before_[index(i)] = i - 1;
     std::ranges::reverse(places);
     exchange.gradients = std::move(places);
   }

@@ -1,13 +1,11 @@
-#include "core/job/kineto/whole_rank.h"
-
 #include <algorithm>
 #include <map>
-#include <span>
+
+#include "core/job/kineto/step.h"
+#include "core/job/kineto/whole_rank.h"
 
 namespace syncline::job::kineto {
 namespace {
-
-constexpr Nanoseconds kRoundedEnds = 2000;  // traces of whole microseconds round both ends
 
 enum class StepPart { kForward, kBackward, kUpdate, kBehind };
 
@@ -20,42 +18,24 @@ struct Gap {
   std::vector<Nanoseconds> parts;
 };
 
-class WholeReader {
+class WholeReader : StepWork {
  public:
   WholeReader(const Trace& trace, const TraceTimeline& timeline,
               const std::vector<Arrival>& arrivals, const StepWindow& window,
               const std::vector<RankGroup>& groups)
-      : trace_(trace),
-        window_(window),
-        groups_(groups),
-        engine_calls_(timeline.engine),
-        items_(timeline.computed(window.start, window.end)),
-        collectives_(timeline.exchanged(window.start, window.end)) {
-    const auto first = std::ranges::lower_bound(arrivals, window.start, {}, &Arrival::start);
-    const auto last =
-        std::ranges::lower_bound(first, arrivals.end(), window.end, {}, &Arrival::start);
-    arrivals_.assign(first, last);
-    find_threads();
+      : StepWork(trace, timeline, arrivals, window), groups_(groups) {
     find_passes();
-    find_optimizer();
-    find_by_end();
+    optimized_ = optimized(last_arrival_);
+    for (std::size_t i = 0; i < collectives_.size(); ++i) by_end_.push_back(i);
+    std::ranges::stable_sort(by_end_, {}, [&](std::size_t i) { return collectives_[i].end; });
   }
 
-  WholeStep read(const TraceTimeline& timeline);
+  WholeStep read();
 
  private:
-  bool of_engine(const Item& item) const {
-    if (one_thread_) return engine_calls_.around(item.thread, item.launched) != nullptr;
-    return std::ranges::binary_search(engine_, item.thread);
-  }
   Role role_of(const TracedCollective& collective) const {
     const int place = collective.message.place;
     return place < 0 ? Role::kUnknown : groups_[static_cast<std::size_t>(place)].role;
-  }
-  std::span<const HostSpan> spans() const {
-    const auto first = std::ranges::lower_bound(trace_.host, window_.start, {}, &HostSpan::start);
-    return {first,
-            std::ranges::lower_bound(first, trace_.host.end(), window_.end, {}, &HostSpan::start)};
   }
   std::size_t pass_at(Nanoseconds launched) const {
     const auto behind = std::ranges::upper_bound(pass_starts_, launched);
@@ -63,10 +43,7 @@ class WholeReader {
                ? 0
                : static_cast<std::size_t>(behind - pass_starts_.begin()) - 1;
   }
-  void find_threads();
   void find_passes();
-  void find_optimizer();
-  void find_by_end();
   StepPart phase_of(const Item& item) const;
   void spend(const Item& of, Nanoseconds time, Step& step);
   Gap gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& step);
@@ -78,38 +55,18 @@ class WholeReader {
   void read_gradients(WholeStep& whole) const;
   void read_gathers(WholeStep& whole) const;
 
-  const Trace& trace_;
-  const StepWindow& window_;
   const std::vector<RankGroup>& groups_;
-  const SpanIndex& engine_calls_;
-  std::vector<Item> items_;
-  std::vector<TracedCollective> collectives_;
-  std::vector<std::size_t> by_end_;  // places in collectives_
-  std::vector<Arrival> arrivals_;
-  std::vector<int> engine_;  // threads of the autograd engine
-  bool one_thread_ = false;
-  int main_ = -1;
+  std::vector<std::size_t> by_end_;       // places in collectives_
   std::vector<std::size_t> begins_;       // of each backward pass: its first arrival
   std::vector<Nanoseconds> pass_starts_;  // and when the host had begun with it
   Nanoseconds last_arrival_ = 0;
-  Nanoseconds optimized_ = kFar;
+  Nanoseconds optimized_ = kFar;     // what follows the optimizer (logs, averages) is no update
   std::vector<Nanoseconds> clocks_;  // of each pass, along the compute stream
   std::vector<Nanoseconds> ready_;   // of each arrival, by the clock of its pass
   std::map<std::pair<std::size_t, int>, std::vector<std::size_t>> of_thread_;  // arrivals of a pass
   Nanoseconds begin_ = 0;
   Nanoseconds end_ = 0;
 };
-
-void WholeReader::find_threads() {
-  for (const Arrival& arrival : arrivals_) engine_.push_back(arrival.thread);
-  std::ranges::sort(engine_);
-  engine_.erase(std::unique(engine_.begin(), engine_.end()), engine_.end());
-  for (const HostSpan& span : spans()) {
-    const bool drives = span.kind == Host::kStep || span.kind == Host::kOptimizer;
-    if (drives && main_ < 0) main_ = span.thread;
-  }
-  one_thread_ = std::ranges::binary_search(engine_, main_);
-}
 
 // The thread that called backward() waits for it: what that launches between two arrivals, a kernel
 // or a message to another stage, says that another pass has begun.
@@ -138,23 +95,6 @@ void WholeReader::find_passes() {
   ready_.assign(arrivals_.size(), 0);
 }
 
-// What follows the optimizer (logs, an average of weights) is no update.
-void WholeReader::find_optimizer() {
-  Nanoseconds optimized = -kFar;
-  for (const HostSpan& span : spans()) {
-    const bool behind = span.kind == Host::kOptimizer && span.start >= last_arrival_;
-    if (behind) optimized = std::max(optimized, span.end);
-  }
-  if (optimized != -kFar) optimized_ = optimized;
-}
-
-void WholeReader::find_by_end() {
-  for (std::size_t i = 0; i < collectives_.size(); ++i) {
-    by_end_.push_back(i);
-  }
-  std::ranges::stable_sort(by_end_, {}, [&](std::size_t i) { return collectives_[i].end; });
-}
-
 StepPart WholeReader::phase_of(const Item& item) const {
   if (of_engine(item)) return StepPart::kBackward;
   if (item.launched <= last_arrival_) return StepPart::kForward;
@@ -170,7 +110,7 @@ Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& ste
   if (from >= to) return gap;
   gap.rest = to - from;
   const auto end = [&](std::size_t i) { return collectives_[i].end; };
-  auto next = std::ranges::upper_bound(by_end_, to + kRoundedEnds, {}, end);
+  auto next = std::ranges::upper_bound(by_end_, to + kRounding, {}, end);
   while (next != by_end_.begin() && from < to) {
     const std::size_t place = *--next;
     const TracedCollective& collective = collectives_[place];
@@ -255,7 +195,6 @@ void WholeReader::close_step(Nanoseconds now, Step& step) {
   step.exposed += seconds(gap.gradients);
   step.stages += seconds(gap.stages);
   step.host_gap += seconds(gap.rest);
-  step.gpu = seconds(end_ - begin_);
 }
 
 void WholeReader::read_exchanges(Step& step) const {
@@ -305,17 +244,15 @@ void WholeReader::read_gathers(WholeStep& whole) const {
   whole.gathers_late = gathers[false] > 2 * tail;
 }
 
-WholeStep WholeReader::read(const TraceTimeline& timeline) {
+WholeStep WholeReader::read() {
   WholeStep whole;
   Step& step = whole.step;
-  step.number = window_.number;
   find_begin();
   read_exchanges(step);
   walk(step);
   read_gradients(whole);
   read_gathers(whole);
-  step.idle = seconds(timeline.idle(begin_, end_));
-  if (window_.marked) step.cpu = seconds(window_.end - window_.start);
+  frame(begin_, end_, step);
   return whole;
 }
 
@@ -324,7 +261,7 @@ WholeStep WholeReader::read(const TraceTimeline& timeline) {
 WholeStep derive_whole_step(const Trace& trace, const TraceTimeline& timeline,
                             const std::vector<Arrival>& arrivals, const StepWindow& window,
                             const std::vector<RankGroup>& groups) {
-  return WholeReader(trace, timeline, arrivals, window, groups).read(timeline);
+  return WholeReader(trace, timeline, arrivals, window, groups).read();
 }
 
 }  // namespace syncline::job::kineto

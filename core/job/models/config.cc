@@ -1,4 +1,4 @@
-#include "core/job/models/safetensors.h"
+#include "core/job/format.h"
 
 #include <algorithm>
 #include <cmath>
@@ -246,9 +246,7 @@ std::int64_t classes_of(Reader& reader) {
   return size_or(reader, "num_labels", 1000);
 }
 
-}  // namespace
-
-bool recognises_config(const Head& head) {
+bool recognises(const Head& head) {
   const std::size_t first = head.bytes.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || head.bytes[first] != '{') return false;
   const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
@@ -256,7 +254,7 @@ bool recognises_config(const Head& head) {
   return says("\"model_type\"") || says("\"architectures\"");
 }
 
-Observed read_config(const std::vector<std::string>& files) {
+Observed read(const std::vector<std::string>& files) {
   if (files.size() > 1) throw InputError(files[1] + ": a model has one config.json");
   const Json json = read_json_file(files.front());
   Reader reader(json, files.front(), "");
@@ -287,5 +285,13 @@ Observed read_config(const std::vector<std::string>& files) {
                        {"operators", std::move(operators)}};
   return observed;
 }
+
+}  // namespace
+
+const ImportFormat kConfig = {
+    "config",
+    "config: Hugging Face's config.json: Llama, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
+    "ViT",
+    recognises, read};
 
 }  // namespace syncline::job::models

@@ -1,4 +1,4 @@
-#include "core/job/models/safetensors.h"
+#include "core/job/format.h"
 
 #include <algorithm>
 #include <array>
@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <tuple>
 #include <vector>
@@ -188,82 +189,55 @@ std::string stem_of(const std::string& file) {
   return stem.starts_with("model") && !folder.empty() && folder != "." ? folder : stem;
 }
 
-// Parts of names in the order in which models use what they name; a part takes the rank of the
-// first row that it contains, and `kLayers` where there is none.
-struct Ranked {
-  std::string_view part;
-  int rank;
-};
-constexpr int kLayers = 50;
-constexpr Ranked kRanks[] = {
-    {"wte", 0},
-    {"embed_tokens", 0},
-    {"word_emb", 0},
-    {"cls_token", 0},
-    {"class_token", 0},
-    {"patch_emb", 1},
-    {"conv_proj", 1},
-    {"wpe", 2},
-    {"pos_emb", 2},
-    {"position_emb", 2},
-    {"token_type", 3},
-    {"embed", 4},
-    {"conv1", 5},
-    {"bn1", 6},
-    {"input_layernorm", 10},
-    {"layernorm_before", 10},
-    {"ln_1", 10},
-    {"norm1", 10},
-    {"post_attention_layernorm", 30},
-    {"layernorm_after", 30},
-    {"ln_2", 30},
-    {"norm2", 30},
-    {"conv2", 31},
-    {"bn2", 32},
-    {"conv3", 33},
-    {"bn3", 34},
-    {"q_proj", 20},
-    {"query", 20},
-    {"k_proj", 21},
-    {"key", 21},
-    {"v_proj", 22},
-    {"value", 22},
-    {"c_attn", 22},
-    {"in_proj", 22},
-    {"q_norm", 23},
-    {"k_norm", 24},
-    {"self", 24},
-    {"attn", 25},
-    {"attention", 25},
-    {"gate_proj", 40},
-    {"up_proj", 41},
-    {"c_fc", 41},
-    {"intermediate", 41},
-    {"mlp", 45},
-    {"downsample", 60},
-    {"ln_f", 70},
-    {"norm", 70},
-    {"pooler", 80},
-    {"head", 90},
-    {"classifier", 90},
-    {"fc", 90},
-};
-
-int rank_of(std::string_view part) {
-  const auto* row = std::find_if(std::begin(kRanks), std::end(kRanks), [&](const Ranked& ranked) {
-    return part.find(ranked.part) != std::string_view::npos;
-  });
-  return row == std::end(kRanks) ? kLayers : row->rank;
-}
-
 std::vector<std::string_view> parts_of(std::string_view name) {
   std::vector<std::string_view> parts;
   while (true) {
-    const auto dot = name.find('.');
-    parts.push_back(name.substr(0, dot));
-    if (dot == std::string_view::npos) return parts;
-    name.remove_prefix(dot + 1);
+    const auto end = name.find('.');
+    parts.push_back(name.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    name.remove_prefix(end + 1);
   }
+}
+
+// Parts of names in the order in which models use what they name; a part takes the rank of the
+// first row that it contains, and `kLayers` where there is none.
+constexpr int kLayers = 50;
+constexpr std::pair<int, std::string_view> kRanks[] = {
+    {0, "wte embed_tokens word_emb cls_token class_token"},
+    {1, "patch_emb conv_proj"},
+    {2, "wpe pos_emb position_emb"},
+    {3, "token_type"},
+    {4, "embed"},
+    {5, "conv1"},
+    {6, "bn1"},
+    {10, "input_layernorm layernorm_before ln_1 norm1"},
+    {30, "post_attention_layernorm layernorm_after ln_2 norm2"},
+    {31, "conv2"},
+    {32, "bn2"},
+    {33, "conv3"},
+    {34, "bn3"},
+    {20, "q_proj query"},
+    {21, "k_proj key"},
+    {22, "v_proj value c_attn in_proj"},
+    {23, "q_norm"},
+    {24, "k_norm self"},
+    {25, "attn attention"},
+    {40, "gate_proj"},
+    {41, "up_proj c_fc intermediate"},
+    {45, "mlp"},
+    {60, "downsample"},
+    {70, "ln_f norm"},
+    {80, "pooler"},
+    {90, "head classifier fc"},
+};
+
+int rank_of(std::string_view part) {
+  for (const auto& [rank, words] : kRanks) {
+    for (const auto word : std::views::split(words, ' ')) {
+      if (part.find({word.begin(), word.end()}) != std::string_view::npos) return rank;
+    }
+  }
+  return kLayers;
 }
 
 bool is_number(std::string_view part) {
@@ -285,26 +259,14 @@ auto place_of(std::string_view part) {
   return std::tuple(rank_of(part), kind, digits.size(), digits, part);
 }
 
-}  // namespace
-
-bool used_before(std::string_view first, std::string_view second) {
-  const auto a = parts_of(first);
-  const auto b = parts_of(second);
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (a[i] == b[i]) continue;
-    return place_of(a[i]) < place_of(b[i]);
-  }
-  return a.size() < b.size();
-}
-
-bool recognises_safetensors(const Head& head) {
+bool recognises(const Head& head) {
   if (head.bytes.size() <= kLengthBytes) return false;
   const char first = head.bytes[kLengthBytes];
   return first == '{' &&
          (head.path.ends_with(".safetensors") || length_in(head.bytes) <= kLongestHeader);
 }
 
-Observed read_safetensors(const std::vector<std::string>& files) {
+Observed read(const std::vector<std::string>& files) {
   const std::vector<Saved> parameters = parameters_of(files);
   Observed observed;
   observed.framework = "pytorch";
@@ -327,5 +289,22 @@ Observed read_safetensors(const std::vector<std::string>& files) {
                        {"tensors", tensors_of(parameters, flops)}};
   return observed;
 }
+
+}  // namespace
+
+bool used_before(std::string_view first, std::string_view second) {
+  const auto a = parts_of(first);
+  const auto b = parts_of(second);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] == b[i]) continue;
+    return place_of(a[i]) < place_of(b[i]);
+  }
+  return a.size() < b.size();
+}
+
+const ImportFormat kSafetensors = {
+    "safetensors",
+    "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
+    recognises, read};
 
 }  // namespace syncline::job::models
