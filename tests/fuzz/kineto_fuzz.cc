@@ -1,4 +1,5 @@
-// Any bytes are a Kineto trace or an InputError; the parts of a step are the step.
+// Any bytes are a Kineto trace or an InputError; the parts of a step are the step, and it has
+// gradients.
 #include "core/job/format.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -6,11 +7,11 @@ SYNCLINE_FUZZ_TARGET(kineto, bytes) {
   using namespace syncline;
   for (const job::Rank& rank : job::kineto::kFormat.read({fuzz::path_of(bytes)}).ranks) {
     for (const job::Step& step : rank.steps) {
-      const double sum = step.forward + step.backward + step.copy_out + step.exposed + step.stages +
-                         step.host_gap + step.update;
-      if (!(sum - step.gpu < 1e-6 * (1 + step.gpu) && step.gpu - sum < 1e-6 * (1 + step.gpu))) {
-        std::abort();
-      }
+      const double sum = step.broadcast + step.forward + step.backward + step.copy_out +
+                         step.exposed + step.stages + step.host_gap + step.update;
+      const double most = 1e-6 * (1 + step.gpu);
+      const bool whole = sum - step.gpu < most && step.gpu - sum < most;
+      if (!whole || step.gradients.empty()) std::abort();
     }
   }
 }

@@ -8,9 +8,12 @@
 
 #include "core/dialect/dialect.h"
 #include "core/input/document.h"
+#include "tests/support/text.h"
 
 namespace syncline::job {
 namespace {
+
+using test::contains;
 
 Step step_of(std::mt19937& random, int gradients, std::int64_t most) {
   Step step;
@@ -165,7 +168,7 @@ TEST(BucketRule, WhatNoRuleMakesBecomesGroups) {
   observed.ddp_modules = 3;
   const BucketRule rule = bucket_rule(observed, step);
   EXPECT_FALSE(rule.explains);
-  EXPECT_NE(rule.words.find("3 DDP modules"), std::string::npos);
+  EXPECT_TRUE(contains(rule.words, "3 DDP modules"));
   EXPECT_EQ(rule.strategy.at("fusion").at("groups"), Json(odd));
   EXPECT_EQ(rule.strategy.at("bucket_copies"), true);
 

@@ -4,9 +4,12 @@
 
 #include "core/error.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::job {
 namespace {
+
+using test::contains;
 
 std::string refusal(const std::vector<std::string>& files) {
   try {
@@ -45,8 +48,7 @@ TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
                                  ": written by NCCL's Inspector: it tells what collectives took, "
                                  "no gradients; `syncline calibrate " +
                                  path + " -o cluster.json` makes a cluster of it");
-  EXPECT_NE(refusal({scratch.folder()}).find("syncline calibrate " + scratch.folder()),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal({scratch.folder()}), "syncline calibrate " + scratch.folder()));
 }
 
 TEST(ImportFormat, TheTypicalStepIsTheMedianOne) {

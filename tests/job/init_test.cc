@@ -14,9 +14,12 @@
 #include "core/operators/architecture.h"
 #include "core/run/executor.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::job {
 namespace {
+
+using test::contains;
 
 Scenario read(const Begun& begun) {
   return input::parse_scenario(input::document_from_text("begun.json", begun.scenario.dump()));
@@ -76,7 +79,7 @@ TEST(Init, WhatIsGivenIsNotAssumed) {
   EXPECT_EQ(given.scenario["workload"]["operators"]["sequence"], 512);
   // Everything that was assumed stands in the file too.
   for (const std::string& line : given.assumed) {
-    EXPECT_NE(given.scenario.dump().find(line), std::string::npos) << line;
+    EXPECT_TRUE(contains(given.scenario.dump(), line)) << line;
   }
 }
 
@@ -114,8 +117,7 @@ TEST(Init, ModulesRunAsTheyComeUnlessCompiled) {
   EXPECT_NEAR(read(compiled).cluster.device.launch, 5e-6, 1e-12);
   EXPECT_LT(read(compiled).workload.forward, read(eager).workload.forward);
   options.parallel = {{"tensor", 2}};
-  EXPECT_NE(refusal(options).find("--compiled has no meaning with a job that is cut"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(options), "--compiled has no meaning with a job that is cut"));
   options.compiled = false;
   EXPECT_FALSE(init_scenario(options).scenario["workload"]["operators"].contains("eager"));
 }
@@ -147,11 +149,10 @@ TEST(Init, ANodeMayBeTheUsersOwn) {
   for (const char* wrong : {"fast", "25", "25gbit:", "25gbit:ib", "0x25gbit", "1.5x25gbit",
                             "-1gbit", "1e300gbit", "nangbit", "99x1gbit"}) {
     options.net = wrong;
-    EXPECT_NE(refusal(options).find("--net: found '" + std::string(wrong)), std::string::npos)
-        << wrong;
+    EXPECT_TRUE(contains(refusal(options), "--net: found '" + std::string(wrong))) << wrong;
   }
   options.gpu = "h1000";
-  EXPECT_NE(refusal(options).find("--gpu: 'h1000' is not known"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(options), "--gpu: 'h1000' is not known"));
 }
 
 // Steps that were measured are explained: one node's by the device, the others by the network.
@@ -296,32 +297,29 @@ TEST(Init, WrongProductsNameTheNumbers) {
       refused("llama3_8b", {{"tensor", 4}, {"pipeline", 3}}),
       "init: workload.parallel.pipeline: tensor 4 x context 1 x pipeline 3 is 12 ranks, which "
       "do not divide the cluster's 16");
-  EXPECT_NE(refused("llama3_8b", {{"virtual_stages", 2}}).find("needs a pipeline"),
-            std::string::npos);
-  EXPECT_NE(refused("llama3_8b", {{"expert", 2}}).find("has no experts"), std::string::npos);
-  EXPECT_NE(refused("mixtral_8x7b", {{"expert", 3}}).find("do not divide a stage's 16 ranks"),
-            std::string::npos);
-  EXPECT_NE(refused("llama3_8b", {{"pipeline", 1048576}, {"tensor", 1048576}}).find("ranks"),
-            std::string::npos);
-  EXPECT_NE(refused("resnet50", {{"tensor", 2}}).find("is not cut"), std::string::npos);
-  EXPECT_NE(refusal({.model = "llama3_8b",
-                     .node = "dgx-h100",
-                     .settings = "--tensor-model-parallel-size 2 --micro-batch-size 3 "
-                                 "--global-batch-size 16"})
-                .find("a step of 16 samples is no multiple of 3 a micro-batch x 4"),
-            std::string::npos);
-  EXPECT_NE(refusal({.model = "llama3_8b",
-                     .node = "dgx-h100",
-                     .settings = "--tensor-model-parallel-size 3 --micro-batch-size 1 "
-                                 "--global-batch-size 32"})
-                .find("is 3 ranks, which do not divide the cluster's 8"),
-            std::string::npos);
-  EXPECT_NE(refusal({.model = "llama3_8b", .node = "dgx-h100", .settings = "nowhere.sh"})
-                .find("nowhere.sh: no settings that are known"),
-            std::string::npos);
-  EXPECT_NE(refusal({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"})
-                .find("name no known model"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refused("llama3_8b", {{"virtual_stages", 2}}), "needs a pipeline"));
+  EXPECT_TRUE(contains(refused("llama3_8b", {{"expert", 2}}), "has no experts"));
+  EXPECT_TRUE(
+      contains(refused("mixtral_8x7b", {{"expert", 3}}), "do not divide a stage's 16 ranks"));
+  EXPECT_TRUE(
+      contains(refused("llama3_8b", {{"pipeline", 1048576}, {"tensor", 1048576}}), "ranks"));
+  EXPECT_TRUE(contains(refused("resnet50", {{"tensor", 2}}), "is not cut"));
+  EXPECT_TRUE(contains(refusal({.model = "llama3_8b",
+                                .node = "dgx-h100",
+                                .settings = "--tensor-model-parallel-size 2 --micro-batch-size 3 "
+                                            "--global-batch-size 16"}),
+                       "a step of 16 samples is no multiple of 3 a micro-batch x 4"));
+  EXPECT_TRUE(contains(refusal({.model = "llama3_8b",
+                                .node = "dgx-h100",
+                                .settings = "--tensor-model-parallel-size 3 --micro-batch-size 1 "
+                                            "--global-batch-size 32"}),
+                       "is 3 ranks, which do not divide the cluster's 8"));
+  EXPECT_TRUE(
+      contains(refusal({.model = "llama3_8b", .node = "dgx-h100", .settings = "nowhere.sh"}),
+               "nowhere.sh: no settings that are known"));
+  EXPECT_TRUE(
+      contains(refusal({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"}),
+               "name no known model"));
 }
 
 TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
@@ -332,10 +330,9 @@ TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
             "node 'dgx-h10' is not known (did you mean 'dgx-h100'?); `syncline list` names them");
   InitOptions images{.model = "vgg16", .node = "dgx-h100"};
   images.sequence = 12;
-  EXPECT_NE(refusal(images).find("--sequence has no meaning"), std::string::npos);
+  EXPECT_TRUE(contains(refusal(images), "--sequence has no meaning"));
   const test::Scratch scratch;
-  EXPECT_NE(refusal({.model = "llama", .node = "dgx-h100"}).find("neither an architecture"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal({.model = "llama", .node = "dgx-h100"}), "neither an architecture"));
 }
 
 }  // namespace

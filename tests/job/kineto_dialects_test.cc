@@ -1,35 +1,29 @@
 // Random steps of known truth, in the words of every torch: what is derived is the truth.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/job/format.h"
 #include "core/job/scenario_of.h"
+#include "tests/support/jobs.h"
 #include "tests/support/kineto_trace.h"
-#include "tests/support/scratch.h"
 
 namespace syncline::job::kineto {
 namespace {
 
 void expect_same(const Step& read, const Step& truth, bool shapes) {
   constexpr double kExact = 1e-9;
-  EXPECT_NEAR(read.gpu, truth.gpu, kExact);
-  EXPECT_NEAR(read.cpu, truth.cpu, kExact);
-  EXPECT_NEAR(read.broadcast, truth.broadcast, kExact);
-  EXPECT_NEAR(read.forward, truth.forward, kExact);
-  EXPECT_NEAR(read.backward, truth.backward, kExact);
-  EXPECT_NEAR(read.copy_in, truth.copy_in, kExact);
-  EXPECT_NEAR(read.copy_out, truth.copy_out, kExact);
-  EXPECT_NEAR(read.copy_kernels, truth.copy_kernels, kExact);
-  EXPECT_NEAR(read.exposed, truth.exposed, kExact);
-  EXPECT_NEAR(read.host_gap, truth.host_gap, kExact);
-  EXPECT_NEAR(read.update, truth.update, kExact);
-  EXPECT_NEAR(read.idle, truth.idle, kExact);
-  EXPECT_NEAR(read.broadcast + read.forward + read.backward + read.copy_out + read.exposed +
-                  read.host_gap + read.update,
-              read.gpu, kExact);
+  const std::pair<const char*, Seconds Step::*> parts[] = {{"gpu", &Step::gpu},
+                                                           {"cpu", &Step::cpu},
+                                                           {"broadcast", &Step::broadcast},
+                                                           {"forward", &Step::forward},
+                                                           {"backward", &Step::backward},
+                                                           {"copy_in", &Step::copy_in},
+                                                           {"copy_out", &Step::copy_out},
+                                                           {"copy_kernels", &Step::copy_kernels},
+                                                           {"exposed", &Step::exposed},
+                                                           {"host_gap", &Step::host_gap},
+                                                           {"update", &Step::update},
+                                                           {"idle", &Step::idle}};
+  for (const auto& [name, part] : parts) EXPECT_NEAR(read.*part, truth.*part, kExact) << name;
+  EXPECT_NEAR(test::sum_of(read), read.gpu, kExact);
   ASSERT_EQ(read.gradients.size(), truth.gradients.size());
   for (std::size_t i = 0; i < truth.gradients.size(); ++i) {
     EXPECT_EQ(read.gradients[i].elements, truth.gradients[i].elements);

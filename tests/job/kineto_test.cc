@@ -3,14 +3,14 @@
 
 #include <numeric>
 
-#include "core/error.h"
-#include "core/job/format.h"
 #include "core/job/kineto/trace.h"
 #include "core/job/scenario_of.h"
-#include "tests/support/scratch.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job::kineto {
 namespace {
+
+using test::contains;
 
 std::string sample(const std::string& name) {
   return std::string(SYNCLINE_SOURCE_DIR "/tests/data/kineto/") + name;
@@ -33,23 +33,12 @@ std::string refusal(const std::vector<std::string>& files) {
   return "";
 }
 
-bool said(const Observed& observed, const std::string& part) {
-  return std::ranges::any_of(observed.warnings, [&](const std::string& warning) {
-    return warning.find(part) != std::string::npos;
-  });
-}
-
 std::vector<ObservedExchange> all_reduces(const Step& step) {
   std::vector<ObservedExchange> found;
   for (const ObservedExchange& exchange : step.exchanges) {
     if (exchange.kind == "all_reduce") found.push_back(exchange);
   }
   return found;
-}
-
-double sum_of(const Step& step) {
-  return step.broadcast + step.forward + step.backward + step.copy_out + step.exposed +
-         step.host_gap + step.update;
 }
 
 constexpr double kMs = 1e-3;
@@ -77,7 +66,7 @@ TEST(Kineto, ResNet50OnTwoA100) {
     EXPECT_EQ(steps[i].number, static_cast<int>(4 + i));
     EXPECT_NEAR(steps[i].cpu, cpu[i] * kMs, 0.05 * kMs);
     EXPECT_NEAR(steps[i].gpu, gpu[i] * kMs, 0.05 * kMs);
-    EXPECT_NEAR(sum_of(steps[i]), steps[i].gpu, 1e-9);
+    EXPECT_NEAR(test::sum_of(steps[i]), steps[i].gpu, 1e-9);
   }
 }
 
@@ -126,7 +115,7 @@ TEST(Kineto, BuffersOfBatchNorm) {
     EXPECT_NEAR(step.forward, 497e-6, 1e-9);
     EXPECT_NEAR(step.exposed, 150e-6, 1e-9);
     EXPECT_NEAR(step.host_gap, 4e-6, 1e-9);  // until the all-reduce runs
-    EXPECT_NEAR(sum_of(step), step.gpu, 1e-9);
+    EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9);
     ASSERT_EQ(step.exchanges.size(), 3u);
     EXPECT_EQ(step.exchanges[1].elements, 1);
     EXPECT_NEAR(step.exchanges[0].exposed + step.exchanges[1].exposed, 28e-6, 1e-9);
@@ -175,11 +164,12 @@ TEST(Kineto, ResNet50sBucketsAreTold) {
 TEST(Kineto, ResNet50sWarningsSayWhatIsNoBasis) {
   const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
   EXPECT_TRUE(job.warnings.front().starts_with("one rank alone (1 of 2)"));
-  EXPECT_TRUE(said(job, "do not follow their size"));
-  EXPECT_TRUE(said(job, "the device copies for 0.9 ms of 36.9 ms"));
-  EXPECT_TRUE(said(job,
-                   "the host is slower than the device (a step takes it 222.4 ms, the device "
-                   "215.8 ms)"));
+  EXPECT_TRUE(test::warns(job, "do not follow their size"));
+  EXPECT_TRUE(test::warns(job, "the device copies for 0.9 ms of 36.9 ms"));
+  EXPECT_TRUE(
+      test::warns(job,
+                  "the host is slower than the device (a step takes it 222.4 ms, the device "
+                  "215.8 ms)"));
 }
 
 TEST(Kineto, DlrmOnEightV100) {
@@ -188,10 +178,10 @@ TEST(Kineto, DlrmOnEightV100) {
   EXPECT_EQ(job.device, "Tesla V100-SXM2-32GB");
   EXPECT_EQ(job.ddp_modules, 2);
   EXPECT_TRUE(job.bucket_views);
-  EXPECT_TRUE(said(job, "2 DistributedDataParallel modules"));
+  EXPECT_TRUE(test::warns(job, "2 DistributedDataParallel modules"));
   EXPECT_TRUE(job.warnings.front().starts_with(
       "no plain data-parallel job: a step has 5 all_to_all of its own"));
-  EXPECT_FALSE(said(job, "collectives a step carry no gradients that can be told"));
+  EXPECT_FALSE(test::warns(job, "collectives a step carry no gradients that can be told"));
   ASSERT_EQ(job.ranks.size(), 8u);
   for (std::size_t i = 0; i < 8; ++i) {
     EXPECT_EQ(job.ranks[i].rank, static_cast<int>(i));
@@ -199,7 +189,7 @@ TEST(Kineto, DlrmOnEightV100) {
     const Step& step = job.ranks[i].steps[0];
     EXPECT_GE(step.cpu, 12.5 * kMs);
     EXPECT_LE(step.cpu, 19.95 * kMs);
-    EXPECT_NEAR(sum_of(step), step.gpu, 1e-9);
+    EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9);
     EXPECT_EQ(step.gradients.size(), 15u);  // one more arrives undefined
     const std::vector<ObservedExchange> sent = all_reduces(step);
     ASSERT_EQ(sent.size(), 3u);
@@ -232,40 +222,37 @@ TEST(Kineto, DlrmsCollectivesTakeWhatTheLatestRankTakes) {
 
 TEST(Kineto, RanksAreOfOneJobAndStandThereOnce) {
   std::vector<std::string> twice = {dlrm()[0], dlrm()[1], dlrm()[0]};
-  EXPECT_NE(refusal(twice).find("rank 5 once more"), std::string::npos);
-  EXPECT_NE(
-      refusal({dlrm()[2], sample("resnet50_ddp_2xA100_rank0.json.gz")}).find("rank 0 once more"),
-      std::string::npos);
-  EXPECT_NE(
-      refusal({dlrm()[1], sample("resnet50_ddp_2xA100_rank0.json.gz")}).find("of 8 ranks, but"),
-      std::string::npos);
-  EXPECT_TRUE(said(read_job({dlrm()[0], dlrm()[1]}), "2 of 8 ranks"));
+  EXPECT_TRUE(contains(refusal(twice), "rank 5 once more"));
+  EXPECT_TRUE(contains(refusal({dlrm()[2], sample("resnet50_ddp_2xA100_rank0.json.gz")}),
+                       "rank 0 once more"));
+  EXPECT_TRUE(contains(refusal({dlrm()[1], sample("resnet50_ddp_2xA100_rank0.json.gz")}),
+                       "of 8 ranks, but"));
+  EXPECT_TRUE(test::warns(read_job({dlrm()[0], dlrm()[1]}), "2 of 8 ranks"));
 }
 
 TEST(Kineto, CollectivesHaveOneNameWhoeverNamesThem) {
-  const std::pair<const char*, const char*> names[] = {
-      {"nccl:all_reduce", "all_reduce"},
-      {"gloo:all_reduce", "all_reduce"},
-      {"c10d::allreduce_", "all_reduce"},
-      {"allreduce_coalesced", "all_reduce"},
-      {"ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)", "all_reduce"},
-      {"ncclDevKernel_AllReduce_Sum_f32_TREE_LL(ncclDevComm*)", "all_reduce"},
-      {"nccl:all_reduce_barrier", "barrier"},
-      {"nccl:_all_gather_base", "all_gather"},
-      {"c10d::_allgather_base_", "all_gather"},
-      {"nccl:_reduce_scatter_base", "reduce_scatter"},
-      {"nccl:reduce_scatter_tensor_coalesced", "reduce_scatter"},
-      {"c10d::alltoall_base_", "all_to_all"},
-      {"all_to_allv", "all_to_all"},
-      {"ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)", "send_recv"},
-      {"ncclDevKernel_Broadcast_RING_LL", "broadcast"},
-      {"nccl:reduce", "reduce"},
-      {"void deep_ep::internode::dispatch<false, 4>(int4*, float*)", "deep_ep"},
-      {"void deep_ep::intranode::combine<__nv_bfloat16, 8>(int4*)", "deep_ep"},
-      {"ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", ""},
-      {"nccl:coalesced", ""},
-      {"record_param_comms", ""}};
-  for (const auto& [name, kind] : names) EXPECT_EQ(collective_kind(name), kind) << name;
+  const std::pair<const char*, std::vector<const char*>> rows[] = {
+      {"all_reduce",
+       {"nccl:all_reduce", "gloo:all_reduce", "c10d::allreduce_", "allreduce_coalesced",
+        "ncclKernel_AllReduce_RING_LL_Sum_float(ncclDevComm*, unsigned long)",
+        "ncclDevKernel_AllReduce_Sum_f32_TREE_LL(ncclDevComm*)"}},
+      {"barrier", {"nccl:all_reduce_barrier"}},
+      {"all_gather", {"nccl:_all_gather_base", "c10d::_allgather_base_"}},
+      {"reduce_scatter", {"nccl:_reduce_scatter_base", "nccl:reduce_scatter_tensor_coalesced"}},
+      {"all_to_all", {"c10d::alltoall_base_", "all_to_allv"}},
+      {"send_recv", {"ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclDevComm*)"}},
+      {"broadcast", {"ncclDevKernel_Broadcast_RING_LL"}},
+      {"reduce", {"nccl:reduce"}},
+      {"deep_ep",
+       {"void deep_ep::internode::dispatch<false, 4>(int4*, float*)",
+        "void deep_ep::intranode::combine<__nv_bfloat16, 8>(int4*)"}},
+      {"",
+       {"ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)", "nccl:coalesced",
+        "record_param_comms"}},
+  };
+  for (const auto& [kind, names] : rows) {
+    for (const char* name : names) EXPECT_EQ(collective_kind(name), kind) << name;
+  }
 }
 
 TEST(Kineto, AJobOnTheCpuIsRefusedByName) {

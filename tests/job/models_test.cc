@@ -10,9 +10,12 @@
 #include "core/job/scenario_of.h"
 #include "core/json/reader.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::job {
 namespace {
+
+using test::contains;
 
 struct Files {
   const test::Scratch scratch;
@@ -162,11 +165,10 @@ TEST(Config, MixturesOfExperts) {
     json[key] = value;
     return refusal(files.config(json.dump()));
   };
-  EXPECT_NE(with(kQwen, "decoder_sparse_step", 2).find("only 1 is known"), std::string::npos);
-  EXPECT_NE(with(kQwen, "mlp_only_layers", {3}).find("only none is known"), std::string::npos);
-  EXPECT_NE(with(kDeepSeek, "v_head_dim", 64).find("only that of qk_nope_head_dim, 128"),
-            std::string::npos);
-  EXPECT_NE(with(kDeepSeek, "n_routed_experts", 1 << 20).find("found 1048576"), std::string::npos);
+  EXPECT_TRUE(contains(with(kQwen, "decoder_sparse_step", 2), "only 1 is known"));
+  EXPECT_TRUE(contains(with(kQwen, "mlp_only_layers", {3}), "only none is known"));
+  EXPECT_TRUE(contains(with(kDeepSeek, "v_head_dim", 64), "only that of qk_nope_head_dim, 128"));
+  EXPECT_TRUE(contains(with(kDeepSeek, "n_routed_experts", 1 << 20), "found 1048576"));
 }
 
 TEST(Config, WhatIsNotKnownIsRefusedByName) {
@@ -177,20 +179,20 @@ TEST(Config, WhatIsNotKnownIsRefusedByName) {
     if (value.is_null()) json.erase(key);
     return refusal(files.config(json.dump()));
   };
-  EXPECT_NE(changed("model_type", "t5").find("model_type: 't5' is not known, only llama, mistral"),
-            std::string::npos);
-  EXPECT_NE(changed("model_type", "mixtral").find("num_local_experts: missing"), std::string::npos);
+  EXPECT_TRUE(
+      contains(changed("model_type", "t5"), "model_type: 't5' is not known, only llama, mistral"));
+  EXPECT_TRUE(contains(changed("model_type", "mixtral"), "num_local_experts: missing"));
   Json olmoe = Json::parse(kMistral);
   olmoe["model_type"] = "olmoe";
   olmoe["num_experts"] = 64;
-  EXPECT_NE(refusal(files.config(olmoe.dump())).find("a mixture of experts (olmoe), which is not"),
-            std::string::npos);
-  EXPECT_NE(changed("hidden_size", nullptr).find("hidden_size: missing"), std::string::npos);
-  EXPECT_NE(changed("hidden_size", "big").find("hidden_size: found 'big'"), std::string::npos);
-  EXPECT_NE(changed("num_hidden_layers", 0).find("num_hidden_layers"), std::string::npos);
-  EXPECT_NE(changed("num_hidden_layers", 1e30).find("num_hidden_layers"), std::string::npos);
-  EXPECT_NE(changed("attention_bias", true).find("attention_bias: found true"), std::string::npos);
-  EXPECT_NE(changed("model_type", nullptr).find("model_type: missing"), std::string::npos);
+  EXPECT_TRUE(
+      contains(refusal(files.config(olmoe.dump())), "a mixture of experts (olmoe), which is not"));
+  EXPECT_TRUE(contains(changed("hidden_size", nullptr), "hidden_size: missing"));
+  EXPECT_TRUE(contains(changed("hidden_size", "big"), "hidden_size: found 'big'"));
+  EXPECT_TRUE(contains(changed("num_hidden_layers", 0), "num_hidden_layers"));
+  EXPECT_TRUE(contains(changed("num_hidden_layers", 1e30), "num_hidden_layers"));
+  EXPECT_TRUE(contains(changed("attention_bias", true), "attention_bias: found true"));
+  EXPECT_TRUE(contains(changed("model_type", nullptr), "model_type: missing"));
 }
 
 // What the scenario refuses, the config's reader has refused before, in the file's own words.
@@ -202,7 +204,7 @@ TEST(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
     return refusal(files.config(changed.dump()));
   };
   const auto says = [](const std::string& refusal, const char* words) {
-    EXPECT_NE(refusal.find(words), std::string::npos) << refusal;
+    EXPECT_TRUE(contains(refusal, words)) << refusal;
   };
   says(with(kLlama2, "num_key_value_heads", 5), "num_key_value_heads: found 5, expected a divisor");
   says(with(kLlama2, "num_key_value_heads", 64), "expected a divisor of 32 heads");
@@ -228,7 +230,7 @@ TEST(Config, BecomesAScenarioOfAnyBatch) {
   EXPECT_EQ(imported.scenario["workload"]["operators"]["architecture"], "gpt2");
   EXPECT_EQ(imported.scenario["cluster"]["node"], "dgx-h100");
   ASSERT_FALSE(imported.assumed.empty());
-  EXPECT_NE(imported.assumed.front().find("a model file tells no machine"), std::string::npos);
+  EXPECT_TRUE(contains(imported.assumed.front(), "a model file tells no machine"));
 }
 
 Json saved(const char* dtype, const std::vector<std::int64_t>& shape, std::int64_t& at) {
@@ -313,7 +315,7 @@ TEST(Safetensors, HostileHeadersAreRefusedInOneLine) {
   const Files files;
   const auto refused = [&](const std::string& path, const char* reason) {
     const std::string said = refusal(path);
-    EXPECT_NE(said.find(reason), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, reason)) << said;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
   };
   const std::string tensor = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";

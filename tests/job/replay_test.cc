@@ -1,18 +1,14 @@
 // From the traces that jobs left behind to rows that replay them: the whole way of `import`.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
-#include "core/input/document.h"
-#include "core/job/format.h"
 #include "core/job/scenario_of.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "tests/support/jobs.h"
 #include "tests/support/said.h"
-#include "tests/support/scratch.h"
 
 namespace syncline::job {
 namespace {
+
+using test::contains;
 
 const std::string kTraces = SYNCLINE_SOURCE_DIR "/tests/data/kineto/";
 
@@ -24,19 +20,13 @@ std::vector<std::string> dlrm_ranks() {
   return files;
 }
 
-measure::Report evaluated(const Json& scenario) {
-  measure::StudyOptions study;
-  study.make_executor = run::make_model_executor;
-  return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
-}
-
 // Each step of the job by itself, with the job's own configuration.
 void expect_replayed(const std::vector<std::string>& files) {
   const Observed all = read_job(files);
   for (std::size_t n = 0; n < all.ranks.front().steps.size(); ++n) {
     Observed one = all;
     for (Rank& rank : one.ranks) rank.steps = {rank.steps.at(n)};
-    const measure::Report report = evaluated(scenario_of(one, {}).scenario);
+    const measure::Report report = test::evaluated(scenario_of(one, {}).scenario);
     const measure::Row& row = report.rows.front();
     const Seconds measured = one.ranks.front().steps.front().gpu;
     EXPECT_EQ(row.strategy, kAsItRan);
@@ -68,33 +58,32 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   const auto import =
       test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz", "-o", job});
   EXPECT_EQ(import.code, 0) << import.err;
-  EXPECT_NE(import.out.find("torch's default: 1 MiB, then 25 MiB"), std::string::npos);
-  EXPECT_NE(import.out.find("syncline tune " + job + " --emit pytorch"), std::string::npos);
+  EXPECT_TRUE(contains(import.out, "torch's default: 1 MiB, then 25 MiB"));
+  EXPECT_TRUE(contains(import.out, "syncline tune " + job + " --emit pytorch"));
   const auto run = test::say({"run", job, "--verbose"});
   EXPECT_EQ(run.code, 0) << run.err;
-  EXPECT_NE(run.out.find("bound by the host"), std::string::npos) << "what import minded";
-  EXPECT_NE(run.out.find("usually stands"), std::string::npos) << "what import assumed";
+  EXPECT_TRUE(contains(run.out, "bound by the host")) << "what import minded";
+  EXPECT_TRUE(contains(run.out, "usually stands")) << "what import assumed";
   for (const char* verb : {"run", "check", "explain"}) {
     const Json said = Json::parse(test::say({verb, job, "--format", "json"}).out);
-    EXPECT_NE(said.at("remarks").dump().find("bound by the host"), std::string::npos) << verb;
+    EXPECT_TRUE(contains(said.at("remarks").dump(), "bound by the host")) << verb;
   }
-  EXPECT_NE(test::say({"run", job, "--format", "csv"}).err.find("bound by the host"),
-            std::string::npos);
+  EXPECT_TRUE(contains(test::say({"run", job, "--format", "csv"}).err, "bound by the host"));
   const auto tune = test::say({"tune", job, "--emit", "pytorch", "--budget", "300"});
   EXPECT_EQ(tune.code, 0) << tune.err;
-  EXPECT_NE(tune.out.find("\"gradient_as_bucket_view\": true"), std::string::npos) << tune.out;
+  EXPECT_TRUE(contains(tune.out, "\"gradient_as_bucket_view\": true")) << tune.out;
   const Json answer = Json::parse(
       test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz", "--format", "json"}).out);
   EXPECT_EQ(answer.at("typical").at("exchanges").size(), 7U);
   EXPECT_EQ(answer.at("buckets").at("explained"), true);
   EXPECT_EQ(answer.at("typical").at("all_reduced_bytes"),
             answer.at("typical").at("gradient_bytes"));
-  EXPECT_NE(import.out.find("97.49 MiB; all-reduced 97.49 MiB\n"), std::string::npos) << import.out;
+  EXPECT_TRUE(contains(import.out, "97.49 MiB; all-reduced 97.49 MiB\n")) << import.out;
   const Json& views = answer.at("rows").at(1);
   EXPECT_EQ(views.at("strategy"), "gradients as views");
   EXPECT_LT(views.at("speedup_low"), 1.01);
   EXPECT_GT(views.at("speedup_high"), views.at("speedup"));
-  EXPECT_NE(import.out.find("gain, 80 %"), std::string::npos);
+  EXPECT_TRUE(contains(import.out, "gain, 80 %"));
 }
 
 TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
@@ -115,7 +104,7 @@ TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
                                  "--cluster", cluster, "--format", "json"});
   ASSERT_EQ(larger.code, 0) << larger.err;
   EXPECT_FALSE(Json::parse(larger.out).at("scenario_file").contains("published"));
-  EXPECT_NE(larger.out.find("ran on 2 ranks, the cluster has 8"), std::string::npos);
+  EXPECT_TRUE(contains(larger.out, "ran on 2 ranks, the cluster has 8"));
   EXPECT_EQ(test::say({"import", scratch.path("absent.json")}).code, 2);
   EXPECT_EQ(test::say({"import", cluster}).code, 2);
 }

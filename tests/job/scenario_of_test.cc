@@ -5,10 +5,7 @@
 
 #include <random>
 
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job {
 namespace {
@@ -57,19 +54,13 @@ Observed job_of(std::mt19937& random, bool views) {
 const Json kFast = Json::parse(R"({"name": "fast", "nodes": 2, "gpus_per_node": 1,
     "inter": {"latency_us": 0.001, "bandwidth_gbps": 1000000}})");
 
-measure::Report evaluated(const Json& scenario) {
-  measure::StudyOptions study;
-  study.make_executor = run::make_model_executor;
-  return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
-}
-
 TEST(ScenarioOf, TheRowReplaysTheStep) {
   std::mt19937 random(3);
   for (const bool views : {false, true}) {
     for (int round = 0; round < 5; ++round) {
       const Observed job = job_of(random, views);
       const Imported imported = scenario_of(job, {.cluster = kFast});
-      const measure::Report report = evaluated(imported.scenario);
+      const measure::Report report = test::evaluated(imported.scenario);
       ASSERT_FALSE(report.rows.empty());
       const measure::Row& row = report.rows.front();
       EXPECT_EQ(row.strategy, kAsItRan);
@@ -84,7 +75,7 @@ TEST(ScenarioOf, TheRowReplaysTheStep) {
 TEST(ScenarioOf, ViewsSaveTheCopiesAndTheIntervalSaysHowSure) {
   std::mt19937 random(4);
   const Observed job = job_of(random, false);
-  const measure::Report report = evaluated(scenario_of(job, {.cluster = kFast}).scenario);
+  const measure::Report report = test::evaluated(scenario_of(job, {.cluster = kFast}).scenario);
   const auto views = std::find_if(report.rows.begin(), report.rows.end(), [](const auto& row) {
     return row.strategy == "gradients as views";
   });
@@ -107,7 +98,7 @@ TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
   EXPECT_EQ(imported.scenario.at("cluster").at("nodes"), 2);
   EXPECT_EQ(imported.scenario.at("cluster").at("gpus_per_node"), 8);
   EXPECT_GE(imported.assumed.size(), 3U);
-  EXPECT_FALSE(evaluated(imported.scenario).rows.empty());
+  EXPECT_FALSE(test::evaluated(imported.scenario).rows.empty());
   // Ranks that do not fill the hosts.
   job.world_size = 12;
   EXPECT_EQ(scenario_of(job, {}).scenario.at("cluster").at("gpus_per_node"), 6);
@@ -137,7 +128,7 @@ TEST(ScenarioOf, WhatABucketCarriesBesideItsGradientsTravelsToo) {
   EXPECT_EQ(bytes_in(imported.scenario), told + 4 * (told / 8));
   EXPECT_TRUE(assumes(imported, "(33 % of the traffic) travel too")) << imported.assumed.front();
   EXPECT_TRUE(imported.rule.explains) << imported.rule.words;
-  const measure::Report report = evaluated(imported.scenario);
+  const measure::Report report = test::evaluated(imported.scenario);
   EXPECT_LT(std::abs(report.rows.front().error_percent.value()), 4);
 }
 
@@ -174,7 +165,7 @@ TEST(ScenarioOf, TimesOfAnotherDeviceAreRescaledWithAnInterval) {
   EXPECT_NEAR(workload.at("host_gap_ms"), 1e3 * step.host_gap, 1e-6);
   EXPECT_TRUE(assumes(slower, "the cluster has NVIDIA V100 SXM2 16 GB: computation is rescaled"));
   EXPECT_FALSE(slower.scenario.contains("published"));
-  const measure::Row row = evaluated(slower.scenario).rows.front();
+  const measure::Row row = test::evaluated(slower.scenario).rows.front();
   const Seconds computed = step.forward + step.backward + step.update;
   const Seconds others = step.broadcast + step.host_gap;
   EXPECT_LT(row.step.low, flops * computed + others);

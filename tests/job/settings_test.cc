@@ -11,9 +11,12 @@
 #include "core/job/init.h"
 #include "core/plan/planner.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::job {
 namespace {
+
+using test::contains;
 
 constexpr const char* kModel =
     "--num-layers 8 --hidden-size 256 --num-attention-heads 8 --ffn-hidden-size 512 "
@@ -142,7 +145,7 @@ TEST(Megatron, LayoutsByTheirLayers) {
   const auto says = [](const std::string& layout, const std::string& words) {
     const std::string text =
         refusal(std::string(kModel) + "--pipeline-model-parallel-size 2 " + layout);
-    EXPECT_NE(text.find(words), std::string::npos) << layout << ": " << text;
+    EXPECT_TRUE(contains(text, words)) << layout << ": " << text;
   };
   const std::string flag = "--pipeline-model-parallel-layout ";
   says(flag + "'Et|tt|L'", "the number of parts, 3, is no multiple of the 2 stages");
@@ -264,9 +267,9 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
       refusal(model + "--tensor-model-parallel-size four"),
       "the flags: tensor-model-parallel-size: found 'four', expected a whole number from 1 to "
       "1048576");
-  EXPECT_NE(refusal(model + "--tensor-model-parallel-size 0").find("found 0"), std::string::npos);
-  EXPECT_NE(refusal(model + "--pipeline-model-parallel-size 1e99").find("pipeline-model-parallel"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(model + "--tensor-model-parallel-size 0"), "found 0"));
+  EXPECT_TRUE(
+      contains(refusal(model + "--pipeline-model-parallel-size 1e99"), "pipeline-model-parallel"));
   EXPECT_EQ(refusal(model + "--tensor-model-parallel-size $TP"),
             "the flags: tensor-model-parallel-size: is $TP, a variable that is set elsewhere: "
             "write its value");
@@ -276,18 +279,17 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
             "stages x 3");
   EXPECT_EQ(refusal(model + "--tensor-model-parallel-size 2 --tp-comm-overlap"),
             "the flags: tp-comm-overlap: can happen only with sequence-parallel");
-  EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]")
-                .find("only layers without experts before all others"),
-            std::string::npos);
-  EXPECT_NE(refusal(model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1").find("only"),
-            std::string::npos);
-  EXPECT_NE(refusal("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8")
-                .find("vocab-size: is missing"),
-            std::string::npos);
-  EXPECT_NE(refusal("--num-layers 2 --hidden-size 64 --seq-length 8").find("num-attention-heads"),
-            std::string::npos);
-  EXPECT_NE(refusal(model + "--recompute-granularity all").find("expected full or selective"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal(model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]"),
+                       "only layers without experts before all others"));
+  EXPECT_TRUE(
+      contains(refusal(model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1"), "only"));
+  EXPECT_TRUE(
+      contains(refusal("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8"),
+               "vocab-size: is missing"));
+  EXPECT_TRUE(
+      contains(refusal("--num-layers 2 --hidden-size 64 --seq-length 8"), "num-attention-heads"));
+  EXPECT_TRUE(
+      contains(refusal(model + "--recompute-granularity all"), "expected full or selective"));
   EXPECT_EQ(refusal_of_file("model.safetensors", "\xff --num-layers 2"), "none");
   EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"), "other.yaml: no settings of Megatron's");
   EXPECT_EQ(refusal("--foo 1 --bar"), "none");
@@ -343,12 +345,10 @@ TEST(Torchtitan, StagesFollowTheirLayers) {
                     "pipeline_parallel_schedule = 'Interleaved1F1B'")
                 .workload["parallel"]["virtual_stages"],
             2);
-  EXPECT_NE(job("pipeline_parallel_layers_per_stage = 12").find("no multiple of 4 ranks"),
-            std::string::npos);
-  EXPECT_NE(job("pipeline_parallel_schedule = 'ZBVZeroBubble'").find("not modelled yet"),
-            std::string::npos);
-  EXPECT_NE(job("pipeline_parallel_split_points = ['layers.4']").find("a layout by its layers"),
-            std::string::npos);
+  EXPECT_TRUE(contains(job("pipeline_parallel_layers_per_stage = 12"), "no multiple of 4 ranks"));
+  EXPECT_TRUE(contains(job("pipeline_parallel_schedule = 'ZBVZeroBubble'"), "not modelled yet"));
+  EXPECT_TRUE(
+      contains(job("pipeline_parallel_split_points = ['layers.4']"), "a layout by its layers"));
   EXPECT_EQ(job("tensor_parallel_degree = 'two'"),
             "a.toml: parallelism.tensor_parallel_degree: found 'two', expected a whole number from "
             "1 to 1048576");
@@ -367,8 +367,7 @@ TEST(DeepSpeed, JsonIsALayoutBesideAModel) {
   EXPECT_EQ(job.global_batch, 64);
   EXPECT_EQ(job.strategy["config"],
             Json::parse(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})"));
-  EXPECT_NE(refusal_of_file("ds.json", R"({"train_batch_size": -1})").find("found -1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(refusal_of_file("ds.json", R"({"train_batch_size": -1})"), "found -1"));
   EXPECT_EQ(refusal_of_file("ds.json", R"({"name": "else"})"), "none");
   EXPECT_EQ(refusal_of_file("ds.json", R"({"zero_optimization": )"), "none");
   const test::Scratch scratch;

@@ -5,22 +5,16 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/job/format.h"
 #include "core/job/kineto/groups.h"
 #include "core/job/scenario_of.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
-#include "tests/support/dice.h"
+#include "tests/support/jobs.h"
 #include "tests/support/packed.h"
-#include "tests/support/refused_job.h"
-#include "tests/support/scratch.h"
 #include "tests/support/whole_trace.h"
 
 namespace syncline::job::kineto {
 namespace {
 
+using test::contains;
 using test::CutJob;
 using test::CutTraces;
 
@@ -28,44 +22,6 @@ const CutJob kMegatron{.tensor = 2, .pipeline = 2, .data = 2, .micro_batches = 4
 const CutJob kHybrid{.data = 4, .shard = 2};
 const CutJob kSharded{.data = 4, .shard = 4};
 const CutJob kInterleaved{.pipeline = 2, .data = 2, .micro_batches = 4, .chunks = 2};
-
-class WholeTrace : public testing::Test {
- protected:
-  std::string written(const std::string& text, int rank = 0) {
-    const std::string path = scratch_.path("rank" + std::to_string(rank) + ".json");
-    test::write_text(path, text);
-    return path;
-  }
-  // Of the first so many ranks; 0: of all.
-  Observed read(const CutTraces& traces, const CutJob& job, int ranks = 0) {
-    std::vector<std::string> files;
-    for (int rank = 0; rank < (ranks > 0 ? ranks : job.world()); ++rank) {
-      files.push_back(written(traces.file(rank), rank));
-    }
-    return read_job(files);
-  }
-  std::string refusal(const std::string& text) { return test::refusal_of_job(written(text)); }
-
-  test::Scratch scratch_;
-};
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  std::size_t found = 0;
-  for (std::size_t at = text.find(from); at != std::string::npos;
-       at = text.find(from, at + to.size()), ++found) {
-    text.replace(at, from.size(), to);
-  }
-  EXPECT_GT(found, 0u) << from;
-  return text;
-}
-
-double sum_of(const Step& step) {
-  return step.forward + step.backward + step.exposed + step.stages + step.host_gap + step.update;
-}
 
 Seconds seconds_of(test::Nano time) { return 1e-9 * static_cast<double>(time); }
 
@@ -105,10 +61,28 @@ void expect_truth(const Observed& observed, const CutTraces& traces, const CutJo
     EXPECT_NEAR(step.update, seconds_of(truth.update), kExact) << rank.rank;
     EXPECT_NEAR(step.host_gap, 0, kExact) << rank.rank;
     EXPECT_NEAR(step.gpu, seconds_of(truth.end - truth.begin), kExact);
-    EXPECT_NEAR(sum_of(step), step.gpu, kExact);
+    EXPECT_NEAR(test::sum_of(step), step.gpu, kExact);
     expect_gradients(step, truth, job);
   }
 }
+
+class WholeTrace : public test::JobFiles {
+ protected:
+  // Of the first so many ranks; 0: of all.
+  Observed read(const CutTraces& traces, const CutJob& job, int ranks = 0) {
+    std::vector<std::string> files;
+    for (int rank = 0; rank < (ranks > 0 ? ranks : job.world()); ++rank) {
+      files.push_back(written(traces.file(rank), rank));
+    }
+    return read_job(files);
+  }
+  // Of all ranks, each of whose steps is as the walk had it.
+  Observed read_truly(const CutJob& job, const CutTraces& traces) {
+    const Observed observed = read(traces, job);
+    expect_truth(observed, traces, job);
+    return observed;
+  }
+};
 
 // Groups of the first rank.
 void expect_use(const Observed& observed, const CutTraces& traces,
@@ -128,8 +102,7 @@ void expect_use(const Observed& observed, const CutTraces& traces,
 
 TEST_F(WholeTrace, MegatronWithTensorPipelineAndData) {
   const CutTraces traces(kMegatron);
-  const Observed observed = read(traces, kMegatron);
-  expect_truth(observed, traces, kMegatron);
+  const Observed observed = read_truly(kMegatron, traces);
   ASSERT_TRUE(observed.whole);
   const Parallel& parallel = observed.whole->parallel;
   EXPECT_EQ(parallel.tensor, 2);
@@ -167,8 +140,7 @@ TEST_F(WholeTrace, EachBucketCarriesTheGradientsThatArrivedForIt) {
 
 TEST_F(WholeTrace, ShardsInTwoLevels) {
   const CutTraces traces(kHybrid);
-  const Observed observed = read(traces, kHybrid);
-  expect_truth(observed, traces, kHybrid);
+  const Observed observed = read_truly(kHybrid, traces);
   ASSERT_TRUE(observed.whole);
   EXPECT_FALSE(observed.whole->parallel.whole_job());
   EXPECT_EQ(observed.whole->shards, 2);
@@ -185,8 +157,7 @@ TEST_F(WholeTrace, ShardsInTwoLevels) {
 TEST_F(WholeTrace, WeightsAreCutByTheTensorGroup) {
   const CutJob job{.tensor = 2, .data = 2, .shard = 2, .whole_shapes = true};
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   for (const ObservedExchange& exchange : observed.ranks[0].steps[0].exchanges) {
     EXPECT_EQ(exchange.gradients.size(), exchange.kind == "reduce_scatter" ? 2u : 0u);
   }
@@ -194,8 +165,7 @@ TEST_F(WholeTrace, WeightsAreCutByTheTensorGroup) {
 
 TEST_F(WholeTrace, ShardsOverAllRanks) {
   const CutTraces traces(kSharded);
-  const Observed observed = read(traces, kSharded);
-  expect_truth(observed, traces, kSharded);
+  const Observed observed = read_truly(kSharded, traces);
   EXPECT_EQ(observed.whole->shards, 4);
   expect_use(observed, traces, {{"shard", Role::kData}});
 }
@@ -204,9 +174,7 @@ TEST_F(WholeTrace, ChunksOfAnInterleavedPipeline) {
   for (const int chunks : {2, 3}) {
     CutJob job = kInterleaved;
     job.chunks = chunks;
-    const CutTraces traces(job);
-    const Observed observed = read(traces, job);
-    expect_truth(observed, traces, job);
+    const Observed observed = read_truly(job, CutTraces(job));
     EXPECT_EQ(observed.whole->parallel.virtual_stages, chunks);
     EXPECT_EQ(observed.whole->parallel.schedule, Schedule::kInterleaved);
     EXPECT_EQ(observed.whole->micro_batches, 4);
@@ -217,8 +185,7 @@ TEST_F(WholeTrace, ContextGroupsAreInsideTheDataGroup) {
   CutJob job = kMegatron;
   job.context = 2;
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   EXPECT_EQ(observed.whole->parallel.context, 2);
   EXPECT_EQ(observed.whole->shards, 4);
   expect_use(observed, traces,
@@ -232,8 +199,7 @@ TEST_F(WholeTrace, ContextGroupsAreInsideTheDataGroup) {
 TEST_F(WholeTrace, ExpertsHaveGroupsOfTheirOwn) {
   const CutJob job{.pipeline = 2, .data = 4, .micro_batches = 2, .expert = 2};
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   EXPECT_EQ(observed.whole->parallel.expert, 2);
   EXPECT_EQ(observed.whole->parallel.expert_tensor, 1);
   EXPECT_EQ(observed.whole->shards, 4);
@@ -252,18 +218,18 @@ TEST_F(WholeTrace, ExpertsHaveGroupsOfTheirOwn) {
   EXPECT_EQ(imported.scenario["workload"]["tensors"][2].at("expert"), true);
   EXPECT_EQ(imported.scenario["workload"]["parallel"].at("expert"), 2);
   // Sums that no choice of shapes gives.
-  const std::string text =
-      replaced(traces.file(0), "\"Input Dims\": [[4096, 1024]]", "\"Input Dims\": [[4096, 5120]]");
-  EXPECT_TRUE(has(refusal(text), "which are the experts' is not known"));
+  const std::string text = test::replaced(traces.file(0), "\"Input Dims\": [[4096, 1024]]",
+                                          "\"Input Dims\": [[4096, 5120]]");
+  EXPECT_TRUE(contains(refusal(text), "which are the experts' is not known"));
 }
 
 TEST_F(WholeTrace, ExpertGroupsDivideAStage) {
   const CutJob job{.pipeline = 2, .data = 4, .micro_batches = 2, .expert = 2};
   const std::string apart =
-      replaced(CutTraces(job).file(0), "GROUP\", \"Process Group Ranks\": \"[0, 1]\"",
-               "GROUP\", \"Process Group Ranks\": \"[0, 3]\"");
+      test::replaced(CutTraces(job).file(0), "GROUP\", \"Process Group Ranks\": \"[0, 1]\"",
+                     "GROUP\", \"Process Group Ranks\": \"[0, 3]\"");
   const std::string found = refusal(apart);
-  EXPECT_TRUE(has(found, "experts over 2 ranks, 3 apart, which do not divide the 4 ranks"))
+  EXPECT_TRUE(contains(found, "experts over 2 ranks, 3 apart, which do not divide the 4 ranks"))
       << found;
 }
 
@@ -272,14 +238,13 @@ TEST_F(WholeTrace, AStepOfYearsIsDamaged) {
   const std::size_t at = text.find("\"dur\": ", text.find("void gemm"));
   std::string damaged = text;
   damaged.insert(at + 7, "99999999");
-  EXPECT_TRUE(has(refusal(damaged), "lasts longer than hours: its times are damaged"));
+  EXPECT_TRUE(contains(refusal(damaged), "lasts longer than hours: its times are damaged"));
 }
 
 TEST_F(WholeTrace, InstancesOfMegatronsOptimizer) {
   const CutJob job{.tensor = 2, .data = 4, .micro_batches = 2, .instances = 2};
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   EXPECT_EQ(observed.whole->shards, 2);
   expect_use(observed, traces,
              {{"tp", Role::kTensor}, {"shard", Role::kInner}, {"replica", Role::kOuter}});
@@ -291,8 +256,7 @@ TEST_F(WholeTrace, StagesThatAreNeighbours) {
   CutJob job = kMegatron;
   job.inside = true;
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   EXPECT_TRUE(observed.whole->parallel.pipeline_inside);
   EXPECT_EQ(observed.ranks[2].stage, 1);
   EXPECT_EQ(observed.ranks[4].stage, 0);
@@ -303,8 +267,7 @@ TEST_F(WholeTrace, AllForwardPassesMayStandAhead) {
   EXPECT_EQ(read(CutTraces(job), job, 1).whole->parallel.schedule, Schedule::k1F1B);
   job.gpipe = true;
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   EXPECT_EQ(observed.whole->parallel.schedule, Schedule::kGpipe);
   EXPECT_EQ(scenario_of(observed, {}).scenario["workload"]["parallel"].at("schedule"), "gpipe");
 }
@@ -325,15 +288,15 @@ TEST_F(WholeTrace, GroupsReadInPartMeasureNoNetwork) {
 // torch calls messages that go together "coalesced", and tells no size of them.
 TEST_F(WholeTrace, MessagesThatGoTogether) {
   const CutTraces traces(kMegatron);
-  std::string text = replaced(traces.file(0), "\"recv\"", "\"coalesced\"");
-  text = replaced(text, "\"send\"", "\"coalesced\"");
-  text = replaced(text, "\"In msg nelems\": 2097152, \"Out msg nelems\": 2097152",
-                  "\"In msg nelems\": 0, \"Out msg nelems\": 0");
+  std::string text = test::replaced(traces.file(0), "\"recv\"", "\"coalesced\"");
+  text = test::replaced(text, "\"send\"", "\"coalesced\"");
+  text = test::replaced(text, "\"In msg nelems\": 2097152, \"Out msg nelems\": 2097152",
+                        "\"In msg nelems\": 0, \"Out msg nelems\": 0");
   const Observed observed = read_job({written(text)});
   expect_truth(observed, traces, kMegatron);
   EXPECT_EQ(group_named(observed, "pp0")->calls, 8u);
-  EXPECT_TRUE(has(Json(scenario_of(observed, {}).assumed).dump(),
-                  "what pipeline stages send each other is not given"));
+  EXPECT_TRUE(contains(Json(scenario_of(observed, {}).assumed).dump(),
+                       "what pipeline stages send each other is not given"));
 }
 
 // Losses are averaged between passes, and sums are in fp32, which neither makes other buckets.
@@ -417,26 +380,24 @@ TEST_F(WholeTrace, WithoutGroupsShapesTellThoseOfAllRanksAlone) {
   CutJob all = kSharded;
   all.named = false;
   const CutTraces traces(all);
-  const Observed observed = read(traces, all);
-  expect_truth(observed, traces, all);
+  const Observed observed = read_truly(all, traces);
   EXPECT_EQ(observed.whole->shards, 4);
   ASSERT_EQ(observed.groups.size(), 1u);
   EXPECT_EQ(observed.groups[0].ranks, (std::vector<int>{0, 1, 2, 3}));
   CutJob some = kHybrid;
   some.named = false;
-  EXPECT_TRUE(has(refusal(CutTraces(some).file(0)),
-                  "name no groups of ranks, and gradients are scattered over 2 of 4"));
+  EXPECT_TRUE(contains(refusal(CutTraces(some).file(0)),
+                       "name no groups of ranks, and gradients are scattered over 2 of 4"));
   CutJob cut = kMegatron;
   cut.named = false;
-  EXPECT_TRUE(has(refusal(CutTraces(cut).file(0)), "name no groups of ranks"));
+  EXPECT_TRUE(contains(refusal(CutTraces(cut).file(0)), "name no groups of ranks"));
 }
 
 TEST_F(WholeTrace, TheLateRankIsNamed) {
   CutJob job = kMegatron;
   job.late_rank = 3;
   const CutTraces traces(job);
-  const Observed observed = read(traces, job);
-  expect_truth(observed, traces, job);
+  const Observed observed = read_truly(job, traces);
   const RankGroup* late = group_named(observed, "tp2");  // of ranks 2 and 3
   ASSERT_NE(late, nullptr);
   EXPECT_EQ(late->last_rank, 3);
@@ -448,18 +409,18 @@ TEST_F(WholeTrace, TheLateRankIsNamed) {
   EXPECT_EQ(other->last_rank, -1);
   EXPECT_EQ(other->waited, 0);
   ASSERT_FALSE(observed.warnings.empty());
-  EXPECT_TRUE(has(observed.warnings.front(), "rank 3 is late: it comes last to 32 of 32"))
+  EXPECT_TRUE(contains(observed.warnings.front(), "rank 3 is late: it comes last to 32 of 32"))
       << observed.warnings.front();
-  EXPECT_TRUE(has(observed.warnings.front(), "'tensor'"));
+  EXPECT_TRUE(contains(observed.warnings.front(), "'tensor'"));
 }
 
 TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   const std::string text = CutTraces(kMegatron).file(0);
   const auto ranks = [&](const std::string& from, const std::string& to) {
-    return refusal(replaced(text, "Ranks\": \"[" + from + "]", "Ranks\": \"[" + to + "]"));
+    return refusal(test::replaced(text, "Ranks\": \"[" + from + "]", "Ranks\": \"[" + to + "]"));
   };
-  const auto expect = [](const std::string& found, const std::string& part) {
-    EXPECT_TRUE(has(found, part)) << found;
+  const auto expect = [](const std::string& found, const char* part) {
+    EXPECT_TRUE(contains(found, part)) << found;
   };
   expect(ranks("0, 1", "0, 1, 2"), "is given as 2 ranks, and lists 3");
   expect(ranks("0, 1", "0, 9"), "lists ranks beyond the job's: 0, 9");
@@ -468,17 +429,17 @@ TEST_F(WholeTrace, GroupsThatLieAreRefusedInOneSentence) {
   expect(ranks("0, 1", "1, 2"), "carries collectives of rank 0, which is none of them");
   expect(ranks("0, 1", "0, 4"), "groups overlap: ");
   expect(ranks("0, 1", "0, 3"), "stand in another order than tensor, context, data");
-  expect(refusal(replaced(text, "\"world_size\": 8", "\"world_size\": 6")),
+  expect(refusal(test::replaced(text, "\"world_size\": 8", "\"world_size\": 6")),
          "which do not divide the job's 6");
-  expect(refusal(replaced(text, "\"world_size\": 8", "\"world_size\": 16")),
+  expect(refusal(test::replaced(text, "\"world_size\": 8", "\"world_size\": 16")),
          "gradients are summed over 2 ranks");
-  expect(refusal(replaced(text, "\"world_size\"", "\"worlds\"")),
+  expect(refusal(test::replaced(text, "\"world_size\"", "\"worlds\"")),
          "whose number of ranks is not given");
   std::string twice = text;
   const std::string before = "Ranks\": \"[0, 1]";
   twice.replace(twice.find(before), before.size(), "Ranks\": \"[0, 2]");
   expect(refusal(twice), "is given twice");
-  const std::string scattered = replaced(
+  const std::string scattered = test::replaced(
       CutTraces(kHybrid).file(0), "Out msg nelems\": " + std::to_string(CutTraces::kLayer / 2),
       "Out msg nelems\": 17");
   expect(refusal(scattered), "is given as 2 ranks, and its reduce_scatter takes in");
@@ -491,25 +452,25 @@ TEST_F(WholeTrace, DescriptionsMayBeMissingAltogether) {
     bare.described = false;
     const CutTraces traces(bare);
     const std::string text =
-        replaced(traces.file(0), "Description\": \"undefined\",", "Description\": ,");
+        test::replaced(traces.file(0), "Description\": \"undefined\",", "Description\": ,");
     const Observed observed = read_job({written(text)});
     expect_truth(observed, traces, bare);
-    EXPECT_FALSE(has(Json(observed.warnings).dump(), "cannot be read"));
+    EXPECT_FALSE(contains(Json(observed.warnings).dump(), "cannot be read"));
   }
 }
 
 // The groups' list at the top of a file tells ranks that events do not, as a list or as text.
 TEST_F(WholeTrace, TheListOfGroupsTellsTheirRanks) {
   const CutTraces traces(kMegatron);
-  const std::string text = replaced(traces.file(0), "\"Process Group Ranks\"", "\"nobody\"");
+  const std::string text = test::replaced(traces.file(0), "\"Process Group Ranks\"", "\"nobody\"");
   for (const std::string ranks : {"[0, 2]", "\"[0, 2]\""}) {
     const std::string listed =
-        replaced(text, "\"world_size\": 8",
-                 "\"world_size\": 8, \"pg_config\": [{\"pg_name\": \"dp0\", \"pg_desc\": "
-                 "\"DATA_PARALLEL_GROUP_WITH_CP\", \"pg_size\": 2, \"ranks\": " +
-                     ranks +
-                     "}, {\"pg_name\": \"all\", \"pg_desc\": \"default_pg\", \"pg_size\": 8, "
-                     "\"ranks\": []}]");
+        test::replaced(text, "\"world_size\": 8",
+                       "\"world_size\": 8, \"pg_config\": [{\"pg_name\": \"dp0\", \"pg_desc\": "
+                       "\"DATA_PARALLEL_GROUP_WITH_CP\", \"pg_size\": 2, \"ranks\": " +
+                           ranks +
+                           "}, {\"pg_name\": \"all\", \"pg_desc\": \"default_pg\", \"pg_size\": 8, "
+                           "\"ranks\": []}]");
     const Observed observed = read_job({written(listed)});
     EXPECT_EQ(group_named(observed, "dp0")->ranks, (std::vector<int>{0, 2}));
     EXPECT_EQ(group_named(observed, "all")->ranks.size(), 8u);
@@ -519,14 +480,14 @@ TEST_F(WholeTrace, TheListOfGroupsTellsTheirRanks) {
 // A group whose ranks nobody tells is told by its description and size.
 TEST_F(WholeTrace, GroupsOfUnknownRanks) {
   const CutTraces traces(kMegatron);
-  const std::string text = replaced(traces.file(0), "\"Process Group Ranks\"", "\"nobody\"");
+  const std::string text = test::replaced(traces.file(0), "\"Process Group Ranks\"", "\"nobody\"");
   const Observed observed = read_job({written(text)});
   expect_truth(observed, traces, kMegatron);
   EXPECT_EQ(observed.whole->parallel.tensor, 2);
   EXPECT_EQ(observed.whole->parallel.pipeline, 2);
   EXPECT_TRUE(group_named(observed, "tp0")->ranks.empty());
-  const std::string found = refusal(replaced(text, "\"Group size\"", "\"so many\""));
-  EXPECT_TRUE(has(found, "tells neither its ranks nor how many they are")) << found;
+  const std::string found = refusal(test::replaced(text, "\"Group size\"", "\"so many\""));
+  EXPECT_TRUE(contains(found, "tells neither its ranks nor how many they are")) << found;
 }
 
 // torch writes the first thirty ranks of a group.
@@ -542,12 +503,12 @@ TEST_F(WholeTrace, LongListsOfRanksGoOn) {
     all += (i > 0 ? ", " : "") + rank;
     if (i < 30) first += rank + ", ";
   }
-  const Observed observed = read_job({written(replaced(text, all, first + "..."))});
+  const Observed observed = read_job({written(test::replaced(text, all, first + "..."))});
   const RankGroup* data = group_named(observed, "dp1");
   ASSERT_EQ(data->ranks.size(), 32u);
   EXPECT_EQ(data->ranks.back(), 63);
   // At uneven steps nobody knows how it goes on.
-  const Observed odd = read_job({written(replaced(text, all, "1, 3, 7, ..."))});
+  const Observed odd = read_job({written(test::replaced(text, all, "1, 3, 7, ..."))});
   EXPECT_TRUE(group_named(odd, "dp1")->ranks.empty());
 }
 
@@ -567,17 +528,14 @@ TEST_F(WholeTrace, DamagedBytesNeverDoMoreThanARefusal) {
   test::Dice dice(5);
   std::size_t results = 0;
   for (int i = 0; i < 300; ++i) {
-    std::string damaged = text;
-    for (int k = dice.between(1, 6); k > 0; --k) {
-      const auto at = static_cast<std::size_t>(dice.between(0, static_cast<int>(text.size()) - 1));
-      damaged[at] = dice.pick<char>({'"', '[', ']', ',', ':', '9', '-', '0', '1', ' '});
-    }
+    const std::string damaged =
+        test::damaged(text, dice, 6, {'"', '[', ']', ',', ':', '9', '-', '0', '1', ' '});
     try {
       const Observed observed = read_job({written(damaged)});
       ++results;
       if (!observed.whole) continue;
       for (const Step& step : observed.ranks.at(0).steps) {
-        EXPECT_NEAR(sum_of(step), step.gpu, 1e-9 + 1e-9 * step.gpu);
+        EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9 + 1e-9 * step.gpu);
       }
       (void)scenario_of(observed, {});
     } catch (const InputError&) {
@@ -587,47 +545,33 @@ TEST_F(WholeTrace, DamagedBytesNeverDoMoreThanARefusal) {
 }
 
 TEST(RoleNamed, WordsOfMegatronAndOfTorchsMeshes) {
-  const std::pair<const char*, Role> words[] = {
-      {"TENSOR_MODEL_PARALLEL_GROUP", Role::kTensor},
-      {"PIPELINE_MODEL_PARALLEL_GROUP", Role::kPipeline},
-      {"CONTEXT_PARALLEL_GROUP", Role::kContext},
-      {"HIERARCHICAL_CONTEXT_PARALLEL_GROUPS", Role::kContext},
-      {"EXPERT_MODEL_PARALLEL_GROUP", Role::kExpert},
-      {"EXPERT_TENSOR_PARALLEL_GROUP", Role::kExpertTensor},
-      {"EXPERT_DATA_PARALLEL_GROUP", Role::kExpertData},
-      {"INTRA_PARTIAL_EXPERT_DATA_PARALLEL_GROUP", Role::kExpertData},
-      {"INTER_PARTIAL_EXPERT_DATA_PARALLEL_GROUP", Role::kOuter},
-      {"EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", Role::kOther},
-      {"EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP", Role::kOther},
-      {"TENSOR_AND_CONTEXT_PARALLEL_GROUP", Role::kOther},
-      {"DATA_PARALLEL_GROUP", Role::kData},
-      {"DATA_PARALLEL_GROUP_WITH_CP", Role::kData},
-      {"INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", Role::kInner},
-      {"INTER_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", Role::kOuter},
-      {"INTRA_DISTRIBUTED_OPTIMIZER_INSTANCE_GROUP", Role::kOther},
-      {"MODEL_PARALLEL_GROUP", Role::kOther},
-      {"EMBEDDING_GROUP", Role::kOther},
-      {"mesh_tp", Role::kTensor},
-      {"mesh_pp", Role::kPipeline},
-      {"mesh_cp", Role::kContext},
-      {"mesh_ep", Role::kExpert},
-      {"mesh_dp_shard", Role::kInner},
-      {"mesh_dp_shard_cp", Role::kInner},
-      {"mesh_dp_shard_mod_ep", Role::kExpertData},
-      {"mesh_dp_replicate", Role::kOuter},
-      {"mesh_fsdp", Role::kInner},
-      {"mesh_dim_0", Role::kUnknown},
-      {"mesh_infer_tp", Role::kTensor},
-      {"mesh_infer_pp", Role::kPipeline},
-      {"tp_ep_pp", Role::kOther},
-      {"tp_dp_cp", Role::kOther},
-      {"dp_cp", Role::kData},
-      {"tp", Role::kTensor},
-      {"default_pg", Role::kUnknown},
-      {"undefined", Role::kUnknown},
-      {"", Role::kUnknown}};
-  for (const auto& [word, role] : words) {
-    EXPECT_EQ(role_named(word), role) << word << " is " << role_text(role_named(word));
+  const std::pair<Role, std::vector<const char*>> rows[] = {
+      {Role::kTensor, {"TENSOR_MODEL_PARALLEL_GROUP", "mesh_tp", "mesh_infer_tp", "tp"}},
+      {Role::kPipeline, {"PIPELINE_MODEL_PARALLEL_GROUP", "mesh_pp", "mesh_infer_pp"}},
+      {Role::kContext,
+       {"CONTEXT_PARALLEL_GROUP", "HIERARCHICAL_CONTEXT_PARALLEL_GROUPS", "mesh_cp"}},
+      {Role::kExpert, {"EXPERT_MODEL_PARALLEL_GROUP", "mesh_ep"}},
+      {Role::kExpertTensor, {"EXPERT_TENSOR_PARALLEL_GROUP"}},
+      {Role::kExpertData,
+       {"EXPERT_DATA_PARALLEL_GROUP", "INTRA_PARTIAL_EXPERT_DATA_PARALLEL_GROUP",
+        "mesh_dp_shard_mod_ep"}},
+      {Role::kOuter,
+       {"INTER_PARTIAL_EXPERT_DATA_PARALLEL_GROUP", "INTER_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP",
+        "mesh_dp_replicate"}},
+      {Role::kOther,
+       {"EXPERT_TENSOR_AND_MODEL_PARALLEL_GROUP", "EXPERT_TENSOR_MODEL_PIPELINE_PARALLEL_GROUP",
+        "TENSOR_AND_CONTEXT_PARALLEL_GROUP", "INTRA_DISTRIBUTED_OPTIMIZER_INSTANCE_GROUP",
+        "MODEL_PARALLEL_GROUP", "EMBEDDING_GROUP", "tp_ep_pp", "tp_dp_cp"}},
+      {Role::kData, {"DATA_PARALLEL_GROUP", "DATA_PARALLEL_GROUP_WITH_CP", "dp_cp"}},
+      {Role::kInner,
+       {"INTRA_PARTIAL_DATA_PARALLEL_GROUP_WITH_CP", "mesh_dp_shard", "mesh_dp_shard_cp",
+        "mesh_fsdp"}},
+      {Role::kUnknown, {"mesh_dim_0", "default_pg", "undefined", ""}},
+  };
+  for (const auto& [role, words] : rows) {
+    for (const char* word : words) {
+      EXPECT_EQ(role_named(word), role) << word << " is " << role_text(role_named(word));
+    }
   }
 }
 
@@ -648,19 +592,13 @@ TEST_F(WholeTrace, TheSampleIsOfThisWalk) {
 }
 
 // The whole way: traces, a scenario, its first row beside the step that was measured.
-measure::Report evaluated(const Json& scenario) {
-  measure::StudyOptions study;
-  study.make_executor = run::make_model_executor;
-  return measure::run_study(input::document_from_text("job.json", scenario.dump()), study);
-}
-
 TEST_F(WholeTrace, IsReplayed) {
   for (const CutJob& job : {kMegatron, kInterleaved, kHybrid, kSharded}) {
     const CutTraces traces(job);
     for (const int ranks : {job.world(), 1}) {
       const Observed observed = read(traces, job, ranks);
       const Imported imported = scenario_of(observed, {});
-      const measure::Report report = evaluated(imported.scenario);
+      const measure::Report report = test::evaluated(imported.scenario);
       const Seconds measured = typical_step(observed.ranks.front()).gpu;
       EXPECT_EQ(report.rows.front().strategy, kAsItRan);
       EXPECT_NEAR(report.rows.front().metrics.step_time / measured, 1, 0.02)
@@ -683,7 +621,7 @@ TEST_F(WholeTrace, TheScenarioHoldsTheLayoutAndAMicroBatch) {
   }
   // Two chunks of four layers, on each of two stages: 4 x (300 + 310 + 320 + 330) us.
   EXPECT_NEAR(workload.at("forward_ms").get<double>(), 4 * 1.26, 1e-6);
-  EXPECT_TRUE(has(Json(imported.assumed).dump(), "no trace of a rank of pipeline stage 1"));
+  EXPECT_TRUE(contains(Json(imported.assumed).dump(), "no trace of a rank of pipeline stage 1"));
   const Json& strategy = imported.scenario.at("strategies").at(0);
   EXPECT_EQ(strategy.at("exchange"), "sharded");
   EXPECT_EQ(strategy.at("fusion").at("groups").size(), 8u);
@@ -708,7 +646,7 @@ TEST_F(WholeTrace, StagesHaveTheirOwnTimes) {
     const double own = tensors[i + 8].at("backward_us");
     EXPECT_NEAR(late / own, 1.1, 1e-6);
   }
-  EXPECT_FALSE(has(Json(imported.assumed).dump(), "no trace of a rank of pipeline stage"));
+  EXPECT_FALSE(contains(Json(imported.assumed).dump(), "no trace of a rank of pipeline stage"));
 }
 
 }  // namespace

@@ -5,9 +5,12 @@
 
 #include "core/json/reader.h"
 #include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline {
 namespace {
+
+using test::contains;
 
 std::string refusal(const std::string& text) {
   return test::input_error([&] { parse_json_text("x.json", text); });
@@ -35,10 +38,9 @@ TEST(Syntax, WordsThatAreNoJson) {
   EXPECT_EQ(refusal("{\n// note\n\"a\": 1}"),
             "x.json: not valid JSON: JSON has no comments (line 2, column 1); \"about\" holds "
             "text");
-  EXPECT_TRUE(refusal("{\"a\": 1 # one\n}").find("JSON has no comments") != std::string::npos);
-  EXPECT_TRUE(refusal("{\"a\": 1, /* one */ \"b\": 2}").find("JSON has no comments") !=
-              std::string::npos);
-  EXPECT_TRUE(refusal("{'a': 1}").find("JSON quotes with \"") != std::string::npos);
+  EXPECT_TRUE(contains(refusal("{\"a\": 1 # one\n}"), "JSON has no comments"));
+  EXPECT_TRUE(contains(refusal("{\"a\": 1, /* one */ \"b\": 2}"), "JSON has no comments"));
+  EXPECT_TRUE(contains(refusal("{'a': 1}"), "JSON quotes with \""));
 }
 
 TEST(Syntax, NumbersThatNoDoubleHolds) {
@@ -82,7 +84,7 @@ TEST(Syntax, OtherEncodingsAreNamedAndNeverPrinted) {
             "x.json: not valid JSON: this is a gzip file, unpack it first");
   EXPECT_EQ(refusal("\xff\xfe{"), "x.json: not valid JSON: this is UTF-16, save it as UTF-8");
   const std::string latin = refusal("{\"caf\xe9\": 1}");
-  EXPECT_TRUE(latin.find("not UTF-8 at line 1, column 6") != std::string::npos) << latin;
+  EXPECT_TRUE(contains(latin, "not UTF-8 at line 1, column 6")) << latin;
   EXPECT_EQ(latin.find('\xe9'), std::string::npos);
 }
 
