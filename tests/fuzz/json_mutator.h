@@ -29,29 +29,9 @@ inline AnyJson other_value(const AnyJson& old, const std::vector<AnyJson*>& node
     if (old.is_number_integer() && std::abs(value) < 1e15) return static_cast<std::int64_t>(value);
     return value;
   }
-  static const std::vector<AnyJson> values{nullptr,
-                                           true,
-                                           false,
-                                           0,
-                                           1,
-                                           2,
-                                           7,
-                                           -1,
-                                           0.5,
-                                           1e-300,
-                                           1e300,
-                                           1e15,
-                                           9007199254740993,
-                                           "",
-                                           "none",
-                                           "ring",
-                                           "nccl",
-                                           "fp16",
-                                           "dgc",
-                                           "size",
-                                           "auto",
-                                           AnyJson::array(),
-                                           AnyJson::object()};
+  static const AnyJson values = AnyJson::parse(
+      R"([null, true, false, 0, 1, 2, 7, -1, 0.5, 1e-300, 1e300, 1e15, 9007199254740993,
+          "", "none", "ring", "nccl", "fp16", "dgc", "size", "auto", [], {}])");
   return values[random() % values.size()];
 }
 
