@@ -8,6 +8,7 @@
 
 #include "core/dialect/ddp_buckets.h"
 #include "core/digits.h"
+#include "core/index.h"
 
 namespace syncline::job {
 namespace {
@@ -32,6 +33,12 @@ Buckets by_content(Buckets buckets) {
   return buckets;
 }
 
+Bytes bytes_of(const std::vector<int>& bucket, const std::vector<Tensor>& tensors) {
+  Bytes bytes = 0;
+  for (const int i : bucket) bytes += tensors[index(i)].bytes();
+  return bytes;
+}
+
 // The limits in bytes, from `least` to `most`, that close each bucket where it ended.
 struct Range {
   Bytes least = 1;
@@ -45,7 +52,7 @@ Range closing_after(const std::vector<Tensor>& tensors, const Buckets& seen, boo
   std::map<DType, std::size_t> first;
   std::map<DType, std::size_t> last;
   const auto type_of = [&](const std::vector<int>& bucket) {
-    return tensors[static_cast<std::size_t>(bucket.front())].dtype;
+    return tensors[index(bucket.front())].dtype;
   };
   for (std::size_t b = 0; b < seen.size(); ++b) {
     first.try_emplace(type_of(seen[b]), b);
@@ -54,9 +61,8 @@ Range closing_after(const std::vector<Tensor>& tensors, const Buckets& seen, boo
   for (std::size_t b = 0; b < seen.size(); ++b) {
     const DType type = type_of(seen[b]);
     if (past_first && first[type] == b) continue;
-    Bytes bytes = 0;
-    for (const int i : seen[b]) bytes += tensors[static_cast<std::size_t>(i)].bytes();
-    const Bytes before = bytes - tensors[static_cast<std::size_t>(seen[b].back())].bytes();
+    const Bytes bytes = bytes_of(seen[b], tensors);
+    const Bytes before = bytes - tensors[index(seen[b].back())].bytes();
     range.least = std::max(range.least, before + 1);
     if (last[type] != b) range.most = std::min(range.most, bytes);
   }
@@ -67,11 +73,10 @@ Range closing_after(const std::vector<Tensor>& tensors, const Buckets& seen, boo
 Range closing_before(const std::vector<Tensor>& tensors, const Buckets& seen) {
   Range range;
   for (std::size_t b = 0; b < seen.size(); ++b) {
-    Bytes bytes = 0;
-    for (const int i : seen[b]) bytes += tensors[static_cast<std::size_t>(i)].bytes();
+    const Bytes bytes = bytes_of(seen[b], tensors);
     if (seen[b].size() > 1) range.least = std::max(range.least, bytes);
     if (b + 1 == seen.size()) continue;
-    const auto next = static_cast<std::size_t>(seen[b + 1].front());
+    const auto next = index(seen[b + 1].front());
     range.most = std::min(range.most, bytes + tensors[next].bytes() - 1);
   }
   return range;
@@ -196,8 +201,7 @@ class DdpRules {
   // torch.distributed._DEFAULT_FIRST_BUCKET_BYTES, with the cap that nobody changed.
   void own_first_bucket() {
     if (seen_.empty()) return;
-    Bytes first = 0;
-    for (const int i : seen_.front()) first += tensors_[static_cast<std::size_t>(i)].bytes();
+    const Bytes first = bytes_of(seen_.front(), tensors_);
     if (!fits(dialect::ddp_limits(std::nullopt, dialect::kNewestTorch, first), DdpOrder::kRebuilt))
       return;
     take({{"_DEFAULT_FIRST_BUCKET_BYTES", first}},

@@ -88,17 +88,12 @@ void measure_links(const Observed& observed, Json& cluster, std::vector<std::str
 }
 
 // How a group of so many ranks lies on the job's nodes, as far as that is known.
-struct Lie {
-  int nodes = 0;
-  int gpus_per_node = 0;
-};
-
-std::optional<Lie> lie_of(const Observed& observed, int ranks) {
+std::optional<Shape> lie_of(const Observed& observed, int ranks) {
   const int devices = observed.devices_a_node;
   if (devices <= 0 || ranks < 2) return std::nullopt;
-  if (observed.world_size <= devices) return Lie{1, ranks};
+  if (observed.world_size <= devices) return Shape{1, ranks};
   if (ranks != observed.world_size || ranks % devices != 0) return std::nullopt;
-  return Lie{ranks / devices, devices};
+  return Shape{ranks / devices, devices};
 }
 
 // Kind and ranks of a table; its times by size.
@@ -143,7 +138,7 @@ std::vector<cost::MeasuredTable> tables_of(const Observed& observed) {
     table.kind = kind;
     table.ranks = ranks;
     table.nodes = lie->nodes;
-    table.gpus_per_node = lie->gpus_per_node;
+    table.gpus_per_node = lie->gpus;
     table.nccl_version = observed.nccl_version;
     table.device = observed.device;
     for (const auto& [bytes, times] : sizes) {

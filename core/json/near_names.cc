@@ -33,34 +33,33 @@ std::string bare(std::string_view text) {
   return joined;
 }
 
+bool has_all_parts(std::string_view of, std::string_view in) {
+  const std::vector<std::string> wanted = parts_of(of);
+  const std::vector<std::string> there = parts_of(in);
+  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const std::string& part) {
+    return std::find(there.begin(), there.end(), part) != there.end();
+  });
+}
+
 // What other programs call it, without case and punctuation. Not the same: what is only near it.
 struct Alias {
-  std::string_view theirs;
   std::string_view ours;
+  std::string_view theirs;  // words
   bool same = true;
 };
 constexpr Alias kAliases[] = {
-    {"float16", "fp16"},
-    {"half", "fp16"},
-    {"bfloat16", "bf16"},
-    {"float32", "fp32"},
-    {"float", "fp32"},
-    {"float64", "fp64"},
-    {"double", "fp64"},
-    {"ddp", "pytorch"},
-    {"torch", "pytorch"},
-    {"distributeddataparallel", "pytorch"},
-    {"fsdp2", "fsdp"},
-    {"fsdp1", "fsdp", false},
-    {"zero", "deepspeed", false},
-    {"trainer", "hf_trainer", false},
-    {"huggingface", "hf_trainer", false},
-    {"transformers", "hf_trainer", false},
-    {"nvls", "nccl", false},
-    {"size", "shape", false},
-    {"numel", "shape", false},
-    {"json", "--format", false},
-    {"csv", "--format", false},
+    {"fp16", "float16 half"},
+    {"bf16", "bfloat16"},
+    {"fp32", "float32 float"},
+    {"fp64", "float64 double"},
+    {"pytorch", "ddp torch distributeddataparallel"},
+    {"fsdp", "fsdp2"},
+    {"fsdp", "fsdp1", false},
+    {"deepspeed", "zero", false},
+    {"hf_trainer", "trainer huggingface transformers", false},
+    {"nccl", "nvls", false},
+    {"shape", "size numel", false},
+    {"--format", "json csv", false},
 };
 
 // The name that one of them stands for, where it is among these.
@@ -69,7 +68,7 @@ std::optional<std::string> by_alias(std::string_view word, const std::vector<std
   constexpr std::string_view kTorch = "torch.";
   const std::string whole = bare(word.starts_with(kTorch) ? word.substr(kTorch.size()) : word);
   for (const Alias& alias : kAliases) {
-    if (alias.same == same && whole == alias.theirs &&
+    if (alias.same == same && has_all_parts(whole, alias.theirs) &&
         std::find(names.begin(), names.end(), alias.ours) != names.end()) {
       return std::string(alias.ours);
     }
@@ -107,14 +106,6 @@ bool only_misses(std::string_view a, std::string_view b) {
 }
 
 using Rule = bool (*)(std::string_view word, const std::string& name);
-
-bool has_all_parts(std::string_view of, std::string_view in) {
-  const std::vector<std::string> wanted = parts_of(of);
-  const std::vector<std::string> there = parts_of(in);
-  return !wanted.empty() && std::all_of(wanted.begin(), wanted.end(), [&](const std::string& part) {
-    return std::find(there.begin(), there.end(), part) != there.end();
-  });
-}
 
 bool has_parts(std::string_view word, const std::string& name) { return has_all_parts(word, name); }
 bool begins(std::string_view word, const std::string& name) {

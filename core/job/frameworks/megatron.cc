@@ -3,6 +3,7 @@
 // examples/gpt3/gpt_config.yaml.
 #include <algorithm>
 #include <array>
+#include <ranges>
 #include <set>
 #include <string_view>
 
@@ -18,36 +19,19 @@ namespace {
 constexpr const char* kStages = "num-virtual-stages-per-pipeline-rank";
 
 // What the strategy's dialect reads.
-constexpr std::array kExchange{"overlap-grad-reduce",
-                               "overlap-param-gather",
-                               "use-distributed-optimizer",
-                               "num-distributed-optimizer-instances",
-                               "ddp-bucket-size",
-                               "ddp-num-buckets",
-                               "ddp-pad-buckets-for-high-nccl-busbw",
-                               "ddp-average-in-collective",
-                               "accumulate-allreduce-grads-in-fp32",
-                               "grad-reduce-in-bf16",
-                               "fp8-format",
-                               "fp8",
-                               "fp8-recipe",
-                               "fp8-param-gather",
-                               "reduce-scatter-with-fp32-accumulation",
-                               "use-nccl-ub"};
+constexpr std::string_view kExchange =
+    "overlap-grad-reduce overlap-param-gather use-distributed-optimizer "
+    "num-distributed-optimizer-instances ddp-bucket-size ddp-num-buckets "
+    "ddp-pad-buckets-for-high-nccl-busbw ddp-average-in-collective "
+    "accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16 fp8-format fp8 fp8-recipe "
+    "fp8-param-gather reduce-scatter-with-fp32-accumulation use-nccl-ub";
 
 // They change a step's time, and have no model here.
-constexpr std::array kUnevaluated{"moe-shared-expert-overlap",
-                                  "delay-wgrad-compute",
-                                  "mtp-num-layers",
-                                  "window-size",
-                                  "rampup-batch-size",
-                                  "cpu-offloading",
-                                  "optimizer-cpu-offload",
-                                  "moe-expert-capacity-factor",
-                                  "moe-pad-expert-input-to-capacity",
-                                  "microbatch-group-size-per-virtual-pipeline-stage",
-                                  "overlap-param-gather-with-optimizer-step",
-                                  "recompute-modules"};
+constexpr std::string_view kUnevaluated =
+    "moe-shared-expert-overlap delay-wgrad-compute mtp-num-layers window-size "
+    "rampup-batch-size cpu-offloading optimizer-cpu-offload moe-expert-capacity-factor "
+    "moe-pad-expert-input-to-capacity microbatch-group-size-per-virtual-pipeline-stage "
+    "overlap-param-gather-with-optimizer-step recompute-modules";
 
 // Beginnings of what changes no step's time, or too little of it: data, logs, checkpoints, the
 // optimizer's numbers, the launcher's flags.
@@ -64,13 +48,15 @@ constexpr std::string_view kWithoutEffect =
     "use-cpu-init use-dist-ckpt use-flash-attn use-legacy use-mcore use-tokenizer valid- "
     "vocab-extra vocab-file wandb- weight-decay yaml-cfg";
 
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  for (const auto word : std::views::split(text, ' ')) words.emplace_back(word.begin(), word.end());
+  return words;
+}
+
 bool without_effect(std::string_view name) {
-  for (std::size_t at = 0; at < kWithoutEffect.size();) {
-    const std::size_t end = std::min(kWithoutEffect.find(' ', at), kWithoutEffect.size());
-    if (name.starts_with(kWithoutEffect.substr(at, end - at))) return true;
-    at = end + 1;
-  }
-  return false;
+  return std::ranges::any_of(words_of(kWithoutEffect),
+                             [&](const std::string& begin) { return name.starts_with(begin); });
 }
 
 std::string with_dashes(const std::vector<std::string>& names) {
@@ -437,7 +423,7 @@ void read_step(Flags& flags, Settings& settings) {
 
 void read_exchange(Flags& flags, Settings& settings) {
   Json config = Json::object();
-  for (const char* name : kExchange) {
+  for (const std::string& name : words_of(kExchange)) {
     if (flags.has(name) && flags.value(name) != false) config[name] = flags.value(name);
   }
   if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
@@ -449,7 +435,7 @@ void read_exchange(Flags& flags, Settings& settings) {
 // What is left: not evaluated, without effect, or not known.
 void tell_the_rest(Flags& flags, Settings& settings) {
   std::vector<std::string> unevaluated, unknown;
-  for (const char* name : kUnevaluated) {
+  for (const std::string& name : words_of(kUnevaluated)) {
     if (flags.has(name) && !is_off(flags.value(name))) unevaluated.emplace_back(name);
   }
   if (flags.has("fp4-format") && !is_off(flags.value("fp4-format"))) {

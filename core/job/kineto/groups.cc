@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <ranges>
 
 #include "core/error.h"
+#include "core/index.h"
 
 namespace syncline::job::kineto {
 namespace {
@@ -133,7 +135,7 @@ std::vector<Use> uses_of(const Trace& trace, const TraceTimeline& timeline,
   std::vector<Use> uses(trace.groups.size());
   for (const TracedCollective& collective : timeline.collectives) {
     if (collective.message.place < 0) continue;
-    Use& use = uses[static_cast<std::size_t>(collective.message.place)];
+    Use& use = uses[index(collective.message.place)];
     const std::string& kind = collective.message.kind;
     const bool scatters = kind == "reduce_scatter";
     const bool reduces = kind == "all_reduce";
@@ -257,29 +259,22 @@ Role role_named(std::string_view description) {
   }
   if (word.starts_with("mesh_")) word.erase(0, 5);
   const auto has = [&](std::string_view part) { return word.find(part) != std::string::npos; };
-  constexpr std::array<std::pair<std::string_view, Role>, 20> kNames{
-      {{"tp", Role::kTensor},
-       {"cp", Role::kContext},
-       {"pp", Role::kPipeline},
-       {"ep", Role::kExpert},
-       {"etp", Role::kExpertTensor},
-       {"expt_tp", Role::kExpertTensor},
-       {"dp", Role::kData},
-       {"dp_cp", Role::kData},
-       {"fsdp", Role::kInner},
-       {"efsdp", Role::kExpertData},
-       {"expt_dp", Role::kExpertData},
-       {"dp_replicate", Role::kOuter},
-       {"replicate", Role::kOuter},
-       {"shard", Role::kInner},
-       {"loss", Role::kOther},
-       {"tensor_model_parallel_group", Role::kTensor},
-       {"pipeline_model_parallel_group", Role::kPipeline},
-       {"expert_model_parallel_group", Role::kExpert},
-       {"expert_tensor_parallel_group", Role::kExpertTensor},
-       {"context_parallel_group", Role::kContext}}};
-  for (const auto& [name, role] : kNames) {
-    if (word == name) return role;
+  constexpr std::pair<Role, std::string_view> kNames[] = {
+      {Role::kTensor, "tp tensor_model_parallel_group"},
+      {Role::kContext, "cp context_parallel_group"},
+      {Role::kPipeline, "pp pipeline_model_parallel_group"},
+      {Role::kExpert, "ep expert_model_parallel_group"},
+      {Role::kExpertTensor, "etp expt_tp expert_tensor_parallel_group"},
+      {Role::kData, "dp dp_cp"},
+      {Role::kInner, "fsdp shard"},
+      {Role::kExpertData, "efsdp expt_dp"},
+      {Role::kOuter, "dp_replicate replicate"},
+      {Role::kOther, "loss"},
+  };
+  for (const auto& [role, names] : kNames) {
+    for (const auto name : std::views::split(names, ' ')) {
+      if (word == std::string_view(name.begin(), name.end())) return role;
+    }
   }
   if (has("optimizer_instance") || has("embedding") || has("tensor_and_")) return Role::kOther;
   if (has("hierarchical_context")) return Role::kContext;
@@ -362,7 +357,7 @@ void check_groups(const Trace& trace, const TraceTimeline& timeline,
     const bool gathers = message.kind == "all_gather";
     const bool known = message.place >= 0 && message.given > 0 && message.got > 0;
     if (!known || (!gathers && message.kind != "reduce_scatter")) continue;
-    const RankGroup& group = groups[static_cast<std::size_t>(message.place)];
+    const RankGroup& group = groups[index(message.place)];
     const std::int64_t more = gathers ? message.got : message.given;
     const std::int64_t less = gathers ? message.given : message.got;
     if (group.size == 0 || more == less * group.size) continue;
@@ -383,7 +378,7 @@ bool tells_a_cut(const TraceTimeline& timeline, const std::vector<RankGroup>& gr
   return cut || std::ranges::any_of(timeline.collectives, [&](const TracedCollective& collective) {
            const int place = collective.message.place;
            return collective.message.kind == "reduce_scatter" && place >= 0 &&
-                  carries_gradients(groups[static_cast<std::size_t>(place)].role);
+                  carries_gradients(groups[index(place)].role);
          });
 }
 

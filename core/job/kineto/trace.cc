@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -29,18 +30,16 @@ std::string lower_letters(std::string_view name) {
 // torch's words (c10's toString, record_shapes' types, NCCL's suffixes). A type that the scenarios
 // have no word for is carried as the one of its width: what counts is how many bytes travel.
 std::optional<DType> dtype_of(std::string_view word) {
+  constexpr std::pair<DType, std::string_view> kWords[] = {
+      {DType::kFp16, "half c10half f16 float16 short"},
+      {DType::kBf16, "bfloat16 c10bfloat16 bf16"},
+      {DType::kFp32, "float f32 float32 int i32 u32 int32"},
+      {DType::kFp64, "double f64 float64 long longint i64"}};
   const std::string name = lower_letters(word);
-  for (const std::string_view half : {"half", "c10half", "f16", "float16", "short"}) {
-    if (name == half) return DType::kFp16;
-  }
-  for (const std::string_view brain : {"bfloat16", "c10bfloat16", "bf16"}) {
-    if (name == brain) return DType::kBf16;
-  }
-  for (const std::string_view four : {"float", "f32", "float32", "int", "i32", "u32", "int32"}) {
-    if (name == four) return DType::kFp32;
-  }
-  for (const std::string_view eight : {"double", "f64", "float64", "long", "longint", "i64"}) {
-    if (name == eight) return DType::kFp64;
+  for (const auto& [dtype, words] : kWords) {
+    for (const auto one : std::views::split(words, ' ')) {
+      if (name == std::string_view(one.begin(), one.end())) return dtype;
+    }
   }
   return std::nullopt;
 }

@@ -58,6 +58,12 @@ Json hidden_sizes(Reader& reader, bool own_width = false) {
           {"inner", size(reader, "intermediate_size", operators::kMostInner)}};
 }
 
+void add_words(Reader& reader, Json& shape) {
+  shape["words"] = size(reader, "vocab_size");
+  shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
+  if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
+}
+
 Json llama_shape(Reader& reader, bool bias, bool head_norm) {
   const bool own_width = given(reader, "head_dim");
   Json shape = hidden_sizes(reader, own_width);
@@ -65,9 +71,7 @@ Json llama_shape(Reader& reader, bool bias, bool head_norm) {
     shape["kv_heads"] = dividing(reader, key, size(reader, key), shape["heads"], " heads");
   }
   if (own_width) shape["head_width"] = size(reader, "head_dim", operators::kMostHeadWidth);
-  shape["words"] = size(reader, "vocab_size");
-  shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
-  if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
+  add_words(reader, shape);
   if (bias) shape["bias"] = true;
   if (head_norm) shape["head_norm"] = true;
   return shape;
@@ -135,9 +139,7 @@ Json deepseek(Reader& reader) {
   shape["rope_width"] = size(reader, "qk_rope_head_dim", operators::kMostHeadWidth);
   shape["latent"] = size(reader, "kv_lora_rank", operators::kMostHidden);
   shape["query_latent"] = size_or(reader, "q_lora_rank", 0, operators::kMostHidden);
-  shape["words"] = size(reader, "vocab_size");
-  shape["positions"] = size_or(reader, "max_position_embeddings", 2048);
-  if (flag_or(reader, "tie_word_embeddings", false)) shape["tied"] = true;
+  add_words(reader, shape);
   return shape;
 }
 
