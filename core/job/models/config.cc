@@ -248,7 +248,7 @@ std::int64_t classes_of(Reader& reader) {
   return size_or(reader, "num_labels", 1000);
 }
 
-bool recognises(const Head& head) {
+bool recognises_config(const Head& head) {
   const std::size_t first = head.bytes.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || head.bytes[first] != '{') return false;
   const auto says = [&](const char* key) { return head.bytes.find(key) != std::string::npos; };
@@ -256,7 +256,7 @@ bool recognises(const Head& head) {
   return says("\"model_type\"") || says("\"architectures\"");
 }
 
-Observed read(const std::vector<std::string>& files) {
+Observed read_config(const std::vector<std::string>& files) {
   if (files.size() > 1) throw InputError(files[1] + ": a model has one config.json");
   const Json json = read_json_file(files.front());
   Reader reader(json, files.front(), "");
@@ -294,6 +294,6 @@ const ImportFormat kConfig = {
     "config",
     "config: Hugging Face's config.json: Llama, Mixtral, Qwen, DeepSeek, GPT-2, BERT, "
     "ViT",
-    recognises, read};
+    recognises_config, read_config};
 
 }  // namespace syncline::job::models

@@ -259,14 +259,14 @@ auto place_of(std::string_view part) {
   return std::tuple(rank_of(part), kind, digits.size(), digits, part);
 }
 
-bool recognises(const Head& head) {
+bool recognises_safetensors(const Head& head) {
   if (head.bytes.size() <= kLengthBytes) return false;
   const char first = head.bytes[kLengthBytes];
   return first == '{' &&
          (head.path.ends_with(".safetensors") || length_in(head.bytes) <= kLongestHeader);
 }
 
-Observed read(const std::vector<std::string>& files) {
+Observed read_safetensors(const std::vector<std::string>& files) {
   const std::vector<Saved> parameters = parameters_of(files);
   Observed observed;
   observed.framework = "pytorch";
@@ -305,6 +305,6 @@ bool used_before(std::string_view first, std::string_view second) {
 const ImportFormat kSafetensors = {
     "safetensors",
     "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
-    recognises, read};
+    recognises_safetensors, read_safetensors};
 
 }  // namespace syncline::job::models
