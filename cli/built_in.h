@@ -10,9 +10,9 @@ std::string version();
 // What `syncline --version` prints: version, commit of the sources, compiler, what it can run on.
 std::string build_facts();
 
-std::string_view schema_text();     // scenarios/schema.json
-std::string_view answers_schema();  // reports/answers.json
-std::string_view record_script();   // pytorch/syncline_record.py: a job records itself
-std::string_view apply_script();    // pytorch/syncline_apply.py: without a strategy
+std::string_view schema_text();    // scenarios/schema.json
+std::string_view answers_text();   // reports/answers.json
+std::string_view record_script();  // pytorch/syncline_record.py: a job records itself
+std::string_view apply_script();   // pytorch/syncline_apply.py: without a strategy
 
 }  // namespace syncline::cli
