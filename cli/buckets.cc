@@ -67,21 +67,19 @@ int run(const BucketsOptions& options) {
   const auto buckets = [&] { return buckets_of(plan, scenario.workload); };
   const std::string about = "buckets of '" + reports::one_line(strategy.name) + "', " +
                             reports::collectives_text(collectives);
-  const reports::Answer answer{"buckets",
-                               scenario.name,
-                               [&] {
-                                 return reports::Page{reports::one_line(scenario.name),
-                                                      about,
-                                                      {reports::grid_of(buckets())}};
-                               },
-                               buckets,
-                               [&] {
-                                 return Json{{"strategy", strategy.name},
-                                             {"collectives", reports::exact(collectives)},
-                                             {"buckets", reports::json_of(buckets())}};
-                               },
-                               warnings_here(document, {strategy})};
-  print(answer, options.output);
+  print({"buckets", scenario.name,
+         [&] {
+           return reports::Page{
+               reports::one_line(scenario.name), about, {reports::grid_of(buckets())}};
+         },
+         buckets,
+         [&] {
+           return Json{{"strategy", strategy.name},
+                       {"collectives", reports::exact(collectives)},
+                       {"buckets", reports::json_of(buckets())}};
+         },
+         warnings_here(document, {strategy})},
+        options.output);
   return 0;
 }
 

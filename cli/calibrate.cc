@@ -203,9 +203,9 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("logs", options.logs,
                   "nccl-tests logs (FILE@10x2: 10 nodes of 2 GPUs; FILE:tree: forced tree) or "
                   "Inspector's folder");
-  verb.add_option("--against", options.against, "logs to predict, not to fit")->type_name("FILE");
-  verb.add_option("-o,--out", options.out, "write the cluster (JSON)")->type_name("FILE");
-  verb.add_option("--svg", options.svg, "plot measured and fitted times")->type_name("FILE");
+  add_file(verb, "--against", options.against, "logs to predict, not to fit");
+  add_file(verb, "-o,--out", options.out, "write the cluster (JSON)");
+  add_file(verb, "--svg", options.svg, "plot measured and fitted times");
   verb.add_option("--name", options.name, "name of the cluster")->capture_default_str();
   verb.add_option("--node", options.node,
                   "compare with published networks of this node, such as dgx-h100");
@@ -216,34 +216,28 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("--algorithm", options.algorithm, "algorithm of logs that do not state it")
       ->transform(one_of_words({"nccl", "ring", "tree"}))
       ->capture_default_str();
-  verb.add_option("--factor-from", options.factor_from,
-                  "use the tree cost factor of this calibrated cluster (JSON)")
-      ->type_name("FILE");
+  add_file(verb, "--factor-from", options.factor_from,
+           "use the tree cost factor of this calibrated cluster (JSON)");
 }
 
 // What a GPU of the cluster computes and moves.
 void add_device_options(CLI::App& verb, CalibrateOptions& options) {
-  auto* trace = verb.add_option("--trace", options.trace,
-                                "backward pass of --workload on one GPU: CSV of wait_us,bytes")
-                    ->type_name("FILE");
+  auto* trace = add_file(verb, "--trace", options.trace,
+                         "backward pass of --workload on one GPU: CSV of wait_us,bytes");
   verb.add_option("--throughput", options.throughput, "samples per second of --workload on one GPU")
       ->check(number_from(1e-9, 1e12))
       ->excludes(trace);
-  verb.add_option("--workload", options.workload, "workload (JSON) of --trace or --throughput")
-      ->type_name("FILE");
-  verb.add_option("--kernels", options.kernels, "kernel times of one GPU (JSON of make gpu-check)")
-      ->type_name("FILE");
-  verb.add_option("--cluster", options.cluster,
-                  "cluster (JSON) to update with --kernels, without logs")
-      ->type_name("FILE");
+  add_file(verb, "--workload", options.workload, "workload (JSON) of --trace or --throughput");
+  add_file(verb, "--kernels", options.kernels, "kernel times of one GPU (JSON of make gpu-check)");
+  add_file(verb, "--cluster", options.cluster,
+           "cluster (JSON) to update with --kernels, without logs");
 }
 
 // Measured steps in place of logs: what the others exclude.
 CLI::Option* add_steps_options(CLI::App& verb, CalibrateOptions& options) {
   CLI::Option* steps =
-      verb.add_option("--steps", options.steps,
-                      "fit interference to the measured steps of this scenario, without logs")
-          ->type_name("FILE");
+      add_file(verb, "--steps", options.steps,
+               "fit interference to the measured steps of this scenario, without logs");
   verb.add_option("--rows", options.rows,
                   "rows to fit, names or the first N (default: calibrated rows, else 2)")
       ->needs(steps);

@@ -1,12 +1,15 @@
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
+#include "core/measure/memory.h"
 #include "core/measure/warnings.h"
-#include "reports/check_report.h"
+#include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::cli {
 namespace {
@@ -17,11 +20,83 @@ struct CheckOptions {
   Output output;
 };
 
+// A scenario that is correct at each of its sweep points.
+struct Checked {
+  std::string file;
+  Scenario scenario;
+  std::size_t points = 1;
+  std::vector<std::string> warnings = {};
+};
+
+std::string contents(const Checked& checked) {
+  const Scenario& scenario = checked.scenario;
+  const Workload& workload = scenario.workload;
+  const std::size_t strategies = scenario.strategies.size();
+  return "  workload  " + workload.name + ": " +
+         reports::plural(workload.tensors.size(), "gradient") + ", " +
+         reports::bytes_text(static_cast<double>(gradient_bytes(workload))) + ", forward " +
+         reports::seconds_text(workload.forward) + ", backward " +
+         reports::seconds_text(backward_time(workload)) + "\n  cluster   " + scenario.cluster.name +
+         ": " + reports::plural(static_cast<std::size_t>(scenario.cluster.nodes), "node") + " x " +
+         reports::plural(static_cast<std::size_t>(scenario.cluster.gpus_per_node), "GPU") +
+         "\n  rows      " + std::to_string(strategies) +
+         (strategies == 1 ? " strategy x " : " strategies x ") +
+         reports::plural(checked.points, "sweep point") + "\n";
+}
+
+reports::Page page_of(const Checked& checked) {
+  const std::string shortage = measure::memory_shortage(checked.scenario);
+  std::vector<std::string> warnings = checked.warnings;
+  const bool doubtful = !measure::take_suspicious(warnings).empty();
+  reports::Page page{checked.file,
+                     !shortage.empty() ? "correct, but does not fit: " + shortage
+                     : doubtful        ? "correct, but doubtful"
+                                       : "correct",
+                     {reports::Listing{"text", contents(checked)}}};
+  std::vector<std::string> notes;
+  for (const auto& strategy : checked.scenario.strategies) {
+    const std::string who = "strategy '" + strategy.name + "'" +
+                            (strategy.dialect.empty() ? "" : " (" + strategy.dialect + ")") + ": ";
+    for (const auto& note : strategy.notes) notes.push_back(who + note);
+  }
+  page.add(reports::Items{"Notes:", std::move(notes)});
+  return page;
+}
+
+reports::Table notes_of(const Checked& checked) {
+  using reports::kept;
+  reports::Table notes{reports::columns(kept("strategy"), kept("dialect"), kept("note"))};
+  for (const auto& strategy : checked.scenario.strategies) {
+    for (const auto& note : strategy.notes) notes.add(strategy.name, strategy.dialect, note);
+  }
+  return notes;
+}
+
+Json json_of(const Checked& checked) {
+  const Scenario& scenario = checked.scenario;
+  const Workload& workload = scenario.workload;
+  Json json{{"file", checked.file},
+            {"workload",
+             {{"name", workload.name},
+              {"gradients", workload.tensors.size()},
+              {"bytes", gradient_bytes(workload)},
+              {"forward_s", reports::exact(workload.forward)},
+              {"backward_s", reports::exact(backward_time(workload))}}},
+            {"cluster",
+             {{"name", scenario.cluster.name},
+              {"nodes", scenario.cluster.nodes},
+              {"gpus_per_node", scenario.cluster.gpus_per_node}}},
+            {"strategies", scenario.strategies.size()},
+            {"sweep_points", checked.points},
+            {"notes", reports::json_of(notes_of(checked))}};
+  const std::string shortage = measure::memory_shortage(scenario);
+  if (!shortage.empty()) json["does_not_fit"] = shortage;
+  return json;
+}
+
 int run(const CheckOptions& options) {
   const input::Document document = read(options.scenario);
-  reports::Checked checked;
-  checked.file = document.file;
-  checked.scenario = input::parse_scenario(document);
+  Checked checked{document.file, input::parse_scenario(document)};
   const Sweep sweep(checked.scenario);
   checked.points = sweep.size();
   Progress progress("syncline check");
@@ -30,7 +105,9 @@ int run(const CheckOptions& options) {
       [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
   checked.scenario.strategies =
       chosen_strategies(checked.scenario, options.strategies, document.file);
-  print(reports::answer_of(checked), options.output);
+  print({"check", checked.scenario.name, [&] { return page_of(checked); },
+         [&] { return notes_of(checked); }, [&] { return json_of(checked); }, checked.warnings},
+        options.output);
   return 0;
 }
 

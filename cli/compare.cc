@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cmath>
 #include <exception>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cli/options.h"
@@ -14,8 +16,11 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/job/init.h"
+#include "core/measure/uncertainty.h"
+#include "core/statistics.h"
 #include "live/processes.h"
-#include "reports/compare_report.h"
+#include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::cli {
 namespace {
@@ -74,6 +79,105 @@ std::optional<Seconds> step_in(const std::string& output, const CompareVerb& ver
   }
 }
 
+// Times of a round each: a step's, or the whole run's.
+struct Comparison {
+  std::vector<std::string> commands;
+  std::vector<Seconds> times[2];
+  bool of_steps = false;  // or of whole runs
+  bool interrupted = false;
+};
+
+// How many times faster the second is, and where that lies with 95 % by Student's t over the
+// rounds' logarithms; without an interval for fewer than two rounds.
+struct FasterBy {
+  double factor = 1;
+  std::optional<measure::Interval> interval = {};
+};
+
+FasterBy faster_by(const Comparison& comparison) {
+  std::vector<double> logs;
+  for (std::size_t r = 0; r < comparison.times[1].size(); ++r) {
+    logs.push_back(std::log(comparison.times[0][r] / comparison.times[1][r]));
+  }
+  constexpr double kShare = 0.95;
+  FasterBy by{std::exp(mean(logs))};
+  if (logs.size() < 2) return by;
+  const auto rounds = static_cast<double>(logs.size());
+  const double half = student_t(kShare, rounds - 1) * sample_deviation(logs) / std::sqrt(rounds);
+  by.interval = {by.factor * std::exp(-half), by.factor * std::exp(half)};
+  return by;
+}
+
+reports::Table rounds_of(const Comparison& comparison) {
+  reports::Table table{
+      reports::columns(reports::both("round", "round", reports::Kind::kInteger),
+                       reports::both("first", "first_s", reports::Kind::kSeconds),
+                       reports::both("second", "second_s", reports::Kind::kSeconds),
+                       reports::both("times faster", "speedup", reports::Kind::kSpeedup))};
+  for (std::size_t r = 0; r < comparison.times[1].size(); ++r) {
+    const Seconds first = comparison.times[0][r];
+    const Seconds second = comparison.times[1][r];
+    table.add(r + 1, first, second, first / second);
+  }
+  return table;
+}
+
+std::string verdict_of(const Comparison& comparison) {
+  if (comparison.times[1].empty()) return "Nothing was compared: no round is complete.";
+  const FasterBy by = faster_by(comparison);
+  const std::string what = comparison.of_steps ? " a step" : " a run";
+  const std::string times =
+      reports::seconds_text(median(comparison.times[0]), reports::kSaidDigits) + " -> " +
+      reports::seconds_text(median(comparison.times[1]), reports::kSaidDigits) + what;
+  const std::string rounds = reports::plural(comparison.times[1].size(), "round");
+  if (!by.interval) {
+    return "The second took " + times + ", " + reports::short_speedup_text(by.factor) +
+           " as fast, in " + rounds + ": one round says nothing of the noise.";
+  }
+  const std::string range = reports::short_speedup_text(by.interval->low) + " to " +
+                            reports::short_speedup_text(by.interval->high);
+  if (by.interval->low <= 1 && by.interval->high >= 1) {
+    return rounds + " leave open which is faster: the second is " +
+           reports::short_speedup_text(by.factor) + " as fast (95 %: " + range + "), " + times +
+           ".";
+  }
+  const bool faster = by.factor > 1;
+  return std::string("The second is ") + (faster ? "faster: " : "slower: ") +
+         reports::short_speedup_text(by.factor) + " as fast (95 %: " + range + "), " + times +
+         ", in " + rounds + ".";
+}
+
+reports::Page page_of(const Comparison& comparison) {
+  reports::Page page;
+  page.title = "Comparison";
+  page.add(verdict_of(comparison));
+  page.add(rounds_of(comparison));
+  page.add(reports::Items{"Commands", comparison.commands});
+  page.add(std::string("Measured: the commands ran in turns, the first one first in odd rounds. ") +
+           (comparison.of_steps
+                ? "A time is the median of the later three quarters of a run's steps."
+                : "A time is that of the whole run: its output names no step times "
+                  "(--figure finds them)."));
+  if (comparison.interrupted) page.add("Interrupted: rounds are missing.");
+  return page;
+}
+
+Json json_of(const Comparison& comparison) {
+  Json json{{"first", comparison.commands[0]},
+            {"second", comparison.commands[1]},
+            {"of", comparison.of_steps ? "steps" : "runs"},
+            {"complete", !comparison.interrupted},
+            {"rows", reports::json_of(rounds_of(comparison))},
+            {"verdict", verdict_of(comparison)}};
+  if (comparison.times[1].empty()) return json;
+  const FasterBy by = faster_by(comparison);
+  json["speedup"] = reports::exact(by.factor);
+  if (by.interval)
+    json["speedup_interval"] = {reports::exact(by.interval->low),
+                                reports::exact(by.interval->high)};
+  return json;
+}
+
 // Commands in turns: first, second, second, first, first, ...; until a signal or a failure.
 class Turns {
  public:
@@ -102,13 +206,11 @@ class Turns {
   }
 
   // Of the rounds that are complete: steps where all runs name them, else whole runs.
-  reports::Comparison compared(bool interrupted) const {
-    reports::Comparison comparison;
-    comparison.interrupted = interrupted;
+  Comparison compared(bool interrupted) const {
+    Comparison comparison{verb_.commands, {}, false, interrupted};
     const auto named = [](const auto& list) { return std::ranges::find(list, 0) == list.end(); };
     comparison.of_steps = std::ranges::all_of(steps_, named);
     for (const std::size_t which : {0u, 1u}) {
-      comparison.commands[which] = verb_.commands[which];
       comparison.times[which] = (comparison.of_steps ? steps_ : whole_)[which];
       comparison.times[which].resize(std::min(whole_[0].size(), whole_[1].size()));
     }
@@ -130,9 +232,12 @@ int run(const CompareVerb& verb) {
   } catch (const std::exception&) {
     failed = std::current_exception();
   }
-  const reports::Comparison comparison = turns.compared(code != 0 || failed);
+  const Comparison comparison = turns.compared(code != 0 || failed);
+  const reports::Answer answer{"compare", "", [&] { return page_of(comparison); },
+                               [&] { return rounds_of(comparison); },
+                               [&] { return json_of(comparison); }};
   const bool any = !comparison.times[0].empty();
-  if (any || !failed) answer_with({}, reports::answer_of(comparison), verb.output);
+  if (any || !failed) answer_with({}, answer, verb.output);
   if (failed) std::rethrow_exception(failed);  // what was measured before stands
   return code;
 }

@@ -1,16 +1,169 @@
 #include <iostream>
 #include <memory>
+#include <sstream>
 
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
-#include "reports/shell_completion.h"
 
 namespace syncline::cli {
 namespace {
 
-reports::CompletedWord word_of(const CLI::Option& option) {
-  reports::CompletedWord word;
+// One option or positional, as a shell has to know it.
+struct CompletedWord {
+  std::vector<std::string> names;  // "-o", "--out"; empty: a positional
+  std::string about;
+  bool takes_value = false;
+  bool repeats = false;
+  std::vector<std::string> choices;  // of its value; empty: anything, or a file
+};
+
+struct CompletedVerb {
+  std::string name;
+  std::string about;
+  std::vector<CompletedWord> words;
+};
+
+std::string spaced(const std::vector<std::string>& parts) {
+  std::string text;
+  for (const auto& part : parts) text += (text.empty() ? "" : " ") + part;
+  return text;
+}
+
+// In single quotes, as all three shells read them, in front of `quote`, which stands for one.
+std::string quoted(const std::string& text, const std::string& quote) {
+  std::string out = "'";
+  for (const char c : text) out += c == '\'' ? quote : std::string(1, c);
+  return out + "'";
+}
+
+// Where a case gives nothing, readline completes file names.
+std::string bash(const std::vector<CompletedVerb>& verbs) {
+  std::ostringstream out;
+  out << "# bash completion for syncline: made by `syncline completion bash`.\n"
+         "_syncline() {\n"
+         "  local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} words=\n"
+         "  [ \"$word\" = = ] && word=\n"
+         "  [ \"$before\" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
+         "  COMPREPLY=()\n"
+         "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+         "    words='";
+  for (const CompletedVerb& verb : verbs) out << verb.name << " ";
+  out << "--help --version'\n"
+         "  else\n"
+         "    case \"${COMP_WORDS[1]} $before\" in\n";
+  std::ostringstream options;
+  for (const CompletedVerb& verb : verbs) {
+    std::string names, choices;
+    for (const CompletedWord& word : verb.words) {
+      for (const std::string& name : word.names) {
+        names += name + " ";
+        if (!word.takes_value) continue;
+        out << "      '" << verb.name << " " << name << "') words='" << spaced(word.choices)
+            << "' ;;\n";
+      }
+      if (word.names.empty()) choices += spaced(word.choices);
+    }
+    options << "        '" << verb.name << " -'*) words='" << names << "' ;;\n";
+    if (!choices.empty())
+      options << "        '" << verb.name << " '*) words='" << choices << "' ;;\n";
+  }
+  out << "      *) case \"${COMP_WORDS[1]} $word\" in\n"
+      << options.str()
+      << "      esac ;;\n"
+         "    esac\n"
+         "  fi\n"
+         "  [ -z \"$words\" ] || COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+         "}\n"
+         "complete -o default -F _syncline syncline\n";
+  return out.str();
+}
+
+// _arguments reads colons and brackets in what it shows.
+std::string zsh_text(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    if (c == '[' || c == ']' || c == ':' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string zsh_line(const CompletedWord& word, const std::string& name) {
+  std::string value;
+  if (word.takes_value) {
+    value = ":value:" +
+            (word.choices.empty() ? std::string("_files") : "(" + spaced(word.choices) + ")");
+  }
+  if (name.empty()) return "        " + quoted("*" + value, "'\\''");
+  // One that was given is not offered again, by none of its names.
+  const std::string unique = word.repeats ? "*" : "(" + spaced(word.names) + ")";
+  return "        " + quoted(unique + name + "[" + zsh_text(word.about) + "]" + value, "'\\''");
+}
+
+std::string zsh(const std::vector<CompletedVerb>& verbs) {
+  std::ostringstream out;
+  out << "#compdef syncline\n"
+         "# zsh completion for syncline: made by `syncline completion zsh`.\n"
+         "_syncline() {\n"
+         "  if (( CURRENT == 2 )); then\n"
+         "    local -a verbs=(\n";
+  for (const CompletedVerb& verb : verbs) {
+    out << "      " << quoted(verb.name + ":" + zsh_text(verb.about), "'\\''") << "\n";
+  }
+  out << "    )\n"
+         "    _describe verb verbs\n"
+         "    return\n"
+         "  fi\n"
+         "  local verb=$words[2]\n"
+         "  shift words\n"
+         "  (( CURRENT-- ))\n"
+         "  case $verb in\n";
+  for (const CompletedVerb& verb : verbs) {
+    out << "    " << verb.name << ")\n      _arguments";
+    bool positional = false;
+    for (const CompletedWord& word : verb.words) {
+      // One line for all that stand without a name.
+      if (word.names.empty() && !positional) out << " \\\n" << zsh_line(word, "");
+      positional = positional || word.names.empty();
+      for (const std::string& name : word.names) out << " \\\n" << zsh_line(word, name);
+    }
+    out << " ;;\n";
+  }
+  out << "  esac\n"
+         "}\n"
+         "_syncline \"$@\"\n";
+  return out.str();
+}
+
+std::string fish(const std::vector<CompletedVerb>& verbs) {
+  const auto text = [](const std::string& about) { return quoted(about, "\\'"); };
+  std::ostringstream out;
+  out << "# fish completion for syncline: made by `syncline completion fish`.\n";
+  for (const CompletedVerb& verb : verbs) {
+    out << "complete -c syncline -n __fish_use_subcommand -f -a " << verb.name << " -d "
+        << text(verb.about) << "\n";
+    const std::string begin =
+        "complete -c syncline -n '__fish_seen_subcommand_from " + verb.name + "'";
+    for (const CompletedWord& word : verb.words) {
+      if (word.names.empty() && word.choices.empty()) continue;
+      out << begin;
+      for (const std::string& name : word.names) {
+        out << (name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1));
+      }
+      if (!word.choices.empty()) {
+        out << (word.names.empty() ? "" : " -x") << " -f -a " << text(spaced(word.choices));
+      } else if (word.takes_value) {
+        out << " -r -F";
+      }
+      out << " -d " << text(word.about) << "\n";
+    }
+  }
+  return out.str();
+}
+
+CompletedWord word_of(const CLI::Option& option) {
+  CompletedWord word;
   for (const auto& name : option.get_snames()) word.names.push_back("-" + name);
   for (const auto& name : option.get_lnames()) word.names.push_back("--" + name);
   word.about = option.get_description();
@@ -20,8 +173,8 @@ reports::CompletedWord word_of(const CLI::Option& option) {
   return word;
 }
 
-std::vector<reports::CompletedVerb> verbs_of(const CLI::App& app) {
-  std::vector<reports::CompletedVerb> verbs;
+std::vector<CompletedVerb> verbs_of(const CLI::App& app) {
+  std::vector<CompletedVerb> verbs;
   for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
     verbs.push_back({verb->get_name(), verb->get_description(), {}});
     for (const CLI::Option* option : verb->get_options()) {
@@ -38,12 +191,13 @@ VerbAction add_completion(CLI::App& app) {
   auto* verb = app.add_subcommand("completion", "Print a shell's completion script");
   verb->add_option("shell", *shell, "shell to complete command lines in")
       ->required()
-      ->transform(one_of_words(reports::shells()));
+      ->transform(one_of_words({"bash", "zsh", "fish"}));
   verb->footer(
       "In a running shell: source <(syncline completion bash).\n"
       "An installed Syncline needs no such line.");
   return [&app, shell] {
-    std::cout << reports::shell_completion(verbs_of(app), *shell);
+    const auto verbs = verbs_of(app);
+    std::cout << (*shell == "bash" ? bash(verbs) : *shell == "zsh" ? zsh(verbs) : fish(verbs));
     return 0;
   };
 }

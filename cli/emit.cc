@@ -115,12 +115,10 @@ VerbAction add_emit(CLI::App& app) {
       ->required()
       ->transform(one_of_words(dialect::written_dialect_names()));
   verb->add_flag("--code", options->code, "print flags or script lines to paste, instead of JSON");
-  verb->add_option("--python", options->python,
-                   "write a Python file that applies it (--dialect pytorch)")
-      ->type_name("FILE");
-  verb->add_option("--nccl-table", options->nccl_table,
-                   "write its algorithms for NCCL's tuner plugin (2.24+)")
-      ->type_name("FILE");
+  add_file(*verb, "--python", options->python,
+           "write a Python file that applies it (--dialect pytorch)");
+  add_file(*verb, "--nccl-table", options->nccl_table,
+           "write its algorithms for NCCL's tuner plugin (2.24+)");
   return [options] {
     check_python(options->python, options->dialect, "--dialect");
     return run(*options);

@@ -6,7 +6,7 @@
 #include "core/input/document.h"
 #include "core/measure/explanation.h"
 #include "core/measure/study_calibration.h"
-#include "reports/explain_report.h"
+#include "reports/run_report.h"
 
 namespace syncline::cli {
 namespace {

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
@@ -187,9 +188,8 @@ VerbAction add_fidelity(CLI::App& app) {
   verb->add_option("--from", options->folder,
                    "scenarios folder (default: ./scenarios, else the installed one)")
       ->type_name("FOLDER");
-  verb->add_option("--live", options->live,
-                   "print reports of syncline validate (-o) as one table, instead")
-      ->type_name("FILE");
+  add_file(*verb, "--live", options->live,
+           "print reports of syncline validate (-o) as one table, instead");
   add_format(*verb, options->output);
   add_html(*verb, options->output);
   return [options] { return run(*options); };

@@ -111,23 +111,20 @@ std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, 
   return lines;
 }
 
-}  // namespace
+class Help : public CLI::FormatterBase {
+ public:
+  // Lines of at most `width` columns.
+  explicit Help(std::size_t width) : width_(width) {}
 
-std::vector<std::string> choices_of(const CLI::Option& option) {
-  // "TEXT:{model,sim}" names the words that are allowed.
-  const std::string type = option.get_type_name();
-  const std::size_t from = type.find('{');
-  const std::size_t to = type.find('}', from);
-  std::vector<std::string> choices;
-  if (to == std::string::npos) return choices;
-  std::istringstream list(type.substr(from + 1, to - from - 1));
-  for (std::string word; std::getline(list, word, ',');) choices.push_back(word);
-  return choices;
-}
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override;
 
-void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names) {
-  for (const char* name : names) verb.get_option(name)->group(group);
-}
+ private:
+  std::string of_program(const CLI::App& app, CLI::AppFormatMode mode) const;
+  std::string of_verb(const CLI::App& verb, const std::string& name, CLI::AppFormatMode mode) const;
+
+  std::size_t width_;
+};
 
 std::string Help::of_program(const CLI::App& app, CLI::AppFormatMode mode) const {
   std::vector<HelpGroup> groups;
@@ -176,6 +173,28 @@ std::string Help::of_verb(const CLI::App& verb, const std::string& name,
 std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
   if (app->get_parent() == nullptr) return of_program(*app, mode);
   return of_verb(*app, name, mode);
+}
+
+}  // namespace
+
+std::shared_ptr<CLI::FormatterBase> help_within(std::size_t width) {
+  return std::make_shared<Help>(width);
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  // "TEXT:{model,sim}" names the words that are allowed.
+  const std::string type = option.get_type_name();
+  const std::size_t from = type.find('{');
+  const std::size_t to = type.find('}', from);
+  std::vector<std::string> choices;
+  if (to == std::string::npos) return choices;
+  std::istringstream list(type.substr(from + 1, to - from - 1));
+  for (std::string word; std::getline(list, word, ',');) choices.push_back(word);
+  return choices;
+}
+
+void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names) {
+  for (const char* name : names) verb.get_option(name)->group(group);
 }
 
 }  // namespace syncline::cli

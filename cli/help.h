@@ -4,25 +4,14 @@
 
 #include <CLI/CLI.hpp>
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace syncline::cli {
 
-class Help : public CLI::FormatterBase {
- public:
-  // Lines of at most `width` columns.
-  explicit Help(std::size_t width) : width_(width) {}
-
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override;
-
- private:
-  std::string of_program(const CLI::App& app, CLI::AppFormatMode mode) const;
-  std::string of_verb(const CLI::App& verb, const std::string& name, CLI::AppFormatMode mode) const;
-
-  std::size_t width_;
-};
+// In lines of at most so many columns.
+std::shared_ptr<CLI::FormatterBase> help_within(std::size_t width);
 
 // The group of the options that --help shows; others are shown by --help-all alone.
 inline constexpr const char* kCommonOptions = "Options";

@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "core/input/document.h"
@@ -51,10 +52,9 @@ VerbAction add_import(CLI::App& app) {
   verb->add_option("files", options->files,
                    "a rank's file, or one file per rank; formats are detected")
       ->required();
-  verb->add_option("-o,--out", options->out, "write the scenario (JSON)")->type_name("FILE");
-  verb->add_option("--cluster", options->cluster,
-                   "cluster (JSON) (default: the files' own, else assumed)")
-      ->type_name("FILE");
+  add_file(*verb, "-o,--out", options->out, "write the scenario (JSON)");
+  add_file(*verb, "--cluster", options->cluster,
+           "cluster (JSON) (default: the files' own, else assumed)");
   verb->add_option("--batch", options->batch,
                    "samples per rank and step, which traces do not contain")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -71,19 +70,14 @@ void take_settings(InitVerb& options) {
 void take_steps(InitVerb& options) {
   for (const std::string& text : options.steps) {
     const std::size_t equal = text.find('=');
-    int nodes = 0;
-    double seconds = 0;
-    const char* end = text.data() + text.size();
-    const auto count =
-        std::from_chars(text.data(), text.data() + std::min(equal, text.size()), nodes);
-    const bool split = equal != text.npos && count.ptr == text.data() + equal;
-    const auto time = split ? std::from_chars(text.data() + equal + 1, end, seconds)
-                            : std::from_chars_result{end, std::errc::invalid_argument};
-    if (!split || time.ec != std::errc() || time.ptr != end || nodes < 1 || !(seconds > 0)) {
+    const auto nodes = number_in<int>(text.substr(0, equal));
+    const auto seconds =
+        equal == text.npos ? std::nullopt : number_in<double>(text.substr(equal + 1));
+    if (!nodes || !seconds || *nodes < 1 || !(*seconds > 0)) {
       throw InputError("--step: found '" + text + "', expected NODES=SECONDS, such as 4=8.68");
     }
-    options.init.steps.emplace_back(nodes, seconds);
-    options.init.nodes = std::max(options.init.nodes, nodes);
+    options.init.steps.emplace_back(*nodes, *seconds);
+    options.init.nodes = std::max(options.init.nodes, *nodes);
   }
   auto& steps = options.init.steps;
   std::ranges::sort(steps);
@@ -178,8 +172,7 @@ VerbAction add_init(CLI::App& app) {
       ->allow_extra_args(false);
   verb->add_option("--nodes", options->nodes, "number of nodes (default 1, or the most of --step)")
       ->check(CLI::Range(1, 100000));
-  verb->add_option("-o,--out", options->out, "write to this file (default: standard output)")
-      ->type_name("FILE");
+  add_file(*verb, "-o,--out", options->out, "write to this file (default: standard output)");
   for (const auto& [option, key, what] : kCuts) {
     verb->add_option(option, options->sizes[key], what)->check(CLI::Range(1, 1 << 20));
   }

@@ -1,18 +1,192 @@
+#include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "cli/executors.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "reports/choices.h"
+#include "core/collective/algorithm.h"
+#include "core/collective/nccl.h"
+#include "core/compress/codec.h"
+#include "core/dialect/dialect.h"
+#include "core/fabric/kinds.h"
+#include "core/hardware/device.h"
+#include "core/installed.h"
+#include "core/job/format.h"
+#include "core/json/text.h"
+#include "core/operators/architecture.h"
+#include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::cli {
 namespace {
 
-reports::Choices executors_listed() {
-  auto executors = reports::choices_of("executor", "what it does", predictors());
+using reports::copied_number;
+
+struct Choice {
+  std::string name;
+  std::string summary;
+  std::string collectives = {};  // of an algorithm; otherwise empty
+};
+
+// What can be written in one place of a scenario or behind one option.
+struct Choices {
+  std::string kind;     // "algorithm"
+  std::string heading;  // of what the summaries say
+  std::vector<Choice> rows = {};
+};
+
+// The rows of a table by their names and summaries, with what `more` says of each.
+template <typename Rows, typename More>
+Choices named_choices(const char* kind, const char* heading, const Rows& rows, More more) {
+  Choices choices{kind, heading};
+  for (const auto& row : rows) {
+    choices.rows.push_back({std::string(row.name), std::string(row.summary) + more(row)});
+  }
+  return choices;
+}
+
+template <typename Rows>
+Choices named_choices(const char* kind, const char* heading, const Rows& rows) {
+  return named_choices(kind, heading, rows, [](const auto&) { return ""; });
+}
+
+std::string kinds_of(const collective::Algorithm& algorithm) {
+  constexpr int kRanks = 8;  // a power of two fits whatever can fit
+  std::string kinds;
+  for (const auto kind : collective::kAllCollectiveKinds) {
+    if (!algorithm.fits(kind, kRanks)) continue;
+    kinds += (kinds.empty() ? "" : ", ") + std::string(collective::to_string(kind));
+  }
+  return kinds;
+}
+
+Choices algorithms_listed() {
+  Choices choices{"algorithm", "what it does"};
+  const auto add = [&](std::string_view name, std::string_view summary,
+                       const collective::Algorithm& kinds) {
+    choices.rows.push_back({std::string(name), std::string(summary), kinds_of(kinds)});
+  };
+  for (const auto& row : collective::algorithms()) add(row.name, row.summary, row);
+  add(collective::kNcclName, collective::kNcclSummary, *collective::find_algorithm("ring"));
+  const auto& direct = *collective::all_to_all();
+  add(direct.name, direct.summary, direct);
+  return choices;
+}
+
+Choices executors_listed() {
+  Choices executors = named_choices("executor", "what it does", predictors());
   executors.rows.push_back(
-      {"host", "", "moves real floats in memory: the reference for values and bytes, in tests"});
+      {"host", "moves real floats in memory: the reference for values and bytes, in tests"});
   return executors;
+}
+
+// With the parameters of those that have a size.
+std::string parameters_of(const operators::Architecture& row) {
+  if (row.shaped) return "";
+  const auto count = operators::parameters_of(operators::generate(row, {}));
+  return ": " + reports::count_text(static_cast<double>(count)) + " parameters";
+}
+
+std::string rates_of(const hardware::KnownDevice& row) {
+  return ": " + copied_number(row.flops / 1e12) + " TFLOP/s, " +
+         copied_number(row.half_flops / 1e12) + " in half precision, " +
+         copied_number(row.memory / kGigabytePerSecond) + " GB/s";
+}
+
+std::string links_of(const hardware::KnownNode& row) {
+  return ": " + copied_number(row.inside.bandwidth / kGigabytePerSecond) + " GB/s a GPU, " +
+         std::to_string(row.outside.count) + " x " +
+         copied_number(row.outside.bandwidth / kGigabitPerSecond) + " Gbit/s a node";
+}
+
+// The first clause of what a file says about itself.
+std::string first_clause(const std::string& about) {
+  constexpr std::size_t kLongest = 64;
+  const std::string clause = about.substr(0, about.find_first_of(";:.("));
+  return clause.size() <= kLongest ? clause
+                                   : clause.substr(0, clause.rfind(' ', kLongest)) + " ...";
+}
+
+// The files of a folder that ships.
+Choices files_listed(const std::string& kind) {
+  const std::string folder = scenarios_folder() + "/" + kind + "s";
+  Choices choices{kind, folder + "/NAME.json"};
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->path().extension() != ".json") continue;
+    const Json json = read_json_file(entry->path().string());
+    const bool says = json.is_object() && json.contains("about") && json["about"].is_string();
+    choices.rows.push_back({entry->path().stem().string(),
+                            says ? first_clause(json["about"].get<std::string>()) : ""});
+  }
+  std::ranges::sort(choices.rows, {}, &Choice::name);
+  return choices;
+}
+
+// Kinds of which there is nothing, as of files that are not installed, are left out.
+std::vector<Choices> everything() {
+  std::vector<Choices> all{
+      algorithms_listed(),
+      named_choices("codec", "what it does", compress::codecs()),
+      executors_listed(),
+      named_choices("backend", "what it does", backends()),
+      named_choices("dialect", "what it reads", dialect::dialects()),
+      named_choices("architecture", "operators generated", operators::architectures(),
+                    parameters_of),
+      named_choices("device", "rated rates", hardware::devices(), rates_of),
+      named_choices("node", "a direction, as rated", hardware::nodes(), links_of),
+      named_choices("fabric", "what joins the nodes", fabric::known_fabrics()),
+      named_choices("import", "what it reads", job::formats()),
+      files_listed("workload"),
+      files_listed("cluster")};
+  std::erase_if(all, [](const Choices& choices) { return choices.rows.empty(); });
+  return all;
+}
+
+reports::Grid grid_of(const Choices& choices, const std::string& heading,
+                      std::string Choice::*said) {
+  reports::Grid grid{{{choices.kind, false}, {heading, false}}, {}};
+  for (const auto& row : choices.rows) grid.lines.push_back({{row.name, row.*said}, false});
+  return grid;
+}
+
+reports::Page page_of(const std::vector<Choices>& all) {
+  reports::Page page{"What a scenario and the options can name", "", {}};
+  for (const auto& choices : all) {
+    page.add(grid_of(choices, choices.heading, &Choice::summary));
+    // Beside each other the two would be wider than a terminal.
+    if (!choices.rows.front().collectives.empty()) {
+      page.add(grid_of(choices, "collectives", &Choice::collectives));
+    }
+  }
+  return page;
+}
+
+reports::Table rows_of(const std::vector<Choices>& all) {
+  using reports::kept;
+  reports::Table rows{
+      reports::columns(kept("kind"), kept("name"), kept("collectives"), kept("summary"))};
+  for (const auto& choices : all) {
+    for (const auto& row : choices.rows) {
+      rows.add(choices.kind, row.name, row.collectives, row.summary);
+    }
+  }
+  return rows;
+}
+
+Json json_of(const std::vector<Choices>& all) {
+  Json json = Json::object();
+  for (const auto& choices : all) {
+    Json& list = json[choices.kind] = Json::array();
+    for (const auto& row : choices.rows) {
+      list.push_back({{"name", row.name}, {"summary", row.summary}});
+      if (!row.collectives.empty()) list.back()["collectives"] = row.collectives;
+    }
+  }
+  return json;
 }
 
 }  // namespace
@@ -22,8 +196,9 @@ VerbAction add_list(CLI::App& app) {
   auto* verb = app.add_subcommand("list", "List the names that scenarios and options accept");
   add_format(*verb, *output);
   return [output] {
-    print(reports::list_of_choices(executors_listed(),
-                                   reports::choices_of("backend", "what it does", backends())),
+    const std::vector<Choices> all = everything();
+    print({"list", "", [&] { return page_of(all); }, [&] { return rows_of(all); },
+           [&] { return json_of(all); }},
           *output);
     return 0;
   };

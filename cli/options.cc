@@ -151,19 +151,11 @@ void add_objective(CLI::App& verb, ObjectiveOptions& options) {
       ->capture_default_str();
   verb.add_option("--target", options.target,
                   "loss or accuracy that ends the training, with --objective");
-  verb.add_option("--curves", options.curves,
-                  "training curves: CSV with strategy, step, loss or accuracy, optionally seed")
-      ->type_name("FILE");
-  verb.add_option("--measured", options.measured,
-                  "measured trainings to compare with: CSV with seconds for step")
-      ->type_name("FILE");
+  add_file(verb, "--curves", options.curves,
+           "training curves: CSV with strategy, step, loss or accuracy, optionally seed");
+  add_file(verb, "--measured", options.measured,
+           "measured trainings to compare with: CSV with seconds for step");
   put_in_group(verb, "Training to a target", {"--objective", "--target", "--curves", "--measured"});
-}
-
-Outcomes outcomes_of(const std::string& file) {
-  const std::string text = read_text_file(file, "a CSV file");
-  const worth::Quantity quantity = worth::quantity_in(text);
-  return {quantity, worth::curves_of(text, file, quantity)};
 }
 
 std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/input/document.h"
@@ -19,6 +21,21 @@ CLI::Validator one_of_words(const std::vector<std::string>& words);
 // A number from `low` to `high`, in CLI::Range's words; that one takes nan for a number in every
 // range.
 CLI::Validator number_from(double low, double high);
+
+// The number that the whole text is; none where it is more or something else.
+template <typename Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+// An option that names a file, or several.
+template <typename Names>
+CLI::Option* add_file(CLI::App& verb, const char* option, Names& names, const char* about) {
+  return verb.add_option(option, names, about)->type_name("FILE");
+}
 
 // The scenario that a verb reads, and what may be changed of it on the command line.
 struct ScenarioOption {
@@ -72,13 +89,6 @@ struct ObjectiveOptions {
 };
 
 void add_objective(CLI::App& verb, ObjectiveOptions& options);
-
-// Curves whose ends are looked at, whatever their target.
-struct Outcomes {
-  worth::Quantity quantity = worth::Quantity::kAccuracy;
-  std::vector<worth::Curve> curves;
-};
-Outcomes outcomes_of(const std::string& file);
 
 // Throws InputError where options miss each other or the file of curves is none. Without an
 // objective other than step_time there is none.

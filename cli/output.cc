@@ -75,8 +75,7 @@ void add_format(CLI::App& verb, Output& output) {
 }
 
 void add_html(CLI::App& verb, Output& output) {
-  verb.add_option("--html", output.html, "write a page with figures, for a browser")
-      ->type_name("FILE");
+  add_file(verb, "--html", output.html, "write a page with figures, for a browser");
 }
 
 void add_verbose(CLI::App& verb, Output& output) {

@@ -76,7 +76,7 @@ int run_verb(int argc, const char* const* given) {
   const char* const* argv = words.data();
   CLI::App app{"Predict, tune and validate gradient synchronisation of data parallelism."};
   app.name("syncline");
-  app.formatter(std::make_shared<Help>(help_width()));
+  app.formatter(help_within(help_width()));
   app.set_help_flag("-h,--help", "print this help");
   app.set_help_all_flag("--help-all", "print the help of every option");
   app.set_version_flag("-V,--version", build_facts(), "print the version and the build");

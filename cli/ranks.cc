@@ -53,9 +53,8 @@ void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live)
   verb.add_option("--timeout", options.timeout, "seconds of silence before a rank counts as failed")
       ->check(number_from(1.0, kLongest))
       ->capture_default_str();
-  verb.add_option("--meet", options.meet,
-                  "rendezvous file on a shared disk (default: the launcher's address or MPI)")
-      ->type_name("FILE");
+  add_file(verb, "--meet", options.meet,
+           "rendezvous file on a shared disk (default: the launcher's address or MPI)");
   if (live == nullptr) return;
   for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(live);
 }

@@ -2,6 +2,7 @@
 #include <memory>
 
 #include "cli/built_in.h"
+#include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 
@@ -11,8 +12,7 @@ VerbAction add_record(CLI::App& app) {
   auto file = std::make_shared<std::string>();
   auto* verb = app.add_subcommand("record",
                                   "Print the Python file that records a PyTorch job as a scenario");
-  verb->add_option("-o,--out", *file, "write syncline_record.py, next to the training script")
-      ->type_name("FILE");
+  add_file(*verb, "-o,--out", *file, "write syncline_record.py, next to the training script");
   verb->footer(
       "Of a script as it is:\n"
       "  torchrun ... -m syncline_record train.py\n"

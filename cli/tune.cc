@@ -22,7 +22,6 @@
 #include "core/worth/curves.h"
 #include "reports/chart/figure.h"
 #include "reports/figures.h"
-#include "reports/text_plot.h"
 #include "reports/tune_report.h"
 #include "reports/worth_report.h"
 #include "reports/written.h"
@@ -77,10 +76,13 @@ int tune_steps(const TuneArguments& verb, const input::Document& document) {
   if (!simulated) options.confirm = predictor_named("sim").make;
   options.progress = [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); };
   const dialect::Dialect* emit = verb.emit.empty() ? nullptr : dialect::find_dialect(verb.emit);
-  const bool curves = !verb.objective.curves.empty();
-  const Outcomes outcomes = curves ? outcomes_of(verb.objective.curves) : Outcomes{};
+  const std::string& file = verb.objective.curves;
+  const std::string text = file.empty() ? "" : read_text_file(file, "a CSV file");
+  const auto quantity = file.empty() ? worth::Quantity::kAccuracy : worth::quantity_in(text);
+  const auto curves =
+      file.empty() ? std::vector<worth::Curve>{} : worth::curves_of(text, file, quantity);
   tune::Tuning tuning = tune::tune_document(document, options, simulated ? "" : "sim", emit);
-  if (curves) worth::add_outcomes(outcomes.curves, outcomes.quantity, tuning);
+  if (!file.empty()) worth::add_outcomes(curves, quantity, tuning);
   if (tuning.taken && !tuning.emitted && verb.python.empty()) {
     throw InputError("--take: no configuration of " + verb.emit + " expresses '" + verb.take +
                      "'; try --python FILE");
@@ -211,21 +213,16 @@ void add_tune_options(CLI::App& verb, TuneArguments& options) {
                   "baseline of the search (default: the scenario's)");
   verb.add_option("--emit", options.emit, "write the best configuration of this framework")
       ->transform(one_of_words(dialect::written_dialect_names()));
-  verb.add_option("--python", options.python,
-                  "write a Python file that applies the best (--emit pytorch)")
-      ->type_name("FILE");
+  add_file(verb, "--python", options.python,
+           "write a Python file that applies the best (--emit pytorch)");
   verb.add_option("--take", options.take,
                   "row of the first table to write, with --emit (default: the best)")
       ->group("Output");
   add_format(verb, options.output);
   add_verbose(verb, options.output);
   add_html(verb, options.output);
-  verb.add_option("--svg", options.svg, "plot step time over bucket size")
-      ->type_name("FILE")
-      ->group("Output");
-  verb.add_option("--csv", options.csv, "write step time over bucket size as CSV")
-      ->type_name("FILE")
-      ->group("Output");
+  add_file(verb, "--svg", options.svg, "plot step time over bucket size")->group("Output");
+  add_file(verb, "--csv", options.csv, "write step time over bucket size as CSV")->group("Output");
   add_executor(verb, options.executor, "predict candidates with");
   verb.add_option("--top", options.top, "rows to print (default 5, with --layouts 10)")
       ->check(CLI::Range(1, 1000))

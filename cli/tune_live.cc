@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <memory>
 #include <thread>
@@ -41,12 +40,8 @@ tune::MemberFactors member_error(const std::string& text) {
     const std::string part = text.substr(begin, end - begin);
     const std::size_t equals = part.find('=');
     const std::string key = part.substr(0, equals);
-    double factor = 0;
-    if (equals != std::string::npos) {
-      const char* last = part.data() + part.size();
-      const auto read = std::from_chars(part.data() + equals + 1, last, factor);
-      if (read.ec != std::errc() || read.ptr != last) factor = 0;
-    }
+    const double factor =
+        equals == part.npos ? 0 : number_in<double>(part.substr(equals + 1)).value_or(0);
     const bool known = key == "latency" || key == "bandwidth";
     if (!known || !(factor >= 1 / kMost && factor <= kMost)) {
       throw InputError("--wrong: found '" + part +

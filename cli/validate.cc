@@ -17,7 +17,6 @@
 #include "live/validation_run.h"
 #include "reports/figures.h"
 #include "reports/format.h"
-#include "reports/gantt.h"
 #include "reports/trace.h"
 #include "reports/validation_report.h"
 
@@ -188,9 +187,8 @@ VerbAction add_validate(CLI::App& app) {
       ->capture_default_str();
   verb->add_flag("--calibrate", options->calibrate,
                  "measure the links first, and predict with them");
-  verb->add_option("--cluster-out", options->cluster_out,
-                   "write the cluster with its measured links (JSON)")
-      ->type_name("FILE");
+  add_file(*verb, "--cluster-out", options->cluster_out,
+           "write the cluster with its measured links (JSON)");
   verb->add_option("--strategy,--only", options->only, "run these strategies only (default: all)");
   add_executor(*verb, options->executor, "predict with");
   verb->add_option("--warmup", options->warmup, "periods to run before measuring")
@@ -206,11 +204,9 @@ VerbAction add_validate(CLI::App& app) {
       ->capture_default_str();
   add_format(*verb, options->output);
   add_html(*verb, options->output);
-  verb->add_option("--trace", options->trace,
-                   "write a Chrome trace of predicted and measured steps")
-      ->type_name("FILE");
-  verb->add_option("-o,--out", options->out, "write the report (JSON), updated with each strategy")
-      ->type_name("FILE");
+  add_file(*verb, "--trace", options->trace,
+           "write a Chrome trace of predicted and measured steps");
+  add_file(*verb, "-o,--out", options->out, "write the report (JSON), updated with each strategy");
   put_in_group(
       *verb, "Measurement",
       {"--timeout", "--meet", "--warmup", "--repeats", "--no-check", "--values", "--compute"});

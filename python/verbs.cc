@@ -32,7 +32,6 @@
 #include "core/worth/time_to_target.h"
 #include "reports/answer.h"
 #include "reports/calibration.h"
-#include "reports/explain_report.h"
 #include "reports/import_report.h"
 #include "reports/run_report.h"
 #include "reports/tune_report.h"

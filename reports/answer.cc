@@ -22,6 +22,18 @@ std::vector<std::string> lead_of(const Answer& answer) {
   return lead;
 }
 
+namespace {
+
+// Before everything else on the page; gives the other warnings.
+std::vector<std::string> put_suspicious(const Answer& answer, Page& page) {
+  std::vector<std::string> warnings = answer.warnings;
+  const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
+  if (!suspicious.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", suspicious});
+  return warnings;
+}
+
+}  // namespace
+
 Page whole_page(const Answer& answer) {
   Page page = answer.page();
   if (const auto lead = lead_of(answer); !lead.empty()) {
@@ -31,18 +43,13 @@ Page whole_page(const Answer& answer) {
     });
     page.blocks.insert(page.blocks.begin(), lead.front());
   }
-  std::vector<std::string> warnings = answer.warnings;
-  const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
-  if (!suspicious.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", suspicious});
-  if (!warnings.empty()) page.blocks.emplace_back(Items{"Notes:", warnings});
+  page.add(Items{"Notes:", put_suspicious(answer, page)});
   return page;
 }
 
 Page brief_page(const Answer& answer) {
   Page page = answer.brief();
-  std::vector<std::string> warnings = answer.warnings;
-  const std::vector<std::string> suspicious = measure::take_suspicious(warnings);
-  if (!suspicious.empty()) page.blocks.insert(page.blocks.begin(), Items{"Doubtful:", suspicious});
+  const std::vector<std::string> warnings = put_suspicious(answer, page);
   auto* last = page.blocks.empty() ? nullptr : std::get_if<std::string>(&page.blocks.back());
   if (last == nullptr) last = &std::get<std::string>(page.blocks.emplace_back(std::string()));
   if (!last->empty()) *last += " ";

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "core/json/json.h"
@@ -44,6 +46,24 @@ struct Answer {
   std::function<Page()> brief = {};
   std::string lead = {};  // the verdict, where there is no brief page that begins with it
 };
+
+// The answer of a report, which must outlive it, by the functions that give its forms.
+template <typename Report>
+Answer answered(
+    std::string verb, std::string scenario, const Report& report,
+    Page (*page)(const std::type_identity_t<Report>&),
+    Table (*rows)(const std::type_identity_t<Report>&),
+    Json (*json)(const std::type_identity_t<Report>&), std::vector<std::string> warnings = {},
+    std::vector<Illustration> (*figures)(const std::type_identity_t<Report>&) = nullptr) {
+  Answer answer{std::move(verb),
+                std::move(scenario),
+                [&report, page] { return page(report); },
+                [&report, rows] { return rows(report); },
+                [&report, json] { return json(report); },
+                std::move(warnings)};
+  if (figures != nullptr) answer.figures = [&report, figures] { return figures(report); };
+  return answer;
+}
 
 // The version of the JSON's form: raised when a member changes its meaning or goes.
 inline constexpr int kJsonFormat = 2;

@@ -8,11 +8,11 @@
 #include "core/input/scenario_json.h"
 #include "core/measure/uncertainty.h"
 #include "core/measure/warnings.h"
+#include "core/statistics.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/run_report.h"
 #include "reports/table.h"
-#include "reports/text_plot.h"
-#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -277,9 +277,9 @@ void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
                 const char* answer) {
   for (const auto& table : tables) {
     const bool fitted = std::string_view(answer) == "fitted";
-    page.blocks.push_back((fitted ? "Fitted: " : "Predicted: ") + one_line(heading(table)) +
-                          (fitted ? " (" + table.form + ")" : ""));
-    page.blocks.push_back(grid_of(sizes_of(table, answer)));
+    page.add((fitted ? "Fitted: " : "Predicted: ") + one_line(heading(table)) +
+             (fitted ? " (" + table.form + ")" : ""));
+    page.add(sizes_of(table, answer));
   }
 }
 
@@ -288,11 +288,11 @@ Page page_of(const calibrate::LogCalibration& calibration) {
   std::string facts;
   for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;
   for (const auto& warning : calibration.warnings) facts += "\nwarning: " + one_line(warning);
-  page.blocks.push_back(facts);
-  page.blocks.push_back(grid_of(summary_of(calibration)));
+  page.add(facts);
+  page.add(summary_of(calibration));
   add_tables(page, calibration.fitted, "fitted");
   add_tables(page, calibration.against, "predicted");
-  page.blocks.push_back(Listing{"text", text_plot(series_of(calibration)), true});
+  page.add(Listing{"text", text_plot(series_of(calibration)), true});
   return page;
 }
 
@@ -311,15 +311,8 @@ Json json_of(const calibrate::LogCalibration& calibration) {
 }  // namespace
 
 std::string table_test(const calibrate::ComparedTable& table) {
-  switch (table.forced) {
-    case cost::ForcedAlgorithm::kRing:
-      return table.test + " by a forced ring";
-    case cost::ForcedAlgorithm::kTree:
-      return table.test + " by a forced tree";
-    case cost::ForcedAlgorithm::kNone:
-      break;
-  }
-  return table.test;
+  constexpr const char* kForced[] = {"", " by a forced ring", " by a forced tree"};
+  return table.test + kForced[static_cast<std::size_t>(table.forced)];
 }
 
 double bus_share(const calibrate::ComparedTable& table) {
@@ -331,13 +324,132 @@ double bus_share(const calibrate::ComparedTable& table) {
 }
 
 Answer answer_of(const calibrate::LogCalibration& calibration) {
-  return {"calibrate",
-          "",
-          [&] { return page_of(calibration); },
-          [&] { return sizes_of(calibration); },
-          [&] { return json_of(calibration); },
-          line_suspicions(calibration),
-          [&] { return figures_of(calibration); }};
+  return answered("calibrate", "", calibration, page_of, sizes_of, json_of,
+                  line_suspicions(calibration), figures_of);
+}
+
+namespace {
+
+double error_percent(const calibrate::KernelCosts& costs, const calibrate::KernelTiming& timing) {
+  return 100 * (costs.evaluated(timing) / timing.measured - 1);
+}
+
+Table kernels_of(const calibrate::KernelCosts& costs) {
+  using enum Kind;
+  Table kernels{columns(both("kernel", "name"), both("kind", "kind"),
+                        both("measured", "measured_s", kSeconds),
+                        both("predicted", "priced_s", kSeconds),
+                        both("error", "error_percent", kPercent), both("use", "fitted", kFlag))};
+  for (const auto& timing : costs.timings) {
+    kernels.add(timing.name, timing.kind, timing.measured, costs.evaluated(timing),
+                error_percent(costs, timing),
+                shown_as(timing.fitted, timing.fitted ? "fitted" : ""));
+  }
+  return kernels;
+}
+
+Page page_of(const calibrate::KernelCosts& costs) {
+  Page page{
+      "Kernels on " + one_line(costs.gpu), "What the device of a cluster predicts for them.", {}};
+  page.add("Device: memory_gbytes_per_s = " + copied_number(costs.memory / kGigabytePerSecond) +
+           ", launch_us = " + copied_number(costs.launch / kMicrosecond) +
+           ", kernel_gap_us = " + copied_number(costs.kernel_gap / kMicrosecond) + ".");
+  page.add(kernels_of(costs));
+  page.add(
+      "Measured: " + one_line(costs.file) +
+      ". One rate predicts all kernels: the harmonic mean over the kinds fitted. The rest is shown "
+      "next to it: what fits into a cache, several kernels in one, and scattered access.");
+  return page;
+}
+
+Json json_of(const calibrate::KernelCosts& costs) {
+  return {{"gpu", costs.gpu},
+          {"memory_gbytes_per_s", exact(costs.memory / kGigabytePerSecond)},
+          {"launch_us", exact(costs.launch / kMicrosecond)},
+          {"kernel_gap_us", exact(costs.kernel_gap / kMicrosecond)},
+          {"kernels", json_of(kernels_of(costs))}};
+}
+
+using calibrate::StepFit;
+using calibrate::StepRow;
+
+double percent_off(const StepRow& row, Seconds predicted) {
+  return 100 * (predicted / row.measured - 1);
+}
+
+Table rows_of(const StepFit& fit) {
+  using enum Kind;
+  Table rows{columns(both("row", "row"), both("measured", "measured_s", kSeconds),
+                     both("before", "before_s", kSeconds), shown("error", kPercent),
+                     both("after", "after_s", kSeconds),
+                     kept("before_error_percent", Column::kJson),
+                     both("error", "after_error_percent", kPercent, 0, Column::kNoCsv),
+                     both("use", "fitted", kFlag))};
+  for (const auto& row : fit.rows) {
+    const double before = percent_off(row, row.before);
+    rows.add(measure::name_of(row.key), row.measured, row.before, before, row.after, before,
+             percent_off(row, row.after),
+             shown_as(row.fitted, row.fitted ? "fitted" : "predicted"));
+  }
+  return rows;
+}
+
+Table values_of(const StepFit& fit) {
+  using enum Kind;
+  Table values{columns(both("of cluster.device", "key"), both("before", "before", kCount),
+                       both("fitted", "value", kCount), shown("80 % interval", kCount), kept("low"),
+                       kept("high"), kept("told"))};
+  // Below a nanosecond or a tenth of a per cent nothing is left to read.
+  const auto text = [](double value) { return plain_number(value < 1e-3 ? 0 : value); };
+  for (const auto& figure : fit.figures) {
+    values.add(figure.key, shown_as(figure.before, text(figure.before)),
+               shown_as(figure.value, text(figure.value)),
+               text(figure.low) + " to " + text(figure.high), figure.low, figure.high, figure.told);
+  }
+  return values;
+}
+
+// "Steps are off by 2.1 % in the median with the fit, and by 14 % without." Of predicted rows where
+// there are some.
+std::string fit_sentence(const StepFit& fit) {
+  const bool predicted = std::ranges::any_of(fit.rows, [](const auto& row) { return !row.fitted; });
+  std::vector<double> before, after;
+  for (const auto& row : fit.rows) {
+    if (predicted && row.fitted) continue;
+    before.push_back(std::abs(percent_off(row, row.before)));
+    after.push_back(std::abs(percent_off(row, row.after)));
+  }
+  if (after.empty()) return "No step was measured.";
+  return std::string(predicted ? "Predicted steps" : "The fitted steps") + " are off by " +
+         share_text(median(after)) + " in the median with the fit, and by " +
+         share_text(median(before)) + " without.";
+}
+
+Page page_of(const StepFit& fit) {
+  Page page{"Steps of " + one_line(fit.scenario),
+            "How computation and collectives slow each other down on this device, and what each "
+            "step costs besides.",
+            {}};
+  page.add(fit_sentence(fit));
+  page.add(rows_of(fit));
+  page.add(values_of(fit));
+  page.add(Items{"To know", fit.notes});
+  return page;
+}
+
+Json json_of(const StepFit& fit) {
+  return {
+      {"rows", json_of(rows_of(fit))}, {"values", json_of(values_of(fit))}, {"notes", fit.notes}};
+}
+
+}  // namespace
+
+Answer answer_of(const calibrate::KernelCosts& costs) {
+  return answered("calibrate", "", costs, page_of, kernels_of, json_of);
+}
+
+Answer answer_of(const calibrate::StepFit& fit) {
+  return answered("calibrate", fit.scenario, fit, page_of, rows_of, json_of);
 }
 
 }  // namespace syncline::reports

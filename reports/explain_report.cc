@@ -1,4 +1,4 @@
-#include "reports/explain_report.h"
+#include "reports/run_report.h"
 
 #include <algorithm>
 #include <cmath>
@@ -201,9 +201,9 @@ Page page_of(const measure::Explanation& explanation) {
                      : " with parameters fitted to the scenario's published rows"),
             {}};
   const std::string shortage = measure::memory_shortage(scenario);
-  if (!shortage.empty()) page.blocks.emplace_back("Does not fit: " + shortage + ".");
+  if (!shortage.empty()) page.add("Does not fit: " + shortage + ".");
   for (const auto& one : explanation.strategies) {
-    page.blocks.emplace_back(Listing{"text", block(one, scenario)});
+    page.add(Listing{"text", block(one, scenario)});
   }
   return page;
 }
@@ -334,15 +334,10 @@ const measure::Explained* fastest_of(const measure::Explanation& explanation) {
 }
 
 Answer answer_of(const measure::Explanation& explanation) {
-  return {"explain",
-          explanation.scenario.name,
-          [&] { return page_of(explanation); },
-          [&] { return rows_of(explanation); },
-          [&] { return json_of(explanation); },
-          explanation.warnings,
-          [&] { return figures_of(explanation); },
-          {},
-          verdict_of(explanation)};
+  Answer answer = answered("explain", explanation.scenario.name, explanation, page_of, rows_of,
+                           json_of, explanation.warnings, figures_of);
+  answer.lead = verdict_of(explanation);
+  return answer;
 }
 
 }  // namespace syncline::reports

@@ -2,6 +2,9 @@
 // room stands in a figure's note.
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "core/calibrate/calibration.h"
@@ -11,6 +14,7 @@
 #include "core/measure/report.h"
 #include "core/measure/validation.h"
 #include "core/tune/live_report.h"
+#include "core/tune/tuner.h"
 #include "core/tune/tuning.h"
 #include "reports/page.h"
 
@@ -64,16 +68,57 @@ chart::Figure step_bars(std::vector<StepParts> strategies);
 
 // One of several values, over five times their median, would flatten the others.
 bool outlying(std::vector<double> values);
-// Breaks bars that are, so that the others have room, and says what strokes and stars are.
-void finish_bars(chart::Figure& figure);
+// Whether a point of the series lies so.
+bool outlying(const std::vector<chart::Series>& series);
 
-// Dots of what was measured over what was predicted, with the line on which both are equal.
-struct Compared {
+// A lane below those that are there; gives its number.
+int add_lane(chart::Figure& figure, const std::string& name, const measure::Interval& interval = {},
+             bool best = false);
+// Breaks bars that are outlying, so that the others have room, and says what strokes and stars are.
+void finish_bars(chart::Figure& figure);
+void drop_unused_keys(chart::Figure& figure);
+
+// What was predicted over what it is compared with, and how certain it was.
+void add_dot(chart::Series& dots, double measured, double predicted,
+             const measure::Interval& interval, const std::string& name);
+// Such dots, with the line on which both are equal; without anything to show of fewer than two.
+chart::Figure scatter(std::vector<chart::Series> dots, const std::string& across, chart::Unit unit,
+                      const char* equal);
+
+// Who does what when, as a picture: streams as lanes, operations as bars, strategies under each
+// other on one time axis.
+
+// Lanes of a strategy and bars of all lanes at most; beyond these, lanes are left out, and short
+// neighbours drawn as one bar in the colour of the longest.
+inline constexpr std::size_t kGanttLanes = 12;
+inline constexpr std::size_t kGanttBars = 4000;
+
+// The last period of each of the report's traced timelines named by `which`: a step in steady
+// state. Time counts from the end of the period before. Each bucket's bars lead to its line in the
+// table.
+Illustration gantt(const measure::Report& report, const std::vector<std::size_t>& which);
+
+// Of timelines in pairs, the first six: a step as it was predicted, and below it as it was
+// measured.
+std::vector<Illustration> gantt_pairs(const measure::Report& report);
+
+// Plots as text for a terminal, over a logarithmic axis of bytes (figures.h has them as pictures).
+
+// Step time over the size of buckets, at most 72 columns wide and a dozen lines high; empty for
+// fewer than two points. A size of nothing stands at the left end.
+std::string curve_text(const std::vector<tune::CurvePoint>& curve);
+
+// "bytes,step_time_s" and one line a point.
+std::string curve_csv(const std::vector<tune::CurvePoint>& curve);
+
+struct PlotSeries {
   std::string name;
-  Seconds predicted = 0;
-  Seconds measured = 0;
-  measure::Interval interval;  // 80 % of the prediction; both ends 0 where there is none
+  std::vector<std::pair<double, double>> points;  // bytes, seconds; measured
+  std::vector<std::pair<double, double>> curve;   // fitted, by ascending bytes
 };
-chart::Figure scatter(const std::vector<Compared>& rows);
+
+// Each series' points by a letter of its own, curves by dots, seconds too on a logarithmic axis.
+// Empty where there is nothing to draw.
+std::string text_plot(const std::vector<PlotSeries>& series);
 
 }  // namespace syncline::reports

@@ -1,10 +1,10 @@
-#include "reports/gantt.h"
 
 #include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
 
+#include "reports/figures.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -101,8 +101,7 @@ class Lanes {
         left_out += lanes_.size() - kGanttLanes;
         break;
       }
-      const int lane = static_cast<int>(figure.up.names.size());
-      figure.up.names.push_back(lane_name(key.first, key.second, spans));
+      const int lane = add_lane(figure, lane_name(key.first, key.second, spans));
       for (auto& box : boxes(spans, lane, bars)) figure.boxes.push_back(std::move(box));
       if (traced_.plan.computes(key.second)) add_exposed(figure, key.first, spans, lane);
     }
@@ -271,10 +270,7 @@ Illustration gantt(const measure::Report& report, const std::vector<std::size_t>
     list_buckets(report, place, picture);
   }
   for (const auto& one : all) one.add_to(figure, kGanttBars / lanes, left_out);
-  std::erase_if(figure.keys, [&](const chart::Key& key) {
-    return std::none_of(figure.boxes.begin(), figure.boxes.end(),
-                        [&](const Box& box) { return box.colour == key.colour; });
-  });
+  drop_unused_keys(figure);
   figure.note = note_of(report, which, left_out);
   return picture;
 }

@@ -6,8 +6,8 @@
 #include "core/job/scenario_of.h"
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/run_report.h"
 #include "reports/table.h"
-#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -56,17 +56,13 @@ Bytes bucket_bytes(const Step& step) {
 
 std::string steps_text(const ImportedJob& job, const Step& step) {
   const auto& steps = job.observed.ranks.front().steps;
-  std::vector<Seconds> gpu;
-  std::vector<Seconds> cpu;
-  for (const Step& one : steps) {
-    gpu.push_back(one.gpu);
-    cpu.push_back(one.cpu);
-  }
-  const auto [gpu_low, gpu_high] = std::minmax_element(gpu.begin(), gpu.end());
-  const auto [cpu_low, cpu_high] = std::minmax_element(cpu.begin(), cpu.end());
-  std::string text =
-      plural(steps.size(), "step") + ": " + range_text(*gpu_low, *gpu_high) + " on the GPU";
-  if (*cpu_high > 0) text += ",\n             " + range_text(*cpu_low, *cpu_high) + " on the CPU";
+  const auto range = [&](Seconds Step::*of) {
+    const auto [low, high] = std::ranges::minmax_element(steps, {}, of);
+    return range_text((*low).*of, (*high).*of);
+  };
+  std::string text = plural(steps.size(), "step") + ": " + range(&Step::gpu) + " on the GPU";
+  const bool timed = std::ranges::any_of(steps, [](const Step& one) { return one.cpu > 0; });
+  if (timed) text += ",\n             " + range(&Step::cpu) + " on the CPU";
   if (steps.size() > 1) text += "; step " + std::to_string(step.number) + " stands for them";
   return text;
 }
@@ -259,26 +255,22 @@ std::string step_sentence(const ImportedJob& job, const Step& step) {
 
 Page page_of(const ImportedJob& job) {
   Page page{one_line(job.observed.name), "", {}};
-  const Step* const seen = typical(job);
-  if (seen != nullptr && seen->gpu > 0) page.blocks.emplace_back(step_sentence(job, *seen));
-  page.blocks.emplace_back(Listing{"text", facts(job)});
-  if (const Step* step = seen) {
-    if (step->gpu > 0) page.blocks.emplace_back(parts_grid(*step));
+  const Step* const step = typical(job);
+  if (step != nullptr && step->gpu > 0) page.add(step_sentence(job, *step));
+  page.add(Listing{"text", facts(job)});
+  if (step != nullptr) {
+    if (step->gpu > 0) page.add(parts_grid(*step));
     const bool whole = job.observed.whole.has_value();
-    if (whole) page.blocks.emplace_back(grid_of(groups_of(job.observed)));
+    if (whole) page.add(groups_of(job.observed));
     if (!step->exchanges.empty()) {
-      page.blocks.emplace_back(grid_of(exchanges_of(job, *step, whole)));
+      page.add(exchanges_of(job, *step, whole));
     }
-    if (!job.observed.skew.empty()) page.blocks.emplace_back(skew_grid(job, *step));
+    if (!job.observed.skew.empty()) page.add(skew_grid(job, *step));
   }
-  if (!job.evaluated.rows.empty()) page.blocks.emplace_back(grid_of(rows_of(job)));
-  if (!job.observed.warnings.empty()) {
-    page.blocks.emplace_back(Items{"Notes:", job.observed.warnings});
-  }
-  if (!job.imported.assumed.empty()) {
-    page.blocks.emplace_back(Items{"Assumed:", job.imported.assumed});
-  }
-  page.blocks.emplace_back(Listing{"text", next_commands(job)});
+  if (!job.evaluated.rows.empty()) page.add(rows_of(job));
+  page.add(Items{"Notes:", job.observed.warnings});
+  page.add(Items{"Assumed:", job.imported.assumed});
+  page.add(Listing{"text", next_commands(job)});
   return page;
 }
 
@@ -350,13 +342,10 @@ Answer answer_of(const ImportedJob& job) {
     };
     return in(job.observed.warnings) || in(job.imported.assumed);
   });
-  return {"import",
-          job.observed.name,
-          [&] { return page_of(job); },
-          [&] { return csv_of(job); },
-          [&] { return json_of(job); },
-          std::move(warnings),
-          [&] { return figures_of(job.evaluated); }};
+  Answer answer =
+      answered("import", job.observed.name, job, page_of, csv_of, json_of, std::move(warnings));
+  answer.figures = [&] { return figures_of(job.evaluated); };
+  return answer;
 }
 
 }  // namespace syncline::reports

@@ -116,22 +116,21 @@ Page page_of(const tune::Layouts& layouts) {
   Page page;
   page.title = "Layouts: " + one_line(layouts.scenario.name);
   const std::string shortage = shortage_of(layouts);
-  if (!shortage.empty()) page.blocks.push_back("Does not fit: " + shortage + ".");
-  page.blocks.push_back("Workload " + one_line(layouts.scenario.workload.name) + ", cluster " +
-                        one_line(layouts.scenario.cluster.name) + ".");
-  for (const std::string& verdict : layout_verdicts(layouts)) page.blocks.push_back(verdict);
-  page.blocks.push_back(ranking_grid(layouts));
-  page.blocks.push_back(search_sentence(layouts));
+  if (!shortage.empty()) page.add("Does not fit: " + shortage + ".");
+  page.add("Workload " + one_line(layouts.scenario.workload.name) + ", cluster " +
+           one_line(layouts.scenario.cluster.name) + ".");
+  for (const std::string& verdict : layout_verdicts(layouts)) page.add(verdict);
+  page.add(ranking_grid(layouts));
+  page.add(search_sentence(layouts));
   if (!layouts.ranking.empty()) {
-    page.blocks.push_back(std::string("The best, as keys of the scenario's workload:"));
-    page.blocks.push_back(Listing{"json", keys_of(layouts.ranking.front().layout).dump(2) + "\n"});
+    page.add("The best, as keys of the scenario's workload:");
+    page.add(Listing{"json", keys_of(layouts.ranking.front().layout).dump(2) + "\n"});
   }
   if (!layouts.pasted.empty()) {
-    page.blocks.push_back("And as settings of " + layouts.dialect + ":");
-    page.blocks.push_back(Listing{"", layouts.pasted + "\n"});
+    page.add("And as settings of " + layouts.dialect + ":");
+    page.add(Listing{"", layouts.pasted + "\n"});
   }
-  page.blocks.push_back("All figures are predicted by the " + layouts.executor +
-                        " executor, none is measured.");
+  page.add("All figures are predicted by the " + layouts.executor + " executor, none is measured.");
   return page;
 }
 
@@ -189,12 +188,8 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
 }
 
 Answer answer_of(const tune::Layouts& layouts) {
-  return {"tune",
-          layouts.scenario.name,
-          [&] { return page_of(layouts); },
-          [&] { return ranking_of(layouts); },
-          [&] { return json_of_layouts(layouts); },
-          layouts.warnings};
+  return answered("tune", layouts.scenario.name, layouts, page_of, ranking_of, json_of_layouts,
+                  layouts.warnings);
 }
 
 }  // namespace syncline::reports

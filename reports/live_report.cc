@@ -101,17 +101,15 @@ Page page_of(const tune::LiveReport& report) {
   Page page;
   page.title = "Tuned live: " + one_line(report.scenario) +
                (report.truth && !report.truth->measured ? " (on an emulated machine)" : "");
-  page.blocks.push_back("Workload " + one_line(report.workload) + ", cluster " +
-                        one_line(report.cluster) + ".");
-  page.blocks.push_back(grid_of(evaluations_of(report)));
-  page.blocks.push_back("Chosen from " + plural(report.problem.candidates.size(), "candidate") +
-                        ", ranked beforehand by " + report.member + ".");
-  page.blocks.push_back(Items{"Verdicts:", live_verdicts(report)});
-  page.blocks.push_back(source_sentence(report));
+  page.add("Workload " + one_line(report.workload) + ", cluster " + one_line(report.cluster) + ".");
+  page.add(evaluations_of(report));
+  page.add("Chosen from " + plural(report.problem.candidates.size(), "candidate") +
+           ", ranked beforehand by " + report.member + ".");
+  page.add(Items{"Verdicts:", live_verdicts(report)});
+  page.add(source_sentence(report));
   if (!report.tuning.observations.empty()) {
-    page.blocks.push_back("The best, as a strategy of a scenario:");
-    page.blocks.push_back(
-        Listing{"json", input::strategy_json(report.best().strategy).dump(2) + "\n"});
+    page.add("The best, as a strategy of a scenario:");
+    page.add(Listing{"json", input::strategy_json(report.best().strategy).dump(2) + "\n"});
   }
   if (report.emitted) add_configuration(page, report.emitted_dialect, *report.emitted);
   return page;
@@ -145,13 +143,8 @@ Json json_of(const tune::LiveReport& report) {
 }  // namespace
 
 Answer answer_of(const tune::LiveReport& report) {
-  return {"tune",
-          report.scenario,
-          [&] { return page_of(report); },
-          [&] { return evaluations_of(report); },
-          [&] { return json_of(report); },
-          {},
-          [&] { return figures_of(report); }};
+  return answered("tune", report.scenario, report, page_of, evaluations_of, json_of, {},
+                  figures_of);
 }
 
 }  // namespace syncline::reports

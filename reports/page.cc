@@ -4,6 +4,7 @@
 
 #include "core/visible.h"
 #include "reports/format.h"
+#include "reports/table.h"
 
 namespace syncline::reports {
 namespace {
@@ -83,6 +84,16 @@ std::string block_text(const Listing& listing) {
 }
 
 }  // namespace
+
+void Page::add(const std::string& paragraph) {
+  if (!paragraph.empty()) blocks.emplace_back(paragraph);
+}
+
+void Page::add(Items items) {
+  if (!items.items.empty()) blocks.emplace_back(std::move(items));
+}
+
+void Page::add(const Table& table) { add(grid_of(table)); }
 
 std::string text_page(const Page& page, const Screen& screen) {
   std::string text = page.title.empty() ? "" : title_of(page, screen);

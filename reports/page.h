@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -24,10 +25,19 @@ struct Listing {
 };
 using Block = std::variant<std::string, Items, Grid, Listing>;  // a string is a paragraph
 
+struct Table;
+
 struct Page {
   std::string title;
   std::string about;  // may be empty
   std::vector<Block> blocks;
+
+  // At the end, where there is something in it.
+  void add(const std::string& paragraph);
+  void add(Items items);
+  void add(const Table& table);
+  void add(Grid grid) { blocks.emplace_back(std::move(grid)); }
+  void add(Listing listing) { blocks.emplace_back(std::move(listing)); }
 };
 
 // A figure of an answer, and the table of what its parts stand for, to which they link.

@@ -8,9 +8,7 @@
 #include <tuple>
 
 #include "reports/format.h"
-#include "reports/gantt.h"
 #include "reports/run_report.h"
-#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -227,10 +225,8 @@ void add_fastest(chart::Figure& figure, const Swept& all, const Along& line) {
 
 chart::Figure step_curve(const measure::Report& report, const Swept& all, const Axis& axis,
                          const Along& line, std::size_t number) {
-  chart::Figure figure;
-  figure.id = "s-curve-" + std::to_string(number);
-  figure.title = "Step time over " + axis.name;
-  figure.across = across_of(axis, line);
+  chart::Figure figure{"s-curve-" + std::to_string(number), "Step time over " + axis.name, "",
+                       across_of(axis, line)};
   std::vector<double> times;
   for (const auto& [value, point] : line) {
     for (const auto& name : all.strategies) {
@@ -255,11 +251,11 @@ chart::Figure step_curve(const measure::Report& report, const Swept& all, const 
 // What is left of the throughput that as many times more ranks would have.
 chart::Figure efficiency(const measure::Report& report, const Swept& all, const Axis& axis,
                          const Along& line) {
-  chart::Figure figure;
-  figure.id = "s-efficiency";
-  figure.title = "Efficiency over " + axis.name;
-  figure.across = across_of(axis, line);
-  figure.up = {"throughput a node; fewest nodes: 100", Unit::kPercent, false, true};
+  chart::Figure figure{"s-efficiency",
+                       "Efficiency over " + axis.name,
+                       "",
+                       across_of(axis, line),
+                       {"throughput a node; fewest nodes: 100", Unit::kPercent, false, true}};
   const double least = line.front().first;
   const auto first = line.front().second;
   add_lines(figure, report, all, line, [&](const measure::Row& row, double nodes) {
@@ -339,74 +335,52 @@ chart::Figure heat_map(const measure::Report& report, const Swept& all) {
 
 // What somebody published, and what was predicted of it, with the ends of its interval.
 struct Forecast {
+  std::size_t of = 0;  // kPublished
   double published = 0;
   double predicted = 0;
-  measure::Interval interval;
+  measure::Interval interval = {};
 };
 
+constexpr std::pair<const char*, Unit> kPublished[] = {
+    {"step time", Unit::kSeconds},
+    {"throughput of samples a second", Unit::kNumber},
+    {"speedup over the baseline", Unit::kNumber}};
+
 // By the first figure that was published, as the errors are.
-std::optional<Forecast> of_step_time(const measure::Row& row) {
-  if (!row.published->step_time) return std::nullopt;
-  return Forecast{*row.published->step_time, row.metrics.step_time, row.step};
-}
-
-std::optional<Forecast> of_throughput(const measure::Row& row) {
-  if (row.published->step_time || !row.published->throughput) return std::nullopt;
-  const double samples = row.metrics.throughput * row.metrics.step_time;
-  measure::Interval interval;
-  if (row.step.low > 0) interval = {samples / row.step.high, samples / row.step.low};
-  return Forecast{*row.published->throughput, row.metrics.throughput, interval};
-}
-
-std::optional<Forecast> of_speedup(const measure::Row& row) {
+std::optional<Forecast> forecast_of(const measure::Row& row) {
   const Published& published = *row.published;
-  if (published.step_time || published.throughput || !published.speedup) return std::nullopt;
-  return Forecast{*published.speedup, row.speedup, row.gain};
+  if (published.step_time) {
+    return Forecast{0, *published.step_time, row.metrics.step_time, row.step};
+  }
+  if (published.throughput) {
+    const double samples = row.metrics.throughput * row.metrics.step_time;
+    Forecast forecast{1, *published.throughput, row.metrics.throughput};
+    if (row.step.low > 0) forecast.interval = {samples / row.step.high, samples / row.step.low};
+    return forecast;
+  }
+  if (!published.speedup) return std::nullopt;
+  return Forecast{2, *published.speedup, row.speedup, row.gain};
 }
 
-chart::Series dots_of(const measure::Report& report, bool calibrated,
-                      std::optional<Forecast> (*of)(const measure::Row&)) {
-  chart::Series series{calibrated ? "calibrated" : "predicted",
-                       calibrated ? chart::kOrange : chart::kBlue};
-  series.line = false;
-  series.dots = true;
+chart::Figure published_figure(const measure::Report& report, std::size_t of) {
+  std::vector<chart::Series> dots{chart::dotted("predicted", chart::kBlue),
+                                  chart::dotted("calibrated", chart::kOrange)};
   const auto axes = axes_of(report.rows);
   for (const auto& row : report.rows) {
-    if (!row.published || row.published->calibrated != calibrated) continue;
-    const auto forecast = of(row);
-    if (!forecast) continue;
-    series.points.push_back({forecast->published, forecast->predicted});
+    if (!row.published) continue;
+    const auto forecast = forecast_of(row);
+    if (!forecast || forecast->of != of) continue;
     const std::string point = point_text(row, axes);
-    series.labels.push_back(one_line(row.strategy + (point.empty() ? "" : ", " + point)));
-    if (forecast->interval.high > 0) {
-      series.whiskers.push_back(
-          {forecast->published, forecast->interval.low, forecast->interval.high});
-    }
+    add_dot(dots[row.published->calibrated ? 1 : 0], forecast->published, forecast->predicted,
+            forecast->interval, row.strategy + (point.empty() ? "" : ", " + point));
   }
-  return series;
-}
-
-void add_scatter(const measure::Report& report, const char* what, Unit unit,
-                 std::optional<Forecast> (*of)(const measure::Row&),
-                 std::vector<Illustration>& pictures) {
-  chart::Figure figure;
-  figure.id = "s-published-" + std::string(what, std::string_view(what).find(' '));
-  figure.title = "Published and predicted: " + std::string(what);
-  figure.across = {"published " + std::string(what), unit, true};
-  figure.up = {"predicted", unit, true};
-  chart::Series equal{"as published", chart::kGrey};
-  for (const bool calibrated : {false, true}) {
-    chart::Series series = dots_of(report, calibrated, of);
-    for (const auto& point : series.points) equal.points.push_back({point.x, point.x});
-    if (!series.points.empty()) figure.series.push_back(std::move(series));
-  }
-  if (equal.points.size() < 2) return;  // no chart of one point
-  std::sort(equal.points.begin(), equal.points.end(),
-            [](const chart::Point& a, const chart::Point& b) { return a.x < b.x; });
-  equal.dashed = true;
-  figure.series.push_back(std::move(equal));
+  const std::string what = kPublished[of].first;
+  chart::Figure figure =
+      scatter(std::move(dots), "published " + what, kPublished[of].second, "as published");
+  figure.id = "s-published-" + what.substr(0, what.find(' '));
+  figure.title = "Published and predicted: " + what;
   figure.note = "Strokes: 80 % intervals of the predictions.";
-  pictures.push_back({std::move(figure)});
+  return figure;
 }
 
 // The step --------------------------------------------------------------------------------------
@@ -440,6 +414,31 @@ bool outlying(std::vector<double> values) {
   return values.back() > kOutlier * values[values.size() / 2];
 }
 
+bool outlying(const std::vector<chart::Series>& series) {
+  std::vector<double> values;
+  for (const auto& one : series) {
+    for (const auto& point : one.points) values.push_back(point.y);
+  }
+  return outlying(std::move(values));
+}
+
+int add_lane(chart::Figure& figure, const std::string& name, const measure::Interval& interval,
+             bool best) {
+  const std::size_t lane = figure.up.names.size();
+  figure.up.names.push_back(name);
+  if (best) figure.up.best.push_back(lane);
+  if (interval.high > 0) {
+    figure.ends.push_back({static_cast<double>(lane), interval.low, interval.high});
+  }
+  return static_cast<int>(lane);
+}
+
+void drop_unused_keys(chart::Figure& figure) {
+  std::erase_if(figure.keys, [&](const chart::Key& key) {
+    return std::ranges::find(figure.boxes, key.colour, &chart::Box::colour) == figure.boxes.end();
+  });
+}
+
 void finish_bars(chart::Figure& figure) {
   const auto note = [&](const char* text) {
     figure.note += std::string(figure.note.empty() ? "" : " ") + text;
@@ -466,22 +465,14 @@ void finish_bars(chart::Figure& figure) {
 chart::Figure step_bars(std::vector<StepParts> strategies) {
   std::ranges::stable_sort(strategies, {},
                            [](const StepParts& one) { return one.metrics.step_time; });
-  chart::Figure figure;
-  figure.id = "s-bars";
-  figure.title = "Where the step goes";
-  figure.across = {"time", Unit::kSeconds, false, true};
+  chart::Figure figure{"s-bars", "Where the step goes", "", {"time", Unit::kSeconds, false, true}};
   figure.keys = {{"computation", chart::kBlue},
                  {"copying, encoding, the host", chart::kOrange},
                  {"exposed communication and waiting", chart::kVermilion},
                  {"hidden communication", chart::kGreen}};
   for (const auto& [name, metrics, interval, best] : strategies) {
-    const int lane = static_cast<int>(figure.up.names.size());
     const std::string label = one_line(name);
-    if (best) figure.up.best.push_back(figure.up.names.size());
-    if (interval.high > 0) {
-      figure.ends.push_back({static_cast<double>(lane), interval.low, interval.high});
-    }
-    figure.up.names.push_back(label);
+    const int lane = add_lane(figure, label, interval, best);
     const Seconds step = metrics.step_time;
     const Seconds compute = std::min(metrics.compute, step);
     const Seconds handled = std::min(step, compute + metrics.handling);
@@ -521,9 +512,10 @@ std::vector<Illustration> figures_of(const measure::Report& report) {
   if (all.points.size() > 1 && all.strategies.size() > 1) {
     pictures.push_back({heat_map(report, all)});
   }
-  add_scatter(report, "step time", Unit::kSeconds, of_step_time, pictures);
-  add_scatter(report, "throughput of samples a second", Unit::kNumber, of_throughput, pictures);
-  add_scatter(report, "speedup over the baseline", Unit::kNumber, of_speedup, pictures);
+  for (std::size_t of = 0; of < std::size(kPublished); ++of) {
+    auto figure = published_figure(report, of);
+    if (!figure.series.empty()) pictures.push_back({std::move(figure)});
+  }
   return pictures;
 }
 

@@ -1,4 +1,4 @@
-#include "reports/text_plot.h"
+#include "reports/figures.h"
 
 #include <algorithm>
 #include <cmath>

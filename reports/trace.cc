@@ -14,7 +14,7 @@
 #include <tuple>
 
 #include "core/collective/nccl_model.h"
-#include "reports/verdict.h"
+#include "reports/run_report.h"
 
 namespace syncline::reports {
 namespace {
@@ -67,40 +67,16 @@ std::string groups_text(const collective::Groups& groups) {
   return text;
 }
 
+// Words in the order of the enumerations.
 const char* phase_word(plan::Phase phase) {
-  switch (phase) {
-    case plan::Phase::kForward:
-      return "forward";
-    case plan::Phase::kBackward:
-      return "backward";
-    case plan::Phase::kUpdate:
-      return "update";
-    case plan::Phase::kAverage:
-      break;
-  }
-  return "average";
+  constexpr const char* kWords[] = {"forward", "backward", "update", "average"};
+  return kWords[static_cast<std::size_t>(phase)];
 }
 
 const char* reason_word(plan::Busy::Reason reason) {
-  switch (reason) {
-    case plan::Busy::Reason::kEncode:
-      return "encode";
-    case plan::Busy::Reason::kDecode:
-      return "decode";
-    case plan::Busy::Reason::kCopyIn:
-      return "copy_in";
-    case plan::Busy::Reason::kCopyOut:
-      return "copy_out";
-    case plan::Busy::Reason::kSums:
-      return "sums";
-    case plan::Busy::Reason::kInterference:
-      return "slowed";
-    case plan::Busy::Reason::kTick:
-      return "wait";
-    case plan::Busy::Reason::kHost:
-      break;
-  }
-  return "host_sync";
+  constexpr const char* kWords[] = {"encode",    "decode", "copy_in", "copy_out",
+                                    "host_sync", "wait",   "sums",    "slowed"};
+  return kWords[static_cast<std::size_t>(reason)];
 }
 
 // What viewers choose colours and filters by.
@@ -110,7 +86,7 @@ std::string category_of(const plan::Work& work) {
   return plan::reason_of(work) == plan::Busy::Reason::kTick ? "wait" : "handling";
 }
 
-// Colours by the names that chrome://tracing has for them.
+// Colours by the names that chrome://tracing has for them; none of what is no operation.
 const char* colour_of(const std::string& category) {
   static const std::map<std::string, const char*> colours{{"forward", "thread_state_runnable"},
                                                           {"backward", "thread_state_running"},
@@ -119,7 +95,8 @@ const char* colour_of(const std::string& category) {
                                                           {"exchange", "good"},
                                                           {"wait", "grey"},
                                                           {"handling", "bad"}};
-  return colours.at(category);
+  const auto found = colours.find(category);
+  return found == colours.end() ? nullptr : found->second;
 }
 
 // Whether a profiler would see it on the device: the others are the host's, or nobody's.
@@ -148,6 +125,72 @@ Json args_of(const plan::Op& op, const plan::Plan& plan, const Workload& workloa
     if (busy.bucket >= 0) put_bucket(args, plan, busy.bucket, workload);
   }
   return args;
+}
+
+// What counters show over time: how much is on its way, and whether nothing hides it ---
+
+// The state of one rank from a time on, until the next.
+struct Counted {
+  std::int64_t nanoseconds = 0;
+  std::int64_t bytes_in_flight = 0;  // payload of the exchanges that are under way
+  bool exposed = false;              // one is, and the compute stream stands still
+  std::vector<double> links = {};    // of each of the traced ones the share that is in use
+};
+
+struct Change {
+  std::int64_t bytes = 0;
+  int exchanges = 0;
+  int computing = 0;
+  std::map<std::size_t, double> links = {};
+};
+
+// As all times of a trace are rounded.
+std::int64_t nanoseconds(Seconds time) { return std::llround(time * 1e9); }
+
+// In order of time; only where something changes.
+std::vector<Counted> counters_of(const measure::Traced& traced, int rank) {
+  std::map<std::int64_t, Change> changes;
+  for (const auto& span : traced.timeline.spans) {
+    const std::int64_t begin = nanoseconds(span.begin), end = nanoseconds(span.end);
+    if (span.rank != rank || end <= begin) continue;
+    const plan::Op& op = traced.plan.ops[static_cast<std::size_t>(span.op)];
+    if (const auto* exchange = std::get_if<collective::Collective>(&op.work)) {
+      changes[begin].bytes += exchange->bytes();
+      changes[end].bytes -= exchange->bytes();
+      ++changes[begin].exchanges;
+      --changes[end].exchanges;
+      for (std::size_t link = 0; link < traced.links.size(); ++link) {
+        const Seconds busy = traced.links[link].of_op[static_cast<std::size_t>(span.op)];
+        changes[begin].links[link] += busy / (span.end - span.begin);
+        changes[end].links[link] -= busy / (span.end - span.begin);
+      }
+    }
+    if (!traced.plan.computes(op.stream)) continue;
+    ++changes[begin].computing;
+    --changes[end].computing;
+  }
+  std::vector<Counted> counters;
+  Counted now;
+  now.links.assign(traced.links.size(), 0);
+  int exchanges = 0, computing = 0;
+  for (const auto& [time, change] : changes) {
+    const Counted before = now;
+    now.nanoseconds = time;
+    now.bytes_in_flight += change.bytes;
+    exchanges += change.exchanges;
+    computing += change.computing;
+    now.exposed = exchanges > 0 && computing == 0;
+    for (const auto& [link, share] : change.links) {
+      constexpr double kRounding = 1e-9;
+      now.links[link] = std::max(0.0, now.links[link] + share);
+      if (now.links[link] < kRounding) now.links[link] = 0;
+    }
+    if (now.bytes_in_flight != before.bytes_in_flight || now.exposed != before.exposed ||
+        now.links != before.links) {
+      counters.push_back(now);
+    }
+  }
+  return counters;
 }
 
 // Events ---------------------------------------------------------------------------------------
@@ -259,18 +302,24 @@ class Track {
     args["step"] = static_cast<std::int64_t>(span.period) * traced_.plan.steps + op.step;
     std::string launch;
     put_profile(span, args, launch);
-    const Json event{{"ph", "X"},
-                     {"name", (exchange ? std::string(carrier_) + ":" : "") +
-                                  plan::describe(op, traced_.plan, workload_)},
-                     {"cat", category},
-                     {"cname", colour_of(category)},
-                     {"pid", processes_[span.rank]},
-                     {"tid", thread_of(span.rank, op.stream)},
-                     {"ts", microseconds(begin)},
-                     {"dur", microseconds(end - begin)},
-                     {"args", std::move(args)}};
-    return names_for(span.rank, op.stream, plan::reason_of(op.work) == plan::Busy::Reason::kTick) +
-           text_of(event) + ",\n" + launch;
+    const std::string name =
+        (exchange ? std::string(carrier_) + ":" : "") + plan::describe(op, traced_.plan, workload_);
+    return bar(name, category, span.rank, op.stream, microseconds(begin), microseconds(end - begin),
+               std::move(args), plan::reason_of(op.work) == plan::Busy::Reason::kTick) +
+           launch;
+  }
+
+  // A complete event on a thread of a rank.
+  std::string bar(const std::string& name, const std::string& category, int rank,
+                  plan::StreamId stream, Json begin, Json length, Json args, bool waits = false) {
+    Json event{{"ph", "X"}, {"name", name}, {"cat", category}};
+    if (const char* colour = colour_of(category)) event["cname"] = colour;
+    event["pid"] = processes_[rank];
+    event["tid"] = thread_of(rank, stream);
+    event["ts"] = std::move(begin);
+    event["dur"] = std::move(length);
+    event["args"] = std::move(args);
+    return names_for(rank, stream, waits) + text_of(event) + ",\n";
   }
 
   // What readers of profiles (trace.h) go by: streams count from 1, -1 is the host, and a kernel
@@ -289,16 +338,8 @@ class Track {
     const auto whole_after = [](std::int64_t nanos) { return (nanos + 999) / 1000; };
     const std::int64_t at =
         std::max(whole_after(from), std::min(whole_after(nanoseconds(span.begin)), to / 1000 - 1));
-    launch = names_for(span.rank, kLaunchThread, false) +
-             text_of(Json{{"ph", "X"},
-                          {"name", "cudaLaunchKernel"},
-                          {"cat", "cuda_runtime"},
-                          {"pid", processes_[span.rank]},
-                          {"tid", thread_of(span.rank, kLaunchThread)},
-                          {"ts", at},
-                          {"dur", 0},
-                          {"args", {{"correlation", id}}}}) +
-             ",\n";
+    launch = bar("cudaLaunchKernel", "cuda_runtime", span.rank, kLaunchThread, at, 0,
+                 {{"correlation", id}});
   }
 
   // When a period began and ended, in nanoseconds; one that did not end bounds nothing.
@@ -316,15 +357,9 @@ class Track {
     if (period >= traced_.timeline.period_ends.size()) return "";
     if (!stepped_.insert({span.rank, span.period}).second) return "";
     const auto [begin, end] = bar_of(span.period);
-    const Json event{{"ph", "X"},
-                     {"name", "ProfilerStep#" + std::to_string(span.period)},
-                     {"cat", "user_annotation"},
-                     {"pid", processes_[span.rank]},
-                     {"tid", thread_of(span.rank, kStepsThread)},
-                     {"ts", microseconds(begin)},
-                     {"dur", microseconds(end - begin)},
-                     {"args", {{"steps", traced_.plan.steps}}}};
-    return names_for(span.rank, kStepsThread, false) + text_of(event) + ",\n";
+    return bar("ProfilerStep#" + std::to_string(span.period), "user_annotation", span.rank,
+               kStepsThread, microseconds(begin), microseconds(end - begin),
+               {{"steps", traced_.plan.steps}});
   }
 
   // What has changed since the last call.

@@ -55,9 +55,7 @@ void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
                      seconds_text(own.step_time) + ").";
       continue;
     }
-    chart::Series series{name, kColours[drawn++ % std::size(kColours)]};
-    series.line = false;
-    series.dots = true;
+    chart::Series series = chart::dotted(name, kColours[drawn++ % std::size(kColours)]);
     series.points.push_back({static_cast<double>(own.size), own.step_time});
     figure.series.push_back(std::move(series));
   }
@@ -69,10 +67,8 @@ void add_choice(chart::Figure& figure, const tune::Tuning& tuning) {
   const Fusion& fusion = choice.strategy.fusion;
   if (fusion.rule != Fusion::Rule::kSize || fusion.size <= 0) return;
   const auto size = static_cast<double>(fusion.size);
-  chart::Series series{"the choice, " + bytes_text(size) + ", with its 80 % interval",
-                       chart::kOrange};
-  series.line = false;
-  series.dots = true;
+  chart::Series series =
+      chart::dotted("the choice, " + bytes_text(size) + ", with its 80 % interval", chart::kOrange);
   series.points.push_back({size, choice.metrics.step_time});
   if (tuning.certainty.step.high > 0) {
     series.whiskers.push_back({size, tuning.certainty.step.low, tuning.certainty.step.high});
@@ -93,15 +89,15 @@ chart::Series curve_of(const std::vector<tune::CurvePoint>& curve, const char* n
 
 chart::Figure size_figure(const tune::Tuning& tuning) {
   const tune::Tuned& tuned = tuning.tuned;
-  chart::Figure figure;
-  figure.id = "s-size";
-  figure.title = "Step time over the size of a bucket: " + one_line(tuning.scenario.name);
-  figure.across = {"size of a bucket", Unit::kBytes, true};
-  figure.up = {"step time", Unit::kSeconds};
-  figure.note = one_line(tuning.scenario.workload.name) + " on " +
-                one_line(tuning.scenario.cluster.name) + ", by the " + tuning.executor +
-                " executor. A framework's default stands at its own step time, with its other "
-                "knobs.";
+  chart::Figure figure{
+      "s-size",
+      "Step time over the size of a bucket: " + one_line(tuning.scenario.name),
+      one_line(tuning.scenario.workload.name) + " on " + one_line(tuning.scenario.cluster.name) +
+          ", by the " + tuning.executor +
+          " executor. A framework's default stands at its own step time, with its other "
+          "knobs.",
+      {"size of a bucket", Unit::kBytes, true},
+      {"step time", Unit::kSeconds}};
   add_choice(figure, tuning);
   if (!tuning.ddp_curve.empty()) {
     figure.series.push_back(curve_of(tuning.ddp_curve, "DDP's own, over bucket_cap_mb"));
@@ -118,11 +114,7 @@ chart::Figure size_figure(const tune::Tuning& tuning) {
     figure.stretches.push_back({"within " + share_text(100 * tune::kAsGood) + " of the best size",
                                 low, high, chart::kGreen});
   }
-  std::vector<double> times;
-  for (const auto& series : figure.series) {
-    for (const auto& point : series.points) times.push_back(point.y);
-  }
-  figure.up.logarithmic = outlying(std::move(times));
+  figure.up.logarithmic = outlying(figure.series);
   return figure;
 }
 
@@ -143,15 +135,14 @@ std::vector<Illustration> figures_of(const tune::Tuning& tuning) {
 }
 
 std::vector<Illustration> figures_of(const tune::LiveReport& report) {
-  chart::Figure figure;
-  figure.id = "s-search";
-  figure.title = "The search, evaluation by evaluation";
-  figure.across = {"evaluation", Unit::kNumber};
-  figure.up = {"step time", Unit::kSeconds};
-  chart::Series best{"the least so far", chart::kOrange}, seen{"measured", chart::kBlue};
+  chart::Figure figure{"s-search",
+                       "The search, evaluation by evaluation",
+                       "",
+                       {"evaluation", Unit::kNumber},
+                       {"step time", Unit::kSeconds}};
+  chart::Series best{"the least so far", chart::kOrange};
+  chart::Series seen = chart::dotted("measured", chart::kBlue);
   best.steps = true;
-  seen.line = false;
-  seen.dots = true;
   Seconds least = 0;
   for (const auto& one : report.tuning.observations) {
     const auto number = static_cast<double>(seen.points.size() + 1);
@@ -163,9 +154,7 @@ std::vector<Illustration> figures_of(const tune::LiveReport& report) {
     seen.labels.push_back(one_line(report.problem.candidates[one.candidate].name));
   }
   if (seen.points.size() < 2) return {};  // no chart of one point
-  std::vector<double> times;
-  for (const auto& point : seen.points) times.push_back(point.y);
-  figure.up.logarithmic = outlying(std::move(times));
+  figure.up.logarithmic = outlying({seen});
   figure.series = {std::move(seen), std::move(best)};
   if (report.truth) {
     figure.rules = {{"the best candidate, in truth", false, report.truth->least, chart::kGreen},

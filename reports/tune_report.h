@@ -42,7 +42,7 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 Json certainty_json(const tune::Tuning& tuning);
 
 // What could be done in place of the baseline (core/tune/tuning.h), in every form of an
-// answer: the same rows, with how each trains, what it gains and how it is set (alternatives.cc).
+// answer: the same rows, with how each trains, what it gains and how it is set.
 
 // How the best that was found trains, compared with the baseline.
 measure::TrainingChange training_of_best(const tune::Tuning& tuning);

@@ -7,8 +7,8 @@
 #include "core/digits.h"
 #include "core/measure/memory.h"
 #include "reports/format.h"
+#include "reports/run_report.h"
 #include "reports/table.h"
-#include "reports/verdict.h"
 #include "reports/written.h"
 
 namespace syncline::reports {

@@ -133,22 +133,20 @@ std::vector<std::string> verdicts_of(const Utilisation& utilisation) {
 Page page_of(const Utilisation& utilisation) {
   Page page;
   page.title = "Utilisation: " + one_line(utilisation.scenario.name);
-  page.blocks.push_back("Workload " + one_line(utilisation.scenario.workload.name) + ", cluster " +
-                        one_line(utilisation.scenario.cluster.name) + ": " +
-                        setting_of(utilisation) + ".");
-  page.blocks.push_back(grid_of(rows_of(utilisation)));
-  for (const std::string& verdict : verdicts_of(utilisation)) page.blocks.push_back(verdict);
+  page.add("Workload " + one_line(utilisation.scenario.workload.name) + ", cluster " +
+           one_line(utilisation.scenario.cluster.name) + ": " + setting_of(utilisation) + ".");
+  page.add(rows_of(utilisation));
+  for (const std::string& verdict : verdicts_of(utilisation)) page.add(verdict);
   const Utilised& here = likeliest(utilisation);
   if (here.strategy.local_sgd.enabled) {
-    page.blocks.push_back(named(here) + " as a strategy of a scenario:");
-    page.blocks.push_back(Listing{"json", keys_of(utilisation, here).dump(2) + "\n"});
+    page.add(named(here) + " as a strategy of a scenario:");
+    page.add(Listing{"json", keys_of(utilisation, here).dump(2) + "\n"});
   }
-  page.blocks.push_back(
+  page.add(
       "Utilisation is a step of one group by itself over a step of all; needed is the rate of a "
       "group's port at which it is " +
       share_text(100 * utilisation.target) + ".");
-  page.blocks.push_back(
-      std::string("All figures are predicted by the model executor, none is measured."));
+  page.add(std::string("All figures are predicted by the model executor, none is measured."));
   return page;
 }
 
@@ -206,13 +204,10 @@ chart::Figure utilisation_figure(const Utilisation& utilisation) {
 }
 
 Answer answer_of(const Utilisation& utilisation) {
-  return {"tune",
-          utilisation.scenario.name,
-          [&] { return page_of(utilisation); },
-          [&] { return rows_of(utilisation); },
-          [&] { return json_of_utilisation(utilisation); },
-          utilisation.warnings,
-          [&] { return std::vector<Illustration>{{utilisation_figure(utilisation)}}; }};
+  return answered("tune", utilisation.scenario.name, utilisation, page_of, rows_of,
+                  json_of_utilisation, utilisation.warnings, [](const Utilisation& of) {
+                    return std::vector<Illustration>{{utilisation_figure(of)}};
+                  });
 }
 
 }  // namespace syncline::reports

@@ -1,4 +1,3 @@
-#include "reports/verdict.h"
 
 #include <algorithm>
 #include <cmath>
@@ -42,11 +41,6 @@ const measure::Row* row_of(const Point& point, const std::string& strategy) {
 
 bool fits(const measure::Row* row) { return row->memory.fits(); }
 
-// Points whose baseline is missing (an interrupted run) or infinite have nothing to compare with.
-bool comparable(const Point& point, const std::string& baseline) {
-  return row_of(point, baseline) != nullptr;
-}
-
 Study study_of(const measure::Report& report) {
   Study study{axes_of(report.rows), report.baseline, {}};
   for (const auto& row : report.rows) {
@@ -66,8 +60,9 @@ Study study_of(const measure::Report& report) {
     memory_decides =
         std::any_of(rows.begin(), rows.end(), fits) && !std::all_of(rows.begin(), rows.end(), fits);
   }
+  // Without a baseline (an interrupted run), or an infinite one, there is nothing to compare with.
   std::erase_if(study.points,
-                [&](const auto& point) { return !comparable(point, report.baseline); });
+                [&](const auto& point) { return row_of(point, report.baseline) == nullptr; });
   return study;
 }
 
@@ -274,17 +269,12 @@ double best_of(const Point& point) {
   return best;
 }
 
-// Of one speedup over a baseline and the best one, which stands out above `least`.
-Tone tone_of(double speedup, double best, double least) {
-  if (best > least && speedup * kTie >= best) return Tone::kBest;
-  return speedup < kPays ? Tone::kFaint : Tone::kPlain;
-}
-
 // Beside a baseline that does not fit the fastest that fits leads, however fast it is.
 Tone tone_at(const Point& point, const measure::Row* row, bool baseline_fits, double best) {
   if (!std::isfinite(row->speedup)) return Tone::kPlain;
   if (!eligible(point, row)) return Tone::kFaint;
-  return tone_of(row->speedup, best, baseline_fits ? kTie : 0);
+  if (best > (baseline_fits ? kTie : 0) && row->speedup * kTie >= best) return Tone::kBest;
+  return row->speedup < kPays ? Tone::kFaint : Tone::kPlain;
 }
 
 Lead lead_at(const Point& point, const std::string& baseline) {
@@ -369,31 +359,35 @@ std::string leads_sentence(const Study& study) {
   return sentence(clauses);
 }
 
-// Strategies that are slower at the same points are named together.
-std::string losers_sentence(const Study& study, const Names& names) {
-  struct Group {
-    Names names;
-    Tally outcome;
-  };
+// Strategies of which the same holds at the same points: they are named together.
+struct Group {
+  Names names;
+  Tally outcome;
+};
+
+std::vector<Group> grouped(const Study& study, const Names& names,
+                           bool (*holds)(const measure::Row&)) {
   std::vector<Group> groups;
   for (const auto& name : names) {
     Tally outcome;
     for (std::size_t i = 0; i < study.points.size(); ++i) {
       const measure::Row* row = compared(study, i, name);
-      if (row != nullptr && row->speedup < kPays) outcome.add(i, row->speedup);
+      if (row != nullptr && holds(*row)) outcome.add(i, row->speedup);
     }
     if (outcome.places.empty()) continue;
-    const auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& other) {
-      return other.outcome.places == outcome.places;
-    });
-    if (group == groups.end()) {
-      groups.push_back({{name}, outcome});
-    } else {
-      group->names.push_back(name);
-      auto& all = group->outcome.speedups;
-      all.insert(all.end(), outcome.speedups.begin(), outcome.speedups.end());
-    }
+    auto group = std::ranges::find_if(
+        groups, [&](const Group& other) { return other.outcome.places == outcome.places; });
+    if (group == groups.end()) group = groups.insert(group, Group{{}, {outcome.places, {}}});
+    group->names.push_back(name);
+    auto& all = group->outcome.speedups;
+    all.insert(all.end(), outcome.speedups.begin(), outcome.speedups.end());
   }
+  return groups;
+}
+
+std::string losers_sentence(const Study& study, const Names& names) {
+  const auto groups =
+      grouped(study, names, [](const measure::Row& row) { return row.speedup < kPays; });
   Names clauses;
   for (const auto& group : groups) {
     const Where at = where(study, group.outcome.places, clauses.empty(), "any");
@@ -413,31 +407,17 @@ bool undecided(const measure::Row& row) {
   return differs && row.gain.low < 1 && row.gain.high > 1;
 }
 
-// What the intervals leave open, strategies of the same points together.
+// What the intervals leave open.
 std::string open_sentence(const Study& study, const Names& names) {
-  std::vector<std::pair<Names, Places>> groups;
-  for (const auto& name : names) {
-    Places places;
-    for (std::size_t i = 0; i < study.points.size(); ++i) {
-      const measure::Row* row = compared(study, i, name);
-      if (row != nullptr && undecided(*row)) places.push_back(i);
-    }
-    if (places.empty()) continue;
-    const auto group = std::find_if(groups.begin(), groups.end(),
-                                    [&](const auto& other) { return other.second == places; });
-    if (group == groups.end()) {
-      groups.push_back({{name}, places});
-    } else {
-      group->first.push_back(name);
-    }
-  }
   Names clauses;
-  for (const auto& [together, places] : groups) {
+  for (const auto& [together, outcome] : grouped(study, names, undecided)) {
     const bool opening = clauses.empty();
-    const Where at = where(study, places, opening, "every");
-    const std::string verb = together.size() == 1 ? " is" : " are";
+    const Where at = where(study, outcome.places, opening, "every");
     clauses.push_back(join_and(together) +
-                      (opening ? verb + " faster or slower than " + study.baseline : "") + at.text);
+                      (opening ? (together.size() == 1 ? " is" : " are") +
+                                     std::string(" faster or slower than ") + study.baseline
+                               : "") +
+                      at.text);
   }
   if (clauses.empty()) return {};
   return "The 80 % intervals leave open whether " + sentence(clauses);

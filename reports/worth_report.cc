@@ -178,9 +178,9 @@ Page page_of(const worth::Worth& worth) {
                 one_line(worth.scenario.cluster.name) + ", to " + target_text(worth.objective) +
                 ".",
             {}};
-  page.blocks.emplace_back(grid_of(all_of(worth)));
-  page.blocks.emplace_back(Items{"Verdicts:", worth_verdicts(worth)});
-  page.blocks.emplace_back(
+  page.add(all_of(worth));
+  page.add(Items{"Verdicts:", worth_verdicts(worth)});
+  page.add(
       "Steps to the target are those of the curves that were given: where the mean of each look "
       "and its neighbours first crosses it, in the geometric mean over the seeds; the interval "
       "contains another training's. Step times are predicted by the " +
@@ -248,12 +248,12 @@ std::vector<std::string> worth_verdicts(const worth::Worth& worth) {
 
 chart::Figure worth_figure(const worth::Worth& worth) {
   const std::string quantity(worth::word_of(worth.objective.quantity));
-  chart::Figure figure;
-  figure.id = "time-to-target";
-  figure.title = quantity + " over the time of the training";
-  figure.note = "Mean of the curves that were given, at the mean step time that is predicted.";
-  figure.across = {"time", chart::Unit::kSeconds};
-  figure.up = {quantity};
+  chart::Figure figure{
+      "time-to-target",
+      quantity + " over the time of the training",
+      "Mean of the curves that were given, at the mean step time that is predicted.",
+      {"time", chart::Unit::kSeconds},
+      {quantity}};
   constexpr int kMost = 5;
   int drawn = 0;
   for (const auto& row : worth.rows) {
@@ -271,13 +271,9 @@ chart::Figure worth_figure(const worth::Worth& worth) {
 }
 
 Answer answer_of(const worth::Worth& worth, const std::string& verb) {
-  return {verb,
-          worth.scenario.name,
-          [&] { return page_of(worth); },
-          [&] { return all_of(worth); },
-          [&] { return json_of(worth); },
-          worth.warnings,
-          [&] { return std::vector<Illustration>{{worth_figure(worth)}}; }};
+  return answered(
+      verb, worth.scenario.name, worth, page_of, all_of, json_of, worth.warnings,
+      [](const worth::Worth& of) { return std::vector<Illustration>{{worth_figure(of)}}; });
 }
 
 }  // namespace syncline::reports

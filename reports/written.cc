@@ -110,9 +110,9 @@ std::vector<std::string> notes_on(const dialect::Written& written) {
 }
 
 void add_configuration(Page& page, const std::string& dialect, const tune::Emitted& emitted) {
-  page.blocks.push_back("Configuration for " + dialect +
-                        (emitted.config.empty() ? ", which is its default:" : ":"));
-  page.blocks.push_back(Listing{"json", emitted.config.dump(2) + "\n"});
+  page.add("Configuration for " + dialect +
+           (emitted.config.empty() ? ", which is its default:" : ":"));
+  page.add(Listing{"json", emitted.config.dump(2) + "\n"});
 }
 
 Json emitted_json(const std::string& dialect, const tune::Emitted& emitted) {

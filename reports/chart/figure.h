@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace syncline::reports::chart {
@@ -56,6 +57,11 @@ struct Series {
   bool dashed = false;
 };
 
+// Points that nothing joins.
+inline Series dotted(std::string name, int colour) {
+  return {.name = std::move(name), .colour = colour, .line = false, .dots = true};
+}
+
 // A line across the whole figure at one value.
 struct Rule {
   std::string name;  // in the legend
@@ -104,8 +110,8 @@ struct Figure {
   std::string id;  // letters, digits and '-', of its own in a page
   std::string title;
   std::string note = {};  // how to read it, what was left out
-  ChartAxis across;
-  ChartAxis up;
+  ChartAxis across = {};
+  ChartAxis up = {};
   std::vector<Series> series = {};
   std::vector<Rule> rules = {};
   std::vector<Stretch> stretches = {};

@@ -5,8 +5,6 @@
 namespace syncline::reports::chart {
 namespace {
 
-bool begins_letter(char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; }
-
 // U+FFFE and U+FFFF are UTF-8 but no letters of XML.
 std::string of_xml(std::string whole) {
   for (const char* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
@@ -68,33 +66,18 @@ double breadth_of(std::string_view letter) {
 
 std::string escaped(std::string_view text, std::string_view keep) {
   std::string safe;
+  constexpr std::string_view kSigns = "&<>\"'";
+  constexpr const char* kSpelt[] = {"&amp;", "&lt;", "&gt;", "&quot;", "&#39;"};
   for (const char letter : of_xml(visible(text, keep))) {
-    switch (letter) {
-      case '&':
-        safe += "&amp;";
-        break;
-      case '<':
-        safe += "&lt;";
-        break;
-      case '>':
-        safe += "&gt;";
-        break;
-      case '"':
-        safe += "&quot;";
-        break;
-      case '\'':
-        safe += "&#39;";
-        break;
-      default:
-        safe += letter;
-    }
+    const std::size_t sign = kSigns.find(letter);
+    safe += sign == kSigns.npos ? std::string(1, letter) : kSpelt[sign];
   }
   return safe;
 }
 
 std::size_t letters_of(std::string_view text) {
   std::size_t count = 0;
-  for (const char byte : text) count += begins_letter(byte) ? 1 : 0;
+  for (const char byte : text) count += goes_on(byte) ? 0 : 1;
   return count;
 }
 

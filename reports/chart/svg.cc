@@ -73,19 +73,8 @@ std::string written(double x, double y, const char* anchor, const std::vector<st
 }
 
 const char* unit_word(Unit unit) {
-  switch (unit) {
-    case Unit::kSeconds:
-      return "s";
-    case Unit::kBytes:
-      return "B";
-    case Unit::kBytesPerSecond:
-      return "B/s";
-    case Unit::kPercent:
-      return "%";
-    case Unit::kNumber:
-      break;
-  }
-  return "-";
+  constexpr const char* kWords[] = {"-", "s", "B", "B/s", "%"};
+  return kWords[static_cast<std::size_t>(unit)];
 }
 
 std::string axis_data(const ChartAxis& axis, const Scale& scale) {

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/explain_report.h"
 #include "reports/figures.h"
 #include "reports/run_report.h"
 #include "tests/reports/small_report.h"

@@ -7,10 +7,11 @@
 
 #include "core/run/executor.h"
 #include "core/tune/tuning.h"
-#include "reports/check_report.h"
 #include "reports/page.h"
 #include "reports/run_report.h"
 #include "reports/tune_report.h"
+#include "tests/support/said.h"
+#include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
 namespace syncline::reports {
@@ -42,8 +43,7 @@ TEST(MemoryText, SaysWhatThereIsWhereItIsTooLittle) {
   EXPECT_FALSE(memory_json(of(0)).contains("fits"));
 }
 
-input::Document document() {
-  return input::document_from_text("m", R"({
+constexpr const char* kScenario = R"({
     "name": "m",
     "workload": {"name": "w", "forward_ms": 100, "backward_ms": 200,
       "tensors": [{"name": "layers.1.weight", "shape": [10000, 10000]},
@@ -52,30 +52,32 @@ input::Document document() {
       "inter": {"latency_us": 10, "bandwidth_gbps": 100},
       "device": {"name": "a small one", "memory_gbytes": 3}},
     "strategies": [{"name": "ddp", "dialect": "pytorch", "config": {}}],
-    "search": {"base": "ddp", "fusion": {"size_mb": "breakpoints"}, "confirm": 0}})");
-}
+    "search": {"base": "ddp", "fusion": {"size_mb": "breakpoints"}, "confirm": 0}})";
 
 // The first line under the title.
 TEST(MemoryText, WhatDoesNotFitComesFirst) {
   const char* said =
       "\nDoes not fit: 'ddp' with Adam (assumed) needs 4 GB a GPU before its "
       "activations, a small one has 3 GB; FSDP's FULL_SHARD by layers needs";
+  const input::Document document = input::document_from_text("m", kScenario);
   measure::StudyOptions options;
   options.make_executor = run::make_model_executor;
-  const measure::Report report = measure::run_study(document(), options);
+  const measure::Report report = measure::run_study(document, options);
   const std::string run = text_page(page_of(report));
   EXPECT_EQ(run.find(said), run.find('\n') + 1) << run;
   EXPECT_TRUE(contains(run, "4 of 3 GB"));
   EXPECT_TRUE(contains(json_of(report).at("does_not_fit").get<std::string>(), "needs 4 GB"));
-  const tune::Tuning tuning = tune::tune_document(document(), {}, "", nullptr);
+  const tune::Tuning tuning = tune::tune_document(document, {}, "", nullptr);
   const std::string tuned = text_page(answer_of(tuning).page());
   EXPECT_EQ(tuned.find(said), tuned.find('\n') + 1) << tuned;
   EXPECT_TRUE(contains(tuned, "No candidate of this search fits."));
   EXPECT_EQ(answer_of(tuning).json().at("does_not_fit"), json_of(report).at("does_not_fit"));
-  const Checked checked{"m.json", tuning.scenario, 1, {}};
-  EXPECT_TRUE(contains(text_page(answer_of(checked).page()),
-                       "m.json: correct, but does not fit: 'ddp' with Adam (assumed) needs 4 GB"));
-  EXPECT_EQ(answer_of(checked).json().at("does_not_fit"), json_of(report).at("does_not_fit"));
+  test::write_text(test::scratch().path("m.json"), kScenario);
+  const std::string checked = test::say({"check", test::scratch().path("m.json")}).out;
+  EXPECT_TRUE(
+      contains(checked, "m.json: correct, but does not fit: 'ddp' with Adam (assumed) needs 4 GB"));
+  const auto json = test::say({"check", test::scratch().path("m.json"), "--format", "json"}).out;
+  EXPECT_EQ(Json::parse(json).at("does_not_fit"), json_of(report).at("does_not_fit"));
 }
 
 }  // namespace

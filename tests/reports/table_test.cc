@@ -1,138 +1,239 @@
-#include "reports/run_report.h"
-
 #include <gtest/gtest.h>
 
-#include "tests/reports/small_report.h"
-#include "tests/support/printed.h"
+#include <sstream>
+#include <stdexcept>
+
+#include "reports/grid.h"
+#include "reports/page.h"
+#include "reports/table.h"
+#include "tests/support/dice.h"
 
 namespace syncline::reports {
 namespace {
 
-using test::report_of;
-using test::row;
+using Lines = std::vector<std::string>;
 
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
+TEST(Screen, WidthIsWhatATerminalShows) {
+  EXPECT_EQ(display_width("abc"), 3U);
+  EXPECT_EQ(display_width("\u00fcber"), 4U);     // one column though two bytes
+  EXPECT_EQ(display_width("u\u0308ber"), 4U);    // combining diaeresis
+  EXPECT_EQ(display_width("\u7b56\u7565"), 4U);  // two wide letters
+  EXPECT_EQ(display_width("\U0001f680"), 2U);    // emoji
+  EXPECT_EQ(display_width("\xff\xc3"), 2U);      // broken bytes do not run over the end
 }
 
-// A whole answer, as a person sees it.
-TEST(Table, Golden) {
-  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
-  EXPECT_EQ(test::table_of(report), R"(dgc_pays: Does sending a thousandth of the gradients pay?
-
-dgc is the fastest (1.47x over momentum).
-
-Workload resnet50, cluster two_nodes.
-
-              step  throughput,  speedup over  collectives       sent             exposed     lower
-strategy      time    samples/s      momentum     per step   per rank   compute     comm.     bound
----------------------------------------------------------------------------------------------------
-momentum  372.5 ms        687.2        1.000x          161  128.0 MiB  195.0 ms  177.5 ms  195.0 ms
-dgc       253.9 ms      1,008.2        1.467x          161  128.0 MiB  195.0 ms  58.92 ms  195.0 ms
-
-All figures are predicted by the model executor, none is measured.
-
-Sources:
-- times measured on one V100
-)");
+TEST(Screen, ProseIsBrokenAtBlanks) {
+  EXPECT_EQ(wrapped("one two three", 0), Lines{"one two three"});
+  EXPECT_EQ(wrapped("one two three", 13), Lines{"one two three"});
+  EXPECT_EQ(wrapped("one two three", 12), (Lines{"one two", "three"}));
+  EXPECT_EQ(wrapped("- one two three", 9, 2), (Lines{"- one two", "  three"}));
+  EXPECT_EQ(wrapped("a  bb  cc", 6), (Lines{"a  bb", "cc"}));
+  EXPECT_EQ(wrapped("gains 80 % of it", 9), (Lines{"gains", "80 % of", "it"}));
 }
 
-TEST(Table, RulesStandBetweenSweepPoints) {
-  const std::string text = test::table_of(test::dgc_report());
-  std::size_t rules = 0;
-  for (auto at = text.find("\n---"); at != text.npos; at = text.find("\n---", at + 1)) ++rules;
-  EXPECT_EQ(rules, 3U);
-  EXPECT_TRUE(has(text, "\nbandwidth_gbps  strategy "));
-  EXPECT_TRUE(has(text, "\n            10  dgc "));
+TEST(Screen, AWordThatIsWiderIsBrokenAtASign) {
+  EXPECT_EQ(wrapped("attention/weights.of", 13), (Lines{"attention/", "weights.of"}));
+  EXPECT_EQ(wrapped("abcdefgh", 3), (Lines{"abc", "def", "gh"}));
+  EXPECT_EQ(wrapped("\u7b56\u7565\u7b56", 5), (Lines{"\u7b56\u7565", "\u7b56"}));
 }
 
-TEST(Table, NothingPublishedNothingSaidAboutIt) {
-  const std::string text = test::table_of(test::dgc_report());
-  for (const char* word : {"published", "error", "accuracy", "use", "alibrat"}) {
-    EXPECT_FALSE(has(text, word)) << word;
+TEST(Screen, LabelledLinesGoOnBelowTheirText) {
+  EXPECT_EQ(wrapped_lines("  bound by  what is much of it\n", 27),
+            "  bound by  what is much of\n"
+            "            it\n");
+  EXPECT_EQ(wrapped_lines("head and more\n\n  x\n", 10), "head and\n  more\n\n  x\n");
+}
+
+// Whatever the text: nothing is wider than asked, and nothing but blanks is lost.
+TEST(Screen, WrappingKeepsEveryLetter) {
+  test::Dice dice(16);
+  const auto random = [&](int below) {
+    return static_cast<std::size_t>(dice.between(0, below - 1));
+  };
+  for (int round = 0; round < 2000; ++round) {
+    const Lines letters{"a", "bc", " ", "  ", "/", "\u00fc", "\u7b56", "\U0001f680", "e\u0301"};
+    std::string text;
+    for (std::size_t i = random(60); i > 0; --i) text += letters[random(9)];
+    const std::size_t width = 6 + random(30), indent = random(3);
+    std::string joined;
+    for (const auto& line : wrapped(text, width, indent)) {
+      EXPECT_LE(display_width(line), width) << "'" << text << "'";
+      joined += line;
+    }
+    const auto squeezed = [](std::string all) {
+      std::erase(all, ' ');
+      return all;
+    };
+    EXPECT_EQ(squeezed(joined), squeezed(text));
   }
 }
 
-TEST(Table, PublishedFiguresStandBesideThePredictions) {
-  const std::string text = test::table_of(test::published_report());
-  EXPECT_TRUE(has(text, "370.0 ms  calibrated  +0.7 %    +2.2 %\n"));
-  EXPECT_TRUE(has(text, "370.0 ms  predicted   +2.2 %                   76.5\n"));
-  EXPECT_TRUE(has(text, "(published)\n"));
-  EXPECT_TRUE(has(text, "Calibrated: cluster.inter.latency_us = 35.25.\n"));
-  EXPECT_TRUE(has(text,
-                  "Left out of the calibration: momentum. Fitted to the rest: "
-                  "cluster.inter.latency_us = 36.\n"));
-  EXPECT_TRUE(has(text,
-                  "Against published figures: 1 row used for calibration, 0.7 % off; 2 rows not "
-                  "used for calibration, 1.4 % off in the mean and 2.2 % at most; 1 row left out "
-                  "of the calibration in turn, 2.2 % off.\n"));
-  EXPECT_TRUE(has(text,
-                  "1 parameter is calibrated with the model executor on the 1 "
-                  "published row marked calibrated.\n"));
-  EXPECT_TRUE(has(text, "- dgc at bandwidth_gbps 100: batch not given\n"));
+Grid names_and_figures() {
+  return {{{"strategy", false}, {"step\ntime"}, {"bytes", true, 2}, {"gain", true, 1}},
+          {{{"a name of several words, which is long", "1.0 s", "12 MiB", "2x"}},
+           {{"short", "2.0 s", "24 MiB", "1x"}}}};
 }
 
-TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
-  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
-  for (auto& one : report.rows) one.published.emplace();
-  report.rows[0].published->throughput = 1234.5;
-  report.rows[1].published->speedup = 1.5;
-  const std::string text = test::table_of(report);
-  EXPECT_TRUE(has(text, "1,234.5 /s  predicted\n"));
-  EXPECT_TRUE(has(text, "1.500x  predicted\n"));
+TEST(Screen, NamesAreBrokenBeforeColumnsLeave) {
+  EXPECT_EQ(plain_grid(names_and_figures(), {48}),
+            "                           step\n"
+            "strategy                   time   bytes  gain\n"
+            "---------------------------------------------\n"
+            "a name of several words,  1.0 s  12 MiB    2x\n"
+            "  which is long\n"
+            "short                     2.0 s  24 MiB    1x\n");
 }
 
-// A baseline is once as fast as itself by definition; that must not flatter the mean.
-TEST(Table, ABaselinesSpeedupIsNoPrediction) {
-  measure::Report report = report_of({row("momentum", 1), row("dgc", 1.467)});
-  for (auto& one : report.rows) one.published.emplace();
-  report.rows[0].published->speedup = 1;
-  report.rows[0].error_percent = 0;
-  report.rows[1].published->speedup = 1.4;
-  report.rows[1].error_percent = 4.8;
-  EXPECT_TRUE(has(test::table_of(report), "figures: 1 row not used for calibration, 4.8 % off.\n"));
+TEST(Screen, ColumnsLeaveByRankAndAreNamed) {
+  const std::string text = plain_grid(names_and_figures(), {40});
+  EXPECT_EQ(text,
+            "                           step\n"
+            "strategy                   time  gain\n"
+            "-------------------------------------\n"
+            "a name of several words,  1.0 s    2x\n"
+            "  which is long\n"
+            "short                     2.0 s    1x\n"
+            "Left out at 40 columns: bytes.\n");
+  EXPECT_NE(plain_grid(names_and_figures(), {20}).find("Left out at 20\ncolumns: bytes;\ngain."),
+            std::string::npos);
 }
 
-TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
-  measure::Report report = report_of({row("momentum", 1)});
-  report.rows[0].published.emplace();
-  report.rows[0].published->buckets = {{3, 3.9}, {158, 93.6}};
-  report.rows[0].buckets = std::vector<std::pair<std::int64_t, double>>(14, {1, 0.25});
-  const std::string text = test::table_of(report);
-  EXPECT_TRUE(has(text, "1 of 0.25 MiB and 2 more  3 of 3.9 MiB, 158 of 93.6 MiB\n"));
+// Random tables on random screens: no line is wider, and every column is shown or named.
+TEST(Screen, NoTableIsWiderThanItsScreen) {
+  test::Dice dice(17);
+  const auto random = [&](int below) {
+    return static_cast<std::size_t>(dice.between(0, below - 1));
+  };
+  for (int round = 0; round < 1000; ++round) {
+    Grid grid;
+    for (std::size_t c = 1 + random(9); c > 0; --c) {
+      grid.columns.push_back({"h" + std::to_string(c) + std::string(random(12), 'x'), random(3) > 0,
+                              static_cast<int>(random(4))});
+    }
+    for (std::size_t i = random(4); i > 0; --i) {
+      auto& line = grid.lines.emplace_back();
+      for (std::size_t c = 0; c < grid.columns.size(); ++c) {
+        line.cells.push_back(std::string(random(9), 'a') + " " + std::string(random(40), 'b'));
+      }
+    }
+    const std::size_t width = 24 + random(120);
+    const std::string text = plain_grid(grid, {width});
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width);
+    for (std::size_t c = 1; c < grid.columns.size(); ++c) {
+      EXPECT_NE(text.find("h" + std::to_string(grid.columns.size() - c)), std::string::npos)
+          << text;
+    }
+  }
 }
 
-TEST(Table, SaysThatItIsIncomplete) {
-  measure::Report report = test::dgc_report();
-  report.complete = false;
-  report.rows.resize(3);
-  const std::string text = test::table_of(report);
-  EXPECT_TRUE(has(text, "Interrupted: this report is incomplete"));
-  EXPECT_TRUE(has(test::markdown_of(report), "Interrupted: this report is incomplete"));
-  report.rows.clear();
-  EXPECT_TRUE(has(test::table_of(report), "There is no complete sweep point to compare yet."));
+TEST(Screen, ColoursStandAroundWholeLinesAlone) {
+  Grid grid{{{"n", false}, {"v"}}, {{{"a", "1"}, false, Tone::kBest}, {{"b", "2"}}}};
+  const std::string text = plain_grid(grid, {0, true});
+  EXPECT_NE(text.find("\n\033[1;32ma  1\033[0m\nb  2\n"), std::string::npos) << text;
+  EXPECT_EQ(plain_grid(grid), "n  v\n----\na  1\nb  2\n");
 }
 
-TEST(Table, ExecutorsAreNamedWhereTheyDiffer) {
-  measure::Report report = report_of({row("momentum", 1), row("momentum", 1)});
-  report.rows[1].executor = "sim";
-  EXPECT_TRUE(has(test::table_of(report), "strategy  executor "));
-  EXPECT_TRUE(has(test::table_of(report), "predicted by the model and sim executors"));
+TEST(Screen, APageHasNoCodesButTheScreens) {
+  Page page{"ti\033[31mtle",
+            "",
+            {std::string("pro\033[1mse"), Items{"he\033ad", {"it\033em"}},
+             Listing{"text", "li\033sting\n"}}};
+  const std::string text = text_page(page);
+  EXPECT_EQ(text.find('\033'), std::string::npos) << text;
 }
 
-TEST(Markdown, HasTheContentOfTheTable) {
-  const std::string text = test::markdown_of(test::published_report());
-  EXPECT_TRUE(text.starts_with("# dgc_pays\n\nDoes sending"));
-  EXPECT_TRUE(has(text, "\n| bandwidth_gbps | strategy | step time |"));
-  EXPECT_TRUE(has(text, "| -------------: | :------- | --------: |"));
-  EXPECT_TRUE(has(text, "|            100 | momentum |  372.5 ms |"));
-  EXPECT_TRUE(has(text, "at 100 it is slower (0.985x).\n"));
-  EXPECT_TRUE(has(text, "Sources:\n\n- times measured on one V100\n"));
+TEST(Grid, AlignsNamesLeftAndNumbersRight) {
+  const Grid grid{{{"name", false}, {"step\ntime", true}},
+                  {{{"a", "1"}, false}, {{"longer", "100.0"}, false}, {{"b", ""}, true}}};
+  EXPECT_EQ(plain_grid(grid),
+            "         step\n"
+            "name     time\n"
+            "-------------\n"
+            "a           1\n"
+            "longer  100.0\n"
+            "-------------\n"
+            "b\n");
 }
 
-TEST(Markdown, NamesCannotBreakTheTable) {
-  const std::string text = test::markdown_of(report_of({row("a|b\nc", 1)}, "a|b\nc"));
-  EXPECT_TRUE(has(text, "\n| a\\|b c  |") || has(text, "\n| a\\|b c   |")) << text;
+TEST(Grid, Markdown) {
+  const Grid grid{{{"name", false}, {"step\ntime", true}}, {{{"a|b", "1"}, true}}};
+  EXPECT_EQ(markdown_grid(grid),
+            "| name | step time |\n"
+            "| :--- | --------: |\n"
+            "| a\\|b |         1 |\n");
+}
+
+TEST(Grid, WideLettersKeepTheColumnsAligned) {
+  const Grid grid{{{"n", false}, {"v", true}},
+                  {{{"\u7b56\u7565", "1"}, false}, {{"abcd", "2"}, false}}};
+  EXPECT_EQ(plain_grid(grid), "n     v\n-------\n\u7b56\u7565  1\nabcd  2\n");
+}
+
+TEST(Grid, LineBreaksInCellsDoNotBreakTheTable) {
+  const Grid grid{{{"n", false}}, {{{"a\nb"}, false}}};
+  EXPECT_EQ(plain_grid(grid), "n\n---\na b\n");
+  EXPECT_EQ(markdown_grid(grid), "| n   |\n| :-- |\n| a b |\n");
+}
+
+TEST(Grid, MarkdownSignsAreLiteral) {
+  EXPECT_EQ(markdown_text("bandwidth_gbps"), "bandwidth_gbps");
+  EXPECT_EQ(markdown_text("_a_ *b* <c> `d` [e](f) #g"),
+            "\\_a\\_ \\*b\\* \\<c\\> \\`d\\` \\[e\\](f) \\#g");
+}
+
+// A table that is written once: what of it people see, and what programs get.
+
+using enum Kind;
+
+Table steps() {
+  Table table{columns(both("name", "name"), both("step\ntime", "step_time_s", kSeconds),
+                      both("80 %\ninterval", "step_time_*_s", kSeconds),
+                      both("use", "published/use", kText, 0, Column::kAll, Column::kNoJson),
+                      shown("sure", kShare), kept("bytes", Column::kJson))};
+  table.add("a", 0.5, measure::Interval{0.25, 1}, Cell(), 12.5, 7);
+  return table;
+}
+
+TEST(Columns, PeopleSeeWhatTheKindMakesOfAValue) {
+  EXPECT_EQ(plain_grid(grid_of(steps())),
+            "          step             80 %\n"
+            "name      time         interval    sure\n"
+            "---------------------------------------\n"
+            "a     500.0 ms  0.250 to 1.00 s  12.5 %\n");
+}
+
+TEST(Columns, ProgramsGetTheValueItself) {
+  EXPECT_EQ(csv_text(steps()),
+            "name,step_time_s,step_time_low_s,step_time_high_s\r\na,0.5,0.25,1\r\n");
+  EXPECT_EQ(json_of(steps()).dump(),
+            R"([{"name":"a","step_time_s":0.5,"step_time_low_s":0.25,"step_time_high_s":1,)"
+            R"("bytes":7}])");
+}
+
+TEST(Columns, ASparseColumnStandsWhereALineHasAValue) {
+  Table table = steps();
+  table.add("b,c", 1, Cell(), "predicted", Cell(), Cell());
+  EXPECT_EQ(csv_text(table),
+            "name,step_time_s,step_time_low_s,step_time_high_s,published_use\r\n"
+            "a,0.5,0.25,1,\r\n\"b,c\",1,,,predicted\r\n");
+  EXPECT_EQ(json_of(table)[1].dump(),
+            R"({"name":"b,c","step_time_s":1,"published":{"use":"predicted"}})");
+  EXPECT_NE(plain_grid(grid_of(table)).find("use"), std::string::npos);
+}
+
+TEST(Columns, WhatIsNotKnownIsLeftOutOrNull) {
+  Table table{columns(both("a", "a", kFlag), both("b", "b", kCount))};
+  table.add(or_null(std::optional<bool>()), std::optional<double>());
+  table.add(shown_as(true, "equal"), 12345);
+  EXPECT_EQ(json_of(table).dump(), R"([{"a":null},{"a":true,"b":12345}])");
+  EXPECT_EQ(csv_text(table), "a,b\r\n,\r\ntrue,12345\r\n");
+  EXPECT_EQ(plain_grid(grid_of(table)), "a           b\n-------------\n\nequal  12,345\n");
+}
+
+TEST(Columns, ALineIsAsWideAsItsTable) {
+  Table table{columns(both("a", "a"), both("b", "b"))};
+  EXPECT_THROW(table.add("one"), std::logic_error);
 }
 
 }  // namespace
