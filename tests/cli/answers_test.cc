@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
 
@@ -124,9 +125,7 @@ TEST_F(Answers, ThePythonFileComesWithItsUse) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"tune", file_, "--emit", "pytorch", "--python", file},
         {"emit", file_, "--dialect", "pytorch", "--python", file}}) {
-    const auto ran = test::syncline_run(words);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    EXPECT_TRUE(contains(ran.err, use)) << ran.err;
+    EXPECT_TRUE(test::failed(test::syncline_run(words), 0, use));
   }
 }
 

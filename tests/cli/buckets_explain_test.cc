@@ -2,24 +2,20 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "tests/support/scratch.h"
+#include "tests/support/program.h"
 
 namespace {
 
 using Json = nlohmann::json;
 
 std::string printed_by(const std::string& arguments) {
-  std::string text;
-  FILE* pipe = popen(("'" SYNCLINE_BINARY "' " + arguments).c_str(), "r");
-  char block[4096];
-  while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
-  EXPECT_EQ(pclose(pipe), 0) << arguments;
-  return text;
+  const auto ran = syncline::test::shell("'" SYNCLINE_BINARY "' " + arguments);
+  EXPECT_EQ(ran.code, 0) << arguments << ran.err;
+  return ran.out;
 }
 
 Json buckets_of(const std::string& strategy) {

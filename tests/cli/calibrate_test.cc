@@ -4,15 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iostream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
-#include "cli/verbs.h"
+#include "core/json/text.h"
+#include "tests/support/expect.h"
 #include "tests/support/said.h"
 #include "tests/support/scratch.h"
 
@@ -20,8 +17,7 @@ namespace syncline::cli {
 namespace {
 
 using test::scratch;
-
-namespace fs = std::filesystem;
+using test::text_of;
 
 const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests/";
 const std::string kPcie = kLogs + "a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
@@ -34,16 +30,8 @@ Said calibrate_verb(std::vector<std::string> arguments) {
 }
 
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = scratch().path(name);
-  std::ofstream(path) << text;
-  return path;
-}
-
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  test::write_text(scratch().path(name), text);
+  return scratch().path(name);
 }
 
 TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
@@ -141,10 +129,9 @@ TEST(CalibrateVerb, ForcedAlgorithmsFromNetworkToNetwork) {
   calibrate_verb({slow + "default_n008x4.txt", "-o", cluster});
   EXPECT_EQ(calibrate_verb({kPcie, "--factor-from", cluster}).code, 2);
   EXPECT_EQ(calibrate_verb({kPcie, "--factor-from", written("none.json", "{}")}).code, 2);
-  const Said gather = calibrate_verb(
-      {kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt", "--algorithm", "tree"});
-  EXPECT_EQ(gather.code, 2);
-  EXPECT_NE(gather.err.find("all_reduce only"), std::string::npos) << gather.err;
+  EXPECT_TRUE(test::refused(calibrate_verb({kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt",
+                                            "--algorithm", "tree"}),
+                            "all_reduce only"));
 }
 
 TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {
@@ -155,12 +142,12 @@ TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {
     const Said said = calibrate_verb({kPcie, "-o", cluster, "--svg", picture, "--name", "pcie"});
     ASSERT_EQ(said.code, 0) << said.err;
     EXPECT_NE(said.out.find("Fitted: all_reduce, 2 x 1 GPUs"), std::string::npos);
-    const std::string all = read(cluster) + read(picture) + said.out;
+    const std::string all = text_of(cluster) + text_of(picture) + said.out;
     if (time == 0) first = all;
     EXPECT_EQ(all, first);
   }
-  EXPECT_EQ(nlohmann::json::parse(read(cluster)).at("name"), "pcie");
-  EXPECT_EQ(read(picture).rfind("<svg", 0), 0u);
+  EXPECT_EQ(nlohmann::json::parse(text_of(cluster)).at("name"), "pcie");
+  EXPECT_EQ(text_of(picture).rfind("<svg", 0), 0u);
 }
 
 TEST(CalibrateVerb, TakesTheCountsFromTheNameWhereTheLogDoesNotSay) {
@@ -171,9 +158,7 @@ TEST(CalibrateVerb, TakesTheCountsFromTheNameWhereTheLogDoesNotSay) {
                                    "18.35 0\n"
                                    "4194304 1048576 float sum -1 250.0 16.78 29.36 0 250.0 16.78 "
                                    "29.36 0\n");
-  const Said without = calibrate_verb({bare});
-  EXPECT_EQ(without.code, 2);
-  EXPECT_NE(without.err.find("@NODESxGPUS"), std::string::npos) << without.err;
+  EXPECT_TRUE(test::refused(calibrate_verb({bare}), "@NODESxGPUS"));
   const Said with = calibrate_verb({bare + "@1x8"});
   EXPECT_EQ(with.code, 0) << with.err;
   const Said wrong = calibrate_verb({bare + "@3x8"});
@@ -184,13 +169,11 @@ TEST(CalibrateVerb, SaysWhatIsWrongWithLogs) {
   EXPECT_EQ(calibrate_verb({}).code, 2);
   EXPECT_EQ(calibrate_verb({"/nowhere.txt"}).code, 2);
   EXPECT_EQ(calibrate_verb({written("empty.txt", "nothing\n")}).code, 2);
-  const Said gather = calibrate_verb({kLogs + "p100-pcie_gather_n001x2.txt"});
-  EXPECT_EQ(gather.code, 2);
-  EXPECT_NE(gather.err.find("found gather"), std::string::npos) << gather.err;
-  const Said one_node =
-      calibrate_verb({kLogs + "a100pcie-internal_allreduce_medium_n001x2.txt", "--against", kPcie});
-  EXPECT_EQ(one_node.code, 2);
-  EXPECT_NE(one_node.err.find("none of them is of several nodes"), std::string::npos);
+  EXPECT_TRUE(
+      test::refused(calibrate_verb({kLogs + "p100-pcie_gather_n001x2.txt"}), "found gather"));
+  EXPECT_TRUE(test::refused(
+      calibrate_verb({kLogs + "a100pcie-internal_allreduce_medium_n001x2.txt", "--against", kPcie}),
+      "none of them is of several nodes"));
 }
 
 TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
@@ -223,10 +206,8 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
 
 TEST(Calibrate, LogsOfTwoKindsOfGpuAreTwoClusters) {
   const std::string a100 = kLogs + "a100-p4d-efa_allreduce_n002x8.txt";
-  std::stringstream text;
-  text << std::ifstream(a100).rdbuf();
   const auto on = [&](const std::string& device) {
-    std::string other = text.str();
+    std::string other = text_of(a100);
     const std::string name = "A100-SXM4-40GB";
     for (auto at = other.find(name); at != std::string::npos; at = other.find(name, at + 1)) {
       other.replace(at, name.size(), device);
@@ -251,9 +232,51 @@ TEST(Calibrate, ALineRateInGigabytesIsUncertain) {
 }
 
 TEST(Calibrate, CountsBehindAnAtNeedBothNumbers) {
-  const Said said = calibrate_verb({kPcie + "@16"});
-  EXPECT_EQ(said.code, 2);
-  EXPECT_NE(said.err.find("expected " + kPcie + "@NODESxGPUS"), std::string::npos) << said.err;
+  EXPECT_TRUE(test::refused(calibrate_verb({kPcie + "@16"}), "expected " + kPcie + "@NODESxGPUS"));
+}
+
+// `calibrate --kernels` as a user calls it.
+
+using test::say;
+
+const std::string kCluster =
+    std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/clusters/v100_4x8_100g.json";
+
+// 100 M elements at 2 TB/s.
+std::string measured() {
+  return written("gpu.json", R"({"format": "syncline gpu-check 1", "rehearsal": false,
+    "machine": {"name": "a GPU"}, "launch": {"submit_us": 3, "gap_us": 1},
+    "timings": [{"case": "pack fp32", "kind": "pack", "elements": 100000000,
+                 "counted_bytes": 800000000, "us": 400}]})");
+}
+
+TEST(CalibrateKernels, WritesTheDeviceOfACluster) {
+  const std::string out = scratch().path("with_kernels.json");
+  const Said said = say({"calibrate", "--kernels", measured(), "--cluster", kCluster, "-o", out});
+  ASSERT_EQ(said.code, 0) << said.err;
+  EXPECT_NE(said.out.find("memory_gbytes_per_s = 2000"), std::string::npos) << said.out;
+  EXPECT_NE(said.out.find("pack fp32"), std::string::npos);
+  const Json made = read_json_file(out);
+  EXPECT_EQ(made.at("device").at("memory_gbytes_per_s"), 2000);
+  EXPECT_EQ(made.at("device").at("launch_us"), 3);
+  EXPECT_EQ(made.at("device").at("host_sync_us"), 20);  // as it was
+  EXPECT_EQ(made.at("inter"), read_json_file(kCluster).at("inter"));
+}
+
+TEST(CalibrateKernels, JoinsLogsToo) {
+  const std::string out = scratch().path("logs_and_kernels.json");
+  const Said said = say({"calibrate", kPcie, "--kernels", measured(), "-o", out});
+  ASSERT_EQ(said.code, 0) << said.err;
+  const Json made = read_json_file(out);
+  EXPECT_TRUE(made.contains("calibration"));
+  EXPECT_EQ(made.at("device").at("memory_gbytes_per_s"), 2000);
+}
+
+TEST(CalibrateKernels, SaysWhatIsMissing) {
+  EXPECT_TRUE(test::refused(say({"calibrate"}), "logs: expected at least one"));
+  EXPECT_TRUE(test::refused(say({"calibrate", "--kernels", measured()}), "--cluster"));
+  EXPECT_TRUE(test::refused(say({"calibrate", "--kernels", "/no/file.json", "--cluster", kCluster}),
+                            "/no/file.json"));
 }
 
 }  // namespace

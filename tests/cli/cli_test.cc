@@ -98,31 +98,7 @@ void expect_wrong_input(const Ran& ran, const std::string& part) {
   EXPECT_NE(ran.err.find(part), std::string::npos) << ran.err << "should say: " << part;
 }
 
-const std::vector<std::string> kVerbs{"run",   "plan", "buckets",   "explain",  "emit",
-                                      "check", "tune", "calibrate", "fidelity", "list"};
-
 // Help and mistakes on the command line -----------------------------------------------------------
-
-TEST_F(Cli, HelpNamesEveryVerb) {
-  const Ran ran = run({"--help"});
-  EXPECT_EQ(ran.code, 0);
-  EXPECT_EQ(ran.err, "");
-  for (const auto& verb : kVerbs) EXPECT_NE(ran.out.find(verb), std::string::npos) << verb;
-  EXPECT_NE(ran.out.find("Exit codes"), std::string::npos);
-}
-
-TEST_F(Cli, EveryVerbHasHelp) {
-  for (const auto& verb : kVerbs) {
-    const Ran ran = run({verb, "--help"});
-    EXPECT_EQ(ran.code, 0) << verb;
-    EXPECT_EQ(ran.err, "") << verb;
-    EXPECT_NE(ran.out.find(verb), std::string::npos) << ran.out;
-  }
-  const Ran ran = run({"run", "--help-all"});
-  for (const char* option : {"--executor", "--format", "--grain", "--out", "--trace"}) {
-    EXPECT_NE(ran.out.find(option), std::string::npos) << option;
-  }
-}
 
 TEST_F(Cli, VersionSaysWhatTheProgramIsMadeOf) {
   const Ran ran = run({"--version"});
@@ -476,16 +452,6 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
   EXPECT_EQ(notes.code, 0) << notes.err;
   for (const char* part : {"no compute times", "period 1", "memory_gbytes_per_s"}) {
     EXPECT_NE(notes.out.find(part), std::string::npos) << part << "\n" << notes.out;
-  }
-}
-
-TEST_F(Cli, ListNamesAlgorithmsCodecsAndExecutors) {
-  const Ran ran = run({"list"});
-  EXPECT_EQ(ran.code, 0);
-  EXPECT_EQ(ran.err, "");
-  for (const char* word : {"ring", "to_one", "double_binary_tree", "halving_doubling", "dgc",
-                           "fp16", "model", "sim", "all_reduce"}) {
-    EXPECT_NE(ran.out.find(word), std::string::npos) << word << "\n" << ran.out;
   }
 }
 

@@ -20,7 +20,10 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST(Help, OfEachVerbFitsOneScreen) {
   for (const auto& verb : test::verbs_in_help()) {
-    const auto lines = lines_of(syncline_run({verb, "--help"}).out);
+    const auto ran = syncline_run({verb, "--help"});
+    EXPECT_EQ(ran.code, 0) << verb << ran.err;
+    EXPECT_TRUE(contains(ran.out, verb)) << ran.out;
+    const auto lines = lines_of(ran.out);
     EXPECT_LE(lines.size(), 24U) << verb;
     for (const auto& line : lines) EXPECT_LE(line.size(), 80U) << verb << ": " << line;
   }
@@ -41,6 +44,7 @@ TEST(Help, OfTheProgramGroupsTheVerbs) {
     EXPECT_GT(at, last) << group;
     last = at;
   }
+  EXPECT_TRUE(contains(help, "Exit codes"));
   EXPECT_GE(test::verbs_in_help().size(), 17U);
 }
 

@@ -2,7 +2,6 @@
 // however it ends. Skipped, with a sentence, where the machine does not permit a lab.
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <net/if.h>
 #include <netinet/in.h>
@@ -10,16 +9,13 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -27,7 +23,7 @@
 #include <vector>
 
 #include "tests/support/patience.h"
-#include "tests/support/scratch.h"
+#include "tests/support/program.h"
 
 namespace syncline::cli {
 namespace {
@@ -124,53 +120,23 @@ const bool kIsARank = [] {
 // The lab under test
 // -------------------------------------------------------------------------------
 
-std::atomic<int> serial{0};
-
-// A lab under way; what it says goes to files.
-class Lab {
+// A lab under way.
+class Lab : public test::Program {
  public:
-  using Prepare = std::function<void()>;
-  Lab(const Scratch& scratch, const std::vector<std::string>& words, const Prepare& prepare = {}) {
-    const std::string name = scratch.path("said" + std::to_string(++serial));
-    out_ = name + ".out";
-    err_ = name + ".err";
-    std::vector<std::string> all{SYNCLINE_BINARY, "lab"};
-    all.insert(all.end(), words.begin(), words.end());
-    std::vector<char*> argv;
-    for (auto& word : all) argv.push_back(word.data());
-    argv.push_back(nullptr);
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(::open(out_.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644), STDOUT_FILENO);
-      ::dup2(::open(err_.c_str(), O_CREAT | O_WRONLY | O_APPEND, 0644), STDERR_FILENO);
-      if (prepare) prepare();
-      ::execv(argv[0], argv.data());
-      ::_exit(126);
-    }
-  }
-  ~Lab() {
-    if (pid_ > 0) {
-      ::kill(pid_, SIGKILL);
-      ::waitpid(pid_, nullptr, 0);
-    }
-  }
-  Lab(const Lab&) = delete;
-  Lab& operator=(const Lab&) = delete;
+  explicit Lab(std::vector<std::string> words, const test::Variables& environment = {},
+               const std::function<void()>& prepare = {})
+      : Program(in_lab(std::move(words)), environment, prepare) {}
 
-  void signal(int signal) const { ::kill(pid_, signal); }
   int code() {  // 128 + signal where one ended it
-    int status = 0;
-    ::waitpid(pid_, &status, 0);
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const test::Ran ran = wait_for_program();
+    return ran.signal > 0 ? 128 + ran.signal : ran.code;
   }
-  std::string out() const { return text_of(out_); }
-  std::string err() const { return text_of(err_); }
 
  private:
-  pid_t pid_ = -1;
-  std::string out_;
-  std::string err_;
+  static std::vector<std::string> in_lab(std::vector<std::string> words) {
+    words.insert(words.begin(), "lab");
+    return test::syncline_words(words);
+  }
 };
 
 std::set<std::string> interfaces() {
@@ -200,8 +166,7 @@ class LabVerb : public testing::Test {
  protected:
   void SetUp() override {
     static const std::string refusal = [] {
-      const Scratch folder;
-      Lab lab(folder, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
+      Lab lab({"--ranks", "1", "--rate", "1gbit", "--", "true"});
       return lab.code() == 3 ? lab.err() : "";
     }();
     // What a machine may lack; anything else is a fault of ours and must be seen.
@@ -248,13 +213,13 @@ class LabVerb : public testing::Test {
 
 TEST_F(LabVerb, EveryRankIsAMachineOfItsOwn) {
   const std::string here = scratch.folder();
-  Lab lab(scratch, {"--ranks", "3", "--rate", "1gbit", "--", "sh", "-c",
-                    "{ echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR; "
-                    "ls /sys/class/net | tr '\\n' ' '; ip -br -4 address show eth0; "
-                    "ip -br link show lo; ip route; } > " +
-                        here +
-                        "/$RANK; "
-                        "echo out $RANK; echo err $RANK >&2"});
+  Lab lab({"--ranks", "3", "--rate", "1gbit", "--", "sh", "-c",
+           "{ echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE $MASTER_ADDR; "
+           "ls /sys/class/net | tr '\\n' ' '; ip -br -4 address show eth0; "
+           "ip -br link show lo; ip route; } > " +
+               here +
+               "/$RANK; "
+               "echo out $RANK; echo err $RANK >&2"});
   EXPECT_EQ(lab.code(), 0) << lab.err();
   EXPECT_EQ(lab.out(), "out 0\n");
   for (int r = 0; r < 3; ++r) {
@@ -269,35 +234,15 @@ TEST_F(LabVerb, EveryRankIsAMachineOfItsOwn) {
   }
 }
 
-// A variable of this process for a while; a lab that starts meanwhile has it too.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    const char* before = std::getenv(name);
-    if (before != nullptr) before_ = before;
-    ::setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    ::unsetenv(name_);
-    if (before_) ::setenv(name_, before_->c_str(), 1);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
 TEST_F(LabVerb, ItsRanksHaveNoRightsOverTheMachine) {
   const std::string file = scratch.path("found");
-  Lab lab(scratch, {"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
-                    "{ ip link set eth0 down && echo down; ip link add x type dummy && echo added; "
-                    "mount -t tmpfs none /mnt && echo mounted; mknod " +
-                        scratch.path("null") + " c 1 3 && echo made; chown 1:1 " + file +
-                        " && echo owned; unshare -n true && echo unshared;"
-                        "grep ^Cap /proc/self/status; } > " +
-                        file + " 2>/dev/null"});
+  Lab lab({"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
+           "{ ip link set eth0 down && echo down; ip link add x type dummy && echo added; "
+           "mount -t tmpfs none /mnt && echo mounted; mknod " +
+               scratch.path("null") + " c 1 3 && echo made; chown 1:1 " + file +
+               " && echo owned; unshare -n true && echo unshared;"
+               "grep ^Cap /proc/self/status; } > " +
+               file + " 2>/dev/null"});
   EXPECT_EQ(lab.code(), 0) << lab.err();
   const std::string found = text_of(file);
   for (const char* word : {"down", "added", "mounted", "made", "unshared"}) {
@@ -316,8 +261,7 @@ TEST_F(LabVerb, ItsRanksHaveNoRightsOverTheMachine) {
 // Capabilities are not asked where a file is root's and root opens it: such files are out of reach.
 TEST_F(LabVerb, ItsRanksOpenNothingThatSetsTheMachineUp) {
   const std::string file = scratch.path("found");
-  Lab lab(scratch,
-          {"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
+  Lab lab({"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
            "{ for f in /proc/sys/kernel/core_pattern /proc/sysrq-trigger /dev/kmsg /dev/mem "
            "/sys/kernel/mm/ksm/run $(find /sys/fs/cgroup -name release_agent) "
            "$(find /sys/block -mindepth 1 -maxdepth 1 -printf '/dev/%f '); "
@@ -333,14 +277,12 @@ TEST_F(LabVerb, ItsRanksOpenNothingThatSetsTheMachineUp) {
 TEST_F(LabVerb, UnderSudoItsRanksAreWhoeverCalledIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
   ASSERT_EQ(::chmod(scratch.folder().c_str(), 0777), 0);
-  const Variable user("SUDO_UID", "65534");
-  const Variable group("SUDO_GID", "65534");
-  const Variable kept("SYNCLINE_TEST_KEPT", "as it was");
   const std::string file = scratch.path("found");
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "sh", "-c",
-                    "{ echo $(id -u):$(id -g) $USER $SYNCLINE_TEST_KEPT; grep ^CapEff "
-                    "/proc/self/status; } > " +
-                        file + "$RANK"});
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--", "sh", "-c",
+           "{ echo $(id -u):$(id -g) $USER $SYNCLINE_TEST_KEPT; grep ^CapEff "
+           "/proc/self/status; } > " +
+               file + "$RANK"},
+          {{"SUDO_UID", "65534"}, {"SUDO_GID", "65534"}, {"SYNCLINE_TEST_KEPT", "as it was"}});
   EXPECT_EQ(lab.code(), 0) << lab.err();
   EXPECT_EQ(text_of(file + "1"), "65534:65534 nobody as it was\nCapEff:\t0000000000000000\n");
 }
@@ -351,8 +293,8 @@ TEST_F(LabVerb, IsBuiltByTheSystemsProgramsWhateverPathSays) {
     write_text(file, "#!/bin/sh\ntouch " + scratch.path("taken") + "\n");
     ASSERT_EQ(::chmod(file.c_str(), 0755), 0);
   }
-  const Variable path("PATH", scratch.folder() + ":" + std::getenv("PATH"));
-  Lab lab(scratch, {"--ranks", "1", "--rate", "1gbit", "--", "true"});
+  Lab lab({"--ranks", "1", "--rate", "1gbit", "--", "true"},
+          {{"PATH", scratch.folder() + ":" + std::getenv("PATH")}});
   EXPECT_EQ(lab.code(), 0) << lab.err();
   EXPECT_FALSE(fs::exists(scratch.path("taken")));
 }
@@ -360,14 +302,13 @@ TEST_F(LabVerb, IsBuiltByTheSystemsProgramsWhateverPathSays) {
 TEST_F(LabVerb, EndsAsItsRanksEnd) {
   const auto before = interfaces();
   {
-    Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "sh", "-c", lingering()});
+    Lab lab({"--ranks", "2", "--rate", "1gbit", "--", "sh", "-c", lingering()});
     EXPECT_EQ(lab.code(), 0) << lab.err();
     expect_nothing_left(2, before);
   }
   const std::string ready = scratch.path("ready");
   const std::string told = scratch.path("told");
-  Lab lab(scratch,
-          {"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--patience", "0.1", "--", "sh", "-c",
            lingering() + "[ $RANK = 1 ] && { while [ ! -e " + ready +
                " ]; do sleep 0.01; done; exit 7; }; trap 'touch " + told +
                "; exit 3' TERM; touch " + ready + "; while :; do sleep 0.05; done; : " + mark()});
@@ -382,9 +323,9 @@ TEST_F(LabVerb, LeavesNothingHoweverItIsEnded) {
   const auto before = interfaces();
   for (const int signal : {SIGINT, SIGTERM, SIGKILL}) {
     for (const char* rank : {"0", "1", "2", "3"}) fs::remove(scratch.path(rank));
-    Lab lab(scratch, {"--ranks", "4", "--groups", "2", "--uplink", "100mbit", "--rate", "1gbit",
-                      "--grace", "0.1", "--", "sh", "-c",
-                      lingering() + "trap '' INT TERM; while :; do sleep 0.1; done; : " + mark()});
+    Lab lab({"--ranks", "4", "--groups", "2", "--uplink", "100mbit", "--rate", "1gbit", "--grace",
+             "0.1", "--", "sh", "-c",
+             lingering() + "trap '' INT TERM; while :; do sleep 0.1; done; : " + mark()});
     ASSERT_TRUE(all_started(4)) << lab.err();
     EXPECT_EQ(interfaces(), before) << "the lab is to be seen from outside";
     EXPECT_GE(processes_with(mark(), ""), 4);
@@ -408,8 +349,8 @@ TEST_F(LabVerb, TwoAtOnceDoNotMeet) {
                                     fs::read_symlink("/proc/self/exe").string()};
   };
   // The same addresses, the same port, the same moment.
-  Lab one(scratch, lab_in(scratch));
-  Lab two(other, lab_in(other));
+  Lab one(lab_in(scratch));
+  Lab two(lab_in(other));
   EXPECT_EQ(one.code(), 0) << one.err();
   EXPECT_EQ(two.code(), 0) << two.err();
   EXPECT_FALSE(text_of(scratch.path("1")).empty());
@@ -418,9 +359,9 @@ TEST_F(LabVerb, TwoAtOnceDoNotMeet) {
 
 // An upper bound that no loaded machine can break, and a wide lower one.
 TEST_F(LabVerb, TheUplinkIsTheSlowerTier) {
-  Lab lab(scratch, {"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--uplink", "8mbit", "--",
-                    "env", "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(),
-                    "SYNCLINE_TEST_BYTES=500000", fs::read_symlink("/proc/self/exe").string()});
+  Lab lab({"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--uplink", "8mbit", "--", "env",
+           "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=500000",
+           fs::read_symlink("/proc/self/exe").string()});
   ASSERT_EQ(lab.code(), 0) << lab.err();
   constexpr double kUplink = 1e6;  // bytes per second
   constexpr double kFree = 1.25;   // what the bucket lets through at once
@@ -431,8 +372,7 @@ TEST_F(LabVerb, TheUplinkIsTheSlowerTier) {
 
 TEST_F(LabVerb, ACutPullsOneCable) {
   const std::string carrier = "/sys/class/net/eth0/carrier";
-  Lab lab(scratch,
-          {"--ranks", "3", "--rate", "1gbit", "--cut", "1@0.2", "--", "sh", "-c",
+  Lab lab({"--ranks", "3", "--rate", "1gbit", "--cut", "1@0.2", "--", "sh", "-c",
            "if [ $RANK = 1 ]; then i=0; while [ $(cat " + carrier +
                ") = 1 ]; do "
                "i=$((i + 1)); [ $i = 400 ] && exit 9; sleep 0.05; done; touch " +
@@ -444,23 +384,22 @@ TEST_F(LabVerb, ACutPullsOneCable) {
 }
 
 TEST_F(LabVerb, WithoutTheRightsItSaysSo) {
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "true"},
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--", "true"}, {},
           [] { ::prctl(PR_CAPBSET_DROP, 21 /* CAP_SYS_ADMIN */, 0, 0, 0); });
   EXPECT_EQ(lab.code(), 3);
   EXPECT_NE(lab.err().find("a lab needs root"), std::string::npos) << lab.err();
 }
 
 TEST_F(LabVerb, TakesItsToolsFromFixedPlaces) {
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "/bin/true"},
-          [] { ::setenv("PATH", "/nowhere", 1); });
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--", "/bin/true"}, {{"PATH", "/nowhere"}});
   EXPECT_EQ(lab.code(), 0) << lab.err();
 }
 
 // There and back takes twice the latency at the least.
 TEST_F(LabVerb, MessagesTakeTheLatency) {
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--latency", "2", "--", "env",
-                    "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=10000",
-                    fs::read_symlink("/proc/self/exe").string()});
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--latency", "2", "--", "env",
+           "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=10000",
+           fs::read_symlink("/proc/self/exe").string()});
   if (lab.code() == 3) {
     EXPECT_NE(lab.err().find("--latency needs /dev/net/tun"), std::string::npos) << lab.err();
     return;
@@ -471,14 +410,13 @@ TEST_F(LabVerb, MessagesTakeTheLatency) {
 }
 
 TEST_F(LabVerb, ACommandThatIsNotThere) {
-  Lab lab(scratch, {"--ranks", "2", "--rate", "1gbit", "--", "no-such-program-of-syncline"});
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--", "no-such-program-of-syncline"});
   EXPECT_EQ(lab.code(), 2);
   EXPECT_EQ(lab.err(),
             "syncline: 'no-such-program-of-syncline' cannot be run: No such file or directory\n");
 }
 
 TEST(LabOptionsOfTheVerb, WrongOnesEndInOneLineAndCodeTwo) {
-  const Scratch scratch;
   const std::vector<std::pair<std::vector<std::string>, std::string>> wrong{
       {{"--ranks", "0", "--rate", "1gbit", "--", "true"}, "--ranks: found 0"},
       {{"--ranks", "2", "--rate", "1", "--", "true"}, "--rate: found '1'"},
@@ -492,7 +430,7 @@ TEST(LabOptionsOfTheVerb, WrongOnesEndInOneLineAndCodeTwo) {
       {{"--rate", "1gbit", "--cut", "1@-1", "--", "true"}, "--cut: found '1@-1'"},
   };
   for (const auto& [words, message] : wrong) {
-    Lab lab(scratch, words);
+    Lab lab(words);
     EXPECT_EQ(lab.code(), 2) << message;
     const std::string said = lab.err();
     EXPECT_NE(said.find(message), std::string::npos) << said;

@@ -2,13 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "core/json/json.h"
+#include "tests/support/expect.h"
 #include "tests/support/said.h"
 #include "tests/support/scratch.h"
 
@@ -20,15 +19,8 @@ using test::say;
 using test::scratch;
 
 std::string written(const std::string& name, const std::string& text) {
-  const std::string path = scratch().path(name);
-  std::ofstream(path) << text;
-  return path;
-}
-
-std::string read(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
+  test::write_text(scratch().path(name), text);
+  return scratch().path(name);
 }
 
 std::string scenario() {
@@ -125,26 +117,22 @@ TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
   const std::string svg = scratch().path("objective.svg");
   const Said said = say(asked("tune", {"--emit", "pytorch", "--python", file, "--svg", svg}));
   ASSERT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(read(file).find("\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"),
+  EXPECT_NE(test::text_of(file).find("\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"),
             std::string::npos);
-  EXPECT_NE(read(svg).find("accuracy over the time of the training"), std::string::npos);
+  EXPECT_NE(test::text_of(svg).find("accuracy over the time of the training"), std::string::npos);
 }
 
 TEST(ObjectiveOption, SaysWhatIsMissing) {
   const Said target = say({"run", scenario(), "--target", "1"});
   EXPECT_EQ(target.code, 2);
   EXPECT_NE(target.err.find("need --objective"), std::string::npos) << target.err;
-  const Said curveless = say({"tune", scenario(), "--objective", "time_to_loss"});
-  EXPECT_EQ(curveless.code, 2);
-  EXPECT_NE(curveless.err.find("needs --target and --curves"), std::string::npos) << curveless.err;
-  const Said nowhere = say({"run", scenario(), "--objective", "time_to_loss", "--target", "1",
-                            "--curves", "/no/file.csv"});
-  EXPECT_EQ(nowhere.code, 2);
-  EXPECT_NE(nowhere.err.find("/no/file.csv"), std::string::npos) << nowhere.err;
-  const Said step_file = say(asked("run", {"--trace", "/tmp/t.json"}));
-  EXPECT_EQ(step_file.code, 2);
-  EXPECT_NE(step_file.err.find("--trace is not available with --objective"), std::string::npos)
-      << step_file.err;
+  EXPECT_TRUE(test::refused(say({"tune", scenario(), "--objective", "time_to_loss"}),
+                            "needs --target and --curves"));
+  EXPECT_TRUE(test::refused(say({"run", scenario(), "--objective", "time_to_loss", "--target", "1",
+                                 "--curves", "/no/file.csv"}),
+                            "/no/file.csv"));
+  EXPECT_TRUE(test::refused(say(asked("run", {"--trace", "/tmp/t.json"})),
+                            "--trace is not available with --objective"));
 }
 
 // Without an objective curves tell where the trainings of the rows end.
@@ -164,10 +152,9 @@ TEST(ObjectiveOption, TuneTellsWhereTrainingsEnd) {
     }
   }
   EXPECT_TRUE(averaged && unknown) << said.out;
-  const Said wrong = say(
-      {"tune", scenario(), "--curves", written("other.csv", "strategy,step,loss\nothers,1,2\n")});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_NE(wrong.err.find("no row has a curve"), std::string::npos) << wrong.err;
+  EXPECT_TRUE(test::refused(say({"tune", scenario(), "--curves",
+                                 written("other.csv", "strategy,step,loss\nothers,1,2\n")}),
+                            "no row has a curve"));
 }
 
 }  // namespace

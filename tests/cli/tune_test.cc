@@ -2,58 +2,37 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/dialect/dialect.h"
 #include "tests/support/program.h"
-#include "tests/support/scratch.h"
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+using syncline::test::text_of;
 
 const std::string kRoot = SYNCLINE_SOURCE_DIR;
 
-struct Printed {
-  int status = 0;
-  std::string text;
-};
-
-Printed tune(const std::string& arguments) {
-  Printed printed;
-  FILE* pipe = popen(("'" SYNCLINE_BINARY "' tune " + arguments + " 2>&1").c_str(), "r");
-  char block[4096];
-  while (std::size_t got = std::fread(block, 1, sizeof block, pipe))
-    printed.text.append(block, got);
-  printed.status = pclose(pipe);
-  // Which files were written is said on stderr, between the lines of the answer here.
-  for (std::size_t at; (at = printed.text.find("syncline: wrote ")) != std::string::npos;) {
-    printed.text.erase(at, printed.text.find('\n', at) + 1 - at);
+// All that it says, but which files were written.
+syncline::test::Ran tune(const std::string& arguments) {
+  auto ran = syncline::test::shell("'" SYNCLINE_BINARY "' tune " + arguments + " 2>&1");
+  for (std::size_t at; (at = ran.out.find("syncline: wrote ")) != std::string::npos;) {
+    ran.out.erase(at, ran.out.find('\n', at) + 1 - at);
   }
-  return printed;
+  return ran;
 }
 
 std::string file(const std::string& name) { return "'" + kRoot + "/scenarios/" + name + "' "; }
 
-std::string read(const std::string& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 TEST(Tune, PrintsTheAgreedJson) {
-  const Printed printed = tune(file("tune_resnet50.json") + "--format json");
-  ASSERT_EQ(printed.status, 0) << printed.text;
-  const Json answer = Json::parse(printed.text);
+  const auto printed = tune(file("tune_resnet50.json") + "--format json");
+  ASSERT_EQ(printed.code, 0) << printed.out;
+  const Json answer = Json::parse(printed.out);
   std::vector<std::string> keys;
   for (const auto& [key, value] : answer.items()) keys.push_back(key);
   EXPECT_EQ(keys,
@@ -81,22 +60,22 @@ TEST(Tune, PrintsTheAgreedJson) {
 TEST(Tune, LayoutsThatAFrameworkCannotSayAreRankedAllTheSame) {
   const std::string job =
       file("llama3_70b_layouts.json") + "--layouts --set cluster.nodes=4 --top 1";
-  const Printed said = tune(job + " --emit megatron");
-  EXPECT_EQ(said.status, 0);
-  EXPECT_NE(said.text.find("--tensor-model-parallel-size"), std::string::npos) << said.text;
-  const Printed unsaid = tune(job + " --emit pytorch");
-  EXPECT_EQ(unsaid.status, 0);
-  EXPECT_NE(unsaid.text.find("is the best found"), std::string::npos) << unsaid.text;
-  EXPECT_NE(unsaid.text.find("cannot be expressed in pytorch"), std::string::npos) << unsaid.text;
+  const auto said = tune(job + " --emit megatron");
+  EXPECT_EQ(said.code, 0);
+  EXPECT_NE(said.out.find("--tensor-model-parallel-size"), std::string::npos) << said.out;
+  const auto unsaid = tune(job + " --emit pytorch");
+  EXPECT_EQ(unsaid.code, 0);
+  EXPECT_NE(unsaid.out.find("is the best found"), std::string::npos) << unsaid.out;
+  EXPECT_NE(unsaid.out.find("cannot be expressed in pytorch"), std::string::npos) << unsaid.out;
 }
 
 TEST(Tune, SaysBelowWhichBandwidthDgcPays) {
-  const Printed here = tune(file("published/dgc_fasterrcnn.json") + " --verbose");
-  ASSERT_EQ(here.status, 0) << here.text;
+  const auto here = tune(file("published/dgc_fasterrcnn.json") + " --verbose");
+  ASSERT_EQ(here.code, 0) << here.out;
   std::smatch found;
   const std::regex sentence(
       "'dgc' is slower here, at 100 Gbit/s .*it is faster below ([0-9.]+) Gbit/s");
-  ASSERT_TRUE(std::regex_search(here.text, found, sentence)) << here.text;
+  ASSERT_TRUE(std::regex_search(here.out, found, sentence)) << here.out;
   const double even = std::stod(found[1]);
   EXPECT_GT(even, 10);
   EXPECT_LT(even, 100);
@@ -105,32 +84,31 @@ TEST(Tune, SaysBelowWhichBandwidthDgcPays) {
     return tune(file("published/dgc_fasterrcnn.json") +
                 "--verbose --set cluster.inter.bandwidth_gbps=" + std::to_string(bandwidth));
   };
-  EXPECT_NE(at(even * 0.99).text.find("'dgc' is faster here"), std::string::npos);
-  EXPECT_NE(at(even * 1.01).text.find("'dgc' is slower here"), std::string::npos);
+  EXPECT_NE(at(even * 0.99).out.find("'dgc' is faster here"), std::string::npos);
+  EXPECT_NE(at(even * 1.01).out.find("'dgc' is slower here"), std::string::npos);
 }
 
 TEST(Tune, ShowsThroughputByPeriodBesideThePublishedAccuracy) {
-  const Printed printed =
+  const auto printed =
       tune(file("published/localsgd_resnet50.json") + "--budget 20 --format markdown");
-  ASSERT_EQ(printed.status, 0) << printed.text;
-  EXPECT_NE(printed.text.find("accuracy (published)"), std::string::npos) << printed.text;
-  EXPECT_NE(printed.text.find("0.7429"), std::string::npos) << printed.text;
-  EXPECT_NE(printed.text.find("what it costs in accuracy is not predicted"), std::string::npos);
+  ASSERT_EQ(printed.code, 0) << printed.out;
+  EXPECT_NE(printed.out.find("accuracy (published)"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("0.7429"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("what it costs in accuracy is not predicted"), std::string::npos);
 }
 
 TEST(Tune, WritesTheCurveAndTheConfiguration) {
-  const auto folder = std::filesystem::temp_directory_path() / "syncline_tune_test";
-  std::filesystem::create_directories(folder);
-  const std::string svg = (folder / "curve.svg").string(), csv = (folder / "curve.csv").string();
+  const syncline::test::Scratch folder;
+  const std::string svg = folder.path("curve.svg"), csv = folder.path("curve.csv");
   for (const char* dialect : {"paddle", "mindspore", "pytorch", "horovod"}) {
-    const Printed printed = tune(file("tune_resnet50.json") + "--budget 200 --format json --emit " +
-                                 dialect + " --svg '" + svg + "' --csv '" + csv + "'");
-    ASSERT_EQ(printed.status, 0) << printed.text;
-    const Json emitted = Json::parse(printed.text).at("emitted");
+    const auto printed = tune(file("tune_resnet50.json") + "--budget 200 --format json --emit " +
+                              dialect + " --svg '" + svg + "' --csv '" + csv + "'");
+    ASSERT_EQ(printed.code, 0) << printed.out;
+    const Json emitted = Json::parse(printed.out).at("emitted");
     EXPECT_EQ(emitted.at("dialect"), dialect);
 
     // Pasted into the scenario, it predicts what was said.
-    Json scenario = Json::parse(read(kRoot + "/scenarios/tune_resnet50.json"));
+    Json scenario = Json::parse(text_of(kRoot + "/scenarios/tune_resnet50.json"));
     for (const char* part : {"workload", "cluster"}) {
       scenario[part] = kRoot + "/scenarios/" + scenario[part].get<std::string>();
     }
@@ -139,39 +117,35 @@ TEST(Tune, WritesTheCurveAndTheConfiguration) {
                                {"config", emitted.at("config")},
                                {"algorithm", emitted.at("algorithm")}}};
     scenario.erase("search");
-    const std::string back = (folder / "back.json").string();
-    std::ofstream(back) << scenario;
-    FILE* pipe = popen(("'" SYNCLINE_BINARY "' run --format json '" + back + "'").c_str(), "r");
-    std::string text;
-    char block[4096];
-    while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
-    ASSERT_EQ(pclose(pipe), 0);
-    EXPECT_EQ(Json::parse(text).at("rows").at(0).at("step_time_s"), emitted.at("step_time_s"))
+    const std::string back = folder.path("back.json");
+    syncline::test::write_text(back, scenario.dump());
+    const auto ran = syncline::test::syncline_run({"run", "--format", "json", back});
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    EXPECT_EQ(Json::parse(ran.out).at("rows").at(0).at("step_time_s"), emitted.at("step_time_s"))
         << dialect;
   }
-  EXPECT_TRUE(read(svg).ends_with("</svg>\n"));
-  EXPECT_TRUE(read(csv).starts_with("bytes,step_time_s\n"));
-  std::filesystem::remove_all(folder);
+  EXPECT_TRUE(text_of(svg).ends_with("</svg>\n"));
+  EXPECT_TRUE(text_of(csv).starts_with("bytes,step_time_s\n"));
 }
 
 TEST(Tune, SearchesByDefaultAndSaysSo) {
-  const Printed printed = tune(file("first.json") + "--top 3 --verbose");
-  ASSERT_EQ(printed.status, 0) << printed.text;
-  EXPECT_NE(printed.text.find("Searched by default"), std::string::npos) << printed.text;
-  EXPECT_NE(printed.text.find("Simulated (sim), the best 3 are at most "), std::string::npos)
-      << printed.text;
+  const auto printed = tune(file("first.json") + "--top 3 --verbose");
+  ASSERT_EQ(printed.code, 0) << printed.out;
+  EXPECT_NE(printed.out.find("Searched by default"), std::string::npos) << printed.out;
+  EXPECT_NE(printed.out.find("Simulated (sim), the best 3 are at most "), std::string::npos)
+      << printed.out;
   // The candidates' step times have different numbers of digits.
-  const Json answer = Json::parse(tune(file("first.json") + "--format json").text);
+  const Json answer = Json::parse(tune(file("first.json") + "--format json").out);
   EXPECT_LE(answer["step_time_s"], answer["baseline_s"]);
   EXPECT_LT(answer["step_time_s"], 0.07);
 }
 
 TEST(Tune, WrongInputIsToldWithItsPlace) {
-  const Printed printed = tune(file("first.json") + "--set cluster.nodez.x=3");
-  EXPECT_EQ(WEXITSTATUS(printed.status), 2);
-  EXPECT_NE(printed.text.find("did you mean 'nodes'"), std::string::npos) << printed.text;
-  EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--set cluster").status), 2);
-  EXPECT_EQ(WEXITSTATUS(tune(file("first.json") + "--emit tensorflow").status), 2);
+  const auto printed = tune(file("first.json") + "--set cluster.nodez.x=3");
+  EXPECT_EQ(printed.code, 2);
+  EXPECT_NE(printed.out.find("did you mean 'nodes'"), std::string::npos) << printed.out;
+  EXPECT_EQ(tune(file("first.json") + "--set cluster").code, 2);
+  EXPECT_EQ(tune(file("first.json") + "--emit tensorflow").code, 2);
 }
 
 // Of a job that is known by its step times, the first sentence answers what was asked.
@@ -186,7 +160,7 @@ TEST(Tune, StepTimesAreToldFirstWhetherItIsTheNetwork) {
                                                      "25gbit", "--batch", "1", "--step", "1=0.42",
                                                      "--step", four, "-o", job});
     ASSERT_EQ(begun.code, 0) << begun.err;
-    const std::string text = tune("'" + job + "' --top 3").text;
+    const std::string text = tune("'" + job + "' --top 3").out;
     const std::size_t at = text.find(answer);
     ASSERT_NE(at, std::string::npos) << text;
     EXPECT_LT(at, text.find(" is the best found"));
@@ -197,7 +171,7 @@ TEST(Tune, StepTimesAreToldFirstWhetherItIsTheNetwork) {
 // A recorded job whose buckets gain next to nothing, and fewer bytes much: both are said first.
 TEST(Tune, TheFirstLinesNameWhatOtherTrainingsGain) {
   const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
-  const std::string text = tune(job + " --verbose").text;
+  const std::string text = tune(job + " --verbose").out;
   const std::string first = text.substr(0, text.find("baseline: "));
   for (const char* part :
        {"with the same training", "Rounded gradients gain clearly more: ",
@@ -209,8 +183,8 @@ TEST(Tune, TheFirstLinesNameWhatOtherTrainingsGain) {
 
 TEST(Tune, JsonAndCsvCarryTheSameAlternatives) {
   const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
-  const Json rows = Json::parse(tune(job + "--format json").text).at("alternatives");
-  const std::string csv = tune(job + "--format csv").text;
+  const Json rows = Json::parse(tune(job + "--format json").out).at("alternatives");
+  const std::string csv = tune(job + "--format csv").out;
   ASSERT_GE(rows.size(), 5U);
   for (const Json& row : rows) {
     for (const char* key :
@@ -223,24 +197,22 @@ TEST(Tune, JsonAndCsvCarryTheSameAlternatives) {
 }
 
 TEST(Tune, WritesTheRowThatIsTaken) {
-  const auto folder = std::filesystem::temp_directory_path() / "syncline_take_test";
-  std::filesystem::create_directories(folder);
+  const syncline::test::Scratch folder;
   const std::string job = file("published/jobs/convnet_2x1gbit_machine_b.json");
-  const std::string python = (folder / "apply.py").string();
-  const Printed taken = tune(job + "--emit pytorch --take 'localsgd 4' --python '" + python + "'");
-  ASSERT_EQ(taken.status, 0) << taken.text;
-  EXPECT_NE(read(python).find("\"local_sgd\""), std::string::npos);
+  const std::string python = folder.path("apply.py");
+  const auto taken = tune(job + "--emit pytorch --take 'localsgd 4' --python '" + python + "'");
+  ASSERT_EQ(taken.code, 0) << taken.out;
+  EXPECT_NE(text_of(python).find("\"local_sgd\""), std::string::npos);
   // No configuration says it, and without a framework there is nothing to write.
-  EXPECT_EQ(WEXITSTATUS(tune(job + "--emit pytorch --take 'localsgd 4'").status), 2);
-  EXPECT_EQ(WEXITSTATUS(tune(job + "--take 'localsgd 4'").status), 2);
-  const Printed wrong = tune(job + "--emit pytorch --take 'localsgd 5'");
-  EXPECT_NE(wrong.text.find("did you mean 'localsgd 4'"), std::string::npos) << wrong.text;
-  std::filesystem::remove_all(folder);
+  EXPECT_EQ(tune(job + "--emit pytorch --take 'localsgd 4'").code, 2);
+  EXPECT_EQ(tune(job + "--take 'localsgd 4'").code, 2);
+  const auto wrong = tune(job + "--emit pytorch --take 'localsgd 5'");
+  EXPECT_NE(wrong.out.find("did you mean 'localsgd 4'"), std::string::npos) << wrong.out;
 }
 
 TEST(Tune, SameInputSameBytes) {
   const std::string arguments = file("tune_resnet50.json") + "--budget 300 --format csv";
-  EXPECT_EQ(tune(arguments).text, tune(arguments).text);
+  EXPECT_EQ(tune(arguments).out, tune(arguments).out);
 }
 
 }  // namespace

@@ -55,7 +55,10 @@ Words complaints(const std::string& err) {
   return found;
 }
 
-void expect_one_line(const std::string& err, const std::string& part) {
+// Of a program that ends with this code.
+void expect_end(const Ran& ran, int code, const std::string& part) {
+  EXPECT_EQ(ran.code, code) << ran.err;
+  const std::string& err = ran.err;
   const Words lines = complaints(err);
   EXPECT_EQ(lines.size(), 1u) << err;
   EXPECT_NE(err.find(part), std::string::npos) << "'" << part << "' in\n" << err;
@@ -180,15 +183,13 @@ TEST_F(LiveVerbs, AValidationIsWhatWasPromised) {
 
 TEST_F(LiveVerbs, WithoutRanksItSaysWhatToDo) {
   const Ran ran = syncline_run(validation(scenario(2), 3));
-  EXPECT_EQ(ran.code, 2);
-  expect_one_line(ran.err, "--ranks N");
+  expect_end(ran, 2, "--ranks N");
   EXPECT_NE(ran.err.find("mpirun"), std::string::npos) << ran.err;
 }
 
 TEST_F(LiveVerbs, AsManyRanksAsTheScenarioHas) {
   const Ran ran = syncline_run(validation(scenario(2), 3) + Words{"--ranks", "3"});
-  EXPECT_EQ(ran.code, 2);
-  expect_one_line(ran.err, "are 2 ranks, but 3 were started");
+  expect_end(ran, 2, "are 2 ranks, but 3 were started");
 }
 
 struct Blow {
@@ -208,8 +209,7 @@ TEST_P(ARankIsStruck, AndIsNamedInOneLine) {
   ASSERT_GT(rank, 0);
   ::kill(rank, blow.signal);
   const Ran ran = job.wait();
-  EXPECT_EQ(ran.code, 3) << ran.err;
-  expect_one_line(ran.err, "rank " + text(blow.rank) + blow.named);
+  expect_end(ran, 3, "rank " + text(blow.rank) + blow.named);
 }
 
 const std::string kDied = " ended in the middle of the run";
@@ -239,13 +239,11 @@ TEST_F(LiveVerbs, StartedByHandAndOneTwice) {
   Program second(words, place(1, 2, port));
   ASSERT_TRUE(first.says("joined: 2 ranks")) << first.err();
   const Ran first_again = Program(words, place(0, 2, port)).wait();
-  EXPECT_EQ(first_again.code, 3);
-  expect_one_line(first_again.err, "rank 0 cannot listen where the other ranks look for it");
+  expect_end(first_again, 3, "rank 0 cannot listen where the other ranks look for it");
   // Nobody listens any more: it waits as one that came too early would, and says what may be.
   const Ran again =
       Program(syncline_words(validation(scenario(2), 12, 1)), place(1, 2, port)).wait();
-  EXPECT_EQ(again.code, 3);
-  expect_one_line(again.err, "all ranks have met and this is a second rank 1");
+  expect_end(again, 3, "all ranks have met and this is a second rank 1");
   // The others go on.
   const Ran ran = first.wait();
   EXPECT_EQ(ran.code, 0) << ran.err;
@@ -257,8 +255,8 @@ TEST_F(LiveVerbs, StartedByHandAndOneTwice) {
   EXPECT_EQ(other.out + other.err, "");
 }
 
-// What each of two ranks said, as one.
-std::string both(const Ran& a, const Ran& b) { return a.err + b.err; }
+// What each of two ranks said, as if the first had.
+Ran both(const Ran& a, const Ran& b) { return {a.code, a.signal, a.out, a.err + b.err}; }
 
 TEST_F(LiveVerbs, AWrongWorldSize) {
   const int port = free_port();
@@ -267,9 +265,8 @@ TEST_F(LiveVerbs, AWrongWorldSize) {
   Program second(words, place(1, 3, port));
   const Ran a = first.wait();
   const Ran b = second.wait();
-  EXPECT_EQ(a.code, 3);
   EXPECT_EQ(b.code, 3);
-  expect_one_line(both(a, b), "rank 1 was started for 3 ranks, rank 0 for 2");
+  expect_end(both(a, b), 3, "rank 1 was started for 3 ranks, rank 0 for 2");
 }
 
 TEST_F(LiveVerbs, RanksWithDifferentScenarios) {
@@ -279,27 +276,23 @@ TEST_F(LiveVerbs, RanksWithDifferentScenarios) {
   Program second(syncline_words(validation(scratch.path("other.json"), 3)), place(1, 2, port));
   const Ran a = first.wait();
   const Ran b = second.wait();
-  EXPECT_EQ(a.code, 3);
   EXPECT_EQ(b.code, 3);
-  expect_one_line(both(a, b), "rank 1 was started with another scenario");
+  expect_end(both(a, b), 3, "rank 1 was started with another scenario");
 }
 
 TEST_F(LiveVerbs, ARankThatNeverJoins) {
   const Words words = syncline_words(validation(scenario(2), 3, 1));
   const Ran first = Program(words, place(0, 2, free_port())).wait();
-  EXPECT_EQ(first.code, 3);
-  expect_one_line(first.err, "rank 1 did not join within 1 s");
+  expect_end(first, 3, "rank 1 did not join within 1 s");
   const Ran second = Program(words, place(1, 2, free_port())).wait();
-  EXPECT_EQ(second.code, 3);
-  expect_one_line(second.err, "rank 0 did not join within 1 s");
+  expect_end(second, 3, "rank 0 did not join within 1 s");
 }
 
 TEST_F(LiveVerbs, BrokenVariablesAreNamed) {
   const Words words = syncline_words(validation(scenario(2), 3));
   Variables variables = place(5, 2, 20000);
   const Ran ran = Program(words, variables).wait();
-  EXPECT_EQ(ran.code, 2);
-  expect_one_line(ran.err, "RANK: found '5', expected 0 to 1");
+  expect_end(ran, 2, "RANK: found '5', expected 0 to 1");
 }
 
 TEST_F(LiveVerbs, AFullDiskForTheReport) {
@@ -322,8 +315,7 @@ TEST_F(LiveVerbs, AFullDiskForTheReport) {
                 write_text(folder + "/full", std::string(4096, 'x'));
               })
           .wait();
-  EXPECT_EQ(ran.code, 3) << ran.err;
-  expect_one_line(ran.err, report + ": No space left on device");
+  expect_end(ran, 3, report + ": No space left on device");
   EXPECT_NE(ran.out.find("\ns0 "), std::string::npos) << "what was measured: " << ran.out;
 }
 
@@ -376,8 +368,7 @@ TEST_F(LiveVerbs, ALinkIsCutInTheLab) {
   // So late that the ranks have met on a loaded machine too; the run would last much longer.
   const Ran ran = syncline_run(lab + Words{"--cut", "1@3", "--"} +
                                syncline_words(validation(scenario(2), 10000, 2)));
-  EXPECT_EQ(ran.code, 3) << ran.err;
-  expect_one_line(ran.err, "rank 1");
+  expect_end(ran, 3, "rank 1");
 }
 
 TEST_F(LiveVerbs, ATuningIsResumed) {
@@ -391,8 +382,7 @@ TEST_F(LiveVerbs, ATuningIsResumed) {
     ASSERT_GT(rank, 0);
     ::kill(rank, SIGKILL);
     const Ran ran = job.wait();
-    EXPECT_EQ(ran.code, 3) << ran.err;
-    expect_one_line(ran.err, "rank 1 ended in the middle of the run");
+    expect_end(ran, 3, "rank 1 ended in the middle of the run");
   }
   const std::string journal = text_of(scratch.path("journal"));
   EXPECT_FALSE(journal.empty());

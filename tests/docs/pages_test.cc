@@ -14,7 +14,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -25,6 +24,7 @@
 #include <vector>
 
 #include "tests/docs/scenario_reference.h"
+#include "tests/support/program.h"
 
 namespace syncline {
 namespace {
@@ -36,23 +36,13 @@ constexpr std::size_t kColumns = 100;
 
 bool update_wanted() { return std::getenv("SYNCLINE_UPDATE_GOLDEN") != nullptr; }
 
-std::string read(const fs::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 std::string printed_by(const std::string& command) {
   const std::string whole =
       "cd '" + kRoot.string() + "' && export SYNCLINE='" SYNCLINE_BINARY "' && " + command;
-  std::string text;
-  FILE* pipe = popen(whole.c_str(), "r");
-  char block[4096];
-  while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
-  EXPECT_EQ(pclose(pipe), 0) << command;
-  EXPECT_NE(text, "") << command;
-  return text;
+  const auto ran = test::Program({"sh", "-c", whole}).wait(std::chrono::minutes(10));
+  EXPECT_EQ(ran.code, 0) << command << ran.err;
+  EXPECT_NE(ran.out, "") << command;
+  return ran.out;
 }
 
 // What belongs under a mark.
@@ -62,7 +52,7 @@ std::string wanted_text(const std::string& kind, const std::string& what) {
   if (kind == "prose") return printed_by("\"$SYNCLINE\" " + what + wrapped);
   if (kind == "shell") return printed_by(what + wrapped);
   EXPECT_EQ(kind, "file") << what;
-  std::string text = read(kRoot / what);
+  std::string text = test::text_of(kRoot / what);
   if (!text.empty() && text.back() != '\n') text += '\n';
   return text;
 }
@@ -120,7 +110,7 @@ bool too_slow(const Block& block) {
 TEST(Pages, ShowWhatTheProgramPrints) {
   std::size_t shown = 0;
   for (const auto& path : pages()) {
-    const std::string page = read(path);
+    const std::string page = test::text_of(path);
     std::string fresh;
     std::size_t at = 0;
     for (const auto& block : blocks_of(page)) {
@@ -140,7 +130,7 @@ TEST(Pages, ShowWhatTheProgramPrints) {
 
 TEST(Pages, FitInAHundredColumns) {
   for (const auto& path : pages()) {
-    std::istringstream lines(read(path));
+    std::istringstream lines(test::text_of(path));
     for (std::string line; std::getline(lines, line);) {
       const bool table = line.starts_with("|");  // drawn again by whoever shows the page
       const bool mark = line.starts_with("<!-- ");
@@ -151,7 +141,7 @@ TEST(Pages, FitInAHundredColumns) {
 }
 
 TEST(Pages, TheReadmeIsShort) {
-  const std::string readme = read(kRoot / "README.md");
+  const std::string readme = test::text_of(kRoot / "README.md");
   EXPECT_LT(std::count(readme.begin(), readme.end(), '\n'), 200);
 }
 
@@ -160,7 +150,7 @@ TEST(Pages, LinksLeadSomewhere) {
   const std::regex link(R"(\]\(([^)#:]+)[^):]*\))");
   std::set<fs::path> reached;
   for (const auto& path : pages()) {
-    const std::string page = read(path);
+    const std::string page = test::text_of(path);
     for (std::sregex_iterator at(page.begin(), page.end(), link), end; at != end; ++at) {
       const fs::path target = (path.parent_path() / (*at)[1].str()).lexically_normal();
       EXPECT_TRUE(fs::exists(target)) << path << ": " << at->str();
@@ -198,7 +188,7 @@ TEST(Pages, TheManualNamesEveryVerbAndOption) {
 // The keys in docs/keys.md are those of the schema.
 TEST(Pages, TheScenarioReferenceIsTheSchemas) {
   const fs::path path = kRoot / "docs/keys.md";
-  const std::string page = read(path);
+  const std::string page = test::text_of(path);
   const std::string mark = "<!-- made from scenarios/schema.json -->\n\n";
   const std::size_t at = page.find(mark);
   ASSERT_NE(at, std::string::npos);
@@ -214,7 +204,7 @@ TEST(Pages, TheFidelityPageIsTrue) {
   if (kSanitized) GTEST_SKIP() << "too slow under sanitizers";
   const fs::path path = kRoot / "scenarios/FIDELITY.md";
   const std::string wanted = printed_by("\"$SYNCLINE\" fidelity --format markdown");
-  EXPECT_EQ(read(path), wanted) << "make it anew: SYNCLINE_UPDATE_GOLDEN=1";
+  EXPECT_EQ(test::text_of(path), wanted) << "make it anew: SYNCLINE_UPDATE_GOLDEN=1";
   if (update_wanted()) std::ofstream(path) << wanted;
 }
 

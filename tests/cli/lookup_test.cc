@@ -5,6 +5,13 @@
 #include <set>
 #include <sstream>
 
+#include "core/collective/algorithm.h"
+#include "core/compress/codec.h"
+#include "core/dialect/dialect.h"
+#include "core/hardware/device.h"
+#include "core/job/format.h"
+#include "core/operators/architecture.h"
+#include "tests/support/expect.h"
 #include "tests/support/help.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"
@@ -102,9 +109,7 @@ TEST(Completion, TheOthersNameEveryOption) {
 }
 
 TEST(Completion, AnUnknownShellIsNamedWithThoseThatAreKnown) {
-  const auto ran = test::syncline_run({"completion", "tcsh"});
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_TRUE(contains(ran.err, "bash,zsh,fish")) << ran.err;
+  EXPECT_TRUE(test::refused(test::syncline_run({"completion", "tcsh"}), "bash,zsh,fish"));
 }
 
 TEST(Schema, IsPrintedAsItLies) {
@@ -114,6 +119,46 @@ TEST(Schema, IsPrintedAsItLies) {
   EXPECT_EQ(cluster.code, 0) << cluster.err;
   EXPECT_TRUE(contains(cluster.out, "\"title\": \"Syncline cluster\"")) << cluster.out;
   EXPECT_EQ(test::syncline_run({"schema", "plan"}).code, 2);
+}
+
+// `syncline list` prints every row of the tables that a scenario names things from.
+
+template <typename Rows>
+void expect_listed(const Rows& rows, const std::string& printed) {
+  for (const auto& row : rows) {
+    EXPECT_NE(printed.find(std::string(row.name) + " "), std::string::npos) << row.name;
+    EXPECT_NE(printed.find(std::string(row.summary)), std::string::npos) << row.name;
+  }
+}
+
+TEST(List, PrintsEveryRow) {
+  const auto ran = test::syncline_run({"list"});
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  expect_listed(collective::algorithms(), ran.out);
+  expect_listed(compress::codecs(), ran.out);
+  expect_listed(dialect::dialects(), ran.out);
+  expect_listed(operators::architectures(), ran.out);
+  expect_listed(hardware::devices(), ran.out);
+  expect_listed(hardware::nodes(), ran.out);
+  expect_listed(job::formats(), ran.out);
+  for (const char* word : {"8,030,261,248 parameters", "model ", "sim ", "all_reduce"}) {
+    EXPECT_TRUE(contains(ran.out, word)) << word;
+  }
+}
+
+TEST(List, FitsAHundredColumns) {
+  std::istringstream lines(test::syncline_run({"list"}).out);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+}
+
+TEST(List, TuneWritesForEveryDialectThatIsWritten) {
+  const auto ran = test::syncline_run({"tune", "--help"});
+  std::string words;
+  for (const auto& name : dialect::written_dialect_names()) {
+    words += (words.empty() ? "" : ", ") + name;
+  }
+  const std::string help = std::regex_replace(ran.out, std::regex("\\s+"), " ");
+  EXPECT_NE(help.find(": " + words), std::string::npos) << ran.out;
 }
 
 }  // namespace
