@@ -6,6 +6,7 @@
 
 #include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/trace.h"
 
 namespace syncline::reports {
 namespace {
@@ -197,18 +198,6 @@ class Lanes {
   std::set<int> ranks_;
 };
 
-std::string tensors_text(const plan::Bucket& bucket, const Workload& workload) {
-  std::string text;
-  const std::size_t listed = std::min(bucket.tensors.size(), kListedTensors);
-  for (std::size_t i = 0; i < listed; ++i) {
-    text += (i == 0 ? "" : ", ") + plan::tensor_name(workload, bucket.tensors[i]);
-  }
-  if (listed < bucket.tensors.size()) {
-    text += " and " + std::to_string(bucket.tensors.size() - listed) + " more";
-  }
-  return text;
-}
-
 void list_buckets(const measure::Report& report, std::size_t place, Illustration& picture) {
   const measure::Traced& traced = report.traced[place];
   const std::size_t listed = std::min(traced.plan.buckets.size(), kListedBuckets);
@@ -217,7 +206,7 @@ void list_buckets(const measure::Report& report, std::size_t place, Illustration
     picture.details.lines.push_back(
         {{one_line(traced.strategy), std::to_string(b),
           bytes_text(static_cast<double>(bucket.bytes)), std::to_string(bucket.tensors.size()),
-          tensors_text(bucket, report.traced_workload)},
+          tensors_text(bucket, report.traced_workload, kListedTensors)},
          b == 0 && !picture.details.lines.empty()});
     picture.ids.push_back(link_of(place, static_cast<int>(b)));
   }

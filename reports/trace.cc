@@ -43,15 +43,7 @@ void put_bucket(Json& args, const plan::Plan& plan, int index, const Workload& w
     args["codec"] = bucket.codec->name;
     args["encoded_bytes"] = plan::encoded_bytes(bucket);
   }
-  std::string names;
-  const std::size_t listed = std::min(bucket.tensors.size(), kNamedTensors);
-  for (std::size_t i = 0; i < listed; ++i) {
-    names += (i == 0 ? "" : ", ") + plan::tensor_name(workload, bucket.tensors[i]);
-  }
-  if (bucket.tensors.size() > listed) {
-    names += " and " + std::to_string(bucket.tensors.size() - listed) + " more";
-  }
-  args["tensors"] = names;
+  args["tensors"] = tensors_text(bucket, workload, kNamedTensors);
 }
 
 // "2 groups of 8 ranks, the first: 0, 1 .. 7"
@@ -492,6 +484,18 @@ run::Timeline last_period(const run::Timeline& timeline) {
 }
 
 }  // namespace
+
+std::string tensors_text(const plan::Bucket& bucket, const Workload& workload, std::size_t most) {
+  std::string text;
+  const std::size_t listed = std::min(bucket.tensors.size(), most);
+  for (std::size_t i = 0; i < listed; ++i) {
+    text += (i == 0 ? "" : ", ") + plan::tensor_name(workload, bucket.tensors[i]);
+  }
+  if (listed < bucket.tensors.size()) {
+    text += " and " + std::to_string(bucket.tensors.size() - listed) + " more";
+  }
+  return text;
+}
 
 measure::Report step_of_best(const measure::Report& report) {
   measure::Report one;

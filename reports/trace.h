@@ -6,9 +6,7 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
-#include <vector>
 
 #include "core/measure/report.h"
 
@@ -24,5 +22,8 @@ inline constexpr std::size_t kTraceBytes = 9'000'000;
 measure::Report step_of_best(const measure::Report& report);
 
 std::string chrome_trace(const measure::Report& report);
+
+// The names of a bucket's tensors, so many at most: "a, b and 3 more".
+std::string tensors_text(const plan::Bucket& bucket, const Workload& workload, std::size_t most);
 
 }  // namespace syncline::reports

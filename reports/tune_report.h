@@ -55,11 +55,6 @@ std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 std::string taken_sentence(const tune::Tuning& tuning);
 
 Table alternatives_of(const tune::Tuning& tuning);
-// How to set them, one line each; may have no items.
-Items alternatives_set(const tune::Tuning& tuning);
-
-// Rows of CSV with a training and how it is set, and the lines that are missing.
-Table with_alternatives(Table rows, const tune::Tuning& tuning);
 
 // What a search on a machine says: its answer, every evaluation in order, and where the figures
 // come from. The same text whether the search ran in one go or was resumed.

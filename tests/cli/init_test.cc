@@ -46,28 +46,10 @@ TEST(Init, PrintsTheScenarioAlone) {
 TEST(Init, FlagsAndOptionsAreALayout) {
   const test::Scratch scratch;
   const std::string file = scratch.path("job.json");
-  const auto made = test::syncline_run({"init",
-                                        "gpt2_small",
-                                        "--node",
-                                        "dgx-h100",
-                                        "--nodes",
-                                        "2",
-                                        "--pp",
-                                        "4",
-                                        "-o",
-                                        file,
-                                        "--",
-                                        "--tensor-model-parallel-size",
-                                        "2",
-                                        "--micro-batch-size",
-                                        "1",
-                                        "--global-batch-size",
-                                        "16",
-                                        "--seq-length",
-                                        "512",
-                                        "--bf16",
-                                        "--overlap-grad-reduce",
-                                        "--use-distributed-optimizer"});
+  const auto made = test::shell(
+      "'" SYNCLINE_BINARY "' init gpt2_small --node dgx-h100 --nodes 2 --pp 4 -o '" + file +
+      "' -- --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 16 "
+      "--seq-length 512 --bf16 --overlap-grad-reduce --use-distributed-optimizer");
   ASSERT_EQ(made.code, 0) << made.err;
   const auto explained = test::syncline_run({"explain", file, "--strategy", "as configured"});
   EXPECT_EQ(explained.code, 0) << explained.err;
