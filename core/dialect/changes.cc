@@ -42,7 +42,7 @@ void tell(const Json& config, const Json& patch, const Json& defaults, const std
 
 std::string change_text(const Dialect& dialect, const Json& config, const Json& patch) {
   std::string text;
-  tell(config, patch, dialect.defaults != nullptr ? dialect.defaults() : Json::object(), "", text);
+  tell(config, patch, dialect.defaults, "", text);
   return text;
 }
 

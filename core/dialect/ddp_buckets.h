@@ -1,14 +1,18 @@
-// How PyTorch's DistributedDataParallel puts gradients into buckets, by torch's version.
-// Source: torch/csrc/distributed/c10d/reducer.cpp (compute_bucket_assignment_by_size) and
-// torch/nn/parallel/distributed.py.
+// How frameworks put gradients into buckets: DistributedDataParallel, by torch's version, and
+// others by a number of elements. Source: torch/csrc/distributed/c10d/reducer.cpp
+// (compute_bucket_assignment_by_size) and torch/nn/parallel/distributed.py.
 #pragma once
 
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/json/reader.h"
+#include "core/plan/plan.h"
+#include "core/scenario/strategy.h"
 #include "core/scenario/workload.h"
 
 namespace syncline::dialect {
@@ -50,20 +54,63 @@ using DdpLimits = std::vector<Bytes>;
 DdpLimits ddp_limits(std::optional<double> cap_mb, const TorchVersion& version,
                      Bytes first_bucket = kDdpFirstBucket);
 
+// Positions in `order`, bucket by bucket. Tensors are added to the open bucket of their type; it
+// closes once it holds at least its limit, and each type moves to its next limit. Sparse ones are
+// buckets by themselves. What is left over closes at the end, the type that was met last first (as
+// torch's hash table has up to four of them), or, `by_type`, as Paddle's map has the types.
+std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors,
+                                             const std::vector<int>& order, const DdpLimits& limits,
+                                             bool by_type = false);
+
 enum class DdpOrder {
   kRebuilt,    // in the order in which gradients arrived: from the second step on
   kFirstStep,  // as parameters were registered, the last one first, as long as nothing was rebuilt
 };
 
 // Tensor indices by bucket, in the order in which they are exchanged; `tensors` in backward order.
-// Tensors are added to the open bucket of their type; it closes once it holds at least its limit,
-// and each type moves to its next limit. Sparse ones are buckets by themselves. What is left over
-// closes at the end, for rebuilt buckets behind all others, the type that was met last first (as
-// torch's hash table has up to four of them). `small_last`: DDP_SET_LAST_BUCKET_CAP, the limits
-// count from the last bucket; it acts where buckets are rebuilt, and is nothing in the first step.
+// What is left over is behind all others where buckets are rebuilt. `small_last`:
+// DDP_SET_LAST_BUCKET_CAP, the limits count from the last bucket; it acts where buckets are
+// rebuilt, and is nothing in the first step.
 std::vector<std::vector<int>> ddp_buckets(const std::vector<Tensor>& tensors,
                                           const DdpLimits& limits,
                                           DdpOrder order = DdpOrder::kRebuilt,
                                           bool small_last = false);
+
+// Buckets whose size is a number of elements (Megatron, DeepSpeed), and what a configuration says
+// of gradient accumulation.
+
+inline constexpr std::int64_t kAnyElements = std::numeric_limits<std::int64_t>::max();
+
+struct ElementRule {
+  std::int64_t size = kAnyElements;
+  // kAfter: a bucket closes once it holds at least `size`. kExceeding: once it holds more.
+  // kBefore: before the next tensor would make it hold more; a larger one is alone.
+  enum class Close { kAfter, kExceeding, kBefore } close = Close::kAfter;
+  std::int64_t align = 1;  // each tensor begins at a multiple of this from its bucket's begin
+  // All tensors travel in one number format and fill the same buckets; otherwise each format has
+  // its own.
+  bool one_format = false;
+  bool fp8_apart = false;  // matrices of layers have buffers of their own, whose parameters are FP8
+  // Tensors fill buckets in the reverse of the order in which their parameters were registered, not
+  // as they become ready.
+  bool registered = false;
+};
+
+// Tensor indices by bucket, in the order in which they close, what is left over last; `registered`
+// ones in the order in which all that they hold is ready. Sparse tensors are in none.
+std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
+                                                  const ElementRule& rule);
+
+// From the begin of a bucket's first tensor to the end of its last.
+std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::int64_t align);
+
+// Uncertain inputs a bucket of so few elements that they are likely a number of MiB.
+void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
+                      Strategy& strategy);
+
+// How often gradients are accumulated is the workload's: a configuration that says otherwise is
+// refused.
+void check_micro_batches(Reader& config, const char* key, std::int64_t count,
+                         const Workload& workload);
 
 }  // namespace syncline::dialect

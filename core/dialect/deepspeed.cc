@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/dialect/changes.h"
-#include "core/dialect/elements.h"
+#include "core/dialect/ddp_buckets.h"
 #include "core/json/reader.h"
 #include "core/plan/fusion.h"
 
@@ -15,11 +15,17 @@ namespace syncline::dialect {
 namespace {
 
 constexpr std::int64_t kDefaultBucket = 500'000'000;
-constexpr std::int64_t kDefaultPrefetch = 50'000'000;
-constexpr std::int64_t kDefaultPersistent = 100'000;
-constexpr std::int64_t kDefaultReuse = 1'000'000'000;
-constexpr std::int64_t kDefaultLive = 1'000'000'000;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+// Of other things than what is exchanged when.
+constexpr std::initializer_list<const char*> kPassedOver{
+    "optimizer", "scheduler", "gradient_clipping",
+    // monitoring, checkpoints, and more of the training
+    "steps_per_print", "dump_state", "wall_clock_breakdown", "prescale_gradients",
+    "gradient_predivide_factor", "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer",
+    "comms_logger", "flops_profiler", "tensorboard", "wandb", "csv_monitor", "checkpoint",
+    "data_types", "activation_checkpointing", "autotuning", "compression_training",
+    "data_efficiency", "memory_breakdown", "seed", "disable_allgather", "sparse_gradients"};
 
 // "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
 bool is_auto(Reader& config, const char* key) {
@@ -87,11 +93,6 @@ void read_layout(Reader& config, const Workload& workload) {
   }
 }
 
-// Keys that change nothing about what is exchanged when.
-void pass_over(Reader& config, const std::vector<const char*>& keys) {
-  for (const char* key : keys) config.find(key);
-}
-
 void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
   pass_over(config, {"fp16", "bf16", "amp", "torch_autocast"});
   if (!config.has("communication_data_type")) return;
@@ -109,11 +110,11 @@ void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
 struct Zero {
   std::int64_t stage = 0;
   // Of stage 3, in elements.
-  std::int64_t prefetch = kDefaultPrefetch;
-  std::int64_t persistent = kDefaultPersistent;  // a parameter's, at most
+  std::int64_t prefetch = 50'000'000;
+  std::int64_t persistent = 100'000;  // a parameter's, at most
   std::int64_t all_persistent = kMostElements;
-  std::int64_t reuse = kDefaultReuse;
-  std::int64_t live = kDefaultLive;  // above which nothing is gathered ahead
+  std::int64_t reuse = 1'000'000'000;
+  std::int64_t live = 1'000'000'000;  // above which nothing is gathered ahead
   std::int64_t bucket = kDefaultBucket;
   bool bucket_given = false;
   bool gather_given = false;
@@ -185,12 +186,13 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
                              {"mics_hierarchical_params_gather", "gathering by levels (MiCS)"},
                              {"zenflow", "ZenFlow"}});
   read_groups(reader, zero, cluster);
-  zero.prefetch = elements_or(reader, "stage3_prefetch_bucket_size", kDefaultPrefetch, 0);
-  zero.persistent =
-      elements_or(reader, "stage3_param_persistence_threshold", kDefaultPersistent, 0);
-  zero.all_persistent = elements_or(reader, "stage3_model_persistence_threshold", kMostElements, 0);
-  zero.reuse = elements_or(reader, "stage3_max_reuse_distance", kDefaultReuse, 0);
-  zero.live = elements_or(reader, "stage3_max_live_parameters", kDefaultLive, 0);
+  constexpr std::pair<const char*, std::int64_t Zero::*> kOfStage3[]{
+      {"stage3_prefetch_bucket_size", &Zero::prefetch},
+      {"stage3_param_persistence_threshold", &Zero::persistent},
+      {"stage3_model_persistence_threshold", &Zero::all_persistent},
+      {"stage3_max_reuse_distance", &Zero::reuse},
+      {"stage3_max_live_parameters", &Zero::live}};
+  for (const auto& [key, size] : kOfStage3) zero.*size = elements_or(reader, key, zero.*size, 0);
   pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
                      "sub_group_size", "stage3_gather_16bit_weights_on_model_save",
                      "ignore_unused_parameters", "cpu_offload", "legacy_stage1", "grad_hooks"});
@@ -198,22 +200,23 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
   return zero;
 }
 
+// Gradients in buckets of so many elements; where all travel in one format they share buckets.
+void fill_buckets(std::int64_t size, ElementRule::Close close, const Workload& workload,
+                  Fusion& fusion) {
+  fusion.groups = buckets_by_elements(workload.tensors,
+                                      {.size = size, .close = close, .one_format = fusion.to_fp32});
+}
+
 // Gradients flattened, all-reduced and copied back after the backward pass.
 void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  ElementRule rule;
-  rule.size = kDefaultBucket;
-  rule.close = ElementRule::Close::kExceeding;
-  rule.one_format = strategy.fusion.to_fp32;
-  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  fill_buckets(kDefaultBucket, ElementRule::Close::kExceeding, workload, strategy.fusion);
   strategy.overlap = false;
   strategy.bucket_copies = true;
-  reading.notes.push_back(
-      "stage 0 reduces after the backward pass, in buckets of 500000000 "
-      "elements: no overlap");
-  if (zero.bucket_given) {
-    reading.notes.push_back("reduce_bucket_size has no effect at stage 0");
-  }
+  note(reading.notes,
+       {{true,
+         "stage 0 reduces after the backward pass, in buckets of 500000000 elements: no overlap"},
+        {zero.bucket_given, "reduce_bucket_size has no effect at stage 0"}});
 }
 
 // Where a parameter lies among those of its format: one behind the other as they were registered,
@@ -265,11 +268,7 @@ std::vector<Fusion::Cuts> cuts_of(const Zero& zero, const Workload& workload, in
 
 void apply_partition(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  ElementRule rule;
-  rule.size = zero.bucket;
-  rule.close = ElementRule::Close::kBefore;
-  rule.one_format = strategy.fusion.to_fp32;
-  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
   strategy.fusion.with_next = zero.overlap;
   strategy.overlap = zero.overlap;
   strategy.in_flight = zero.overlap ? 1 : 0;
@@ -279,23 +278,18 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
   strategy.exchange = whole ? Strategy::Exchange::kShardedUpdate : Strategy::Exchange::kSharded;
   if (zero.stage == 2) strategy.sharded = Strategy::Sharded::kGradients;
   strategy.gather_groups = buckets_by_elements(workload.tensors, {});  // one a format
-  if (!zero.overlap) {
-    reading.notes.push_back(
-        "overlap_comm is off at stages 1 and 2 unless it is given: buckets are "
-        "reduced on the stream that computes");
-  } else {
-    reading.notes.push_back(
-        "overlap_comm: at most one bucket is under way, the backward pass "
-        "waits for it when the next one is full");
-  }
-  if (zero.many_ranks && zero.scatter) {
-    reading.notes.push_back(
-        "use_multi_rank_bucket_allreduce: buckets are all-reduced, not "
-        "reduce-scattered, whatever reduce_scatter says");
-  }
-  if (zero.many_ranks && zero.scatter && ranks > 1) {
-    strategy.fusion.cuts = cuts_of(zero, workload, ranks);
-  }
+  const bool by_slices = zero.many_ranks && zero.scatter;
+  note(reading.notes,
+       {{!zero.overlap,
+         "overlap_comm is off at stages 1 and 2 unless it is given: buckets are reduced on the "
+         "stream that computes"},
+        {zero.overlap,
+         "overlap_comm: at most one bucket is under way, the backward pass waits for it when the "
+         "next one is full"},
+        {by_slices,
+         "use_multi_rank_bucket_allreduce: buckets are all-reduced, not reduce-scattered, "
+         "whatever reduce_scatter says"}});
+  if (by_slices && ranks > 1) strategy.fusion.cuts = cuts_of(zero, workload, ranks);
   if (!strategy.fusion.cuts.empty()) {
     const Fusion::Cuts& first = strategy.fusion.cuts.front();
     reading.notes.push_back(workload.tensors[static_cast<std::size_t>(first.tensor)].name +
@@ -303,19 +297,13 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
                             std::to_string(first.at.size() + 1) +
                             " parts, cut where partitions of ranks end");
   }
-  if (!whole) {
-    reading.notes.push_back(
-        "reductions to each owner are predicted as one reduce-scatter per bucket");
-  }
-  if (zero.gather_given) {
-    reading.notes.push_back(
-        "allgather_bucket_size has no effect where torch has "
-        "all_gather_into_tensor: all parameters are gathered at once");
-  }
-  if (zero.stage == 2 && workload.micro_batches > 1) {
-    reading.notes.push_back(
-        "stage 2 reduces in every micro-batch: stage 1 reduces in the last alone");
-  }
+  note(reading.notes,
+       {{!whole, "reductions to each owner are predicted as one reduce-scatter per bucket"},
+        {zero.gather_given,
+         "allgather_bucket_size has no effect where torch has all_gather_into_tensor: all "
+         "parameters are gathered at once"},
+        {zero.stage == 2 && workload.micro_batches > 1,
+         "stage 2 reduces in every micro-batch: stage 1 reduces in the last alone"}});
 }
 
 // Whether a bucket of parameters for tensor t closes ahead of it. One closes once it holds what is
@@ -403,11 +391,7 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
 
 void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  ElementRule rule;
-  rule.size = zero.bucket;
-  rule.close = ElementRule::Close::kBefore;
-  rule.one_format = strategy.fusion.to_fp32;
-  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
   strategy.fusion.with_next = true;
   strategy.overlap = zero.overlap;
   // DeepSpeedZeroOptimizer_Stage3.max_param_reduce_events is 2, and one more is under way before
@@ -421,25 +405,21 @@ void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Readin
   strategy.cross_step = true;
   gather_by_distance(zero, workload, strategy);
   apply_groups(zero, ranks, reading);
-  reading.notes.push_back(
-      "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one before the "
-      "layers that need them; those of at most stage3_param_persistence_threshold elements once a "
-      "step");
-  if (!strategy.regather) {
-    reading.notes.push_back(
-        "the backward pass reaches every layer within stage3_max_reuse_distance: nothing is "
-        "gathered for it again");
-  }
-  if (strategy.live_elements > 0) {
-    reading.notes.push_back(
-        zero.prefetch == 0
-            ? "stage3_prefetch_bucket_size is 0: each layer waits for its own parameters"
-            : "the model has more elements than stage3_max_live_parameters: what is over is "
-              "gathered when its layer needs it");
-  }
-  if (zero.gather_given) {
-    reading.notes.push_back("allgather_bucket_size has no effect at stage 3");
-  }
+  const bool over = strategy.live_elements > 0;
+  note(reading.notes,
+       {{true,
+         "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one before "
+         "the layers that need them; those of at most stage3_param_persistence_threshold elements "
+         "once a step"},
+        {!strategy.regather,
+         "the backward pass reaches every layer within stage3_max_reuse_distance: nothing is "
+         "gathered for it again"},
+        {over && zero.prefetch == 0,
+         "stage3_prefetch_bucket_size is 0: each layer waits for its own parameters"},
+        {over && zero.prefetch != 0,
+         "the model has more elements than stage3_max_live_parameters: what is over is gathered "
+         "when its layer needs it"},
+        {zero.gather_given, "allgather_bucket_size has no effect at stage 3"}});
 }
 
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
@@ -453,31 +433,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     config.fail("zero_optimization",
                 "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");
   }
-  pass_over(config, {"optimizer",
-                     "scheduler",
-                     "gradient_clipping",
-                     "steps_per_print",
-                     "dump_state",
-                     "wall_clock_breakdown",
-                     "prescale_gradients",
-                     "gradient_predivide_factor",
-                     "zero_allow_untested_optimizer",
-                     "zero_force_ds_cpu_optimizer",
-                     "comms_logger",
-                     "flops_profiler",
-                     "tensorboard",
-                     "wandb",
-                     "csv_monitor",
-                     "checkpoint",
-                     "data_types",
-                     "activation_checkpointing",
-                     "autotuning",
-                     "compression_training",
-                     "data_efficiency",
-                     "memory_breakdown",
-                     "seed",
-                     "disable_allgather",
-                     "sparse_gradients"});
+  pass_over(config, kPassedOver);
   config.finish();
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
@@ -627,18 +583,15 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return configs;
 }
 
-void add_formats(Changes& changes, const Cluster& cluster) {
-  changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "fp16"}}});
-  if (!has_bf16(cluster)) return;
-  changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "bf16"}}});
-}
-
 Changes changes(const Json& config, const Cluster& cluster) {
   const std::int64_t stage =
       config.contains("zero_optimization") ? config["zero_optimization"].value("stage", 0) : 0;
   Changes changes;
   if (stage == 0) {
-    add_formats(changes, cluster);
+    changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "fp16"}}});
+    if (has_bf16(cluster)) {
+      changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "bf16"}}});
+    }
     changes.push_back(
         {ChangeKind::kStreams, {{"zero_optimization", {{"stage", 1}, {"overlap_comm", true}}}}});
     return changes;
@@ -655,23 +608,16 @@ Changes changes(const Json& config, const Cluster& cluster) {
   return changes;
 }
 
-Json defaults() {
-  return {{"zero_optimization",
-           {{"stage", 0}, {"overlap_comm", nullptr}, {"reduce_bucket_size", kDefaultBucket}}}};
-}
-
 std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
-  const Bytes widest = std::any_of(workload.tensors.begin(), workload.tensors.end(),
-                                   [](const Tensor& tensor) { return size_of(tensor.dtype) >= 4; })
-                           ? 4
-                           : 2;
+  const bool wide = std::ranges::any_of(
+      workload.tensors, [](const Tensor& tensor) { return size_of(tensor.dtype) >= 4; });
   return for_each_size(partitions, Fusion::Close::kBefore, [&](Bytes size, Bytes) {
     Json config;
     config["zero_optimization"] = {
         {"stage", 1},
         {"overlap_comm", true},
-        {"reduce_bucket_size", std::max<std::int64_t>(1, size / widest)}};
+        {"reduce_bucket_size", std::max<std::int64_t>(1, size / (wide ? 4 : 2))}};
     return std::vector{config};
   });
 }
@@ -684,7 +630,9 @@ Dialect deepspeed_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = defaults,
+          .defaults =
+              {{"zero_optimization",
+                {{"stage", 0}, {"overlap_comm", nullptr}, {"reduce_bucket_size", kDefaultBucket}}}},
           .candidates = candidates};
 }
 

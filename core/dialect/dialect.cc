@@ -31,6 +31,31 @@ void refuse_unmodelled(
   }
 }
 
+void pass_over(Reader& config, std::initializer_list<const char*> keys) {
+  for (const char* key : keys) config.find(key);
+}
+
+std::string given_among(Reader& config, std::initializer_list<const char*> keys) {
+  std::string given;
+  for (const char* key : keys) {
+    if (config.has(key)) given += (given.empty() ? "" : ", ") + std::string(key);
+  }
+  return given;
+}
+
+Reader object_or_empty(Reader& config, const char* key) {
+  static const Json none = Json::object();
+  if (config.has(key)) return config.object(key);
+  return Reader(none, config.file(), config.place_of(key));
+}
+
+void note(std::vector<std::string>& notes,
+          std::initializer_list<std::pair<bool, std::string>> texts) {
+  for (const auto& [holds, text] : texts) {
+    if (holds) notes.push_back(text);
+  }
+}
+
 std::span<const Dialect> dialects() {
   static const std::array table{
       paddle_dialect(),  paddle_dygraph_dialect(), mindspore_dialect(), pytorch_ddp_dialect(),
@@ -58,10 +83,6 @@ std::vector<std::string> written_dialect_names() {
     if (dialect.suggest != nullptr) names.emplace_back(dialect.name);
   }
   return names;
-}
-
-Json least_config(const Dialect& dialect) {
-  return dialect.least != nullptr ? dialect.least() : Json::object();
 }
 
 namespace {

@@ -56,10 +56,9 @@ struct Dialect {
   // by the framework beside other keys.
   std::vector<ConfigChange> (*changes)(const Json& config, const Cluster&) = nullptr;
   // What the keys of `changes` are where a configuration does not give them.
-  Json (*defaults)() = nullptr;
-  // The configuration that trains data-parallel and leaves everything else as it is; {} if left
-  // out.
-  Json (*least)() = nullptr;
+  Json defaults = Json::object();
+  // The configuration that trains data-parallel and leaves everything else as it is.
+  Json least = Json::object();
   // Configurations worth evaluation where the framework cannot say a winner exactly.
   std::vector<Json> (*candidates)(const Strategy& winner, const Workload&, const Cluster&,
                                   const Partitions&) = nullptr;
@@ -81,13 +80,25 @@ void refuse_unmodelled(
     Reader& config,
     std::initializer_list<std::pair<std::string_view, std::string_view>> unmodelled);
 
+// Asks for keys that change nothing about what is exchanged when.
+void pass_over(Reader& config, std::initializer_list<const char*> keys);
+
+// Those of `keys` that are given: "a, b".
+std::string given_among(Reader& config, std::initializer_list<const char*> keys);
+
+// The object at `key`, one without keys where there is none.
+Reader object_or_empty(Reader& config, const char* key);
+
+// Each text whose condition holds becomes a note.
+void note(std::vector<std::string>& notes,
+          std::initializer_list<std::pair<bool, std::string>> texts);
+
 std::span<const Dialect> dialects();
 const Dialect* find_dialect(std::string_view name);  // or nullptr
 std::vector<std::string> dialect_names();
 std::vector<std::string> written_dialect_names();  // of those that are written too
 
-// The dialect's least configuration.
-Json least_config(const Dialect& dialect);
+inline Json least_config(const Dialect& dialect) { return dialect.least; }
 
 // What a framework's configuration does not say about a run.
 struct ReadAs {

@@ -33,8 +33,7 @@ Path module_of(const Path& pattern, const Path& parameter) {
 // Tensor indices by unit, the units in the order in which they are complete. A parameter belongs to
 // the innermost module that is wrapped.
 std::vector<std::vector<int>> units_of(Reader& config, const Workload& workload) {
-  static const Json none = Json::array();
-  const Json& patterns = config.has("units") ? config.array("units") : none;
+  const Json patterns = config.has("units") ? config.array("units") : Json::array();
   std::map<Path, std::vector<int>> units;
   std::vector<Path> module(workload.tensors.size());
   for (std::size_t p = 0; p < patterns.size(); ++p) {
@@ -207,20 +206,19 @@ int read_shards(Reader& config, std::int64_t version, const std::string& shardin
 }
 
 // How parameters are given up after the forward pass: whether, and to which smaller group.
-struct Reshard {
-  bool again = true;
-  int group = 0;
-};
-
-Reshard read_reshard(Reader& config, std::int64_t version, const std::string& sharding,
-                     int shards) {
+void read_reshard(Reader& config, std::int64_t version, const std::string& sharding, int shards,
+                  Strategy& strategy) {
   const char* key = "reshard_after_forward";
   if (version == 1) {
     if (config.has(key)) config.fail(key, "is FSDP2's: FSDP1 has sharding_strategy");
-    return {sharding == "FULL_SHARD" || sharding == "HYBRID_SHARD", 0};
+    strategy.regather = sharding == "FULL_SHARD" || sharding == "HYBRID_SHARD";
+    return;
   }
   const Json* value = config.find(key);
-  if (value == nullptr || !value->is_number()) return {config.boolean_or(key, true), 0};
+  if (value == nullptr || !value->is_number()) {
+    strategy.regather = config.boolean_or(key, true);
+    return;
+  }
   const bool factor = value->is_number_integer() && *value >= 1 && *value <= shards &&
                       shards % value->get<int>() == 0;
   if (!factor) {
@@ -228,8 +226,8 @@ Reshard read_reshard(Reader& config, std::int64_t version, const std::string& sh
                          ", the ranks of a shard group, not " + value->dump());
   }
   const int group = value->get<int>();
-  if (group == shards) return {true, 0};
-  return {group > 1, group > 1 ? group : 0};
+  strategy.regather = group > 1 || group == shards;
+  if (strategy.regather && group != shards) strategy.regather_group = group;
 }
 
 void note_groups(const Strategy& strategy, const Cluster& cluster,
@@ -302,7 +300,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   read_formats(config, version, workload, strategy);
   refuse_unmodelled(config, {{"cpu_offload", "keeping shards on the host"},
                              {"offload_policy", "keeping shards on the host"}});
-  const Reshard reshard = read_reshard(config, version, sharding, shards);
+  read_reshard(config, version, sharding, shards, strategy);
   const bool no_sync = config.boolean_or("no_sync", false);
   const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",
                                               {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
@@ -329,8 +327,6 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
-  strategy.regather = reshard.again;
-  strategy.regather_group = reshard.group;
   if (shards < cluster.ranks()) {
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = shards;
@@ -338,17 +334,15 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   if (cluster.ranks() == 1) return reading;
   note_groups(strategy, cluster, reading.notes);
-  if (reshard.again && shards == cluster.ranks() && reshard.group == 0) {
-    reading.notes.push_back(
-        "parameters are gathered twice a step, for the forward and for the "
-        "backward pass: half as much again on the wire as DDP");
-  }
-  reading.notes.push_back(
-      "units' all-gathers for the forward pass follow one another from the "
-      "update on; torch asks for them a unit or two early, to save memory");
-  if (workload.micro_batches > 1 && no_sync) {
-    reading.notes.push_back("what micro-batches gather under no_sync is left out");
-  }
+  note(reading.notes,
+       {{strategy.regather && shards == cluster.ranks() && strategy.regather_group == 0,
+         "parameters are gathered twice a step, for the forward and for the backward pass: half as "
+         "much again on the wire as DDP"},
+        {true,
+         "units' all-gathers for the forward pass follow one another from the update on; torch "
+         "asks for them a unit or two early, to save memory"},
+        {workload.micro_batches > 1 && no_sync,
+         "what micro-batches gather under no_sync is left out"}});
   if (strategy.fusion.groups.size() < 2) {
     reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
     const Json layers = in_patterns(layers_of(workload));
@@ -454,8 +448,6 @@ Changes changes(const Json& config, const Cluster&) {
   return changes;
 }
 
-Json defaults() { return {{"version", 2}, {"reshard_after_forward", true}}; }
-
 }  // namespace
 
 Dialect fsdp_dialect() {
@@ -464,7 +456,7 @@ Dialect fsdp_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = defaults,
+          .defaults = {{"version", 2}, {"reshard_after_forward", true}},
           .candidates = candidates};
 }
 

@@ -6,7 +6,6 @@
 #include "core/dialect/changes.h"
 #include "core/dialect/ddp_buckets.h"
 #include "core/dialect/dialects.h"
-#include "core/dialect/elements.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {
@@ -74,35 +73,30 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     check_micro_batches(config, "gradient_accumulation_steps",
                         config.integer("gradient_accumulation_steps", 1, 1 << 20), workload);
   }
-  for (const char* key : {"ddp_backend", "ddp_timeout"}) config.find(key);
+  pass_over(config, {"ddp_backend", "ddp_timeout"});
   if (given(config, "fsdp")) {
     config.fail("fsdp", "is a dialect of its own: \"dialect\": \"fsdp\" with its units");
   }
   refuse_unmodelled(config, {{"tp_size", "tensor parallelism"},
                              {"parallelism_config", "parallelism other than of the data"}});
-  for (const char* key : {"fsdp", "fsdp_config", "fsdp_min_num_params"}) config.find(key);
+  pass_over(config, {"fsdp", "fsdp_config", "fsdp_min_num_params"});
   const bool half = config.boolean_or("bf16", false) || config.boolean_or("fp16", false);
   std::vector<std::string> notes;
   Reading reading;
   if (given(config, "deepspeed")) {
-    if (config.has("ddp_bucket_cap_mb")) {
-      notes.push_back("ddp_bucket_cap_mb has no effect together with deepspeed");
-    }
+    note(notes, {{config.has("ddp_bucket_cap_mb"),
+                  "ddp_bucket_cap_mb has no effect together with deepspeed"}});
     if (config.find("deepspeed")->is_string()) {
       config.fail("deepspeed", "names a file: write its content in its place");
     }
     reading = deepspeed_dialect().read(config.object("deepspeed"), workload, cluster, as_documents);
-    for (const char* key : {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"}) {
-      config.find(key);
-    }
+    pass_over(config, {"torch", "ddp_find_unused_parameters", "ddp_broadcast_buffers"});
   } else {
     Json arguments = ddp_arguments(config, workload, notes);
     arguments["no_sync"] = true;  // what accelerate does around all but the last micro-batch
-    if (half) {
-      notes.push_back(
-          "bf16 and fp16 are autocast: gradients keep the parameters' format and "
-          "travel in it");
-    }
+    note(notes, {{half,
+                  "bf16 and fp16 are autocast: gradients keep the parameters' format and travel "
+                  "in it"}});
     reading = pytorch_ddp_dialect().read(Reader(arguments, config.file(), config.place()), workload,
                                          cluster, as_documents);
   }
@@ -164,8 +158,6 @@ Changes changes(const Json& config, const Cluster& cluster) {
   return changes;
 }
 
-Json defaults() { return {{"ddp_bucket_cap_mb", nullptr}}; }
-
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
                              const Cluster& cluster, const Partitions& partitions) {
   std::vector<Json> configs;
@@ -183,7 +175,7 @@ Dialect hf_trainer_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = defaults,
+          .defaults = {{"ddp_bucket_cap_mb", nullptr}},
           .candidates = candidates,
           .cap_key = "ddp_bucket_cap_mb"};
 }

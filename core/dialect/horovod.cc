@@ -54,34 +54,29 @@ bool flag(Reader& config, const char* key, std::vector<std::string>& notes) {
 }
 
 // The autotuner's own variables act with HOROVOD_AUTOTUNE alone.
-void read_autotune(Reader& config, bool threshold_given, std::vector<std::string>& notes) {
+void read_autotune(Reader& config, std::vector<std::string>& notes) {
   const bool on = flag(config, "HOROVOD_AUTOTUNE", notes);
-  std::string unread;
-  const auto number_of = [&](const char* key, double fallback, Reader::Limits limits) {
-    if (config.has(key)) unread += (unread.empty() ? "" : ", ") + std::string(key);
-    return variable(config, key, fallback, limits);
-  };
   constexpr double kMost = 1e9;
-  const double warm_up = number_of("HOROVOD_AUTOTUNE_WARMUP_SAMPLES", 3, {0, kMost});
-  const double steps = number_of("HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", 10, {1, kMost});
-  const double points = number_of("HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 20, {1, kMost});
-  number_of("HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", 0.8, {0, 1});
-  if (config.has("HOROVOD_AUTOTUNE_LOG")) config.text("HOROVOD_AUTOTUNE_LOG");
-  if (!on) {
-    if (!unread.empty()) notes.push_back("no effect without HOROVOD_AUTOTUNE: " + unread);
-    return;
-  }
+  const double warm_up = variable(config, "HOROVOD_AUTOTUNE_WARMUP_SAMPLES", 3, {0, kMost});
+  const double steps = variable(config, "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE", 10, {1, kMost});
+  const double points = variable(config, "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES", 20, {1, kMost});
+  variable(config, "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE", 0.8, {0, 1});
+  const std::string given =
+      given_among(config, {"HOROVOD_AUTOTUNE_WARMUP_SAMPLES", "HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE",
+                           "HOROVOD_AUTOTUNE_BAYES_OPT_MAX_SAMPLES",
+                           "HOROVOD_AUTOTUNE_GAUSSIAN_PROCESS_NOISE"});
+  config.text_or("HOROVOD_AUTOTUNE_LOG", "");
+  note(notes, {{!on && !given.empty(), "no effect without HOROVOD_AUTOTUNE: " + given}});
+  if (!on) return;
   constexpr double kSamplesAScore = 5;
   const auto length = static_cast<std::int64_t>((warm_up + points + 1) * kSamplesAScore * steps);
   notes.push_back("HOROVOD_AUTOTUNE varies threshold and cycle time while training, for about " +
                   std::to_string(length) +
                   " steps, and twice as long for each switch that is left to it; it is not "
                   "emulated here: the values given are kept");
-  if (!threshold_given) {
-    notes.push_back(
-        "HOROVOD_AUTOTUNE looks for a threshold up to 64 MiB: it cannot come back to the default "
-        "of 128 MiB");
-  }
+  note(notes, {{!config.has("HOROVOD_FUSION_THRESHOLD"),
+                "HOROVOD_AUTOTUNE looks for a threshold up to 64 MiB: it cannot come back to the "
+                "default of 128 MiB"}});
 }
 
 Bytes rounded_threshold(double bytes, const Cluster& cluster) {
@@ -116,17 +111,17 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
       variable(config, "HOROVOD_FUSION_THRESHOLD", kDefaultThreshold, {0, 1e15});
   const double cycle_ms = variable(config, "HOROVOD_CYCLE_TIME", kDefaultCycleMs, {0, 1e6});
   const bool hierarchical = flag(config, "HOROVOD_HIERARCHICAL_ALLREDUCE", reading.notes);
-  read_autotune(config, config.has("HOROVOD_FUSION_THRESHOLD"), reading.notes);
+  read_autotune(config, reading.notes);
   if (flag(config, "HOROVOD_TORUS_ALLREDUCE", reading.notes)) {
     config.fail("HOROVOD_TORUS_ALLREDUCE",
                 "the torus all-reduce is not modelled; HOROVOD_HIERARCHICAL_ALLREDUCE is the "
                 "nearest");
   }
-  if (flag(config, "HOROVOD_HIERARCHICAL_ALLGATHER", reading.notes)) {
-    reading.notes.push_back(
-        "HOROVOD_HIERARCHICAL_ALLGATHER acts on gathered (sparse) gradients alone, which are "
-        "predicted flat");
-  }
+  const bool gathers = flag(config, "HOROVOD_HIERARCHICAL_ALLGATHER", reading.notes);
+  note(reading.notes,
+       {{gathers,
+         "HOROVOD_HIERARCHICAL_ALLGATHER acts on gathered (sparse) gradients alone, which are "
+         "predicted flat"}});
   variable(config, "HOROVOD_CACHE_CAPACITY", 1024, {0, 1e9});
   constexpr double kMostStreams = 64;
   strategy.streams =
@@ -144,19 +139,19 @@ Reading read(Reader config, const Workload&, const Cluster& cluster, bool) {
   if (half) strategy.compression.codec = "fp16";
   suspect_units(strategy.fusion.size, cycle_ms, cluster, strategy);
 
-  if (cycle_ms > 0 && cluster.ranks() > 1) {
-    reading.notes.push_back("gradients wait for a tick, one every " + Json(cycle_ms).dump() +
-                            " ms, and only those of one tick travel together: on average half a "
-                            "cycle is lost before the first");
-  } else if (cluster.ranks() > 1) {
-    reading.notes.push_back(
-        "HOROVOD_CYCLE_TIME = 0 polls without a pause: gradients travel together only if they are "
-        "ready within a microsecond");
-  }
-  if (hierarchical && (cluster.nodes == 1 || cluster.gpus_per_node == 1)) {
-    reading.notes.push_back(std::string("hierarchical all-reduce is flat with one ") +
-                            (cluster.nodes == 1 ? "node" : "GPU a node"));
-  } else if (hierarchical) {
+  const bool several = cluster.ranks() > 1;
+  const bool levels = cluster.nodes > 1 && cluster.gpus_per_node > 1;
+  note(reading.notes,
+       {{several && cycle_ms > 0,
+         "gradients wait for a tick, one every " + Json(cycle_ms).dump() +
+             " ms, and only those of one tick travel together: on average half a cycle is lost "
+             "before the first"},
+        {several && cycle_ms == 0,
+         "HOROVOD_CYCLE_TIME = 0 polls without a pause: gradients travel together only if they "
+         "are ready within a microsecond"},
+        {hierarchical && !levels, std::string("hierarchical all-reduce is flat with one ") +
+                                      (cluster.nodes == 1 ? "node" : "GPU a node")}});
+  if (hierarchical && levels) {
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = cluster.gpus_per_node;
   }
@@ -205,13 +200,6 @@ Changes changes(const Json&, const Cluster&) {
   return changes;
 }
 
-Json defaults() {
-  return {{"HOROVOD_FUSION_THRESHOLD", 128 * kMiB},
-          {"HOROVOD_CYCLE_TIME", 1},
-          {"HOROVOD_HIERARCHICAL_ALLREDUCE", 0},
-          {"compression", "none"}};
-}
-
 // A threshold in bytes, a cycle time, hierarchy by a switch, streams. Larger cycles let more
 // gradients meet at a tick.
 std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
@@ -251,7 +239,10 @@ Dialect horovod_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = defaults,
+          .defaults = {{"HOROVOD_FUSION_THRESHOLD", 128 * kMiB},
+                       {"HOROVOD_CYCLE_TIME", 1},
+                       {"HOROVOD_HIERARCHICAL_ALLREDUCE", 0},
+                       {"compression", "none"}},
           .candidates = candidates};
 }
 

@@ -12,7 +12,7 @@
 #include <tuple>
 
 #include "core/dialect/changes.h"
-#include "core/dialect/elements.h"
+#include "core/dialect/ddp_buckets.h"
 #include "core/json/reader.h"
 #include "core/plan/fusion.h"
 
@@ -70,14 +70,8 @@ std::string written_out(std::string_view text, std::size_t& at) {
 }
 
 bool any_bf16(const Workload& workload) {
-  return std::any_of(workload.tensors.begin(), workload.tensors.end(),
-                     [](const Tensor& tensor) { return tensor.dtype == DType::kBf16; });
-}
-
-std::int64_t parameters_of(const Workload& workload) {
-  std::int64_t sum = 0;
-  for (const auto& tensor : workload.tensors) sum += tensor.elements;
-  return sum;
+  return std::ranges::find(workload.tensors, DType::kBf16, &Tensor::dtype) !=
+         workload.tensors.end();
 }
 
 bool has_experts(const Workload& workload) {
@@ -139,11 +133,9 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
   check_micro_batches(config, "global-batch-size", global / together, workload);
 }
 
-// Buckets stand on the first part alone: on later stages, and in later chunks, the exchange is not
-// what the step waits for.
-bool later_part(const Workload& workload) { return workload.tensors.front().part > 0; }
-
-// The number of buckets wins over their size, and both are nothing without the overlap.
+// The number of buckets wins over their size, and both are nothing without the overlap. Buckets
+// stand on the first part alone: on later stages, and in later chunks, the exchange is not what the
+// step waits for.
 std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
                        const Cluster& cluster, std::vector<std::string>& notes) {
   const bool given = config.has("ddp-bucket-size") || config.has("ddp-num-buckets");
@@ -155,13 +147,14 @@ std::int64_t read_size(Reader& config, bool overlap, const Workload& workload,
       notes.push_back("ddp-num-buckets wins: ddp-bucket-size has no effect");
     }
     const std::int64_t count = config.integer("ddp-num-buckets", 1, kMostElements);
-    size = std::max<std::int64_t>(1, parameters_of(workload) / count);
+    std::int64_t parameters = 0;
+    for (const auto& tensor : workload.tensors) parameters += tensor.elements;
+    size = std::max<std::int64_t>(1, parameters / count);
   }
-  if (overlap) return later_part(workload) ? kAnyElements : size;
-  if (given)
-    notes.push_back(
-        "ddp-bucket-size and ddp-num-buckets have no effect without "
-        "overlap-grad-reduce: one bucket a buffer, after the backward pass");
+  if (overlap) return workload.tensors.front().part > 0 ? kAnyElements : size;
+  note(notes, {{given,
+                "ddp-bucket-size and ddp-num-buckets have no effect without overlap-grad-reduce: "
+                "one bucket a buffer, after the backward pass"}});
   return kAnyElements;
 }
 
@@ -170,17 +163,15 @@ bool reduces_in_fp32(Reader& config, const Workload& workload, std::vector<std::
   const bool in_fp32 = config.boolean_or("accumulate-allreduce-grads-in-fp32", false);
   const bool in_bf16 = config.boolean_or("grad-reduce-in-bf16", false);
   const bool half = config.boolean_or("bf16", false);
-  if (half && !any_bf16(workload)) {
-    notes.push_back(
-        "bf16 is given, but no gradient of the workload is: they are predicted as they stand");
-  }
+  const bool any = any_bf16(workload);
+  note(notes,
+       {{half && !any,
+         "bf16 is given, but no gradient of the workload is: they are predicted as they stand"},
+        {!in_bf16 && any && !in_fp32,
+         "bf16 gradients are accumulated and reduced in fp32, twice the bytes: grad-reduce-in-bf16 "
+         "turns that off"}});
   if (in_bf16) return false;
-  if (any_bf16(workload) && !in_fp32) {
-    notes.push_back(
-        "bf16 gradients are accumulated and reduced in fp32, twice the bytes: "
-        "grad-reduce-in-bf16 turns that off");
-  }
-  return in_fp32 ? any_narrow(workload) : any_bf16(workload);
+  return in_fp32 ? any_narrow(workload) : any;
 }
 
 // Ranks that share out one copy of the optimizer's states: neighbours, as many as there are to each
@@ -275,23 +266,18 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     shard_inside(strategy, shards, cluster, reading.notes);
     // Parameters are gathered in their own format.
     if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
-  } else if (even) {
-    reading.notes.push_back(
-        "ddp-pad-buckets-for-high-nccl-busbw has no effect without "
-        "use-distributed-optimizer");
   }
-  if (cluster.ranks() > 1 && !overlap) {
-    reading.notes.push_back(
-        "overlap-grad-reduce is off: nothing is sent before the backward pass is over");
-  }
-  if (cluster.ranks() > 1 && overlap) {
-    reading.notes.push_back(
-        "the first batch of a training sends nothing before its backward pass is over: measure the "
-        "ones after it");
-  }
-  if (cluster.ranks() > 1 && sharded && !gathers_late) {
-    reading.notes.push_back("overlap-param-gather is off: the next step waits for all parameters");
-  }
+  const bool several = cluster.ranks() > 1;
+  note(reading.notes,
+       {{even && !sharded,
+         "ddp-pad-buckets-for-high-nccl-busbw has no effect without use-distributed-optimizer"},
+        {several && !overlap,
+         "overlap-grad-reduce is off: nothing is sent before the backward pass is over"},
+        {several && overlap,
+         "the first batch of a training sends nothing before its backward pass is over: measure "
+         "the ones after it"},
+        {several && sharded && !gathers_late,
+         "overlap-param-gather is off: the next step waits for all parameters"}});
   return reading;
 }
 
@@ -405,13 +391,6 @@ Changes changes(const Json& config, const Cluster&) {
   return changes;
 }
 
-Json defaults() {
-  return {{"ddp-bucket-size", kLeastDefault},
-          {"overlap-grad-reduce", false},
-          {"overlap-param-gather", false},
-          {"use-distributed-optimizer", false}};
-}
-
 // Every size that makes other buckets, in elements of the widest format.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
                              const Cluster& cluster, const Partitions& partitions) {
@@ -477,7 +456,10 @@ Dialect megatron_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = defaults,
+          .defaults = {{"ddp-bucket-size", kLeastDefault},
+                       {"overlap-grad-reduce", false},
+                       {"overlap-param-gather", false},
+                       {"use-distributed-optimizer", false}},
           .candidates = candidates,
           .code = flag_line};
 }

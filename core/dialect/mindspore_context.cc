@@ -1,4 +1,4 @@
-#include "core/dialect/mindspore_rules.h"
+#include "core/dialect/mindspore_context.h"
 
 #include <algorithm>
 #include <limits>
@@ -177,13 +177,11 @@ void read_parallel_optimizer(Reader& config, Context& context, std::vector<std::
     Reader shards = config.object("parallel_optimizer_config");
     context.shard_kb =
         shards.integer_or("parallel_optimizer_threshold", kDefaultShardKb, 0, kMostMb);
-    if (shards.boolean_or("gradient_accumulation_shard", false)) {
-      notes.push_back("gradient_accumulation_shard acts with gradient accumulation alone");
-    }
+    note(notes, {{shards.boolean_or("gradient_accumulation_shard", false),
+                  "gradient_accumulation_shard acts with gradient accumulation alone"},
+                 {!context.sharded,
+                  "parallel_optimizer_config has no effect without enable_parallel_optimizer"}});
     shards.finish();
-    if (!context.sharded) {
-      notes.push_back("parallel_optimizer_config has no effect without enable_parallel_optimizer");
-    }
   }
   if (context.sharded && !context.front_end()) {
     config.fail("enable_parallel_optimizer",
@@ -194,10 +192,6 @@ void read_parallel_optimizer(Reader& config, Context& context, std::vector<std::
 }
 
 }  // namespace
-
-std::string counted(std::size_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
 
 Context read_context(Reader& config, std::vector<std::string>& notes) {
   Context context;
@@ -216,11 +210,9 @@ Context read_context(Reader& config, std::vector<std::string>& notes) {
                   "auto_parallel; openstate False keeps the ids of set_comm_fusion");
     }
   }
-  if (!context.sharded && (context.gather_megabytes || context.scatter_megabytes)) {
-    notes.push_back(
-        "allgather and reducescatter act on a parallel optimizer's collectives: no effect without "
-        "enable_parallel_optimizer");
-  }
+  note(notes, {{!context.sharded && (context.gather_megabytes || context.scatter_megabytes),
+                "allgather and reducescatter act on a parallel optimizer's collectives: no effect "
+                "without enable_parallel_optimizer"}});
   return context;
 }
 

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "core/dialect/paddle_training.h"
-#include "core/dialect/paddle_write.h"
+#include "core/dialect/paddle.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {
@@ -12,6 +11,7 @@ namespace {
 using Notes = std::vector<std::string>;
 
 constexpr std::int64_t kMostComms = 64;
+constexpr const char* kRanksAGroup = "hierarchical_allreduce_inter_nranks";
 // Gradients of a fused group lie in one buffer, each padded to the GPU allocator's least chunk.
 constexpr Bytes kGpuChunk = 256;
 
@@ -77,7 +77,7 @@ void note_fusion(Reader& config, const Settings& settings, const Fusion& fusion,
 
 // The private attribute, or the documents' spelling of it. As the documents write it, an int
 // counts.
-double read_tflops(Reader& config, PaddleSetters& set, bool as_documents, Notes& notes) {
+double read_tflops(Reader& config, bool as_documents, Notes& notes) {
   const char* key = "_fuse_grad_size_in_TFLOPS";
   const char* spelt = "fuse_grad_size_in_TFLOPS";
   if (config.has(spelt)) {
@@ -90,39 +90,30 @@ double read_tflops(Reader& config, PaddleSetters& set, bool as_documents, Notes&
   }
   const Json* value = config.find(key);
   if (as_documents && value != nullptr && value->is_number_integer()) {
-    return static_cast<double>(set.integer(key, 50));
+    return static_cast<double>(paddle_integer(config, key, 50, notes));
   }
-  return set.real(key, 50);
+  return paddle_real(config, key, 50, notes);
 }
 
 // build_strategy: what it fuses below the gradients. What that comes to on the workload's operators
 // is noted where they are fused (core/plan/compute_fusion); without operators it is unknown.
 ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes& notes) {
   std::string asked;
-  const auto flag = [&](const char* key, bool fallback) {
-    const bool on = build.boolean_or(key, fallback);
-    if (on && build.has(key)) asked += (asked.empty() ? "" : ", ") + std::string(key);
-    return on;
-  };
   ComputeFusion fusion;
-  fusion.fuse_relu_depthwise_conv = flag("fuse_relu_depthwise_conv", false);
-  fusion.fuse_bn_act_ops = flag("fuse_bn_act_ops", false);
-  fusion.fuse_bn_add_act_ops = flag("fuse_bn_add_act_ops", true);
-  fusion.fuse_gemm_epilogue = flag("fuse_gemm_epilogue", false);
-  fusion.fuse_elewise_add_act_ops = flag("fuse_elewise_add_act_ops", false);
-  fusion.fuse_all_optimizer_ops = build.boolean_or("fuse_all_optimizer_ops", false);
-  if (build.boolean_or("fused_bn_add_act_ops", false)) {
-    notes.push_back(
-        "fused_bn_add_act_ops is the documents' spelling of fuse_bn_add_act_ops, true by default");
+  for (const auto& [key, on, usual] : kBuildSwitches) {
+    fusion.*on = build.boolean_or(key, usual);
+    const bool told = fusion.*on && build.has(key) && on != &ComputeFusion::fuse_all_optimizer_ops;
+    if (told) asked += (asked.empty() ? "" : ", ") + std::string(key);
   }
-  if (!asked.empty() && workload.operators.empty()) {
-    notes.push_back(asked +
-                    ": what they fuse is not known, as the workload has no operators; its times "
-                    "are used as given");
-  }
-  if (build.boolean_or("fuse_broadcast_ops", false)) {
-    notes.push_back("fuse_broadcast_ops is turned off: it only works under Reduce mode");
-  }
+  const bool spelt = build.boolean_or("fused_bn_add_act_ops", false);
+  const bool broadcasts = build.boolean_or("fuse_broadcast_ops", false);
+  note(notes,
+       {{spelt,
+         "fused_bn_add_act_ops is the documents' spelling of fuse_bn_add_act_ops, true by default"},
+        {!asked.empty() && workload.operators.empty(),
+         asked + ": what they fuse is not known, as the workload has no operators; its times are "
+                 "used as given"},
+        {broadcasts, "fuse_broadcast_ops is turned off: it only works under Reduce mode"}});
   build.finish();
   return fusion;
 }
@@ -130,9 +121,7 @@ ComputeFusion read_build_strategy(Reader build, const Workload& workload, Notes&
 // graph_execution_optimizer.py, _try_to_compile: what it quietly sets back.
 void apply_guards(const Cluster& cluster, bool as_documents, Settings& settings, Notes& notes) {
   if (cluster.ranks() <= 1) {
-    if (settings.nccl_comm_num > 1) {
-      notes.push_back("set nccl_comm_num=1 since you only have 1 node.");
-    }
+    note(notes, {{settings.nccl_comm_num > 1, "set nccl_comm_num=1 since you only have 1 node."}});
     settings.nccl_comm_num = 1;
     settings.use_hierarchical_allreduce = false;
     settings.fuse_all_reduce_ops = false;
@@ -150,6 +139,57 @@ void apply_guards(const Cluster& cluster, bool as_documents, Settings& settings,
     settings.nccl_comm_num = 1;
     settings.use_hierarchical_allreduce = false;
   }
+}
+
+// The documents take hierarchical_allreduce_inter_nranks for the number of leaders (here one a node
+// unless given) and all-reduce inside the groups first.
+Hierarchy documented_hierarchy(Reader& config, std::int64_t inter, const Cluster& cluster) {
+  const int ranks = cluster.ranks();
+  const std::int64_t leaders = config.has(kRanksAGroup) ? inter : cluster.nodes;
+  if (leaders < 1 || ranks % leaders != 0) {
+    config.fail(kRanksAGroup, "found " + number(leaders) + ", expected a divisor of the " +
+                                  number(ranks) +
+                                  " workers: as the documents read it, the number of leaders");
+  }
+  Hierarchy hierarchy;
+  hierarchy.form = Hierarchy::Form::kLeaders;
+  hierarchy.group_size = ranks / static_cast<int>(leaders);
+  hierarchy.first_all_reduce = true;
+  return hierarchy;
+}
+
+// parallel_executor.cc, InitOrGetNCCLCommunicator and nccl_op_handle.h: reduce to the first rank of
+// each group, all-reduce among those, broadcast.
+Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluster,
+                       std::vector<std::string>& notes) {
+  const int ranks = cluster.ranks();
+  if (inter <= 1) {
+    config.fail(kRanksAGroup,
+                "The inter_nranks should be greater than 1, but received " + number(inter) +
+                    (config.has(kRanksAGroup) ? "" : ", its default") +
+                    " (ranks a group; the nodes have " + number(cluster.gpus_per_node) + ")");
+  }
+  if (ranks % inter != 0) {
+    config.fail(kRanksAGroup, "num_trainers:" + number(ranks) +
+                                  " mod inter_nranks:" + number(inter) +
+                                  " != 0, expected a divisor of the number of workers");
+  }
+  if (inter * inter != ranks) {
+    notes.push_back(std::string(kRanksAGroup) + " = " + number(inter) +
+                    " is the number of ranks a group, " + number(ranks / inter) +
+                    (ranks == inter ? " group" : " groups") +
+                    "; the documents take it for the number of leaders");
+  }
+  notes.push_back(
+      "hierarchical all-reduce begins with a reduce to each group's leader; the documents tell of "
+      "an all-reduce inside the group");
+  notes.push_back(
+      "Fleet 2.0 and 2.1 hand the group size to gen_nccl_id under a misspelt name and may stop "
+      "with 'inter_nranks -1 <= 1 while in hierarchical allreduce mode'");
+  Hierarchy hierarchy;
+  hierarchy.form = Hierarchy::Form::kLeaders;
+  hierarchy.group_size = static_cast<int>(inter);
+  return hierarchy;
 }
 
 // Under sync_nccl_allreduce the host waits for each all-reduce before it issues the next one.
@@ -190,15 +230,11 @@ Strategy::Update update_of(const ComputeFusion& fusion, const Workload& workload
 
 // LocalSGD excludes the graph executor, and with it every setting that only this one reads.
 void note_unread(Reader& config, Notes& notes) {
-  std::string unread;
-  for (const char* key :
-       {"fuse_all_reduce_ops", "fuse_grad_size_in_MB", "_fuse_grad_size_in_TFLOPS",
-        "fuse_grad_size_in_TFLOPS", "nccl_comm_num", "sync_nccl_allreduce",
-        "use_hierarchical_allreduce", "hierarchical_allreduce_inter_nranks", "sync_batch_norm",
-        "build_strategy"}) {
-    if (config.has(key)) unread += (unread.empty() ? "" : ", ") + std::string(key);
-  }
-  if (!unread.empty()) notes.push_back("no effect under LocalSGD: " + unread);
+  const std::string unread = given_among(
+      config, {"fuse_all_reduce_ops", "fuse_grad_size_in_MB", "_fuse_grad_size_in_TFLOPS",
+               "fuse_grad_size_in_TFLOPS", "nccl_comm_num", "sync_nccl_allreduce",
+               "use_hierarchical_allreduce", kRanksAGroup, "sync_batch_norm", "build_strategy"});
+  note(notes, {{!unread.empty(), "no effect under LocalSGD: " + unread}});
 }
 
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool as_documents) {
@@ -207,17 +243,18 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Strategy& strategy = reading.strategy;
 
   Settings settings;
-  PaddleSetters set(config, notes);
-  settings.fuse_all_reduce_ops = set.flag("fuse_all_reduce_ops", settings.fuse_all_reduce_ops);
-  settings.fuse_grad_size_in_mb =
-      set.integer("fuse_grad_size_in_MB", settings.fuse_grad_size_in_mb);
-  settings.fuse_grad_size_in_tflops = read_tflops(config, set, as_documents, notes);
-  settings.nccl_comm_num = set.integer("nccl_comm_num", settings.nccl_comm_num);
-  settings.sync_nccl_allreduce = set.flag("sync_nccl_allreduce", settings.sync_nccl_allreduce);
-  settings.use_hierarchical_allreduce =
-      set.flag("use_hierarchical_allreduce", settings.use_hierarchical_allreduce);
-  settings.inter_nranks = set.integer("hierarchical_allreduce_inter_nranks", settings.inter_nranks);
-  settings.sync_batch_norm = set.flag("sync_batch_norm", settings.sync_batch_norm);
+  const auto flag = [&](const char* key, bool& on) { on = paddle_flag(config, key, on, notes); };
+  const auto integer = [&](const char* key, std::int64_t& number) {
+    number = paddle_integer(config, key, number, notes);
+  };
+  flag("fuse_all_reduce_ops", settings.fuse_all_reduce_ops);
+  integer("fuse_grad_size_in_MB", settings.fuse_grad_size_in_mb);
+  settings.fuse_grad_size_in_tflops = read_tflops(config, as_documents, notes);
+  integer("nccl_comm_num", settings.nccl_comm_num);
+  flag("sync_nccl_allreduce", settings.sync_nccl_allreduce);
+  flag("use_hierarchical_allreduce", settings.use_hierarchical_allreduce);
+  integer(kRanksAGroup, settings.inter_nranks);
+  flag("sync_batch_norm", settings.sync_batch_norm);
   if (settings.nccl_comm_num < 1 || settings.nccl_comm_num > kMostComms) {
     config.fail("nccl_comm_num", "found " + number(settings.nccl_comm_num) +
                                      ", expected a whole number from 1 to " + number(kMostComms));
@@ -228,11 +265,10 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.compute_fusion =
         read_build_strategy(config.object("build_strategy"), workload, build_notes);
   }
-  const PaddleTraining training = read_paddle_training(config, workload, cluster, notes);
+  read_paddle_training(config, workload, cluster, reading);
   config.finish();
 
-  if (training.local_sgd.enabled) {
-    strategy.local_sgd = training.local_sgd;
+  if (strategy.local_sgd.enabled) {
     strategy.compute_fusion = {};
     strategy.streams = 2;
     note_unread(config, notes);
@@ -240,9 +276,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   notes.insert(notes.end(), build_notes.begin(), build_notes.end());
   apply_guards(cluster, as_documents, settings, notes);
-  const bool dgc = !training.compression.codec.empty();
+  const bool dgc = !strategy.compression.codec.empty();
   if (dgc) settings.fuse_all_reduce_ops = false;
-  strategy.compression = training.compression;
   strategy.streams = streams_of(config, settings, as_documents, notes);
   strategy.fusion = fusion_of(settings, as_documents);
   // Paddle's own names have one dot ("fc_0.w_0"). Names with more come from another framework,
@@ -254,8 +289,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   note_fusion(config, settings, strategy.fusion, as_documents, notes);
   if (settings.use_hierarchical_allreduce) {
-    strategy.hierarchy =
-        read_paddle_hierarchy(config, settings.inter_nranks, cluster, as_documents, notes);
+    strategy.hierarchy = as_documents ? documented_hierarchy(config, settings.inter_nranks, cluster)
+                                      : hierarchy_of(config, settings.inter_nranks, cluster, notes);
     if (dgc) notes.push_back("dgc sends its encoded gradients flat: no hierarchy for them");
   }
   strategy.host_sync = settings.sync_nccl_allreduce && cluster.ranks() > 1;
@@ -273,7 +308,16 @@ Dialect paddle_dialect() {
           .read = read,
           .suggest = suggest_paddle,
           .changes = paddle_changes,
-          .defaults = paddle_defaults,
+          .defaults = {{"fuse_grad_size_in_MB", 32},
+                       {"_fuse_grad_size_in_TFLOPS", 50.0},
+                       {"fuse_all_reduce_ops", true},
+                       {"nccl_comm_num", 1},
+                       {"sync_nccl_allreduce", true},
+                       {"use_hierarchical_allreduce", false},
+                       {kRanksAGroup, 1},
+                       {"dgc", false},
+                       {"localsgd", false},
+                       {"localsgd_configs", {{"k_steps", 1}}}},
           .candidates = paddle_candidates};
 }
 

@@ -1,9 +1,10 @@
 #include <algorithm>
-#include <map>
+#include <numeric>
 
 #include "core/dialect/changes.h"
+#include "core/dialect/ddp_buckets.h"
 #include "core/dialect/dialects.h"
-#include "core/dialect/paddle_training.h"
+#include "core/dialect/paddle.h"
 #include "core/json/reader.h"
 
 namespace syncline::dialect {
@@ -16,47 +17,24 @@ constexpr double kDefaultLastMb = 1;
 
 Bytes mebibytes(double value) { return static_cast<Bytes>(value * static_cast<double>(kMiB)); }
 
-// AssignGroupBySize (paddle/fluid/imperative/reducer.cc): parameters are walked first layer first
-// and added to the open group of their dtype, which closes once it holds at least its limit. A
-// dtype's first group has the limit `last`, the later ones `limit`; leftovers close at the end. The
-// list is then reversed: what was grouped first, the first layers, is communicated last.
+// AssignGroupBySize (paddle/fluid/imperative/reducer.cc): parameters are walked first layer first;
+// a dtype's first group has the limit `last`, the later ones `limit`. The list is then reversed:
+// what was grouped first, the first layers, is communicated last.
 //
 // On the first step, and for ever with find_unused_parameters, groups are ordered by their first
 // parameter before that; the rebuilt ones, in reversed order of arrival, stay as they were closed.
-std::vector<std::vector<int>> assign_by_size(const std::vector<Tensor>& tensors, Bytes last,
-                                             Bytes limit, bool rebuilt) {
-  struct Open {
-    std::vector<int> group;
-    Bytes bytes = 0;
-    bool past_first = false;
-  };
-  std::map<DType, Open> open;
-  std::vector<std::vector<int>> closed;
-  const auto close = [&](Open& now) {
-    closed.push_back(std::move(now.group));
-    now = {{}, 0, true};
-  };
+std::vector<std::vector<int>> groups_of(const std::vector<Tensor>& tensors, Bytes last, Bytes limit,
+                                        bool rebuilt) {
   // Gradients arrive last layer first; that list backwards is both orders of the walk.
-  for (int index = static_cast<int>(tensors.size()) - 1; index >= 0; --index) {
-    const Tensor& tensor = tensors[static_cast<std::size_t>(index)];
-    if (tensor.sparse) {
-      closed.push_back({index});
-      continue;
-    }
-    Open& now = open[tensor.dtype];
-    now.group.push_back(index);
-    now.bytes += tensor.bytes();
-    if (now.bytes >= (now.past_first ? limit : last)) close(now);
+  std::vector<int> walked(tensors.size());
+  std::iota(walked.rbegin(), walked.rend(), 0);
+  auto groups = assign_by_size(tensors, walked, {last, limit}, true);
+  if (!rebuilt) std::ranges::sort(groups, {}, [](const auto& group) { return group.front(); });
+  for (auto& group : groups) {
+    for (int& place : group) place = walked[static_cast<std::size_t>(place)];
   }
-  for (auto& [dtype, now] : open) {
-    if (!now.group.empty()) close(now);
-  }
-  if (!rebuilt) {
-    std::sort(closed.begin(), closed.end(),
-              [](const auto& a, const auto& b) { return a.front() > b.front(); });
-  }
-  std::reverse(closed.begin(), closed.end());
-  return closed;
+  std::ranges::reverse(groups);
+  return groups;
 }
 
 // The value at one of two spellings of the same setting, or nullptr.
@@ -75,8 +53,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (key != nullptr && std::string_view(key) == "comm_buffer_size") {
     limit_mb = config.number(key, {0, 1e9, true});
   } else if (key != nullptr) {
-    limit_mb =
-        static_cast<double>(PaddleSetters(config, reading.notes).integer(key, kFleetBufferMb));
+    limit_mb = static_cast<double>(paddle_integer(config, key, kFleetBufferMb, reading.notes));
   }
   key = spelling(config, "last_comm_buffer_size", "last_comm_group_size_MB");
   if (key != nullptr) {
@@ -92,17 +69,14 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   Fusion& fusion = reading.strategy.fusion;
   fusion.rule = Fusion::Rule::kGroups;
   fusion.groups =
-      assign_by_size(workload.tensors, mebibytes(last_mb), mebibytes(limit_mb), !find_unused);
+      groups_of(workload.tensors, mebibytes(last_mb), mebibytes(limit_mb), !find_unused);
   if (cluster.ranks() == 1) return reading;
-  if (find_unused) {
-    reading.notes.push_back(
-        "find_unused_parameters is true: the groups of the first step stay, they are never rebuilt "
-        "in the order in which gradients arrive");
-  }
-  if (limit_mb <= 0) {
-    reading.notes.push_back("fuse_grad_size_in_MB = " + Json(limit_mb).dump() +
-                            " closes a group at each gradient: nothing is fused");
-  }
+  note(reading.notes,
+       {{find_unused,
+         "find_unused_parameters is true: the groups of the first step stay, they are never "
+         "rebuilt in the order in which gradients arrive"},
+        {limit_mb <= 0, "fuse_grad_size_in_MB = " + Json(limit_mb).dump() +
+                            " closes a group at each gradient: nothing is fused"}});
   return reading;
 }
 
@@ -116,8 +90,6 @@ Changes changes(const Json& config, const Cluster&) {
   return changes;
 }
 
-Json defaults() { return {{"comm_buffer_size", 25}}; }
-
 }  // namespace
 
 Dialect paddle_dygraph_dialect() {
@@ -125,7 +97,7 @@ Dialect paddle_dygraph_dialect() {
           .summary = "Paddle DataParallel: comm_buffer_size, last_comm_buffer_size",
           .read = read,
           .changes = changes,
-          .defaults = defaults};
+          .defaults = {{"comm_buffer_size", 25}}};
 }
 
 }  // namespace syncline::dialect

@@ -1,4 +1,4 @@
-#include "core/dialect/paddle_training.h"
+#include "core/dialect/paddle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -108,66 +108,24 @@ bool in_int32(double value) {
          value <= std::numeric_limits<std::int32_t>::max();
 }
 
-constexpr const char* kKey = "hierarchical_allreduce_inter_nranks";
-
-std::string number(std::int64_t value) { return std::to_string(value); }
-
-// The documents take hierarchical_allreduce_inter_nranks for the number of leaders (here one a node
-// unless given) and all-reduce inside the groups first.
-Hierarchy documented_hierarchy(Reader& config, std::int64_t inter, const Cluster& cluster) {
-  const int ranks = cluster.ranks();
-  const std::int64_t leaders = config.has(kKey) ? inter : cluster.nodes;
-  if (leaders < 1 || ranks % leaders != 0) {
-    config.fail(kKey, "found " + number(leaders) + ", expected a divisor of the " + number(ranks) +
-                          " workers: as the documents read it, the number of leaders");
-  }
-  Hierarchy hierarchy;
-  hierarchy.form = Hierarchy::Form::kLeaders;
-  hierarchy.group_size = ranks / static_cast<int>(leaders);
-  hierarchy.first_all_reduce = true;
-  return hierarchy;
+void ignore(std::string_view key, const Json& value, const char* type, const Json& kept,
+            std::vector<std::string>& notes) {
+  notes.push_back(std::string(key) + " should have value of " + type + " type: " + describe(value) +
+                  " is ignored with a warning, " + kept.dump() + " stays");
 }
 
-// parallel_executor.cc, InitOrGetNCCLCommunicator and nccl_op_handle.h: reduce to the first rank of
-// each group, all-reduce among those, broadcast.
-Hierarchy hierarchy_of(Reader& config, std::int64_t inter, const Cluster& cluster,
-                       std::vector<std::string>& notes) {
-  const int ranks = cluster.ranks();
-  if (inter <= 1) {
-    config.fail(kKey, "The inter_nranks should be greater than 1, but received " + number(inter) +
-                          (config.has(kKey) ? "" : ", its default") +
-                          " (ranks a group; the nodes have " + number(cluster.gpus_per_node) + ")");
-  }
-  if (ranks % inter != 0) {
-    config.fail(kKey, "num_trainers:" + number(ranks) + " mod inter_nranks:" + number(inter) +
-                          " != 0, expected a divisor of the number of workers");
-  }
-  if (inter * inter != ranks) {
-    notes.push_back(std::string(kKey) + " = " + number(inter) +
-                    " is the number of ranks a group, " + number(ranks / inter) +
-                    (ranks == inter ? " group" : " groups") +
-                    "; the documents take it for the number of leaders");
-  }
-  notes.push_back(
-      "hierarchical all-reduce begins with a reduce to each group's leader; the documents tell of "
-      "an all-reduce inside the group");
-  notes.push_back(
-      "Fleet 2.0 and 2.1 hand the group size to gen_nccl_id under a misspelt name and may stop "
-      "with 'inter_nranks -1 <= 1 while in hierarchical allreduce mode'");
-  Hierarchy hierarchy;
-  hierarchy.form = Hierarchy::Form::kLeaders;
-  hierarchy.group_size = static_cast<int>(inter);
-  return hierarchy;
+void check_range(const Reader& config, std::string_view key, const Json& value) {
+  if (!in_int32(value.get<double>())) config.fail(key, "found " + describe(value) + kOutOfRange);
 }
 
 }  // namespace
 
-PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
-                                    const Cluster& cluster, std::vector<std::string>& notes) {
-  PaddleSetters set(config, notes);
-  const bool dgc = set.flag("dgc", false);
-  const bool fixed = set.flag("localsgd", false);
-  const bool adaptive = set.flag("adaptive_localsgd", false);
+void read_paddle_training(Reader& config, const Workload& workload, const Cluster& cluster,
+                          Reading& reading) {
+  std::vector<std::string>& notes = reading.notes;
+  const bool dgc = paddle_flag(config, "dgc", false, notes);
+  const bool fixed = paddle_flag(config, "localsgd", false, notes);
+  const bool adaptive = paddle_flag(config, "adaptive_localsgd", false, notes);
   if (fixed && adaptive) {
     config.fail("adaptive_localsgd",
                 "cannot be combined with localsgd: LocalSGDOptimizer and "
@@ -180,89 +138,75 @@ PaddleTraining read_paddle_training(Reader& config, const Workload& workload,
   }
 
   // Mixed precision is in the workload's dtypes, where the gradients' sizes and times are.
-  if (set.flag("amp", false)) {
-    notes.push_back(
-        "amp switches nothing here: gradients travel in the dtypes that the workload gives them");
-  }
+  const bool amp = paddle_flag(config, "amp", false, notes);
+  note(notes, {{amp,
+                "amp switches nothing here: gradients travel in the dtypes that the workload gives "
+                "them"}});
   if (config.has("amp_configs")) config.object("amp_configs");
 
   // Configs are judged even where the switch beside them is off.
-  const Json none = Json::object();
   const auto configs = [&](const char* key, bool on) {
-    if (!config.has(key)) return Reader(none, config.file(), config.place_of(key));
-    if (!on) notes.push_back(std::string(key) + " has no effect: its switch is off");
-    return config.object(key);
+    note(notes, {{config.has(key) && !on, std::string(key) + " has no effect: its switch is off"}});
+    return object_or_empty(config, key);
   };
   const Compression compression = read_dgc(configs("dgc_configs", dgc), workload, cluster);
   const LocalSgd every_k = read_local_sgd(configs("localsgd_configs", fixed), false);
   const LocalSgd by_loss = read_local_sgd(configs("adaptive_localsgd_configs", adaptive), true);
 
+  const bool local = fixed || adaptive;
   if (cluster.ranks() <= 1) {
-    if (dgc) notes.push_back("dgc needs more than one worker: it is off");
-    if (fixed || adaptive) notes.push_back("LocalSGD needs more than one worker: it is off");
-    return {};
+    note(notes, {{dgc, "dgc needs more than one worker: it is off"},
+                 {local, "LocalSGD needs more than one worker: it is off"}});
+    return;
   }
-  PaddleTraining training;
   if (dgc) {
-    training.compression = compression;
+    reading.strategy.compression = compression;
     note_dgc(workload, compression, notes);
   }
-  if (fixed || adaptive) {
-    training.local_sgd = fixed ? every_k : by_loss;
-    notes.push_back("LocalSGD sums " +
+  if (local) reading.strategy.local_sgd = fixed ? every_k : by_loss;
+  const std::string period = std::to_string(by_loss.init_period);
+  note(notes,
+       {{local, "LocalSGD sums " +
                     std::to_string(workload.tensors.size() + workload.buffers.size()) +
-                    " tensors, batch-norm statistics among them, one by one on 2 rings: nothing "
-                    "is fused");
-  }
-  if (adaptive && by_loss.init_period > 1) {
-    notes.push_back("init_k_steps = " + std::to_string(by_loss.init_period) +
-                    " stands inside the square root: the period begins at ceil(sqrt(" +
-                    std::to_string(by_loss.init_period) + "))");
-  }
-  return training;
+                    " tensors, batch-norm statistics among them, one by one on 2 rings: nothing is "
+                    "fused"},
+        {adaptive && by_loss.init_period > 1,
+         "init_k_steps = " + period +
+             " stands inside the square root: the period begins at ceil(sqrt(" + period + "))"}});
 }
 
-bool PaddleSetters::flag(std::string_view key, bool before) {
-  const Json* value = config_.find(key);
+bool paddle_flag(Reader& config, std::string_view key, bool before,
+                 std::vector<std::string>& notes) {
+  const Json* value = config.find(key);
   if (value == nullptr) return before;
   if (value->is_boolean()) return value->get<bool>();
-  ignored(key, *value, "bool", before);
+  ignore(key, *value, "bool", before, notes);
   return before;
 }
 
-std::int64_t PaddleSetters::integer(std::string_view key, std::int64_t before) {
-  const Json* value = config_.find(key);
+std::int64_t paddle_integer(Reader& config, std::string_view key, std::int64_t before,
+                            std::vector<std::string>& notes) {
+  const Json* value = config.find(key);
   if (value == nullptr) return before;
   if (value->is_boolean()) return value->get<bool>() ? 1 : 0;
   if (!value->is_number_integer()) {
-    ignored(key, *value, "int", before);
+    ignore(key, *value, "int", before, notes);
     return before;
   }
-  if (!in_int32(value->get<double>())) config_.fail(key, "found " + describe(*value) + kOutOfRange);
+  check_range(config, key, *value);
   return value->get<std::int64_t>();
 }
 
-double PaddleSetters::real(std::string_view key, double before) {
-  const Json* value = config_.find(key);
+double paddle_real(Reader& config, std::string_view key, double before,
+                   std::vector<std::string>& notes) {
+  const Json* value = config.find(key);
   if (value == nullptr) return before;
   if (!value->is_number_float()) {
-    ignored(key, *value, "float", before);
+    ignore(key, *value, "float", before, notes);
     return before;
   }
-  if (!in_int32(value->get<double>())) config_.fail(key, "found " + describe(*value) + kOutOfRange);
+  check_range(config, key, *value);
   return value->get<double>();
-}
-
-void PaddleSetters::ignored(std::string_view key, const Json& value, const char* type,
-                            const Json& kept) {
-  notes_.push_back(std::string(key) + " should have value of " + type + " type: " +
-                   describe(value) + " is ignored with a warning, " + kept.dump() + " stays");
-}
-
-Hierarchy read_paddle_hierarchy(Reader& config, std::int64_t inter, const Cluster& cluster,
-                                bool as_documents, std::vector<std::string>& notes) {
-  return as_documents ? documented_hierarchy(config, inter, cluster)
-                      : hierarchy_of(config, inter, cluster, notes);
 }
 
 }  // namespace syncline::dialect

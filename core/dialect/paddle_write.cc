@@ -1,4 +1,4 @@
-#include "core/dialect/paddle_write.h"
+#include "core/dialect/paddle.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,9 +9,29 @@
 namespace syncline::dialect {
 namespace {
 
+// How the strategy trains, gradient compression and parameter averaging; empty where it exchanges
+// every gradient as it is.
+Json training_of(const Strategy& strategy) {
+  Json config = Json::object();
+  if (strategy.local_sgd.enabled) {
+    const auto& local = strategy.local_sgd;
+    const char* keys = local.adaptive ? "adaptive_localsgd_configs" : "localsgd_configs";
+    config[local.adaptive ? "adaptive_localsgd" : "localsgd"] = true;
+    config[keys][local.adaptive ? "init_k_steps" : "k_steps"] =
+        local.adaptive ? local.init_period : local.period;
+    config[keys]["begin_step"] = local.begin_step;
+  } else if (strategy.compression.codec == "dgc") {
+    config["dgc"] = true;
+    config["dgc_configs"] = {{"rampup_begin_step", strategy.compression.rampup_begin_step},
+                             {"rampup_step", strategy.compression.rampup_step},
+                             {"sparsity", strategy.compression.sparsity}};
+  }
+  return config;
+}
+
 // What does not depend on the sizes: communicators, hierarchy, compression, averaging.
 Json switches_of(const Strategy& strategy) {
-  Json config = paddle_training_of(strategy);
+  Json config = training_of(strategy);
   if (strategy.local_sgd.enabled) return config;
   if (strategy.streams > 1) config["nccl_comm_num"] = strategy.streams;
   if (!strategy.host_sync) config["sync_nccl_allreduce"] = false;
@@ -25,12 +45,9 @@ Json switches_of(const Strategy& strategy) {
 // What differs from the defaults of a build strategy.
 Json build_strategy_of(const ComputeFusion& fusion) {
   Json build = Json::object();
-  if (fusion.fuse_relu_depthwise_conv) build["fuse_relu_depthwise_conv"] = true;
-  if (fusion.fuse_bn_act_ops) build["fuse_bn_act_ops"] = true;
-  if (!fusion.fuse_bn_add_act_ops) build["fuse_bn_add_act_ops"] = false;
-  if (fusion.fuse_gemm_epilogue) build["fuse_gemm_epilogue"] = true;
-  if (fusion.fuse_elewise_add_act_ops) build["fuse_elewise_add_act_ops"] = true;
-  if (fusion.fuse_all_optimizer_ops) build["fuse_all_optimizer_ops"] = true;
+  for (const auto& [key, on, usual] : kBuildSwitches) {
+    if (fusion.*on != usual) build[key] = fusion.*on;
+  }
   return build;
 }
 
@@ -44,7 +61,8 @@ std::vector<std::int64_t> sizes_for(const Fusion& fusion,
   for (const double size : sizes_that_close(closed)) {
     sizes.push_back(static_cast<std::int64_t>(std::floor(size)));
   }
-  for (const std::int64_t size : {1, 2, 4, 8, 16, 25, 32, 64, 128, 1 << 20}) sizes.push_back(size);
+  sizes.insert(sizes.end(), kTriedMebibytes.begin(), kTriedMebibytes.end());
+  sizes.push_back(1 << 20);
   return sizes;
 }
 
@@ -68,24 +86,6 @@ std::vector<Json> fusions_worth_trying(const Partitions& partitions) {
 }
 
 }  // namespace
-
-Json paddle_training_of(const Strategy& strategy) {
-  Json config = Json::object();
-  if (strategy.local_sgd.enabled) {
-    const auto& local = strategy.local_sgd;
-    const char* keys = local.adaptive ? "adaptive_localsgd_configs" : "localsgd_configs";
-    config[local.adaptive ? "adaptive_localsgd" : "localsgd"] = true;
-    config[keys][local.adaptive ? "init_k_steps" : "k_steps"] =
-        local.adaptive ? local.init_period : local.period;
-    config[keys]["begin_step"] = local.begin_step;
-  } else if (strategy.compression.codec == "dgc") {
-    config["dgc"] = true;
-    config["dgc_configs"] = {{"rampup_begin_step", strategy.compression.rampup_begin_step},
-                             {"rampup_step", strategy.compression.rampup_step},
-                             {"sparsity", strategy.compression.sparsity}};
-  }
-  return config;
-}
 
 std::vector<Json> suggest_paddle(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                                  const Workload& workload, const Cluster&) {
@@ -149,23 +149,10 @@ Changes paddle_changes(const Json& config, const Cluster& cluster) {
   return changes;
 }
 
-Json paddle_defaults() {
-  return {{"fuse_grad_size_in_MB", 32},
-          {"_fuse_grad_size_in_TFLOPS", 50.0},
-          {"fuse_all_reduce_ops", true},
-          {"nccl_comm_num", 1},
-          {"sync_nccl_allreduce", true},
-          {"use_hierarchical_allreduce", false},
-          {"hierarchical_allreduce_inter_nranks", 1},
-          {"dgc", false},
-          {"localsgd", false},
-          {"localsgd_configs", {{"k_steps", 1}}}};
-}
-
 // Under dgc and LocalSGD Paddle fuses nothing; LocalSGD reads no other switch either.
 std::vector<Json> paddle_candidates(const Strategy& winner, const Workload&, const Cluster& cluster,
                                     const Partitions& partitions) {
-  const Json training = paddle_training_of(winner);
+  const Json training = training_of(winner);
   if (winner.local_sgd.enabled) return {training};
   const std::vector<Json> fusions =
       training.empty() ? fusions_worth_trying(partitions) : std::vector<Json>{training};

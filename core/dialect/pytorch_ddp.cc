@@ -35,10 +35,7 @@ DdpLimits listed_limits(Reader& config, const TorchVersion& version) {
   return limits;
 }
 
-DdpLimits limits_of(Reader& config, const TorchVersion& version) {
-  // A module's variable, to be set before the model is wrapped.
-  const Bytes first =
-      config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
+DdpLimits limits_of(Reader& config, const TorchVersion& version, Bytes first) {
   if (config.has("bucket_cap_mb_list")) return listed_limits(config, version);
   std::optional<double> cap;
   // None is what torch takes by itself.
@@ -66,24 +63,21 @@ LocalSgd read_post_local(Reader& config, const Cluster& cluster, std::vector<std
   const bool inside = state.boolean_or("post_local_gradient_allreduce", true);
   state.finish();
   if (inside) local.subgroup = size;
-  if (inside && size == 1) {
-    notes.push_back("a subgroup of one rank: no gradients are summed between averagings");
-  }
+  note(notes, {{inside && size == 1,
+                "a subgroup of one rank: no gradients are summed between averagings"}});
   Reader averager = config.object("PeriodicModelAverager");
   local.period = averager.integer("period", 1, 1 << 20);
   const std::int64_t warm_up =
       averager.integer_or("warmup_steps", local.begin_step, 0, std::int64_t{1} << 40);
   averager.finish();
-  if (warm_up != local.begin_step) {
-    notes.push_back("PeriodicModelAverager.warmup_steps is " + std::to_string(warm_up) +
-                    " and start_localSGD_iter " + std::to_string(local.begin_step) +
-                    ": averaging is predicted from start_localSGD_iter on");
-  }
-  if (local.period == 1) {
-    notes.push_back(
-        "When period is 1, no need to use model averaging: it costs no less than DDP's all-reduce "
-        "of the gradients");
-  }
+  note(notes,
+       {{warm_up != local.begin_step, "PeriodicModelAverager.warmup_steps is " +
+                                          std::to_string(warm_up) + " and start_localSGD_iter " +
+                                          std::to_string(local.begin_step) +
+                                          ": averaging is predicted from start_localSGD_iter on"},
+        {local.period == 1,
+         "When period is 1, no need to use model averaging: it costs no less than DDP's all-reduce "
+         "of the gradients"}});
   return local;
 }
 
@@ -181,10 +175,7 @@ std::int64_t launches_to_orthogonalise(std::int64_t rank, const TorchVersion& to
 // PowerSGDState, with torch's defaults.
 void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& torch, bool batched,
                     Reading& reading) {
-  static const Json none = Json::object();
-  Reader state = config.has("PowerSGDState")
-                     ? config.object("PowerSGDState")
-                     : Reader(none, config.file(), config.place_of("PowerSGDState"));
+  Reader state = object_or_empty(config, "PowerSGDState");
   Compression& compression = reading.strategy.compression;
   compression.codec = batched ? "batched_powersgd" : "powersgd";
   compression.rank = state.integer_or("matrix_approximation_rank", 1, 1, 1 << 16);
@@ -201,14 +192,11 @@ void read_power_sgd(Reader& config, const Cluster& cluster, const TorchVersion& 
                "`warm_start` is enabled, because PowerSGD can only be applied after the first two "
                "iterations in DDP.");
   }
-  if (!feedback) {
-    reading.notes.push_back(
-        "use_error_feedback is false: the time of its copies is predicted all the same");
-  }
-  for (const char* key : {"orthogonalization_epsilon", "random_seed", "process_group",
-                          "compression_stats_logging_frequency", "batch_tensors_with_same_shape"}) {
-    state.find(key);
-  }
+  note(reading.notes,
+       {{!feedback,
+         "use_error_feedback is false: the time of its copies is predicted all the same"}});
+  pass_over(state, {"orthogonalization_epsilon", "random_seed", "process_group",
+                    "compression_stats_logging_frequency", "batch_tensors_with_same_shape"});
   state.finish();
   const std::int64_t columns = launches_to_orthogonalise(compression.rank, torch);
   compression.encode_launches = columns + 1;
@@ -257,14 +245,15 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
                        Reading& reading) {
   BucketWords words;
   const auto torch = torch_version(read_torch(config));
-  if (torch && workload.torch.empty()) {
-    reading.notes.push_back(
-        "torch is given for this configuration alone, and what tune and emit write is for the "
-        "newest: "
-        "\"torch\" in the workload makes it the job's");
-  }
+  note(reading.notes,
+       {{torch && workload.torch.empty(),
+         "torch is given for this configuration alone, and what tune and emit write is for the "
+         "newest: \"torch\" in the workload makes it the job's"}});
   const TorchVersion version = torch.value_or(torch_of(workload));
-  words.limits = limits_of(config, version);
+  // A module's variable, to be set before the model is wrapped.
+  words.first =
+      config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
+  words.limits = limits_of(config, version, words.first);
   words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   // With views a gradient's memory is its bucket's.
   reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);
@@ -283,8 +272,6 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
     config.boolean_or(key, false);
   }
-  words.first =
-      config.integer_or("_DEFAULT_FIRST_BUCKET_BYTES", kDdpFirstBucket, 1, Bytes{1} << 50);
   config.finish();
   return words;
 }
@@ -301,30 +288,29 @@ void lay_out_buckets(const BucketWords& words, const Workload& workload, Reading
   strategy.fusion.groups =
       ddp_buckets(workload.tensors, words.limits,
                   words.stay ? DdpOrder::kFirstStep : DdpOrder::kRebuilt, words.small_last);
-  if (!words.stay) return;
-  reading.notes.push_back(
-      "find_unused_parameters is true: the buckets of the first step stay, they are never "
-      "rebuilt in the order in which gradients arrive");
+  note(reading.notes,
+       {{words.stay,
+         "find_unused_parameters is true: the buckets of the first step stay, they are never "
+         "rebuilt in the order in which gradients arrive"}});
 }
 
 // What copies cost, and buckets that are too few.
 void note_losses(bool copied, const Cluster& cluster, Reading& reading) {
   if (cluster.ranks() <= 1) return;
   const Fusion& fusion = reading.strategy.fusion;
-  if (copied) {
-    reading.notes.push_back(
-        cluster.device.memory > 0
-            ? "gradients are copied into the buckets and back: gradient_as_bucket_view saves it"
-            : "gradients are copied into the buckets and back (gradient_as_bucket_view is false), "
-              "which costs nothing here: cluster.device.memory_gbytes_per_s is not given");
-  }
+  const bool costs = cluster.device.memory > 0;
   const auto default_cap = static_cast<Bytes>(kDdpCapMb * static_cast<double>(kMiB));
-  if (fusion.size >= default_cap && fusion.groups.size() < 3) {
-    const std::size_t buckets = fusion.groups.size();
-    reading.notes.push_back("all gradients fit into " +
-                            (buckets == 1 ? "one bucket" : std::to_string(buckets) + " buckets") +
-                            ": the backward pass can hide little communication");
-  }
+  const std::size_t buckets = fusion.groups.size();
+  note(reading.notes,
+       {{copied && costs,
+         "gradients are copied into the buckets and back: gradient_as_bucket_view saves it"},
+        {copied && !costs,
+         "gradients are copied into the buckets and back (gradient_as_bucket_view is false), which "
+         "costs nothing here: cluster.device.memory_gbytes_per_s is not given"},
+        {fusion.size >= default_cap && buckets < 3,
+         "all gradients fit into " +
+             (buckets == 1 ? "one bucket" : std::to_string(buckets) + " buckets") +
+             ": the backward pass can hide little communication"}});
 }
 
 // The keyword arguments of DistributedDataParallel that decide what is communicated.
@@ -335,11 +321,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   // ProcessGroupGloo carries out collectives on two threads.
   if (cluster.library == Library::kGloo) strategy.streams = 2;
   strategy.each_micro_batch = !words.no_sync && workload.micro_batches > 1;
-  if (strategy.each_micro_batch) {
-    reading.notes.push_back(
-        "gradients are summed in every micro-batch: no_sync around all but the last saves " +
-        std::to_string(workload.micro_batches - 1) + " all-reduces per step (\"no_sync\": true)");
-  }
+  note(reading.notes,
+       {{strategy.each_micro_batch,
+         "gradients are summed in every micro-batch: no_sync around all but the last saves " +
+             std::to_string(workload.micro_batches - 1) +
+             " all-reduces per step (\"no_sync\": true)"}});
   lay_out_buckets(words, workload, reading);
   if (words.compiled && !workload.tensors.empty()) {
     compile(*words.compiled, config, words.first, words.limits, workload, reading);
@@ -567,12 +553,6 @@ Changes changes(const Json&, const Cluster& cluster) {
   return changes;
 }
 
-Json defaults() {
-  return {{"bucket_cap_mb", nullptr},
-          {"comm_hook", "allreduce_hook"},
-          {"gradient_as_bucket_view", false}};
-}
-
 // One cap for all buckets, or torch's own limits, and a hook.
 std::vector<Json> candidates(const Strategy& winner, const Workload& workload, const Cluster&,
                              const Partitions& partitions) {
@@ -595,7 +575,9 @@ Dialect pytorch_ddp_dialect() {
           .read = read,
           .suggest = suggest,
           .changes = changes,
-          .defaults = defaults,
+          .defaults = {{"bucket_cap_mb", nullptr},
+                       {"comm_hook", "allreduce_hook"},
+                       {"gradient_as_bucket_view", false}},
           .candidates = candidates,
           .one_bucket = static_cast<Bytes>(kMoreThanAnyModel) * kMiB,
           .cap_key = "bucket_cap_mb",

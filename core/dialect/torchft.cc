@@ -1,6 +1,7 @@
 #include "core/dialect/dialects.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/dialect/changes.h"
@@ -12,6 +13,36 @@ namespace {
 
 constexpr std::int64_t kMostPeriod = 1 << 20;
 constexpr double kBucketCap = 32;
+constexpr Bytes kCombined = 30 * kMiB;  // of XLA's pass that joins all-reduces on GPUs
+
+// Both frameworks' rules.
+
+void check_fragments(const Reader& config, const char* key, int fragments,
+                     const Workload& workload) {
+  if (fragments <= static_cast<int>(workload.tensors.size())) return;
+  config.fail(key,
+              "the workload has only " + std::to_string(workload.tensors.size()) + " parameters");
+}
+
+void check_divides(const Reader& config, const char* key, std::int64_t count,
+                   const Cluster& cluster) {
+  if (cluster.ranks() % count == 0) return;
+  config.fail(key, "found " + std::to_string(count) + ", expected a divisor of the " +
+                       std::to_string(cluster.ranks()) + " ranks");
+}
+
+Changes period_changes(const Json& config, const char* fragments_key, const char* period_key) {
+  Changes changes;
+  const std::int64_t fragments = config.value(fragments_key, 1);
+  for (const std::int64_t period : {20, 100, 500}) {
+    if (period % fragments == 0) {
+      changes.push_back({ChangeKind::kAveraging, {{period_key, period}}});
+    }
+  }
+  return changes;
+}
+
+namespace torchft {
 
 Outer read_outer(Reader outer) {
   Outer step;
@@ -56,10 +87,7 @@ void read_diloco(Reader& config, const Workload& workload, LocalSgd& local) {
   local.outer = config.has("outer_optimizer") ? read_outer(config.object("outer_optimizer"))
                                               : Outer{Outer::Optimizer::kNesterov};
   local.fragments = static_cast<int>(config.integer_or("num_fragments", 1, 1, 1 << 16));
-  if (local.fragments > static_cast<int>(workload.tensors.size())) {
-    config.fail("num_fragments",
-                "the workload has only " + std::to_string(workload.tensors.size()) + " parameters");
-  }
+  check_fragments(config, "num_fragments", local.fragments, workload);
   local.delay = config.integer_or("fragment_sync_delay", 0, 0, kMostPeriod);
   local.outer.mix = config.number_or("fragment_update_alpha", 0, {0, 1});
   const std::int64_t least = local.periods.empty() ? local.period : std::ranges::min(local.periods);
@@ -106,11 +134,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   read_sync_every(config, local);
   const int node = cluster.nodes > 1 ? cluster.gpus_per_node : 1;
   local.subgroup = static_cast<int>(config.integer_or("group_world_size", node, 1, 1 << 20));
-  if (cluster.ranks() % local.subgroup != 0) {
-    config.fail("group_world_size", "found " + std::to_string(local.subgroup) +
-                                        ", expected a divisor of the " +
-                                        std::to_string(cluster.ranks()) + " ranks");
-  }
+  check_divides(config, "group_world_size", local.subgroup, cluster);
   const std::size_t blocks = std::max<std::size_t>(1, local.periods.size());
   const int groups = cluster.ranks() / local.subgroup;
   if (groups % static_cast<int>(blocks) != 0) {
@@ -172,28 +196,107 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   return {config_of(strategy)};
 }
 
-std::vector<ConfigChange> changes(const Json& config, const Cluster&) {
-  std::vector<ConfigChange> list{{ChangeKind::kRounding, {{"should_quantize", true}}}};
-  const std::int64_t fragments = config.value("num_fragments", 1);
-  for (const std::int64_t period : {20, 100, 500}) {
-    if (period % fragments == 0) list.push_back({ChangeKind::kAveraging, {{"sync_every", period}}});
+Changes changes(const Json& config, const Cluster&) {
+  Changes changes = period_changes(config, "num_fragments", "sync_every");
+  changes.insert(changes.begin(), {ChangeKind::kRounding, {{"should_quantize", true}}});
+  return changes;
+}
+
+}  // namespace torchft
+
+namespace maxtext {
+
+// A streaming period has a whole number of steps for each fragment.
+void read_streaming(Reader& config, const Workload& workload, LocalSgd& local, Reading& reading) {
+  local.fragments = static_cast<int>(config.integer("num_diloco_fragments", 1, 1 << 16));
+  check_fragments(config, "num_diloco_fragments", local.fragments, workload);
+  const auto each = std::max<std::int64_t>(
+      1, std::lrint(static_cast<double>(local.period) / static_cast<double>(local.fragments)));
+  if (each * local.fragments != local.period) {
+    local.period = each * local.fragments;
+    reading.notes.push_back("a period has " + std::to_string(local.period) +
+                            " steps: as many for each fragment");
   }
-  return list;
+  const std::int64_t delay =
+      config.integer_or("num_communication_overlapping_steps", 0, 0, kMostPeriod);
+  local.outer.mix = config.number_or("communication_overlapping_alpha", 0, {0, 1});
+  config.boolean_or("use_sequential_layers", true);  // which layers are a fragment, not how many
+  const bool threads = config.boolean_or("enable_threaded_diloco", false);
+  const bool programs = config.boolean_or("enable_non_spmd_diloco", false);
+  if (delay >= each) {
+    config.fail("num_communication_overlapping_steps",
+                "a fragment is applied before the next is sent: expected less than " +
+                    std::to_string(each));
+  }
+  if (threads || programs) {
+    local.delay = delay;
+  } else if (delay > 0) {
+    reading.notes.emplace_back(
+        "in one program training waits for each fragment: num_communication_overlapping_steps "
+        "delays values alone (enable_threaded_diloco, enable_non_spmd_diloco)");
+  }
 }
 
-Json defaults() {
-  return {{"num_fragments", 1},
-          {"fragment_sync_delay", 0},
-          {"fragment_update_alpha", 0.0},
-          {"should_quantize", false}};
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  LocalSgd& local = reading.strategy.local_sgd;
+  local.enabled = config.boolean_or("enable_diloco", true);
+  const std::int64_t groups =
+      config.integer_or("dcn_diloco_parallelism", cluster.nodes, 1, cluster.ranks());
+  check_divides(config, "dcn_diloco_parallelism", groups, cluster);
+  local.subgroup = cluster.ranks() / static_cast<int>(groups);
+  local.period = config.integer_or("diloco_sync_period", 36, 1, kMostPeriod);
+  local.outer = {Outer::Optimizer::kNesterov, 0.7, 0.9, 0};
+  local.outer.rate = config.number_or("diloco_outer_lr", 0.3, {0, 1e3, true});
+  local.outer.momentum = config.number_or("diloco_outer_momentum", 0.9, {0, 1});
+  if (config.boolean_or("enable_streaming_diloco", false)) {
+    read_streaming(config, workload, local, reading);
+  }
+  config.finish();
+  reading.strategy.fusion.rule = Fusion::Rule::kSize;
+  reading.strategy.fusion.size = kCombined;
+  if (local.enabled && groups == 1) {
+    reading.notes.emplace_back("there is one replica: nothing is averaged");
+  }
+  if (!local.enabled || groups == 1) local = {};
+  return reading;
 }
 
-Json least() { return {{"sync_every", 100}}; }
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>&,
+                          const Workload&, const Cluster& cluster) {
+  const LocalSgd& local = strategy.local_sgd;
+  if (!local.enabled || local.outer.optimizer != Outer::Optimizer::kNesterov) {
+    throw InputError("MaxText's DiLoCo has a Nesterov step between its replicas: strategy '" +
+                     strategy.name + "' has none");
+  }
+  Json config{{"enable_diloco", true},
+              {"dcn_diloco_parallelism", cluster.ranks() / local.subgroup},
+              {"diloco_sync_period", local.period},
+              {"diloco_outer_lr", local.outer.rate},
+              {"diloco_outer_momentum", local.outer.momentum}};
+  if (local.fragments > 1) {
+    config["enable_streaming_diloco"] = true;
+    config["num_diloco_fragments"] = local.fragments;
+    if (local.delay > 0) {
+      config["enable_threaded_diloco"] = true;
+      config["num_communication_overlapping_steps"] = local.delay;
+    }
+    if (local.outer.mix > 0) config["communication_overlapping_alpha"] = local.outer.mix;
+  }
+  return {std::move(config)};
+}
 
-// It says nothing but averaging.
-std::vector<Json> candidates(const Strategy& winner, const Workload&, const Cluster&,
-                             const Partitions&) {
-  return suggest(winner, {}, {}, {});
+Changes changes(const Json& config, const Cluster&) {
+  return period_changes(config, "num_diloco_fragments", "diloco_sync_period");
+}
+
+}  // namespace maxtext
+
+// They say nothing but averaging.
+template <auto suggest>
+std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
+                             const Cluster& cluster, const Partitions&) {
+  return suggest(winner, {}, workload, cluster);
 }
 
 }  // namespace
@@ -201,12 +304,30 @@ std::vector<Json> candidates(const Strategy& winner, const Workload&, const Clus
 Dialect torchft_dialect() {
   return {.name = "torchft",
           .summary = "torchft: DiLoCo's sync_every, num_fragments, fragment_sync_delay, ...",
-          .read = read,
-          .suggest = suggest,
-          .changes = changes,
-          .defaults = defaults,
-          .least = least,
-          .candidates = candidates};
+          .read = torchft::read,
+          .suggest = torchft::suggest,
+          .changes = torchft::changes,
+          .defaults = {{"num_fragments", 1},
+                       {"fragment_sync_delay", 0},
+                       {"fragment_update_alpha", 0.0},
+                       {"should_quantize", false}},
+          .least = {{"sync_every", 100}},
+          .candidates = candidates<torchft::suggest>};
+}
+
+Dialect diloco_dialect() {
+  return {.name = "diloco",
+          .summary = "MaxText's DiLoCo: diloco_sync_period, num_diloco_fragments, ...",
+          .read = maxtext::read,
+          .suggest = maxtext::suggest,
+          .changes = maxtext::changes,
+          .defaults = {{"enable_diloco", true},
+                       {"diloco_sync_period", 36},
+                       {"diloco_outer_lr", 0.3},
+                       {"diloco_outer_momentum", 0.9},
+                       {"enable_streaming_diloco", false}},
+          .least = {{"enable_diloco", true}},
+          .candidates = candidates<maxtext::suggest>};
 }
 
 }  // namespace syncline::dialect
