@@ -11,12 +11,15 @@
 #include "core/plan/planner.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
+#include "tests/support/text.h"
 
 namespace syncline::dialect {
 namespace {
 
 using collective::CollectiveKind;
 using test::cluster_of;
+using test::contains;
+using test::count_of;
 using test::tensor_of;
 using Groups = std::vector<std::vector<int>>;
 
@@ -37,22 +40,8 @@ Reading reading_of(const std::string& config) {
   return test::read_config(fsdp_dialect(), config, transformer(), cluster_of(1, 4));
 }
 
-std::string message_of(const std::string& config) {
-  try {
-    reading_of(config);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::size_t count_of(const plan::Plan& plan, CollectiveKind kind) {
-  std::size_t count = 0;
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    count += collective != nullptr && collective->kind == kind;
-  }
-  return count;
+std::string message_of(const std::string& config, const Workload& workload = transformer()) {
+  return test::refusal_of(fsdp_dialect(), config, workload, cluster_of(1, 4));
 }
 
 TEST(Fsdp, ParametersBelongToTheInnermostUnit) {
@@ -102,9 +91,8 @@ TEST(Fsdp, ComesBack) {
       const Cluster cluster = cluster_of(1, 4);
       const Strategy strategy =
           dialect::reading_of(fsdp_dialect(), Json::parse(config), workload, cluster).strategy;
-      const auto written = write_config(fsdp_dialect(), strategy, workload, cluster);
-      ASSERT_TRUE(written);
-      EXPECT_TRUE(written->exact) << config << " " << written->config << written->difference;
+      SCOPED_TRACE(config);
+      test::expect_comes_back(fsdp_dialect(), strategy, workload, cluster);
     }
   }
   const auto written =
@@ -149,26 +137,19 @@ TEST(Fsdp, PadsTheFirstDimensionOfEachParameter) {
 TEST(Fsdp, RefusesAUnitOfSeveralFormats) {
   Workload workload = transformer();
   workload.tensors[3].dtype = DType::kBf16;  // model.layers.0.mlp.weight
-  const auto message = [&](const std::string& config) {
-    try {
-      test::read_config(fsdp_dialect(), config, workload, cluster_of(1, 4));
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto message = [&](const std::string& config) { return message_of(config, workload); };
   const std::string two = message(R"({"units": ["model.layers.*"]})");
-  EXPECT_NE(two.find("model.layers.0.mlp.weight in bf16 and model.layers.0.att.weight in fp32"),
-            std::string::npos)
+  EXPECT_TRUE(
+      contains(two, "model.layers.0.mlp.weight in bf16 and model.layers.0.att.weight in fp32"))
       << two;
-  EXPECT_NE(two.find("FSDP expects uniform original parameter dtype"), std::string::npos) << two;
-  EXPECT_NE(message(R"({"units": [], "version": 1})").find("Must flatten tensors with uniform"),
-            std::string::npos);
+  EXPECT_TRUE(contains(two, "FSDP expects uniform original parameter dtype")) << two;
+  EXPECT_TRUE(
+      contains(message(R"({"units": [], "version": 1})"), "Must flatten tensors with uniform"));
   EXPECT_EQ(message(R"({"units": ["model.layers.*", "model.layers.0.mlp"]})"), "");
   // A parameter without a dimension is FSDP1's alone.
   workload = transformer();
   workload.tensors[0].shape = {};
-  EXPECT_NE(message(R"({"units": []})").find("scalar parameters: head.weight"), std::string::npos);
+  EXPECT_TRUE(contains(message(R"({"units": []})"), "scalar parameters: head.weight"));
   EXPECT_EQ(message(R"({"units": [], "version": 1})"), "");
   // Then no configuration can say another strategy either, which is told, not passed over.
   workload.tensors = {tensor_of("w.a", {10}), tensor_of("w.b", {10}, DType::kBf16)};
@@ -182,8 +163,7 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
     for (Tensor& tensor : workload.tensors) tensor.dtype = dtype;
     const Cluster cluster = cluster_of(1, 4);
     const Strategy strategy = test::read_config(fsdp_dialect(), config, workload, cluster).strategy;
-    const auto written = write_config(fsdp_dialect(), strategy, workload, cluster);
-    EXPECT_TRUE(written->exact) << config << written->config << written->difference;
+    test::expect_comes_back(fsdp_dialect(), strategy, workload, cluster);
     std::set<Bytes> gathered, summed;
     for (const auto& op : plan::make_plan(workload, cluster, strategy).ops) {
       const auto* moved = std::get_if<collective::Collective>(&op.work);
@@ -201,18 +181,15 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
             (Pair{of(2), of(4)}));
   EXPECT_EQ(bytes(units + R"(, "mp_policy": {"param_dtype": "bf16"}})", DType::kBf16),
             (Pair{of(2), of(2)}));
-  EXPECT_NE(message_of(R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})")
-                .find("sums gradients in 2 bytes, where the workload's have 4"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of(R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})"),
+                       "sums gradients in 2 bytes, where the workload's have 4"));
 }
 
 TEST(Fsdp, SaysWhatItRefuses) {
-  EXPECT_NE(message_of(R"({"units": ["model.layer.*"]})").find("names no module"),
-            std::string::npos);
-  EXPECT_NE(message_of(R"({"units": [], "sharding_strategy": "FULL_SHARD"})").find("FSDP1's"),
-            std::string::npos);
-  EXPECT_NE(message_of(R"({"sharding_strategy": "FULL_SHARD"})").find("\"version\": 1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of(R"({"units": ["model.layer.*"]})"), "names no module"));
+  EXPECT_TRUE(
+      contains(message_of(R"({"units": [], "sharding_strategy": "FULL_SHARD"})"), "FSDP1's"));
+  EXPECT_TRUE(contains(message_of(R"({"sharding_strategy": "FULL_SHARD"})"), "\"version\": 1"));
   EXPECT_TRUE(test::has_note(reading_of(R"({"units": []})"), "everything is one unit"));
 }
 

@@ -14,14 +14,17 @@
 #include "core/plan/planner.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
+#include "tests/support/text.h"
 
 namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
+using test::contains;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
+using test::workload_of;
 using Groups = std::vector<std::vector<int>>;
 
 Reading reading_of(const std::string& config, const Workload& workload) {
@@ -256,8 +259,7 @@ TEST(PyTorchDdp, CountedAllReducesOfGpt2) {
 }
 
 TEST(PyTorchDdp, ALimitForEachBucket) {
-  Workload workload;
-  for (int i = 0; i < 8; ++i) workload.tensors.push_back(tensor_of("t", {1 << 16}));  // 0.25 MiB
+  const Workload workload = workload_of(std::vector<std::int64_t>(8, 1 << 16));  // 0.25 MiB each
   EXPECT_EQ(groups_of(R"({"bucket_cap_mb_list": [0.25, 0.75, 0.5]})", workload),
             (Groups{{0}, {1, 2, 3}, {4, 5}, {6, 7}}));
   EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 500000})", workload),
@@ -284,8 +286,7 @@ TEST(PyTorchDdp, MicroBatchesUnderNoSync) {
   workload.micro_batches = 3;
   const auto buckets_of = [&](const std::string& config) {
     const Strategy strategy = reading_of(config, workload).strategy;
-    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
-    EXPECT_TRUE(written && written->exact) << config;
+    test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
     return plan::make_plan(workload, cluster_of(2, 4), strategy).buckets.size();
   };
   EXPECT_EQ(buckets_of("{}"), 3u * 5);
@@ -331,14 +332,14 @@ TEST(PyTorchDdp, WhatFailsInsideTorch) {
       return std::string(error.what());
     }
   };
-  EXPECT_NE(said("powerSGD_hook", "2.7").find("first dimension of scale"), std::string::npos);
+  EXPECT_TRUE(contains(said("powerSGD_hook", "2.7"), "first dimension of scale"));
   EXPECT_EQ(said("batched_powerSGD_hook", "2.7"), "");
   for (const char* hook : {"bf16_compress_hook", "allreduce_hook"}) {
     EXPECT_EQ(said(hook, "1.13"), "") << hook;  // NCCL
   }
   cluster.library = Library::kGloo;
   for (const char* hook : {"bf16_compress_hook", "allreduce_hook"}) {
-    EXPECT_NE(said(hook, "1.13").find("Gloo of torch 1.13 sums no bf16"), std::string::npos)
+    EXPECT_TRUE(contains(said(hook, "1.13"), "Gloo of torch 1.13 sums no bf16"))
         << hook << said(hook, "1.13");
     EXPECT_EQ(said(hook, "2.7"), "") << hook;
   }
@@ -371,10 +372,9 @@ TEST(PyTorchDdp, PowerSgd) {
   for (const Cluster& cluster : {cluster_of(2, 4), gpus}) {
     const Strategy strategy =
         dialect::reading_of(pytorch_ddp_dialect(), Json::parse(config), workload, cluster).strategy;
-    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster);
-    ASSERT_TRUE(written);
-    EXPECT_TRUE(written->exact) << written->config << written->difference;
-    EXPECT_EQ(written->config["PowerSGDState"]["matrix_approximation_rank"], 4);
+    const Json back =
+        test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster).config;
+    EXPECT_EQ(back.at("PowerSGDState").at("matrix_approximation_rank"), 4);
   }
 }
 
@@ -457,8 +457,7 @@ TEST(PyTorchDdp, CompiledModelsComeInPieces) {
 // The compiler's own buckets: 1 MiB first, even with an explicit cap, then the cap; by
 // concatenation.
 TEST(PyTorchDdp, TheCompilerJoinsAllReducesItself) {
-  Workload workload;
-  for (int i = 0; i < 8; ++i) workload.tensors.push_back(tensor_of("t", {1 << 17}));  // 0.5 MiB
+  const Workload workload = workload_of(std::vector<std::int64_t>(8, 1 << 17));  // 0.5 MiB each
   for (const char* mode : {"python_reducer", "python_reducer_without_compiled_forward"}) {
     const Reading reading = reading_of(
         R"({"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true,
@@ -515,11 +514,9 @@ TEST(PyTorchDdp, LimitsForAnyRunsOfGradients) {
       if (i == 0 || random() % 3 == 0) strategy.fusion.groups.emplace_back();
       strategy.fusion.groups.back().push_back(i);
     }
-    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
-    ASSERT_TRUE(written);
-    EXPECT_TRUE(written->exact) << written->config << written->difference;
-    EXPECT_EQ(groups_of(written->config.dump(), workload), strategy.fusion.groups)
-        << written->config;
+    const Json config =
+        test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4)).config;
+    EXPECT_EQ(groups_of(config.dump(), workload), strategy.fusion.groups) << config;
   }
   // One cap where that does it.
   const Workload workload = shipped_workload("resnet50_v100.json");
@@ -530,9 +527,9 @@ TEST(PyTorchDdp, LimitsForAnyRunsOfGradients) {
   Strategy crossed;
   crossed.fusion.rule = Fusion::Rule::kGroups;
   crossed.fusion.groups = {{0, 2}, {1, 3}};
-  Workload four;
-  for (int i = 0; i < 4; ++i) four.tensors.push_back(tensor_of("t", {1000}));
-  EXPECT_FALSE(write_config(pytorch_ddp_dialect(), crossed, four, cluster_of(2, 4))->exact);
+  EXPECT_FALSE(write_config(pytorch_ddp_dialect(), crossed, workload_of({1000, 1000, 1000, 1000}),
+                            cluster_of(2, 4))
+                   ->exact);
 }
 
 // What the job's torch makes of a configuration counts where the configuration names none, and what
@@ -607,9 +604,9 @@ TEST(PyTorchDdp, BuffersAreBroadcastUnlessItIsTurnedOff) {
     const Strategy strategy = reading_of(config, workload).strategy;
     EXPECT_EQ(plan::ahead_of_forward(plan::make_plan(workload, cluster, strategy)),
               on ? 0.003 : 0.0);
-    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster);
-    ASSERT_TRUE(written && written->exact) << on;
-    EXPECT_EQ(written->config.contains("broadcast_buffers"), !on);
+    const Json back =
+        test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster).config;
+    EXPECT_EQ(back.contains("broadcast_buffers"), !on);
   }
 }
 
@@ -645,10 +642,9 @@ TEST(PyTorchDdp, PostLocalSgd) {
   EXPECT_EQ(phases[0].steps, 100);
   EXPECT_EQ(phases[1].steps, 400);
   EXPECT_EQ(phases[1].point.period, 4);
-  const auto again = write_config(pytorch_ddp_dialect(), strategy, workload, cluster);
-  ASSERT_TRUE(again.has_value());
-  EXPECT_TRUE(again->exact) << again->difference;
-  EXPECT_EQ(again->config["comm_hook"], "post_localSGD_hook");
+  const Json again =
+      test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster).config;
+  EXPECT_EQ(again.value("comm_hook", ""), "post_localSGD_hook");
 }
 
 // DDP goes on broadcasting buffers ahead of each step, and the averager has the parameters alone.

@@ -13,12 +13,14 @@
 #include "core/plan/planner.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
+#include "tests/support/text.h"
 
 namespace syncline::dialect {
 namespace {
 
 using collective::CollectiveKind;
 using test::cluster_of;
+using test::contains;
 using test::tensor_of;
 
 // One collective: its kind, the ranks of a group, how far apart they are, and its elements.
@@ -147,14 +149,12 @@ Strategy strategy_of(const Dialect& dialect, const Json& config, const Case& one
 }
 
 void expect_comes_back(const Dialect& dialect, const Strategy& strategy, const Case& one) {
-  const auto written = write_config(dialect, strategy, one.workload, one.cluster);
-  ASSERT_TRUE(written);
-  EXPECT_TRUE(written->exact) << written->config << " " << written->difference;
+  const Written written = test::expect_comes_back(dialect, strategy, one.workload, one.cluster);
   const plan::Plan plan = plan::make_plan(one.workload, one.cluster, strategy);
-  const plan::Plan again = plan::make_plan(one.workload, one.cluster, written->strategy);
-  EXPECT_EQ(sent_in(again, false), sent_in(plan, false)) << written->config;
-  EXPECT_EQ(sent_in(again, true), sent_in(plan, true)) << written->config;
-  EXPECT_EQ(written->strategy.hierarchy, strategy.hierarchy) << written->config;
+  const plan::Plan again = plan::make_plan(one.workload, one.cluster, written.strategy);
+  EXPECT_EQ(sent_in(again, false), sent_in(plan, false)) << written.config;
+  EXPECT_EQ(sent_in(again, true), sent_in(plan, true)) << written.config;
+  EXPECT_EQ(written.strategy.hierarchy, strategy.hierarchy) << written.config;
 }
 
 // FSDP: `again` is the group in which units are gathered for the backward pass, 0: they are not.
@@ -433,13 +433,8 @@ TEST(TwoLevels, SaysHowManyReplicasThereAre) {
 }
 
 TEST(TwoLevels, SaysWhatItRefuses) {
-  const auto message = [](const Dialect& dialect, const std::string& config) -> std::string {
-    try {
-      strategy_of(dialect, Json::parse(config), by_hand());
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+  const auto message = [](const Dialect& dialect, const std::string& config) {
+    return test::refusal_of(dialect, config, by_hand().workload, by_hand().cluster);
   };
   const std::vector<std::tuple<Dialect, std::string, std::string>> refused{
       {fsdp_dialect(), R"({"mesh": [3, 4]})", "has 12 ranks, the cluster has 8"},
@@ -460,7 +455,7 @@ TEST(TwoLevels, SaysWhatItRefuses) {
       {deepspeed_dialect(), stage_3("mics_shard_size", 3).dump(), "3 does not divide the 8 ranks"},
       {deepspeed_dialect(), stage_3("zero_hpz_partition_size", 3).dump(), "3 does not divide"}};
   for (const auto& [dialect, config, words] : refused) {
-    EXPECT_NE(message(dialect, config).find(words), std::string::npos)
+    EXPECT_TRUE(contains(message(dialect, config), words))
         << config << ": " << message(dialect, config);
   }
   EXPECT_EQ(message(fsdp_dialect(), R"({"mesh": [8]})"), "");

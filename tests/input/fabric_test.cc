@@ -10,9 +10,12 @@
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::input {
 namespace {
+
+using test::contains;
 
 // 8 NICs of 400 Gbit/s a node.
 Json nodes_with(int nodes, const Json& fabric) {
@@ -64,7 +67,7 @@ TEST(Fabric, NamesStandForTheirSourcesFigures) {
   const auto pod = *read_with(64, {{"name", "superpod-h100"}}).topology;
   EXPECT_EQ(pod.lanes, 8);
   const Cluster cluster = read_with(4, {{"name", "llama3-24k"}});
-  EXPECT_NE(cluster.source.find("Llama 3"), std::string::npos);
+  EXPECT_TRUE(contains(cluster.source, "Llama 3"));
   const Json written = cluster_json(cluster, 6);
   EXPECT_EQ(read_cluster(Reader(written, "c.json", "cluster")).source, cluster.source);
   EXPECT_NEAR(total_up(pod, 0), 32 * kNic, 1);  // of 32 NICs: nothing oversubscribed
@@ -119,7 +122,7 @@ TEST(Fabric, EcmpHasAFlowForEachNic) {
 TEST(Fabric, WhatDoesNotFitIsRefusedByName) {
   const auto says = [](int nodes, const Json& keys, const std::string& words) {
     const std::string said = refused_with(nodes, keys);
-    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, words)) << said;
   };
   says(8, {{"kind", "torus"}, {"sizes", {2, 2}}}, "joins 4 nodes, fewer than the cluster's 8");
   says(8, {{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {2, 1}}}, "plugged into one leaf");
@@ -186,8 +189,7 @@ TEST(Fabric, ReadsWhatIbnetdiscoverPrints) {
     read();
     FAIL();
   } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("cluster.fabric.file: net.txt: no host has 4 ports"),
-              std::string::npos)
+    EXPECT_TRUE(contains(error.what(), "cluster.fabric.file: net.txt: no host has 4 ports"))
         << error.what();
   }
   json["fabric"]["oversubscription"] = 2;
@@ -247,7 +249,7 @@ TEST(Fabric, OfOneNodeIsJudgedAsAnyOther) {
   EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
   const auto says = [](const Json& keys, const std::string& words) {
     const std::string said = refused_with(1, keys);
-    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, words)) << said;
   };
   says({{"kind", "torus"}, {"sizes", {0}}}, "sizes.0");
   says({{"kind", "torus"}, {"sizes", {4}}, {"spines", 2}}, "spines");
@@ -268,8 +270,7 @@ TEST(Fabric, TooSmallForTheClusterSaysSo) {
            {{"kind", "fat_tree"}, {"down", {2, 2}}, {"up", {1, 1}}},
            {{"kind", "dragonfly"}, {"groups", 2}, {"switches", 2}, {"hosts", 1}}}) {
     const std::string said = refused_with(8, keys);
-    EXPECT_NE(said.find("it joins 4 nodes, fewer than the cluster's 8"), std::string::npos)
-        << keys << said;
+    EXPECT_TRUE(contains(said, "it joins 4 nodes, fewer than the cluster's 8")) << keys << said;
   }
 }
 
@@ -282,7 +283,7 @@ TEST(Fabric, DragonfliesShareNicsOutToSwitches) {
   EXPECT_EQ(topology.all_nodes(), 2 * 128);
   EXPECT_EQ(topology.lanes, 4);
   keys["switches_per_node"] = 3;
-  EXPECT_NE(refused_with(128, keys).find("a divisor of the 8 NICs of a node"), std::string::npos);
+  EXPECT_TRUE(contains(refused_with(128, keys), "a divisor of the 8 NICs of a node"));
 }
 
 TEST(Fabric, IsWrittenBack) {

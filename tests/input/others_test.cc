@@ -5,9 +5,12 @@
 #include "core/fabric/topology.h"
 #include "core/input/document.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::input {
 namespace {
+
+using test::contains;
 
 // Four nodes of a fabric of eight.
 Json job() {
@@ -37,7 +40,7 @@ class Others : public testing::Test {
   }
   void expect_refused(const Json& first, const std::string& words) {
     const std::string said = refusal(first);
-    EXPECT_NE(said.find(words), std::string::npos) << said;
+    EXPECT_TRUE(contains(said, words)) << said;
   }
   const test::Scratch scratch_;
 };

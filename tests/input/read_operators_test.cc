@@ -8,9 +8,12 @@
 #include "core/json/text.h"
 #include "core/plan/compute_fusion.h"
 #include "core/scenario/scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline::input {
 namespace {
+
+using test::contains;
 
 constexpr const char* kDevice =
     R"({"tflops": 10, "half_tflops": 100, "memory_gbytes_per_s": 1000, "launch_us": 5})";
@@ -119,19 +122,17 @@ TEST(ReadOperators, MeasuredTensorsKeepNamesAndWaits) {
   const auto& notes = scenario.strategies.front().notes;
   ASSERT_EQ(notes.size(), 3u);
   EXPECT_EQ(notes[0], "fuse_elewise_add_act_ops: detected 16 subgraphs forward and 16 backward");
-  EXPECT_NE(notes[2].find("the workload's own times stand"), std::string::npos);
+  EXPECT_TRUE(contains(notes[2], "the workload's own times stand"));
 
   workload["tensors"].erase(5);
-  EXPECT_NE(message_of(scenario_with(workload.dump()))
-                .find("has 161 gradients, the workload's "
-                      "tensors are 160"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of(scenario_with(workload.dump())),
+                       "has 161 gradients, the workload's "
+                       "tensors are 160"));
   workload["tensors"].insert(workload["tensors"].begin(), Json{{"name", "z"}, {"shape", {7}}});
   for (auto& tensor : workload["tensors"]) tensor.erase("backward_us");
-  EXPECT_NE(message_of(scenario_with(workload.dump()))
-                .find("operators.architecture: its gradient 0, fc_0.b_0, has 1000 elements, the "
-                      "workload's, z, has 7"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of(scenario_with(workload.dump())),
+                       "operators.architecture: its gradient 0, fc_0.b_0, has 1000 elements, the "
+                       "workload's, z, has 7"));
 }
 
 TEST(ReadOperators, AnExplicitList) {
@@ -190,7 +191,7 @@ TEST(ReadOperators, MistakesInAList) {
                 "operators.list[0].flop: unknown key (did you mean 'flops'?)"},
        }) {
     const std::string message = broken(one.patch);
-    EXPECT_NE(message.find(one.message), std::string::npos) << message;
+    EXPECT_TRUE(contains(message, one.message)) << message;
   }
 }
 
@@ -198,22 +199,18 @@ TEST(ReadOperators, MistakesInAnArchitecture) {
   const auto message = [](const std::string& operators, const std::string& device = kDevice) {
     return message_of(scenario_with(R"({"name": "w", "operators": )" + operators + "}", device));
   };
-  EXPECT_NE(message(R"({"architecture": "resnet5"})")
-                .find("did you mean one of 'resnet50', 'resnet50_v1.5'?"),
-            std::string::npos);
-  EXPECT_NE(message(R"({"architecture": "resnet50", "sequence": 8})")
-                .find("operators.sequence: has no meaning with 'resnet50', only with transformers"),
-            std::string::npos);
-  EXPECT_NE(message(R"({"architecture": "bert_base", "layout": "NHWC"})")
-                .find("operators.layout: has no meaning with 'bert_base', only with images"),
-            std::string::npos);
-  EXPECT_NE(message(R"({"architecture": "bert_base", "sequence": 513})").find("from 1 to 512"),
-            std::string::npos);
-  EXPECT_NE(message(R"({"architecture": "vgg16"})", R"({"tflops": 1})")
-                .find("workload.operators: needs cluster.device.tflops and memory_gbytes_per_s"),
-            std::string::npos);
-  EXPECT_NE(message(R"({"architecture": "vgg16", "list": []})").find("list: unknown key"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message(R"({"architecture": "resnet5"})"),
+                       "did you mean one of 'resnet50', 'resnet50_v1.5'?"));
+  EXPECT_TRUE(
+      contains(message(R"({"architecture": "resnet50", "sequence": 8})"),
+               "operators.sequence: has no meaning with 'resnet50', only with transformers"));
+  EXPECT_TRUE(contains(message(R"({"architecture": "bert_base", "layout": "NHWC"})"),
+                       "operators.layout: has no meaning with 'bert_base', only with images"));
+  EXPECT_TRUE(
+      contains(message(R"({"architecture": "bert_base", "sequence": 513})"), "from 1 to 512"));
+  EXPECT_TRUE(contains(message(R"({"architecture": "vgg16"})", R"({"tflops": 1})"),
+                       "workload.operators: needs cluster.device.tflops and memory_gbytes_per_s"));
+  EXPECT_TRUE(contains(message(R"({"architecture": "vgg16", "list": []})"), "list: unknown key"));
 }
 
 // A family of the sizes that the scenario gives.
@@ -240,7 +237,7 @@ TEST(ReadOperators, MistakesInAShape) {
     return message("llama", R"("shape": {"layers": 2, "hidden": 64, "words": 1000, )" + keys + "}");
   };
   const auto says = [](const std::string& text, const char* part) {
-    EXPECT_NE(text.find(part), std::string::npos) << text;
+    EXPECT_TRUE(contains(text, part)) << text;
   };
   EXPECT_EQ(shaped(R"("heads": 4)"), "accepted");
   says(shaped(R"("heads": 5)"), "shape.heads: found 5, expected a divisor of 64, or head_width");
@@ -280,13 +277,11 @@ TEST(ReadOperators, ComputeFusionOfAStrategy) {
       parsed(strategy_of(R"({"fuse_bn_add_act_ops": false})")).strategies[0].compute_fusion));
   EXPECT_FALSE(
       plan::any(parsed(scenario_with(linear_layer().dump())).strategies[0].compute_fusion));
-  EXPECT_NE(
-      message_of(strategy_of(R"({"fuse_all_optimizer_ops": true})", R"(, "update": "per_bucket")"))
-          .find("compute_fusion.fuse_all_optimizer_ops: cannot be combined with update"),
-      std::string::npos);
-  EXPECT_NE(message_of(strategy_of(R"({"fuse_bn_act_op": true})"))
-                .find("did you mean 'fuse_bn_act_ops'?"),
-            std::string::npos);
+  EXPECT_TRUE(contains(
+      message_of(strategy_of(R"({"fuse_all_optimizer_ops": true})", R"(, "update": "per_bucket")")),
+      "compute_fusion.fuse_all_optimizer_ops: cannot be combined with update"));
+  EXPECT_TRUE(contains(message_of(strategy_of(R"({"fuse_bn_act_op": true})")),
+                       "did you mean 'fuse_bn_act_ops'?"));
   Json plain = linear_layer();
   plain.erase("operators");
   const Scenario without = parsed(scenario_with(

@@ -13,9 +13,12 @@
 #include "core/input/scenario_json.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/run/executor.h"
+#include "tests/support/text.h"
 
 namespace syncline::input {
 namespace {
+
+using test::contains;
 
 // Four layers of a small Llama on 4 nodes of 8 GPUs.
 Json job(const std::string& parallel) {
@@ -49,7 +52,7 @@ std::string refused(const std::string& parallel) { return message_of(job(paralle
 TEST(ReadParallel, WrongProductsNameTheNumbers) {
   const auto says = [](const std::string& parallel, const std::string& part) {
     const std::string text = refused(parallel);
-    EXPECT_NE(text.find(part), std::string::npos) << parallel << ": " << text;
+    EXPECT_TRUE(contains(text, part)) << parallel << ": " << text;
   };
   says(R"({"tensor": 4, "pipeline": 3})",
        "tensor 4 x context 1 x pipeline 3 is 12 ranks, which do not divide the cluster's 32");
@@ -82,15 +85,15 @@ TEST(ReadParallel, WhatDoesNotGoWithALayoutIsSaid) {
     return message_of(json.dump());
   };
   const char* local = R"({"name": "l", "local_sgd": {"period": 4}})";
-  EXPECT_NE(with(local).find("averaging is not modelled yet together with workload.parallel"),
-            std::string::npos)
+  EXPECT_TRUE(
+      contains(with(local), "averaging is not modelled yet together with workload.parallel"))
       << with(local);
-  EXPECT_NE(with(local, R"({"tensor": 2})").find("averaging is not"), std::string::npos);
+  EXPECT_TRUE(contains(with(local, R"({"tensor": 2})"), "averaging is not"));
   EXPECT_EQ(with(local, "{}"), "accepted");
   const char* ranked = R"({"name": "p", "priority": "layer"})";
-  EXPECT_NE(with(ranked).find("ranking buckets is not"), std::string::npos) << with(ranked);
+  EXPECT_TRUE(contains(with(ranked), "ranking buckets is not")) << with(ranked);
   const char* ticks = R"({"name": "t", "dialect": "horovod", "config": {}})";
-  EXPECT_NE(with(ticks).find("releasing at ticks is not"), std::string::npos) << with(ticks);
+  EXPECT_TRUE(contains(with(ticks), "releasing at ticks is not")) << with(ticks);
 }
 
 // Layers evenly over the parts; the embedding stands with the first, the head with the last, and
@@ -139,11 +142,10 @@ TEST(ReadParallel, LayersAsGiven) {
                                                                    {3, "lm_head"}}));
   const Scenario even = read(job(R"({"pipeline": 2, "layers": [2, 2]})"));
   EXPECT_EQ(workload_json(even.workload, 6)["parallel"]["layers"], Json({2, 2}));
-  EXPECT_NE(refused(R"({"pipeline": 2, "layers": [2, 3]})").find("5 in all, where the model has 4"),
-            std::string::npos);
-  EXPECT_NE(refused(R"({"pipeline": 2, "layers": [4]})").find("1 numbers for 2 parts"),
-            std::string::npos);
-  EXPECT_NE(refused(R"({"pipeline": 2, "layers": [4, -1]})").find("layers"), std::string::npos);
+  EXPECT_TRUE(
+      contains(refused(R"({"pipeline": 2, "layers": [2, 3]})"), "5 in all, where the model has 4"));
+  EXPECT_TRUE(contains(refused(R"({"pipeline": 2, "layers": [4]})"), "1 numbers for 2 parts"));
+  EXPECT_TRUE(contains(refused(R"({"pipeline": 2, "layers": [4, -1]})"), "layers"));
 }
 
 // Layers of a workload that gives its own tensors are told by the numbers in their names, or by
@@ -156,15 +158,14 @@ TEST(ReadParallel, PartsOfGivenTensors) {
   EXPECT_EQ(read(json).workload.tensors[0].part, 1);
   EXPECT_EQ(read(json).workload.tensors[1].part, 0);
   json["workload"]["tensors"][0]["name"] = "b";
-  EXPECT_NE(message_of(json.dump()).find("'part' in each tensor"), std::string::npos);
+  EXPECT_TRUE(contains(message_of(json.dump()), "'part' in each tensor"));
   json["workload"]["tensors"][0]["part"] = 1;
   EXPECT_EQ(read(json).workload.tensors[0].part, 1);
   json["workload"]["tensors"][0]["part"] = 2;
-  EXPECT_NE(message_of(json.dump()).find("the part of 'b' is 2: expected 0 to 1"),
-            std::string::npos);
+  EXPECT_TRUE(contains(message_of(json.dump()), "the part of 'b' is 2: expected 0 to 1"));
   json["workload"]["tensors"][0]["part"] = 0;
   json["workload"]["tensors"][1]["part"] = 1;
-  EXPECT_NE(message_of(json.dump()).find("falling in the tensors' order"), std::string::npos);
+  EXPECT_TRUE(contains(message_of(json.dump()), "falling in the tensors' order"));
 }
 
 // Times that the device predicts get what the collectives inside the layers take; times that were
