@@ -11,11 +11,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/measure/study.h"
-#include "core/tune/emulated_search.h"
-#include "core/tune/journal.h"
-#include "core/tune/live_objective.h"
-#include "core/tune/live_report.h"
-#include "core/tune/live_space.h"
+#include "core/tune/live_tuner.h"
 #include "core/tune/search_space.h"
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
@@ -142,10 +138,11 @@ class LiveSearch {
   }
 
   // Prints the answer, and how to go on where the search was interrupted.
-  int answer(tune::ModelTruth& truth, tune::LiveReport& report) const {
+  int answer(tune::Evaluator& model, tune::LiveReport& report) const {
     if (!options_.emit.empty()) {
       report.emitted_dialect = options_.emit;
-      report.emitted = truth.emitted(*dialect::find_dialect(options_.emit), report);
+      report.emitted =
+          tune::best_config(*dialect::find_dialect(options_.emit), report.best().strategy, model);
     }
     answer_with({}, reports::answer_of(report), options_.output);
     if (report.tuning.complete) return 0;
@@ -189,7 +186,7 @@ int tune_on_ranks(const TuneArguments& options, const input::Document& fitted, L
   hooks.swept = announced("sweep", std::to_string(report.problem.candidates.size()));
   live::search_on_ranks(search, scenario, channel, hooks, report);
   if (!first) return 0;
-  tune::ModelTruth model(scenario);
+  tune::Evaluator model(scenario);
   return verb.answer(model, report);
 }
 
@@ -198,16 +195,13 @@ int tune_emulated(const TuneArguments& options, const input::Document& fitted, L
   const Scenario scenario = input::parse_lone_scenario(fitted);
   say("ranking the candidates by the model");
   tune::LiveReport report = verb.begin(fitted, scenario);
-  tune::EmulatedSearch search;
-  search.noise = options.live.noise / 100;
-  search.evaluation =
-      announced("evaluation", "at most " + std::to_string(budget(options)), options.live.pace);
-  search.journal = [&](const tune::LiveObjective& machine) {
-    return verb.open_journal(report, machine);
-  };
-  tune::ModelTruth truth(scenario);
-  tune::search_emulated(search, truth, report);
-  return verb.answer(truth, report);
+  tune::Evaluator model(scenario);
+  tune::search_emulated(
+      model, options.live.noise / 100,
+      announced("evaluation", "at most " + std::to_string(budget(options)), options.live.pace),
+      [&](const tune::LiveObjective& machine) { return verb.open_journal(report, machine); },
+      report);
+  return verb.answer(model, report);
 }
 
 }  // namespace

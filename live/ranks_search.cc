@@ -16,9 +16,8 @@ constexpr long long kBaseline = -1;
 constexpr const char* kDone = "done";
 
 // Every candidate as the machine has it, and the baseline.
-tune::KnownTruth swept_truth(RanksObjective& machine, const tune::MeasurementWatch& watch,
+tune::KnownTruth swept_truth(RanksObjective& machine, const tune::LiveObjective& watched,
                              const tune::LiveReport& report) {
-  tune::WatchedObjective watched(machine, watch);
   tune::KnownTruth truth;
   truth.measured = true;
   tune::Evaluation evaluation{0, report.settings.search.steps, report.settings.seed};
@@ -62,7 +61,7 @@ tune::Measurement RanksObjective::measure(const tune::Candidate& candidate,
 tune::Measurement RanksObjective::measure_baseline(int steps) {
   channel_.from_first(std::to_string(kBaseline) + " " + std::to_string(steps),
                       ControlChannel::kPatient);
-  return run(tune::baseline_of(scenario_), steps);
+  return run(*find_strategy(scenario_, scenario_.baseline), steps);
 }
 
 void RanksObjective::dismiss() { channel_.from_first(kDone, ControlChannel::kPatient); }
@@ -72,7 +71,7 @@ void RanksObjective::follow() {
     const std::string order = channel_.from_first("", ControlChannel::kPatient);
     if (order == kDone) return;
     const auto [index, steps] = order_in(order);
-    run(index == kBaseline ? tune::baseline_of(scenario_)
+    run(index == kBaseline ? *find_strategy(scenario_, scenario_.baseline)
                            : problem_.candidates[static_cast<std::size_t>(index)].strategy,
         steps);
   }
@@ -124,11 +123,15 @@ void search_on_ranks(const RanksSearch& search, const Scenario& scenario, Contro
                      const RanksSearchHooks& hooks, tune::LiveReport& report) {
   RanksObjective machine(search.machine, scenario, report.problem, channel);
   if (channel.rank() != 0) return machine.follow();
-  tune::WatchedObjective watched(machine, hooks.evaluation);
+  const tune::LiveObjective objective{machine.source(),
+                                      [&](const auto& candidate, const auto& evaluation) {
+                                        return machine.measure(candidate, evaluation);
+                                      }};
+  const tune::LiveObjective watched = tune::watched(objective, hooks.evaluation);
   report.tuning = tune::tune_live(report.problem, report.settings, watched, hooks.journal(watched));
   if (search.sweep && report.tuning.complete) {
     hooks.sweeping();
-    report.truth = swept_truth(machine, hooks.swept, report);
+    report.truth = swept_truth(machine, tune::watched(objective, hooks.swept), report);
   }
   machine.dismiss();
 }

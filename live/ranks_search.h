@@ -8,15 +8,14 @@
 #include <string>
 
 #include "core/run/payload.h"
-#include "core/tune/live_objective.h"
-#include "core/tune/live_report.h"
+#include "core/tune/live_tuner.h"
 #include "live/live_executor.h"
 
 namespace syncline::live {
 
 // What the search measures: all ranks run a candidate together. Rank 0 searches and says which
 // candidate comes next; the other ranks follow its orders.
-class RanksObjective final : public tune::LiveObjective {
+class RanksObjective {
  public:
   struct Settings {
     std::string backend_name;
@@ -29,10 +28,9 @@ class RanksObjective final : public tune::LiveObjective {
 
   // Rank 0's part.
 
-  std::string source() const override;
+  std::string source() const;
   // `candidate` is one of the problem's. Throws MachineError where a rank failed or values differ.
-  tune::Measurement measure(const tune::Candidate& candidate,
-                            const tune::Evaluation& evaluation) override;
+  tune::Measurement measure(const tune::Candidate& candidate, const tune::Evaluation& evaluation);
   // The scenario's baseline, which need not be a candidate.
   tune::Measurement measure_baseline(int steps);
   // The other ranks return from follow().

@@ -13,8 +13,7 @@
 #include "core/measure/metrics.h"
 #include "core/measure/report.h"
 #include "core/measure/validation.h"
-#include "core/tune/live_report.h"
-#include "core/tune/tuner.h"
+#include "core/tune/live_tuner.h"
 #include "core/tune/tuning.h"
 #include "reports/page.h"
 

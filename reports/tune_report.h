@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "core/tune/layouts.h"
-#include "core/tune/live_report.h"
+#include "core/tune/live_tuner.h"
 #include "core/tune/tuning.h"
 #include "core/tune/utilisation.h"
 #include "reports/answer.h"

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/input/scenario_json.h"
-#include "core/run/executor.h"
 #include "core/tune/candidate_space.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/search_space.h"
@@ -126,8 +125,7 @@ class Finder {
         asked_(emit),
         dialect_(emit != nullptr ? emit : dialect::find_dialect(baseline_.dialect)),
         written_(written_in(document)),
-        cache_(scenario_.cluster),
-        evaluator_(scenario_, cache_, options.make_executor),
+        evaluator_(scenario_, options.make_executor),
         uncertainties_(scenario_, tuning.fit_errors),
         baseline_sensitivity_(uncertainties_.sensitivity(baseline_)),
         measured_(!has_unmeasured(scenario_, baseline_)) {}
@@ -162,7 +160,7 @@ class Finder {
     if (!said_ || said_->exact || trains_otherwise(said_->strategy)) return;
     Strategy nearest = said_->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
-    const Seconds step = evaluator_.cost(nearest).step_time;
+    const Seconds step = evaluator_.step_time(nearest);
     // What is slower than the baseline is told of another framework alone.
     constexpr double kTold = 1e-3;
     const bool other = asked_ != nullptr && asked_->name != baseline_.dialect;
@@ -185,10 +183,9 @@ class Finder {
   std::optional<Emitted> said_of(const Strategy& strategy, const std::optional<Emitted>& emitted) {
     if (dialect_ == nullptr || dialect_->suggest == nullptr) return std::nullopt;
     if (emitted && is_winner(strategy)) return emitted;
-    const auto model =
-        run::make_model_executor({scenario_.cluster, scenario_.simulation, scenario_.seed});
+    Evaluator model(scenario_);
     try {
-      return best_config(*dialect_, strategy, scenario_, *model, cache_);
+      return best_config(*dialect_, strategy, model);
     } catch (const InputError&) {
       return std::nullopt;  // the framework refuses whatever might say it
     }
@@ -292,7 +289,7 @@ class Finder {
   void add_best(const Way& way) {
     std::optional<Settable> told, otherwise;
     for (Settable set : way.choices) {
-      set.step = evaluator_.cost(set.strategy).step_time;
+      set.step = evaluator_.step_time(set.strategy);
       set.fits = measure::memory_of(scenario_, set.strategy).fits();
       auto& best = set.written ? told : otherwise;
       const bool named = best && is_winner(best->strategy);
@@ -421,8 +418,7 @@ class Finder {
   const dialect::Dialect* asked_;    // by --emit
   const dialect::Dialect* dialect_;  // that, or the baseline's
   std::map<std::string, const Json*> written_;
-  collective::CostCache cache_;
-  CandidateEvaluator evaluator_;
+  Evaluator evaluator_;
   measure::Uncertainties uncertainties_;
   measure::Sensitivity baseline_sensitivity_;
   bool measured_;                // what the baseline's collectives take

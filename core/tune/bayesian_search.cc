@@ -18,35 +18,25 @@
 namespace syncline::tune {
 namespace {
 
-double on_scale(const SearchAxis& axis, double value) {
-  return axis.scale == SearchAxis::Scale::kLogarithmic ? std::log(value) : value;
-}
-
-// Every axis that is not categorical spans [0, 1] over the candidates.
-Points points_of(const SearchProblem& problem) {
-  Points points;
-  points.at.resize(static_cast<Eigen::Index>(problem.candidates.size()),
-                   static_cast<Eigen::Index>(problem.axes.size()));
-  for (std::size_t a = 0; a < problem.axes.size(); ++a) {
-    const SearchAxis& axis = problem.axes[a];
-    auto column = points.at.col(static_cast<Eigen::Index>(a));
+// Every axis that is not categorical spans [0, 1] over the candidates. Values are relative step
+// times: the logarithm makes a factor in latency or noise an offset.
+Observed observed_of(const SearchProblem& problem, const std::vector<Observation>& observations) {
+  Observed observed;
+  observed.categorical = problem.categorical;
+  observed.at.resize(static_cast<Eigen::Index>(problem.candidates.size()),
+                     static_cast<Eigen::Index>(problem.categorical.size()));
+  for (std::size_t a = 0; a < problem.categorical.size(); ++a) {
+    auto column = observed.at.col(static_cast<Eigen::Index>(a));
     for (std::size_t c = 0; c < problem.candidates.size(); ++c) {
-      assert(problem.candidates[c].at.size() == problem.axes.size() &&
+      assert(problem.candidates[c].at.size() == problem.categorical.size() &&
              "a candidate has a coordinate on every axis");
-      column(static_cast<Eigen::Index>(c)) = on_scale(axis, problem.candidates[c].at[a]);
+      column(static_cast<Eigen::Index>(c)) = problem.candidates[c].at[a];
     }
-    points.categorical.push_back(axis.scale == SearchAxis::Scale::kCategorical);
-    if (points.categorical.back()) continue;
+    if (problem.categorical[a]) continue;
     const double low = column.minCoeff();
     const double span = column.maxCoeff() - low;
     column = (column.array() - low) / (span > 0 ? span : 1);
   }
-  return points;
-}
-
-// Relative step times: the logarithm makes a factor in latency or noise an offset.
-Sample observed_of(const std::vector<Observation>& observations) {
-  Sample observed;
   observed.values.resize(static_cast<Eigen::Index>(observations.size()));
   for (std::size_t i = 0; i < observations.size(); ++i) {
     observed.points.push_back(static_cast<int>(observations[i].candidate));
@@ -55,21 +45,20 @@ Sample observed_of(const std::vector<Observation>& observations) {
   return observed;
 }
 
-// The noise is known well from the spread inside each evaluation; lengths and deviation are not.
-KernelPrior prior_of(const SearchProblem& problem, const SearchSettings& settings,
-                     const std::vector<Observation>& observations) {
+Kernel typical_kernel(const SearchProblem& problem, const SearchSettings& settings,
+                      const std::vector<Observation>& observations) {
   constexpr double kTypicalLength = 0.3;  // of an axis
   constexpr double kLeastNoise = 1e-4;    // keeps the covariance well conditioned
-  KernelPrior prior;
-  prior.typical.deviation = settings.model_deviation;
-  prior.typical.lengths.assign(problem.axes.size(), kTypicalLength);
+  Kernel typical;
+  typical.deviation = settings.model_deviation;
+  typical.lengths.assign(problem.categorical.size(), kTypicalLength);
   double squares = 0;
   for (const auto& seen : observations) {
     const double relative = seen.standard_error / seen.step_time;
     squares += relative * relative / static_cast<double>(observations.size());
   }
-  prior.typical.noise = std::max(kLeastNoise, std::sqrt(squares));
-  return prior;
+  typical.noise = std::max(kLeastNoise, std::sqrt(squares));
+  return typical;
 }
 
 // Models with less weight than this change no answer and are not summed over.
@@ -119,14 +108,13 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
                          const std::vector<Observation>& observations) {
   assert(!problem.candidates.empty() && "a search has something to choose from");
   assert(settings.budget >= 1 && "a search may look at least once");
-  const Points points = points_of(problem);
-  const Sample observed = observed_of(observations);
-  const KernelPrior prior = prior_of(problem, settings, observations);
+  const Observed observed = observed_of(problem, observations);
+  const Kernel typical = typical_kernel(problem, settings, observations);
   SearchState state;
 
   // Nothing measured: the model's own ranking, its expected step time under all models.
   if (observations.empty()) {
-    const Posterior posterior = condition(points, problem.ensemble, observed, prior.typical);
+    const Posterior posterior = condition(observed, problem.ensemble, typical);
     state.estimates = estimates_of(posterior, posterior.mean());
     state.best =
         lowest(posterior.means.array().exp().matrix().transpose() * posterior.member_weights);
@@ -135,8 +123,8 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
     return state;
   }
 
-  const Kernel kernel = fit_kernel(points, problem.ensemble, observed, prior);
-  const Posterior posterior = condition(points, problem.ensemble, observed, kernel);
+  const Kernel kernel = fit_kernel(observed, problem.ensemble, typical);
+  const Posterior posterior = condition(observed, problem.ensemble, kernel);
   const Eigen::VectorXd mean = posterior.mean();
   state.estimates = estimates_of(posterior, mean);
   state.member_weights = posterior.member_weights;

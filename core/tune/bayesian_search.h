@@ -7,10 +7,24 @@
 #include <string>
 #include <vector>
 
-#include "core/tune/candidate.h"
+#include "core/scenario/strategy.h"
+#include "core/tune/gaussian_process.h"
 #include "core/units.h"
 
 namespace syncline::tune {
+
+// What the search chooses from: a strategy and its place on the search's axes.
+struct Candidate {
+  std::string name;
+  Strategy strategy;
+  std::vector<double> at;  // by axis; a label's number where that is categorical
+};
+
+struct SearchProblem {
+  std::vector<bool> categorical;  // by axis
+  std::vector<Candidate> candidates;
+  Ensemble ensemble;  // what the model expects: logarithms of step times in seconds
+};
 
 struct SearchSettings {
   int budget = 12;   // evaluations at most, at least 1

@@ -3,12 +3,8 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
-#include <memory>
 #include <vector>
 
-#include "core/measure/evaluate_strategy.h"
-#include "core/run/jobs.h"
 #include "core/scenario/search.h"
 #include "core/tune/configuration.h"
 #include "core/tune/fusion_choices.h"
@@ -48,36 +44,6 @@ class CandidateSpace {
   std::vector<Strategy> configurations_;
   std::vector<Point> points_;
   std::vector<std::string> unmeasured_;
-};
-
-// Candidates evaluated by an executor: one by one in this process, or many at once by a parallel
-// map.
-
-class CandidateEvaluator {
- public:
-  // The scenario and the cache must outlive this.
-  CandidateEvaluator(const Scenario& scenario, collective::CostCache& cache,
-                     measure::ExecutorFactory factory)
-      : scenario_(scenario), cache_(cache), factory_(std::move(factory)) {}
-
-  measure::Metrics cost(const Strategy& strategy);
-  run::ExecutorTraits traits() { return executor().traits(); }
-
-  // All of them by `map`, `piece` at a time; the first ones without a gap where interrupted.
-  // `progress` is given candidates, not pieces.
-  std::vector<measure::Metrics> evaluate_all(
-      const std::vector<Strategy>& strategies, std::size_t piece, const run::ParallelMap& map,
-      const std::function<void(std::size_t, std::size_t)>& progress,
-      const std::function<bool()>& interrupted);
-
- private:
-  // Made when it is first needed.
-  run::Executor& executor();
-
-  const Scenario& scenario_;
-  collective::CostCache& cache_;
-  measure::ExecutorFactory factory_;
-  std::unique_ptr<run::Executor> executor_;
 };
 
 }  // namespace syncline::tune

@@ -46,6 +46,7 @@ class Configuration {
   // `other` in that alone need not work them out again.
   void share_costs(const Configuration& other) { costs_ = other.costs_; }
 
+  const Scenario& scenario() const { return scenario_; }
   const Strategy& strategy() const { return strategy_; }
   // As those see it that sum one gradient.
   const Cluster& cluster() const { return cluster_; }

@@ -11,7 +11,6 @@
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
-#include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/tune/configuration.h"
 #include "core/tune/thresholds.h"
@@ -20,7 +19,8 @@ namespace syncline::tune {
 namespace {
 
 // What is known about this scenario's gradients, for dialects that list configurations to try.
-dialect::Partitions partitions_of(const Scenario& scenario, collective::CostCache& cache) {
+dialect::Partitions partitions_of(Evaluator& evaluator) {
+  const Scenario& scenario = evaluator.scenario();
   dialect::Partitions partitions;
   partitions.sizes = [&scenario](const Fusion& rule) {
     std::vector<const Tensor*> tensors;
@@ -31,18 +31,11 @@ dialect::Partitions partitions_of(const Scenario& scenario, collective::CostCach
     }
     return size_thresholds(tensors, places, rule);
   };
-  partitions.best_buckets = [&scenario, &cache](Strategy strategy) {
-    strategy.fusion = by_ends(Configuration(scenario, strategy, cache).optimum().ends);
+  partitions.best_buckets = [&scenario, &evaluator](Strategy strategy) {
+    strategy.fusion = by_ends(Configuration(scenario, strategy, evaluator.cache()).optimum().ends);
     return plan::make_plan(scenario.workload, scenario.cluster, strategy).buckets;
   };
   return partitions;
-}
-
-std::vector<Json> configs_of(const dialect::Dialect& dialect, const Strategy& winner,
-                             const Scenario& scenario, collective::CostCache& cache) {
-  if (dialect.candidates == nullptr) return {dialect::least_config(dialect)};
-  return dialect.candidates(winner, scenario.workload, exchanging(scenario),
-                            partitions_of(scenario, cache));
 }
 
 // What decides the plan of a strategy as dialects read it; two alike need not both be evaluated.
@@ -179,13 +172,12 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
 // What a framework can say about one winner, each configuration read back and evaluated once.
 class ConfigSearch {
  public:
-  ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, const Scenario& scenario,
-               run::Executor& executor, collective::CostCache& cache, std::string algorithm)
+  ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, Evaluator& evaluator,
+               std::string algorithm)
       : dialect_(dialect),
         winner_(winner),
-        scenario_(scenario),
-        executor_(executor),
-        cache_(cache),
+        evaluator_(evaluator),
+        scenario_(evaluator.scenario()),
         algorithm_(std::move(algorithm)) {}
 
   // The best of the configurations, and of the same with whatever other setting gains: those that
@@ -244,16 +236,15 @@ class ConfigSearch {
     const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
                             std::to_string(odd_numbers(config));
     if (!seen_.insert(key).second) return false;
-    const auto metrics = measure::evaluate_strategy(scenario_, strategy, executor_, cache_).metrics;
+    const auto metrics = evaluator_.metrics_of(strategy);
     tried_.push_back({config, std::move(strategy), metrics});
     return true;
   }
 
   const dialect::Dialect& dialect_;
   const Strategy& winner_;
+  Evaluator& evaluator_;
   const Scenario& scenario_;
-  run::Executor& executor_;
-  collective::CostCache& cache_;
   std::string algorithm_;
   std::set<std::string> seen_;
   std::vector<Tried> tried_;
@@ -271,13 +262,10 @@ std::string settable_algorithm(const Strategy& winner, const Scenario& scenario)
 
 }  // namespace
 
-Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
-                    const Scenario& scenario, run::Executor& executor,
-                    collective::CostCache& cache) {
-  const Seconds wanted =
-      measure::evaluate_strategy(scenario, winner, executor, cache).metrics.step_time;
-  ConfigSearch search(dialect, winner, scenario, executor, cache,
-                      settable_algorithm(winner, scenario));
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, Evaluator& evaluator) {
+  const Scenario& scenario = evaluator.scenario();
+  const Seconds wanted = evaluator.step_time(winner);
+  ConfigSearch search(dialect, winner, evaluator, settable_algorithm(winner, scenario));
   std::vector<Json> configs;
   bool exact = false;
   try {
@@ -293,9 +281,11 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
   // What says the winner exactly has only settings left that the winner does not speak of.
   const Tried* said = exact ? &search.best(configs, false) : nullptr;
   if (said == nullptr || has_private(said->config)) {
-    for (auto& config : configs_of(dialect, winner, scenario, cache)) {
-      configs.push_back(std::move(config));
-    }
+    const auto others = dialect.candidates == nullptr
+                            ? std::vector{dialect::least_config(dialect)}
+                            : dialect.candidates(winner, scenario.workload, exchanging(scenario),
+                                                 partitions_of(evaluator));
+    configs.insert(configs.end(), others.begin(), others.end());
     said = &search.best(std::move(configs), true);
   }
   const Tried& found = *said;

@@ -6,9 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "core/collective/cost.h"
 #include "core/dialect/dialect.h"
-#include "core/run/executor.h"
+#include "core/tune/evaluator.h"
 
 namespace syncline::tune {
 
@@ -27,8 +26,6 @@ struct Emitted {
 // out and named in the difference. Settings that the winner does not speak of are searched too.
 // A size that is not round has to gain 0.5 %, a private variable 1 %; of configurations within 0.1
 // % of the best, the one with the fewest collectives.
-Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner,
-                    const Scenario& scenario, run::Executor& executor,
-                    collective::CostCache& cache);
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, Evaluator& evaluator);
 
 }  // namespace syncline::tune

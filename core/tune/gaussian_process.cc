@@ -19,35 +19,35 @@ namespace syncline::tune {
 namespace {
 
 // Squared distances between two points along each axis, before the lengths.
-double squared_distance(const Points& points, int a, int b, Eigen::Index axis) {
-  const double gap = points.at(a, axis) - points.at(b, axis);
-  if (points.categorical[static_cast<std::size_t>(axis)]) return gap == 0 ? 0 : 1;
+double squared_distance(const Observed& observed, int a, int b, Eigen::Index axis) {
+  const double gap = observed.at(a, axis) - observed.at(b, axis);
+  if (observed.categorical[static_cast<std::size_t>(axis)]) return gap == 0 ? 0 : 1;
   return gap * gap;
 }
 
-double root_five_distance(const Points& points, const Kernel& kernel, int a, int b) {
+double root_five_distance(const Observed& observed, const Kernel& kernel, int a, int b) {
   double sum = 0;
-  for (Eigen::Index axis = 0; axis < points.at.cols(); ++axis) {
+  for (Eigen::Index axis = 0; axis < observed.at.cols(); ++axis) {
     const double length = kernel.lengths[static_cast<std::size_t>(axis)];
-    sum += squared_distance(points, a, b, axis) / (length * length);
+    sum += squared_distance(observed, a, b, axis) / (length * length);
   }
   return std::sqrt(5 * sum);
 }
 
-double covariance(const Points& points, const Kernel& kernel, int a, int b) {
-  const double q = root_five_distance(points, kernel, a, b);
+double covariance(const Observed& observed, const Kernel& kernel, int a, int b) {
+  const double q = root_five_distance(observed, kernel, a, b);
   return kernel.deviation * kernel.deviation * (1 + q + q * q / 3) * std::exp(-q);
 }
 
 // Covariance of the observations, noise included.
-Eigen::MatrixXd observed_covariance(const Points& points, const Sample& observed,
-                                    const Kernel& kernel) {
+Eigen::MatrixXd observed_covariance(const Observed& observed, const Kernel& kernel) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, n);
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
-      const double value = covariance(points, kernel, observed.points[static_cast<std::size_t>(i)],
-                                      observed.points[static_cast<std::size_t>(j)]);
+      const double value =
+          covariance(observed, kernel, observed.points[static_cast<std::size_t>(i)],
+                     observed.points[static_cast<std::size_t>(j)]);
       matrix(i, j) = matrix(j, i) = value;
     }
     matrix(i, i) += kernel.noise * kernel.noise;
@@ -56,7 +56,7 @@ Eigen::MatrixXd observed_covariance(const Points& points, const Sample& observed
 }
 
 // What each model leaves unexplained: observations x models.
-Eigen::MatrixXd residuals(const Ensemble& ensemble, const Sample& observed) {
+Eigen::MatrixXd residuals(const Ensemble& ensemble, const Observed& observed) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, ensemble.means.rows());
   for (Eigen::Index i = 0; i < n; ++i) {
@@ -101,23 +101,15 @@ Kernel kernel_of(const Eigen::VectorXd& logs) {
   return kernel;
 }
 
-Eigen::VectorXd spreads_of(const KernelPrior& prior) {
-  const auto axes = static_cast<Eigen::Index>(prior.typical.lengths.size());
-  Eigen::VectorXd spreads = Eigen::VectorXd::Constant(axes + 2, prior.length_spread);
-  spreads(0) = prior.deviation_spread;
-  spreads(axes + 1) = prior.noise_spread;
-  return spreads;
-}
-
 }  // namespace
 
 // With residuals r_g and covariance K, log p = log sum_g w_g exp(-r_g' K^-1 r_g / 2) - log|K| / 2,
 // and its derivative is tr((A - K^-1) dK) / 2, where A is the mean of (K^-1 r_g)(K^-1 r_g)' over
 // the models' posterior weights.
-double log_evidence(const Points& points, const Ensemble& ensemble, const Sample& observed,
-                    const Kernel& kernel, Eigen::VectorXd* gradient) {
+double log_evidence(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel,
+                    Eigen::VectorXd* gradient) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
-  const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(points, observed, kernel));
+  const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(observed, kernel));
   const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(ensemble, observed));
   const Eigen::VectorXd shares = log_shares(ensemble, whitened);
   const double half_log_determinant = root.matrixLLT().diagonal().array().log().sum();
@@ -129,20 +121,20 @@ double log_evidence(const Points& points, const Ensemble& ensemble, const Sample
   const Eigen::VectorXd weights = normalised(shares);
   const Eigen::MatrixXd slope = solved * weights.asDiagonal() * solved.transpose() -
                                 root.solve(Eigen::MatrixXd::Identity(n, n));
-  const auto axes = points.at.cols();
+  const auto axes = observed.at.cols();
   *gradient = Eigen::VectorXd::Zero(axes + 2);
   const double variance = kernel.deviation * kernel.deviation;
   for (Eigen::Index i = 0; i < n; ++i) {
     const int a = observed.points[static_cast<std::size_t>(i)];
     for (Eigen::Index j = 0; j < n; ++j) {
       const int b = observed.points[static_cast<std::size_t>(j)];
-      const double q = root_five_distance(points, kernel, a, b);
+      const double q = root_five_distance(observed, kernel, a, b);
       const double decay = variance * std::exp(-q);
       (*gradient)(0) += slope(i, j) * decay * (1 + q + q * q / 3);
       for (Eigen::Index axis = 0; axis < axes; ++axis) {
         const double length = kernel.lengths[static_cast<std::size_t>(axis)];
         (*gradient)(axis + 1) += slope(i, j) * decay * 5.0 / 6 * (1 + q) *
-                                 squared_distance(points, a, b, axis) / (length * length);
+                                 squared_distance(observed, a, b, axis) / (length * length);
       }
     }
     (*gradient)(axes + 1) += slope(i, i) * kernel.noise * kernel.noise;
@@ -150,26 +142,27 @@ double log_evidence(const Points& points, const Ensemble& ensemble, const Sample
   return evidence;
 }
 
-Kernel fit_kernel(const Points& points, const Ensemble& ensemble, const Sample& observed,
-                  const KernelPrior& prior) {
+// The noise is known well from the spread inside each evaluation; lengths and deviation are not.
+Kernel fit_kernel(const Observed& observed, const Ensemble& ensemble, const Kernel& typical) {
   assert(!observed.points.empty() && "a kernel is fitted to something");
-  const Eigen::VectorXd typical = log_of(prior.typical);
-  const Eigen::VectorXd spreads = spreads_of(prior);
+  constexpr double kSpread = 0.7, kNoiseSpread = 0.3;  // standard deviations of logarithms
+  const Eigen::VectorXd middle = log_of(typical);
+  Eigen::VectorXd spreads = Eigen::VectorXd::Constant(middle.size(), kSpread);
+  spreads(spreads.size() - 1) = kNoiseSpread;
   const auto loss = [&](const Eigen::VectorXd& logs, Eigen::VectorXd& gradient) {
-    const Eigen::VectorXd off = (logs - typical).cwiseQuotient(spreads);
+    const Eigen::VectorXd off = (logs - middle).cwiseQuotient(spreads);
     Eigen::VectorXd slope;
-    const double evidence = log_evidence(points, ensemble, observed, kernel_of(logs), &slope);
+    const double evidence = log_evidence(observed, ensemble, kernel_of(logs), &slope);
     gradient = off.cwiseQuotient(spreads) - slope;
     return 0.5 * off.squaredNorm() - evidence;
   };
   constexpr int kIterations = 50;
   return kernel_of(
-      minimise_in_box(loss, typical, typical - 3 * spreads, typical + 3 * spreads, kIterations).at);
+      minimise_in_box(loss, middle, middle - 3 * spreads, middle + 3 * spreads, kIterations).at);
 }
 
-Posterior condition(const Points& points, const Ensemble& ensemble, const Sample& observed,
-                    const Kernel& kernel) {
-  const Eigen::Index count = points.at.rows();
+Posterior condition(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel) {
+  const Eigen::Index count = observed.at.rows();
   Posterior posterior;
   posterior.means = ensemble.means;
   if (observed.points.empty()) {
@@ -178,13 +171,13 @@ Posterior condition(const Points& points, const Ensemble& ensemble, const Sample
     return posterior;
   }
   const auto n = static_cast<Eigen::Index>(observed.points.size());
-  const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(points, observed, kernel));
+  const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(observed, kernel));
   const Eigen::MatrixXd whitened = root.matrixL().solve(residuals(ensemble, observed));
   posterior.member_weights = normalised(log_shares(ensemble, whitened));
   Eigen::MatrixXd across(n, count);
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index at = 0; at < count; ++at) {
-      across(i, at) = covariance(points, kernel, observed.points[static_cast<std::size_t>(i)],
+      across(i, at) = covariance(observed, kernel, observed.points[static_cast<std::size_t>(i)],
                                  static_cast<int>(at));
     }
   }

@@ -10,20 +10,17 @@
 
 namespace syncline::tune {
 
-// Rows are points, columns axes. On a categorical axis only equal or unequal counts.
-struct Points {
-  Eigen::MatrixXd at;
+// Points, and what was seen at some of them. On a categorical axis only equal or unequal counts.
+struct Observed {
+  Eigen::MatrixXd at;  // points x axes
   std::vector<bool> categorical;
+  std::vector<int> points;  // by observation; repeats allowed
+  Eigen::VectorXd values;
 };
 
 struct Ensemble {
   Eigen::VectorXd log_weights;  // need not be normalised
   Eigen::MatrixXd means;        // models x points
-};
-
-struct Sample {
-  std::vector<int> points;  // repeats allowed
-  Eigen::VectorXd values;
 };
 
 // k(x, y) = deviation^2 (1 + q + q^2 / 3) exp(-q), q^2 = 5 sum over axes of (distance / length)^2;
@@ -32,14 +29,6 @@ struct Kernel {
   double deviation = 1;
   std::vector<double> lengths;  // by axis
   double noise = 1;
-};
-
-// Log-normal around `typical`; the spreads are standard deviations of the logarithms.
-struct KernelPrior {
-  Kernel typical;
-  double deviation_spread = 0.7;
-  double length_spread = 0.7;
-  double noise_spread = 0.3;
 };
 
 struct Posterior {
@@ -52,20 +41,17 @@ struct Posterior {
 
 // log p(values | kernel), the models summed over. If `gradient` is given it receives the derivative
 // by the logarithms of deviation, lengths and noise, in this order.
-double log_evidence(const Points& points, const Ensemble& ensemble, const Sample& observed,
-                    const Kernel& kernel, Eigen::VectorXd* gradient = nullptr);
+double log_evidence(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel,
+                    Eigen::VectorXd* gradient = nullptr);
 
-// The kernel that maximises evidence times prior, within three spreads of the typical one. Requires
-// at least one observation.
-Kernel fit_kernel(const Points& points, const Ensemble& ensemble, const Sample& observed,
-                  const KernelPrior& prior);
+// The kernel that maximises evidence times a log-normal prior around the typical one, within three
+// of its spreads. Requires at least one observation.
+Kernel fit_kernel(const Observed& observed, const Ensemble& ensemble, const Kernel& typical);
 
 // What is known at every point. Without observations: the prior.
-Posterior condition(const Points& points, const Ensemble& ensemble, const Sample& observed,
-                    const Kernel& kernel);
+Posterior condition(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel);
 
 // The least value of a smooth function in a box, by L-BFGS-B (LBFGSpp).
-
 // Returns the value at a point and writes the gradient there.
 using ObjectiveWithGradient =
     std::function<double(const Eigen::VectorXd& at, Eigen::VectorXd& gradient)>;

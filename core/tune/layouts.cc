@@ -15,6 +15,7 @@
 #include "core/plan/compute_fusion.h"
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
+#include "core/tune/evaluator.h"
 
 namespace syncline::tune {
 namespace {
@@ -180,10 +181,6 @@ struct Seen {
   double needed = 0;  // bytes a rank
 };
 
-std::string seen_bytes(const Seen& seen) {
-  return {reinterpret_cast<const char*>(&seen), sizeof seen};
-}
-
 bool all_fits(const measure::Memory& memory) {
   return memory.available <= 0 || memory.total() <= memory.available;
 }
@@ -235,28 +232,18 @@ class LayoutSearch {
   // Pieces of several: a layout is looked at in a few milliseconds.
   void look_at_all() {
     constexpr std::size_t kPiece = 32;
-    const std::size_t pieces = (layouts_.size() + kPiece - 1) / kPiece;
     run::JobHooks hooks;
     hooks.interrupted = options_.interrupted;
-    hooks.progress = [&](std::size_t done, std::size_t) {
-      options_.progress(std::min(layouts_.size(), done * kPiece), layouts_.size());
+    hooks.progress = options_.progress;
+    hooks.name = [](std::size_t first) { return "layouts from " + std::to_string(first); };
+    const auto look = [&](std::size_t i) {
+      const Seen seen = look_at(layouts_[i]);
+      return std::string(reinterpret_cast<const char*>(&seen), sizeof seen);
     };
-    hooks.name = [](std::size_t piece) { return "layouts from " + std::to_string(piece * kPiece); };
-    const auto look = [&](std::size_t piece) {
-      std::string bytes;
-      const std::size_t end = std::min(layouts_.size(), (piece + 1) * kPiece);
-      for (std::size_t i = piece * kPiece; i < end; ++i) bytes += seen_bytes(look_at(layouts_[i]));
-      return bytes;
-    };
-    const auto all = options_.parallel_map ? options_.parallel_map(pieces, look, hooks)
-                                           : run::run_jobs(pieces, 1, look, hooks);
-    for (const std::string& bytes : all) {
-      for (std::size_t at = 0; at < bytes.size(); at += sizeof(Seen)) {
-        Seen seen;
-        std::memcpy(&seen, bytes.data() + at, sizeof seen);
-        seen_.push_back(seen);
-      }
-    }
+    const std::string bytes =
+        in_pieces(layouts_.size(), kPiece, options_.parallel_map, look, hooks);
+    seen_.resize(bytes.size() / sizeof(Seen));
+    std::memcpy(seen_.data(), bytes.data(), bytes.size());
     const auto count = [&](Seen::State state) {
       return static_cast<std::size_t>(std::ranges::count(seen_, state, &Seen::state));
     };

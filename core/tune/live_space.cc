@@ -4,44 +4,22 @@
 #include <cassert>
 #include <cmath>
 #include <cstdio>
+#include <deque>
 #include <map>
-#include <memory>
 #include <set>
 
 #include "core/error.h"
-#include "core/measure/study.h"
 #include "core/plan/planner.h"
-#include "core/run/executor.h"
 #include "core/tune/configuration.h"
+#include "core/tune/evaluator.h"
 #include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
 namespace syncline::tune {
 namespace {
 
-// A model with the scenario as it would be if the model were right.
-struct GuidedScenario {
-  explicit GuidedScenario(const Scenario& original, const MemberFactors& factors)
-      : scenario(scaled_scenario(original, factors)), cache(scenario.cluster) {
-    executor = run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  }
-  Seconds cost(const Strategy& strategy) {
-    return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
-  }
-
-  Scenario scenario;
-  collective::CostCache cache;
-  std::unique_ptr<run::Executor> executor;
-};
-using GuidedScenarios = std::vector<std::unique_ptr<GuidedScenario>>;
-
-const Strategy& base_of(const Scenario& scenario, const Search& search) {
-  const Strategy* base = find_strategy(scenario, search.base);
-  if (base == nullptr) {
-    throw InputError("search.base: no strategy is named '" + search.base + "'");
-  }
-  return *base;
-}
+// By model, on the scenario as it would be if that model were right.
+using Guides = std::deque<Evaluator>;
 
 std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t most) {
   if (choices.size() <= most) return choices;
@@ -54,9 +32,7 @@ std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t
 }
 
 // The buckets of a fusion that looks at more than sizes, as the first model has them.
-std::vector<std::vector<int>> planned_groups(const GuidedScenarios& guided,
-                                             const Strategy& strategy) {
-  const Scenario& scenario = guided.front()->scenario;
+std::vector<std::vector<int>> planned_groups(const Scenario& scenario, const Strategy& strategy) {
   std::vector<std::vector<int>> groups;
   for (const auto& bucket :
        plan::make_plan(scenario.workload, scenario.cluster, strategy).buckets) {
@@ -73,24 +49,23 @@ struct GroupedChoice {
 
 // The fusions of a configuration that make different groups, explicit ones first.
 std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& strategy,
-                                      const GuidedScenarios& guided, const LiveSpace& space) {
+                                      Guides& guides, const LiveSpace& space) {
   std::vector<GroupedChoice> choices;
   std::set<std::vector<std::vector<int>>> seen;
   const auto add = [&](const Configuration& configuration, Fusion fusion) {
     auto groups = groups_of(configuration, fusion);
-    if (groups.empty()) groups = planned_groups(guided, fused(strategy, fusion));
+    if (groups.empty()) groups = planned_groups(configuration.scenario(), fused(strategy, fusion));
     // At ticks the same groups wait for other moments.
     const bool fresh = seen.insert(groups).second;
     if (fresh || fusion.cycle > 0) choices.push_back({std::move(fusion), std::move(groups)});
   };
-  for (const auto& member : guided) {
+  for (Evaluator& guide : guides) {
     if (!search.optimum) break;
-    const Configuration guided_configuration(member->scenario, strategy, member->cache);
-    if (auto choice = explicit_choice(guided_configuration))
-      add(guided_configuration, std::move(choice->fusion));
+    const Configuration guided(guide.scenario(), strategy, guide.cache());
+    if (auto choice = explicit_choice(guided)) add(guided, std::move(choice->fusion));
   }
-  GuidedScenario& any = *guided.front();  // rules look at sizes alone
-  const Configuration configuration(any.scenario, strategy, any.cache);
+  Evaluator& any = guides.front();  // rules look at sizes alone
+  const Configuration configuration(any.scenario(), strategy, any.cache());
   for (auto& choice : sampled(rule_choices(search, configuration), space.most_rules)) {
     add(configuration, std::move(choice.fusion));
   }
@@ -163,19 +138,21 @@ Scenario scaled_scenario(Scenario scenario, const MemberFactors& factors) {
 }
 
 SearchProblem live_problem(const Scenario& scenario, const Search& search, const LiveSpace& space) {
-  const Strategy& base = base_of(scenario, search);
-  const auto factors = member_factors(space.uncertainty);
-  GuidedScenarios guided;
+  const Strategy* found = find_strategy(scenario, search.base);
+  if (found == nullptr) {
+    throw InputError("search.base: no strategy is named '" + search.base + "'");
+  }
+  const Strategy& base = *found;
+  const auto factors = member_factors(space.steps);
+  std::deque<Scenario> scaled;
+  Guides guides;
   for (const auto& member : factors) {
-    guided.push_back(std::make_unique<GuidedScenario>(scenario, member));
+    guides.emplace_back(scaled.emplace_back(scaled_scenario(scenario, member)));
   }
 
   SearchProblem problem;
-  problem.axes = {{"buckets", SearchAxis::Scale::kLogarithmic},
-                  {"last bucket's bytes", SearchAxis::Scale::kLogarithmic},
-                  {"streams", SearchAxis::Scale::kLinear},
-                  {"algorithm", SearchAxis::Scale::kCategorical},
-                  {"other knobs", SearchAxis::Scale::kCategorical}};
+  // Logarithms of the buckets and of the last one's bytes, streams, algorithm, other knobs.
+  problem.categorical = {false, false, false, true, true};
   Labels algorithms;
   Labels others;
   // Neither rules nor costs of buckets know of streams: configurations that differ in them share
@@ -184,15 +161,15 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
     const std::string rest = rest_of(strategy, base);
     auto& shared = choices[{strategy.algorithm, rest}];
-    if (shared.empty()) shared = choices_of(search, strategy, guided, space);
+    if (shared.empty()) shared = choices_of(search, strategy, guides, space);
     for (const auto& choice : shared) {
       const double last = last_bytes(choice, scenario.workload);
       Candidate candidate;
       candidate.strategy = fused(strategy, choice.fusion);
       candidate.name = candidate.strategy.name = name_of(candidate.strategy, last, base);
-      candidate.at = {static_cast<double>(std::max<std::size_t>(1, choice.groups.size())), last,
-                      static_cast<double>(strategy.streams), algorithms.of(strategy.algorithm),
-                      others.of(rest)};
+      const auto buckets = static_cast<double>(std::max<std::size_t>(1, choice.groups.size()));
+      candidate.at = {std::log(buckets), std::log(last), static_cast<double>(strategy.streams),
+                      algorithms.of(strategy.algorithm), others.of(rest)};
       problem.candidates.push_back(std::move(candidate));
     }
   }
@@ -201,21 +178,22 @@ SearchProblem live_problem(const Scenario& scenario, const Search& search, const
   }
   problem.ensemble = evaluate_ensemble(
       factors, problem.candidates.size(), [&](std::size_t candidate, std::size_t member) {
-        return guided[member]->cost(problem.candidates[candidate].strategy);
+        return guides[member].step_time(problem.candidates[candidate].strategy);
       });
   return promising(std::move(problem), space.margin);
 }
 
-std::vector<MemberFactors> member_factors(const ModelUncertainty& uncertainty) {
-  assert(uncertainty.factor > 1 && uncertainty.steps >= 1 && "an uncertain model may be off");
+std::vector<MemberFactors> member_factors(int steps) {
+  assert(steps >= 1 && "an uncertain model may be off");
+  constexpr double kFactor = 2;
   constexpr int kDeviations = 2;
   std::vector<MemberFactors> list;
-  const int reach = kDeviations * uncertainty.steps;
+  const int reach = kDeviations * steps;
   for (int l = -reach; l <= reach; ++l) {
     for (int t = -reach; t <= reach; ++t) {
-      const double latency = static_cast<double>(l) / uncertainty.steps;
-      const double transfer = static_cast<double>(t) / uncertainty.steps;
-      list.push_back({std::pow(uncertainty.factor, latency), std::pow(uncertainty.factor, transfer),
+      const double latency = static_cast<double>(l) / steps;
+      const double transfer = static_cast<double>(t) / steps;
+      list.push_back({std::pow(kFactor, latency), std::pow(kFactor, transfer),
                       -0.5 * (latency * latency + transfer * transfer)});
     }
   }

@@ -6,37 +6,28 @@
 #include <functional>
 
 #include "core/scenario/search.h"
-#include "core/tune/candidate.h"
+#include "core/tune/bayesian_search.h"
 #include "core/units.h"
 
 namespace syncline::tune {
 
-// The models of a search: one cost model under many latencies and bandwidths, weighted by how far
-// the model may be off.
-
-// How far off the model may be: the true latency and bandwidth are log-normal around the model's,
-// and `factor` is one standard deviation. The models stand on a square grid over the logarithms, to
-// two standard deviations each way, `steps` of them to a deviation.
-struct ModelUncertainty {
-  double factor = 2;  // above 1
-  int steps = 2;      // at least 1
-};
-
-// One model: what it multiplies the model's latency and its time a byte with.
+// One model of a search: what it multiplies the cost model's latency and its time a byte with.
 struct MemberFactors {
   double latency = 1;
   double transfer = 1;
   double log_weight = 0;
 };
-std::vector<MemberFactors> member_factors(const ModelUncertainty& uncertainty);
+// The true latency and bandwidth are log-normal around the model's, with the factor 2 as a standard
+// deviation. The models stand on a square grid over the logarithms, to two standard deviations each
+// way, `steps` of them to a deviation.
+std::vector<MemberFactors> member_factors(int steps);
 
 // cost(candidate, model), both by index: the model's step time.
 Ensemble evaluate_ensemble(const std::vector<MemberFactors>& factors, std::size_t candidates,
                            const std::function<Seconds(std::size_t, std::size_t)>& cost);
 
 struct LiveSpace {
-  ModelUncertainty uncertainty{2,
-                               1};  // a coarse grid: every candidate is evaluated under every model
+  int steps = 1;  // of member_factors: a coarse grid, as each candidate is evaluated by each model
   // Rules by size or count of one configuration, at most; of more a sample, evenly over the list.
   std::size_t most_rules = 12;
   // A candidate stays if some model puts it within this much of that model's best, relative.

@@ -4,20 +4,61 @@
 // evaluation and ends with the same answer.
 #pragma once
 
+#include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "core/tune/bayesian_search.h"
+#include "core/tune/dialect_search.h"
 #include "core/tune/journal.h"
-#include "core/tune/live_objective.h"
+#include "core/tune/live_space.h"
 
 namespace syncline::tune {
+
+// One evaluation of a search. `number` counts from 0 over the whole search, resumed or not: an
+// objective that draws at random draws by seed and number, so that a resumed search sees what an
+// uninterrupted one would have seen.
+struct Evaluation {
+  int number = 0;
+  int steps = 50;
+  std::uint64_t seed = 1;
+};
+
+struct Measurement {
+  Seconds step_time = 0;       // mean over the steps
+  Seconds standard_error = 0;  // of that mean, from the spread of the steps
+};
+
+// Mean and standard error of single steps. Requires at least one; of one step the error is 0.
+Measurement summary(const std::vector<Seconds>& steps);
+
+// What a live search measures: the step time of a candidate on some machine.
+struct LiveObjective {
+  // Where the figures come from: "measured with gloo on 2 nodes", "emulated, 2 % noise".
+  std::string source;
+  // Runs `steps` training steps with the candidate. Throws MachineError.
+  std::function<Measurement(const Candidate&, const Evaluation&)> measure;
+};
+
+// A machine whose true step time is a function, with normal noise on each step of `noise` times the
+// truth. A pure function of candidate and evaluation.
+LiveObjective emulated_objective(std::function<Seconds(const Candidate&)> truth, double noise);
+
+// Told when a measurement begins and ends, for progress lines and for emulations that take the time
+// that a machine would.
+struct MeasurementWatch {
+  std::function<void(const Candidate&, const Evaluation&)> begins = [](const Candidate&,
+                                                                       const Evaluation&) {};
+  std::function<void(const Evaluation&, const Measurement&)> ends = [](const Evaluation&,
+                                                                       const Measurement&) {};
+};
+LiveObjective watched(LiveObjective machine, MeasurementWatch watch);
 
 struct LiveSettings {
   SearchSettings search;
   std::uint64_t seed = 1;
-  // Called after each evaluation, those of the journal included, with the number done.
-  std::function<void(std::size_t)> progress = [](std::size_t) {};
   // Asked before each evaluation; true ends the search with what is known so far.
   std::function<bool()> interrupted = [] { return false; };
 };
@@ -33,7 +74,7 @@ struct LiveTuning {
 // `journal` may be null: nothing is kept then. Throws InputError if the journal's entries cannot be
 // of this search, MachineError as objective and journal do.
 LiveTuning tune_live(const SearchProblem& problem, const LiveSettings& settings,
-                     LiveObjective& objective, Journal* journal);
+                     const LiveObjective& objective, Journal* journal);
 
 // The header of a search's journal: what decides which evaluations come and what they measure. The
 // budget and the stopping rule are not part of it: a longer search goes on from a shorter one.
@@ -45,5 +86,44 @@ Json journal_header(const std::string& scenario, const SearchProblem& problem,
 // command line to repeat, `journal` null if nothing was kept.
 std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settings,
                           const Journal* journal, const std::string& command);
+
+// How good the answer really is: known for an emulated machine, measured by an
+// exhaustive sweep tells.
+struct KnownTruth {
+  bool measured = false;  // by a sweep over all candidates
+  Seconds best = 0;       // the answer's true step time
+  Seconds least = 0;      // the least of all candidates
+  Seconds baseline = 0;   // the scenario's baseline
+};
+
+// A search whole: the scenario's candidates as the model ranks them, what was measured of them, and
+// how good the answer is in truth, where that is known.
+struct LiveReport {
+  std::string scenario;  // names, as the scenario gives them
+  std::string workload;
+  std::string cluster;
+  std::string baseline;
+  std::string member;  // what ranked the candidates, in words
+  SearchProblem problem;
+  LiveSettings settings;
+  LiveTuning tuning;
+  std::optional<KnownTruth> truth;
+  std::optional<Emitted> emitted;
+  std::string emitted_dialect;
+
+  const Candidate& best() const { return problem.candidates[tuning.state.best]; }
+};
+
+// The scenario's candidates, ranked by a model whose latencies and bandwidths are off by `error`:
+// the names and the problem. `all`: no candidate is left out beforehand, so that a sweep over them
+// shows what leaving some out would have cost.
+LiveReport begin_report(const Scenario& scenario, const Search& search, const MemberFactors& error,
+                        bool all);
+
+// The begun report's search on a machine that is this model of its scenario, with `noise` a step:
+// fills tuning and truth. `journal` as in tune_live, of a search on this objective.
+void search_emulated(Evaluator& model, double noise, const MeasurementWatch& watch,
+                     const std::function<Journal*(const LiveObjective&)>& journal,
+                     LiveReport& report);
 
 }  // namespace syncline::tune

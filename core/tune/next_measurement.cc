@@ -6,10 +6,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/measure/evaluate_strategy.h"
-#include "core/run/executor.h"
 #include "core/scenario/cluster.h"
 #include "core/statistics.h"
+#include "core/tune/evaluator.h"
 
 namespace syncline::tune {
 namespace {
@@ -67,11 +66,8 @@ struct Exchange {
   Bytes least = 0, most = 0;
 };
 
-void add_exchanges(const Scenario& scenario, const Strategy& strategy, collective::CostCache& cache,
-                   std::vector<Exchange>& all) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  const measure::Evaluated evaluated =
-      measure::evaluate_strategy(scenario, strategy, *executor, cache);
+void add_exchanges(const Strategy& strategy, Evaluator& model, std::vector<Exchange>& all) {
+  const measure::Evaluated evaluated = model.evaluate(strategy);
   for (const plan::Op& op : evaluated.plan.ops) {
     const auto* asked = std::get_if<collective::Collective>(&op.work);
     if (asked == nullptr || asked->bucket < 0 || asked->groups.size < 2) continue;
@@ -81,7 +77,7 @@ void add_exchanges(const Scenario& scenario, const Strategy& strategy, collectiv
     if (known == all.end()) {
       known = all.insert(all.end(), {*asked, 0, asked->bytes(), asked->bytes()});
     }
-    known->time += cache.time(*asked);
+    known->time += model.cache().time(*asked);
     known->least = std::min(known->least, asked->bytes());
     known->most = std::max(known->most, asked->bytes());
   }
@@ -155,10 +151,8 @@ Scenario measured_scenario(Probe probe, const Scenario& scenario) {
 
 std::string log_command(const Scenario& scenario, const Strategy& one, const Strategy& other) {
   std::vector<Exchange> all;
-  collective::CostCache cache(scenario.cluster);
-  for (const Strategy* strategy : {&one, &other}) {
-    add_exchanges(scenario, *strategy, cache, all);
-  }
+  Evaluator model(scenario);
+  for (const Strategy* strategy : {&one, &other}) add_exchanges(*strategy, model, all);
   std::erase_if(all, [](const Exchange& each) { return *test_of(each.first.kind) == '\0'; });
   if (all.empty()) return {};
   const Exchange& most = *std::ranges::max_element(all, {}, &Exchange::time);

@@ -15,8 +15,8 @@
 
 #include "core/digits.h"
 #include "core/measure/memory.h"
-#include "core/run/executor.h"
 #include "core/tune/candidate_space.h"
+#include "core/tune/evaluator.h"
 #include "core/tune/thresholds.h"
 
 namespace syncline::tune {
@@ -41,9 +41,8 @@ class Tuner {
       : scenario_(scenario),
         search_(search),
         options_(options),
-        cache_(scenario.cluster),
-        evaluator_(scenario, cache_, options.make_executor),
-        space_(scenario, search, *find_strategy(scenario, search.base), cache_),
+        evaluator_(scenario, options.make_executor),
+        space_(scenario, search, *find_strategy(scenario, search.base), evaluator_.cache()),
         seen_(space_.points().size(), false),
         few_(kKinds * options.top),
         cramped_(cramped(scenario, search)) {}
@@ -76,14 +75,21 @@ class Tuner {
   const std::vector<Point>& points() const { return space_.points(); }
 
   Ranked evaluated(const Strategy& strategy, FusionKind kind) {
-    return {strategy, kind, evaluator_.cost(strategy), {}};
+    return {strategy, kind, evaluator_.metrics_of(strategy), {}};
   }
 
-  // All of them, evaluated elsewhere.
+  // All of them, evaluated elsewhere; the first ones without a gap where interrupted.
   std::vector<measure::Metrics> evaluate_all(const std::vector<Strategy>& strategies,
-                                             CandidateEvaluator& evaluator, std::size_t piece) {
-    return evaluator.evaluate_all(strategies, piece, options_.parallel_map, options_.progress,
-                                  options_.interrupted);
+                                             Evaluator& evaluator, std::size_t piece) {
+    run::JobHooks hooks;
+    hooks.interrupted = options_.interrupted;
+    hooks.progress = options_.progress;
+    hooks.name = [&](std::size_t i) { return "'" + strategies[i].name + "'"; };
+    const auto bytes_of = [&](std::size_t i) {
+      return measure::metrics_bytes(evaluator.metrics_of(strategies[i]));
+    };
+    return measure::metrics_from_bytes(
+        in_pieces(strategies.size(), piece, options_.parallel_map, bytes_of, hooks));
   }
 
   // Candidates evaluated at most.
@@ -386,8 +392,8 @@ class Tuner {
 
   // Of what is shown alone.
   void bound(Ranked& ranked) {
-    ranked.metrics.lower_bound =
-        measure::lower_bound_of(scenario_, ranked.strategy, ranked.metrics.step_time, cache_);
+    ranked.metrics.lower_bound = measure::lower_bound_of(
+        scenario_, ranked.strategy, ranked.metrics.step_time, evaluator_.cache());
   }
 
   // How good the winner is: against the best contiguous fusion with its knobs on one stream, which
@@ -395,7 +401,7 @@ class Tuner {
   void grade() {
     Strategy one = tuned_.winner().strategy;
     if (one.overlap) one.streams = 1;
-    const Configuration configuration(scenario_, one, cache_);
+    const Configuration configuration(scenario_, one, evaluator_.cache());
     const FusionPlan plan = configuration.optimum();
     tuned_.optimum_exact = configuration.exact();
     if (!plan.ends.empty()) {
@@ -420,8 +426,8 @@ class Tuner {
   // The rule by size with the winner's knobs: at each size that changes the partition, thinned out
   // evenly where there are very many.
   void draw_curve() {
-    const auto model = run::make_model_executor({scenario_.cluster, scenario_.simulation, 1});
-    const Configuration configuration(scenario_, tuned_.winner().strategy, cache_);
+    Evaluator model(scenario_);
+    const Configuration configuration(scenario_, tuned_.winner().strategy, evaluator_.cache());
     // Its neighbours close as it does, those of ticks before the size.
     const Fusion& best = configuration.strategy().fusion;
     const bool by_size = best.rule == Fusion::Rule::kSize && best.size > 0 && !best.by_layer;
@@ -448,10 +454,7 @@ class Tuner {
     if (by_size && count > 1) sizes.insert(best.size);
     for (const Bytes size : sizes) {
       if (options_.interrupted()) return;
-      const measure::Metrics metrics =
-          measure::evaluate_strategy(scenario_, tuned_.curve_strategy(size), *model, cache_)
-              .metrics;
-      tuned_.curve.push_back({size, metrics.step_time});
+      tuned_.curve.push_back({size, model.step_time(tuned_.curve_strategy(size))});
     }
   }
 
@@ -483,7 +486,7 @@ class Tuner {
   void confirm() {
     if (search_.confirm == 0) return;
     const std::vector<Ranked*> wanted = to_confirm();
-    CandidateEvaluator evaluator(scenario_, cache_, options_.confirm);
+    Evaluator evaluator(scenario_, options_.confirm);
     if (options_.parallel_map) {
       std::vector<Strategy> strategies;
       for (const Ranked* ranked : wanted) strategies.push_back(ranked->strategy);
@@ -493,15 +496,14 @@ class Tuner {
     }
     for (Ranked* ranked : wanted) {
       if (options_.interrupted()) return;
-      ranked->confirmed = evaluator.cost(ranked->strategy).step_time;
+      ranked->confirmed = evaluator.step_time(ranked->strategy);
     }
   }
 
   const Scenario& scenario_;
   const Search& search_;
   const TuneOptions& options_;
-  collective::CostCache cache_;
-  CandidateEvaluator evaluator_;
+  Evaluator evaluator_;
   CandidateSpace space_;
   Tuned tuned_;
   std::vector<bool> seen_;  // points that were evaluated in a pruned walk

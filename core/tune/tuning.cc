@@ -6,11 +6,9 @@
 
 #include "core/dialect/pytorch_apply.h"
 #include "core/error.h"
-#include "core/input/document.h"
 #include "core/input/scenario_json.h"
 #include "core/measure/company.h"
 #include "core/measure/warnings.h"
-#include "core/run/executor.h"
 
 namespace syncline::tune {
 namespace {
@@ -59,8 +57,8 @@ Json baseline_config(const input::Document& document, const Scenario& scenario) 
   return {};
 }
 
-void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit,
-                   run::Executor& model, collective::CostCache& cache, Tuning& tuning) {
+void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit, Evaluator& model,
+                   Tuning& tuning) {
   const Scenario& scenario = tuning.scenario;
   const dialect::Dialect* asked =
       emit != nullptr ? emit : dialect::find_dialect(tuning.tuned.baseline.strategy.dialect);
@@ -76,9 +74,7 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
       config[asked->cap_key] = static_cast<double>(curve[i].size) / static_cast<double>(kMiB);
       const Strategy strategy =
           dialect::reading_of(*asked, config, scenario.workload, scenario.cluster).strategy;
-      tuning.ddp_curve.push_back(
-          {curve[i].size,
-           measure::evaluate_strategy(scenario, strategy, model, cache).metrics.step_time});
+      tuning.ddp_curve.push_back({curve[i].size, model.step_time(strategy)});
     }
   } catch (const InputError&) {
     tuning.ddp_curve.clear();  // a cap is refused beside the other keys
@@ -87,8 +83,7 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
 
 // Puts an alternative in the place of the best for what is written. One that no configuration says
 // is for a Python file alone.
-void take(const std::string& name, run::Executor& model, collective::CostCache& cache,
-          Tuning& tuning) {
+void take(const std::string& name, Evaluator& model, Tuning& tuning) {
   std::vector<std::string> names;
   std::string listed;
   for (const Alternative& row : tuning.alternatives) {
@@ -101,11 +96,7 @@ void take(const std::string& name, run::Executor& model, collective::CostCache& 
                      ", the rows are " + listed);
   }
   const Alternative& row = tuning.alternatives[static_cast<std::size_t>(at - names.begin())];
-  const Scenario& scenario = tuning.scenario;
-  tuning.taken = Ranked{row.strategy,
-                        FusionKind::kBase,
-                        measure::evaluate_strategy(scenario, row.strategy, model, cache).metrics,
-                        {}};
+  tuning.taken = Ranked{row.strategy, FusionKind::kBase, model.metrics_of(row.strategy), {}};
   tuning.emitted = row.written;
 }
 
@@ -134,24 +125,21 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.confirmed_by = options.confirm && tuning.search.confirm > 0 ? confirmed_by : "";
   tuning.tuned = tune(scenario, tuning.search, options);
 
-  const auto model =
-      run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   const Strategy& winner = tuning.tuned.winner().strategy;
-  tuning.bottleneck = measure::bottleneck_of(
-      measure::evaluate_strategy(scenario, winner, *model, cache), scenario, cache);
-  tuning.defaults = framework_defaults(scenario, tuning.tuned.base, *model, cache);
+  tuning.bottleneck = measure::bottleneck_of(model.evaluate(winner), scenario, model.cache());
+  tuning.defaults = framework_defaults(tuning.tuned.base, model);
   tuning.certainty = certainty_of(scenario, fit_errors, tuning.tuned, tuning.defaults);
   tuning.next = next_measurement(scenario, fit_errors, tuning.tuned);
   if (alone) add_break_evens(fitted, tuning);
-  tuning.averaging = averaging_of(scenario, *model, cache);
+  tuning.averaging = averaging_of(model);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;
-    tuning.emitted = best_config(*emit, tuning.tuned.winner().strategy, scenario, *model, cache);
+    tuning.emitted = best_config(*emit, winner, model);
   }
-  add_ddp_curve(fitted, emit, *model, cache, tuning);
+  add_ddp_curve(fitted, emit, model, tuning);
   add_alternatives(fitted, options, emit, tuning);
-  if (!options.take.empty()) take(options.take, *model, cache, tuning);
+  if (!options.take.empty()) take(options.take, model, tuning);
   return tuning;
 }
 

@@ -10,7 +10,6 @@
 #include "core/fabric/topology.h"
 #include "core/input/document.h"
 #include "core/input/parts.h"
-#include "core/measure/evaluate_strategy.h"
 #include "core/measure/study_calibration.h"
 #include "core/measure/warnings.h"
 #include "core/plan/planner.h"
@@ -19,6 +18,7 @@
 #include "core/run/stragglers.h"
 #include "core/scenario/parallel.h"
 #include "core/statistics.h"
+#include "core/tune/evaluator.h"
 
 namespace syncline::tune {
 namespace {
@@ -45,9 +45,7 @@ Cluster with_link(Cluster cluster, BytesPerSecond rated) {
 
 Seconds evaluated(Scenario scenario, const Cluster& cluster, const Strategy& strategy) {
   scenario.cluster = cluster;
-  collective::CostCache cache(cluster);
-  const auto executor = run::make_model_executor({cluster, scenario.simulation, scenario.seed});
-  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
+  return Evaluator(scenario).step_time(strategy);
 }
 
 class Search {

@@ -9,7 +9,6 @@
 #include "core/input/document.h"
 #include "core/input/knobs.h"
 #include "core/json/reader.h"
-#include "core/run/executor.h"
 
 namespace syncline::tune {
 namespace {
@@ -77,9 +76,7 @@ double number_at(const input::Document& document, const std::string& path) {
 }  // namespace
 
 Seconds step_by_model(const Scenario& scenario, const Strategy& strategy) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::CostCache cache(scenario.cluster);
-  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
+  return Evaluator(scenario).step_time(strategy);
 }
 
 std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
@@ -150,15 +147,15 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
   return even;
 }
 
-std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& executor,
-                                    collective::CostCache& cache) {
+std::vector<Averaging> averaging_of(Evaluator& evaluator) {
+  const Scenario& scenario = evaluator.scenario();
   std::vector<Averaging> rows;
   for (const auto& strategy : scenario.strategies) {
     if (!strategy.local_sgd.enabled) continue;
     Averaging row;
     row.strategy = strategy.name;
     row.period = strategy.local_sgd.adaptive ? 0 : strategy.local_sgd.period;
-    row.metrics = measure::evaluate_strategy(scenario, strategy, executor, cache).metrics;
+    row.metrics = evaluator.metrics_of(strategy);
     for (const auto& published : scenario.published) {
       if (published.strategy == strategy.name && published.sweep.empty()) {
         row.published = published;
@@ -170,9 +167,8 @@ std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& exe
   return rows;
 }
 
-std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
-                                                 run::Executor& executor,
-                                                 collective::CostCache& cache) {
+std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator& evaluator) {
+  const Scenario& scenario = evaluator.scenario();
   std::vector<FrameworkDefault> defaults;
   for (const dialect::Dialect& dialect : dialect::dialects()) {
     if (dialect.suggest == nullptr) continue;
@@ -189,8 +185,7 @@ std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;
-    own.step_time =
-        measure::evaluate_strategy(scenario, own.strategy, executor, cache).metrics.step_time;
+    own.step_time = evaluator.step_time(own.strategy);
     defaults.push_back(std::move(own));
   }
   return defaults;

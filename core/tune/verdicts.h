@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "core/input/document.h"
-#include "core/measure/study.h"
+#include "core/tune/evaluator.h"
 
 namespace syncline::tune {
 
@@ -52,8 +52,7 @@ struct Averaging {
   measure::Metrics metrics;
   std::optional<Published> published;
 };
-std::vector<Averaging> averaging_of(const Scenario& scenario, run::Executor& executor,
-                                    collective::CostCache& cache);
+std::vector<Averaging> averaging_of(Evaluator& evaluator);
 
 // Each framework's own default on this workload and cluster; overlap as in `base`, because that is
 // what the machine does.
@@ -63,8 +62,6 @@ struct FrameworkDefault {
   Strategy strategy;
   Seconds step_time = 0;
 };
-std::vector<FrameworkDefault> framework_defaults(const Scenario& scenario, const Strategy& base,
-                                                 run::Executor& executor,
-                                                 collective::CostCache& cache);
+std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator& evaluator);
 
 }  // namespace syncline::tune

@@ -67,10 +67,7 @@ class Evaluating {
     row.name = strategy.name;
     row.strategy = search ? searched_strategy(scenario, strategy, *search) : strategy;
     row.reach = reach;
-    const auto executor = make_executor_({scenario.cluster, scenario.simulation, scenario.seed});
-    collective::CostCache cache(scenario.cluster);
-    row.step =
-        measure::evaluate_strategy(scenario, row.strategy, *executor, cache).metrics.step_time;
+    row.step = tune::Evaluator(scenario, make_executor_).step_time(row.strategy);
     row.sensitivity = measure::Uncertainties(scenario, worth_.fit_errors).sensitivity(row.strategy);
     row.step_interval = measure::interval_of(row.step, row.sensitivity);
     row.time = row.step * reach.at;

@@ -11,7 +11,7 @@
 
 #include "core/run/stragglers.h"
 #include "core/statistics.h"
-#include "core/tune/live_objective.h"
+#include "core/tune/live_tuner.h"
 
 namespace syncline::test {
 namespace {
@@ -59,12 +59,12 @@ TunerScore score_bayesian_search(const NoisyCase& noisy, const MemberError& erro
                                  const NoisySettings& settings) {
   const AffineCost member{noisy.truth.latency * error.latency,
                           noisy.truth.seconds_per_byte * error.transfer};
-  const tune::SearchProblem problem = bucket_problem(noisy.trace, member, settings.uncertainty);
+  const tune::SearchProblem problem = bucket_problem(noisy.trace, member);
   const auto truth = [&](const tune::Candidate& candidate) {
     const auto& ends = candidate.strategy.fusion.ends;
     return step_time(noisy.trace, {ends.begin(), ends.end()}, noisy.truth);
   };
-  tune::EmulatedObjective machine(truth, settings.noise);
+  const tune::LiveObjective machine = tune::emulated_objective(truth, settings.noise);
   const Seconds optimum = optimal_step_time(noisy.trace, noisy.truth);
   Scores scores;
   for (int seed = 1; seed <= settings.seeds; ++seed) {

@@ -28,7 +28,6 @@ struct NoisySettings {
   double noise = 0.02;  // standard deviation of one step, relative
   int seeds = 20;       // searches a case, seeded 1, 2, ...
   tune::SearchSettings search;
-  tune::ModelUncertainty uncertainty;
 };
 
 // Percent over the optimum, over all seeds.

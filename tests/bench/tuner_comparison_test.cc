@@ -98,8 +98,8 @@ TEST(TunerComparison, AllMembersMayBeWrong) {
       return noisy.trace.forward +
              std::max(finish_of(gradients.ready, ends, truth), gradients.ready.back());
     };
-    const tune::SearchProblem problem = bucket_problem(noisy.trace, noisy.truth, {});
-    tune::EmulatedObjective machine(
+    const tune::SearchProblem problem = bucket_problem(noisy.trace, noisy.truth);
+    const auto machine = tune::emulated_objective(
         [&](const tune::Candidate& candidate) {
           const auto& ends = candidate.strategy.fusion.ends;
           return step_of({ends.begin(), ends.end()});

@@ -6,7 +6,7 @@
 
 #include <mutex>
 
-#include "core/tune/emulated_search.h"
+#include "core/tune/live_tuner.h"
 #include "core/tune/search_space.h"
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"
@@ -62,7 +62,7 @@ class RanksSearchTest : public testing::Test {
   Seconds time_of(const Strategy& strategy) {
     Scenario true_scenario = scenario;
     true_scenario.cluster = machine.cluster;
-    return tune::ModelTruth(true_scenario).step_time(strategy);
+    return tune::Evaluator(true_scenario).step_time(strategy);
   }
 
   Scenario scenario = emulated_scenario(kRanks);

@@ -57,9 +57,8 @@ std::vector<std::vector<std::size_t>> sampled_thresholds(const FusionProblem& gr
 }  // namespace
 
 tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                                   const tune::ModelUncertainty& uncertainty, int thresholds,
-                                   const Strategy& base) {
-  const auto factors = tune::member_factors(uncertainty);
+                                   int thresholds) {
+  const auto factors = tune::member_factors(2);
   std::set<std::vector<std::size_t>> distinct;
   for (const auto& member : factors) {
     distinct.insert(best_fusion(trace.gradients, scaled(model, member)).ends);
@@ -70,15 +69,14 @@ tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& mod
   const std::vector<std::vector<std::size_t>> partitions(distinct.begin(), distinct.end());
 
   tune::SearchProblem problem;
-  problem.axes = {{"buckets", tune::SearchAxis::Scale::kLogarithmic},
-                  {"last bucket's bytes", tune::SearchAxis::Scale::kLogarithmic}};
+  problem.categorical = {false, false};
   for (const auto& ends : partitions) {
     tune::Candidate candidate;
-    candidate.strategy = base;
     candidate.strategy.fusion = tune::by_ends(ends);
-    candidate.at = {static_cast<double>(ends.size()), last_bytes(trace.gradients, ends)};
+    const double last = last_bytes(trace.gradients, ends);
+    candidate.at = {std::log(static_cast<double>(ends.size())), std::log(last)};
     candidate.name = std::to_string(ends.size()) + " buckets, the last of " +
-                     std::to_string(static_cast<Bytes>(candidate.at[1])) + " bytes";
+                     std::to_string(static_cast<Bytes>(last)) + " bytes";
     candidate.strategy.name = candidate.name;
     problem.candidates.push_back(std::move(candidate));
   }

@@ -8,9 +8,8 @@ namespace syncline::test {
 
 // Buckets on one stream: the candidates are the optimal buckets under every model and those that
 // `thresholds` size limits make; the axes the number of buckets and the bytes of the last one,
-// which nothing hides. Each candidate's strategy is the base strategy with explicit ends.
+// which nothing hides.
 tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
-                                   const tune::ModelUncertainty& uncertainty, int thresholds = 24,
-                                   const Strategy& base = {});
+                                   int thresholds = 24);
 
 }  // namespace syncline::test

@@ -84,13 +84,9 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
 TEST(Alternatives, TakeWhatTheirStrategiesTake) {
   const Tuning tuning = tuned(document_of(kDdp));
   const Scenario& scenario = tuning.scenario;
-  const auto model = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   for (const Alternative& row : tuning.alternatives) {
-    EXPECT_DOUBLE_EQ(
-        measure::evaluate_strategy(scenario, row.strategy, *model, cache).metrics.step_time,
-        row.step_time)
-        << row.strategy.name;
+    EXPECT_DOUBLE_EQ(model.step_time(row.strategy), row.step_time) << row.strategy.name;
   }
 }
 

@@ -8,7 +8,6 @@
 #include <cmath>
 
 #include "core/input/document.h"
-#include "core/tune/live_objective.h"
 #include "core/tune/live_space.h"
 #include "core/tune/live_tuner.h"
 #include "tests/support/bucket_search.h"
@@ -21,14 +20,12 @@ namespace {
 // best on one stream; on this machine the third is, on three.
 SearchProblem knobs_problem() {
   SearchProblem problem;
-  problem.axes = {{"threshold", SearchAxis::Scale::kLogarithmic},
-                  {"streams", SearchAxis::Scale::kLinear},
-                  {"algorithm", SearchAxis::Scale::kCategorical}};
+  problem.categorical = {false, false, true};
   for (int threshold = 1; threshold <= 32; threshold *= 2) {
     for (int streams = 1; streams <= 4; ++streams) {
       for (int algorithm = 0; algorithm < 3; ++algorithm) {
         Candidate candidate;
-        candidate.at = {static_cast<double>(threshold), static_cast<double>(streams),
+        candidate.at = {std::log2(threshold), static_cast<double>(streams),
                         static_cast<double>(algorithm)};
         candidate.name = std::to_string(threshold) + "/" + std::to_string(streams) + "/" +
                          std::to_string(algorithm);
@@ -40,7 +37,7 @@ SearchProblem knobs_problem() {
 }
 
 double bowl(const Candidate& candidate, double best_log2_threshold) {
-  const double off = std::log2(candidate.at[0]) - best_log2_threshold;
+  const double off = candidate.at[0] - best_log2_threshold;
   return 0.1 + 0.002 * off * off;
 }
 
@@ -104,7 +101,7 @@ TEST(BayesianSearch, FindsWhatTheModelGotWrong) {
   const double first = true_time(problem.candidates[search_state(problem, search, {}).best]);
   EXPECT_GT(first, 0.1 * 1.1);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    EmulatedObjective machine(true_time, 0.02);
+    const LiveObjective machine = emulated_objective(true_time, 0.02);
     LiveSettings settings;
     settings.search = search;
     settings.seed = seed;
@@ -117,7 +114,7 @@ TEST(BayesianSearch, FindsWhatTheModelGotWrong) {
 TEST(BayesianSearch, KeepsItsBudgetAndItsRule) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   for (const int budget : {1, 2, 7}) {
-    EmulatedObjective machine(true_time, 0.02);
+    const LiveObjective machine = emulated_objective(true_time, 0.02);
     LiveSettings settings;
     settings.search.budget = budget;
     settings.search.stop_at_noise_share = 0;  // never
@@ -127,7 +124,7 @@ TEST(BayesianSearch, KeepsItsBudgetAndItsRule) {
   }
   LiveSettings settings;
   settings.search.stop_at_noise_share = 1e9;  // at once
-  EmulatedObjective machine(true_time, 0.02);
+  const LiveObjective machine = emulated_objective(true_time, 0.02);
   const LiveTuning tuning = tune_live(problem, settings, machine, nullptr);
   EXPECT_EQ(tuning.observations.size(), 3U);
   EXPECT_EQ(tuning.state.stopped, "what is left to gain is below the noise");
@@ -137,7 +134,7 @@ TEST(BayesianSearch, OneCandidateIsTheAnswer) {
   SearchProblem problem = knobs_problem();
   problem.candidates.resize(1);
   problem = guided(problem, modelled);
-  EmulatedObjective machine(true_time, 0.02);
+  const LiveObjective machine = emulated_objective(true_time, 0.02);
   const LiveTuning tuning = tune_live(problem, {}, machine, nullptr);
   EXPECT_EQ(tuning.state.best, 0U);
   EXPECT_LE(tuning.observations.size(), 12U);
@@ -146,7 +143,7 @@ TEST(BayesianSearch, OneCandidateIsTheAnswer) {
 // One lucky reading against four sober ones of the same kind of candidate.
 TEST(BayesianSearch, LuckIsNotBelieved) {
   SearchProblem problem;
-  problem.axes = {{"place", SearchAxis::Scale::kLinear}};
+  problem.categorical = {false};
   for (const double at : {0.0, 1.0}) problem.candidates.push_back({std::to_string(at), {}, {at}});
   problem = guided(problem, [](const Candidate&) { return 1.0; });
   const Seconds error = 0.05;
@@ -193,17 +190,16 @@ TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
         test::step_trace(input::parse_scenario(test::trace_document(row)).workload);
     const test::AffineCost truth{row.number("alpha"), row.number("beta")};
     // The model's bandwidth is twice the truth's.
-    const ModelUncertainty uncertainty;
     const SearchProblem problem =
-        test::bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2}, uncertainty);
-    EmulatedObjective machine(
+        test::bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2});
+    const LiveObjective machine = emulated_objective(
         [&](const Candidate& candidate) {
           const auto& ends = candidate.strategy.fusion.ends;
           return step_time(trace, {ends.begin(), ends.end()}, truth);
         },
         0.02);
     const LiveTuning tuning = tune_live(problem, {}, machine, nullptr);
-    const auto factors = member_factors(uncertainty);
+    const auto factors = member_factors(2);
     double transfer = 0;
     for (std::size_t g = 0; g < factors.size(); ++g) {
       transfer += tuning.state.member_weights(static_cast<Eigen::Index>(g)) *

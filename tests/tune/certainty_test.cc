@@ -66,12 +66,9 @@ TEST(Certainty, NoBestIsWorseThanARowOfTheFile) {
   for (const double gbps : {0.5, 5.0, 50.0}) {
     for (const char* gpu : {"", R"(, "device": {"name": "A100"})"}) {
       const Tuning tuning = tuned(document_of(gbps, gpu, kTwoRows));
-      const auto executor =
-          run::make_model_executor({tuning.scenario.cluster, {}, tuning.scenario.seed});
-      collective::CostCache cache(tuning.scenario.cluster);
+      Evaluator model(tuning.scenario);
       for (const auto& row : tuning.scenario.strategies) {
-        const Seconds step =
-            measure::evaluate_strategy(tuning.scenario, row, *executor, cache).metrics.step_time;
+        const Seconds step = model.step_time(row);
         EXPECT_LE(tuning.tuned.winner().metrics.step_time, step * 1.001) << row.name << gpu;
       }
     }

@@ -50,11 +50,9 @@ TEST(DialectSearch, AFrameworkThatRefusesTheModelIsLeftOut) {
                   "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
                   "inter": {"latency_us": 30, "bandwidth_gbps": 25}},
       "strategies": [{"name": "one"}]})"));
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   std::set<std::string> names;
-  for (const auto& own :
-       framework_defaults(scenario, scenario.strategies.front(), *executor, cache)) {
+  for (const auto& own : framework_defaults(scenario.strategies.front(), model)) {
     names.insert(own.dialect);
   }
   EXPECT_FALSE(names.contains("fsdp"));
@@ -69,26 +67,23 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
                   "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
                   "inter": {"latency_us": 30, "bandwidth_gbps": 25}},
       "strategies": [{"name": "three", "streams": 3}]})"));
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   const dialect::Dialect dummy{
       .name = "dummy", .summary = "one number", .read = read, .candidates = candidates};
   const Strategy& winner = scenario.strategies.front();
-  const Emitted best = best_config(dummy, winner, scenario, *executor, cache);
+  const Emitted best = best_config(dummy, winner, model);
   EXPECT_GT(best.searched, 10u);
   EXPECT_FALSE(best.exact) << "it has one stream";
   for (const Bytes size : {Bytes{1}, kMiB, 4 * kMiB, 25 * kMiB, kGiB}) {
     const Json config{{"bucket", size}};
     const Strategy other =
         dialect::reading_of(dummy, config, scenario.workload, scenario.cluster).strategy;
-    EXPECT_LE(best.step_time,
-              measure::evaluate_strategy(scenario, other, *executor, cache).metrics.step_time *
-                  (1 + 1e-3));
+    EXPECT_LE(best.step_time, model.step_time(other) * (1 + 1e-3));
   }
 
   // Without a list there is its least configuration.
   const dialect::Dialect silent{.name = "silent", .summary = "reads only", .read = read};
-  const Emitted least = best_config(silent, winner, scenario, *executor, cache);
+  const Emitted least = best_config(silent, winner, model);
   EXPECT_EQ(least.searched, 1u);
   EXPECT_EQ(least.config, Json::object());
 }
@@ -112,13 +107,12 @@ Json joint_scenario() {
 Emitted emitted(const Json& document, const char* dialect, Seconds* wanted = nullptr) {
   const Scenario scenario =
       input::parse_scenario(input::document_from_text("joint", document.dump()));
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   const Strategy& winner = scenario.strategies.front();
   if (wanted != nullptr) {
-    *wanted = measure::evaluate_strategy(scenario, winner, *executor, cache).metrics.step_time;
+    *wanted = model.step_time(winner);
   }
-  return best_config(*dialect::find_dialect(dialect), winner, scenario, *executor, cache);
+  return best_config(*dialect::find_dialect(dialect), winner, model);
 }
 
 // Horovod compresses by fp16 alone: what it can say is then searched as for a dense winner.
@@ -211,11 +205,8 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
                                         {{"name", "one"}, {"fusion", {{"rule", "one"}}}}});
   Scenario scenario =
       input::parse_scenario(input::document_from_text("fewer.json", document.dump()));
-  collective::CostCache cache(scenario.cluster);
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  const auto step_of = [&](const Strategy& strategy) {
-    return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
-  };
+  Evaluator model(scenario);
+  const auto step_of = [&](const Strategy& strategy) { return model.step_time(strategy); };
   const Strategy& each_alone = scenario.strategies.front();
   const Seconds forward = scenario.workload.forward;
   const Seconds apart = step_of(each_alone) - forward;
@@ -223,7 +214,7 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
   ASSERT_GT(lost, 0.01 * apart);
   for (const double share : {0.0005, 0.0009, 0.0011, 0.002}) {
     scenario.workload.forward = lost / share - apart;
-    const Emitted best = best_config(dummy, each_alone, scenario, *executor, cache);
+    const Emitted best = best_config(dummy, each_alone, model);
     EXPECT_EQ(best.config["bucket"] == kGiB, share < 0.001) << share;
   }
 }

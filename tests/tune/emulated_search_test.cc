@@ -1,5 +1,5 @@
 // A search on an emulated machine: what it finds, and how good that is in truth.
-#include "core/tune/emulated_search.h"
+#include "core/tune/live_tuner.h"
 
 #include <gtest/gtest.h>
 
@@ -14,17 +14,18 @@ TEST(EmulatedSearch, KnowsItsTruth) {
   LiveReport report = begin_report(scenario, default_search(scenario), {}, false);
   EXPECT_EQ(report.baseline, "each");
   report.settings.search.budget = 5;
-  ModelTruth truth(scenario);
-  EmulatedSearch search;
+  Evaluator truth(scenario);
+  MeasurementWatch watch;
   int begun = 0;
   std::vector<Seconds> measured;
-  search.evaluation.begins = [&](const Candidate&, const Evaluation& evaluation) {
+  watch.begins = [&](const Candidate&, const Evaluation& evaluation) {
     EXPECT_EQ(evaluation.number, begun++);
   };
-  search.evaluation.ends = [&](const Evaluation&, const Measurement& measurement) {
+  watch.ends = [&](const Evaluation&, const Measurement& measurement) {
     measured.push_back(measurement.step_time);
   };
-  search_emulated(search, truth, report);
+  search_emulated(
+      truth, 0.02, watch, [](const LiveObjective&) { return nullptr; }, report);
 
   EXPECT_EQ(measured.size(), report.tuning.observations.size());
   EXPECT_EQ(begun, static_cast<int>(measured.size()));

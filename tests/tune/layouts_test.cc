@@ -89,11 +89,8 @@ double least_of_all(const Json& scenario, std::size_t& tried) {
               const Strategy& strategy = read.strategies.front();
               const auto memory = measure::memory_of(read, strategy);
               if (memory.total() > memory.available) continue;
-              const auto executor =
-                  run::make_model_executor({read.cluster, read.simulation, read.seed});
-              collective::CostCache cache(read.cluster);
-              const Seconds step =
-                  measure::evaluate_strategy(read, strategy, *executor, cache).metrics.step_time;
+              Evaluator model(read);
+              const Seconds step = model.step_time(strategy);
               EXPECT_GE(step * (1 + 1e-9), plan::least_step(read.workload))
                   << own["workload"]["parallel"];
               least = std::min(least, step);

@@ -36,10 +36,8 @@ LiveSpace small_space() {
 }
 
 Seconds evaluated(const Scenario& scenario, const Strategy& strategy) {
-  collective::CostCache cache(scenario.cluster);
-  const auto executor =
-      run::make_model_executor({scenario.cluster, scenario.simulation, scenario.seed});
-  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
+  Evaluator model(scenario);
+  return model.step_time(strategy);
 }
 
 TEST(LiveSpace, ScalesEveryTier) {
@@ -59,7 +57,7 @@ TEST(LiveSpace, MembersAreTheModelsTimes) {
   const Scenario scenario = input::parse_scenario(document());
   const LiveSpace space = small_space();
   const SearchProblem problem = live_problem(scenario, search_of(scenario), space);
-  const auto factors = member_factors(space.uncertainty);
+  const auto factors = member_factors(space.steps);
   ASSERT_EQ(problem.ensemble.means.rows(), static_cast<Eigen::Index>(factors.size()));
   ASSERT_EQ(problem.ensemble.means.cols(), static_cast<Eigen::Index>(problem.candidates.size()));
   const std::size_t middle = factors.size() / 2;
@@ -94,7 +92,7 @@ TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
       best = std::min(best, evaluated(machine, candidate.strategy));
     }
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
-      EmulatedObjective objective(
+      const LiveObjective objective = emulated_objective(
           [&](const Candidate& candidate) { return evaluated(machine, candidate.strategy); }, 0.02);
       LiveSettings settings;
       settings.seed = seed;

@@ -44,7 +44,7 @@ StepTrace small_trace() {
 constexpr AffineCost kTruth{6e-4, 1.1e-9};
 
 const SearchProblem& problem() {
-  static const SearchProblem made = test::bucket_problem(small_trace(), {3e-4, 2e-9}, {}, 12);
+  static const SearchProblem made = test::bucket_problem(small_trace(), {3e-4, 2e-9}, 12);
   return made;
 }
 
@@ -57,41 +57,27 @@ LiveSettings settings() {
 }
 
 // A machine that takes its time, and notes in a file when it begins which evaluation.
-class SleepingMachine final : public LiveObjective {
- public:
-  SleepingMachine(milliseconds nap, std::string notes)
-      : machine_(
-            [](const Candidate& candidate) {
-              const auto& ends = candidate.strategy.fusion.ends;
-              return step_time(small_trace(), {ends.begin(), ends.end()}, kTruth);
-            },
-            0.02),
-        nap_(nap),
-        notes_(std::move(notes)) {}
-
-  std::string source() const override { return machine_.source(); }
-  Measurement measure(const Candidate& candidate, const Evaluation& evaluation) override {
-    note(std::to_string(evaluation.number) + "\n");
-    std::this_thread::sleep_for(nap_);
-    return machine_.measure(candidate, evaluation);
-  }
-
- private:
-  void note(const std::string& text) const {
-    if (notes_.empty()) return;
-    const int file = ::open(notes_.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
-    EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
-    ::close(file);
-  }
-
-  EmulatedObjective machine_;
-  milliseconds nap_;
-  std::string notes_;
-};
+LiveObjective sleeping_machine(milliseconds nap, const std::string& notes) {
+  MeasurementWatch watch;
+  watch.begins = [=](const Candidate&, const Evaluation& evaluation) {
+    const std::string text = std::to_string(evaluation.number) + "\n";
+    if (!notes.empty()) {
+      const int file = ::open(notes.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0644);
+      EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+      ::close(file);
+    }
+    std::this_thread::sleep_for(nap);
+  };
+  const auto truth = [](const Candidate& candidate) {
+    const auto& ends = candidate.strategy.fusion.ends;
+    return step_time(small_trace(), {ends.begin(), ends.end()}, kTruth);
+  };
+  return watched(emulated_objective(truth, 0.02), watch);
+}
 
 LiveTuning tune_with(const std::string& path, milliseconds nap, const std::string& notes,
                      const LiveSettings& live) {
-  SleepingMachine machine(nap, notes);
+  const LiveObjective machine = sleeping_machine(nap, notes);
   Journal journal(path, journal_header("scenario", problem(), live, machine));
   return tune_live(problem(), live, machine, &journal);
 }
@@ -178,7 +164,7 @@ TEST(LiveTuner, InterruptLosesNothing) {
     std::signal(SIGINT, [](int) { interrupts = 1; });
     LiveSettings live = settings();
     live.interrupted = [] { return interrupts != 0; };
-    SleepingMachine machine(milliseconds(30), scratch.path("notes"));
+    const LiveObjective machine = sleeping_machine(milliseconds(30), scratch.path("notes"));
     Journal journal(path, journal_header("scenario", problem(), live, machine));
     const LiveTuning tuning = tune_live(problem(), live, machine, &journal);
     if (tuning.complete) ::_exit(9);
@@ -267,7 +253,7 @@ TEST(LiveObjective, SummaryIsMeanAndItsError) {
 
 // The emulated noise is what it says: 2 % a step, so 2 % / sqrt(50) an evaluation.
 TEST(LiveObjective, EmulatedNoiseIsAsStated) {
-  EmulatedObjective machine([](const Candidate&) { return 2.0; }, 0.02);
+  const auto machine = emulated_objective([](const Candidate&) { return 2.0; }, 0.02);
   double squares = 0;
   constexpr int kCount = 2000;
   for (int i = 0; i < kCount; ++i) {

@@ -106,9 +106,8 @@ std::vector<Log> logs() {
 }
 
 Seconds step_of(const Scenario& scenario, const Strategy& strategy) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
-  return measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
+  Evaluator model(scenario);
+  return model.step_time(strategy);
 }
 
 double width(const measure::Interval& interval) { return std::log(interval.high / interval.low); }

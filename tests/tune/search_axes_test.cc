@@ -114,29 +114,24 @@ TEST(SearchAxes, NoTwoCandidatesBearOneName) {
 // Whatever is read back from its JSON is what was evaluated.
 TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
   const Read all(document_of(kSchedules));
-  const auto executor = run::make_model_executor({all.scenario.cluster, {}, 1});
-  collective::CostCache cache(all.scenario.cluster);
+  Evaluator model(all.scenario);
   int count = 0;
   for (const auto& strategy :
        strategies_of_configurations(all.search, all.scenario.strategies.front(), all.scenario)) {
-    const Configuration configuration(all.scenario, strategy, cache);
+    const Configuration configuration(all.scenario, strategy, model.cache());
     auto choices = rule_choices(all.search, configuration);
     if (auto choice = explicit_choice(configuration)) choices.push_back(std::move(*choice));
     for (const auto& choice : choices) {
       Strategy candidate = fused(strategy, choice.fusion);
       candidate.name = fusion_words(candidate.fusion) + ", " +
                        input::configuration_words(strategy, all.scenario.strategies.front());
-      const Seconds step =
-          measure::evaluate_strategy(all.scenario, candidate, *executor, cache).metrics.step_time;
+      const Seconds step = model.step_time(candidate);
       ASSERT_LE(configuration.bound(choice.ends), step * (1 + 1e-9)) << candidate.name;
       if (++count % 7 > 0) continue;
       input::Document again = document_of("{}");
       again.root["strategies"] = Json::array({input::strategy_json(candidate)});
       const Scenario back = input::parse_scenario(again);
-      EXPECT_EQ(measure::evaluate_strategy(back, back.strategies.front(), *executor, cache)
-                    .metrics.step_time,
-                step)
-          << candidate.name;
+      EXPECT_EQ(model.step_time(back.strategies.front()), step) << candidate.name;
     }
   }
   EXPECT_GT(count, 500);
@@ -208,20 +203,16 @@ TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
                   R"(, "dialect": "horovod", "config": {})");
   const Read read(document);
   const Tuned tuned = tune(read.scenario, read.search, {});
-  const auto executor = run::make_model_executor({read.scenario.cluster, {}, 1});
-  collective::CostCache cache(read.scenario.cluster);
-  const Emitted emitted = best_config(*dialect::find_dialect("horovod"), tuned.winner().strategy,
-                                      read.scenario, *executor, cache);
+  Evaluator model(read.scenario);
+  const Emitted emitted =
+      best_config(*dialect::find_dialect("horovod"), tuned.winner().strategy, model);
   ASSERT_GT(emitted.strategy.fusion.cycle, 0);
   EXPECT_LE(emitted.step_time, tuned.winner().metrics.step_time * (1 + 1e-9));
   // No other cycle time that is tried does better with the same threshold.
   for (const double cycle : {1.0, 2.5, 5.0, 10.0, 25.0}) {
     Strategy other = emitted.strategy;
     other.fusion.cycle = cycle * kMillisecond;
-    EXPECT_LE(emitted.step_time,
-              measure::evaluate_strategy(read.scenario, other, *executor, cache).metrics.step_time *
-                  (1 + 1e-9))
-        << cycle;
+    EXPECT_LE(emitted.step_time, model.step_time(other) * (1 + 1e-9)) << cycle;
   }
 }
 

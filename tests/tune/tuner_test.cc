@@ -163,19 +163,17 @@ TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
   const input::Document document = small_document(kJointSearch);
   const Scenario scenario = input::parse_scenario(document);
   const Search search = *input::parse_search(document, scenario);
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   int exact = 0;
   for (const auto& strategy :
        strategies_of_configurations(search, scenario.strategies.front(), scenario)) {
-    const Configuration configuration(scenario, strategy, cache);
+    const Configuration configuration(scenario, strategy, model.cache());
     auto choices = rule_choices(search, configuration);
     if (auto choice = explicit_choice(configuration)) choices.push_back(std::move(*choice));
     for (const auto& choice : choices) {
       Strategy fused = strategy;
       fused.fusion = choice.fusion;
-      const Seconds step =
-          measure::evaluate_strategy(scenario, fused, *executor, cache).metrics.step_time;
+      const Seconds step = model.step_time(fused);
       const Seconds bound = configuration.bound(choice.ends);
       ASSERT_LE(bound, step * (1 + 1e-9))
           << input::configuration_words(fused, scenario.strategies.front()) << " "
@@ -204,22 +202,20 @@ Scenario scenario_of_many(int gradients) {
 
 TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
   const Scenario scenario = scenario_of_many(700);
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   Search search;
   search.breakpoints = true;
   search.closes = {Fusion::Close::kAfter};
   for (const char* algorithm : {"ring", "halving_doubling", "double_binary_tree"}) {
     Strategy strategy = scenario.strategies.front();
     strategy.algorithm = algorithm;
-    const Configuration configuration(scenario, strategy, cache);
+    const Configuration configuration(scenario, strategy, model.cache());
     EXPECT_FALSE(configuration.exact());
     const auto choices = rule_choices(search, configuration);
     ASSERT_GT(choices.size(), 300u);
     for (std::size_t i = 0; i < choices.size(); i += 11) {
       const Strategy candidate = fused(strategy, choices[i].fusion);
-      const Seconds step =
-          measure::evaluate_strategy(scenario, candidate, *executor, cache).metrics.step_time;
+      const Seconds step = model.step_time(candidate);
       const Seconds bound = configuration.bound(choices[i].ends);
       ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
       EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
@@ -259,13 +255,12 @@ TEST(Tuner, TheOptimumWalksTheLinksForFewOfItsSizes) {
 // A bound walks the links for each size of bucket. Only rows that are shown have one.
 TEST(Tuner, CandidatesAreEvaluatedWithoutTheirBounds) {
   const Scenario scenario = scenario_of_many_sizes();
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
+  Evaluator model(scenario);
   const Strategy& strategy = scenario.strategies.front();
-  const auto first = measure::evaluate_strategy(scenario, strategy, *executor, cache).metrics;
+  const auto first = model.metrics_of(strategy);
   EXPECT_TRUE(std::isnan(first.lower_bound));
   const std::size_t before = collective::walks();
-  measure::evaluate_strategy(scenario, strategy, *executor, cache);
+  model.evaluate(strategy);
   EXPECT_EQ(collective::walks(), before) << "all sizes are known";
 }
 
@@ -305,15 +300,14 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
         R"(, "local_sgd": {"period": 2})"}) {
     const input::Document document = small_document("{}", "", base);
     const Scenario scenario = input::parse_scenario(document);
-    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::CostCache cache(scenario.cluster);
+    Evaluator model(scenario);
     const Strategy& strategy = scenario.strategies.front();
-    const Configuration configuration(scenario, strategy, cache);
+    const Configuration configuration(scenario, strategy, model.cache());
     ASSERT_TRUE(configuration.exact()) << base;
     const auto step_of = [&](const std::vector<std::size_t>& ends) {
       Strategy fused = strategy;
       fused.fusion = by_ends(ends);
-      return measure::evaluate_strategy(scenario, fused, *executor, cache).metrics.step_time;
+      return model.step_time(fused);
     };
     const Seconds optimum = step_of(configuration.optimum().ends);
     EXPECT_NEAR(configuration.step_time(configuration.optimum().finish) / optimum, 1, 1e-9) << base;
@@ -450,8 +444,7 @@ TEST(Tuner, ProposesRoundSizes) {
       document.root["cluster"]["inter"]["bandwidth_gbps"] = gbps;
       const Scenario scenario = input::parse_scenario(document);
       const Tuned result = tuned(document);
-      const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-      collective::CostCache cache(scenario.cluster);
+      Evaluator model(scenario);
       for (const auto& ranked : result.ranking) {
         const Strategy& found = ranked.strategy;
         if (found.name == "base") continue;
@@ -460,7 +453,7 @@ TEST(Tuner, ProposesRoundSizes) {
           if (size == found.fusion.size) break;  // a whole number
           Strategy round = found;
           round.fusion.size = size;
-          const auto evaluated = measure::evaluate_strategy(scenario, round, *executor, cache);
+          const auto evaluated = model.evaluate(round);
           EXPECT_GT(evaluated.metrics.step_time, result.fastest * 1.005)
               << size << " rather than " << found.name;
         }
@@ -576,11 +569,8 @@ TEST(Tuner, TheBestAsJsonReadsBackTheSame) {
       document.root["strategies"] = Json::array({input::strategy_json(ranked.strategy)});
       document.root.erase("search");
       const Scenario again = input::parse_scenario(document);
-      const auto executor = run::make_model_executor({again.cluster, {}, 1});
-      collective::CostCache cache(again.cluster);
-      EXPECT_EQ(measure::evaluate_strategy(again, again.strategies.front(), *executor, cache)
-                    .metrics.step_time,
-                ranked.metrics.step_time)
+      Evaluator model(again);
+      EXPECT_EQ(model.step_time(again.strategies.front()), ranked.metrics.step_time)
           << ranked.strategy.name;
     }
   }
@@ -593,18 +583,15 @@ TEST(Tuner, EmittedConfigurationsReadBackTheSame) {
         small_document(R"({"fusion": {"optimum": true}, "confirm": 0})", "", base);
     const Scenario scenario = input::parse_scenario(document);
     const Tuned result = tuned(document);
-    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::CostCache cache(scenario.cluster);
+    Evaluator model(scenario);
     for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
-      const Emitted emitted = best_config(*dialect::find_dialect(name), result.winner().strategy,
-                                          scenario, *executor, cache);
+      const Emitted emitted =
+          best_config(*dialect::find_dialect(name), result.winner().strategy, model);
       document.root["strategies"] =
           Json::array({{{"name", "back"}, {"dialect", name}, {"config", emitted.config}}});
       document.root.erase("search");
       const Scenario again = input::parse_scenario(document);
-      const Seconds step =
-          measure::evaluate_strategy(again, again.strategies.front(), *executor, cache)
-              .metrics.step_time;
+      const Seconds step = model.step_time(again.strategies.front());
       EXPECT_EQ(step, emitted.step_time) << name << base << emitted.config;
       EXPECT_EQ(emitted.exact, emitted.difference.empty()) << name;
       // One flat ring with any buckets is what MindSpore can say.
