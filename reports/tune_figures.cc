@@ -124,8 +124,7 @@ std::vector<Illustration> figures_of(const tune::Tuning& tuning) {
   std::vector<StepParts> parts;
   const auto& ranking = tuning.tuned.ranking;
   for (std::size_t i = 0; i < ranking.size() && i + 1 < kBarStrategies; ++i) {
-    const measure::Interval step = tuning.certainty.ranking[i].step;
-    parts.push_back({ranking[i].strategy.name, ranking[i].metrics, step, i == 0});
+    parts.push_back({ranking[i].strategy.name, ranking[i].metrics, ranking[i].step, i == 0});
   }
   const tune::Ranked& baseline = tuning.tuned.baseline;
   const auto step = measure::interval_of(baseline.metrics.step_time, tuning.certainty.baseline);

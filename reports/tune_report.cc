@@ -237,12 +237,11 @@ Table ranking_of(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   Table table{ranking_columns(tuning)};
   for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
-    const auto& [step, gain] = tuning.certainty.ranking[i];
-    const bool pays =
-        tuned.baseline.metrics.step_time >= kPays * tuned.ranking[i].metrics.step_time;
-    table.add(ranking_cells(tuning, tuned.ranking[i], step, gain)).tone = i == 0 ? Tone::kBest
-                                                                          : pays ? Tone::kPlain
-                                                                                 : Tone::kFaint;
+    const tune::Ranked& ranked = tuned.ranking[i];
+    const bool pays = tuned.baseline.metrics.step_time >= kPays * ranked.metrics.step_time;
+    table.add(ranking_cells(tuning, ranked, ranked.step, ranked.gain)).tone = i == 0 ? Tone::kBest
+                                                                              : pays ? Tone::kPlain
+                                                                                     : Tone::kFaint;
   }
   return table;
 }

@@ -94,12 +94,10 @@ std::string defaults_sentence(const tune::Tuning& tuning) {
   constexpr double kFaster = -0.1;  // percent; nearer to the best is as good
   std::vector<std::string> losses;
   std::vector<std::string> faster;
-  for (std::size_t i = 0; i < tuning.certainty.defaults.size(); ++i) {
-    const auto& loss = tuning.certainty.defaults[i];
-    const std::string& dialect = tuning.defaults[i].dialect;
-    losses.push_back(dialect + " " + percent_text(loss.percent) + " (" +
-                     percent_range(loss.interval.low, loss.interval.high) + ")");
-    if (loss.percent < kFaster) faster.push_back(dialect);
+  for (const auto& own : tuning.defaults) {
+    losses.push_back(own.dialect + " " + percent_text(own.loss_percent) + " (" +
+                     percent_range(own.loss_interval.low, own.loss_interval.high) + ")");
+    if (own.loss_percent < kFaster) faster.push_back(own.dialect);
   }
   std::string text = "The frameworks' own defaults against the best: " + join_and(losses);
   if (faster.empty()) return text + ".";
@@ -443,7 +441,7 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning) {
   const auto& sure = tuning.certainty;
   std::vector<std::string> list;
   if (!sure.as_good.empty()) list.push_back(size_sentence(tuning));
-  if (!sure.defaults.empty()) list.push_back(defaults_sentence(tuning));
+  if (!tuning.defaults.empty()) list.push_back(defaults_sentence(tuning));
   const auto [uncertainty, share] = measure::widest(sure.choice);
   list.push_back("What makes the step time uncertain is above all " +
                  std::string(measure::words_of(uncertainty)) + " (" + share_text(100 * share) +
@@ -471,11 +469,10 @@ Json certainty_json(const tune::Tuning& tuning) {
                                      {"lost_percent", exact(each.lost_percent)}});
   }
   if (tuning.next) json["next"] = next_json(*tuning.next);
-  for (std::size_t i = 0; i < sure.defaults.size(); ++i) {
-    const auto& loss = sure.defaults[i];
-    json["defaults"][tuning.defaults[i].dialect] = {{"percent", exact(loss.percent)},
-                                                    {"low", exact(loss.interval.low)},
-                                                    {"high", exact(loss.interval.high)}};
+  for (const auto& own : tuning.defaults) {
+    json["defaults"][own.dialect] = {{"percent", exact(own.loss_percent)},
+                                     {"low", exact(own.loss_interval.low)},
+                                     {"high", exact(own.loss_interval.high)}};
   }
   return json;
 }

@@ -12,7 +12,6 @@
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/input/scenario_json.h"
-#include "core/tune/candidate_space.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/search_space.h"
 

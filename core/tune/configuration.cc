@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -73,7 +74,41 @@ double busiest_link(const plan::Route& route, double bytes, collective::CostCach
   return busiest;
 }
 
+constexpr Seconds kNever = std::numeric_limits<double>::infinity();
+
+// Follows the choices back from the last gradient.
+std::vector<std::size_t> ends_of(const std::vector<std::size_t>& begin_of_last) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = begin_of_last.size() - 1; i > 0; i = begin_of_last[i]) ends.push_back(i - 1);
+  std::reverse(ends.begin(), ends.end());
+  return ends;
+}
+
 }  // namespace
+
+// Gradients 0..L-1 become ready in this order. A bucket is a run of them, released when its last
+// one is ready; buckets go one after the other over one stream. C[i], the earliest time at which
+// the first i gradients can have been exchanged, follows from
+//   C[0] = 0,   C[i] = min over j < i of max(C[j], ready[i-1]) + cost(j, i),
+// because a prefix matters only through its finish. Exact for every cost of a run; with an affine
+// one (latency + bytes * rate) no grouping that is not contiguous, and no other order, is better:
+// moving a gradient from a later bucket to an earlier-released one never raises a suffix sum.
+// Costs that depend on what other streams do are outside this page.
+FusionPlan best_fusion(const std::vector<Seconds>& ready, const RunCost& cost) {
+  const std::size_t count = ready.size();
+  std::vector<Seconds> finish(count + 1, 0);
+  std::vector<std::size_t> choice(count + 1, 0);
+  for (std::size_t i = 1; i <= count; ++i) {
+    finish[i] = kNever;
+    for (std::size_t j = 0; j < i; ++j) {
+      const Seconds end = std::max(finish[j], ready[i - 1]) + cost(j, i);
+      if (end >= finish[i]) continue;
+      finish[i] = end;
+      choice[i] = j;
+    }
+  }
+  return {finish[count], ends_of(choice)};
+}
 
 Configuration::Configuration(const Scenario& scenario, Strategy strategy,
                              collective::CostCache& cache)
@@ -178,12 +213,15 @@ void Configuration::prepare_costs() {
                           [](const plan::Bucket& bucket) { return !bucket.factors.empty(); });
   sums_.assign(1, {});
   for (const plan::Bucket& bucket : single_) {
-    const Sums& all = sums_.back();
-    sums_.push_back({all.elements + bucket.elements, all.bytes + bucket.bytes,
-                     all.padded + bucket.padded_bytes, all.kept + bucket.kept});
+    plan::Bucket& sum = sums_.emplace_back(sums_.back());
+    sum.elements += bucket.elements;
+    sum.bytes += bucket.bytes;
+    sum.padded_bytes += bucket.padded_bytes;
+    sum.kept += bucket.kept;
   }
-  const std::size_t room = single_.size() <= kMostExact ? single_.size() * (single_.size() + 1)
-                                                        : size_at_or_below(sums_.back().padded) + 2;
+  const std::size_t room = single_.size() <= kMostExact
+                               ? single_.size() * (single_.size() + 1)
+                               : size_at_or_below(sums_.back().padded_bytes) + 2;
   costs_ = std::make_shared<std::vector<Seconds>>(room, -1.0);
   if (single_.empty()) return;
   const auto largest = std::max_element(
@@ -208,7 +246,7 @@ plan::Bucket Configuration::joined(std::size_t first, std::size_t end) const {
   }
   bucket.elements = sums_[end].elements - sums_[first].elements;
   bucket.bytes = sums_[end].bytes - sums_[first].bytes;
-  bucket.padded_bytes = sums_[end].padded - sums_[first].padded;
+  bucket.padded_bytes = sums_[end].padded_bytes - sums_[first].padded_bytes;
   bucket.kept = sums_[end].kept - sums_[first].kept;
   if (bucket.codec != nullptr && bucket.codec->whole_bucket) {
     plan::factor_whole(bucket, bucket.codec, strategy_.compression);
@@ -253,7 +291,7 @@ Seconds Configuration::cost(std::size_t first, std::size_t end) const {
   if (single_.size() > kMostExact) {
     // What a codec of low rank sends follows from the tensors' shapes, not from their size.
     if (low_rank_) return exchange_time(joined(first, end));
-    return known_cost(sums_[end].padded - sums_[first].padded);
+    return known_cost(sums_[end].padded_bytes - sums_[first].padded_bytes);
   }
   Seconds& known = (*costs_)[first * (single_.size() + 1) + end];
   if (known < 0) known = exchange_time(joined(first, end));
@@ -294,8 +332,8 @@ Seconds Configuration::bound(const GroupEnds& ends) const {
   // The second: whatever the streams, all bytes that are released from a moment on have to pass the
   // busiest link after it.
   for (std::size_t g = 0; g < ends.size(); ++g) {
-    const Bytes before = g == 0 ? 0 : sums_[ends[g - 1]].padded;
-    const auto later = static_cast<double>(sums_.back().padded - before);
+    const Bytes before = g == 0 ? 0 : sums_[ends[g - 1]].padded_bytes;
+    const auto later = static_cast<double>(sums_.back().padded_bytes - before);
     finish = std::max(finish, ready_[ends[g] - 1] + link_seconds_per_byte_ * later);
   }
   return std::max(lower_bound_, step_time(finish));

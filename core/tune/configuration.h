@@ -91,6 +91,7 @@ class Configuration {
   std::vector<const Tensor*> tensors_;
   std::vector<int> candidates_;
   std::vector<plan::Bucket> single_;  // each candidate alone
+  std::vector<plan::Bucket> sums_;    // the sizes of the first so many of them together
   std::vector<Seconds> ready_;        // by candidate, stragglers included
   Seconds computed_ = 0;              // when the compute stream has nothing left but the tail
   Seconds tail_ = 0;                  // what follows the last exchange
@@ -99,14 +100,6 @@ class Configuration {
   bool simple_ = false;               // buckets of the candidates are all that travels
   bool exact_ = false;
   Seconds lower_bound_ = 0;
-  // What is in the first so many of single_, together.
-  struct Sums {
-    std::int64_t elements = 0;
-    Bytes bytes = 0;
-    Bytes padded = 0;
-    std::int64_t kept = 0;
-  };
-  std::vector<Sums> sums_;
   bool low_rank_ = false;  // some of them by a codec of low rank
   // Of runs, up to kMostExact gradients; beyond, of sizes. Below 0: not worked out yet.
   std::shared_ptr<std::vector<Seconds>> costs_;

@@ -12,7 +12,6 @@
 #include "core/plan/planner.h"
 #include "core/tune/configuration.h"
 #include "core/tune/evaluator.h"
-#include "core/tune/fusion_choices.h"
 #include "core/tune/search_space.h"
 
 namespace syncline::tune {

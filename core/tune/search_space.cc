@@ -2,12 +2,19 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
+#include <memory>
+#include <utility>
 
 #include "core/collective/algorithm.h"
 #include "core/collective/library.h"
 #include "core/dialect/changes.h"
 #include "core/input/parts.h"
+#include "core/input/scenario_json.h"
 #include "core/measure/advice.h"
+#include "core/plan/fusion.h"
+#include "core/plan/planner.h"
+#include "core/tune/thresholds.h"
 
 namespace syncline::tune {
 namespace {
@@ -83,6 +90,120 @@ bool copies_can_go(const Scenario& scenario, const Strategy& base) {
                     std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
                       return tensor.copy_in + tensor.copy_out > 0;
                     }));
+}
+
+// Collects the choices of one configuration, axis by axis of the search; what does not fit is left
+// out.
+class RuleChoices {
+ public:
+  RuleChoices(const Search& search, const Configuration& configuration)
+      : search_(search), configuration_(configuration) {}
+
+  std::vector<FusionChoice> all() {
+    add(FusionKind::kBase, base());
+    add_rules();
+    add_sizes();
+    add_counts();
+    return std::move(choices_);
+  }
+
+ private:
+  const Fusion& base() const { return configuration_.strategy().fusion; }
+
+  void add(FusionKind kind, Fusion fusion) {
+    fusion.align = base().align;
+    if (configuration_.rules_out(fused(configuration_.strategy(), fusion))) return;
+    choices_.push_back({kind, std::move(fusion)});
+  }
+
+  void add_rules() {
+    for (const auto rule : search_.rules) {
+      Fusion fusion;
+      fusion.rule = rule;
+      fusion.layer_key = base().layer_key;
+      add(FusionKind::kRule, fusion);
+    }
+  }
+
+  // Every way to close a bucket with every first size, at the sizes asked for and at those where
+  // the buckets change.
+  void add_sizes() {
+    for (const auto close : search_.closes) {
+      for (const Bytes first : search_.first_sizes) {
+        Fusion form = by_size(0, close, first);
+        form.by_layer = base().by_layer;
+        form.layer_key = base().layer_key;
+        for (const Bytes size : search_.sizes) add_size(size, form);
+        if (search_.breakpoints) add_breakpoints(form);
+      }
+    }
+  }
+
+  // Of the sizes that make the same buckets the one that a person would write. Where not every
+  // change of the buckets is looked for, and at ticks, the size itself matters.
+  void add_breakpoints(const Fusion& form) {
+    const auto thresholds =
+        size_thresholds(configuration_.tensors(), configuration_.candidates(), form);
+    const bool all = configuration_.candidates().size() <= kMostExact;
+    const auto ticks = [](Seconds cycle) { return cycle > 0; };
+    const bool ticked = form.close == Fusion::Close::kBefore &&
+                        std::any_of(search_.cycles.begin(), search_.cycles.end(), ticks);
+    for (std::size_t i = 0; i < thresholds.size(); ++i) {
+      const Bytes low = thresholds[i];
+      const Bytes high = i + 1 < thresholds.size() ? thresholds[i + 1] - 1 : 2 * low;
+      add_size(all && !ticked ? roundest_size(low, high) : low, form);
+    }
+  }
+
+  void add_size(Bytes size, const Fusion& form) {
+    Fusion fusion = form;
+    fusion.size = std::max<Bytes>(1, size);
+    // A size of nothing closes after each gradient, which the rule "none" says in a file.
+    if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
+    if (form.close == Fusion::Close::kAfter) {
+      add(FusionKind::kSizeAfter, fusion);
+      return;
+    }
+    for (const Seconds cycle : search_.cycles) {
+      if (cycle == 0) {
+        add(FusionKind::kSizeBefore, fusion);
+        continue;
+      }
+      // At a tick nothing but the size decides.
+      if (form.first_size > 0 || form.by_layer) continue;
+      Fusion ticked = by_size(std::max<Bytes>(1, size), form.close);
+      ticked.cycle = cycle;
+      add(FusionKind::kTicks, ticked);
+    }
+  }
+
+  void add_counts() {
+    Fusion counted;
+    counted.rule = Fusion::Rule::kCount;
+    for (const auto count : search_.counts) {
+      counted.count = count;
+      add(FusionKind::kCount, counted);
+    }
+    if (!search_.all_counts) return;
+    for (const auto count :
+         count_thresholds(configuration_.tensors(), configuration_.candidates(), counted)) {
+      counted.count = count;
+      add(FusionKind::kCount, counted);
+    }
+  }
+
+  const Search& search_;
+  const Configuration& configuration_;
+  std::vector<FusionChoice> choices_;
+};
+
+// What the rules of a configuration depend on: its candidates, and whether it can do with ticks.
+using RulesKey = std::pair<std::vector<int>, bool>;
+
+RulesKey rules_key(const Configuration& configuration) {
+  Strategy ticked = configuration.strategy();
+  ticked.fusion.cycle = kMillisecond;
+  return {configuration.candidates(), configuration.rules_out(ticked)};
 }
 
 }  // namespace
@@ -192,6 +313,129 @@ std::string fusion_words(const Fusion& fusion) {
     words += ", a tick every " + short_number(fusion.cycle / kMillisecond) + " ms";
   if (fusion.count > 0) words += ", " + std::to_string(fusion.count) + " gradients";
   return words;
+}
+
+std::vector<std::vector<int>> groups_of(const Configuration& configuration, const Fusion& fusion) {
+  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
+      fusion.order == Fusion::Order::kForward) {
+    return {};
+  }
+  return plan::fuse(configuration.tensors(), configuration.candidates(), fusion);
+}
+
+GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
+  const auto groups = groups_of(configuration, fusion);
+  GroupEnds ends;
+  ends.reserve(groups.size());
+  std::size_t next = 0;
+  for (const auto& group : groups) {
+    // All candidates are in some group.
+    const auto begin = configuration.candidates().begin() + static_cast<std::ptrdiff_t>(next);
+    if (!std::equal(group.begin(), group.end(), begin)) return {};
+    next += group.size();
+    ends.push_back(static_cast<std::uint32_t>(next));
+  }
+  return ends;
+}
+
+Strategy fused(const Strategy& configuration, const Fusion& fusion) {
+  Strategy strategy = configuration;
+  strategy.fusion = fusion;
+  if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
+  return strategy;
+}
+
+std::vector<FusionChoice> rule_choices(const Search& search, const Configuration& configuration) {
+  return RuleChoices(search, configuration).all();
+}
+
+std::optional<FusionChoice> explicit_choice(const Configuration& configuration) {
+  const auto ends = configuration.optimum().ends;
+  if (ends.empty()) return std::nullopt;
+  Fusion fusion = by_ends(ends);
+  fusion.align = configuration.strategy().fusion.align;
+  return FusionChoice{FusionKind::kExplicit, std::move(fusion)};
+}
+
+bool has_unmeasured(const Scenario& scenario, const Strategy& strategy) {
+  const CollectiveCostModel& cost_model = scenario.cluster.cost_model;
+  if (scenario.cluster.library != Library::kNccl || !cost_model) return false;
+  // The cluster's calibration, or the model of its library, says what a collective takes.
+  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    return collective != nullptr && !collective->nccl && !cost_model(*collective).has_value();
+  });
+}
+
+CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
+                               collective::CostCache& cache)
+    : base_(base) {
+  // Where collectives were measured, links that nobody measured do not compete with them.
+  const bool measured = !has_unmeasured(scenario, base);
+  const auto left_out = [&](const Strategy& strategy) {
+    return measured && has_unmeasured(scenario, strategy);
+  };
+  // The best is never worse than what the user wrote down.
+  for (const Strategy& row : scenario.strategies) {
+    if (!trains_alike(row, base)) continue;
+    if (left_out(row)) {
+      unmeasured_.push_back("'" + row.name + "'");
+      continue;
+    }
+    configurations_.push_back(row);
+    points_.push_back(
+        {.fusion = row.fusion, .configuration = configurations_.size() - 1, .own_row = true});
+  }
+  std::map<RulesKey, std::pair<std::vector<FusionChoice>, std::vector<GroupEnds>>> by_rule;
+  // Configurations come with the number of streams varying fastest: what the one before knows of
+  // buckets' costs mostly holds for the next. No more than those two are kept, as each knows every
+  // gradient.
+  std::unique_ptr<Configuration> last;
+  for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
+    if (left_out(strategy)) {
+      const std::string words = "algorithm " + strategy.algorithm;
+      const auto known = std::find(unmeasured_.begin(), unmeasured_.end(), words);
+      if (known == unmeasured_.end()) unmeasured_.push_back(words);
+      continue;
+    }
+    configurations_.push_back(strategy);
+    auto configuration = std::make_unique<Configuration>(scenario, strategy, cache);
+    if (last != nullptr) {
+      Strategy alike = last->strategy();
+      alike.streams = strategy.streams;
+      const bool same = input::strategy_json(alike) == input::strategy_json(strategy);
+      if (same) configuration->share_costs(*last);
+    }
+    last = std::move(configuration);
+    const auto add = [&](FusionChoice choice, const GroupEnds& ends) {
+      choice.configuration = configurations_.size() - 1;
+      choice.bound = last->bound(ends);
+      points_.push_back(std::move(choice));
+    };
+    const auto [known, fresh] = by_rule.try_emplace(rules_key(*last));
+    auto& [choices, ends] = known->second;
+    if (fresh) choices = rule_choices(search, *last);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (fresh) ends.push_back(group_ends(*last, choices[i].fusion));
+      add(choices[i], ends[i]);
+    }
+    if (!search.optimum) continue;
+    if (auto choice = explicit_choice(*last)) add(*choice, group_ends(*last, choice->fusion));
+  }
+}
+
+Strategy CandidateSpace::strategy_of(const FusionChoice& point) const {
+  if (point.own_row) return configuration_of(point);
+  return named(fused(configuration_of(point), point.fusion), point.kind);
+}
+
+Strategy CandidateSpace::named(Strategy strategy, FusionKind kind) const {
+  strategy.name =
+      kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(strategy.fusion);
+  const std::string words = input::configuration_words(strategy, base_);
+  if (!words.empty()) strategy.name += ", " + words;
+  return strategy;
 }
 
 }  // namespace syncline::tune

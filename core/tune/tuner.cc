@@ -15,7 +15,6 @@
 
 #include "core/digits.h"
 #include "core/measure/memory.h"
-#include "core/tune/candidate_space.h"
 #include "core/tune/evaluator.h"
 #include "core/tune/thresholds.h"
 
@@ -62,7 +61,7 @@ class Tuner {
   }
 
  private:
-  using Point = CandidateSpace::Point;
+  using Point = FusionChoice;
 
   // Of one configuration and kind.
   struct Best {

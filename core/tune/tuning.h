@@ -13,7 +13,6 @@
 #include "core/measure/uncertainty.h"
 #include "core/tune/certainty.h"
 #include "core/tune/dialect_search.h"
-#include "core/tune/next_measurement.h"
 #include "core/tune/tuner.h"
 #include "core/tune/verdicts.h"
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/input/document.h"
+#include "core/measure/uncertainty.h"
 #include "core/tune/evaluator.h"
 
 namespace syncline::tune {
@@ -61,6 +62,8 @@ struct FrameworkDefault {
   Json config;
   Strategy strategy;
   Seconds step_time = 0;
+  double loss_percent = 0;          // how much longer that is than the best's
+  measure::Interval loss_interval;  // 80 % of it
 };
 std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator& evaluator);
 

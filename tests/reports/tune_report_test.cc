@@ -149,8 +149,7 @@ TEST(Alternatives, ABestThatChangesTheTrainingIsNotCalledTheSame) {
 std::string of_defaults(const std::vector<std::pair<const char*, double>>& losses) {
   tune::Tuning tuning;
   for (const auto& [dialect, percent] : losses) {
-    tuning.defaults.emplace_back().dialect = dialect;
-    tuning.certainty.defaults.push_back({percent, {percent - 1, percent + 1}});
+    tuning.defaults.push_back({dialect, {}, {}, 0, percent, {percent - 1, percent + 1}});
   }
   const auto sentences = certainty_sentences(tuning);
   const auto found = std::find_if(sentences.begin(), sentences.end(), [](const auto& sentence) {

@@ -1,6 +1,6 @@
 // What the next measurement is, and whether it narrows an answer as promised when it is made of
 // logs that are here.
-#include "core/tune/next_measurement.h"
+#include "core/tune/certainty.h"
 
 #include <gtest/gtest.h>
 

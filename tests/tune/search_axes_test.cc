@@ -126,7 +126,8 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
       candidate.name = fusion_words(candidate.fusion) + ", " +
                        input::configuration_words(strategy, all.scenario.strategies.front());
       const Seconds step = model.step_time(candidate);
-      ASSERT_LE(configuration.bound(choice.ends), step * (1 + 1e-9)) << candidate.name;
+      ASSERT_LE(configuration.bound(group_ends(configuration, choice.fusion)), step * (1 + 1e-9))
+          << candidate.name;
       if (++count % 7 > 0) continue;
       input::Document again = document_of("{}");
       again.root["strategies"] = Json::array({input::strategy_json(candidate)});

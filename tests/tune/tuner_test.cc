@@ -174,7 +174,7 @@ TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
       Strategy fused = strategy;
       fused.fusion = choice.fusion;
       const Seconds step = model.step_time(fused);
-      const Seconds bound = configuration.bound(choice.ends);
+      const Seconds bound = configuration.bound(group_ends(configuration, choice.fusion));
       ASSERT_LE(bound, step * (1 + 1e-9))
           << input::configuration_words(fused, scenario.strategies.front()) << " "
           << fusion_words(fused.fusion);
@@ -216,7 +216,7 @@ TEST(Tuner, BoundsOfManyGradientsAreBoundsAndClose) {
     for (std::size_t i = 0; i < choices.size(); i += 11) {
       const Strategy candidate = fused(strategy, choices[i].fusion);
       const Seconds step = model.step_time(candidate);
-      const Seconds bound = configuration.bound(choices[i].ends);
+      const Seconds bound = configuration.bound(group_ends(configuration, choices[i].fusion));
       ASSERT_LE(bound, step * (1 + 1e-9)) << algorithm << " " << fusion_words(candidate.fusion);
       EXPECT_GT(bound, step * 0.99) << algorithm << " " << fusion_words(candidate.fusion);
     }
