@@ -102,7 +102,7 @@ int tune_steps(const TuneArguments& verb, const input::Document& document) {
 // Puts the best layout with the strategy that was held, as the framework's settings are pasted,
 // beside the answer; where the framework cannot say them, why.
 void add_pasted(const std::string& emit, const input::Document& document, tune::Layouts& layouts) {
-  const Scenario scenario = tune::with_layout(document, layouts.ranking.front().layout);
+  const Scenario scenario = tune::with_layout(document, layouts.ranking.front());
   const Strategy& strategy = scenario.strategies.front();
   const dialect::Dialect& dialect = *dialect::find_dialect(emit);
   try {

@@ -51,8 +51,7 @@ std::vector<Cell> cells_of(const tune::Layouts& layouts, const RankedLayout& one
   for (const auto& [word, seconds] : shares_of(one.bottleneck)) {
     shares.push_back(seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell());
   }
-  const tune::ComparedLayout& layout = one.layout;
-  return cells(layout.words(), layout.parallel, layout.batch, layout.micro_batches, layout.replicas,
+  return cells(one.words(), one.parallel, one.batch, one.micro_batches, one.replicas,
                one.metrics.step_time, one.step, layouts.speedup(one), one.gain,
                one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory),
                one.memory.total(), shares);
@@ -68,7 +67,7 @@ Table ranking_of(const tune::Layouts& layouts) {
 Grid ranking_grid(const tune::Layouts& layouts) {
   Table table = ranking_of(layouts);
   Table::Line& line = table.add_line(cells_of(layouts, layouts.given));
-  line.cells.front().text = "given: " + layouts.given.layout.words();
+  line.cells.front().text = "given: " + layouts.given.words();
   line.rule_before = true;
   return grid_of(table);
 }
@@ -106,7 +105,7 @@ std::string search_sentence(const tune::Layouts& layouts) {
          (layouts.evaluated < layouts.fitting ? ", the rest ruled out by their bounds." : ".");
 }
 
-Json keys_of(const tune::ComparedLayout& layout) {
+Json keys_of(const tune::RankedLayout& layout) {
   return {{"parallel", layout.parallel},
           {"batch", layout.batch},
           {"micro_batches", layout.micro_batches}};
@@ -124,7 +123,7 @@ Page page_of(const tune::Layouts& layouts) {
   page.add(search_sentence(layouts));
   if (!layouts.ranking.empty()) {
     page.add("The best, as keys of the scenario's workload:");
-    page.add(Listing{"json", keys_of(layouts.ranking.front().layout).dump(2) + "\n"});
+    page.add(Listing{"json", keys_of(layouts.ranking.front()).dump(2) + "\n"});
   }
   if (!layouts.pasted.empty()) {
     page.add("And as settings of " + layouts.dialect + ":");
@@ -137,7 +136,7 @@ Page page_of(const tune::Layouts& layouts) {
 Json json_of_layouts(const tune::Layouts& layouts) {
   Json json;
   if (!layouts.ranking.empty()) {
-    json["best"] = keys_of(layouts.ranking.front().layout);
+    json["best"] = keys_of(layouts.ranking.front());
     json["step_time_s"] = exact(layouts.ranking.front().metrics.step_time);
   }
   if (!layouts.pasted.empty()) {
@@ -170,18 +169,17 @@ std::vector<std::string> layout_verdicts(const tune::Layouts& layouts) {
   const RankedLayout& best = layouts.ranking.front();
   const RankedLayout& given = layouts.given;
   const Seconds step = best.metrics.step_time;
-  std::string text = quoted_name(best.layout.words()) +
+  std::string text = quoted_name(best.words()) +
                      " is the best found: " + seconds_text(step, kSaidDigits) +
                      " a step (80 %: " + seconds_range(best.step.low, best.step.high) + ")";
-  if (best.layout.parallel == given.layout.parallel && best.layout.batch == given.layout.batch) {
+  if (best.parallel == given.parallel && best.batch == given.batch) {
     return {text + ", and it is the given one."};
   }
   text += ", " + short_speedup_text(layouts.speedup(best));
   const std::string range = speedup_range(best.gain.low, best.gain.high);
   if (!range.empty()) text += " (" + range + ")";
-  std::vector<std::string> verdicts{text + " over the given " + quoted_name(given.layout.words()) +
-                                    " (" + seconds_text(given.metrics.step_time, kSaidDigits) +
-                                    ")."};
+  std::vector<std::string> verdicts{text + " over the given " + quoted_name(given.words()) + " (" +
+                                    seconds_text(given.metrics.step_time, kSaidDigits) + ")."};
   const std::string why = differences(best, given);
   if (!why.empty()) verdicts.push_back("Against the given, " + why + ".");
   return verdicts;

@@ -44,7 +44,7 @@ input::Document of_strategy(const input::Document& document, const Scenario& sce
   return own;
 }
 
-Scenario laid_out(input::Document document, const ComparedLayout& layout) {
+Scenario laid_out(input::Document document, const RankedLayout& layout) {
   Json& workload = document.root["workload"];
   workload["parallel"] = layout.parallel;
   workload["batch"] = layout.batch;
@@ -73,13 +73,13 @@ class LayoutSpace {
     samples_ = samples_of(workload_) * (ranks_ / workload_.parallel.model_ranks());
   }
 
-  ComparedLayout given() const {
+  RankedLayout given() const {
     return {given_, workload_.batch, workload_.micro_batches,
             ranks_ / workload_.parallel.model_ranks()};
   }
 
   // Those that cut less come first.
-  std::vector<ComparedLayout> all() {
+  std::vector<RankedLayout> all() {
     for (const int tensor : divisors(ranks_)) {
       for (const int context : divisors(ranks_ / tensor)) {
         for (const int pipeline : divisors(ranks_ / tensor / context)) {
@@ -171,7 +171,7 @@ class LayoutSpace {
   std::int64_t experts_ = 0;
   std::int64_t samples_ = 1;  // of a step
   std::set<std::int64_t> sizes_;
-  std::vector<ComparedLayout> layouts_;
+  std::vector<RankedLayout> layouts_;
 };
 
 // What is known of a layout before it is evaluated.
@@ -197,7 +197,7 @@ class LayoutSearch {
         executor_(options.make_executor(
             {found.scenario.cluster, found.scenario.simulation, found.scenario.seed})) {
     LayoutSpace space(document_, found.scenario, batches);
-    found_.given.layout = space.given();
+    found_.given = space.given();
     layouts_ = space.all();
     found_.layouts = layouts_.size();
   }
@@ -210,9 +210,9 @@ class LayoutSearch {
   }
 
  private:
-  Scenario scenario_of(const ComparedLayout& layout) const { return laid_out(document_, layout); }
+  Scenario scenario_of(const RankedLayout& layout) const { return laid_out(document_, layout); }
 
-  Seen look_at(const ComparedLayout& layout) const {
+  Seen look_at(const RankedLayout& layout) const {
     Seen seen;
     try {
       const Scenario scenario = scenario_of(layout);
@@ -258,7 +258,7 @@ class LayoutSearch {
       return seen.state == Seen::State::kTooLarge ? seen.needed : 1e300;
     };
     const auto least = std::ranges::min_element(seen_, {}, needed);
-    const ComparedLayout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
+    const RankedLayout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
     found_.least = "'" + layout.words() + "' needs least, " + measure::gigabytes(least->needed) +
                    " of the " + measure::gigabytes(found_.scenario.cluster.device.memory_size) +
                    " GB of a GPU";
@@ -281,8 +281,7 @@ class LayoutSearch {
         found_.complete = false;
         break;
       }
-      RankedLayout one;
-      one.layout = layouts_[i];
+      RankedLayout one = layouts_[i];
       cost(one);
       ++found_.evaluated;
       places_.emplace(std::pair(one.metrics.step_time, i), std::move(one));
@@ -305,7 +304,7 @@ class LayoutSearch {
   bool at_budget() const { return options_.budget > 0 && found_.evaluated >= options_.budget; }
 
   void cost(RankedLayout& one) {
-    const Scenario scenario = scenario_of(one.layout);
+    const Scenario scenario = scenario_of(one);
     const Strategy& strategy = scenario.strategies.front();
     one.memory = measure::memory_of(scenario, strategy);
     one.metrics = measure::evaluate_strategy(scenario, strategy, *executor_, cache_).metrics;
@@ -319,7 +318,7 @@ class LayoutSearch {
 
   // Of those that are shown: where the step goes, and how sure it is.
   void detail(RankedLayout& one) {
-    const Scenario scenario = scenario_of(one.layout);
+    const Scenario scenario = scenario_of(one);
     const Strategy& strategy = scenario.strategies.front();
     const auto evaluated = measure::evaluate_strategy(scenario, strategy, *executor_, cache_);
     one.bottleneck = measure::bottleneck_of(evaluated, scenario, cache_);
@@ -327,8 +326,7 @@ class LayoutSearch {
     const measure::Sensitivity sensitivity = uncertainties.sensitivity(strategy);
     if (&one == &found_.given) given_sensitivity_ = sensitivity;
     one.step = measure::interval_of(one.metrics.step_time, sensitivity);
-    const bool same = one.layout.parallel == found_.given.layout.parallel &&
-                      one.layout.batch == found_.given.layout.batch;
+    const bool same = one.parallel == found_.given.parallel && one.batch == found_.given.batch;
     one.gain = same ? measure::Interval{1, 1}
                     : measure::ratio_interval(found_.speedup(one), given_sensitivity_, sensitivity);
   }
@@ -339,7 +337,7 @@ class LayoutSearch {
   Layouts& found_;
   collective::CostCache cache_;
   std::unique_ptr<run::Executor> executor_;
-  std::vector<ComparedLayout> layouts_;
+  std::vector<RankedLayout> layouts_;
   std::vector<Seen> seen_;
   std::map<std::pair<Seconds, std::size_t>, RankedLayout> places_;  // the best so far
   measure::Sensitivity given_sensitivity_;
@@ -357,7 +355,7 @@ void expect_architecture(const input::Document& document, const Scenario& scenar
 
 }  // namespace
 
-std::string ComparedLayout::words() const {
+std::string RankedLayout::words() const {
   std::string text;
   const auto add = [&](const std::string& word) { text += (text.empty() ? "" : ", ") + word; };
   const auto size = [&](const char* key) { return extent_of(parallel, key); };
@@ -376,7 +374,7 @@ std::string ComparedLayout::words() const {
   return text;
 }
 
-Scenario with_layout(const input::Document& document, const ComparedLayout& layout) {
+Scenario with_layout(const input::Document& document, const RankedLayout& layout) {
   return laid_out(of_strategy(document, input::parse_scenario(document)), layout);
 }
 

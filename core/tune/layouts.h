@@ -17,7 +17,8 @@
 
 namespace syncline::tune {
 
-struct ComparedLayout {
+// What a job is cut into and, where it was evaluated, what that takes.
+struct RankedLayout {
   Json parallel;  // as workload.parallel has it
   std::int64_t batch = 1;
   std::int64_t micro_batches = 1;
@@ -25,15 +26,12 @@ struct ComparedLayout {
 
   // "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches and their samples.
   std::string words() const;
-};
 
-struct RankedLayout {
-  ComparedLayout layout;
-  measure::Memory memory;
-  measure::Metrics metrics;
-  measure::Bottleneck bottleneck;
-  measure::Interval step;  // 80 % of its step time
-  measure::Interval gain;  // and of its speedup over the given one
+  measure::Memory memory = {};
+  measure::Metrics metrics = {};
+  measure::Bottleneck bottleneck = {};
+  measure::Interval step = {};  // 80 % of its step time
+  measure::Interval gain = {};  // and of its speedup over the given one
 };
 
 struct Layouts {
@@ -57,7 +55,7 @@ struct Layouts {
 };
 
 // The document's scenario with another layout, and its baseline alone.
-Scenario with_layout(const input::Document& document, const ComparedLayout& layout);
+Scenario with_layout(const input::Document& document, const RankedLayout& layout);
 
 // Of the strategy that is the document's baseline. `batches`: samples a micro-batch to try beside
 // the given. Throws InputError where times do not follow the layout: the model must be an

@@ -61,7 +61,7 @@ Layouts exhaustive(const Json& scenario, const std::vector<std::int64_t>& batche
 
 std::vector<std::string> words_of(const Layouts& layouts) {
   std::vector<std::string> words;
-  for (const RankedLayout& one : layouts.ranking) words.push_back(one.layout.words());
+  for (const RankedLayout& one : layouts.ranking) words.push_back(one.words());
   return words;
 }
 
@@ -113,7 +113,7 @@ TEST(Layouts, TheBestIsThatOfBruteForce) {
     const Layouts found = layouts_of(scenario);
     ASSERT_FALSE(found.ranking.empty());
     EXPECT_NEAR(found.ranking.front().metrics.step_time / least, 1, 1e-9)
-        << found.ranking.front().layout.words();
+        << found.ranking.front().words();
     EXPECT_EQ(found.fitting, tried);
     EXPECT_TRUE(found.complete);
   }
@@ -147,15 +147,14 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
   EXPECT_EQ(found.strategy, "m");
   bool larger = false;
   for (const RankedLayout& one : found.ranking) {
-    const ComparedLayout& layout = one.layout;
-    EXPECT_EQ(layout.batch * layout.micro_batches * layout.replicas, 64);
-    larger |= layout.batch > 1;
+    EXPECT_EQ(one.batch * one.micro_batches * one.replicas, 64);
+    larger |= one.batch > 1;
     const measure::Bottleneck& bottleneck = one.bottleneck;
     EXPECT_DOUBLE_EQ(bottleneck.step, one.metrics.step_time);
     EXPECT_GT(one.gain.high, one.gain.low);
   }
   EXPECT_TRUE(larger);
-  EXPECT_EQ(found.given.layout.words(), "dp 8, 8 x 1");
+  EXPECT_EQ(found.given.words(), "dp 8, 8 x 1");
 }
 
 // Each of a size that some of them exceed: those are counted, not evaluated; where all do, the
@@ -170,7 +169,7 @@ TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
                                       {"context_exchange", "all_to_all"}};
   int cut = 0;
   for (const RankedLayout& one : exhaustive(scenario).ranking) {
-    const Json& parallel = one.layout.parallel;
+    const Json& parallel = one.parallel;
     EXPECT_EQ(parallel.contains("overlap_tensor"), parallel.contains("sequence")) << parallel;
     EXPECT_EQ(parallel.contains("context_exchange"), parallel.contains("context")) << parallel;
     cut += parallel.contains("sequence") || parallel.contains("context");
@@ -229,7 +228,7 @@ TEST(Layouts, TheBestIsWrittenAsFlags) {
   const Layouts layouts = layouts_of(json);
   ASSERT_FALSE(layouts.ranking.empty());
   const RankedLayout& best = layouts.ranking.front();
-  const Scenario scenario = with_layout(input::document_of("small", json), best.layout);
+  const Scenario scenario = with_layout(input::document_of("small", json), best);
   ASSERT_EQ(scenario.strategies.size(), 1u);
   const auto written =
       dialect::write_config(*dialect::find_dialect("megatron"), scenario.strategies.front(),
