@@ -20,8 +20,8 @@ namespace {
 
 // Every axis that is not categorical spans [0, 1] over the candidates. Values are relative step
 // times: the logarithm makes a factor in latency or noise an offset.
-Observed observed_of(const SearchProblem& problem, const std::vector<Observation>& observations) {
-  Observed observed;
+SeenPoints observed_of(const SearchProblem& problem, const std::vector<Observation>& observations) {
+  SeenPoints observed;
   observed.categorical = problem.categorical;
   observed.at.resize(static_cast<Eigen::Index>(problem.candidates.size()),
                      static_cast<Eigen::Index>(problem.categorical.size()));
@@ -108,7 +108,7 @@ SearchState search_state(const SearchProblem& problem, const SearchSettings& set
                          const std::vector<Observation>& observations) {
   assert(!problem.candidates.empty() && "a search has something to choose from");
   assert(settings.budget >= 1 && "a search may look at least once");
-  const Observed observed = observed_of(problem, observations);
+  const SeenPoints observed = observed_of(problem, observations);
   const Kernel typical = typical_kernel(problem, settings, observations);
   SearchState state;
 

@@ -19,13 +19,13 @@ namespace syncline::tune {
 namespace {
 
 // Squared distances between two points along each axis, before the lengths.
-double squared_distance(const Observed& observed, int a, int b, Eigen::Index axis) {
+double squared_distance(const SeenPoints& observed, int a, int b, Eigen::Index axis) {
   const double gap = observed.at(a, axis) - observed.at(b, axis);
   if (observed.categorical[static_cast<std::size_t>(axis)]) return gap == 0 ? 0 : 1;
   return gap * gap;
 }
 
-double root_five_distance(const Observed& observed, const Kernel& kernel, int a, int b) {
+double root_five_distance(const SeenPoints& observed, const Kernel& kernel, int a, int b) {
   double sum = 0;
   for (Eigen::Index axis = 0; axis < observed.at.cols(); ++axis) {
     const double length = kernel.lengths[static_cast<std::size_t>(axis)];
@@ -34,13 +34,13 @@ double root_five_distance(const Observed& observed, const Kernel& kernel, int a,
   return std::sqrt(5 * sum);
 }
 
-double covariance(const Observed& observed, const Kernel& kernel, int a, int b) {
+double covariance(const SeenPoints& observed, const Kernel& kernel, int a, int b) {
   const double q = root_five_distance(observed, kernel, a, b);
   return kernel.deviation * kernel.deviation * (1 + q + q * q / 3) * std::exp(-q);
 }
 
 // Covariance of the observations, noise included.
-Eigen::MatrixXd observed_covariance(const Observed& observed, const Kernel& kernel) {
+Eigen::MatrixXd observed_covariance(const SeenPoints& observed, const Kernel& kernel) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, n);
   for (Eigen::Index i = 0; i < n; ++i) {
@@ -56,7 +56,7 @@ Eigen::MatrixXd observed_covariance(const Observed& observed, const Kernel& kern
 }
 
 // What each model leaves unexplained: observations x models.
-Eigen::MatrixXd residuals(const Ensemble& ensemble, const Observed& observed) {
+Eigen::MatrixXd residuals(const Ensemble& ensemble, const SeenPoints& observed) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, ensemble.means.rows());
   for (Eigen::Index i = 0; i < n; ++i) {
@@ -106,7 +106,7 @@ Kernel kernel_of(const Eigen::VectorXd& logs) {
 // With residuals r_g and covariance K, log p = log sum_g w_g exp(-r_g' K^-1 r_g / 2) - log|K| / 2,
 // and its derivative is tr((A - K^-1) dK) / 2, where A is the mean of (K^-1 r_g)(K^-1 r_g)' over
 // the models' posterior weights.
-double log_evidence(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel,
+double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& kernel,
                     Eigen::VectorXd* gradient) {
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   const Eigen::LLT<Eigen::MatrixXd> root(observed_covariance(observed, kernel));
@@ -143,7 +143,7 @@ double log_evidence(const Observed& observed, const Ensemble& ensemble, const Ke
 }
 
 // The noise is known well from the spread inside each evaluation; lengths and deviation are not.
-Kernel fit_kernel(const Observed& observed, const Ensemble& ensemble, const Kernel& typical) {
+Kernel fit_kernel(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& typical) {
   assert(!observed.points.empty() && "a kernel is fitted to something");
   constexpr double kSpread = 0.7, kNoiseSpread = 0.3;  // standard deviations of logarithms
   const Eigen::VectorXd middle = log_of(typical);
@@ -161,7 +161,7 @@ Kernel fit_kernel(const Observed& observed, const Ensemble& ensemble, const Kern
       minimise_in_box(loss, middle, middle - 3 * spreads, middle + 3 * spreads, kIterations).at);
 }
 
-Posterior condition(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel) {
+Posterior condition(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& kernel) {
   const Eigen::Index count = observed.at.rows();
   Posterior posterior;
   posterior.means = ensemble.means;

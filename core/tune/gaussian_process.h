@@ -11,7 +11,7 @@
 namespace syncline::tune {
 
 // Points, and what was seen at some of them. On a categorical axis only equal or unequal counts.
-struct Observed {
+struct SeenPoints {
   Eigen::MatrixXd at;  // points x axes
   std::vector<bool> categorical;
   std::vector<int> points;  // by observation; repeats allowed
@@ -41,15 +41,15 @@ struct Posterior {
 
 // log p(values | kernel), the models summed over. If `gradient` is given it receives the derivative
 // by the logarithms of deviation, lengths and noise, in this order.
-double log_evidence(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel,
+double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& kernel,
                     Eigen::VectorXd* gradient = nullptr);
 
 // The kernel that maximises evidence times a log-normal prior around the typical one, within three
 // of its spreads. Requires at least one observation.
-Kernel fit_kernel(const Observed& observed, const Ensemble& ensemble, const Kernel& typical);
+Kernel fit_kernel(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& typical);
 
 // What is known at every point. Without observations: the prior.
-Posterior condition(const Observed& observed, const Ensemble& ensemble, const Kernel& kernel);
+Posterior condition(const SeenPoints& observed, const Ensemble& ensemble, const Kernel& kernel);
 
 // The least value of a smooth function in a box, by L-BFGS-B (LBFGSpp).
 // Returns the value at a point and writes the gradient there.

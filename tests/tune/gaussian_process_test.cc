@@ -14,8 +14,8 @@ Eigen::VectorXd vector_of(const std::vector<double>& values) {
 }
 
 // Places on a line, and what was seen at some of them.
-Observed seen(const std::vector<double>& at, const std::vector<int>& points,
-              const std::vector<double>& values) {
+SeenPoints seen(const std::vector<double>& at, const std::vector<int>& points,
+                const std::vector<double>& values) {
   return {vector_of(at), {false}, points, vector_of(values)};
 }
 
@@ -42,7 +42,7 @@ TEST(GaussianProcess, OneObservationIsTheClosedForm) {
   const double s = 0.7;
   const double n = 0.2;
   const Kernel kernel{s, {0.4}, n};
-  const Observed observed = seen({0, 0.3}, {0}, {1.5});
+  const SeenPoints observed = seen({0, 0.3}, {0}, {1.5});
   const Posterior posterior = condition(observed, one_member({1, 2}), kernel);
   const double across = s * s * matern(0.3 / 0.4);
   EXPECT_NEAR(posterior.mean()(1), 2 + across * 0.5 / (s * s + n * n), 1e-12);
@@ -73,7 +73,7 @@ TEST(GaussianProcess, OrderOfObservationsDoesNotMatter) {
 
 // On a categorical axis labels are equal or not; how their numbers lie means nothing.
 TEST(GaussianProcess, CategoriesHaveNoOrder) {
-  Observed observed = seen({0, 1, 7}, {0}, {1});
+  SeenPoints observed = seen({0, 1, 7}, {0}, {1});
   observed.categorical = {true};
   const Posterior posterior = condition(observed, one_member({0, 0, 0}), {1, {0.5}, 0.1});
   EXPECT_EQ(posterior.mean()(1), posterior.mean()(2));
@@ -110,7 +110,7 @@ class RandomProcess : public testing::TestWithParam<unsigned> {
     observed_.values = Eigen::VectorXd::NullaryExpr(6, [&] { return draw(); });
     kernel_ = {0.3 + draw(), {0.2 + draw(), 0.2 + draw(), 0.2 + draw()}, 0.1 + draw()};
   }
-  Observed observed_;
+  SeenPoints observed_;
   Ensemble ensemble_;
   Kernel kernel_;
 };
