@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -20,13 +22,10 @@ namespace syncline::measure {
 namespace {
 
 // Candidates of one kind: only the best of them is reported.
-struct Kind {
-  dialect::ChangeKind kind = dialect::ChangeKind::kFusion;
-  std::vector<Change> candidates;
-};
+using Candidates = std::pair<dialect::ChangeKind, std::vector<Change>>;
 
-Kind fusion_changes(const Strategy& strategy) {
-  Kind kind;
+std::vector<Change> fusion_changes(const Strategy& strategy) {
+  std::vector<Change> candidates;
   for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) {
     Strategy changed = strategy;
     changed.fusion = Fusion{};
@@ -38,56 +37,51 @@ Kind fusion_changes(const Strategy& strategy) {
     // Ticks are the framework's: they stay, with their packing.
     changed.fusion.cycle = strategy.fusion.cycle;
     if (changed.fusion.cycle > 0) changed.fusion.close = Fusion::Close::kBefore;
-    kind.candidates.push_back({"fuse gradients up to " + std::to_string(mebibytes) +
-                                   " MiB (fusion: rule size, size_mb " + std::to_string(mebibytes) +
-                                   ")",
-                               changed});
+    candidates.push_back({"fuse gradients up to " + std::to_string(mebibytes) +
+                              " MiB (fusion: rule size, size_mb " + std::to_string(mebibytes) + ")",
+                          changed});
   }
-  if (strategy.fusion.cycle > 0) return kind;
+  if (strategy.fusion.cycle > 0) return candidates;
   Strategy alone = strategy;
   alone.fusion = Fusion{};
-  kind.candidates.push_back({"send each gradient by itself (fusion: rule none)", alone});
-  return kind;
+  candidates.push_back({"send each gradient by itself (fusion: rule none)", alone});
+  return candidates;
 }
 
-Kind copy_changes(const Strategy& strategy) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kCopies;
-  if (!strategy.bucket_copies) return kind;
+std::vector<Change> copy_changes(const Strategy& strategy) {
+  std::vector<Change> candidates;
+  if (!strategy.bucket_copies) return candidates;
   Strategy changed = strategy;
   changed.bucket_copies = false;
-  kind.candidates.push_back({"keep gradients in their buckets (bucket_copies: false)", changed});
-  return kind;
+  candidates.push_back({"keep gradients in their buckets (bucket_copies: false)", changed});
+  return candidates;
 }
 
-Kind stream_changes(const Strategy& strategy) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kStreams;
+std::vector<Change> stream_changes(const Strategy& strategy) {
+  std::vector<Change> candidates;
   if (!strategy.overlap) {
     Strategy changed = strategy;
     changed.overlap = true;
-    kind.candidates.push_back({"communicate during the backward pass (overlap: true)", changed});
-    return kind;
+    candidates.push_back({"communicate during the backward pass (overlap: true)", changed});
+    return candidates;
   }
   for (const int streams : {2, 3, 4}) {
     if (streams <= strategy.streams) continue;
     Strategy changed = strategy;
     changed.streams = streams;
-    kind.candidates.push_back({"use " + std::to_string(streams) +
-                                   " communication streams (streams: " + std::to_string(streams) +
-                                   ")",
-                               changed});
+    candidates.push_back({"use " + std::to_string(streams) +
+                              " communication streams (streams: " + std::to_string(streams) + ")",
+                          changed});
   }
-  return kind;
+  return candidates;
 }
 
-Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kHierarchy;
+std::vector<Change> hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
+  std::vector<Change> candidates;
   const int group = cluster.gpus_per_node;
   if (cluster.nodes < 2 || group < 2 || strategy.hierarchy.form != Hierarchy::Form::kFlat ||
       strategy.exchange != Strategy::Exchange::kAllReduce || strategy.local_sgd.subgroup > 1) {
-    return kind;
+    return candidates;
   }
   for (const bool sharded : {true, false}) {
     Strategy changed = strategy;
@@ -95,20 +89,19 @@ Kind hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
     changed.hierarchy = Hierarchy{};
     changed.hierarchy.form = sharded ? Hierarchy::Form::kSharded : Hierarchy::Form::kLeaders;
     changed.hierarchy.group_size = group;
-    kind.candidates.push_back(
+    candidates.push_back(
         {std::string("all-reduce in two levels, inside each node and across (hierarchy: form ") +
              (sharded ? "sharded)" : "leaders)"),
          changed});
   }
-  return kind;
+  return candidates;
 }
 
-Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kAlgorithm;
+std::vector<Change> algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
+  std::vector<Change> candidates;
   // A library that is known chooses by itself.
-  if (cluster.library != Library::kLinks) return kind;
-  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) return kind;
+  if (cluster.library != Library::kLinks) return candidates;
+  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) return candidates;
   for (const auto& algorithm : collective::algorithms()) {
     if (algorithm.name == strategy.algorithm) continue;
     if (!algorithm.fits(collective::CollectiveKind::kAllReduce, cluster.ranks())) continue;
@@ -118,11 +111,11 @@ Kind algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
     if (strategy.exchange != Strategy::Exchange::kAllReduce && !halves) continue;
     Strategy changed = strategy;
     changed.algorithm = algorithm.name;
-    kind.candidates.push_back({"all-reduce by " + std::string(algorithm.name) +
-                                   " (algorithm: " + std::string(algorithm.name) + ")",
-                               changed});
+    candidates.push_back({"all-reduce by " + std::string(algorithm.name) +
+                              " (algorithm: " + std::string(algorithm.name) + ")",
+                          changed});
   }
-  return kind;
+  return candidates;
 }
 
 // Gradients are summed whole, in their own format, at every step.
@@ -140,36 +133,35 @@ bool encodes_nothing(const Strategy& strategy, const Workload& workload) {
          });
 }
 
-Kind rounding_changes(const Strategy& strategy, const Workload& workload, const Cluster& cluster) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kRounding;
+std::vector<Change> rounding_changes(const Strategy& strategy, const Workload& workload,
+                                     const Cluster& cluster) {
+  std::vector<Change> candidates;
   const auto short_already = [](const Tensor& tensor) {
     return size_of(tensor.dtype) <= size_of(DType::kFp16);
   };
   const auto& tensors = workload.tensors;
   if (!sums_all(strategy) || std::all_of(tensors.begin(), tensors.end(), short_already)) {
-    return kind;
+    return candidates;
   }
   for (const char* codec : {"fp16", "bf16"}) {
     if (codec == std::string("bf16") && !dialect::has_bf16(cluster)) continue;
     Strategy changed = strategy;
     changed.compression.codec = codec;
-    kind.candidates.push_back(
+    candidates.push_back(
         {"send gradients in half precision (compression: codec " + std::string(codec) + ")",
          changed});
   }
-  return kind;
+  return candidates;
 }
 
-Kind compression_changes(const Strategy& strategy, const Cluster& cluster) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kCompression;
+std::vector<Change> compression_changes(const Strategy& strategy, const Cluster& cluster) {
+  std::vector<Change> candidates;
   // Neither a sparse exchange nor one of factors has halves.
-  if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return kind;
+  if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return candidates;
   Strategy sparse = strategy;
   sparse.compression.codec = "dgc";
-  kind.candidates.push_back({"send 0.1 % of each large gradient (compression: codec dgc)", sparse});
-  if (cluster.device.flops == 0) return kind;  // what its products take is not known
+  candidates.push_back({"send 0.1 % of each large gradient (compression: codec dgc)", sparse});
+  if (cluster.device.flops == 0) return candidates;  // what its products take is not known
   constexpr int kRank = 4;
   Strategy factored = strategy;
   factored.compression.codec = "powersgd";
@@ -179,10 +171,10 @@ Kind compression_changes(const Strategy& strategy, const Cluster& cluster) {
     factored.overlap = false;
     factored.streams = 1;
   }
-  kind.candidates.push_back({"send factors of each matrix (compression: codec powersgd, rank " +
-                                 std::to_string(kRank) + ")",
-                             factored});
-  return kind;
+  candidates.push_back({"send factors of each matrix (compression: codec powersgd, rank " +
+                            std::to_string(kRank) + ")",
+                        factored});
+  return candidates;
 }
 
 // As many steps for each block of ranks as its speed allows, with the same mean.
@@ -198,9 +190,8 @@ std::vector<std::int64_t> periods_by_speed(const std::vector<double>& speeds, st
   return periods;
 }
 
-Kind averaging_changes(const Strategy& strategy, const Scenario& scenario) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kAveraging;
+std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& scenario) {
+  std::vector<Change> candidates;
   if (const auto& speeds = scenario.cluster.speeds; !speeds.empty()) {
     Strategy changed = strategy;
     LocalSgd& local = changed.local_sgd;
@@ -210,20 +201,20 @@ Kind averaging_changes(const Strategy& strategy, const Scenario& scenario) {
       for (const std::int64_t each : local.periods) {
         list += (list.empty() ? "" : ", ") + std::to_string(each);
       }
-      kind.candidates.push_back(
+      candidates.push_back(
           {"let faster ranks take more steps (local_sgd: periods [" + list + "])", changed});
     }
   }
   if (!sums_all(strategy) || strategy.cross_step ||
       strategy.exchange != Strategy::Exchange::kAllReduce) {
-    return kind;
+    return candidates;
   }
   Strategy changed = strategy;
   changed.fusion.cycle = 0;
   changed.local_sgd.enabled = true;
   changed.local_sgd.period = 4;
-  kind.candidates.push_back({"average parameters every 4 steps (local_sgd: period 4)", changed});
-  return kind;
+  candidates.push_back({"average parameters every 4 steps (local_sgd: period 4)", changed});
+  return candidates;
 }
 
 // The same kinds of change in the keys of the dialect in which the strategy is written.
@@ -312,10 +303,9 @@ class Chooser {
 };
 
 // Each of Paddle's switches that is off, where the workload's operators tell what it would match.
-Kind compute_changes(const Workload& workload, const Strategy& strategy) {
-  Kind kind;
-  kind.kind = dialect::ChangeKind::kCompute;
-  if (workload.operators.empty()) return kind;
+std::vector<Change> compute_changes(const Workload& workload, const Strategy& strategy) {
+  std::vector<Change> candidates;
+  if (workload.operators.empty()) return candidates;
   struct Switch {
     const char* name;
     bool ComputeFusion::*knob;
@@ -333,10 +323,31 @@ Kind compute_changes(const Workload& workload, const Strategy& strategy) {
     if (one.knob == &ComputeFusion::fuse_all_optimizer_ops) {
       changed.update = Strategy::Update::kAfterAll;
     }
-    kind.candidates.push_back(
+    candidates.push_back(
         {"fuse operators (compute_fusion: " + std::string(one.name) + ")", changed});
   }
-  return kind;
+  return candidates;
+}
+
+// Of how a strategy trains.
+std::vector<Candidates> training_candidates(const Scenario& scenario, const Strategy& strategy) {
+  using Kind = dialect::ChangeKind;
+  return {{Kind::kRounding, rounding_changes(strategy, scenario.workload, exchanging(scenario))},
+          {Kind::kCompression, compression_changes(strategy, exchanging(scenario))},
+          {Kind::kAveraging, averaging_changes(strategy, scenario)}};
+}
+
+std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy& strategy) {
+  using Kind = dialect::ChangeKind;
+  std::vector<Candidates> all{{Kind::kCompute, compute_changes(scenario.workload, strategy)}};
+  if (scenario.cluster.ranks() == 1) return all;
+  all.insert(all.end(), {{Kind::kFusion, fusion_changes(strategy)},
+                         {Kind::kCopies, copy_changes(strategy)},
+                         {Kind::kStreams, stream_changes(strategy)},
+                         {Kind::kHierarchy, hierarchy_changes(strategy, exchanging(scenario))},
+                         {Kind::kAlgorithm, algorithm_changes(strategy, scenario.cluster)}});
+  std::ranges::move(training_candidates(scenario, strategy), std::back_inserter(all));
+  return all;
 }
 
 }  // namespace
@@ -372,17 +383,12 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
                                      const Json* written) {
   std::vector<Change> changes;
   if (scenario.cluster.ranks() == 1) return changes;
-  for (Kind& kind :
-       std::vector<Kind>{rounding_changes(strategy, scenario.workload, exchanging(scenario)),
-                         compression_changes(strategy, exchanging(scenario)),
-                         averaging_changes(strategy, scenario)}) {
-    if (kind.candidates.empty()) continue;  // used up, or of no use here
+  for (const auto& [kind, ours] : training_candidates(scenario, strategy)) {
+    if (ours.empty()) continue;  // used up, or of no use here
     if (!strategy.dialect.empty() && written != nullptr) {
-      for (auto& said : said_changes(kind.kind, scenario, *written)) {
-        changes.push_back(std::move(said));
-      }
+      std::ranges::move(said_changes(kind, scenario, *written), std::back_inserter(changes));
     }
-    for (auto& ours : kind.candidates) changes.push_back(std::move(ours));
+    changes.insert(changes.end(), ours.begin(), ours.end());
   }
   std::erase_if(changes, [&](const Change& change) {
     return input::conflict_of(change.strategy, scenario.workload, scenario.cluster) ||
@@ -396,38 +402,23 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                            run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written) {
   std::vector<Advice> advice;
-  std::vector<Kind> kinds{compute_changes(scenario.workload, strategy)};
-  if (scenario.cluster.ranks() > 1) {
-    for (Kind& kind : std::vector<Kind>{
-             fusion_changes(strategy), copy_changes(strategy), stream_changes(strategy),
-             hierarchy_changes(strategy, exchanging(scenario)),
-             algorithm_changes(strategy, scenario.cluster),
-             rounding_changes(strategy, scenario.workload, exchanging(scenario)),
-             compression_changes(strategy, exchanging(scenario)),
-             averaging_changes(strategy, scenario)}) {
-      kinds.push_back(std::move(kind));
-    }
-  }
   Chooser chooser(scenario, strategy, executor, cache);
-  for (const Kind& kind : kinds) {
+  for (const auto& [kind, candidates] : all_candidates(scenario, strategy)) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
-      const auto candidates = said_changes(kind.kind, scenario, *written);
-      if (auto said = chooser.best(candidates, least)) {
+      if (auto said = chooser.best(said_changes(kind, scenario, *written), least)) {
         least += said->gain_percent;
         advice.push_back(std::move(*said));
       }
     }
-    auto ours = chooser.best(kind.candidates, least);
+    auto ours = chooser.best(candidates, least);
     if (!ours) continue;
     if (!strategy.dialect.empty()) {
       ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);
     }
     advice.push_back(std::move(*ours));
   }
-  std::stable_sort(advice.begin(), advice.end(), [](const Advice& a, const Advice& b) {
-    return a.gain_percent > b.gain_percent;
-  });
+  std::ranges::stable_sort(advice, std::ranges::greater(), &Advice::gain_percent);
   return advice;
 }
 

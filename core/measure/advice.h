@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/collective/cost.h"
 #include "core/run/executor.h"
 #include "core/scenario/scenario.h"

@@ -1,46 +1,267 @@
 #include "core/measure/evaluate_strategy.h"
 
 #include <algorithm>
+#include <set>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "core/plan/step_plan.h"
 #include "core/run/interference.h"
 
 namespace syncline::measure {
 namespace {
 
-// How many periods are run, and how many of the first are dropped.
-struct Periods {
-  int all = 3;
-  int warmup = 1;
-};
-
 // Without jitter every period after the first is alike. With jitter the mean of about
 // kJitteredSteps steps is taken, unless the expectation is known in closed form.
-Periods periods_for(const Scenario& scenario, const plan::Plan& plan,
-                    run::ExecutorTraits executor) {
+void set_periods(const Scenario& scenario, run::ExecutorTraits executor, TrainingStretch& phase) {
   constexpr int kJitteredSteps = 256;
-  Periods periods;
   // Where steps overlap the first ones are not yet alike: the slope over some later ones.
-  if (plan::crosses_steps(plan)) {
-    periods.warmup = executor.cheap ? 8 : 3;
-    periods.all = 2 * periods.warmup;
+  if (plan::crosses_steps(phase.plan)) {
+    phase.warmup = executor.cheap ? 8 : 3;
+    phase.periods = 2 * phase.warmup;
   }
   // Jobs whose steps are not as long meet at another moment in each.
   if (!executor.closed_form && !scenario.others.empty()) {
     constexpr int kMetSteps = 8;
-    periods.all = std::max(periods.all, periods.warmup + kMetSteps);
+    phase.periods = std::max(phase.periods, phase.warmup + kMetSteps);
   }
   const Jitter& jitter = scenario.cluster.jitter;
   if (!executor.closed_form && jitter.kind != Jitter::Kind::kNone && !jitter.guessed) {
-    periods.all = periods.warmup + std::max(8, kJitteredSteps / plan.steps);
+    phase.periods = phase.warmup + std::max(8, kJitteredSteps / phase.plan.steps);
   }
-  periods.warmup = scenario.simulation.warmup.value_or(periods.warmup);
-  periods.all = scenario.simulation.periods.value_or(std::max(periods.all, periods.warmup + 1));
-  periods.warmup = std::min(periods.warmup, periods.all - 1);
-  return periods;
+  phase.warmup = scenario.simulation.warmup.value_or(phase.warmup);
+  phase.periods = scenario.simulation.periods.value_or(std::max(phase.periods, phase.warmup + 1));
+  phase.warmup = std::min(phase.warmup, phase.periods - 1);
+}
+
+// The model's own work in one period, with what data-parallel running adds to it.
+struct ModelWork {
+  Seconds all = 0;  // and the copies and the host's delays that hold it up, whatever is fused
+  Seconds forward = 0;
+  Seconds overhead = 0;   // of data-parallel running, part of `all` and `forward`
+  Seconds tail = 0;       // what can only follow the last exchange
+  bool averages = false;  // LocalSGD: parameters are exchanged after all of it
+  bool crosses = false;   // the next step's forward pass waits for its parameters layer by layer
+  bool awaits = false;    // or as a whole: what the host does before it is no part of the way then
+  plan::OpId last_update = -1;
+  plan::OpId last_forward = -1;
+};
+
+// How long an operation holds the computation up that is none of the model's.
+Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
+  if (!plan.computes(op.stream)) return 0;
+  // Another fusion copies averaged parameters in other parts.
+  const auto* busy = std::get_if<plan::Busy>(&op.work);
+  const bool copies =
+      busy != nullptr && busy->bucket >= 0 && busy->reason != plan::Busy::Reason::kHost;
+  if (copies && plan.buckets[static_cast<std::size_t>(busy->bucket)].averaged) return 0;
+  const auto reason = plan::reason_of(op.work);
+  const bool holds = reason == plan::Busy::Reason::kCopyIn ||
+                     reason == plan::Busy::Reason::kCopyOut || reason == plan::Busy::Reason::kHost;
+  return holds ? plan::seconds_of(op.work) : 0;
+}
+
+ModelWork model_work(const plan::Plan& plan) {
+  ModelWork work;
+  int updates = 0;
+  work.awaits = plan::crosses_steps(plan);
+  work.overhead = plan::ahead_of_forward(plan);
+  work.forward = work.overhead;
+  for (const auto& op : plan.ops) {
+    work.all += held_up(plan, op);
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    if (compute == nullptr) continue;
+    work.all += compute->seconds;
+    if (compute->phase == plan::Phase::kForward) {
+      work.forward += compute->seconds;
+      work.last_forward = static_cast<plan::OpId>(&op - &plan.ops[0]);
+    }
+    if (compute->phase == plan::Phase::kUpdate) work.tail += compute->seconds;
+    updates += compute->phase == plan::Phase::kUpdate;
+    work.averages |= compute->phase == plan::Phase::kAverage;
+    // Even one bucket may have cut it: others would be awaited one by one.
+    const bool by_layers = compute->phase == plan::Phase::kForward && compute->last >= 0;
+    work.crosses |= work.awaits && by_layers;
+    if (compute->phase == plan::Phase::kUpdate) {
+      work.last_update = static_cast<plan::OpId>(&op - &plan.ops[0]);
+    }
+  }
+  // Updates bucket by bucket may hide behind later exchanges, were there more of these than here; a
+  // single one cannot.
+  if (plan.updates_by_bucket || updates > 1) work.tail = 0;
+  return work;
+}
+
+// What one bucket asks of the network.
+struct Demand {
+  Seconds first_latency = 0;                             // before its first byte
+  Seconds latency = 0;                                   // of all its collectives
+  std::vector<std::pair<std::size_t, double>> payloads;  // (cost, bytes)
+  Seconds transfer = 0;                                  // on its busiest links, alone
+};
+
+// All-gathers that a pass of the model waits for in its own step: of parameters, ahead of their
+// gradient, so none of it is on the way from there to the next step.
+std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
+  std::set<plan::OpId> gathers;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    const bool passes = compute != nullptr && (compute->phase == plan::Phase::kForward ||
+                                               compute->phase == plan::Phase::kBackward);
+    if (!passes) continue;
+    for (const plan::OpId id : op.after) {
+      const plan::Op& awaited = plan.ops[static_cast<std::size_t>(id)];
+      const auto* collective = std::get_if<collective::Collective>(&awaited.work);
+      const bool gathers_all =
+          collective != nullptr && collective->kind == collective::CollectiveKind::kAllGather;
+      if (gathers_all) gathers.insert(id);
+    }
+  }
+  return gathers;
+}
+
+struct Demands {
+  std::vector<const collective::CollectiveCost*> costs;
+  std::vector<Demand> buckets;
+};
+
+Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
+  // No fusion brings more than all of it in one payload.
+  double largest = 0;
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective != nullptr) largest += static_cast<double>(collective->bytes());
+  }
+  Demands demands;
+  demands.buckets.resize(plan.buckets.size());
+  std::unordered_map<const collective::CollectiveCost*, std::size_t> places;
+  const auto ahead = gathered_for_passes(plan);
+  for (const auto& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    const auto id = static_cast<plan::OpId>(&op - plan.ops.data());
+    if (collective == nullptr || ahead.contains(id)) continue;
+    const collective::CollectiveCost* cost = &cache.cost(*collective);
+    const auto [place, fresh] = places.try_emplace(cost, demands.costs.size());
+    const std::size_t index = place->second;
+    if (fresh) demands.costs.push_back(cost);
+
+    Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
+    const Seconds overhead = cache.cluster().collective_overhead;
+    const auto bytes = static_cast<double>(collective->bytes());
+    // The cheapest byte and the cheapest start that any fusion could bring.
+    const auto least = cache.least(*collective, static_cast<Bytes>(largest));
+    if (demand.payloads.empty()) demand.first_latency = overhead + least.first;
+    demand.latency += overhead + least.latency;
+    demand.transfer += bytes * least.seconds_per_byte;
+    demand.payloads.emplace_back(index, bytes * least.scale);
+  }
+  return demands;
+}
+
+// How long each link works for a byte of each cost's payload; links that work alike are listed
+// once.
+std::vector<std::vector<double>> link_profiles(
+    const std::vector<const collective::CollectiveCost*>& costs) {
+  std::vector<std::vector<double>> by_kind;
+  for (const auto* cost : costs) {
+    auto& own = by_kind.emplace_back(cost->footprint->link_kinds(), 0.0);
+    for (const auto& stage : cost->stages) {
+      for (const auto& [kind, seconds] : stage.links)
+        own[static_cast<std::size_t>(kind)] += seconds;
+    }
+  }
+  std::set<std::vector<double>> distinct;
+  for (const auto& joint : collective::joint_kinds(costs)) {
+    std::vector<double> profile(costs.size(), 0.0);
+    for (std::size_t p = 0; p < joint.size(); ++p) {
+      if (joint[p] >= 0) profile[p] = by_kind[p][static_cast<std::size_t>(joint[p])];
+    }
+    distinct.insert(std::move(profile));
+  }
+  return {distinct.begin(), distinct.end()};
+}
+
+// One gradient's part of its bucket: another fusion might part them, so link time is shared out by
+// bytes.
+struct Piece {
+  Seconds ready = 0;
+  std::size_t bucket = 0;
+  double share = 0;
+};
+
+// When each gradient is ready, from the moment at which its own parameters are needed: the step's
+// begin, or the forward pass (its layer's, where steps cross) where that is all that waits for
+// them.
+std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork& work,
+                                      double stretch) {
+  std::vector<Seconds> ready;
+  // The backward passes of earlier micro-batches; work.forward has their forward passes.
+  Seconds clock =
+      static_cast<double>(workload.micro_batches - 1) * backward_time(workload) * stretch;
+  for (const auto& tensor : workload.tensors) ready.push_back(clock += tensor.backward * stretch);
+  const Seconds forward = work.awaits ? work.forward - work.overhead : work.forward;
+  if (!work.crosses) {
+    for (auto& time : ready) time += forward;
+    return ready;
+  }
+  Seconds rest = forward;  // from this layer on
+  for (const auto& layer : plan::forward_layers(workload)) {
+    for (int t = layer.first; t <= layer.last; ++t) ready[static_cast<std::size_t>(t)] += rest;
+    rest -= layer.seconds * stretch;
+  }
+  return ready;
+}
+
+// Buckets that LocalSGD's local steps or earlier micro-batches exchange, which are over before the
+// averaging or the last forward pass.
+std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
+  std::vector<char> local(plan.buckets.size(), 0);
+  const auto ahead = gathered_for_passes(plan);
+  const plan::OpId end = work.averages ? work.last_update : work.last_forward;
+  for (plan::OpId id = 0; id < end; ++id) {
+    const auto* collective =
+        std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
+    if (collective != nullptr && !ahead.contains(id))
+      local[static_cast<std::size_t>(collective->bucket)] = 1;
+  }
+  return local;
+}
+
+std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
+                             const ModelWork& work, double stretch) {
+  const std::vector<Seconds> ready = ready_after_need(workload, work, stretch);
+  const std::vector<char> local = local_buckets(plan, work);
+  std::vector<Piece> pieces;
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    if (local[b] != 0) continue;
+    for (const int index : plan.buckets[b].tensors) {
+      const auto t = static_cast<std::size_t>(index);
+      const bool buffer = t >= workload.tensors.size();
+      const Tensor& tensor =
+          buffer ? workload.buffers[t - workload.tensors.size()] : workload.tensors[t];
+      // A bucket may hold no more than a part of the tensor.
+      const auto all = static_cast<double>(plan.buckets[b].elements);
+      const double share = std::min(1.0, static_cast<double>(tensor.elements) / all);
+      pieces.push_back({work.averages ? work.all : ready[t], b, share});
+    }
+  }
+  std::stable_sort(pieces.begin(), pieces.end(),
+                   [](const Piece& a, const Piece& b) { return a.ready > b.ready; });
+  return pieces;
+}
+
+// Of a pipeline, the stage that computes most.
+Seconds busiest_stage(const plan::Plan& plan) {
+  std::vector<Seconds> all(static_cast<std::size_t>(plan.roles), 0);
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<plan::Compute>(&op.work);
+    all[static_cast<std::size_t>(plan.role_of(op.stream))] +=
+        held_up(plan, op) + (compute == nullptr ? 0 : compute->seconds);
+  }
+  return *std::ranges::max_element(all);
 }
 
 }  // namespace
@@ -54,24 +275,34 @@ void for_each_phase(const Scenario& scenario, const Strategy& strategy,
   for (const auto& part : plan::training_phases(strategy, scenario.training)) {
     TrainingStretch phase{workload,
                           plan::make_plan(workload, scenario.cluster, strategy, part.point)};
-    const Periods periods = periods_for(scenario, phase.plan, executor);
-    phase.periods = periods.all;
-    phase.warmup = periods.warmup;
+    set_periods(scenario, executor, phase);
     phase.steps = static_cast<double>(part.steps);
     use(phase);
   }
+}
+
+Seconds mean_over_phases(const Scenario& scenario, const Strategy& strategy,
+                         run::ExecutorTraits executor,
+                         const std::function<Seconds(TrainingStretch&)>& step) {
+  Seconds sum = 0;
+  double steps = 0;
+  for_each_phase(scenario, strategy, executor, [&](TrainingStretch& phase) {
+    sum += step(phase) * phase.steps;
+    steps += phase.steps;
+  });
+  return sum / steps;
 }
 
 Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
                             run::Executor& executor, collective::CostCache& cache) {
   // Each phase is measured by itself and counts by its steps. The first one is kept for traces.
   Evaluated evaluated;
-  std::vector<WeightedMetrics> phases;
+  std::vector<std::pair<Metrics, double>> phases;
   for_each_phase(scenario, strategy, executor.traits(), [&](TrainingStretch& phase) {
     plan::Plan plan = run::with_interference(std::move(phase.plan), scenario.cluster.device, cache);
     run::Outcome outcome = executor.run(plan, {}, phase.periods);
-    phases.push_back(
-        {measure(plan, phase.workload, outcome.timeline, phase.warmup, cache), phase.steps});
+    phases.emplace_back(measure(plan, phase.workload, outcome.timeline, phase.warmup, cache),
+                        phase.steps);
     if (phases.size() > 1) return;
     evaluated.plan = std::move(plan);
     evaluated.timeline = std::move(outcome.timeline);
@@ -79,25 +310,52 @@ Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
   });
   const int replicas = scenario.cluster.ranks() / scenario.workload.parallel.model_ranks();
   evaluated.metrics = phases.size() == 1
-                          ? phases.front().metrics
+                          ? phases.front().first
                           : mean_of(phases, samples_of(scenario.workload) * replicas);
   return evaluated;
 }
 
 Seconds lower_bound_of(const Scenario& scenario, const Strategy& strategy, Seconds step_time,
                        collective::CostCache& cache) {
-  std::vector<std::pair<Seconds, double>> phases;
-  for_each_phase(scenario, strategy, {}, [&](TrainingStretch& phase) {
-    phases.emplace_back(lower_bound(phase.plan, phase.workload, cache), phase.steps);
+  int phases = 0;
+  Seconds last = 0;
+  const Seconds mean = mean_over_phases(scenario, strategy, {}, [&](TrainingStretch& phase) {
+    ++phases;
+    return last = lower_bound(phase.plan, phase.workload, cache);
   });
-  if (phases.size() == 1) return std::min(phases.front().first, step_time);
-  Seconds sum = 0;
-  double steps = 0;
-  for (const auto& [bound, of_phase] : phases) {
-    sum += bound * of_phase;
-    steps += of_phase;
+  return std::min(phases == 1 ? last : mean, step_time);  // of one phase to the last bit
+}
+
+Seconds lower_bound(const plan::Plan& plan, const Workload& workload,
+                    collective::CostCache& cache) {
+  if (plan.roles > 1) return busiest_stage(plan) / plan.steps;
+  const ModelWork work = model_work(plan);
+  if (plan.ranks == 1 || plan.buckets.empty()) return work.all / plan.steps;
+
+  const Demands demands = demands_of(plan, cache);
+  const auto links = link_profiles(demands.costs);
+  Seconds bound = work.averages ? work.all : 0;
+  // From the latest gradient back: what the links still have to carry from its readiness on.
+  std::vector<Seconds> busy(links.size(), 0.0);  // each link, with that
+  Seconds first_latency = 0;
+  bool first = true;
+  for (const auto& piece : pieces_of(plan, workload, work, plan.stretch)) {
+    const Demand& demand = demands.buckets[piece.bucket];
+    if (demand.payloads.empty()) continue;
+    first_latency = first ? demand.first_latency : std::min(first_latency, demand.first_latency);
+    first = false;
+    Seconds busiest = 0;
+    for (std::size_t l = 0; l < links.size(); ++l) {
+      for (const auto& [cost, bytes] : demand.payloads) {
+        busy[l] += bytes * piece.share * links[l][cost];
+      }
+      busiest = std::max(busiest, busy[l]);
+    }
+    bound = std::max({bound, piece.ready + demand.latency + demand.transfer * piece.share,
+                      piece.ready + first_latency + busiest});
   }
-  return std::min(sum / steps, step_time);
+  const bool follows = !work.averages && !work.crosses;  // the update, after everything
+  return std::max(work.all, follows ? bound + work.tail : bound) / plan.steps;
 }
 
 }  // namespace syncline::measure

@@ -35,6 +35,11 @@ struct TrainingStretch {
 void for_each_phase(const Scenario& scenario, const Strategy& strategy,
                     run::ExecutorTraits executor, const std::function<void(TrainingStretch&)>& use);
 
+// The mean of a step time over the phases, by their steps.
+Seconds mean_over_phases(const Scenario& scenario, const Strategy& strategy,
+                         run::ExecutorTraits executor,
+                         const std::function<Seconds(TrainingStretch&)>& step);
+
 // The scenario as it stands: a sweep point has been put in place already. Without the lower bound.
 Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
                             run::Executor& executor, collective::CostCache& cache);

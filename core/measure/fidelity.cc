@@ -76,6 +76,11 @@ Seconds seconds_in(const Json& json, const std::string& file, const std::string&
 
 }  // namespace
 
+bool is_trivial(const Row& row, const Report& report) {
+  return row.strategy == report.baseline && row.published && row.published->speedup &&
+         !row.published->step_time && !row.published->throughput;
+}
+
 FidelityTable table_of(const Report& report) {
   FidelityTable table;
   table.name = report.scenario;
@@ -122,7 +127,7 @@ LiveFile read_validation(const std::string& file) {
   for (const auto& line : json["rows"]) {
     const std::string place = "rows[" + std::to_string(live.rows.size()) + "]";
     if (!line.is_object()) refuse(file, place, "an object");
-    LiveRow row;
+    ValidatedRow& row = live.rows.emplace_back();
     row.strategy = text_in(line, file, "strategy");
     row.predicted = seconds_in(line, file, place, "predicted_s");
     row.median = seconds_in(line, file, place, "measured_median_s");
@@ -130,7 +135,6 @@ LiveFile read_validation(const std::string& file) {
     if (line.contains("values_match") && line["values_match"].is_boolean()) {
       row.values_match = line["values_match"].get<bool>();
     }
-    live.rows.push_back(std::move(row));
   }
   return live;
 }

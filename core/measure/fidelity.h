@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/measure/report.h"
+#include "core/measure/validation.h"
 #include "core/units.h"
 
 namespace syncline::measure {
@@ -66,25 +67,7 @@ std::optional<ErrorSummary> overall(const std::vector<FidelityTable>& tables);
 // The reports that `syncline validate -o` left: predictions and measurements of live runs, as rows
 // of one table and as tables of the fidelity page.
 
-struct LiveRow {
-  std::string strategy;
-  Seconds predicted = 0;
-  Seconds median = 0;
-  Seconds p95 = 0;
-  std::optional<bool> values_match;
-
-  double error_percent() const { return (predicted / median - 1) * 100; }
-};
-
-struct LiveFile {
-  std::string file;
-  std::string scenario;
-  std::string cluster;
-  std::string backend;
-  std::string hardware;
-  int ranks = 0;
-  std::vector<LiveRow> rows;
-};
+using LiveFile = Validation;
 
 // Throws InputError for a file that is not such a report.
 LiveFile read_validation(const std::string& file);

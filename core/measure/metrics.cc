@@ -135,25 +135,20 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   return metrics;
 }
 
-Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples_per_step) {
+Metrics mean_of(const std::vector<std::pair<Metrics, double>>& phases,
+                std::int64_t samples_per_step) {
   Metrics mean;
-  double steps = 0;
-  for (const auto& phase : phases) {
-    const Metrics& m = phase.metrics;
-    steps += phase.steps;
-    mean.step_time += m.step_time * phase.steps;
-    mean.compute += m.compute * phase.steps;
-    mean.communication += m.communication * phase.steps;
-    mean.exposed += m.exposed * phase.steps;
-    mean.handling += m.handling * phase.steps;
-    mean.collectives += m.collectives * phase.steps;
-    mean.bytes_on_wire += m.bytes_on_wire * phase.steps;
+  for (const auto figure :
+       {&Metrics::step_time, &Metrics::compute, &Metrics::communication, &Metrics::exposed,
+        &Metrics::handling, &Metrics::collectives, &Metrics::bytes_on_wire}) {
+    double steps = 0;
+    for (const auto& [metrics, own] : phases) {
+      steps += own;
+      mean.*figure += metrics.*figure * own;
+    }
+    mean.*figure /= steps;
   }
-  for (double* figure : {&mean.step_time, &mean.compute, &mean.communication, &mean.exposed,
-                         &mean.handling, &mean.collectives, &mean.bytes_on_wire}) {
-    *figure /= steps;
-  }
-  const bool known = !phases.empty() && !std::isnan(phases.front().metrics.throughput);
+  const bool known = !phases.empty() && !std::isnan(phases.front().first.throughput);
   mean.throughput = known ? static_cast<double>(samples_per_step) / mean.step_time
                           : std::numeric_limits<double>::quiet_NaN();
   return mean;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "core/collective/cost.h"
 #include "core/plan/plan.h"
@@ -40,10 +42,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
                 int warmup, collective::CostCache& cache);
 
 // Weighted mean of the metrics of a run's phases, by steps.
-struct WeightedMetrics {
-  Metrics metrics;
-  double steps = 1;
-};
-Metrics mean_of(const std::vector<WeightedMetrics>& phases, std::int64_t samples_per_step);
+Metrics mean_of(const std::vector<std::pair<Metrics, double>>& phases,
+                std::int64_t samples_per_step);
 
 }  // namespace syncline::measure

@@ -12,6 +12,7 @@
 #include "core/input/document.h"
 #include "core/json/text.h"
 #include "core/measure/company.h"
+#include "core/measure/tracing.h"
 #include "core/operators/evaluate.h"
 
 namespace syncline::measure {
@@ -45,18 +46,39 @@ double rated_seconds(const Scenario& scenario) {
   return seconds * static_cast<double>(workload.micro_batches) / workload.parallel.pipeline;
 }
 
+// Keeps the spans of these ranks. Those of one rank alone stand for all: each shows them then.
+void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline) {
+  auto& spans = timeline.spans;
+  const bool alike = std::ranges::all_of(
+      spans, [&](const run::Span& span) { return span.rank == spans.front().rank; });
+  std::vector<run::Span> shown;
+  for (const auto& span : spans) {
+    if (!alike && std::ranges::count(ranks, span.rank) > 0) shown.push_back(span);
+    for (const int rank : alike ? ranks : std::vector<int>{}) {
+      shown.push_back(span);
+      shown.back().rank = rank;
+    }
+  }
+  spans = std::move(shown);
+}
+
 }  // namespace
 
+std::string point_text(const SweepPoint& point) {
+  std::string text;
+  for (const auto& [path, value] : point) {
+    text += (text.empty() ? "" : ", ") + path + " = " + plain_text(value);
+  }
+  return text;
+}
+
 std::string name_of(const RowKey& key) {
-  std::string name = key.strategy;
-  for (const auto& [path, value] : key.point) name += ", " + path + " = " + plain_text(value);
-  return name;
+  return key.strategy + (key.point.empty() ? "" : ", ") + point_text(key.point);
 }
 
 bool lies_at(const SweepPoint& point, const SweepPoint& part) {
-  return std::all_of(part.begin(), part.end(), [&](const auto& wanted) {
-    return std::find(point.begin(), point.end(), wanted) != point.end();
-  });
+  return std::ranges::all_of(
+      part, [&](const auto& wanted) { return std::ranges::count(point, wanted) > 0; });
 }
 
 std::optional<Published> published_for(const Scenario& scenario, const RowKey& key) {
@@ -88,12 +110,8 @@ Scenario at_point(input::Document document, const SweepPoint& point) {
   try {
     return input::parse_scenario(document);
   } catch (const InputError& error) {
-    std::string where;
-    for (const auto& [path, value] : point) {
-      where += (where.empty() ? "" : ", ") + path + " = " + plain_text(value);
-    }
-    if (where.empty()) throw;
-    throw InputError(std::string(error.what()) + " (at sweep point " + where + ")");
+    if (point.empty()) throw;
+    throw InputError(std::string(error.what()) + " (at sweep point " + point_text(point) + ")");
   }
 }
 
@@ -246,6 +264,29 @@ Row RowEvaluator::cost(const RowKey& key, Traced* traced) {
                                           factory_, fit_errors_);
   }
   return study_->row(key.strategy, traced);
+}
+
+Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
+                        const ExecutorFactory& factory, const Report& report) {
+  const Scenario scenario =
+      at_point(with_fitted(without_sweep(document), report.fitted, choice.point), choice.point);
+  const auto executor =
+      factory({scenario.cluster, scenario.simulation, scenario.seed, choice.ranks});
+  collective::CostCache cache(scenario.cluster);
+  Report chosen;
+  chosen.scenario = report.scenario;
+  chosen.executor = report.executor;
+  chosen.fitted = report.fitted;
+  chosen.traced_workload = scenario.workload;
+  for (const auto& name : choice.strategies) {
+    Evaluated evaluated =
+        evaluate_strategy(scenario, *find_strategy(scenario, name), *executor, cache);
+    if (!choice.ranks.empty()) show_ranks(choice.ranks, evaluated.timeline);
+    auto links = hottest_links(evaluated.plan, scenario.cluster, cache);
+    chosen.traced.push_back(
+        {name, std::move(evaluated.plan), std::move(evaluated.timeline), std::move(links)});
+  }
+  return chosen;
 }
 
 }  // namespace syncline::measure

@@ -20,7 +20,8 @@ struct RowKey {
   std::string strategy;
 };
 
-// "ring, cluster.nodes = 4": for people.
+// "cluster.nodes = 4, cluster.gpus_per_node = 8": for people, and behind a row's strategy.
+std::string point_text(const SweepPoint& point);
 std::string name_of(const RowKey& key);
 
 // Whether a row's sweep point has all of the values in `part`.

@@ -1,13 +1,16 @@
 #include "core/measure/study.h"
 
 #include <algorithm>
+#include <cstring>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <unordered_set>
 #include <utility>
 
+#include "core/error.h"
 #include "core/input/document.h"
 #include "core/measure/memory.h"
 #include "core/measure/row_evaluator.h"
@@ -17,6 +20,86 @@
 
 namespace syncline::measure {
 namespace {
+
+// Figures as bytes: written behind each other, or read back in the same order.
+class RowBytes {
+ public:
+  RowBytes() = default;
+  explicit RowBytes(const std::string& bytes) : bytes_(bytes), reads_(true) {}
+
+  template <typename Figure>
+  void travel(Figure& figure) {
+    static_assert(std::is_trivially_copyable_v<Figure>, "figures travel as they lie in memory");
+    if (reads_) {
+      std::memcpy(&figure, taken(sizeof figure), sizeof figure);
+    } else {
+      bytes_.append(reinterpret_cast<const char*>(&figure), sizeof figure);
+    }
+  }
+  void travel(std::string& text) {
+    std::size_t size = text.size();
+    travel(size);
+    if (reads_) {
+      text.assign(taken(size), size);
+    } else {
+      bytes_ += text;
+    }
+  }
+  template <typename Part, typename Travel>
+  void travel(std::vector<Part>& parts, const Travel& each) {
+    std::size_t count = parts.size();
+    travel(count);
+    for (std::size_t i = 0; i < count; ++i) each(reads_ ? parts.emplace_back() : parts[i]);
+  }
+  // To the end.
+  void rest(std::string& text) {
+    if (reads_) {
+      text = bytes_.substr(at_);
+    } else {
+      bytes_ += text;
+    }
+  }
+
+  bool done() const { return at_ == bytes_.size(); }
+  std::string written() { return std::move(bytes_); }
+
+ private:
+  const char* taken(std::size_t size) {
+    if (bytes_.size() - at_ < size)
+      throw MachineError("figures from another process are cut short");
+    at_ += size;
+    return bytes_.data() + at_ - size;
+  }
+
+  std::string bytes_;
+  std::size_t at_ = 0;
+  bool reads_ = false;
+};
+
+void travel(Row& row, RowBytes& bytes) {
+  bytes.travel(row.metrics);
+  bytes.travel(row.memory);
+  bytes.travel(row.rounding_error);
+  bytes.travel(row.speedup);
+  bytes.travel(row.rate);
+  bytes.travel(row.sensitivity);
+  bytes.travel(row.step);
+  bytes.travel(row.gain);
+  bytes.travel(row.buckets, [&](auto& bucket) {
+    bytes.travel(bucket.first);
+    bytes.travel(bucket.second);
+  });
+  bytes.travel(row.company.jobs, [&](Company::Job& job) {
+    bytes.travel(job.name);
+    bytes.travel(job.alone);
+    bytes.travel(job.together);
+  });
+  bytes.travel(row.company.hot, [&](auto& link) {
+    bytes.travel(link.first);
+    bytes.travel(link.second);
+  });
+  bytes.rest(row.executor);
+}
 
 // The error of the refit that left the row out, beside it.
 void add_left_out_error(const std::vector<Split>& splits, Row& row) {
@@ -32,9 +115,7 @@ void add_left_out_error(const std::vector<Split>& splits, Row& row) {
 std::vector<std::string> sources_of(const Scenario& scenario) {
   std::vector<std::string> sources;
   const auto add = [&](const std::string& source) {
-    if (!source.empty() && std::find(sources.begin(), sources.end(), source) == sources.end()) {
-      sources.push_back(source);
-    }
+    if (!source.empty() && std::ranges::count(sources, source) == 0) sources.push_back(source);
   };
   add(scenario.workload.source);
   add(scenario.cluster.source);
@@ -226,6 +307,30 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
   report.complete = RowWork(document, scenario, options, report).all();
   add_efficiency(report.rows);
   return report;
+}
+
+std::string row_bytes(const Row& row) {
+  RowBytes bytes;
+  Row copy = row;
+  travel(copy, bytes);
+  return bytes.written();
+}
+
+Row row_from_bytes(const std::string& bytes) {
+  RowBytes read(bytes);
+  Row row;
+  travel(row, read);
+  return row;
+}
+
+std::string metrics_bytes(const Metrics& metrics) {
+  return {reinterpret_cast<const char*>(&metrics), sizeof metrics};
+}
+
+std::vector<Metrics> metrics_from_bytes(const std::string& bytes) {
+  std::vector<Metrics> list;
+  for (RowBytes read(bytes); !read.done();) read.travel(list.emplace_back());
+  return list;
 }
 
 }  // namespace syncline::measure

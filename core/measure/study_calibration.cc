@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -63,7 +64,7 @@ class PartFit {
     const auto& parameters = scenario_.calibration.parameters;
     if (keys.size() < parameters.size()) {
       std::string where;
-      for (const auto& [path, value] : part_) where += " at " + path + " = " + plain_text(value);
+      for (const auto& value : part_) where += " at " + point_text({value});
       throw InputError(document_.file + ": calibration: only " + std::to_string(keys.size()) +
                        " calibrated rows are there" + where + " to fit " +
                        std::to_string(parameters.size()) + " parameters" +
@@ -117,13 +118,16 @@ std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& 
   for (const auto& [path, values] : scenario.sweep) {
     if (path != what) continue;
     for (const auto& value : values) {
-      const std::pair<std::string, Json> wanted{path, value};
-      folds.emplace_back(path + " = " + plain_text(value), [wanted](const RowKey& other) {
-        return std::find(other.point.begin(), other.point.end(), wanted) != other.point.end();
-      });
+      const SweepPoint part{{path, value}};
+      folds.emplace_back(point_text(part),
+                         [part](const RowKey& other) { return lies_at(other.point, part); });
     }
   }
   return folds;
+}
+
+double sum_of_squares(const std::vector<double>& errors) {
+  return std::inner_product(errors.begin(), errors.end(), errors.begin(), 0.0);
 }
 
 // How well the fitted keys are known: the spread of the errors that the fit left, one degree of
@@ -131,11 +135,10 @@ std::vector<Fold> folds_of(const Scenario& scenario, const std::vector<RowKey>& 
 FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double>& errors,
                         std::size_t fitted) {
   constexpr double kNoneLeft = 0.05;  // as many rows as parameters: the fit cannot say
-  double squares = 0;
-  for (const double error : errors) squares += error * error;
-  const double spread = errors.size() > fitted
-                            ? std::sqrt(squares / static_cast<double>(errors.size() - fitted))
-                            : kNoneLeft;
+  const double spread =
+      errors.size() > fitted
+          ? std::sqrt(sum_of_squares(errors) / static_cast<double>(errors.size() - fitted))
+          : kNoneLeft;
   FitErrors fit_errors;
   for (const auto& parameter : calibration.parameters) {
     const bool device = parameter.path.starts_with("cluster.device.");
@@ -146,11 +149,6 @@ FitErrors fit_errors_by(const Calibration& calibration, const std::vector<double
 }
 
 // value = min + (max - min) * sin^2(angle): bounds are never left, and can be reached.
-double value_at(const Calibration::Parameter& parameter, double angle) {
-  const double s = std::sin(angle);
-  return parameter.min + (parameter.max - parameter.min) * s * s;
-}
-
 double angle_of(const Calibration::Parameter& parameter, double value) {
   const double share = (value - parameter.min) / (parameter.max - parameter.min);
   // At a bound the derivative vanishes and a fit could not leave it: start a little inside.
@@ -177,25 +175,18 @@ struct Problem {
   std::vector<double> at(const Eigen::VectorXd& angles) const {
     std::vector<double> values;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
-      values.push_back(value_at(parameters[i], angles[static_cast<Eigen::Index>(i)]));
+      const auto& parameter = parameters[i];
+      const double s = std::sin(angles[static_cast<Eigen::Index>(i)]);
+      values.push_back(parameter.min + (parameter.max - parameter.min) * s * s);
     }
     return values;
   }
 
   int operator()(const Eigen::VectorXd& angles, Eigen::VectorXd& out) const {
-    const auto errors = residuals(at(angles));
-    for (std::size_t i = 0; i < errors.size(); ++i) {
-      out[static_cast<Eigen::Index>(i)] = errors[i];
-    }
+    std::ranges::copy(residuals(at(angles)), out.begin());
     return 0;
   }
 };
-
-double sum_of_squares(const std::vector<double>& errors) {
-  double sum = 0;
-  for (const double error : errors) sum += error * error;
-  return sum;
-}
 
 }  // namespace
 

@@ -23,7 +23,4 @@ struct TraceChoice {
 Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
                         const ExecutorFactory& factory, const Report& report);
 
-// Keeps the spans of these ranks. Those of one rank alone stand for all: each shows them then.
-void show_ranks(const std::vector<int>& ranks, run::Timeline& timeline);
-
 }  // namespace syncline::measure

@@ -315,13 +315,8 @@ Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slo
 }
 
 Seconds Uncertainties::step(const Strategy& strategy, Shifted& shifted) {
-  Seconds sum = 0;
-  double steps = 0;
-  for_each_phase(scenario_, strategy, shifted.traits(), [&](TrainingStretch& phase) {
-    sum += shifted.step(phase) * phase.steps;
-    steps += phase.steps;
-  });
-  return sum / steps;
+  return mean_over_phases(scenario_, strategy, shifted.traits(),
+                          [&](TrainingStretch& phase) { return shifted.step(phase); });
 }
 
 Seconds Uncertainties::step_with(const Strategy& strategy, Uncertainty uncertainty, bool slower) {

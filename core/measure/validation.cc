@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <map>
 
 #include "core/statistics.h"
 
@@ -95,39 +94,33 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
   const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
                                    [](const plan::Bucket& b) { return b.codec != nullptr; });
   const bool alone = plan::communication_streams(plan) <= 1 && !encodes;
-  std::vector<std::string> order;
-  std::map<std::string, KindTime> kinds;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const std::string kind = kind_of(plan.ops[i].work);
-    auto [it, fresh] = kinds.try_emplace(kind);
-    if (fresh) order.push_back(kind);
-    it->second.kind = kind;
-    ++it->second.operations;
-    it->second.predicted += forecast[i];
-    it->second.measured += found[i];
+    auto time = std::ranges::find(row.kinds, kind, &KindTime::kind);
+    if (time == row.kinds.end()) time = row.kinds.insert(time, {.kind = kind});
+    ++time->operations;
+    time->predicted += forecast[i];
+    time->measured += found[i];
     const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
     if (collective != nullptr && alone) {
-      row.collectives.push_back({collective->bytes(), forecast[i], found[i]});
+      row.collectives.push_back({kind, 1, forecast[i], found[i]});
     }
   }
-  for (const auto& kind : order) {
-    KindTime time = kinds[kind];
+  for (KindTime& time : row.kinds) {
     time.predicted /= plan.steps;
     time.measured /= plan.steps;
-    row.kinds.push_back(time);
   }
   return row;
 }
 
 std::vector<std::string> link_advice(const Validation& validation) {
-  std::vector<ComparedCollective> all;
+  std::vector<KindTime> all;
   std::vector<double> errors;
   for (const auto& row : validation.rows) {
     errors.push_back(std::abs(row.error()));
     all.insert(all.end(), row.collectives.begin(), row.collectives.end());
   }
-  std::erase_if(all,
-                [](const ComparedCollective& c) { return c.predicted <= 0 || c.measured <= 0; });
+  std::erase_if(all, [](const KindTime& one) { return one.predicted <= 0 || one.measured <= 0; });
   constexpr std::size_t kFew = 8;
   constexpr double kFar = 0.15;
   if (all.size() < kFew) {
@@ -136,8 +129,7 @@ std::vector<std::string> link_advice(const Validation& validation) {
         "The links are the scenario's, not these ranks': --calibrate measures them first and "
         "predicts with what it finds."};
   }
-  std::sort(all.begin(), all.end(),
-            [](const auto& a, const auto& b) { return a.predicted < b.predicted; });
+  std::ranges::sort(all, {}, &KindTime::predicted);
   // The quicker third is latency, the slower third bandwidth.
   const std::size_t third = all.size() / 3;
   const auto ratio_of = [&](std::size_t begin, std::size_t end) {
@@ -151,16 +143,13 @@ std::vector<std::string> link_advice(const Validation& validation) {
   constexpr double kLatency = 0.25;
   constexpr double kBandwidth = 0.08;
   std::vector<std::string> advice;
-  if (std::abs(small - 1) > kLatency) {
-    advice.push_back("Small collectives take " + in_percent(small) +
-                     " than predicted: the latencies are off; calibrate the links again "
-                     "(validate --calibrate, or calibrate --live).");
-  }
-  if (std::abs(large - 1) > kBandwidth) {
-    advice.push_back("Large collectives take " + in_percent(large) +
-                     " than predicted: the bandwidths are off; calibrate the links again "
-                     "(validate --calibrate, or calibrate --live).");
-  }
+  const auto add = [&](const std::string& size, double ratio, const std::string& figure) {
+    advice.push_back(size + " collectives take " + in_percent(ratio) + " than predicted: the " +
+                     figure + " are off; calibrate the links again (validate --calibrate, or " +
+                     "calibrate --live).");
+  };
+  if (std::abs(small - 1) > kLatency) add("Small", small, "latencies");
+  if (std::abs(large - 1) > kBandwidth) add("Large", large, "bandwidths");
   return advice;
 }
 

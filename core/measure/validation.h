@@ -28,13 +28,6 @@ struct KindTime {
   Seconds measured = 0;  // mean over ranks and steps
 };
 
-// One collective as predicted and as measured, to check the links.
-struct ComparedCollective {
-  std::int64_t bytes = 0;
-  Seconds predicted = 0;
-  Seconds measured = 0;
-};
-
 struct ValidatedRow {
   std::string strategy;
   Seconds predicted = 0;       // a step
@@ -44,16 +37,18 @@ struct ValidatedRow {
   Seconds p95 = 0;
   std::optional<bool> values_match;  // nothing: not checked
   std::vector<KindTime> kinds;
-  std::vector<ComparedCollective> collectives;  // of strategies whose collectives are alone
-  std::optional<double> published_speedup;      // over the baseline, somebody's
+  std::vector<KindTime> collectives;        // each, of strategies whose collectives are alone
+  std::optional<double> published_speedup;  // over the baseline, somebody's
   // Per step, by the rank that sent most; nothing where the backend does not count them.
   std::optional<double> bytes_sent;
 
   double error() const { return predicted / median - 1; }
+  double error_percent() const { return error() * 100; }
   bool held() const { return interval.low <= median && median <= interval.high; }
 };
 
 struct Validation {
+  std::string file;  // that it was read from
   std::string scenario;
   std::string workload;
   std::string cluster;

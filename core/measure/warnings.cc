@@ -87,13 +87,9 @@ std::string names_text(const std::vector<std::string>& names) {
 class StrategyWarnings {
  public:
   void add(const Strategy& strategy, const std::string& text) {
-    const auto known = std::find_if(said_.begin(), said_.end(),
-                                    [&](const auto& said) { return said.text == text; });
-    if (known != said_.end()) {
-      known->names.push_back(strategy.name);
-    } else {
-      said_.push_back({text, {strategy.name}});
-    }
+    auto said = std::ranges::find(said_, text, &Said::first);
+    if (said == said_.end()) said = said_.insert(said, {text, {}});
+    said->second.push_back(strategy.name);
   }
 
   void append_to(std::vector<std::string>& lines) const {
@@ -106,10 +102,7 @@ class StrategyWarnings {
   }
 
  private:
-  struct Said {
-    std::string text;
-    std::vector<std::string> names;
-  };
+  using Said = std::pair<std::string, std::vector<std::string>>;  // with the strategies' names
   std::vector<Said> said_;
 };
 
@@ -167,10 +160,9 @@ void suspect_batch(const Scenario& scenario, std::vector<std::string>& lines) {
 bool multiplies_in_bf16(const Workload& workload) {
   const auto& operators = workload.operators.operators;
   if (operators.empty()) {
-    return std::any_of(workload.tensors.begin(), workload.tensors.end(),
-                       [](const Tensor& tensor) { return tensor.dtype == DType::kBf16; });
+    return std::ranges::count(workload.tensors, DType::kBf16, &Tensor::dtype) > 0;
   }
-  return std::any_of(operators.begin(), operators.end(), [](const Operator& op) {
+  return std::ranges::any_of(operators, [](const Operator& op) {
     return op.dtype == DType::kBf16 && op.matrix_flops > 0;
   });
 }
@@ -208,8 +200,7 @@ void warning_on_workload(const Scenario& scenario, std::vector<std::string>& lin
   const Workload& workload = scenario.workload;
   const bool computes_alike =
       workload.operators.empty() ||
-      std::none_of(scenario.strategies.begin(), scenario.strategies.end(),
-                   [](const Strategy& strategy) { return plan::any(strategy.compute_fusion); });
+      std::ranges::none_of(scenario.strategies, plan::any, &Strategy::compute_fusion);
   warning_on_columns(workload, scenario.cluster.device, lines);
   if (scenario.cluster.ranks() == 1 && computes_alike) {
     lines.push_back("one rank has nothing to communicate: every strategy costs the same");
@@ -366,58 +357,44 @@ void warning_on_measurements(const Strategy& strategy, const Scenario& scenario,
 
 // Where steps later differ from a training's first one by more than no measurement could tell: of
 // all such strategies together, with the figures of the one that differs most.
-class FirstSteps {
- public:
-  explicit FirstSteps(const Scenario& scenario)
-      : scenario_(scenario),
-        executor_(run::make_model_executor({scenario.cluster, {}, scenario.seed})),
-        cache_(scenario.cluster) {}
-
-  void look_at(const Strategy& strategy) {
-    constexpr double kTold = 1.01;
-    if (!strategy.whole_first_step || scenario_.cluster.ranks() == 1) return;
+void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings) {
+  constexpr double kTold = 1.01;
+  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
+  collective::CostCache cache(scenario.cluster);
+  const auto step_of = [&](const Strategy& strategy) {
+    return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
+  };
+  const auto milliseconds = [](Seconds time) {
+    return number_text(std::round(time / kMillisecond * 10) / 10) + " ms";
+  };
+  std::vector<const Strategy*> found;
+  const Strategy* most = nullptr;
+  Seconds most_whole = 0, most_later = 0;  // of that one
+  for (const Strategy& strategy : scenario.strategies) {
+    if (!strategy.whole_first_step || scenario.cluster.ranks() == 1) continue;
     Strategy first = strategy;
     first.fusion = {};
     first.fusion.rule = Fusion::Rule::kOne;
     if (first.compression.rampup_begin_step > 0) first.compression = {};
     const Seconds whole = step_of(first);
     const Seconds later = step_of(strategy);
-    if (whole < later * kTold) return;
-    if (found_.empty() || whole / later > whole_ / later_) {
-      whole_ = whole;
-      later_ = later;
-      most_ = &strategy;
+    if (whole < later * kTold) continue;
+    if (found.empty() || whole / later > most_whole / most_later) {
+      most_whole = whole;
+      most_later = later;
+      most = &strategy;
     }
-    found_.push_back(&strategy);
+    found.push_back(&strategy);
   }
-
-  void warning(StrategyWarnings& warnings) const {
-    const bool several = found_.size() > 1;
-    for (const Strategy* strategy : found_) {
-      warnings.add(*strategy, "the first step of a training sums all gradients in one bucket, " +
-                                  std::string(several ? "up to " : "") + milliseconds(whole_) +
-                                  " instead of " + milliseconds(later_) +
-                                  (several ? " ('" + most_->name + "')" : "") +
-                                  ": predictions are for the steps after it, measure those");
-    }
+  const bool several = found.size() > 1;
+  for (const Strategy* strategy : found) {
+    warnings.add(*strategy, "the first step of a training sums all gradients in one bucket, " +
+                                std::string(several ? "up to " : "") + milliseconds(most_whole) +
+                                " instead of " + milliseconds(most_later) +
+                                (several ? " ('" + most->name + "')" : "") +
+                                ": predictions are for the steps after it, measure those");
   }
-
- private:
-  Seconds step_of(const Strategy& strategy) {
-    return evaluate_strategy(scenario_, strategy, *executor_, cache_).metrics.step_time;
-  }
-  static std::string milliseconds(Seconds time) {
-    return number_text(std::round(time / kMillisecond * 10) / 10) + " ms";
-  }
-
-  const Scenario& scenario_;
-  std::shared_ptr<run::Executor> executor_;
-  collective::CostCache cache_;
-  std::vector<const Strategy*> found_;
-  const Strategy* most_ = nullptr;
-  Seconds whole_ = 0;  // of that one
-  Seconds later_ = 0;
-};
+}
 
 // What a codec of low rank makes of gradients whose shapes nobody gave.
 void warning_on_shapes(const Strategy& strategy, const Workload& workload,
@@ -447,7 +424,6 @@ void warning_on_speeds(const Strategy& strategy, const Cluster& cluster,
 void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& lines) {
   const int ranks = scenario.cluster.ranks();
   StrategyWarnings warnings;
-  FirstSteps first_steps(scenario);
   for (const auto& strategy : scenario.strategies) {
     if (uses_nccl(strategy) && ranks > 1) warnings.add(strategy, nccl_warning(scenario.cluster));
     if (!strategy.compression.codec.empty() && scenario.cluster.device.memory == 0) {
@@ -455,7 +431,6 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
                    "cluster.device.memory_gbytes_per_s is not given, encoding costs nothing");
     }
     warning_on_shapes(strategy, scenario.workload, warnings);
-    first_steps.look_at(strategy);
     warning_on_hierarchy(strategy, ranks, warnings);
     const LocalSgd& local = strategy.local_sgd;
     warning_on_speeds(strategy, scenario.cluster, warnings);
@@ -467,7 +442,7 @@ void warning_on_strategies(const Scenario& scenario, std::vector<std::string>& l
     warning_on_size(strategy, scenario, warnings);
     warning_on_measurements(strategy, scenario, warnings);
   }
-  first_steps.warning(warnings);
+  warning_on_first_steps(scenario, warnings);
   warnings.append_to(lines);
 }
 
@@ -556,14 +531,6 @@ std::string without_numbers(const std::string& text) {
     return std::isdigit(static_cast<unsigned char>(letter)) == 0 && letter != '.';
   });
   return form;
-}
-
-std::string point_text(const SweepPoint& point) {
-  std::string text;
-  for (const auto& [path, value] : point) {
-    text += (text.empty() ? "" : ", ") + path + " = " + plain_text(value);
-  }
-  return text;
 }
 
 }  // namespace

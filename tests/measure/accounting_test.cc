@@ -10,6 +10,7 @@
 #include "core/measure/explanation.h"
 #include "core/run/executor.h"
 #include "sim/sim_executor.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/random_configs.h"
 
 namespace syncline::measure {
@@ -66,8 +67,7 @@ TEST_P(Accounting, PartsAddUpToTheStep) {
     for (int seed = 1; seed <= way.seeds; ++seed) {
       Json root = test::random_framework_scenario(static_cast<std::uint64_t>(seed), name, 8);
       if (way.grain != nullptr) root["simulation"]["grain"] = way.grain;
-      const Scenario scenario =
-          input::parse_scenario(input::document_from_text("random.json", root.dump()));
+      const Scenario scenario = test::parsed(root);
       const run::ExecutorSettings settings{scenario.cluster, scenario.simulation, scenario.seed};
       const auto executor = way.grain == nullptr ? run::make_model_executor(settings)
                                                  : sim::make_sim_executor(settings);

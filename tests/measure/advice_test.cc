@@ -5,12 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "core/dialect/changes.h"
 #include "core/input/document.h"
-#include "core/measure/study.h"
 #include "core/measure/warnings.h"
-#include "core/run/executor.h"
+#include "tests/support/studies.h"
+#include "tests/support/text.h"
 
 namespace syncline::measure {
 namespace {
@@ -26,22 +27,18 @@ const char* const kSlow = R"("nodes": 4, "gpus_per_node": 8,
     "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
     "inter": {"latency_us": 20, "bandwidth_gbps": 10}, "collective_overhead_us": 10)";
 
-std::vector<Advice> advice_for(const Scenario& scenario, double least_percent) {
+std::vector<Advice> advice_for(const Scenario& scenario, const Json* written = nullptr) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
   collective::CostCache cache(scenario.cluster);
-  return advise(scenario, scenario.strategies.front(), *executor, cache, least_percent);
+  return advise(scenario, scenario.strategies.front(), *executor, cache, 0.5, written);
 }
 
-Seconds step_time(const Scenario& scenario, const Strategy& strategy) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
-  return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
-}
+using test::step_time;
 
 TEST(Advice, KeepsItsPromise) {
   const Scenario scenario = scenario_of(kSlow, R"({"name": "s", "overlap": false})");
   const Seconds before = step_time(scenario, scenario.strategies.front());
-  const auto advice = advice_for(scenario, 0.5);
+  const auto advice = advice_for(scenario);
   ASSERT_GE(advice.size(), 4U);
   for (const auto& item : advice) {
     const Seconds after = step_time(scenario, item.strategy);
@@ -52,7 +49,7 @@ TEST(Advice, KeepsItsPromise) {
 }
 
 TEST(Advice, ComesBestFirstAndOnceAKind) {
-  const auto advice = advice_for(scenario_of(kSlow, R"({"name": "s"})"), 0.5);
+  const auto advice = advice_for(scenario_of(kSlow, R"({"name": "s"})"));
   ASSERT_FALSE(advice.empty());
   int fusion = 0;
   for (std::size_t i = 0; i < advice.size(); ++i) {
@@ -64,7 +61,7 @@ TEST(Advice, ComesBestFirstAndOnceAKind) {
 
 TEST(Advice, NamesWhatChangesTheTraining) {
   bool compression = false;
-  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"), 0.5)) {
+  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"))) {
     const bool lossy = !item.strategy.compression.codec.empty() || item.strategy.local_sgd.enabled;
     EXPECT_EQ(item.training != TrainingChange::kSame, lossy) << item.change;
     compression |= lossy;
@@ -78,18 +75,14 @@ TEST(Advice, FasterRanksTakeMoreSteps) {
   const char* strategy = R"({"name": "s", "fusion": {"rule": "one"},
       "local_sgd": {"period": 30, "outer": {"optimizer": "nesterov"}}})";
   const Scenario scenario = scenario_of(cluster, strategy);
-  const auto all = advice_for(scenario, 0.5);
+  const auto all = advice_for(scenario);
   const auto steps = std::ranges::find_if(
       all, [](const Advice& one) { return !one.strategy.local_sgd.periods.empty(); });
   ASSERT_NE(steps, all.end());
   EXPECT_EQ(steps->strategy.local_sgd.periods, (std::vector<std::int64_t>{40, 20}));
   EXPECT_NE(steps->change.find("periods [40, 20]"), std::string::npos) << steps->change;
-  bool waits = false;
-  for (const auto& note : warnings_of(scenario)) {
-    waits |=
-        note.find("ranks wait for the slowest ones: on the mean rank 25 %") != std::string::npos;
-  }
-  EXPECT_TRUE(waits);
+  EXPECT_TRUE(test::any_contains(warnings_of(scenario),
+                                 "ranks wait for the slowest ones: on the mean rank 25 %"));
 }
 
 TEST(Training, IsJudgedAgainstTheBase) {
@@ -118,35 +111,22 @@ TEST(Training, IsJudgedAgainstTheBase) {
 
 // ---- in a dialect's own keys --------------------------------------------------------------------
 
-struct Told {
-  Scenario scenario;
-  Json written;
-  std::vector<Advice> advice;
-};
-
-Told told_in(const std::string& dialect, const std::string& config,
-             const std::string& cluster = kSlow) {
+std::vector<Advice> told_in(const std::string& dialect, const std::string& config) {
   const std::string written =
       R"({"name": "s", "dialect": ")" + dialect + R"(", "config": )" + config + "}";
-  Told told{scenario_of(cluster, written), Json::parse(written), {}};
-  const auto executor = run::make_model_executor({told.scenario.cluster, {}, 1});
-  collective::CostCache cache(told.scenario.cluster);
-  told.advice =
-      advise(told.scenario, told.scenario.strategies.front(), *executor, cache, 0.5, &told.written);
-  return told;
+  const Json json = Json::parse(written);
+  return advice_for(scenario_of(kSlow, written), &json);
 }
 
-std::string all_of(const Told& told) {
+std::string all_of(const std::vector<Advice>& told) {
   std::string text;
-  for (const auto& item : told.advice) text += item.change + "\n";
+  for (const auto& item : told) text += item.change + "\n";
   return text;
 }
 
 TEST(AdviceInADialect, UsesTheFrameworksKeys) {
-  struct Spoken {
-    const char *dialect, *config, *part;
-  };
-  for (const auto& [dialect, config, part] : std::vector<Spoken>{
+  for (const auto& [dialect, config, part] :
+       std::vector<std::tuple<const char*, const char*, const char*>>{
            {"paddle", R"({"fuse_grad_size_in_MB": 128})", "fuse_grad_size_in_MB: 128 -> "},
            {"paddle", "{}", "localsgd: false (default) -> true, localsgd_configs.k_steps: 1"},
            {"paddle", "{}",
@@ -166,9 +146,9 @@ TEST(AdviceInADialect, UsesTheFrameworksKeys) {
 
 // What is told in the framework's keys is what the framework does with them.
 TEST(AdviceInADialect, ComesTrueWhenItIsPastedIn) {
-  const Told told = told_in("paddle", R"({"fuse_grad_size_in_MB": 128})");
+  const auto told = told_in("paddle", R"({"fuse_grad_size_in_MB": 128})");
   const Advice* fusion = nullptr;
-  for (const auto& item : told.advice) {
+  for (const auto& item : told) {
     if (item.change.starts_with("fuse_grad_size_in_MB: 128 -> ")) fusion = &item;
   }
   ASSERT_NE(fusion, nullptr) << all_of(told);
@@ -185,9 +165,9 @@ TEST(AdviceInADialect, ComesTrueWhenItIsPastedIn) {
 
 TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
   // DDP knows no hierarchy of its own; a file of ours may bring it.
-  const Told told = told_in("pytorch", "{}");
+  const auto told = told_in("pytorch", "{}");
   int unsaid = 0;
-  for (const auto& item : told.advice) {
+  for (const auto& item : told) {
     const bool ours = item.change.find("(hierarchy: form") != std::string::npos ||
                       item.change.find("(algorithm: ") != std::string::npos;
     const bool said_so = item.change.ends_with("which cannot be written in pytorch") ||
@@ -197,7 +177,7 @@ TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
   }
   EXPECT_GE(unsaid, 1) << all_of(told);
   // Our own strategies need no such words.
-  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"), 0.5)) {
+  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"))) {
     EXPECT_EQ(item.change.find("cannot be said"), std::string::npos) << item.change;
   }
 }
@@ -205,8 +185,8 @@ TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
 TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
   // LocalSGD and dgc exclude each other; fusion has no effect under either.
   for (const char* config : {R"({"localsgd": true})", R"({"dgc": true})"}) {
-    const Told told = told_in("paddle", config);
-    for (const auto& item : told.advice) {
+    const auto told = told_in("paddle", config);
+    for (const auto& item : told) {
       EXPECT_FALSE(item.strategy.local_sgd.enabled && !item.strategy.compression.codec.empty())
           << item.change;
       EXPECT_GE(item.gain_percent, 0.5);
@@ -217,16 +197,15 @@ TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
 
 TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
   const Json config{{"fuse_grad_size_in_MB", 16}, {"dgc", true}};
-  EXPECT_EQ(
-      dialect::change_text(*dialect::find_dialect("paddle"), config, {{"fuse_grad_size_in_MB", 8}}),
-      "fuse_grad_size_in_MB: 16 -> 8");
-  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config, {{"dgc", true}}), "");
-  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config,
-                                 {{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}}),
-            "nccl_comm_num: 1 (default) -> 2, sync_nccl_allreduce: true (default) -> false");
-  EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config, {{"nccl_comm_num", 1}}),
-            "")
-      << "the default already";
+  const std::pair<Json, const char*> changes[] = {
+      {{{"fuse_grad_size_in_MB", 8}}, "fuse_grad_size_in_MB: 16 -> 8"},
+      {{{"dgc", true}}, ""},
+      {{{"nccl_comm_num", 2}, {"sync_nccl_allreduce", false}},
+       "nccl_comm_num: 1 (default) -> 2, sync_nccl_allreduce: true (default) -> false"},
+      {{{"nccl_comm_num", 1}}, ""}};  // the default already
+  for (const auto& [patch, text] : changes) {
+    EXPECT_EQ(dialect::change_text(*dialect::find_dialect("paddle"), config, patch), text);
+  }
   EXPECT_EQ(dialect::change_text(*dialect::find_dialect("mindspore"), {},
                                  {{"comm_fusion", {{"allreduce", {{"mode", "size"}}}}}}),
             "comm_fusion.allreduce.mode: not given -> size");
@@ -234,11 +213,11 @@ TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
 
 TEST(Advice, IsSilentWhereNothingIsToBeGained) {
   const Scenario alone = scenario_of(R"("nodes": 1, "gpus_per_node": 1)", R"({"name": "s"})");
-  EXPECT_TRUE(advice_for(alone, 0.5).empty());
+  EXPECT_TRUE(advice_for(alone).empty());
   const Scenario fast = scenario_of(R"("nodes": 2, "gpus_per_node": 1,
       "inter": {"latency_us": 1, "bandwidth_gbps": 100000})",
                                     R"({"name": "s"})");
-  EXPECT_TRUE(advice_for(fast, 0.5).empty());
+  EXPECT_TRUE(advice_for(fast).empty());
 }
 
 // Operators tell what fusing them would gain, on a single GPU too.
@@ -248,7 +227,7 @@ TEST(Advice, FusesOperatorsWhereThatPays) {
       {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}}, "cluster": {"name": "c",
       "nodes": 1, "gpus_per_node": 1, "device": {"tflops": 15.7, "half_tflops": 125,
       "memory_gbytes_per_s": 720}}, "strategies": [{"name": "s"}]})"));
-  const auto advice = advice_for(scenario, 0.5);
+  const auto advice = advice_for(scenario);
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].change, "fuse operators (compute_fusion: fuse_bn_add_act_ops)");
   EXPECT_DOUBLE_EQ(step_time(scenario, advice[0].strategy), advice[0].step_time);

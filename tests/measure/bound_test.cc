@@ -7,19 +7,16 @@
 
 #include <string>
 
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/random_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
 
 Report evaluated(const Json& root, const std::string& executor) {
-  StudyOptions options;
-  options.executor = executor;
-  options.make_executor = executor == "model" ? run::make_model_executor : sim::make_sim_executor;
-  return run_study(input::document_from_text("bound.json", root.dump()), options);
+  return test::studied(root,
+                       executor == "model" ? run::make_model_executor : sim::make_sim_executor);
 }
 
 Json scenario(const std::string& cluster, const std::string& tensors,

@@ -5,11 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
@@ -24,6 +23,9 @@ Scenario job_on(fabric::Topology topology, const std::vector<int>& nodes, Second
   return scenario;
 }
 
+// Two rounds of half of the payload over half a port.
+constexpr Seconds kAlone = 4.0 * (1 << 24) / (kNodePort / 2);
+
 Company company_of(Scenario first, std::vector<Scenario> others) {
   first.others = std::move(others);
   return together(first, first.strategies.front()).company;
@@ -35,18 +37,16 @@ fabric::Topology narrow() { return leaves(8, 4, 8); }
 TEST(Company, EqualJobsHaveHalfOfASpineEach) {
   const Company company = company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5})});
   ASSERT_EQ(company.jobs.size(), 2U);
-  // Two rounds of half of the payload over half a port.
-  const Seconds alone = 4.0 * (1 << 24) / (kNodePort / 2);
   for (const Company::Job& job : company.jobs) {
-    EXPECT_NEAR(job.alone, alone, 1e-9 * alone);
-    EXPECT_NEAR(job.together, 2 * alone, 2e-9 * alone);
+    EXPECT_NEAR(job.alone, kAlone, 1e-9 * kAlone);
+    EXPECT_NEAR(job.together, 2 * kAlone, 2e-9 * kAlone);
   }
   ASSERT_FALSE(company.hot.empty());
   EXPECT_NE(company.hot.front().first.find("spine"), std::string::npos);
   EXPECT_NEAR(company.hot.front().second, 1, 1e-9);
   const Company three =
       company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5}), job_on(narrow(), {2, 6})});
-  for (const Company::Job& job : three.jobs) EXPECT_NEAR(job.together, 3 * alone, 1e-8 * alone);
+  for (const Company::Job& job : three.jobs) EXPECT_NEAR(job.together, 3 * kAlone, 1e-8 * kAlone);
 }
 
 TEST(Company, NobodySlowsJobsOnOtherLinks) {
@@ -69,29 +69,27 @@ TEST(Company, SharesAreByMessage) {
 
 // A job that hardly communicates takes what it sends, and no more.
 TEST(Company, ARareJobTakesItsMean) {
-  const Seconds message = 4.0 * (1 << 24) / (kNodePort / 2);
   const Company company =
-      company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5}, 18 * message)});
+      company_of(job_on(narrow(), {0, 4}), {job_on(narrow(), {1, 5}, 18 * kAlone)});
   // It meets a busy link each time, so it sends for twice as long: 2 of 20, at half of the spine.
-  EXPECT_NEAR(company.jobs[1].together, 20 * message, 1e-3 * message);
-  EXPECT_NEAR(company.jobs[0].together, message / (1 - 0.5 * 2 / 20), 1e-3 * message);
+  EXPECT_NEAR(company.jobs[1].together, 20 * kAlone, 1e-3 * kAlone);
+  EXPECT_NEAR(company.jobs[0].together, kAlone / (1 - 0.5 * 2 / 20), 1e-3 * kAlone);
 }
 
 // A calibration's times are those of a job alone.
 TEST(Company, SlowsCalibratedCollectives) {
-  const Seconds alone = 4.0 * (1 << 24) / (kNodePort / 2);
-  const auto calibrated = [alone](const std::vector<int>& nodes) {
+  const auto calibrated = [](const std::vector<int>& nodes) {
     Scenario scenario = job_on(narrow(), nodes);
-    scenario.cluster.cost_model = [alone](const collective::Collective& asked) {
-      return CollectiveTime{.time = alone * static_cast<double>(asked.bytes()) / (4 << 24),
+    scenario.cluster.cost_model = [](const collective::Collective& asked) {
+      return CollectiveTime{.time = kAlone * static_cast<double>(asked.bytes()) / (4 << 24),
                             .measured_on = 2};
     };
     return scenario;
   };
   const Company company = company_of(calibrated({0, 4}), {calibrated({1, 5})});
   for (const Company::Job& job : company.jobs) {
-    EXPECT_NEAR(job.alone, alone, 1e-9 * alone);
-    EXPECT_NEAR(job.together, 2 * alone, 1e-3 * alone);
+    EXPECT_NEAR(job.alone, kAlone, 1e-9 * kAlone);
+    EXPECT_NEAR(job.together, 2 * kAlone, 1e-3 * kAlone);
   }
 }
 
@@ -113,10 +111,7 @@ TEST(Company, ASearchHasWhatTheOthersLeave) {
   const Company company = together(first, first.strategies.front()).company;
   const Scenario left = beside_others(first);
   EXPECT_TRUE(left.others.empty());
-  const auto executor = run::make_model_executor({left.cluster, {}, 1});
-  collective::CostCache cache(left.cluster);
-  const Seconds step =
-      evaluate_strategy(left, left.strategies.front(), *executor, cache).metrics.step_time;
+  const Seconds step = test::step_time(left, left.strategies.front());
   EXPECT_NEAR(step, company.jobs[0].together, 1e-9 * step);
   // Neighbours at one leaf send nothing up; who did would have half of what the others load.
   Scenario inside = job_on(narrow(), {2, 3});
@@ -148,9 +143,8 @@ TEST(Company, RowsAreStepsBesideTheOthers) {
   })json");
   const input::Document document = input::read_document(scratch.path("job.json"));
   for (const bool simulated : {false, true}) {
-    StudyOptions options;
-    options.make_executor = simulated ? sim::make_sim_executor : run::make_model_executor;
-    const auto rows = run_study(document, options).rows;
+    const auto rows =
+        test::studied(document, simulated ? sim::make_sim_executor : run::make_model_executor).rows;
     ASSERT_EQ(rows.size(), 2U);
     for (const Row& row : rows) {
       ASSERT_EQ(row.company.jobs.size(), 2U);

@@ -8,12 +8,11 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "reports/validation_report.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/printed.h"
+#include "tests/support/studies.h"
+#include "tests/support/text.h"
 
 namespace syncline::measure {
 namespace {
@@ -68,11 +67,7 @@ input::Document two_clusters(const std::string& calibration) {
   })");
 }
 
-Report studied(const std::string& calibration) {
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  return run_study(two_clusters(calibration), options);
-}
+Report studied(const std::string& calibration) { return test::studied(two_clusters(calibration)); }
 
 TEST(Fidelity, FitsEachPartOfASweepFromItsOwnRows) {
   const Report together = studied("");
@@ -93,13 +88,9 @@ TEST(Fidelity, FitsEachPartOfASweepFromItsOwnRows) {
 
 TEST(Fidelity, EachNamesKeysOfTheSweep) {
   for (const char* wrong : {R"(, "each": ["cluster.gpus_per_node"])", R"(, "each": [3])"}) {
-    try {
-      studied(wrong);
-      FAIL() << wrong;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find("calibration.each"), std::string::npos);
-      EXPECT_NE(std::string(error.what()).find("keys of the sweep"), std::string::npos);
-    }
+    const std::string error = test::input_error([&] { studied(wrong); });
+    EXPECT_TRUE(test::contains(error, "calibration.each")) << error;
+    EXPECT_TRUE(test::contains(error, "keys of the sweep")) << error;
   }
 }
 

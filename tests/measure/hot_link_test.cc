@@ -6,8 +6,9 @@
 #include <memory>
 #include <numeric>
 
-#include "core/run/executor.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/studies.h"
+#include "tests/support/text.h"
 
 namespace syncline::measure {
 namespace {
@@ -18,11 +19,9 @@ Scenario scenario_on(const fabric::Topology& topology, fabric::Placement how) {
 }
 
 std::optional<HotLink> hot_link_in(const Scenario& scenario) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
   collective::CostCache cache(scenario.cluster);
   const Strategy& strategy = scenario.strategies.front();
-  const Evaluated evaluated = evaluate_strategy(scenario, strategy, *executor, cache);
-  return hot_link_of(evaluated, scenario, strategy, cache);
+  return hot_link_of(test::evaluated(scenario, strategy), scenario, strategy, cache);
 }
 
 TEST(HotLink, IsNamedWithWhatWouldCoolIt) {
@@ -54,10 +53,8 @@ TEST(HotLink, IsNoneWherePortsAreAsBusy) {
 // The hottest first; what its operations do to it is what the step does.
 TEST(HotLink, EachOperationsWorkAddsUpToTheSteps) {
   const Scenario scenario = scenario_on(leaves(8, 4, 8), fabric::Placement::kSpread);
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
   collective::CostCache cache(scenario.cluster);
-  const Evaluated evaluated =
-      evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
+  const Evaluated evaluated = test::evaluated(scenario, scenario.strategies.front());
   const auto links = hottest_links(evaluated.plan, scenario.cluster, cache);
   const auto hot = hot_link_in(scenario);
   ASSERT_FALSE(links.empty());
@@ -71,11 +68,9 @@ TEST(HotLink, EachOperationsWorkAddsUpToTheSteps) {
 }
 
 std::vector<SwitchLoad> loads_in(const Scenario& scenario) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
   collective::CostCache cache(scenario.cluster);
-  const Evaluated evaluated =
-      evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
-  return switch_loads(evaluated, scenario.cluster, cache);
+  return switch_loads(test::evaluated(scenario, scenario.strategies.front()), scenario.cluster,
+                      cache);
 }
 
 // A ring over nodes in turn crosses both trunks at every hop, in both directions alike.
@@ -117,9 +112,8 @@ TEST(HotLink, OfCollisionsIsCooledByEvenRouting) {
   const auto hot = hot_link_in(scenario_on(topology, fabric::Placement::kSpread));
   ASSERT_TRUE(hot);
   ASSERT_FALSE(hot->cooler.empty());
-  bool even = false;
-  for (const auto& [words, step] : hot->cooler) even |= words.find("even") != std::string::npos;
-  EXPECT_TRUE(even);
+  EXPECT_TRUE(std::ranges::any_of(
+      hot->cooler, [](const auto& one) { return test::contains(one.first, "even"); }));
 }
 
 }  // namespace

@@ -13,8 +13,8 @@
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
@@ -28,21 +28,19 @@ Json cluster_of(const std::string& keys) {
                      keys + "}");
 }
 
-Report report_of(const Json& cluster, const Json& strategies) {
-  const Json root{
+Json chain(const Json& cluster, const Json& strategies) {
+  return {
       {"name", "chain"}, {"workload", kWorkload}, {"cluster", cluster}, {"strategies", strategies}};
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  return run_study(input::document_from_text("chain.json", root.dump()), options);
+}
+
+Report report_of(const Json& cluster, const Json& strategies) {
+  return test::studied(chain(cluster, strategies));
 }
 
 TEST(Library, IsKnownByTheGpusOrByWhatWasMeasured) {
   const auto library = [](const std::string& keys) {
-    const Json root{{"name", "l"},
-                    {"workload", kWorkload},
-                    {"cluster", cluster_of(keys)},
-                    {"strategies", Json::array({Json{{"name", "s"}}})}};
-    return input::parse_scenario(input::document_from_text("l.json", root.dump())).cluster.library;
+    return test::parsed(chain(cluster_of(keys), Json::array({Json{{"name", "s"}}})))
+        .cluster.library;
   };
   EXPECT_EQ(library(""), Library::kLinks);
   EXPECT_EQ(library(R"(, "device": {"name": "NVIDIA A100-SXM4-40GB"})"), Library::kNccl);
@@ -59,16 +57,8 @@ Seconds default_step(const hardware::KnownNode& node, double bandwidth, double l
   cluster["inter"] = {{"bandwidth_gbps", nic * bandwidth},
                       {"nics", node.outside.count},
                       {"latency_us", node.outside.latency / kMicrosecond * latency}};
-  const Json root{
-      {"name", "n"},
-      {"workload", kWorkload},
-      {"cluster", cluster},
-      {"strategies", {{{"name", "d"}, {"dialect", "pytorch"}, {"config", Json::object()}}}}};
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  return run_study(input::document_from_text("n.json", root.dump()), options)
-      .rows[0]
-      .metrics.step_time;
+  const Json ddp{{"name", "d"}, {"dialect", "pytorch"}, {"config", Json::object()}};
+  return report_of(cluster, Json::array({ddp})).rows[0].metrics.step_time;
 }
 
 // What nobody measured follows the user's figures, on every node that is known by name: no slower
@@ -152,14 +142,11 @@ TEST(Library, AnAlgorithmMayStandBesideADialectAndIsJudged) {
 
 // Every written dialect says a strategy that NCCL runs, and the variable where NCCL needs one.
 TEST(Library, StrategiesOfNcclAreWrittenForEveryFramework) {
-  const Json root{{"name", "w"},
-                  {"workload", kWorkload},
-                  {"cluster", cluster_of(R"(, "device": {"name": "A100"})")},
-                  {"strategies", Json::parse(R"([
+  const Json root = chain(cluster_of(R"(, "device": {"name": "A100"})"), Json::parse(R"([
       {"name": "nccl", "fusion": {"rule": "size", "size_mb": 25}},
       {"name": "tree", "algorithm": "double_binary_tree", "fusion": {"rule": "size", "size_mb": 25}},
-      {"name": "halves", "algorithm": "halving_doubling", "fusion": {"rule": "size", "size_mb": 25}}])")}};
-  const Scenario scenario = input::parse_scenario(input::document_from_text("w.json", root.dump()));
+      {"name": "halves", "algorithm": "halving_doubling", "fusion": {"rule": "size", "size_mb": 25}}])"));
+  const Scenario scenario = test::parsed(root);
   const auto written = [&](const char* dialect, std::size_t strategy) {
     return *dialect::write_config(*dialect::find_dialect(dialect), scenario.strategies[strategy],
                                   scenario.workload, scenario.cluster);

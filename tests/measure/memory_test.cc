@@ -5,10 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/study.h"
 #include "core/measure/warnings.h"
-#include "core/run/executor.h"
 #include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 #include "tests/support/text.h"
 
 namespace syncline::measure {
@@ -43,10 +42,14 @@ void add(Json& scenario, const char* dialect, const char* config) {
                                     {"config", Json::parse(config)}});
 }
 
-Memory memory_with(Json scenario, const char* dialect, const char* config) {
-  add(scenario, dialect, config);
+Memory memory_in(const Json& scenario) {
   const Scenario read = test::parsed(scenario);
   return memory_of(read, read.strategies.front());
+}
+
+Memory memory_with(Json scenario, const char* dialect, const char* config) {
+  add(scenario, dialect, config);
+  return memory_in(scenario);
 }
 
 // What the tables count: no buffers.
@@ -72,8 +75,7 @@ TEST(Memory, OuterStepsKeepWhatTheyBeganWith) {
   const auto held = [](const char* strategy) {
     Json scenario = scenario_of(4, 2, "fp32");
     scenario["strategies"].push_back(Json::parse(strategy));
-    const Scenario read = test::parsed(scenario);
-    return memory_of(read, read.strategies.front());
+    return memory_in(scenario);
   };
   const Memory plain = held(R"({"name": "s"})");
   const Memory sgd =
@@ -121,8 +123,7 @@ TEST(Memory, CountsWhatStrategiesAddToIt) {
   const auto own = [&](const char* keys) {
     Json scenario = model;
     scenario["strategies"].push_back(Json::parse(keys));
-    const Scenario read = test::parsed(scenario);
-    return memory_of(read, read.strategies.front()).buffers;
+    return memory_in(scenario).buffers;
   };
   EXPECT_EQ(own(R"({"name": "fp16", "compression": {"codec": "fp16"}})"), 8e8);
   EXPECT_EQ(own(R"({"name": "dgc", "compression": {"codec": "dgc"}})"), 32e8);
@@ -233,9 +234,7 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   add(larger, "pytorch", "{}");
   const std::string many = memory_shortage(test::parsed(larger));
   EXPECT_TRUE(contains(many, "needs 1400 GB a GPU before")) << many;
-  bool said = false;
-  for (const auto& line : warnings_of(ddp)) said |= contains(line, "does not fit: with Adam");
-  EXPECT_TRUE(said);
+  EXPECT_TRUE(test::any_contains(warnings_of(ddp), "does not fit: with Adam"));
   scenario["cluster"]["device"]["memory_gbytes"] = 192;
   EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
   scenario["cluster"]["device"].erase("memory_gbytes");  // nobody said
@@ -247,10 +246,7 @@ TEST(Memory, IsThatOfEachRow) {
   Json scenario = scenario_of(10, 1, "fp32");
   add(scenario, "fsdp", R"({"units": ["layers.*"]})");
   scenario["sweep"] = {{"cluster.nodes", {1, 2}}};
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  const auto document = input::document_from_text("m", scenario.dump());
-  const Report report = run_study(document, options);
+  const Report report = test::studied(scenario);
   ASSERT_EQ(report.rows.size(), 2u);
   EXPECT_DOUBLE_EQ(counted(report.rows[0].memory), 16e9 / 8);
   EXPECT_DOUBLE_EQ(counted(report.rows[1].memory), 16e9 / 16);

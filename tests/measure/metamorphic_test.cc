@@ -18,13 +18,12 @@
 #include <vector>
 
 #include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "reports/run_report.h"
 #include "sim/sim_executor.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/printed.h"
 #include "tests/support/random_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
@@ -77,11 +76,7 @@ Json random_tier(Dice& dice, int most_gbps) {
 }
 
 Json random_cluster(Dice& dice, const Kind& kind) {
-  struct Shape {
-    int nodes;
-    int gpus;
-  };
-  const auto [nodes, gpus] = dice.pick<Shape>(
+  const auto [nodes, gpus] = dice.pick<std::pair<int, int>>(
       {{2, 1}, {3, 1}, {4, 1}, {8, 1}, {1, 4}, {2, 2}, {3, 2}, {2, 4}, {4, 2}, {4, 4}});
   Json cluster{{"name", "random"}, {"nodes", nodes}, {"gpus_per_node", gpus}};
   if (gpus > 1) cluster["intra"] = random_tier(dice, 400);
@@ -154,10 +149,6 @@ Json random_strategy(Dice& dice, const Kind& kind, const std::string& name, int 
   return strategy;
 }
 
-input::Document document_of(const Json& root) {
-  return input::document_from_text("random.json", root.dump());
-}
-
 // One to three strategies; those whose algorithm does not fit their groups are drawn again.
 Json random_scenario(std::uint64_t seed, const Kind& kind) {
   Dice dice(seed);
@@ -176,7 +167,7 @@ Json random_scenario(std::uint64_t seed, const Kind& kind) {
     Json longer = root;
     longer["strategies"].push_back(random_strategy(dice, kind, name, ranks));
     try {
-      input::parse_scenario(document_of(longer));
+      test::parsed(longer);
       root = longer;
     } catch (const InputError& error) {
       if (std::string(error.what()).find(" does no ") == std::string::npos) throw;
@@ -186,16 +177,13 @@ Json random_scenario(std::uint64_t seed, const Kind& kind) {
   return root;
 }
 
-// Cost models
-// ------------------------------------------------------------------------------------------
+// Cost models -----------------------------------------------------------------------------------
 
 enum class Way { kModel, kSim };
 
 Report evaluated(const Json& root, Way way) {
-  StudyOptions options;
-  options.executor = way == Way::kModel ? "model" : "sim";
-  options.make_executor = way == Way::kModel ? run::make_model_executor : sim::make_sim_executor;
-  return run_study(document_of(root), options);
+  return test::studied(root,
+                       way == Way::kModel ? run::make_model_executor : sim::make_sim_executor);
 }
 
 // What is wrong with this scenario; nothing if it obeys.
@@ -252,13 +240,15 @@ Broken each_tier(const Json& root, const std::function<Broken(Json&, Json&, std:
   return std::nullopt;
 }
 
+void scale_key(Json& object, const char* key, double factor) {
+  if (object.contains(key)) object[key] = object[key].get<double>() * factor;
+}
+
+// Several streams may break it by so much.
 Property more_bandwidth_is_not_slower(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
-      tier["bandwidth_gbps"] = tier["bandwidth_gbps"].get<double>() * 1.5;
-      if (tier.contains("upload_gbps")) {
-        tier["upload_gbps"] = tier["upload_gbps"].get<double>() * 1.5;
-      }
+      for (const char* key : {"bandwidth_gbps", "upload_gbps"}) scale_key(tier, key, 1.5);
       return compare(root, changed, way, name + " bandwidth x 1.5",
                      slower(std::max(several_streams, rounding(way))));
     });
@@ -333,10 +323,6 @@ Broken batch_changes_only_throughput(const Json& root, Way way) {
   return std::nullopt;
 }
 
-void scale_key(Json& object, const char* key, double factor) {
-  if (object.contains(key)) object[key] = object[key].get<double>() * factor;
-}
-
 Json slowed_down(Json root, double factor) {
   Json& workload = root["workload"];
   for (const char* key : {"forward_ms", "update_ms"}) scale_key(workload, key, factor);
@@ -344,9 +330,9 @@ Json slowed_down(Json root, double factor) {
   Json& cluster = root["cluster"];
   const auto slow_tier = [&](Json& tier) {
     scale_key(tier, "latency_us", factor);
-    scale_key(tier, "bandwidth_gbps", 1 / factor);
-    scale_key(tier, "upload_gbps", 1 / factor);
-    scale_key(tier, "flow_cap_gbps", 1 / factor);
+    for (const char* key : {"bandwidth_gbps", "upload_gbps", "flow_cap_gbps"}) {
+      scale_key(tier, key, 1 / factor);
+    }
   };
   for (const char* key : {"intra", "inter"}) {
     if (cluster.contains(key)) slow_tier(cluster[key]);
@@ -357,9 +343,9 @@ Json slowed_down(Json root, double factor) {
   scale_key(cluster, "collective_overhead_us", factor);
   if (cluster.contains("device")) {
     scale_key(cluster["device"], "memory_gbytes_per_s", 1 / factor);
-    scale_key(cluster["device"], "launch_us", factor);
-    scale_key(cluster["device"], "host_sync_us", factor);
-    scale_key(cluster["device"], "data_parallel_overhead_us", factor);
+    for (const char* key : {"launch_us", "host_sync_us", "data_parallel_overhead_us"}) {
+      scale_key(cluster["device"], key, factor);
+    }
   }
   return root;
 }
@@ -481,17 +467,13 @@ std::vector<Json> shorter(const Json& root) {
 }
 
 Json cut_down(Json root, const Property& property, Way way) {
-  bool moved = true;
-  while (moved) {
-    moved = false;
-    for (auto& candidate : shorter(root)) {
-      if (!judged(property, candidate, way)) continue;
-      root = std::move(candidate);
-      moved = true;
-      break;
-    }
+  while (true) {
+    auto candidates = shorter(root);
+    const auto broken = std::ranges::find_if(
+        candidates, [&](const Json& one) { return judged(property, one, way).has_value(); });
+    if (broken == candidates.end()) return root;
+    root = *broken;
   }
-  return root;
 }
 
 void obey(const Property& property, Way way, int scenarios, const Kind& kind = {}) {

@@ -6,20 +6,14 @@
 
 #include <string>
 
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/random_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
 
-Metrics evaluated(const Json& root) {
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  return run_study(input::document_from_text("micro.json", root.dump()), options)
-      .rows.front()
-      .metrics;
-}
+Metrics evaluated(const Json& root) { return test::studied(root).rows.front().metrics; }
 
 Json with_micro_batches(Json root, int count) {
   root["workload"]["micro_batches"] = count;
@@ -73,8 +67,7 @@ TEST(MicroBatches, ArePlainPassesAndOneStep) {
     Json root = test::random_small_scenario(seed, 16);
     if (root["cluster"].contains("jitter")) continue;
     const int count = 2 + static_cast<int>(seed % 4);
-    const Scenario scenario =
-        input::parse_scenario(input::document_from_text("micro.json", root.dump()));
+    const Scenario scenario = test::parsed(root);
     const Strategy& strategy = scenario.strategies.front();
     const Seconds pass = (scenario.workload.forward + backward_time(scenario.workload)) *
                          (1 + scenario.cluster.device.data_parallel_slowdown);

@@ -2,25 +2,23 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <set>
 #include <string>
 
 #include "core/collective/nccl.h"
-#include "core/input/document.h"
-#include "core/json/text.h"
 #include "core/measure/study.h"
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline::measure {
 namespace {
 
 // Gradients of a few KB to 64 MB on four nodes.
 Scenario scenario_with(const std::string& cluster_keys, const std::string& strategy_keys) {
-  input::Document document;
-  document.file = "nccl.json";
-  document.root = parse_json_text(document.file, R"({
+  return test::parsed(Json::parse(R"({
     "name": "n", "workload": {"name": "w", "batch": 8, "forward_ms": 4, "tensors": [
       {"name": "a", "shape": [4096, 4096], "backward_us": 3000},
       {"name": "b", "shape": [16], "backward_us": 10},
@@ -30,26 +28,23 @@ Scenario scenario_with(const std::string& cluster_keys, const std::string& strat
     "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 2, "device": {"name": "A100"},
                 "intra": {"latency_us": 3, "bandwidth_gbps": 200},
                 "inter": {"latency_us": 15, "bandwidth_gbps": 10})" +
-                                                     cluster_keys + R"(},
+                                  cluster_keys + R"(},
     "strategies": [{"name": "s", "algorithm": "nccl")" +
-                                                     strategy_keys + "}]}");
-  return input::parse_scenario(document);
+                                  strategy_keys + "}]}"));
 }
 
 TEST(NcclStrategy, SmallGradientsGoByTreesLargeOnesByRings) {
   const Scenario s = scenario_with("", "");
   const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies[0], {});
-  bool tree = false;
-  bool ring = false;
+  std::set<collective::NcclAlgorithm> algorithms;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
     ASSERT_TRUE(collective->nccl.has_value());
-    tree = tree || collective->nccl->algorithm == collective::NcclAlgorithm::kTree;
-    ring = ring || collective->nccl->algorithm == collective::NcclAlgorithm::kRing;
+    algorithms.insert(collective->nccl->algorithm);
   }
-  EXPECT_TRUE(tree);
-  EXPECT_TRUE(ring);
+  EXPECT_TRUE(algorithms.contains(collective::NcclAlgorithm::kTree));
+  EXPECT_TRUE(algorithms.contains(collective::NcclAlgorithm::kRing));
 }
 
 // No fusion, no number of streams and no grouping goes below the bound; model and simulation agree.
@@ -93,13 +88,15 @@ TEST(NcclStrategy, HintsAreReadAndWrongOnesNamed) {
   EXPECT_EQ(t.ring.path_inter, collective::NcclPath::kPxb);
   EXPECT_EQ(t.tree.pattern, collective::NcclPattern::kTree);
 
-  const auto error = [](const std::string& keys) {
-    return test::input_error([&] { scenario_with(", \"nccl\": {" + keys + "}", ""); });
-  };
-  EXPECT_NE(error(R"("cpu": "arm")").find("cluster.nccl.cpu"), std::string::npos);
-  EXPECT_NE(error(R"("channels": 0)").find("cluster.nccl.channels"), std::string::npos);
-  EXPECT_NE(error(R"("chanels": 2)").find("channels"), std::string::npos);
-  EXPECT_NE(error(R"("channel_inter_gbytes_per_s": 0)").find("cluster.nccl"), std::string::npos);
+  const std::pair<std::string, std::string> mistakes[] = {
+      {R"("cpu": "arm")", "cluster.nccl.cpu"},
+      {R"("channels": 0)", "cluster.nccl.channels"},
+      {R"("chanels": 2)", "channels"},
+      {R"("channel_inter_gbytes_per_s": 0)", "cluster.nccl"}};
+  for (const auto& [keys, told] : mistakes) {
+    const auto body = [&] { scenario_with(", \"nccl\": {" + keys + "}", ""); };
+    EXPECT_TRUE(test::contains(test::input_error(body), told)) << keys;
+  }
 }
 
 }  // namespace

@@ -5,10 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/collective/cost.h"
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/run/executor.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
@@ -41,10 +38,7 @@ double step_ms(const Row& row, int gpus, const std::string& intra, const std::st
         "device": {"base": "rtx-3090", "efficiency": )" +
           std::to_string(share) + R"(}},
       "strategies": [{"name": "DDP", "dialect": "pytorch", "config": {}}]})"));
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
-  const auto evaluated = evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
-  return evaluated.metrics.step_time / kMillisecond;
+  return test::step_time(scenario, scenario.strategies.front()) / kMillisecond;
 }
 
 double share_of(const Row& row) {

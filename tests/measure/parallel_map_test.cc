@@ -3,24 +3,21 @@
 #include <gtest/gtest.h>
 
 #include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "reports/run_report.h"
 #include "tests/support/printed.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
 
 StudyOptions options_with(int jobs) {
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  if (jobs > 1) {
-    options.parallel_map =
-        [jobs](std::size_t count, const std::function<std::string(std::size_t)>& work,
-               const run::JobHooks& hooks) { return run::run_jobs(count, jobs, work, hooks); };
-  }
+  StudyOptions options = test::study_options();
+  if (jobs > 1) options.parallel_map = run::over_processes(jobs);
   return options;
+}
+
+input::Document streams() {
+  return input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
 }
 
 std::string everything(const Report& report) {
@@ -39,8 +36,7 @@ TEST(ParallelMap, ReportsAreTheSame) {
 }
 
 TEST(ParallelMap, TracedPlansStayHere) {
-  const input::Document document =
-      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const input::Document document = streams();
   StudyOptions one = options_with(1);
   StudyOptions three = options_with(3);
   one.trace = three.trace = true;
@@ -52,8 +48,7 @@ TEST(ParallelMap, TracedPlansStayHere) {
 }
 
 TEST(ParallelMap, ProgressCountsTheSameRows) {
-  const input::Document document =
-      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const input::Document document = streams();
   std::size_t last = 0;
   std::size_t all = 0;
   StudyOptions options = options_with(3);
@@ -69,8 +64,7 @@ TEST(ParallelMap, ProgressCountsTheSameRows) {
 }
 
 TEST(ParallelMap, InterruptedIsIncomplete) {
-  const input::Document document =
-      input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json");
+  const input::Document document = streams();
   const Report whole = run_study(document, options_with(1));
   std::size_t rows = 0;
   StudyOptions options = options_with(2);

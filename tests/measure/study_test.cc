@@ -5,8 +5,7 @@
 
 #include <algorithm>
 
-#include "core/run/executor.h"
-#include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
@@ -27,8 +26,7 @@ TEST(Study, EndsAtOnceWhereItIsInterrupted) {
   for (int at = 0; at < 3 * kPoints; ++at) {
     int asked = 0;
     bool judged = false;
-    StudyOptions options;
-    options.make_executor = run::make_model_executor;
+    StudyOptions options = test::study_options();
     options.judged = [&] { judged = true; };
     options.interrupted = [&] { return ++asked > at; };
     const Report report = run_study(document, options);
@@ -44,8 +42,7 @@ TEST(Study, EndsAtOnceWhereItIsInterrupted) {
 TEST(Study, RowsAreTakenAsTheyAreEvaluated) {
   constexpr std::size_t kPoints = 20;
   const input::Document document = document_of(kPoints);
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
+  StudyOptions options = test::study_options();
   const Report kept = run_study(document, options);
   for (const int jobs : {1, 3}) {
     std::vector<Row> taken;
@@ -70,8 +67,7 @@ TEST(Study, RowsAreTakenAsTheyAreEvaluated) {
 }
 
 TEST(Study, JudgingIsCountedPointByPoint) {
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
+  StudyOptions options = test::study_options();
   std::vector<std::size_t> judged;
   options.judging = [&](std::size_t done, std::size_t wanted) {
     EXPECT_EQ(wanted, 5U);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/collective/library.h"
 #include "core/measure/warnings.h"
@@ -23,25 +24,28 @@ Json usual() {
     "strategies": [{"name": "s", "dialect": "pytorch", "config": {}}]})");
 }
 
-std::vector<std::string> suspicious_in(const Json& scenario) {
+std::vector<std::string> warnings_in(const Json& scenario) {
   const auto document = input::document_from_text("x.json", scenario.dump());
   const Scenario read = input::parse_scenario(document);
-  auto warnings = warnings_of(document, read, Sweep(read));
+  return warnings_of(document, read, Sweep(read));
+}
+
+std::vector<std::string> suspicious_in(const Json& scenario) {
+  auto warnings = warnings_in(scenario);
   return take_suspicious(warnings);
 }
 
-struct Row {
-  const char* patch;       // of `usual`
-  const char* suspicious;  // part of the only suspicious value; empty: none
-};
-
-Json strategy(const char* dialect, const char* config) {
-  return Json::parse(std::string(R"([{"name": "s", "dialect": ")") + dialect + R"(", "config": )" +
-                     config + "}]");
+// Part of the only suspicious value; empty: none.
+void expect_suspicious(const Json& scenario, const std::string& what, const std::string& part) {
+  const auto suspicious = suspicious_in(scenario);
+  ASSERT_EQ(suspicious.size(), part.empty() ? 0U : 1U) << what << Json(suspicious).dump(1);
+  if (part.empty()) return;
+  EXPECT_TRUE(test::contains(suspicious[0], part)) << suspicious[0];
 }
 
 TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
-  const Row rows[] = {
+  const std::pair<const char*, const char*> rows[] = {
+      // patches of `usual`
       {"{}", ""},
       {R"({"cluster": {"gpus_per_node": 9}})", "cluster.gpus_per_node is 9, and a dgx-1 has 8"},
       {R"({"cluster": {"gpus_per_node": 4}})", ""},
@@ -70,15 +74,10 @@ TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
       {R"({"cluster": {"inter": {"latency_us": 0}}})", ""},
       {R"({"cluster": {"inter": {"latency_us": 1}}})", ""},
   };
-  for (const Row& row : rows) {
+  for (const auto& [patch, suspicious] : rows) {
     Json scenario = usual();
-    scenario.merge_patch(Json::parse(row.patch));
-    const auto suspicious = suspicious_in(scenario);
-    ASSERT_EQ(suspicious.size(), *row.suspicious == 0 ? 0U : 1U)
-        << row.patch << Json(suspicious).dump(1);
-    if (!suspicious.empty()) {
-      EXPECT_TRUE(test::contains(suspicious.front(), row.suspicious)) << suspicious.front();
-    }
+    scenario.merge_patch(Json::parse(patch));
+    expect_suspicious(scenario, patch, suspicious);
   }
 }
 
@@ -87,10 +86,8 @@ TEST(Warnings, SayWhatAnOddVocabularyCosts) {
   const auto told = [](const char* patch) {
     Json scenario = usual();
     scenario.merge_patch(Json::parse(patch));
-    const auto document = input::document_from_text("x.json", scenario.dump());
-    const Scenario read = input::parse_scenario(document);
-    const auto warnings = warnings_of(document, read, Sweep(read));
-    const auto found = std::find_if(warnings.begin(), warnings.end(), [](const auto& warning) {
+    const auto warnings = warnings_in(scenario);
+    const auto found = std::ranges::find_if(warnings, [](const auto& warning) {
       return test::contains(warning, "50257 columns are no multiple of 8");
     });
     return found == warnings.end() ? std::string() : *found;
@@ -105,12 +102,7 @@ TEST(Warnings, SayWhatAnOddVocabularyCosts) {
 }
 
 TEST(DoubtfulInput, OfFrameworksConfigurations) {
-  struct Config {
-    const char* dialect;
-    const char* config;
-    const char* suspicious;
-  };
-  const Config rows[] = {
+  const std::tuple<const char*, const char*, const char*> rows[] = {
       {"fsdp", "{}",
        "no units are given, so the model is one unit and nothing overlaps the backward pass: name "
        "the modules that are wrapped (\"units\": [\"transformer.h.*\"]), or say that it is one "
@@ -132,16 +124,14 @@ TEST(DoubtfulInput, OfFrameworksConfigurations) {
       {"horovod", R"({"HOROVOD_FUSION_THRESHOLD": 64})", "were MiB meant"},
       {"pytorch", R"({"bucket_cap_mb": 26214400})", "were bytes written where MiB are read?"},
   };
-  for (const Config& row : rows) {
+  for (const auto& [dialect, config, suspicious] : rows) {
     Json scenario = usual();
     scenario["workload"]["operators"]["dtype"] = "fp32";  // FSDP takes one format a unit
-    scenario["strategies"] = strategy(row.dialect, row.config);
-    const auto suspicious = suspicious_in(scenario);
-    ASSERT_EQ(suspicious.size(), *row.suspicious == 0 ? 0U : 1U)
-        << row.config << Json(suspicious).dump(1);
-    if (!suspicious.empty()) {
-      EXPECT_TRUE(suspicious.front().starts_with("strategy 's': ")) << suspicious.front();
-      EXPECT_TRUE(test::contains(suspicious.front(), row.suspicious)) << suspicious.front();
+    scenario["strategies"][0]["dialect"] = dialect;
+    scenario["strategies"][0]["config"] = Json::parse(config);
+    expect_suspicious(scenario, config, suspicious);
+    for (const auto& line : suspicious_in(scenario)) {
+      EXPECT_TRUE(line.starts_with("strategy 's': ")) << line;
     }
   }
 }
@@ -174,10 +164,8 @@ TEST(DoubtfulInput, NcclStandsInForRccl) {
   scenario["cluster"] = {{"name", "c"}, {"node", "mi300x-platform"}, {"nodes", 2}};
   scenario["cluster"]["library"] = "nccl";
   EXPECT_TRUE(suspicious_in(scenario).empty());
-  const auto warnings = warnings_of(test::parsed(scenario));
-  EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
-    return test::contains(warning, "runs RCCL, which is not modelled");
-  }));
+  EXPECT_TRUE(
+      test::any_contains(warnings_of(test::parsed(scenario)), "runs RCCL, which is not modelled"));
 }
 
 // A workload that bears an architecture's name takes the name of the one that is put in its place.
@@ -192,9 +180,7 @@ TEST(DoubtfulInput, AGeneratedWorkloadIsNamedByItsArchitecture) {
 TEST(DoubtfulInput, StandsAheadOfOtherWarnings) {
   Json scenario = usual();
   scenario["cluster"]["gpus_per_node"] = 9;
-  const auto document = input::document_from_text("x.json", scenario.dump());
-  const Scenario read = input::parse_scenario(document);
-  auto warnings = warnings_of(document, read);
+  auto warnings = warnings_in(scenario);
   ASSERT_GT(warnings.size(), 1U);
   EXPECT_TRUE(warnings.front().starts_with(kDoubtful)) << warnings.front();
   const std::size_t all = warnings.size();

@@ -5,11 +5,9 @@
 
 #include <cmath>
 
-#include "core/collective/cost.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::measure {
 namespace {
@@ -34,15 +32,13 @@ Scenario scenario_over(double gbps, const std::string& cluster_keys = "",
                      {"name": "small", "fusion": {"rule": "size", "size_mb": 2}}]})"));
 }
 
-Seconds step_of(const Scenario& scenario, const Strategy& strategy) {
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
-  return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
-}
-
 double width(const Interval& interval) { return std::log(interval.high / interval.low); }
 
 std::size_t place(Uncertainty uncertainty) { return static_cast<std::size_t>(uncertainty); }
+
+double slower(const Scenario& scenario, const Strategy& strategy, Uncertainty uncertainty) {
+  return Uncertainties(scenario).sensitivity(strategy).slower[place(uncertainty)];
+}
 
 // Flows that are hashed meet more or fewer others by another seed: an interval is wider by that.
 TEST(Uncertainty, CollisionsOfHashedFlowsAreInTheInterval) {
@@ -54,7 +50,7 @@ TEST(Uncertainty, CollisionsOfHashedFlowsAreInTheInterval) {
         on_fabric(flat_cluster(8), seeded, fabric::placed(on, 8, fabric::Placement::kSpread, 1)),
         1e-3);
     const Strategy& strategy = scenario.strategies.front();
-    return std::pair(step_of(scenario, strategy),
+    return std::pair(test::step_time(scenario, strategy),
                      Uncertainties(scenario).sensitivity(strategy).own);
   };
   const auto [even, plain] = own(topology, 1);
@@ -87,7 +83,7 @@ TEST(Uncertainty, AnIntervalHoldsItsPrediction) {
     const Scenario scenario = scenario_over(gbps);
     Uncertainties uncertainties(scenario);
     for (const auto& strategy : scenario.strategies) {
-      const Seconds step = step_of(scenario, strategy);
+      const Seconds step = test::step_time(scenario, strategy);
       const Interval interval = interval_of(step, uncertainties.sensitivity(strategy));
       EXPECT_LT(interval.low, step);
       EXPECT_GT(interval.high, step);
@@ -99,25 +95,21 @@ TEST(Uncertainty, AnIntervalHoldsItsPrediction) {
 
 TEST(Uncertainty, EachInputMovesWhatRestsOnIt) {
   const Scenario slow = scenario_over(0.5);
-  Uncertainties by_network(slow);
-  const Sensitivity network = by_network.sensitivity(slow.strategies[1]);
+  const Sensitivity network = Uncertainties(slow).sensitivity(slow.strategies[1]);
   EXPECT_GT(network.slower[place(Uncertainty::kBandwidth)], 0.1);
   EXPECT_LT(network.faster[place(Uncertainty::kBandwidth)], -0.02);
   EXPECT_EQ(widest(network).first, Uncertainty::kBandwidth);
 
   const Scenario fast = scenario_over(1000);
-  Uncertainties by_computation(fast);
-  const Sensitivity computation = by_computation.sensitivity(fast.strategies[1]);
+  const Sensitivity computation = Uncertainties(fast).sensitivity(fast.strategies[1]);
   EXPECT_LT(computation.slower[place(Uncertainty::kBandwidth)],
             0.2 * network.slower[place(Uncertainty::kBandwidth)]);
   EXPECT_GT(computation.slower[place(Uncertainty::kComputation)], 0.02);
 
   // Many small messages rest on latency, one large one does not.
   const Scenario between = scenario_over(10);
-  Uncertainties uncertainties(between);
-  EXPECT_GT(
-      uncertainties.sensitivity(between.strategies[0]).slower[place(Uncertainty::kLatency)],
-      2 * uncertainties.sensitivity(between.strategies[1]).slower[place(Uncertainty::kLatency)]);
+  EXPECT_GT(slower(between, between.strategies[0], Uncertainty::kLatency),
+            2 * slower(between, between.strategies[1], Uncertainty::kLatency));
 }
 
 // An end of an interval is the step with that input moved, with what computation and collectives
@@ -134,13 +126,13 @@ TEST(Uncertainty, AnEndIsTheStepOfTheMovedInput) {
       const Strategy& first = alone.strategies.front();
       const double factor =
           Uncertainties(alone).step_with(first, Uncertainty::kComputation, slower) /
-          step_of(alone, first);
+          test::step_time(alone, first);
       ASSERT_GT(std::abs(std::log(factor)), 0.01);
       Scenario moved = scenario;
       moved.workload = stretched(scenario.workload, factor);
       for (const auto& strategy : scenario.strategies) {
         EXPECT_NEAR(Uncertainties(scenario).step_with(strategy, Uncertainty::kComputation, slower),
-                    step_of(moved, strategy), 1e-12)
+                    test::step_time(moved, strategy), 1e-12)
             << strategy.name << " at " << gbps;
       }
     }
@@ -165,8 +157,8 @@ TEST(Uncertainty, ChancesOfBothOrdersAddUpToOne) {
   Uncertainties uncertainties(scenario);
   for (const auto& first : scenario.strategies) {
     for (const auto& second : scenario.strategies) {
-      const Seconds a = step_of(scenario, first);
-      const Seconds b = step_of(scenario, second);
+      const Seconds a = test::step_time(scenario, first);
+      const Seconds b = test::step_time(scenario, second);
       const Sensitivity x = uncertainties.sensitivity(first);
       const Sensitivity y = uncertainties.sensitivity(second);
       EXPECT_NEAR(chance_shorter(a, x, b, y) + chance_shorter(b, y, a, x), 1, 1e-12);
@@ -197,10 +189,8 @@ TEST(Uncertainty, TimesFromARateAreLessSureThanTimesGiven) {
   const Scenario given = scenario_over(1000, device);
   Scenario rated = given;
   rated.workload.rated_times = true;
-  Uncertainties sure(given);
-  Uncertainties guessed(rated);
-  EXPECT_GT(guessed.sensitivity(rated.strategies[0]).slower[place(Uncertainty::kComputation)],
-            4 * sure.sensitivity(given.strategies[0]).slower[place(Uncertainty::kComputation)]);
+  EXPECT_GT(slower(rated, rated.strategies[0], Uncertainty::kComputation),
+            4 * slower(given, given.strategies[0], Uncertainty::kComputation));
 }
 
 // Operators on devices that published runs speak of are surer than on others; where the host's
@@ -243,7 +233,7 @@ TEST(Uncertainty, ARowsOwnPartGrowsWithItsExposedCommunication) {
   const Seconds computed = scenario.workload.forward + backward_time(scenario.workload);
   for (const double share : {0.25, 0.5, 0.9}) {
     // A longer backward pass ahead of the only bucket; what follows it is as long as before.
-    const Seconds exposed = step_of(scenario, one) - computed;
+    const Seconds exposed = test::step_time(scenario, one) - computed;
     Scenario longer = scenario;
     longer.workload.forward += exposed / share - exposed - computed;
     EXPECT_NEAR(own(longer), std::hypot(0.008, 0.03 * share), 1e-9) << share;
@@ -262,8 +252,7 @@ TEST(Uncertainty, RowsCarryTheirIntervals) {
                   "inter": {"latency_us": 20, "bandwidth_gbps": 5}},
       "strategies": [{"name": "alone"}, {"name": "one", "fusion": {"rule": "one"}}],
       "sweep": {"cluster.nodes": [2, 4, 8]}})");
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
+  StudyOptions options = test::study_options();
   const Report here = run_study(document, options);
   options.parallel_map = run::over_processes(2);
   const Report elsewhere = run_study(document, options);
@@ -286,7 +275,7 @@ TEST(Uncertainty, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
   scenario.workload.copies_measured = true;
   Strategy strategy = scenario.strategies[1];
   strategy.bucket_copies = true;
-  const Seconds step = step_of(scenario, strategy);
+  const Seconds step = test::step_time(scenario, strategy);
   const Interval sure = interval_of(step, Uncertainties(scenario).sensitivity(strategy));
   scenario.workload.copy_kernels = 0.0001;
   const Interval unsure = interval_of(step, Uncertainties(scenario).sensitivity(strategy));
@@ -299,11 +288,7 @@ TEST(Uncertainty, ProfiledCopiesMayTakeNoMoreThanTheirKernels) {
 TEST(Uncertainty, TimesAreAsSureAsTheirRecording) {
   Scenario scenario = scenario_over(1000);
   const Strategy& strategy = scenario.strategies[1];
-  const auto computation = [&] {
-    return Uncertainties(scenario)
-        .sensitivity(strategy)
-        .slower[static_cast<std::size_t>(Uncertainty::kComputation)];
-  };
+  const auto computation = [&] { return slower(scenario, strategy, Uncertainty::kComputation); };
   const double assumed = computation();
   scenario.workload.time_spread = 0.01;
   EXPECT_DOUBLE_EQ(computation(), assumed);  // a quiet recording is no surer than others

@@ -12,6 +12,7 @@
 #include "tests/support/printed.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_plans.h"
+#include "tests/support/text.h"
 
 namespace syncline::measure {
 namespace {
@@ -67,7 +68,7 @@ TEST(Validation, LinksThatWereNotMeasuredAreSuspectedFirst) {
   EXPECT_TRUE(link_advice(validation).empty());
   validation.rows[0].predicted /= 2;
   ASSERT_EQ(link_advice(validation).size(), 1U);
-  EXPECT_NE(link_advice(validation)[0].find("--calibrate"), std::string::npos);
+  EXPECT_TRUE(test::contains(link_advice(validation)[0], "--calibrate"));
   validation.samples = {{"all_reduce", 1024, 1e-3, 1e-3}};
   EXPECT_TRUE(link_advice(validation).empty());
 }
@@ -77,7 +78,7 @@ TEST(Validation, LinksThatWereNotMeasuredAreSuspectedFirst) {
 TEST(Validation, LatenciesAreSuspectedByTheQuickerThird) {
   ValidatedRow row;
   for (int i = 1; i <= 12; ++i) {
-    ComparedCollective time;
+    KindTime time;
     time.predicted = i * kMillisecond;
     time.measured = time.predicted * (i <= 3 ? 1.5 : 1);
     row.collectives.push_back(time);
@@ -116,12 +117,12 @@ TEST(Validation, TheMedianOfTwoStepsIsBelowTheir95thPercentile) {
 TEST(Validation, AdviceNamesWhatIsOff) {
   const auto latency = advice_on({row_of(2, 1)});
   ASSERT_EQ(latency.size(), 1U);
-  EXPECT_NE(latency[0].find("latencies"), std::string::npos);
-  EXPECT_NE(latency[0].find("100 % longer"), std::string::npos) << latency[0];
+  EXPECT_TRUE(test::contains(latency[0], "latencies"));
+  EXPECT_TRUE(test::contains(latency[0], "100 % longer")) << latency[0];
   const auto bandwidth = advice_on({row_of(1, 0.5)});
   ASSERT_EQ(bandwidth.size(), 1U);
-  EXPECT_NE(bandwidth[0].find("bandwidths"), std::string::npos);
-  EXPECT_NE(bandwidth[0].find("50 % shorter"), std::string::npos) << bandwidth[0];
+  EXPECT_TRUE(test::contains(bandwidth[0], "bandwidths"));
+  EXPECT_TRUE(test::contains(bandwidth[0], "50 % shorter")) << bandwidth[0];
 }
 
 TEST(Validation, StepsOfALongPeriodAreItsShare) {
@@ -163,21 +164,21 @@ TEST(Validation, ReportsAreReadBack) {
   EXPECT_EQ(file.rows[0].values_match, true);
   EXPECT_EQ(table_of(file).predicted.size(), 1U);
   const std::string table = test::table_of(std::vector{file, file});
-  EXPECT_NE(table.find("2 rows: median error 0.0 %"), std::string::npos) << table;
+  EXPECT_TRUE(test::contains(table, "2 rows: median error 0.0 %")) << table;
 }
 
 TEST(Validation, BytesThatNobodyCountedAreNoZero) {
   Validation validation = small_validation();
-  EXPECT_NE(test::table_of(validation).find("not counted"), std::string::npos);
-  EXPECT_NE(test::json_of(validation).find("\"bytes_sent\": null"), std::string::npos);
+  EXPECT_TRUE(test::contains(test::table_of(validation), "not counted"));
+  EXPECT_TRUE(test::contains(test::json_of(validation), "\"bytes_sent\": null"));
   validation.rows[0].bytes_sent = 1024;
-  EXPECT_NE(test::table_of(validation).find("1.000 KiB"), std::string::npos);
+  EXPECT_TRUE(test::contains(test::table_of(validation), "1.000 KiB"));
 }
 
 TEST(Validation, AWrongValueIsShouted) {
   Validation validation = small_validation();
   validation.rows[0].values_match = false;
-  EXPECT_NE(test::table_of(validation).find("WRONG VALUES: 'each alone'"), std::string::npos);
+  EXPECT_TRUE(test::contains(test::table_of(validation), "WRONG VALUES: 'each alone'"));
 }
 
 TEST(Validation, OtherFilesAreRefused) {

@@ -8,9 +8,8 @@
 #include <nlohmann/json.hpp>
 
 #include "core/collective/collective.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 #include "tests/support/text.h"
 
 namespace syncline::measure {
@@ -90,13 +89,16 @@ TEST(Warnings, UnitsThatAreOffByAThousand) {
     scenario["cluster"][part][key] = value;
     return scenario;
   };
-  EXPECT_TRUE(contains(warning_on(with("inter", "bandwidth_gbps", 25000)),
-                       "cluster.inter.bandwidth_gbps: 25000 Gbit/s is more than any NIC carries"));
-  EXPECT_TRUE(contains(warning_on(with("inter", "latency_us", 20000)),
-                       "cluster.inter.latency_us: 20000 us a message"));
-  EXPECT_TRUE(contains(warning_on(with("intra", "bandwidth_gbps", 300000)), "GPU's port"));
-  EXPECT_TRUE(contains(warning_on(with("device", "tflops", 312000)), "was GFLOP/s meant?"));
-  EXPECT_TRUE(contains(warning_on(with("device", "memory_gbytes_per_s", 2e6)), "was MB/s meant?"));
+  const std::tuple<const char*, const char*, double, const char*> mistakes[] = {
+      {"inter", "bandwidth_gbps", 25000,
+       "cluster.inter.bandwidth_gbps: 25000 Gbit/s is more than any NIC carries"},
+      {"inter", "latency_us", 20000, "cluster.inter.latency_us: 20000 us a message"},
+      {"intra", "bandwidth_gbps", 300000, "GPU's port"},
+      {"device", "tflops", 312000, "was GFLOP/s meant?"},
+      {"device", "memory_gbytes_per_s", 2e6, "was MB/s meant?"}};
+  for (const auto& [part, key, value, told] : mistakes) {
+    EXPECT_TRUE(contains(warning_on(with(part, key, value)), told)) << part << key;
+  }
   // What is sold stays: eight NICs of 800 Gbit/s, NVLink of a rack, the newest memory.
   Json fast = with("inter", "bandwidth_gbps", 800);
   fast["cluster"]["inter"]["nics"] = 8;
@@ -114,17 +116,18 @@ TEST(Warnings, SizesInTheWrongUnit) {
   const auto dialect = [&](const char* name, const Json& config) {
     return with({{"name", "s"}, {"dialect", name}, {"config", config}});
   };
-  EXPECT_TRUE(contains(warning_on(dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 64}})),
-                       "HOROVOD_FUSION_THRESHOLD is read in bytes"));
-  EXPECT_TRUE(contains(warning_on(dialect("pytorch", {{"bucket_cap_mb", 26214400}})),
-                       "were bytes written where MiB are read?"));
-  EXPECT_TRUE(contains(warning_on(dialect("paddle", {{"fuse_grad_size_in_MB", 33554432}})),
-                       "were bytes written where MiB are read?"));
-  EXPECT_TRUE(contains(
-      warning_on(with({{"name", "s"}, {"fusion", {{"rule", "size"}, {"size_mb", 26214400}}}})),
-      "strategy 's': buckets of 2.62144e+07 MiB"));
-  EXPECT_TRUE(contains(warning_on(dialect("paddle", {{"fuse_grad_size_in_MB", 524288}})),
-                       "were bytes written where MiB are read?"));
+  const char* bytes = "were bytes written where MiB are read?";
+  const std::pair<Json, const char*> mistakes[] = {
+      {dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 64}}),
+       "HOROVOD_FUSION_THRESHOLD is read in bytes"},
+      {dialect("pytorch", {{"bucket_cap_mb", 26214400}}), bytes},
+      {dialect("paddle", {{"fuse_grad_size_in_MB", 33554432}}), bytes},
+      {dialect("paddle", {{"fuse_grad_size_in_MB", 524288}}), bytes},
+      {with({{"name", "s"}, {"fusion", {{"rule", "size"}, {"size_mb", 26214400}}}}),
+       "strategy 's': buckets of 2.62144e+07 MiB"}};
+  for (const auto& [scenario, told] : mistakes) {
+    EXPECT_TRUE(contains(warning_on(scenario), told)) << scenario["strategies"];
+  }
   // A generous size on a tiny model, no fusion at all, and what `emit` writes for one bucket.
   for (const Json& usual :
        {dialect("horovod", {{"HOROVOD_FUSION_THRESHOLD", 0}}), dialect("horovod", Json::object()),
@@ -170,20 +173,25 @@ TEST(Warnings, WhatOverlapIsTakenToCost) {
   EXPECT_EQ(warnings_on(scenario).size(), 1U);
 }
 
+// Gradients of 4 MiB that take 2 ms each.
+Json larger() {
+  Json scenario = plain();
+  for (auto& tensor : scenario["workload"]["tensors"]) {
+    tensor["shape"] = {1024, 1024};
+    tensor["backward_us"] = 2000;
+  }
+  return scenario;
+}
+
 // DDP's first step has one bucket, behind its backward pass; what that takes is evaluated.
 TEST(Warnings, AFirstStepOfOneBucket) {
-  Json scenario = plain();
-  for (auto& tensor : scenario["workload"]["tensors"]) tensor["shape"] = {1024, 1024};
-  for (auto& tensor : scenario["workload"]["tensors"]) tensor["backward_us"] = 2000;
+  Json scenario = larger();
   const auto with = [&](const Json& config) {
     const Json row{{"name", "ddp"}, {"dialect", "pytorch"}, {"config", config}};
     scenario["strategies"] = Json::array({row});
-    const auto warnings = warnings_on(scenario);
-    return std::any_of(warnings.begin(), warnings.end(), [](const std::string& warning) {
-      return contains(
-          warning,
-          "strategy 'ddp': the first step of a training sums all gradients in one bucket, ");
-    });
+    return test::any_contains(
+        warnings_on(scenario),
+        "strategy 'ddp': the first step of a training sums all gradients in one bucket, ");
   };
   EXPECT_TRUE(with({{"bucket_cap_mb", 1}}));
   EXPECT_FALSE(with({{"bucket_cap_mb", 1}, {"find_unused_parameters", true}}));
@@ -192,18 +200,14 @@ TEST(Warnings, AFirstStepOfOneBucket) {
 
 // One line for all of them, and none is lost because its name differs by a digit.
 TEST(Warnings, FirstStepsOfSeveralStrategiesAreOneLine) {
-  Json scenario = plain();
-  for (auto& tensor : scenario["workload"]["tensors"]) tensor["shape"] = {1024, 1024};
-  for (auto& tensor : scenario["workload"]["tensors"]) tensor["backward_us"] = 2000;
+  Json scenario = larger();
   scenario["strategies"] = Json::array();
   for (const int cap : {1, 4}) {
     scenario["strategies"].push_back({{"name", "cap " + std::to_string(cap)},
                                       {"dialect", "pytorch"},
                                       {"config", {{"bucket_cap_mb", cap}}}});
   }
-  const auto document = input::document_from_text("x.json", scenario.dump());
-  const Scenario read = input::parse_scenario(document);
-  const auto warnings = warnings_of(document, read, Sweep(read));
+  const auto warnings = warnings_on_document(scenario);
   const auto of_first = std::count_if(warnings.begin(), warnings.end(), [](const auto& warning) {
     return contains(warning, "strategies 'cap 1' and 'cap 4': the first step of a training") &&
            contains(warning, "in one bucket, up to ") && !contains(warning, "sweep points");
@@ -221,15 +225,15 @@ TEST(Warnings, LinesOfOnePointThatDifferInDigitsAreAllSaid) {
   }
   scenario["strategies"][1]["hierarchy"]["group_size"] =
       scenario["cluster"]["nodes"].get<int>() * 8;
-  const auto document = input::document_from_text("x.json", scenario.dump());
-  const Scenario read = input::parse_scenario(document);
-  const auto warnings = warnings_of(document, read, Sweep(read));
+  const auto warnings = warnings_on_document(scenario);
   for (const char* name : {"'a 1'", "'a 2'"}) {
-    EXPECT_TRUE(std::any_of(warnings.begin(), warnings.end(),
-                            [&](const auto& warning) {
-                              return contains(warning, "has only one level") &&
-                                     contains(warning, name) && !contains(warning, "sweep points");
-                            }))
+    EXPECT_EQ(std::ranges::count_if(warnings,
+                                    [&](const auto& warning) {
+                                      return contains(warning, "has only one level") &&
+                                             contains(warning, name) &&
+                                             !contains(warning, "sweep points");
+                                    }),
+              1)
         << name << Json(warnings).dump(1);
   }
 }
@@ -269,9 +273,8 @@ TEST(Warnings, RowsOfDifferentNetworksAreNamed) {
 TEST(Warnings, ASweepSaysOnceWhatDiffersInNumbersAlone) {
   Json scenario = plain();
   scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {10, 25000, 50000}}};
-  const auto document = input::document_from_text("x.json", scenario.dump());
-  const auto warnings = warnings_of(document, input::parse_scenario(document),
-                                    Sweep(input::parse_scenario(document)));
+  const auto warnings = warnings_on_document(scenario);
+  EXPECT_EQ(test::studied(scenario).warnings, warnings);
   ASSERT_EQ(warnings.size(), 1u);
   EXPECT_TRUE(contains(warnings[0], "25000 Gbit/s is more than any NIC carries"));
   EXPECT_TRUE(contains(warnings[0],
@@ -279,16 +282,11 @@ TEST(Warnings, ASweepSaysOnceWhatDiffersInNumbersAlone) {
                        "cluster.inter.bandwidth_gbps = 25000)"));
 
   scenario["sweep"] = {{"cluster.inter.bandwidth_gbps", {25000, 50000}}};
-  const auto all = input::document_from_text("x.json", scenario.dump());
-  const auto both = warnings_of(all, input::parse_scenario(all), Sweep(input::parse_scenario(all)));
+  const auto both = warnings_on_document(scenario);
   ASSERT_EQ(both.size(), 1u);
   EXPECT_TRUE(contains(both[0],
                        "(as at cluster.inter.bandwidth_gbps = 25000; other sweep points "
                        "differ)"));
-
-  StudyOptions options;
-  options.make_executor = run::make_model_executor;
-  EXPECT_EQ(run_study(document, options).warnings, warnings);
 }
 
 // The order of gradients ------------------------------------------------------------------------
