@@ -13,6 +13,7 @@
 #include "core/collective/cost.h"
 #include "core/collective/nccl.h"
 #include "core/cost/cost_model.h"
+#include "core/digits.h"
 #include "core/error.h"
 #include "core/hardware/device.h"
 #include "core/input/parts.h"
@@ -26,21 +27,24 @@ namespace {
 
 // The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
 BytesPerSecond bus_rate(const cost::TableCostModel& table) {
-  const double ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
-  const double times = cost::ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
+  const double times = cost::bus_factor(table.kind, table.nodes * table.gpus_per_node);
   return times * table.max_bytes / cost::size_time(table.cost_model, table.max_bytes);
 }
 
-bool ring_like(collective::CollectiveKind kind) {
-  return kind != collective::CollectiveKind::kReduce &&
-         kind != collective::CollectiveKind::kBroadcast;
-}
+// The nodes and GPUs a node that tables are of, and the largest of each: that may be nobody's.
+struct Counts {
+  std::set<std::pair<int, int>> measured;
+  int nodes = 1;
+  int gpus = 1;
 
-// A step of the ring between nodes, from the path that shows latency best.
-Seconds step_latency(const cost::ScaleCostModel& scale) {
-  constexpr cost::StepPath kRing{false, collective::NcclProtocol::kLl};
-  return cost::step_cost_model_of(scale, kRing).latency;
-}
+  explicit Counts(const cost::MeasuredCostModel& model) {
+    for (const cost::TableCostModel& table : model.tables) {
+      measured.emplace(table.nodes, table.gpus_per_node);
+      nodes = std::max(nodes, table.nodes);
+      gpus = std::max(gpus, table.gpus_per_node);
+    }
+  }
+};
 
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
@@ -53,15 +57,14 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
   BytesPerSecond between = 0;
   std::set<std::string> sources;
   for (const cost::TableCostModel& table : model.tables) {
-    cluster.nodes = std::max(cluster.nodes, table.nodes);
-    cluster.gpus_per_node = std::max(cluster.gpus_per_node, table.gpus_per_node);
     sources.insert(table.source);
-    if (!ring_like(table.kind)) continue;
+    if (!cost::ring_like(table.kind)) continue;
     BytesPerSecond& rate = table.nodes == 1 ? inside : between;
     rate = std::max(rate, bus_rate(table));
   }
-  const int nodes = cluster.nodes;
-  const int gpus = cluster.gpus_per_node;
+  const auto [measured, nodes, gpus] = Counts(model);
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = gpus;
   cluster.source = "calibrated by syncline from measured collectives:";
   for (const std::string& file : sources) cluster.source += " " + file + ",";
   cluster.source.back() = '.';
@@ -74,13 +77,10 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
         " No table of one node was given: the inside of a node is assumed as fast as its "
         "network, with NCCL's own latency.";
   }
-  constexpr cost::StepPath kSmall{false, collective::NcclProtocol::kLl};
+  constexpr cost::StepPath kSmall{false, collective::NcclProtocol::kLl};  // shows latency best
   const auto add_tier = [&](const char* key, int span, Seconds latency, BytesPerSecond bandwidth) {
-    Tier& tier = cluster.tiers.emplace_back();
-    tier.name = key;
-    tier.span = span;
-    tier.latency = latency;
-    tier.bandwidth = bandwidth;
+    cluster.tiers.push_back(
+        {.name = key, .span = span, .latency = latency, .bandwidth = bandwidth});
   };
   if (gpus > 1) {
     const Seconds latency = inside > 0 ? model.node.step : cost::nccl_step_latency(kSmall, false);
@@ -89,15 +89,15 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
     if (rate == 0) rate = bus_rate(model.tables.front());
     add_tier("intra", gpus, latency, rate);
   }
+  cluster.collective_overhead = model.node.base;
   if (nodes > 1 && model.scale) {
-    add_tier("inter", cluster.ranks(), step_latency(*model.scale), model.scale->prior.bandwidth);
+    const cost::StepCostModel step = cost::step_cost_model_of(*model.scale, kSmall);
+    add_tier("inter", cluster.ranks(), step.latency, model.scale->prior.bandwidth);
+    cluster.collective_overhead = step.base;
   } else if (nodes > 1) {
     const Seconds latency = cost::nccl_step_latency(kSmall, true);
     add_tier("inter", cluster.ranks(), latency, bus_rate(model.tables.front()));
   }
-  cluster.collective_overhead = nodes > 1 && model.scale
-                                    ? cost::step_cost_model_of(*model.scale, kSmall).base
-                                    : model.node.base;
   // Without rates the copies and encodings of its gradients would cost nothing.
   const hardware::KnownDevice* known = hardware::recognise_device(device);
   if (known != nullptr) {
@@ -145,10 +145,7 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
     for (const auto& point : points_of(tables[i]).points) first[point.size] = point.time;
     for (std::size_t j = i + 1; j < tables.size(); ++j) {
       const cost::MeasuredTable& other = tables[j];
-      if (other.kind != tables[i].kind || other.nodes != tables[i].nodes ||
-          other.gpus_per_node != tables[i].gpus_per_node || other.forced != tables[i].forced) {
-        continue;
-      }
+      if (!cost::same_shape(other, tables[i])) continue;
       std::vector<double> ratios;
       for (const auto& point : points_of(other).points) {
         const auto same = first.find(point.size);
@@ -157,11 +154,9 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
       if (ratios.empty()) continue;
       const double apart = std::exp(std::abs(median(ratios)));
       if (apart < kApart) continue;
-      char factor[16];
-      std::snprintf(factor, sizeof factor, "%.2g", apart);
       throw InputError(tables[i].source + " and " + other.source + ": both are " + other.test +
                        " on " + counts(other.nodes, other.gpus_per_node) +
-                       ", their times differ by a factor of " + factor +
+                       ", their times differ by a factor of " + short_text(apart, 2) +
                        " in the median: two clusters or networks (calibrate each by itself), "
                        "or forced algorithms (say so: FILE:ring, FILE:tree)");
     }
@@ -171,11 +166,12 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
 ComparedTable compared(const cost::MeasuredTable& table,
                        const std::vector<cost::MeasuredPoint>& points,
                        const cost::MeasuredCostModel& model) {
-  ComparedTable result{table.source, table.test,
-                       table.nodes,  table.gpus_per_node,
-                       table.forced, cost::is_clean(table),
-                       {},           "",
-                       -1,           {}};
+  ComparedTable result{.file = table.source,
+                       .test = table.test,
+                       .nodes = table.nodes,
+                       .gpus_per_node = table.gpus_per_node,
+                       .forced = table.forced,
+                       .clean = cost::is_clean(table)};
   for (const auto& point : points) {
     const auto answer = cost::cost_model_time(model, *table.kind, static_cast<double>(point.size),
                                               table.nodes, table.gpus_per_node, table.forced);
@@ -227,18 +223,8 @@ std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tab
   return list;
 }
 
-// The cluster's counts are the largest of each kind: together they may be nobody's.
 void warn_of_counts(const cost::MeasuredCostModel& model, std::vector<std::string>& list) {
-  int nodes = 1;
-  int gpus = 1;
-  for (const cost::TableCostModel& table : model.tables) {
-    nodes = std::max(nodes, table.nodes);
-    gpus = std::max(gpus, table.gpus_per_node);
-  }
-  std::set<std::pair<int, int>> measured;
-  for (const cost::TableCostModel& table : model.tables) {
-    measured.emplace(table.nodes, table.gpus_per_node);
-  }
+  const auto [measured, nodes, gpus] = Counts(model);
   if (measured.contains({nodes, gpus})) return;
   std::string text;
   for (const auto& [n, g] : measured) text += (text.empty() ? "" : ", ") + counts(n, g);
@@ -259,7 +245,7 @@ std::string unclean_text(const cost::MeasuredTable& table) {
 }
 
 std::vector<std::string> warnings_of(const LogCalibration& calibration,
-                                     const std::vector<CalibratedTable>& tables) {
+                                     const std::vector<SizeFit>& tables) {
   std::vector<std::string> list;
   warn_of_counts(calibration.cost_model, list);
   for (std::size_t i = 0; i < tables.size(); ++i) {
@@ -291,9 +277,7 @@ std::vector<std::string> warnings_of(const LogCalibration& calibration,
         "the median: predictions at other counts are not in range");
   }
   for (const ComparedTable& table : calibration.against) {
-    const bool out = std::any_of(table.rows.begin(), table.rows.end(),
-                                 [](const ComparedRow& row) { return !row.in_range; });
-    if (out) {
+    if (!std::ranges::all_of(table.rows, &ComparedRow::in_range)) {
       list.push_back(table.file + ": " + counts(table.nodes, table.gpus_per_node) +
                      ": the prediction extrapolates beyond the measured range");
     }
@@ -325,20 +309,20 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   double with_left_out = 0;
   double left_out = 0;
   for (std::size_t i = 0; i < found.tables.size(); ++i) {
-    const CalibratedTable& table = found.tables[i];
+    const SizeFit& table = found.tables[i];
     ComparedTable& fitted =
-        result.fitted.emplace_back(compared(table.measured, table.fit.points, result.cost_model));
+        result.fitted.emplace_back(compared(table.measured, table.points, result.cost_model));
     fitted.form = cost::describe(result.cost_model.tables[i].cost_model);
-    fitted.left_out = table.fit.left_out;
+    fitted.left_out = table.left_out;
     fitted.outliers = result.cost_model.tables[i].outliers;
     for (const auto& row : fitted.rows) {
       result.in_sample += std::abs(row.predicted / row.measured - 1);
     }
     const auto count = static_cast<double>(fitted.rows.size());
     rows += count;
-    if (table.fit.left_out >= 0) {
+    if (table.left_out >= 0) {
       with_left_out += count;
-      left_out += count * table.fit.left_out;
+      left_out += count * table.left_out;
     }
   }
   result.in_sample /= rows;
@@ -348,7 +332,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
     const SizeFit points = points_of(table);
     std::vector<cost::MeasuredPoint> all = points.points;
     all.insert(all.end(), points.outliers.begin(), points.outliers.end());
-    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.size < b.size; });
+    std::ranges::sort(all, {}, &cost::MeasuredPoint::size);
     result.against.push_back(compared(table, all, result.cost_model));
   }
   result.warnings = warnings_of(result, found.tables);

@@ -32,10 +32,10 @@ struct ComparedTable {
   int gpus_per_node = 0;
   cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
   bool clean = true;
-  std::vector<ComparedRow> rows;
-  std::string form;      // of the cost model, where the table was fitted
-  double left_out = -1;  // mean relative error, each size left out; negative: not known
-  std::vector<Bytes> outliers;
+  std::vector<ComparedRow> rows = {};
+  std::string form = {};  // of the cost model, where the table was fitted
+  double left_out = -1;   // mean relative error, each size left out; negative: not known
+  std::vector<Bytes> outliers = {};
 };
 
 // What a node sends at its best over what its NICs are rated, in one direction.

@@ -17,6 +17,7 @@
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
+#include "core/statistics.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -82,18 +83,14 @@ BytesPerSecond memory_rate(const std::vector<KernelTiming>& timings) {
     if (timing.fitted) by_kind[timing.kind].push_back(timing.measured / timing.evaluated_bytes);
   }
   double sum = 0;
-  for (auto& [kind, costs] : by_kind) {
-    std::sort(costs.begin(), costs.end());
-    const std::size_t middle = costs.size() / 2;
-    sum += costs.size() % 2 == 1 ? costs[middle] : (costs[middle - 1] + costs[middle]) / 2;
-  }
+  for (const auto& [kind, costs] : by_kind) sum += median(costs);
   return by_kind.empty() ? 0 : static_cast<double>(by_kind.size()) / sum;
 }
 
 }  // namespace
 
-std::vector<TraceRow> trace_from_text(const std::string& name, const std::string& text) {
-  std::vector<TraceRow> rows;
+std::vector<cost::MeasuredPoint> trace_from_text(const std::string& name, const std::string& text) {
+  std::vector<cost::MeasuredPoint> rows;
   std::istringstream lines(text);
   std::string line;
   bool head = false;
@@ -120,7 +117,7 @@ std::vector<TraceRow> trace_from_text(const std::string& name, const std::string
       throw InputError(place + "expected microseconds and bytes, found \"" + line.substr(0, 40) +
                        "\"");
     }
-    rows.push_back({*wait * kMicrosecond, *bytes});
+    rows.push_back({*bytes, *wait * kMicrosecond});
   }
   if (rows.empty()) {
     throw InputError(name + ": expected the head \"" + kHead + "\" and a gradient a line");
@@ -128,12 +125,13 @@ std::vector<TraceRow> trace_from_text(const std::string& name, const std::string
   return rows;
 }
 
-std::vector<TraceRow> read_trace(const std::string& path) {
+std::vector<cost::MeasuredPoint> read_trace(const std::string& path) {
   return trace_from_text(path, read_text_file(path, "trace"));
 }
 
 DeviceFit device_from_trace(const Json& json, const std::string& file,
-                            const std::vector<TraceRow>& trace, const std::string& source) {
+                            const std::vector<cost::MeasuredPoint>& trace,
+                            const std::string& source) {
   const Workload workload = flops_of(json, file);
   if (trace.size() != workload.tensors.size()) {
     throw InputError(source + ": " + std::to_string(trace.size()) + " gradients, " + file +
@@ -143,14 +141,14 @@ DeviceFit device_from_trace(const Json& json, const std::string& file,
   std::vector<Seconds> waits;
   for (std::size_t i = 0; i < trace.size(); ++i) {
     const Tensor& tensor = workload.tensors[i];
-    if (trace[i].bytes != tensor.bytes()) {
+    if (trace[i].size != tensor.bytes()) {
       throw InputError(source + ": gradient " + std::to_string(i + 1) + " has " +
-                       std::to_string(trace[i].bytes) + " bytes, tensors[" + std::to_string(i) +
+                       std::to_string(trace[i].size) + " bytes, tensors[" + std::to_string(i) +
                        "] of " + file + " (" + tensor.name + ") has " +
                        std::to_string(tensor.bytes()));
     }
-    pass += trace[i].wait;
-    if (trace[i].wait > 0) waits.push_back(trace[i].wait);
+    pass += trace[i].time;
+    if (trace[i].time > 0) waits.push_back(trace[i].time);
   }
   if (pass <= 0) throw InputError(source + ": every wait is 0");
   const double flops = backward_time(workload);
@@ -161,7 +159,7 @@ DeviceFit device_from_trace(const Json& json, const std::string& file,
   Seconds measured = 0;
   Seconds shared = 0;
   for (std::size_t i = 0; i < trace.size(); ++i) {
-    measured += trace[i].wait;
+    measured += trace[i].time;
     shared += workload.tensors[i].backward / fit.flops;
     fit.worst_place = std::max(*fit.worst_place, std::abs(shared - measured) / pass);
   }

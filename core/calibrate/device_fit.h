@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "core/cost/measured_table.h"
 #include "core/json/reader.h"
 #include "core/scenario/scenario.h"
 #include "core/units.h"
@@ -18,16 +19,11 @@ namespace syncline::calibrate {
 // Significant digits of a fitted figure in what is written.
 inline constexpr int kFittedDigits = 5;
 
-// One gradient of a measured backward pass, in the order in which they became ready.
-struct TraceRow {
-  Seconds wait = 0;  // since the gradient before
-  Bytes bytes = 0;
-};
-
-// CSV: lines of '#' are warnings, then the head "wait_us,bytes", then a gradient a line. Throws
-// InputError naming the line.
-std::vector<TraceRow> read_trace(const std::string& path);
-std::vector<TraceRow> trace_from_text(const std::string& name, const std::string& text);
+// The gradients of a measured backward pass, in the order in which they became ready: their sizes,
+// and the time since the gradient before. CSV: lines of '#' are warnings, then the head
+// "wait_us,bytes", then a gradient a line. Throws InputError naming the line.
+std::vector<cost::MeasuredPoint> read_trace(const std::string& path);
+std::vector<cost::MeasuredPoint> trace_from_text(const std::string& name, const std::string& text);
 
 struct DeviceFit {
   std::string source;  // the trace, or "250 samples a second"
@@ -44,7 +40,8 @@ struct DeviceFit {
 // The workload as its JSON stands in a file; times in it are not looked at, only its FLOPs. Throws
 // InputError where it has none, or its gradients are not the trace's.
 DeviceFit device_from_trace(const Json& workload, const std::string& file,
-                            const std::vector<TraceRow>& trace, const std::string& source);
+                            const std::vector<cost::MeasuredPoint>& trace,
+                            const std::string& source);
 // Forward and backward pass; requires a throughput above 0.
 DeviceFit device_from_throughput(const Json& workload, const std::string& file,
                                  double samples_per_second);

@@ -80,45 +80,44 @@ std::vector<cost::GraphGuess> graphs_tried() {
 
 class GraphSearch {
  public:
-  GraphSearch(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast,
+  GraphSearch(const std::vector<cost::PathRow>& rows, BytesPerSecond bus, bool fast,
               double inside_scale)
-      : samples_(samples), bus_(bus), fast_(fast), inside_scale_(inside_scale) {}
+      : rows_(rows), bus_(bus), fast_(fast), inside_scale_(inside_scale) {}
 
   // Graphs under which every row takes the same path are one: the likeliest beforehand stands for
   // them. Of the others each is fitted until it has lost against the best so far.
-  FoundGraph best() {
+  cost::ScaleCostModel best() {
     auto graphs = graphs_tried();
     std::stable_sort(graphs.begin(), graphs.end(), [this](const auto& a, const auto& b) {
       return against(a, bus_, fast_) < against(b, bus_, fast_);
     });
-    FoundGraph best;
-    best.cost = std::numeric_limits<double>::infinity();
-    bool any = false;
+    cost::ScaleCostModel best;
+    double least = std::numeric_limits<double>::infinity();
     std::set<std::vector<cost::StepPath>> seen;
     for (const cost::GraphGuess& graph : graphs) {
       auto paths = chosen(graph);
       if (!seen.insert(paths).second) continue;
-      FoundGraph found = fit(graph, paths, best.cost);
-      if (any && found.cost >= best.cost) continue;
+      auto [found, cost] = fit(graph, paths, least);
+      if (!best.steps.empty() && cost >= least) continue;
       best = std::move(found);
-      any = true;
+      least = cost;
     }
     return best;
   }
 
  private:
-  using Rows = std::vector<bool>;  // by sample: whether it is one of them
+  using Rows = std::vector<bool>;  // by row: whether it is one of them
+  using Fit = std::pair<cost::StepCostModel, double>;
 
-  // The path of every sample.
+  // The path of every row.
   std::vector<cost::StepPath> chosen(const cost::GraphGuess& graph) const {
     std::vector<cost::StepPath> paths;
-    std::size_t table = samples_.size();
+    std::size_t table = rows_.size();
     std::optional<cost::PathChoice> choice;
-    for (const GraphSample& sample : samples_) {
-      const cost::PathRow& row = sample.row;
-      if (sample.table != table) {
-        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, sample.forced);
-        table = sample.table;
+    for (const cost::PathRow& row : rows_) {
+      if (row.table != table) {
+        choice.emplace(graph, row.kind, row.nodes, row.gpus_per_node, row.forced);
+        table = row.table;
       }
       paths.push_back((*choice)(row.bytes));
     }
@@ -126,7 +125,7 @@ class GraphSearch {
   }
 
   // The fit of one path's rows; many graphs agree about a path, so fits are remembered.
-  cost::PathFit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
+  Fit fit_path(cost::StepPath path, const Rows& mine, const cost::StepPrior& prior) {
     const auto key =
         std::make_tuple(path, mine, std::lround(std::log(prior.latency_scale) * 100),
                         std::lround(std::log(prior.bandwidth) * 50), prior.latency_spread);
@@ -134,7 +133,7 @@ class GraphSearch {
     if (fresh) {
       std::vector<cost::PathRow> rows;
       for (std::size_t i = 0; i < mine.size(); ++i) {
-        if (mine[i]) rows.push_back(samples_[i].row);
+        if (mine[i]) rows.push_back(rows_[i]);
       }
       known->second = cost::fit_step_cost_model(path, rows, prior);
     }
@@ -145,10 +144,10 @@ class GraphSearch {
   double rate_of(const std::vector<cost::StepPath>& paths) const {
     double rate = 0;
     for (std::size_t i = 0; i < paths.size(); ++i) {
-      const cost::PathRow& row = samples_[i].row;
-      const cost::RingSteps steps = cost::ring_steps(row.kind, row.nodes, row.gpus_per_node);
-      const double times =
-          paths[i].tree ? (row.nodes <= 2 ? 1 : 2) : steps.all / (row.nodes * row.gpus_per_node);
+      const cost::PathRow& row = rows_[i];
+      const double times = paths[i].tree
+                               ? (row.nodes <= 2 ? 1 : 2)
+                               : cost::bus_factor(row.kind, row.nodes * row.gpus_per_node);
       rate = std::max(rate, times * row.bytes / row.time / row.share);
     }
     // Steps of two per cent, so that fits can be remembered.
@@ -163,7 +162,7 @@ class GraphSearch {
     int shifts = 0;
     for (const auto& [path, mine] : rows_of) {
       if (path.protocol == collective::NcclProtocol::kSimple) continue;
-      const cost::StepCostModel model = fit_path(path, mine, loose).cost_model;
+      const cost::StepCostModel model = fit_path(path, mine, loose).first;
       shift += std::log(model.latency / cost::prior_cost_model(path, loose).latency);
       ++shifts;
     }
@@ -172,8 +171,9 @@ class GraphSearch {
 
   // All paths of a graph, held together by one prior for the fabric. Stops where the cost reaches
   // `bound`: such a graph has lost already.
-  FoundGraph fit(const cost::GraphGuess& graph, const std::vector<cost::StepPath>& paths,
-                 double bound) {
+  std::pair<cost::ScaleCostModel, double> fit(const cost::GraphGuess& graph,
+                                              const std::vector<cost::StepPath>& paths,
+                                              double bound) {
     std::map<cost::StepPath, Rows> rows_of;
     for (std::size_t i = 0; i < paths.size(); ++i) {
       auto& mine = rows_of[paths[i]];
@@ -182,30 +182,32 @@ class GraphSearch {
     }
     const double rate = rate_of(paths);
     const cost::StepPrior prior{latency_scale(rows_of, rate), 0.7, rate, inside_scale_};
-    FoundGraph found{graph, prior, {}, against(graph, bus_, fast_)};
+    cost::ScaleCostModel found;
+    found.graph = graph;
+    found.prior = prior;
+    double cost = against(graph, bus_, fast_);
     constexpr double kPath = 1.0;  // what one more path must explain
     for (const auto& [path, mine] : rows_of) {
-      const cost::PathFit fit = fit_path(path, mine, prior);
-      found.steps.push_back(fit.cost_model);
-      found.cost += fit.cost + kPath;
-      if (found.cost >= bound) break;
+      const auto [model, own] = fit_path(path, mine, prior);
+      found.steps.push_back(model);
+      cost += own + kPath;
+      if (cost >= bound) break;
     }
-    return found;
+    return {std::move(found), cost};
   }
 
-  using Key = std::tuple<cost::StepPath, Rows, long, long, double>;
-  const std::vector<GraphSample>& samples_;
+  const std::vector<cost::PathRow>& rows_;
   BytesPerSecond bus_;
   bool fast_;
   double inside_scale_;
-  std::map<Key, cost::PathFit> fits_;
+  std::map<std::tuple<cost::StepPath, Rows, long, long, double>, Fit> fits_;
 };
 
 }  // namespace
 
-FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast,
-                      double inside_scale) {
-  return GraphSearch(samples, bus, fast, inside_scale).best();
+cost::ScaleCostModel find_graph(const std::vector<cost::PathRow>& rows, BytesPerSecond bus,
+                                bool fast, double inside_scale) {
+  return GraphSearch(rows, bus, fast, inside_scale).best();
 }
 
 }  // namespace syncline::calibrate

@@ -2,7 +2,6 @@
 
 #include <zlib.h>
 #include <array>
-#include <charconv>
 #include <filesystem>
 #include <map>
 #include <string_view>
@@ -26,21 +25,13 @@ struct LogFile {
   int gpus_per_node = 0;
 };
 
-bool whole_number(std::string_view text, int& value) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value > 0;
-}
-
-const std::vector<std::pair<std::string, cost::ForcedAlgorithm>> kAlgorithms = {
+const std::map<std::string, cost::ForcedAlgorithm> kAlgorithms = {
     {"nccl", cost::ForcedAlgorithm::kNone},
     {"ring", cost::ForcedAlgorithm::kRing},
     {"tree", cost::ForcedAlgorithm::kTree}};
 
 LogFile log_file(std::string argument, const std::string& algorithm) {
-  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
-  for (const auto& [name, value] : kAlgorithms) {
-    if (name == algorithm) forced = value;
-  }
+  cost::ForcedAlgorithm forced = kAlgorithms.at(algorithm);
   for (const auto& [name, value] : kAlgorithms) {
     const std::string ending = ":" + name;
     if (argument.size() <= ending.size() || !argument.ends_with(ending)) continue;
@@ -53,8 +44,11 @@ LogFile log_file(std::string argument, const std::string& algorithm) {
   const std::string_view shape = std::string_view(argument).substr(at + 1);
   const auto cross = shape.find('x');
   LogFile file{argument.substr(0, at), forced, 0, 0};
-  if (cross == std::string_view::npos || !whole_number(shape.substr(0, cross), file.nodes) ||
-      !whole_number(shape.substr(cross + 1), file.gpus_per_node)) {
+  if (cross != std::string_view::npos) {
+    file.nodes = number_of<int>(shape.substr(0, cross)).value_or(0);
+    file.gpus_per_node = number_of<int>(shape.substr(cross + 1)).value_or(0);
+  }
+  if (file.nodes <= 0 || file.gpus_per_node <= 0) {
     std::error_code unknown;
     if (!std::filesystem::exists(argument, unknown) &&
         std::filesystem::exists(argument.substr(0, at), unknown)) {
@@ -119,9 +113,7 @@ std::string inflate_all(const std::string& path, std::string& bytes) {
 }  // namespace
 
 std::string unpacked(const std::string& path, std::string bytes) {
-  constexpr std::string_view kMagic = "\x1f\x8b";
-  if (!bytes.starts_with(kMagic)) return bytes;
-  return inflate_all(path, bytes);
+  return bytes.starts_with("\x1f\x8b") ? inflate_all(path, bytes) : bytes;
 }
 
 std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path) {

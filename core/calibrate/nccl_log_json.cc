@@ -68,8 +68,7 @@ void read_place(const Report& result, bool out, cost::MeasuredRow& row, RawTable
   }
   const double alg = amount(*found, "alg_bw").value_or(0);
   const auto bus = amount(*found, "bus_bw");
-  (out ? row.out_of_place_alg : row.in_place_alg) = alg * kGigabytePerSecond;
-  (out ? row.out_of_place_bus : row.in_place_bus) = bus.value_or(0) * kGigabytePerSecond;
+  if (out) row.out_of_place_alg = alg * kGigabytePerSecond;
   (out ? row.out_of_place_wrong : row.in_place_wrong) = amount(*found, "nwrong");
   if (row.size > 0 && amount(*found, "nwrong").value_or(0) > 0) {
     raw.leave_out(1, row.size, out, "nwrong is " + found->at("nwrong").dump());

@@ -226,25 +226,10 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
   if (table.nodes > 0 && table.ranks > 0) table.gpus_per_node = table.ranks / table.nodes;
 }
 
-struct TestName {
-  std::string_view name;
-  std::string_view squeezed;  // without underscores
-};
-
 // Longer names first, where one is part of another.
-constexpr TestName kTests[] = {
-    {"reduce_scatter", "reducescatter"},
-    {"all_reduce", "allreduce"},
-    {"all_gather", "allgather"},
-    {"alltoallv", "alltoallv"},
-    {"alltoall", "alltoall"},
-    {"broadcast", "broadcast"},
-    {"sendrecv", "sendrecv"},
-    {"hypercube", "hypercube"},
-    {"scatter", "scatter"},
-    {"gather", "gather"},
-    {"reduce", "reduce"},
-};
+constexpr std::string_view kTests[] = {"reduce_scatter", "all_reduce", "all_gather", "alltoallv",
+                                       "alltoall",       "broadcast",  "sendrecv",   "hypercube",
+                                       "scatter",        "gather",     "reduce"};
 
 std::string squeeze(std::string_view word) {
   std::string result;
@@ -281,8 +266,8 @@ void settle_shape(RawTable& raw, const std::string& file_name) {
 
 std::string test_name(std::string_view word) {
   const std::string squeezed = squeeze(word);
-  for (const TestName& test : kTests) {
-    if (squeezed.find(test.squeezed) != std::string::npos) return std::string(test.name);
+  for (const std::string_view test : kTests) {
+    if (squeezed.find(squeeze(test)) != std::string::npos) return std::string(test);
   }
   return {};
 }
@@ -296,10 +281,7 @@ std::string test_program_in(std::string_view line) {
     --begin;
   }
   const std::string_view name = line.substr(begin, end - begin);
-  for (const TestName& test : kTests) {
-    if (name == test.name) return std::string(test.name);
-  }
-  return {};
+  return std::ranges::count(kTests, name) > 0 ? std::string(name) : std::string();
 }
 
 std::string version_of_code(int code) {
@@ -320,6 +302,18 @@ int nccl_type_size(std::string_view word) {
     if (name == word) return size;
   }
   return 0;
+}
+
+bool is_amount(double value) {
+  // Of microseconds 11 days; what is nearer to nothing than the other is no measurement.
+  constexpr double kLargest = 1e12;
+  constexpr double kSmallest = 1e-30;
+  return value == 0 || (value >= kSmallest && value <= kLargest);
+}
+
+std::optional<double> amount_of(std::string_view word) {
+  const auto value = number_of<double>(word);
+  return value && is_amount(*value) ? value : std::nullopt;
 }
 
 }  // namespace syncline::calibrate

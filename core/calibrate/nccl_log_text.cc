@@ -3,13 +3,237 @@
 // NCCL INFO ..."): it then waits for the rest of its values.
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
-#include <memory>
 
 #include "core/calibrate/nccl_log_parts.h"
 
 namespace syncline::calibrate {
 namespace {
+
+using Tokens = std::vector<std::string_view>;
+
+// The words of a line, between blanks.
+Tokens split_words(std::string_view line) {
+  constexpr std::string_view kBlanks(" \t\r\0", 4);
+  Tokens tokens;
+  for (std::size_t begin = line.find_first_not_of(kBlanks); begin < line.size();) {
+    const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
+    tokens.push_back(line.substr(begin, end - begin));
+    begin = line.find_first_not_of(kBlanks, end);
+  }
+  return tokens;
+}
+
+// What stands in place of an amount where a measurement went wrong: "nan", "-inf", "-3.5".
+bool is_bad_amount(std::string_view word) { return number_of<double>(word) && !amount_of(word); }
+
+// Half a unit of the last digit of a printed number: 0.005 for "12.34".
+double half_unit(std::string_view word) {
+  double half = 0.5;
+  const std::size_t exponent = word.find_first_of("eE");
+  const std::string_view mantissa = word.substr(0, exponent);
+  const std::size_t point = mantissa.find('.');
+  if (point != std::string_view::npos) {
+    half *= std::pow(10, -static_cast<double>(mantissa.size() - point - 1));
+  }
+  if (exponent != std::string_view::npos) {
+    // from_chars takes no plus sign.
+    std::string_view power = word.substr(exponent + 1);
+    if (!power.empty() && power.front() == '+') power.remove_prefix(1);
+    half *= std::pow(10, number_of<int>(power).value_or(0));
+  }
+  return half;
+}
+
+// The line without colours and without what launchers put ahead of it: "[1,0]<stdout>:", "12: ".
+std::string plain_line(std::string_view line) {
+  std::string text;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (line[i] == '\x1b' && i + 1 < line.size() && line[i + 1] == '[') {
+      i += 2;
+      while (i < line.size() && !(line[i] >= '@' && line[i] <= '~')) ++i;
+      continue;
+    }
+    text += line[i];
+  }
+  for (const std::string_view mark : {"<stdout>:", "<stderr>:"}) {
+    const std::size_t at = text.find(mark);
+    if (at != std::string::npos && at < 64) text.erase(0, at + mark.size());
+  }
+  // srun -l: "12: ".
+  std::size_t digits = 0;
+  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
+  if (digits > 0 && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
+  return text;
+}
+
+// Whether NCCL itself wrote into the line.
+bool is_nccl_line(std::string_view line) {
+  constexpr std::string_view kMarks[] = {"NCCL INFO", "NCCL WARN", "NCCL TRACE", "NCCL ABORT"};
+  return std::ranges::any_of(kMarks, [&](auto mark) { return line.find(mark) != line.npos; });
+}
+
+// A label without its '#'.
+std::string_view bare(std::string_view label) {
+  while (!label.empty() && label.front() == '#') label.remove_prefix(1);
+  return label;
+}
+
+// What the columns of a printed table mean.
+enum class LogColumn { kTime, kCpuTime, kAlg, kBus, kWrong, kOther };
+
+struct LogHead {
+  bool redop = false;
+  bool root = false;
+  std::vector<std::vector<LogColumn>> places;  // out of place, then in place
+  bool counted = false;                        // the checks are "#wrong", a number of elements
+  bool milliseconds = false;                   // the head of 2018: "bytes N type op"; no unit line
+};
+
+// The head of a table, or nothing.
+std::optional<LogHead> head_of(const Tokens& tokens) {
+  std::size_t at = 0;
+  while (at < tokens.size() && bare(tokens[at]) != "size" && bare(tokens[at]) != "bytes") ++at;
+  if (at + 6 > tokens.size()) return std::nullopt;
+  if (tokens[at + 1] != "count" && tokens[at + 1] != "N") return std::nullopt;
+  if (tokens[at + 2] != "type") return std::nullopt;
+  LogHead head;
+  head.milliseconds = bare(tokens[at]) == "bytes";
+  for (at += 3; at < tokens.size(); ++at) {
+    const std::string_view word = bare(tokens[at]);
+    if (word == "time" || word == "cputime") {
+      head.places.push_back({word == "time" ? LogColumn::kTime : LogColumn::kCpuTime});
+    } else if (head.places.empty()) {
+      head.redop = head.redop || word == "redop" || word == "op";
+      head.root = head.root || word == "root";
+    } else if (word == "algbw") {
+      head.places.back().push_back(LogColumn::kAlg);
+    } else if (word == "busbw") {
+      head.places.back().push_back(LogColumn::kBus);
+    } else if (word == "wrong") {
+      head.places.back().push_back(LogColumn::kWrong);
+      head.counted = true;
+    } else if (word == "timestamp") {
+      break;
+    } else {
+      head.places.back().push_back(LogColumn::kOther);  // error, res, delta, i_min, ...
+    }
+  }
+  if (head.places.empty() || head.places.size() > 2) return std::nullopt;
+  return head;
+}
+
+// Where the head is missing (an abridged log): by the shape of one whole row, whose words behind
+// the type begin at `at`. Both measurements have four columns; a word behind the type is the
+// operation, an odd number of numbers has a root.
+std::optional<LogHead> head_by_row(const Tokens& tokens, std::size_t at) {
+  LogHead head;
+  const auto is_value = [&](std::size_t i) {
+    return i < tokens.size() &&
+           (amount_of(tokens[i]) || tokens[i] == "N/A" || number_of<int>(tokens[i]));
+  };
+  head.redop = at < tokens.size() && !is_value(at);
+  if (head.redop) ++at;
+  std::size_t numbers = 0;
+  while (is_value(at + numbers)) ++numbers;
+  if (numbers != 8 && numbers != 9) return std::nullopt;
+  head.root = numbers == 9;
+  const std::vector<LogColumn> place{LogColumn::kTime, LogColumn::kAlg, LogColumn::kBus,
+                                     LogColumn::kWrong};
+  head.places = {place, place};
+  head.counted = head.root;  // both came with 2.13, or nearly
+  return head;
+}
+
+constexpr int kMostLoggedRanks = 1 << 20;
+
+// "[0x07] NVIDIA H100 80GB HBM3" behind "device", its number and its bus.
+std::string name_behind(const Tokens& tokens, std::size_t at) {
+  // The bus may stand apart from its bracket: "device  0 [0x07]", "device 0 [ 0x07]".
+  while (at < tokens.size() && tokens[at].find(']') == std::string_view::npos) ++at;
+  std::string name;
+  for (++at; at < tokens.size(); ++at) {
+    name += (name.empty() ? "" : " ") + std::string(tokens[at]);
+  }
+  return name;
+}
+
+// "Rank 3 [Group 0] [Pid 17] on host device 3 [0x07] name".
+std::optional<LogDevice> device_of(const Tokens& tokens) {
+  for (std::size_t i = 0; i + 4 < tokens.size(); ++i) {
+    if (bare(tokens[i]) != "Rank") continue;
+    const auto rank = number_of<int>(tokens[i + 1]);
+    if (!rank || *rank < 0 || *rank >= kMostLoggedRanks) return std::nullopt;
+    LogDevice device;
+    device.rank = *rank;
+    std::size_t at = i + 2;
+    if (at + 1 < tokens.size() && tokens[at] == "Group") {
+      device.group = number_of<int>(tokens[at + 1]).value_or(0);
+      at += 2;
+    }
+    if (at + 1 < tokens.size() && tokens[at] == "Pid") at += 2;
+    if (at + 2 >= tokens.size() || tokens[at] != "on" || tokens[at + 2] != "device") {
+      return std::nullopt;
+    }
+    device.host = tokens[at + 1];
+    device.name = name_behind(tokens, at + 3);
+    return device;
+  }
+  return std::nullopt;
+}
+
+// "NCCL version 2.18.3+cuda12.2", or the code of the library that nccl-tests prints.
+std::string version_in(const std::string& line) {
+  for (const std::string_view mark : {"NCCL version ", "nccl-library="}) {
+    const std::size_t at = line.find(mark);
+    if (at == std::string::npos) continue;
+    const Tokens words = split_words(std::string_view(line).substr(at + mark.size()));
+    if (words.empty() || words[0][0] < '0' || words[0][0] > '9') continue;
+    const auto code = number_of<int>(words[0]);
+    return code ? version_of_code(*code) : std::string(words[0]);
+  }
+  return {};
+}
+
+// "# NODES: 8" and its like, above a published table.
+std::optional<LogContext> comment_of(const Tokens& tokens, const std::string& line) {
+  if (tokens.size() < 3 || tokens[0] != "#") return std::nullopt;
+  const std::string_view key = tokens[1];
+  LogContext fact;
+  int number = 0;
+  std::from_chars(tokens[2].data(), tokens[2].data() + tokens[2].size(), number);
+  if (number < 0 || number > kMostLoggedRanks) number = 0;
+  if (key == "COLLECTIVE:") {
+    fact.said_test = test_name(line.substr(line.find(':')));
+  } else if (key == "NODES:") {
+    fact.said_nodes = number;
+  } else if (key == "GPUS:") {
+    fact.said_gpus = number;
+  } else if (key == "NCCL:") {
+    const auto version = tokens[2].substr(0, tokens[2].find_first_not_of("0123456789."));
+    if (version.find('.') != std::string_view::npos) fact.said_version = version;
+  } else {
+    return std::nullopt;
+  }
+  return fact;
+}
+
+// What a line says about the run around a table (devices, program, version, comments), or nothing.
+std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line) {
+  const auto has = [&](std::string_view words) { return line.find(words) != std::string::npos; };
+  if (has("Collective test concluded")) return std::nullopt;
+  if (auto comment = comment_of(tokens, line)) return comment;
+  LogContext fact;
+  if (auto device = device_of(tokens)) fact.devices.push_back(std::move(*device));
+  fact.nccl_version = version_in(line);
+  fact.test = test_program_in(line);
+  fact.begins_list = has("Using devices");
+  const bool begins_run = fact.begins_list || (has("nThread") && has("nGpus"));
+  const bool something =
+      !fact.devices.empty() || !fact.nccl_version.empty() || !fact.test.empty() || begins_run;
+  return something ? std::optional(fact) : std::nullopt;
+}
 
 // A row, as far as it has come.
 struct TornRow {
@@ -53,7 +277,7 @@ class TextReader {
       drop_torn();
       close();
       listing_ = false;
-      head_ = std::make_unique<LogHead>(std::move(*head));
+      head_ = std::move(head);
       head_line_ = line_;
       return;
     }
@@ -73,9 +297,8 @@ class TextReader {
 
   void begin_row(const Tokens& tokens, std::size_t at, const std::string& line) {
     if (!head_) {
-      auto guess = head_by_row(tokens, at + 3);
-      if (!guess) return;
-      head_ = std::make_unique<LogHead>(std::move(*guess));
+      head_ = head_by_row(tokens, at + 3);
+      if (!head_) return;
       guessed_ = true;
       head_line_ = line_;
     }
@@ -85,7 +308,7 @@ class TextReader {
     torn.row.size = *number_of<std::int64_t>(tokens[at]);
     torn.row.count = *number_of<std::int64_t>(tokens[at + 1]);
     torn.row.type = tokens[at + 2];
-    torn.wanted = head_->values();
+    for (const auto& place : head_->places) torn.wanted += place.size();
     at += 3;
     const bool noise = is_nccl_line(line);
     std::size_t lead_end = 0;
@@ -184,8 +407,7 @@ class TextReader {
           if (value.value_or(0) > 0 && row.size > 0) leave_out(out, "#wrong is " + word);
         }
       }
-      (out ? row.out_of_place_alg : row.in_place_alg) = alg * kGigabytePerSecond;
-      (out ? row.out_of_place_bus : row.in_place_bus) = std::max(bus, 0.0) * kGigabytePerSecond;
+      if (out) row.out_of_place_alg = alg * kGigabytePerSecond;
       tables_.back().narrow(alg, bus, half);
       measured = true;
     }
@@ -303,27 +525,29 @@ class TextReader {
       return;
     }
     if (listing_ && line.find("...") != std::string::npos) context_.devices_cut = true;
-    if (auto fact = fact_of(tokens, line)) apply(std::move(*fact));
+    if (const auto fact = fact_of(tokens, line)) apply(*fact);
   }
 
-  void apply(LogFact fact) {
+  void apply(const LogContext& fact) {
     // Between the head and its rows a fact changes nothing about the head.
     if (open_ || !head_) begin_context();
-    if (fact.begins_list || (fact.device && fact.device->rank == 0)) context_.devices.clear();
+    const bool first = !fact.devices.empty() && fact.devices.front().rank == 0;
+    if (fact.begins_list || first) context_.devices.clear();
     listing_ = listing_ || fact.begins_list;
-    if (fact.device) context_.devices.push_back(std::move(*fact.device));
-    if (!fact.program.empty()) context_.test = fact.program;
-    if (!fact.version.empty()) context_.nccl_version = fact.version;
-    if (!fact.said_test.empty()) context_.said_test = fact.said_test;
-    if (fact.said_nodes > 0) context_.said_nodes = fact.said_nodes;
-    if (fact.said_gpus > 0) context_.said_gpus = fact.said_gpus;
-    if (!fact.said_version.empty()) context_.said_version = fact.said_version;
+    for (const LogDevice& device : fact.devices) context_.devices.push_back(device);
+    for (const auto text : {&LogContext::test, &LogContext::nccl_version, &LogContext::said_test,
+                            &LogContext::said_version}) {
+      if (!(fact.*text).empty()) context_.*text = fact.*text;
+    }
+    for (const auto count : {&LogContext::said_nodes, &LogContext::said_gpus}) {
+      if (fact.*count > 0) context_.*count = fact.*count;
+    }
   }
 
   std::vector<RawTable> tables_;
   LogContext context_;
   bool fresh_ = true;  // something was said since the last table began
-  std::unique_ptr<LogHead> head_;
+  std::optional<LogHead> head_;
   bool guessed_ = false;  // the head is taken from a row
   int head_line_ = 0;
   bool open_ = false;     // tables_.back() takes rows

@@ -36,11 +36,6 @@ struct Machine {
   NcclHints hints;
 };
 
-struct Machines {
-  std::string folder;
-  std::vector<Machine> rows;
-};
-
 Fabric read_fabric(Reader& reader) {
   const auto& known = input::fabric_words();
   std::vector<std::string> names;
@@ -50,14 +45,15 @@ Fabric read_fabric(Reader& reader) {
   return found == known.end() ? Fabric::kUnknown : found->second;
 }
 
-Machines read_machines(const std::string& list) {
+// And the folder of their logs.
+std::pair<std::vector<Machine>, std::string> read_machines(const std::string& list) {
   const input::Document document = input::read_document(list);
   Reader reader(document.root, list, "");
   reader.text_or("about", "");
-  Machines machines;
-  machines.folder = (std::filesystem::path(list).parent_path() / reader.text("logs")).string();
+  std::vector<Machine> machines;
+  const auto folder = std::filesystem::path(list).parent_path() / reader.text("logs");
   for (Reader& item : reader.objects("machines")) {
-    Machine machine;
+    Machine& machine = machines.emplace_back();
     machine.log = item.text("log");
     machine.site = item.text("site");
     machine.hints.compute_capability =
@@ -73,15 +69,14 @@ Machines read_machines(const std::string& list) {
       machine.hints.cpu = NcclHints::Cpu::kAmd;
     }
     item.finish();
-    machines.rows.push_back(std::move(machine));
   }
   reader.finish();
-  return machines;
+  return {std::move(machines), folder.string()};
 }
 
-const Machine* machine_of(const Machines& machines, const std::string& file) {
+const Machine* machine_of(const std::vector<Machine>& machines, const std::string& file) {
   const Machine* best = nullptr;
-  for (const Machine& machine : machines.rows) {
+  for (const Machine& machine : machines) {
     const bool longer = best == nullptr || machine.log.size() > best->log.size();
     if (file.starts_with(machine.log) && longer) best = &machine;
   }
@@ -146,9 +141,9 @@ void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& 
   }
 }
 
-double median_error(const std::vector<PriorError>& rows) {
+double median_error(const std::vector<std::pair<double, double>>& rows) {
   std::vector<double> errors;
-  for (const PriorError& row : rows) errors.push_back(row.error);
+  for (const auto& [bytes, error] : rows) errors.push_back(error);
   return median(std::move(errors));
 }
 
@@ -217,10 +212,10 @@ double between(const ByPayload& values, double bytes) {
   return values[c] + place * (values[c + 1] - values[c]);
 }
 
-double mean_square(const std::vector<PriorError>& rows, const ByPayload& bias) {
+double mean_square(const std::vector<std::pair<double, double>>& rows, const ByPayload& bias) {
   double sum = 0;
-  for (const PriorError& row : rows) {
-    const double left = row.error - between(bias, row.bytes);
+  for (const auto& [bytes, error] : rows) {
+    const double left = error - between(bias, bytes);
     sum += left * left;
   }
   return sum / static_cast<double>(rows.size());
@@ -264,9 +259,9 @@ std::string name_of(const Path& path) {
 // A site's rows, predicted with nothing learnt from it.
 void add_forecast(measure::FidelityTable& table, const PriorUnit& unit, const PriorFit& fit) {
   for (const auto& rows : unit.rows) {
-    for (const PriorError& row : rows) {
-      const double error = row.error - between(fit.bias, row.bytes);
-      const double half = measure::kHeldDeviations * between(fit.spread, row.bytes);
+    for (const auto& [bytes, given] : rows) {
+      const double error = given - between(fit.bias, bytes);
+      const double half = measure::kHeldDeviations * between(fit.spread, bytes);
       table.predicted.push_back(100 * std::expm1(-error));
       table.intervals.push_back({100 * std::expm1(half), std::fabs(error) <= half});
     }
@@ -276,9 +271,9 @@ void add_forecast(measure::FidelityTable& table, const PriorUnit& unit, const Pr
 }  // namespace
 
 std::vector<PriorUnit> prior_units(const std::string& list) {
-  const Machines machines = read_machines(list);
+  const auto [machines, folder] = read_machines(list);
   std::vector<std::filesystem::path> logs;
-  for (const auto& entry : std::filesystem::directory_iterator(machines.folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     logs.push_back(entry.path());
   }
   std::ranges::sort(logs);

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/collective/library.h"
@@ -16,17 +17,12 @@ inline constexpr std::array<double, 4> kPayloads = {8.0 * kKiB, 512.0 * kKiB, 23
                                                     1.0 * kGiB};
 using ByPayload = std::array<double, kPayloads.size()>;
 
-// A payload in bytes, and log(measured time / time said by NCCL's model on the data sheet).
-struct PriorError {
-  double bytes;
-  double error;
-};
-
-// What the rows of one site say of one kind of path, by class.
+// What the rows of one site say of one kind of path, by class: a payload in bytes, and
+// log(measured time / time said by NCCL's model on the data sheet).
 struct PriorUnit {
   std::string site;
   collective::Path path;
-  std::array<std::vector<PriorError>, kPayloads.size()> rows;
+  std::array<std::vector<std::pair<double, double>>, kPayloads.size()> rows;
 };
 
 // Throws InputError for a wrong list or log.

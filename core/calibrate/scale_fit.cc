@@ -15,37 +15,14 @@
 namespace syncline::calibrate {
 namespace {
 
-// At most some sixty points, evenly spread by their logarithms.
-std::vector<cost::MeasuredPoint> thinned(const std::vector<cost::MeasuredPoint>& points) {
-  constexpr double kMost = 64;
-  if (static_cast<double>(points.size()) <= kMost) return points;
-  const double first = std::log(static_cast<double>(points.front().size));
-  const double last = std::log(static_cast<double>(points.back().size));
-  std::vector<cost::MeasuredPoint> kept;
-  double bin = -1;
-  for (const auto& point : points) {
-    const double at = (std::log(static_cast<double>(point.size)) - first) / (last - first) * kMost;
-    if (std::floor(at) == bin) continue;
-    bin = std::floor(at);
-    kept.push_back(point);
-  }
-  return kept;
-}
-
-double bus_rate(const cost::TableCostModel& table, const std::vector<cost::MeasuredPoint>& points) {
-  const double ranks = static_cast<double>(table.nodes) * table.gpus_per_node;
-  const double times = cost::ring_steps(table.kind, table.nodes, table.gpus_per_node).all / ranks;
+double bus_rate(const SizeFit& table) {
+  const cost::MeasuredTable& measured = table.measured;
+  const double times = cost::bus_factor(*measured.kind, measured.nodes * measured.gpus_per_node);
   double rate = 0;
-  for (const auto& point : points) {
+  for (const auto& point : table.points) {
     rate = std::max(rate, times * static_cast<double>(point.size) / point.time);
   }
   return rate;
-}
-
-bool scales(collective::CollectiveKind kind) {
-  return kind == collective::CollectiveKind::kAllReduce ||
-         kind == collective::CollectiveKind::kAllGather ||
-         kind == collective::CollectiveKind::kReduceScatter;
 }
 
 // The best rates that were measured: between nodes by the GPUs of a node, and inside one.
@@ -54,22 +31,21 @@ struct MeasuredRates {
   BytesPerSecond inside = 0;
 };
 
-MeasuredRates rates_of(const std::vector<CalibratedTable>& tables,
-                       const cost::MeasuredCostModel& model) {
+MeasuredRates rates_of(const std::vector<SizeFit>& tables, const cost::MeasuredCostModel& model) {
   MeasuredRates rates;
   double ring_inside = 0;
   double any_inside = 0;
   const bool only_trees =
       std::none_of(model.tables.begin(), model.tables.end(), [](const auto& table) {
-        return scales(table.kind) && table.nodes > 1 &&
+        return cost::ring_like(table.kind) && table.nodes > 1 &&
                table.forced != cost::ForcedAlgorithm::kTree;
       });
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableCostModel& table = model.tables[i];
-    if (!scales(table.kind) || table.slow > 0) continue;
+    if (!cost::ring_like(table.kind) || table.slow > 0) continue;
     // A forced tree does not show what its network carries, unless nothing else does.
     if (table.forced == cost::ForcedAlgorithm::kTree && !only_trees) continue;
-    const double rate = bus_rate(table, tables[i].fit.points);
+    const double rate = bus_rate(tables[i]);
     if (table.nodes > 1) {
       auto& best = rates.between[table.gpus_per_node];
       best = std::max(best, rate);
@@ -85,34 +61,33 @@ MeasuredRates rates_of(const std::vector<CalibratedTable>& tables,
   return rates;
 }
 
-// The rows between nodes, thinned so that a fine table does not outweigh the others.
-std::vector<GraphSample> samples_of(const std::vector<CalibratedTable>& tables,
-                                    const cost::MeasuredCostModel& model,
-                                    const cost::ScaleCostModel& scale) {
-  std::vector<GraphSample> samples;
+// The rows between nodes, so many of a table at most: a fine one does not outweigh the others.
+std::vector<cost::PathRow> rows_between(const std::vector<SizeFit>& tables,
+                                        const cost::MeasuredCostModel& model,
+                                        const cost::ScaleCostModel& scale) {
+  constexpr std::size_t kMost = 64;
+  std::vector<cost::PathRow> rows;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     const cost::TableCostModel& table = model.tables[i];
-    if (table.nodes == 1 || table.slow > 0 || !scales(table.kind)) continue;
+    if (table.nodes == 1 || table.slow > 0 || !cost::ring_like(table.kind)) continue;
     const double share = cost::rate_share(scale, table.gpus_per_node);
-    for (const auto& point : thinned(tables[i].fit.points)) {
-      samples.push_back({{table.kind, static_cast<double>(point.size), table.nodes,
-                          table.gpus_per_node, share, point.time},
-                         table.forced,
-                         i});
+    for (const std::size_t place : spread_out(tables[i].points, kMost)) {
+      const cost::MeasuredPoint& point = tables[i].points[place];
+      rows.push_back({table.kind, static_cast<double>(point.size), table.nodes, table.gpus_per_node,
+                      share, point.time, table.forced, i});
     }
   }
-  return samples;
+  return rows;
 }
 
 // The median error over the rows of 64 KiB and more; 0 where there are none.
-double error_of(const cost::ScaleCostModel& scale, const std::vector<GraphSample>& samples) {
+double error_of(const cost::ScaleCostModel& scale, const std::vector<cost::PathRow>& rows) {
   constexpr double kLarge = 65536;
   std::vector<double> errors;
-  for (const GraphSample& sample : samples) {
-    const cost::PathRow& row = sample.row;
+  for (const cost::PathRow& row : rows) {
     if (row.bytes < kLarge) continue;
     const cost::StepPath path = cost::PathChoice(scale.graph, row.kind, row.nodes,
-                                                 row.gpus_per_node, sample.forced)(row.bytes);
+                                                 row.gpus_per_node, row.forced)(row.bytes);
     const double time = cost::step_time(cost::step_cost_model_of(scale, path), row.kind, row.bytes,
                                         row.nodes, row.gpus_per_node, row.share);
     errors.push_back(std::abs(time / row.time - 1));
@@ -131,7 +106,7 @@ double inside_scale(const cost::MeasuredCostModel& model) {
 
 // The part between nodes: rates first, which every row is then measured against, then the graph
 // under which the rows are likeliest, with its paths' cost models.
-cost::ScaleCostModel fit_scale(const std::vector<CalibratedTable>& tables,
+cost::ScaleCostModel fit_scale(const std::vector<SizeFit>& tables,
                                const cost::MeasuredCostModel& model) {
   const MeasuredRates rates = rates_of(tables, model);
   cost::ScaleCostModel scale;
@@ -144,20 +119,19 @@ cost::ScaleCostModel fit_scale(const std::vector<CalibratedTable>& tables,
     fast = fast || rate > kPort * gpus;
     bus = std::max(bus, rate);
   }
-  const auto samples = samples_of(tables, model, scale);
-  FoundGraph found = find_graph(samples, bus, fast, inside_scale(model));
-  scale.graph = found.graph;
-  scale.prior = found.prior;
-  scale.steps = std::move(found.steps);
-  scale.in_sample = error_of(scale, samples);
-  return scale;
+  const auto rows = rows_between(tables, model, scale);
+  cost::ScaleCostModel found = find_graph(rows, bus, fast, inside_scale(model));
+  found.rates = std::move(scale.rates);
+  found.inside = scale.inside;
+  found.in_sample = error_of(found, rows);
+  return found;
 }
 
 // The median ratio of a table's times of 1 MiB and more to what a cost model says of them.
-double slowness(const CalibratedTable& table, const cost::MeasuredCostModel& model) {
+double slowness(const SizeFit& table, const cost::MeasuredCostModel& model) {
   constexpr Bytes kLarge = 1 << 20;
   std::vector<double> ratios;
-  for (const auto& point : table.fit.points) {
+  for (const auto& point : table.points) {
     if (point.size < kLarge) continue;
     const auto answer = cost::cost_model_time(model, *table.measured.kind,
                                               static_cast<double>(point.size), table.measured.nodes,
@@ -168,10 +142,10 @@ double slowness(const CalibratedTable& table, const cost::MeasuredCostModel& mod
 }
 
 // The cost model of all tables but `out`.
-cost::MeasuredCostModel without(const std::vector<CalibratedTable>& tables,
+cost::MeasuredCostModel without(const std::vector<SizeFit>& tables,
                                 const cost::MeasuredCostModel& model, std::size_t out) {
   const auto at = static_cast<std::ptrdiff_t>(out);
-  std::vector<CalibratedTable> others = tables;
+  std::vector<SizeFit> others = tables;
   others.erase(others.begin() + at);
   cost::MeasuredCostModel rest = model;
   rest.tables.erase(rest.tables.begin() + at);
@@ -183,7 +157,7 @@ cost::MeasuredCostModel without(const std::vector<CalibratedTable>& tables,
 // cost model of the others holds best, by more than a tenth, and which ran slower than that cost
 // model by a quarter or more. Three others must be there to tell. Says whether there is one, and
 // marks it.
-bool mark_slow_run(const std::vector<CalibratedTable>& tables, cost::MeasuredCostModel& model) {
+bool mark_slow_run(const std::vector<SizeFit>& tables, cost::MeasuredCostModel& model) {
   constexpr double kSlow = 1.25;
   constexpr double kBetter = 0.9;
   constexpr int kLeast = 4;
@@ -192,14 +166,15 @@ bool mark_slow_run(const std::vector<CalibratedTable>& tables, cost::MeasuredCos
     return std::make_tuple(table.kind, table.forced, table.gpus_per_node);
   };
   for (const cost::TableCostModel& table : model.tables) {
-    if (table.nodes > 1 && scales(table.kind)) ++ladders[ladder_of(table)];
+    if (table.nodes > 1 && cost::ring_like(table.kind)) ++ladders[ladder_of(table)];
   }
   double least = kBetter * model.scale->in_sample;
   double slow = 0;
   cost::TableCostModel* found = nullptr;
   for (std::size_t i = 0; i < tables.size(); ++i) {
     cost::TableCostModel& table = model.tables[i];
-    if (table.nodes == 1 || !scales(table.kind) || ladders[ladder_of(table)] < kLeast) continue;
+    if (table.nodes == 1 || !cost::ring_like(table.kind) || ladders[ladder_of(table)] < kLeast)
+      continue;
     const cost::MeasuredCostModel rest = without(tables, model, i);
     const double ratio = slowness(tables[i], rest);
     if (rest.scale->in_sample >= least || ratio < kSlow) continue;
@@ -221,9 +196,9 @@ cost::NodeCostModel fit_node(const cost::MeasuredCostModel& model) {
   const std::array<double, 2> spread = {0.7, 1.5};
   std::vector<std::pair<double, double>> rows;  // steps, time
   for (const cost::TableCostModel& table : model.tables) {
-    if (table.nodes != 1 || table.min_bytes > kSmall || !scales(table.kind)) continue;
+    if (table.nodes != 1 || table.min_bytes > kSmall || !cost::ring_like(table.kind)) continue;
     if (table.forced == cost::ForcedAlgorithm::kTree) continue;
-    rows.emplace_back(cost::ring_steps(table.kind, 1, table.gpus_per_node).all,
+    rows.emplace_back(cost::ring_steps(table.kind, table.gpus_per_node),
                       cost::size_time(table.cost_model, table.min_bytes));
   }
   const auto residuals = [&](const std::array<double, 2>& p, double* out) {
@@ -268,6 +243,8 @@ SizeFit joined(const SizeFit& a, const SizeFit& b) {
     for (const auto& point : *list) times[point.size].push_back(point.time);
   }
   SizeFit both;
+  both.measured = a.measured;
+  both.measured.source += ", " + b.measured.source;
   std::vector<double> ratios;
   for (const auto& [size, list] : times) {
     both.points.push_back({size, list.size() == 1 ? list[0] : (list[0] + list[1]) / 2});
@@ -280,8 +257,8 @@ SizeFit joined(const SizeFit& a, const SizeFit& b) {
 }
 
 // Points of every table; tables of the same counts, kind and algorithm become one.
-std::vector<CalibratedTable> gathered(const std::vector<cost::MeasuredTable>& tables) {
-  std::vector<CalibratedTable> gathered;
+std::vector<SizeFit> gathered(const std::vector<cost::MeasuredTable>& tables) {
+  std::vector<SizeFit> gathered;
   for (const cost::MeasuredTable& measured : tables) {
     assert(measured.kind && measured.nodes > 0 && measured.gpus_per_node > 0);
     SizeFit points = points_of(measured);
@@ -290,28 +267,23 @@ std::vector<CalibratedTable> gathered(const std::vector<cost::MeasuredTable>& ta
                        ": the table has no row that could be used: every size is 0, has no time " +
                        "or a wrong result");
     }
-    const auto same = std::find_if(gathered.begin(), gathered.end(), [&](const auto& other) {
-      return other.measured.kind == measured.kind && other.measured.nodes == measured.nodes &&
-             other.measured.gpus_per_node == measured.gpus_per_node &&
-             other.measured.forced == measured.forced;
-    });
+    const auto same = std::ranges::find_if(
+        gathered, [&](const SizeFit& other) { return cost::same_shape(other.measured, measured); });
     if (same == gathered.end()) {
-      gathered.push_back({measured, std::move(points)});
-      continue;
+      gathered.push_back(std::move(points));
+    } else {
+      *same = joined(*same, points);
     }
-    same->fit = joined(same->fit, points);
-    same->measured.source += ", " + measured.source;
   }
   return gathered;
 }
 
-cost::TableCostModel table_cost_model(const CalibratedTable& table) {
-  const SizeFit& fit = table.fit;
+cost::TableCostModel table_cost_model(const SizeFit& fit) {
   cost::TableCostModel model;
-  model.kind = *table.measured.kind;
-  model.nodes = table.measured.nodes;
-  model.gpus_per_node = table.measured.gpus_per_node;
-  model.forced = table.measured.forced;
+  model.kind = *fit.measured.kind;
+  model.nodes = fit.measured.nodes;
+  model.gpus_per_node = fit.measured.gpus_per_node;
+  model.forced = fit.measured.forced;
   model.cost_model = fit.cost_model;
   model.min_bytes = static_cast<double>(fit.points.front().size);
   model.max_bytes = static_cast<double>(fit.points.back().size);
@@ -319,8 +291,8 @@ cost::TableCostModel table_cost_model(const CalibratedTable& table) {
   model.in_sample = fit.in_sample;
   model.left_out = fit.left_out;
   model.spreads = fit.spreads;
-  model.clean = cost::is_clean(table.measured);
-  model.source = table.measured.source;
+  model.clean = cost::is_clean(fit.measured);
+  model.source = fit.measured.source;
   for (const auto& point : fit.outliers) model.outliers.push_back(point.size);
   return model;
 }
@@ -329,6 +301,7 @@ cost::TableCostModel table_cost_model(const CalibratedTable& table) {
 
 SizeFit points_of(const cost::MeasuredTable& table) {
   SizeFit fit;
+  fit.measured = table;
   std::map<Bytes, std::pair<double, double>> both;  // out of place, in place; 0: none
   for (const auto& point : cost::usable_points(table, cost::Place::kOutOfPlace)) {
     both[point.size].first = point.time;
@@ -369,11 +342,11 @@ FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables) {
   FittedTables result;
   result.tables = gathered(tables);
   bool between = false;
-  for (CalibratedTable& table : result.tables) {
-    table.fit = fit_sizes(std::move(table.fit));
+  for (SizeFit& table : result.tables) {
+    table = fit_sizes(std::move(table));
     const cost::TableCostModel& model =
         result.cost_model.tables.emplace_back(table_cost_model(table));
-    between = between || (model.nodes > 1 && scales(model.kind));
+    between = between || (model.nodes > 1 && cost::ring_like(model.kind));
   }
   result.cost_model.node = fit_node(result.cost_model);
   if (!between) return result;

@@ -16,6 +16,7 @@ namespace syncline::calibrate {
 // Fitting the cost model of one table (size_cost_model.h): every candidate by least squares of
 // relative errors, and of the candidates the one that predicts best the sizes it has not seen.
 struct SizeFit {
+  cost::MeasuredTable measured;
   cost::SizeCostModel cost_model;
   std::vector<cost::MeasuredPoint> points;    // what was fitted, by ascending size
   std::vector<cost::MeasuredPoint> outliers;  // what was left out as disturbed
@@ -39,16 +40,15 @@ struct SizeFit {
 SizeFit points_of(const cost::MeasuredTable& table);
 
 // Fits the points. Requires at least one.
-SizeFit fit_sizes(SizeFit measured);
+SizeFit fit_sizes(SizeFit points);
 
-struct CalibratedTable {
-  cost::MeasuredTable measured;
-  SizeFit fit;
-};
+// Places in a table's points: of all, or of some `most` evenly spread by their logarithms.
+std::vector<std::size_t> spread_out(const std::vector<cost::MeasuredPoint>& points,
+                                    std::size_t most);
 
 struct FittedTables {
   cost::MeasuredCostModel cost_model;
-  std::vector<CalibratedTable> tables;
+  std::vector<SizeFit> tables;
 };
 
 // Requires tables with a kind and counts of nodes and GPUs. Several tables of the same counts and
@@ -56,25 +56,11 @@ struct FittedTables {
 // has no usable row.
 FittedTables calibrate(const std::vector<cost::MeasuredTable>& tables);
 
-// One row of a table between nodes, with the share of the rate its GPUs a node have.
-struct GraphSample {
-  cost::PathRow row;
-  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
-  std::size_t table = 0;
-};
-
-struct FoundGraph {
-  cost::GraphGuess graph;
-  cost::StepPrior prior;
-  std::vector<cost::StepCostModel> steps;  // of the paths that the rows show
-  double cost = 0;                         // minus the logarithm of the likelihood
-};
-
-// `bus`: the best rate that was measured, in bytes that a rank of a ring sends times the GPUs of a
-// node. `fast`: it is more than the port of 200 Gbit/s that a GPU of the generations with one speed
-// for all its graphs has. `inside_scale`: of NCCL's latencies inside a node. Samples of one table
-// stand together.
-FoundGraph find_graph(const std::vector<GraphSample>& samples, BytesPerSecond bus, bool fast,
-                      double inside_scale);
+// Graph, prior and the steps of the paths that the rows show. `bus`: the best rate that was
+// measured, in bytes that a rank of a ring sends times the GPUs of a node. `fast`: it is more than
+// the port of 200 Gbit/s that a GPU of the generations with one speed for all its graphs has.
+// `inside_scale`: of NCCL's latencies inside a node. Rows of one table stand together.
+cost::ScaleCostModel find_graph(const std::vector<cost::PathRow>& rows, BytesPerSecond bus,
+                                bool fast, double inside_scale);
 
 }  // namespace syncline::calibrate

@@ -26,7 +26,7 @@ double bytes_of(const cost::MeasuredPoint& point) { return static_cast<double>(p
 // Sums over points [0, i) that the least squares of a line on relative errors need.
 class Sums {
  public:
-  explicit Sums(const Points& points) : sums_(points.size() + 1) {
+  explicit Sums(const Points& points) : points_(points), sums_(points.size() + 1) {
     for (std::size_t i = 0; i < points.size(); ++i) {
       const double w = 1 / points[i].time;
       const double x = bytes_of(points[i]) * w;
@@ -37,62 +37,40 @@ class Sums {
 
   // The line through points [begin, end) with neither latency nor slope negative, and its sum of
   // squared relative errors.
-  struct Line {
-    double latency = 0;
-    double slope = 0;
-    double squares = 0;
-  };
-  Line line(std::size_t begin, std::size_t end) const {
+  std::pair<cost::SizeLine, double> line(std::size_t begin, std::size_t end) const {
     std::array<double, 5> s{};
     for (std::size_t k = 0; k < s.size(); ++k) s[k] = sums_[end][k] - sums_[begin][k];
     const auto [a, b, c, u, v] = s;
     const auto count = static_cast<double>(end - begin);
+    cost::SizeLine line{bytes_of(points_[begin]), bytes_of(points_[end - 1])};
     const double determinant = a * c - b * b;
     if (determinant > 1e-10 * a * c) {
-      const double latency = (u * c - v * b) / determinant;
-      const double slope = (a * v - b * u) / determinant;
-      if (latency >= 0 && slope >= 0) {
-        return {latency, slope, std::max(0.0, count - latency * u - slope * v)};
+      line.latency = (u * c - v * b) / determinant;
+      line.seconds_per_byte = (a * v - b * u) / determinant;
+      if (line.latency >= 0 && line.seconds_per_byte >= 0) {
+        return {line, std::max(0.0, count - line.latency * u - line.seconds_per_byte * v)};
       }
     }
-    const Line flat{u / a, 0, std::max(0.0, count - u * u / a)};
-    const Line steep{0, v / c, std::max(0.0, count - v * v / c)};
-    return flat.squares < steep.squares ? flat : steep;
+    const double flat = std::max(0.0, count - u * u / a);
+    const double steep = std::max(0.0, count - v * v / c);
+    line.latency = flat < steep ? u / a : 0;
+    line.seconds_per_byte = flat < steep ? 0 : v / c;
+    return {line, std::min(flat, steep)};
   }
 
  private:
+  const Points& points_;
   std::vector<std::array<double, 5>> sums_;
 };
-
-cost::SizeLine size_line(const Points& points, std::size_t begin, std::size_t end, double latency,
-                         double slope) {
-  return {bytes_of(points[begin]), bytes_of(points[end - 1]), latency, slope};
-}
-
-// Where segments may begin and end: every point, or some fifty evenly spread by their logarithms.
-std::vector<std::size_t> knots_of(const Points& points) {
-  std::vector<std::size_t> knots = {0};
-  const bool all = points.size() <= kMostKnots;
-  const double first = std::log(bytes_of(points.front()));
-  const double range = std::log(bytes_of(points.back())) - first;
-  double bin = 0;
-  for (std::size_t i = 1; i < points.size(); ++i) {
-    const double at = (std::log(bytes_of(points[i])) - first) / range * double{kMostKnots};
-    if (!all && at < bin + 1) continue;
-    bin = std::floor(at);
-    knots.push_back(i);
-  }
-  knots.push_back(points.size());
-  return knots;
-}
 
 // The best 1, 2, ... segments of at least two points each, by dynamic programming over the knots
 // (Bellman 1961, "On the approximation of curves by line segments"): the best k segments up to a
 // knot are the best k - 1 up to an earlier one and a line from there on.
 std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
   const Sums sums(points);
-  const auto knots = knots_of(points);
-  const std::size_t n = knots.size() - 1;
+  auto knots = spread_out(points, kMostKnots);  // where segments may begin and end
+  const std::size_t n = knots.size();
+  knots.push_back(points.size());
   constexpr double kNone = std::numeric_limits<double>::infinity();
   // least[k][j]: squares of the first j stretches cut into k segments; from: where the last begins.
   std::vector<std::vector<double>> least(kMostSegments + 1, std::vector<double>(n + 1, kNone));
@@ -101,7 +79,7 @@ std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
   for (std::size_t i = 0; i < n; ++i) {
     for (std::size_t j = i + 1; j <= n; ++j) {
       if (knots[j] - knots[i] < 2 && points.size() > 1) continue;
-      const double squares = sums.line(knots[i], knots[j]).squares;
+      const double squares = sums.line(knots[i], knots[j]).second;
       for (std::size_t k = 1; k <= kMostSegments; ++k) {
         if (least[k - 1][i] + squares < least[k][j]) {
           least[k][j] = least[k - 1][i] + squares;
@@ -117,9 +95,7 @@ std::vector<cost::SizeCostModel> fit_segments(const Points& points) {
     std::size_t end = n;
     for (std::size_t left = k; left > 0; --left) {
       const std::size_t begin = from[left][end];
-      const auto line = sums.line(knots[begin], knots[end]);
-      model.lines.insert(model.lines.begin(),
-                         size_line(points, knots[begin], knots[end], line.latency, line.slope));
+      model.lines.insert(model.lines.begin(), sums.line(knots[begin], knots[end]).first);
       end = begin;
     }
   }
@@ -167,9 +143,7 @@ cost::SizeCostModel fit_envelope(const Points& points, const cost::SizeCostModel
   for (int round = 0; round < 30; ++round) {
     const auto own = shared_out(points, model.lines);
     for (std::size_t k = 0; k < own.size(); ++k) {
-      if (own[k].empty()) continue;
-      const auto line = Sums(own[k]).line(0, own[k].size());
-      model.lines[k] = size_line(own[k], 0, own[k].size(), line.latency, line.slope);
+      if (!own[k].empty()) model.lines[k] = Sums(own[k]).line(0, own[k].size()).first;
     }
     const double squares = squares_of(model, points);
     if (squares >= best_squares * (1 - 1e-9)) break;
@@ -215,9 +189,7 @@ cost::SizeCostModel fit_sum(const Points& points, const cost::SizeCostModel& lin
 // At the knots only: what iterates over its points need not see a thousand of them.
 Points at_knots(const Points& points) {
   Points kept;
-  auto knots = knots_of(points);
-  knots.pop_back();
-  for (const std::size_t knot : knots) kept.push_back(points[knot]);
+  for (const std::size_t knot : spread_out(points, kMostKnots)) kept.push_back(points[knot]);
   if (kept.back().size != points.back().size) kept.push_back(points.back());
   return kept;
 }
@@ -367,6 +339,21 @@ Candidates describing(const Candidates& full, const Points& points) {
 }
 
 }  // namespace
+
+std::vector<std::size_t> spread_out(const Points& points, std::size_t most) {
+  const bool all = points.size() <= most;
+  const double first = all ? 0 : std::log(bytes_of(points.front()));
+  const double range = all ? 1 : std::log(bytes_of(points.back())) - first;
+  std::vector<std::size_t> places;
+  double bin = -1;
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const double at = (std::log(bytes_of(points[i])) - first) / range * static_cast<double>(most);
+    if (!all && std::floor(at) == bin) continue;
+    bin = std::floor(at);
+    places.push_back(i);
+  }
+  return places;
+}
 
 SizeFit fit_sizes(SizeFit fit) {
   const Points& points = fit.points;

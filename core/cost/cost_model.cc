@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -20,10 +21,21 @@
 namespace syncline::cost {
 namespace {
 
-bool ring_like(collective::CollectiveKind kind) {
-  return kind == collective::CollectiveKind::kAllReduce ||
-         kind == collective::CollectiveKind::kAllGather ||
-         kind == collective::CollectiveKind::kReduceScatter;
+Seconds on_line(const SizeLine& line, double bytes) {
+  return line.latency + line.seconds_per_byte * bytes;
+}
+
+Seconds on_segments(const SizeCostModel& model, double bytes) {
+  for (std::size_t i = 0; i + 1 < model.lines.size(); ++i) {
+    const SizeLine& line = model.lines[i];
+    if (bytes <= line.to) return on_line(line, bytes);
+    const SizeLine& next = model.lines[i + 1];
+    if (bytes >= next.from) continue;
+    const double share = std::log(bytes / line.to) / std::log(next.from / line.to);
+    return std::exp((1 - share) * std::log(on_line(line, line.to)) +
+                    share * std::log(on_line(next, next.from)));
+  }
+  return on_line(model.lines.back(), bytes);
 }
 
 double octaves(double a, double b) { return std::abs(std::log2(a / b)); }
@@ -37,17 +49,6 @@ double steepness(const TableCostModel& table, double bytes) {
       std::log(size_time(table.cost_model, high) / size_time(table.cost_model, low));
   return std::clamp(rise / std::log(high / low), 0.0, 1.0);
 }
-
-double bus_factor(collective::CollectiveKind kind, int ranks) {
-  return ring_steps(kind, 1, ranks).all / ranks;
-}
-
-// A cost put together from several opinions, and how far these lie apart, as a standard deviation
-// of logarithms.
-struct Blend {
-  Seconds time = 0;
-  double apart = 0;
-};
 
 // Gathers weighted opinions about one logarithm.
 class Opinions {
@@ -68,11 +69,14 @@ class Opinions {
   double squares_ = 0;
 };
 
-// Inside one node, from the tables of other numbers of GPUs and of other collectives.
-std::optional<Blend> time_in_node(const MeasuredCostModel& model, collective::CollectiveKind kind,
-                                  double bytes, int gpus, ForcedAlgorithm forced) {
+// Inside one node, from the tables of other numbers of GPUs and of other collectives; and how far
+// these lie apart, as a standard deviation of logarithms.
+std::optional<std::pair<Seconds, double>> time_in_node(const MeasuredCostModel& model,
+                                                       collective::CollectiveKind kind,
+                                                       double bytes, int gpus,
+                                                       ForcedAlgorithm forced) {
   const auto latency = [&](collective::CollectiveKind of, int ranks) {
-    return model.node.base + model.node.step * ring_steps(of, 1, ranks).all;
+    return model.node.base + model.node.step * ring_steps(of, ranks);
   };
   Opinions opinions;
   double regimes = 0;  // weighted variances
@@ -91,8 +95,8 @@ std::optional<Blend> time_in_node(const MeasuredCostModel& model, collective::Co
     regimes += weight * share * (1 - share) * between * between;
   }
   if (opinions.empty()) return std::nullopt;
-  return Blend{std::exp(opinions.mean()),
-               std::sqrt(opinions.variance() + regimes / opinions.weights())};
+  return std::pair{std::exp(opinions.mean()),
+                   std::sqrt(opinions.variance() + regimes / opinions.weights())};
 }
 
 // How far the cost model of `path` was off in the tables, as a logarithm, where they took that
@@ -156,8 +160,8 @@ Seconds bounded(const MeasuredCostModel& model, collective::CollectiveKind kind,
   const Seconds there = size_time(nearest->cost_model, bytes);
   const double bus = bus_factor(kind, nodes * gpus_per_node) /
                      bus_factor(kind, nearest->nodes * nearest->gpus_per_node);
-  const double steps = ring_steps(kind, nodes, gpus_per_node).all /
-                       ring_steps(kind, nearest->nodes, nearest->gpus_per_node).all;
+  const double steps = ring_steps(kind, nodes, gpus_per_node) /
+                       ring_steps(kind, nearest->nodes, nearest->gpus_per_node);
   return std::clamp(time, there * std::min(bus, steps) / kFaster,
                     there * std::max(bus, steps) * kSlower);
 }
@@ -226,6 +230,56 @@ bool was_shown(const ScaleCostModel& scale, StepPath path) {
 }
 
 }  // namespace
+
+//   segments  latency + bytes * slope on each stretch of sizes that one regime covers; between the
+//             last size of one and the first of the next the logarithms are joined by a line, since
+//             nothing was measured where the regimes change
+//   envelope  the least of a few lines: whoever chooses takes the best
+//   sum       (latency^p + (bytes * slope)^p)^(1/p): a floor that acts like a maximum
+//
+// Times are never negative and, inside a regime, never fall with the payload.
+Seconds size_time(const SizeCostModel& model, double bytes) {
+  assert(!model.lines.empty() && "a cost model has a line");
+  double largest = 0;
+  for (const SizeLine& line : model.lines) largest = std::max(largest, line.to);
+  if (bytes > largest && model.lines.back().seconds_per_byte <= 0) {
+    return size_time(model, largest) * bytes / largest;
+  }
+  if (model.form == SizeCostModel::Form::kSegments) return on_segments(model, bytes);
+  if (model.form == SizeCostModel::Form::kSum) {
+    const SizeLine& line = model.lines.front();
+    return std::pow(std::pow(line.latency, model.exponent) +
+                        std::pow(line.seconds_per_byte * bytes, model.exponent),
+                    1 / model.exponent);
+  }
+  double least = on_line(model.lines.front(), bytes);
+  for (const SizeLine& line : model.lines) least = std::min(least, on_line(line, bytes));
+  return least;
+}
+
+double size_spread(const std::vector<SizeSpread>& spreads, double bytes) {
+  if (spreads.empty()) return kUnknownSpread;
+  const auto above = std::find_if(spreads.begin(), spreads.end(),
+                                  [&](const SizeSpread& one) { return one.bytes >= bytes; });
+  if (above == spreads.begin()) return above->spread;
+  if (above == spreads.end()) return spreads.back().spread;
+  const SizeSpread& below = *(above - 1);
+  const double share = std::log(bytes / below.bytes) / std::log(above->bytes / below.bytes);
+  return below.spread + share * (above->spread - below.spread);
+}
+
+std::string describe(const SizeCostModel& model) {
+  const std::string count = std::to_string(model.lines.size());
+  switch (model.form) {
+    case SizeCostModel::Form::kSum:
+      return "sum with exponent " + std::to_string(std::lround(model.exponent));
+    case SizeCostModel::Form::kEnvelope:
+      return "envelope of " + count + " lines";
+    case SizeCostModel::Form::kSegments:
+      break;
+  }
+  return model.lines.size() == 1 ? "one line" : count + " segments";
+}
 
 std::optional<double> tree_factor(const MeasuredCostModel& model) {
   bool network = false;
@@ -329,8 +383,8 @@ std::optional<CostModelAnswer> cost_model_time(const MeasuredCostModel& model,
   if (nodes == 1) {
     const auto blend = time_in_node(model, kind, bytes, gpus_per_node, forced);
     if (!blend) return std::nullopt;
-    support.paths = blend->apart;
-    return CostModelAnswer{blend->time,
+    support.paths = blend->second;
+    return CostModelAnswer{blend->first,
                            covered && counts_in_range(model, kind, nodes, gpus_per_node, forced),
                            spread_of(support)};
   }
@@ -345,7 +399,7 @@ std::optional<CostModelAnswer> cost_model_time(const MeasuredCostModel& model,
     const Seconds hops = step_time(step, kind, 1, nodes, gpus_per_node, share);
     const BytesPerSecond rate = scale.rates.back().bandwidth * share;
     support.unshown = 1;
-    return CostModelAnswer{.time = std::max(hops, time_by_factor(model.tree->factor, bytes, rate)),
+    return CostModelAnswer{.time = std::max(hops, model.tree->factor * bytes / rate),
                            .spread = spread_of(support)};
   }
   const auto log_time = [&](StepPath one) {
@@ -354,9 +408,9 @@ std::optional<CostModelAnswer> cost_model_time(const MeasuredCostModel& model,
     return std::log(plain) + correction(model, one, kind, bytes, nodes, gpus_per_node);
   };
   Opinions paths;
-  for (const PathShare& one : choice.shares(bytes)) {
-    paths.add(one.share, log_time(one.path));
-    if (!was_shown(scale, one.path)) support.unshown += one.share;
+  for (const auto& [one, likely] : choice.shares(bytes)) {
+    paths.add(likely, log_time(one));
+    if (!was_shown(scale, one)) support.unshown += likely;
   }
   support.paths = std::sqrt(paths.variance());
   return CostModelAnswer{

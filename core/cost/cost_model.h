@@ -104,7 +104,6 @@ struct MeasuredCostModel {
   std::optional<ScaleCostModel> scale;
   NodeCostModel node;
   std::optional<TreeFactor> tree;  // for a forced tree where no table of one was measured
-  bool empty() const { return tables.empty(); }
 };
 
 struct CostModelAnswer {
@@ -152,13 +151,8 @@ struct Support {
 double spread_of(const Support& support);
 
 // From one network to another of the same nodes: what a forced algorithm costs, in units of what
-// the network carries, stays what it is when the network changes.
-
-// `factor` is time * bandwidth / bytes: 2 for an ideal pipelined tree, 4.1 for the double tree of
-// NCCL 2.4 on PCIe nodes.
-inline Seconds time_by_factor(double factor, double bytes, BytesPerSecond bandwidth) {
-  return factor * bytes / bandwidth;
-}
+// the network carries, stays what it is when the network changes. 2 is an ideal pipelined tree, 4.1
+// the double tree of NCCL 2.4 on PCIe nodes.
 
 // The factor of a cost model's forced trees on more than two nodes (at two a tree sends half as
 // much), over the sizes of their tables, evenly spread; their rate is what the other tables between

@@ -45,17 +45,6 @@ std::optional<ForcedAlgorithm> forced_of(const MeasuredCostModel& model,
   return std::nullopt;
 }
 
-// Ranks below one port of each tier.
-std::vector<int> units_of(const Cluster& cluster) {
-  std::vector<int> units;
-  int unit = 1;
-  for (const auto& tier : cluster.tiers) {
-    units.push_back(unit);
-    unit = tier.span;
-  }
-  return units;
-}
-
 // The most nodes up to so many that a table is of; where all are of more, so many.
 int nodes_measured(const MeasuredCostModel& model, int nodes) {
   int most = 0;
@@ -68,8 +57,11 @@ int nodes_measured(const MeasuredCostModel& model, int nodes) {
 class CostModelOfCurves {
  public:
   CostModelOfCurves(const Cluster& cluster, std::vector<StepCurve> curves)
-      : units_(units_of(cluster)), curves_(std::move(curves)) {
-    for (const auto& tier : cluster.tiers) spans_.push_back(tier.span);
+      : curves_(std::move(curves)) {
+    for (const auto& tier : cluster.tiers) {
+      units_.push_back(spans_.empty() ? 1 : spans_.back());
+      spans_.push_back(tier.span);
+    }
     assert(curves_.size() == units_.size() && "a curve a tier");
   }
 
@@ -146,7 +138,7 @@ class CostModelOfCurves {
     return longest;
   }
 
-  std::vector<int> units_;
+  std::vector<int> units_;  // ranks below one port of each tier
   std::vector<int> spans_;
   std::vector<StepCurve> curves_;
 };

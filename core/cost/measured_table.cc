@@ -15,6 +15,7 @@ std::optional<collective::CollectiveKind> kind_named(std::string_view name) {
   }
   return std::nullopt;
 }
+
 std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place) {
   std::map<Bytes, std::vector<double>> times;
   for (const MeasuredRow& row : table.rows) {
@@ -25,10 +26,7 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
     times[row.size].push_back(*time);
   }
   std::vector<MeasuredPoint> points;
-  points.reserve(times.size());
-  for (auto& [size, list] : times) {
-    points.push_back({size, percentile(list, 0.5)});
-  }
+  for (const auto& [size, list] : times) points.push_back({size, percentile(list, 0.5)});
   return points;
 }
 
@@ -49,6 +47,11 @@ bool is_clean(const MeasuredTable& table) {
   }
   if (differences.size() < 3) return false;
   return percentile(differences, 0.5) < kMedian && percentile(differences, 0.9) < kNinetieth;
+}
+
+bool same_shape(const MeasuredTable& a, const MeasuredTable& b) {
+  return a.kind == b.kind && a.nodes == b.nodes && a.gpus_per_node == b.gpus_per_node &&
+         a.forced == b.forced;
 }
 
 void set_shape(MeasuredTable& table, int nodes, int gpus_per_node) {

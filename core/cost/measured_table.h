@@ -28,9 +28,6 @@ struct MeasuredRow {
   std::optional<double> out_of_place_wrong;  // elements with a wrong result; empty: not checked
   std::optional<double> in_place_wrong;
   BytesPerSecond out_of_place_alg = 0;  // size / time as printed, 0: unknown
-  BytesPerSecond in_place_alg = 0;
-  BytesPerSecond out_of_place_bus = 0;  // as printed: scaled by the test's own factor
-  BytesPerSecond in_place_bus = 0;
   // Where out_of_place is the median of many times, the standard deviation of its logarithm; 0:
   // nothing speaks of it.
   double spread = 0;
@@ -43,16 +40,15 @@ struct MeasuredTable {
   std::string source;  // the file
   int line = 0;        // where the table begins in it
   std::string test;    // "all_reduce", "all_gather", "alltoall", "sendrecv", ...; empty: unknown
-  std::optional<collective::CollectiveKind>
-      kind;       // of `test`, where it is one that a plan can hold
+  // Of `test`, where it is one that a plan can hold.
+  std::optional<collective::CollectiveKind> kind;
   int ranks = 0;  // 0: unknown, as in the two below
   int nodes = 0;
   int gpus_per_node = 0;
   std::string nccl_version;  // "2.18.3", empty: unknown
   ForcedAlgorithm forced = ForcedAlgorithm::kNone;
   std::vector<MeasuredRow> rows;
-  std::string
-      device;  // of the GPUs, as the log names them: "NVIDIA H100 80GB HBM3"; empty: unknown
+  std::string device;  // of the GPUs, as the log names it: "NVIDIA H100 80GB HBM3"; or empty
   std::vector<std::string> notes;     // what was odd, a sentence each
   std::vector<std::string> left_out;  // times that no fit uses, a sentence each, with their line
 };
@@ -74,6 +70,9 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
 // was disturbed by something else than its size. A time that is a median of many is held against
 // its own spread. False with fewer than three such sizes.
 bool is_clean(const MeasuredTable& table);
+
+// Whether both are of one collective on the same counts, by the same algorithm.
+bool same_shape(const MeasuredTable& a, const MeasuredTable& b);
 
 // Puts in the shape that a caller knows better than the log. Throws InputError where the product
 // contradicts the ranks that the log shows.

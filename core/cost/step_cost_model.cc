@@ -111,11 +111,12 @@ Seconds step_time(const StepCostModel& model, collective::CollectiveKind kind, d
     return model.base + 2 * (hops * model.latency + (gpus_per_node - 1) * model.chain) +
            hops * model.fill * std::pow(bytes / kFillBytes, kFillPower) + times * bytes / bandwidth;
   }
-  const RingSteps steps = ring_steps(kind, nodes, gpus_per_node);
+  const double steps = ring_steps(kind, nodes, gpus_per_node);
+  const double between_nodes = ring_steps(kind, nodes);
   const double ranks = static_cast<double>(nodes) * gpus_per_node;
   const double waiting =
-      model.latency * (steps.between_nodes + model.intra_share * (steps.all - steps.between_nodes));
-  const double moving = steps.all * bytes / ranks / bandwidth;
+      model.latency * (between_nodes + model.intra_share * (steps - between_nodes));
+  const double moving = steps * bytes / ranks / bandwidth;
   if (model.exponent == 1) return model.base + waiting + moving;
   return model.base + std::pow(std::pow(waiting, model.exponent) + std::pow(moving, model.exponent),
                                1 / model.exponent);
@@ -138,16 +139,16 @@ StepCostModel prior_cost_model(StepPath path, const StepPrior& prior) {
   return model;
 }
 
-PathFit fit_step_cost_model(StepPath path, const std::vector<PathRow>& rows,
-                            const StepPrior& prior) {
+std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
+                                                     const std::vector<PathRow>& rows,
+                                                     const StepPrior& prior) {
   const StepCostModel before = prior_cost_model(path, prior);
   const Parameters centre = parameters_of(before);
   const Seconds chain = before.chain;
   const Parameters spread = spreads(path, prior);
-  PathFit best;
-  bool any = false;
+  std::pair<StepCostModel, double> best;
+  const bool shaped = !path.tree && path.protocol == collective::NcclProtocol::kSimple;
   for (const double exponent : {1.0, 2.0, 4.0}) {
-    const bool shaped = !path.tree && path.protocol == collective::NcclProtocol::kSimple;
     if (exponent != 1 && !shaped) break;
     const auto residuals = [&](const Parameters& p, double* out) {
       const StepCostModel model = cost_model_of(path, p, exponent, chain);
@@ -161,9 +162,8 @@ PathFit fit_step_cost_model(StepPath path, const std::vector<PathRow>& rows,
     const auto [found, squares] = least_squares<4>(residuals, rows.size() + 4, centre);
     // A floor must earn its place.
     constexpr double kGain = 0.5;
-    if (!any || squares / 2 < best.cost - kGain) {
+    if (exponent == 1 || squares / 2 < best.second - kGain) {
       best = {cost_model_of(path, found, exponent, chain), squares / 2};
-      any = true;
     }
   }
   return best;
@@ -185,10 +185,18 @@ std::vector<StepPath> all_step_paths() {
   return paths;
 }
 
-RingSteps ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node) {
+bool ring_like(collective::CollectiveKind kind) {
+  return kind != collective::CollectiveKind::kReduce &&
+         kind != collective::CollectiveKind::kBroadcast;
+}
+
+double ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node) {
   const double times = kind == collective::CollectiveKind::kAllReduce ? 2 : 1;
-  const double ranks = static_cast<double>(nodes) * gpus_per_node;
-  return {times * (ranks - 1), times * (nodes - 1)};
+  return times * (static_cast<double>(nodes) * gpus_per_node - 1);
+}
+
+double bus_factor(collective::CollectiveKind kind, int ranks) {
+  return ring_steps(kind, ranks) / ranks;
 }
 
 Seconds nccl_base_latency(StepPath path) {
@@ -207,15 +215,13 @@ PathChoice::PathChoice(const GraphGuess& guess, collective::CollectiveKind kind,
       topology_(topology_of(guess, nodes, gpus_per_node)),
       table_(collective::nccl_table(topology_, kind)) {
   // Measured tables of PAT are too few to tell it from the ring.
-  table_[static_cast<std::size_t>(collective::NcclAlgorithm::kPat)] = {};
+  using collective::NcclAlgorithm;
+  table_[static_cast<std::size_t>(NcclAlgorithm::kPat)] = {};
   assert((forced != ForcedAlgorithm::kTree || kind == collective::CollectiveKind::kAllReduce) &&
          "NCCL has trees for all-reduce only");
-  if (forced == ForcedAlgorithm::kRing) {
-    table_[static_cast<std::size_t>(collective::NcclAlgorithm::kTree)] = {};
-  }
-  if (forced == ForcedAlgorithm::kTree) {
-    table_[static_cast<std::size_t>(collective::NcclAlgorithm::kRing)] = {};
-  }
+  if (forced == ForcedAlgorithm::kNone) return;
+  const bool ring = forced == ForcedAlgorithm::kRing;
+  table_[static_cast<std::size_t>(ring ? NcclAlgorithm::kTree : NcclAlgorithm::kRing)] = {};
 }
 
 StepPath PathChoice::operator()(double bytes) const {
@@ -223,11 +229,11 @@ StepPath PathChoice::operator()(double bytes) const {
   return {pick.algorithm == collective::NcclAlgorithm::kTree, pick.protocol};
 }
 
-std::vector<PathShare> PathChoice::shares(double bytes) const {
+std::vector<std::pair<StepPath, double>> PathChoice::shares(double bytes) const {
   constexpr double kSharp = 10;  // a tenth more time makes a path less likely by e
   constexpr double kLeastShare = 0.01;
   const Seconds least = collective::nccl_choice(topology_, table_, kind_, bytes).time;
-  std::vector<PathShare> list;
+  std::vector<std::pair<StepPath, double>> list;
   double sum = 0;
   for (const StepPath path : all_step_paths()) {
     const collective::NcclPick pick{
@@ -237,10 +243,10 @@ std::vector<PathShare> PathChoice::shares(double bytes) const {
     if (!time) continue;
     const double share = std::pow(least / *time, kSharp);
     if (share < kLeastShare) continue;
-    list.push_back({path, share});
+    list.emplace_back(path, share);
     sum += share;
   }
-  for (PathShare& one : list) one.share /= sum;
+  for (auto& [path, share] : list) share /= sum;
   return list;
 }
 

@@ -3,8 +3,8 @@
 // Bandwidth is what a node sends and receives in one direction. The formulas stand in the source.
 #pragma once
 
-#include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/collective/nccl_model.h"
@@ -45,13 +45,16 @@ struct StepPath {
 std::string to_string(StepPath path);
 std::vector<StepPath> all_step_paths();
 
-// The steps of a ring: 2 (N - 1) for all-reduce, N - 1 for all-gather and reduce-scatter, and how
-// many of them, on the slowest way around, cross between nodes.
-struct RingSteps {
-  double all = 0;
-  double between_nodes = 0;
-};
-RingSteps ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node);
+// Whether all ranks give and get alike, so that a ring carries it: all-reduce, all-gather and
+// reduce-scatter.
+bool ring_like(collective::CollectiveKind kind);
+
+// The steps of a ring: 2 (N - 1) for all-reduce, N - 1 for the other two. On the slowest way around
+// as many of them cross between nodes as a ring of one GPU a node has.
+double ring_steps(collective::CollectiveKind kind, int nodes, int gpus_per_node = 1);
+
+// What a rank sends in a ring, as a share of the payload as nccl-tests prints it.
+double bus_factor(collective::CollectiveKind kind, int ranks);
 
 // NCCL's latency constants, the prior of the cost models: once per collective, and per step of a
 // ring or hop of a tree.
@@ -61,11 +64,6 @@ Seconds nccl_step_latency(StepPath path, bool between_nodes);
 // Requires an all-reduce, all-gather or reduce-scatter and at least two ranks. `bytes` counts as
 // nccl-tests prints it: the payload of an all-reduce, all shards together for the other two. Where
 // the algorithm is forced NCCL chooses the protocol only; trees are for all-reduce alone.
-struct PathShare {
-  StepPath path;
-  double share = 0;
-};
-
 class PathChoice {
  public:
   PathChoice(const GraphGuess& guess, collective::CollectiveKind kind, int nodes, int gpus_per_node,
@@ -73,7 +71,7 @@ class PathChoice {
   StepPath operator()(double bytes) const;
   // How likely each path is, as far as the guess of the graph can be trusted: where NCCL's own
   // times of two paths are alike, a graph a little different has the other. They add up to one.
-  std::vector<PathShare> shares(double bytes) const;
+  std::vector<std::pair<StepPath, double>> shares(double bytes) const;
 
  private:
   collective::CollectiveKind kind_;
@@ -106,22 +104,22 @@ struct StepPrior {
 };
 StepCostModel prior_cost_model(StepPath path, const StepPrior& prior);
 
+// A measured row between nodes.
 struct PathRow {
   collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce;
   double bytes = 0;
   int nodes = 1;
   int gpus_per_node = 1;
-  double share = 1;
+  double share = 1;  // of the rate, that its GPUs a node have
   Seconds time = 0;
+  ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  std::size_t table = 0;  // whose row it is
 };
 
-struct PathFit {
-  StepCostModel cost_model;
-  double cost = 0;  // minus the logarithm of the likelihood, prior included, up to a constant
-};
-
-// Least squares of the relative errors, damped for outliers, and of the distances to the prior.
-PathFit fit_step_cost_model(StepPath path, const std::vector<PathRow>& rows,
-                            const StepPrior& prior);
+// Least squares of the relative errors, damped for outliers, and of the distances to the prior;
+// with its cost: minus the logarithm of the likelihood, prior included, up to a constant.
+std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
+                                                     const std::vector<PathRow>& rows,
+                                                     const StepPrior& prior);
 
 }  // namespace syncline::cost

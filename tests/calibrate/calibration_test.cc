@@ -2,10 +2,8 @@
 #include "core/calibrate/calibration.h"
 
 #include <gtest/gtest.h>
-#include <zlib.h>
 
 #include <algorithm>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -15,7 +13,10 @@
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/packed.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -50,10 +51,7 @@ std::vector<std::string> left_out(const std::string& rows) {
   return nccl_log_from_text("x.log", log_with(rows)).at(0).left_out;
 }
 
-bool any_with(const std::vector<std::string>& list, const std::string& part) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](const std::string& one) { return one.find(part) != std::string::npos; });
-}
+using test::any_contains;
 
 TEST(LeftOut, TimesThatCannotBeAreNamedWithTheirLine) {
   EXPECT_TRUE(left_out("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n").empty());
@@ -91,8 +89,8 @@ TEST(LeftOut, IsWarnedOfAndTheDeviceIsKept) {
   const auto tables =
       nccl_log_from_text("x.log", log_with("1024 256 float sum -1 nan 0.1 0.1 0 11 0.1 0.1 0\n"));
   const auto calibration = calibration_of(tables, {}, "one");
-  EXPECT_TRUE(any_with(calibration.warnings, "x.log: line 10: 1024 bytes"));
-  EXPECT_FALSE(any_with(calibration.warnings, "no table measured"));
+  EXPECT_TRUE(any_contains(calibration.warnings, "x.log: line 10: 1024 bytes"));
+  EXPECT_FALSE(any_contains(calibration.warnings, "no table measured"));
   EXPECT_EQ(calibration.cluster.at("device").at("name"), "NVIDIA H100 80GB HBM3");
 }
 
@@ -133,8 +131,8 @@ TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
   between.ranks = 0;
   set_shape(between, 4, 1);
   const auto calibration = calibration_of({inside, between}, {}, "both");
-  EXPECT_TRUE(any_with(calibration.warnings,
-                       "4 nodes x 2 GPUs, the largest count of each, which no table measured"));
+  EXPECT_TRUE(any_contains(calibration.warnings,
+                           "4 nodes x 2 GPUs, the largest count of each, which no table measured"));
 }
 
 // Beside others of its kind Alps is good for large payloads, with the hole that it has on 4 nodes;
@@ -285,22 +283,13 @@ TEST(Gzip, LogsAreReadAndDamagedOnesTold) {
   const test::Scratch scratch;
   const std::string text = log_with("1024 256 float sum -1 11 0.1 0.1 0 11 0.1 0.1 0\n");
   const std::string path = scratch.path("x.log.gz");
-  const gzFile file = gzopen(path.c_str(), "wb");
-  gzwrite(file, text.data(), static_cast<unsigned>(text.size()));
-  gzclose(file);
+  test::write_packed(path, text);
   EXPECT_EQ(tables_in({path}).at(0).rows.size(), 9u);
-  std::ifstream in(path, std::ios::binary);
-  std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  const std::string bytes = test::text_of(path);
   const std::string cut = scratch.path("cut.log.gz");
-  std::ofstream(cut, std::ios::binary) << bytes.substr(0, bytes.size() / 2);
-  try {
-    tables_in({cut});
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("cut.log.gz: gzip: damaged or cut off"),
-              std::string::npos)
-        << error.what();
-  }
+  test::write_text(cut, bytes.substr(0, bytes.size() / 2));
+  const std::string error = test::input_error([&] { tables_in({cut}); });
+  EXPECT_TRUE(test::contains(error, "cut.log.gz: gzip: damaged or cut off")) << error;
 }
 
 }  // namespace

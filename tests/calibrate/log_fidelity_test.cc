@@ -6,29 +6,25 @@
 
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 
 #include "core/calibrate/log_files.h"
 #include "core/error.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
 
 const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests";
 
-// A list beside a link to the published logs.
-std::string list_of(const test::Scratch& scratch, const std::string& text) {
-  std::filesystem::create_directory_symlink(kLogs, scratch.path("logs"));
-  const std::string path = scratch.path("list.json");
-  std::ofstream(path) << text;
-  return path;
-}
-
+// By a list beside a link to the published logs.
 std::vector<measure::FidelityTable> compared(const std::string& text) {
   const test::Scratch scratch;
+  std::filesystem::create_directory_symlink(kLogs, scratch.path("logs"));
+  test::write_text(scratch.path("list.json"), text);
   return log_fidelity(
-      list_of(scratch, text), [](std::size_t, std::size_t) {}, [] { return false; });
+      scratch.path("list.json"), [](std::size_t, std::size_t) {}, [] { return false; });
 }
 
 TEST(LogFidelity, FitsSomeLogsAndForetellsOthers) {
@@ -82,13 +78,8 @@ TEST(LogFidelity, WrongListsAreToldWhere) {
       {R"({"table": []})", "did you mean 'tables'"},
   };
   for (const auto& [text, told] : mistakes) {
-    try {
-      compared(text);
-      FAIL() << text;
-    } catch (const InputError& error) {
-      EXPECT_NE(std::string(error.what()).find(told), std::string::npos)
-          << text << ": " << error.what();
-    }
+    const std::string error = test::input_error([&, text = text] { compared(text); });
+    EXPECT_TRUE(test::contains(error, told)) << text << ": " << error;
   }
 }
 

@@ -9,6 +9,9 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "tests/support/corpus.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -28,19 +31,7 @@ cost::MeasuredTable one(const std::string& text, const std::string& name = "x.tx
 }
 
 bool noted(const cost::MeasuredTable& table, const std::string& part) {
-  for (const auto& note : table.notes) {
-    if (note.find(part) != std::string::npos) return true;
-  }
-  return false;
-}
-
-std::string error_of(const std::string& text) {
-  try {
-    read(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return {};
+  return test::any_contains(table.notes, part);
 }
 
 // The pieces of a log of 2.13 and later.
@@ -86,7 +77,6 @@ TEST(NcclLog, AModernTable) {
   EXPECT_DOUBLE_EQ(*row.in_place, 101e-6);
   EXPECT_EQ(row.out_of_place_wrong, 0.0);
   EXPECT_DOUBLE_EQ(row.out_of_place_alg, 10.49e9);
-  EXPECT_DOUBLE_EQ(row.in_place_bus, 15.57e9);
 }
 
 // The figures of all published files, as the index beside them gives them.
@@ -115,11 +105,9 @@ TEST(NcclLog, EveryPublishedFileAgreesWithItsIndex) {
     }
     ASSERT_GE(cells.size(), 6U) << line;
     const std::string& file = cells[0];
-    const cost::MeasuredTable table = [&] {
-      const auto tables = read_nccl_log((kLogs / file).string());
-      EXPECT_EQ(tables.size(), 1U) << file;
-      return tables.at(0);
-    }();
+    const auto tables = read_nccl_log((kLogs / file).string());
+    ASSERT_EQ(tables.size(), 1U) << file;
+    const cost::MeasuredTable& table = tables[0];
     ++files;
     const std::string found =
         table.test + " " + std::to_string(table.nodes) + " " + std::to_string(table.ranks);
@@ -328,7 +316,7 @@ TEST(NcclLog, PrefixesOfLaunchersChangeNothing) {
     EXPECT_EQ(table.nodes, 2) << prefix;
     ASSERT_EQ(table.rows.size(), 2U) << prefix;
     EXPECT_EQ(table.rows[1].out_of_place, plain.rows[1].out_of_place) << prefix;
-    EXPECT_EQ(table.rows[1].in_place_bus, plain.rows[1].in_place_bus) << prefix;
+    EXPECT_EQ(table.rows[1].in_place, plain.rows[1].in_place) << prefix;
   }
   std::string windows;
   for (const char c : kLog) windows += c == '\n' ? "\r\n" : std::string(1, c);
@@ -594,7 +582,7 @@ TEST(NcclLog, WithoutATableTheErrorSaysWhatWasLookedFor) {
         std::string("{\"results\": 3}"), std::string("{\"results\": []}"),
         std::string("{ not json"), std::string(1, '\0'),
         kHead + "  1048576  262144  float  sum  -1\n"}) {
-    const std::string message = error_of(text);
+    const std::string message = test::input_error([&] { read(text); });
     EXPECT_EQ(message.rfind("x.txt: ", 0), 0U) << text;
     EXPECT_NE(message.find("looked for"), std::string::npos) << text;
   }
@@ -666,6 +654,25 @@ TEST(NcclLog, PrefixesOfAFileNeverFailOtherwise) {
     }
   }
   EXPECT_GE(rows, 24U);
+}
+
+// What the fuzzer found worth keeping, read by every build.
+TEST(NcclLog, EveryInputOfTheCorpusIsReadOrRefused) {
+  const auto replayed = test::replay_corpus("nccl_log", [](const std::string& text) {
+    for (const cost::MeasuredTable& table : read(text, "corpus")) {
+      EXPECT_FALSE(table.rows.empty());
+      EXPECT_GE(table.ranks, 0);
+      for (const auto place : {cost::Place::kOutOfPlace, cost::Place::kInPlace}) {
+        for (const cost::MeasuredPoint& point : cost::usable_points(table, place)) {
+          EXPECT_GT(point.size, 0);
+          EXPECT_GT(point.time, 0);
+        }
+      }
+      cost::is_clean(table);
+    }
+  });
+  EXPECT_GT(replayed.read, 10);
+  EXPECT_GT(replayed.refused, 5);
 }
 
 }  // namespace

@@ -5,32 +5,31 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <fstream>
 
-#include "core/error.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
 
 const std::string kList = SYNCLINE_SOURCE_DIR "/scenarios/measured/networks.json";
 
+void expect_shipped(const PriorFit& fit, const collective::Path& path, const std::string& site) {
+  for (std::size_t c = 0; c < kPayloads.size(); ++c) {
+    const collective::Prior shipped = collective::nccl_prior(path, kPayloads[c]);
+    EXPECT_NEAR(shipped.bias, fit.bias[c], 0.03) << site << ' ' << c;
+    EXPECT_NEAR(shipped.spread, fit.spread[c], 0.03) << site << ' ' << c;
+  }
+}
+
 TEST(Prior, IsWhatTheLogsSay) {
   const std::vector<PriorUnit> units = prior_units(kList);
   EXPECT_GE(units.size(), 20U);
   for (const PriorUnit& unit : units) {
-    const PriorFit fit = prior_fit(units, unit.path);
-    for (std::size_t c = 0; c < kPayloads.size(); ++c) {
-      const collective::Prior shipped = collective::nccl_prior(unit.path, kPayloads[c]);
-      EXPECT_NEAR(shipped.bias, fit.bias[c], 0.03) << unit.site << ' ' << c;
-      EXPECT_NEAR(shipped.spread, fit.spread[c], 0.03) << unit.site << ' ' << c;
-    }
+    expect_shipped(prior_fit(units, unit.path), unit.path, unit.site);
   }
-  const PriorFit fit = unnamed_fit(units);
-  for (std::size_t c = 0; c < kPayloads.size(); ++c) {
-    const collective::Prior shipped = collective::nccl_prior({}, kPayloads[c]);
-    EXPECT_NEAR(shipped.bias, fit.bias[c], 0.03);
-    EXPECT_NEAR(shipped.spread, fit.spread[c], 0.03);
-  }
+  expect_shipped(unnamed_fit(units), {}, "unnamed");
 }
 
 // On a network of which nothing was seen, the mean size of log(true / said) falls by a fifth, and
@@ -39,7 +38,7 @@ TEST(Prior, HoldsForNetworksThatWereLeftOut) {
   double before = 0, rows = 0;
   for (const PriorUnit& unit : prior_units(kList)) {
     for (const auto& errors : unit.rows) {
-      for (const PriorError& row : errors) before += std::fabs(row.error);
+      for (const auto& [bytes, error] : errors) before += std::fabs(error);
       rows += static_cast<double>(errors.size());
     }
   }
@@ -64,17 +63,13 @@ TEST(Prior, HoldsForNetworksThatWereLeftOut) {
 }
 
 TEST(Prior, AWrongListIsRefused) {
-  const std::string path = ::testing::TempDir() + "/networks.json";
-  std::ofstream(path) << R"({"logs": ".", "machines": [{"log": "x", "site": "x",
+  const test::Scratch scratch;
+  const std::string path = scratch.path("networks.json");
+  test::write_text(path, R"({"logs": ".", "machines": [{"log": "x", "site": "x",
       "compute_capability": 80, "inside_gbytes_per_s": 300, "nic_gbps": 100, "nics": 1,
-      "latency_us": 5, "fabric": "eva"}]})";
-  try {
-    prior_units(path);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_NE(std::string(error.what()).find("machines[0].fabric"), std::string::npos)
-        << error.what();
-  }
+      "latency_us": 5, "fabric": "eva"}]})");
+  const std::string error = test::input_error([&] { prior_units(path); });
+  EXPECT_TRUE(test::contains(error, "machines[0].fabric")) << error;
 }
 
 }  // namespace

@@ -10,9 +10,10 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/input/document.h"
 #include "core/scenario/cluster.h"
 #include "tests/support/dice.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -59,20 +60,22 @@ Json job(test::Dice& dice, const std::string& library, int caps) {
       {"strategies", strategies}};
 }
 
-Losses truth_of(test::Dice& dice, const std::string& library) {
-  Losses truth;
-  truth.overlap.slowdown = 0.01 * dice.between(10, 100);
-  truth.overlap.collective_slowdown = library == "nccl" ? truth.overlap.slowdown : 0;
-  if (library == "gloo") truth.overlap.delay = 0.1 * kMillisecond * dice.between(0, 80);
-  truth.overhead = 0.1 * kMillisecond * dice.between(0, 50);
-  return truth;
+// What a device loses, in the keys of cluster.device.
+Json truth_of(test::Dice& dice, const std::string& library) {
+  const double slowdown = 0.01 * dice.between(10, 100);
+  const double delay = library == "gloo" ? 100 * dice.between(0, 80) : 0;
+  return {{"overlap_slowdown", slowdown},
+          {"overlap_collective_slowdown", library == "nccl" ? slowdown : 0},
+          {"overlap_delay_us", delay},
+          {"data_parallel_overhead_us", 100 * dice.between(0, 50)}};
 }
 
-std::vector<Seconds> steps_of(const input::Document& document, const Losses& truth) {
-  StepModel model(document);
+std::vector<Seconds> steps_of(Json root, const Json& truth) {
+  root["cluster"]["device"] = truth;
+  const Scenario scenario = test::parsed(root);
   std::vector<Seconds> steps;
-  for (const auto& strategy : model.scenario().strategies) {
-    steps.push_back(model.step({{}, strategy.name}, truth));
+  for (const auto& strategy : scenario.strategies) {
+    steps.push_back(test::step_time(scenario, strategy));
   }
   return steps;
 }
@@ -117,14 +120,12 @@ TEST(StepFit, KnownLossesPredictTheCapsThatWereLeftOut) {
     const std::string library = dice.pick<std::string>({"nccl", "gloo"});
     const int caps = dice.between(4, 7);
     const Json root = job(dice, library, caps);
-    const Losses truth = truth_of(dice, library);
+    const Json truth = truth_of(dice, library);
     const double noise = 0.01 * dice.between(0, 3);
-    const auto steps = steps_of(document_of(root), truth);
+    const auto steps = steps_of(root, truth);
     const StepFit fit = fit_steps(document_of(measured(root, steps, noise, dice, caps - 1)));
     EXPECT_LE(worst(fit, steps, &StepRow::after), noise + 0.025)
-        << round << " " << library << " slowdown " << truth.overlap.slowdown << " delay "
-        << truth.overlap.delay << " overhead " << truth.overhead << " noise " << noise << " caps "
-        << caps << " found " << fit.figures.front().value;
+        << round << library << truth << noise << caps << fit.figures.front().value;
   }
 }
 
@@ -137,14 +138,13 @@ TEST(StepFit, TwoRowsDoNoHarm) {
   for (int round = 0; round < 40; ++round) {
     const std::string library = dice.pick<std::string>({"nccl", "gloo"});
     const Json root = job(dice, library, dice.between(3, 7));
-    const Losses truth = truth_of(dice, library);
+    const Json truth = truth_of(dice, library);
     const double noise = 0.01 * dice.between(0, 3);
-    const auto steps = steps_of(document_of(root), truth);
+    const auto steps = steps_of(root, truth);
     const StepFit fit = fit_steps(document_of(measured(root, steps, noise, dice, 2)));
     EXPECT_LE(worst(fit, steps, &StepRow::after),
               worst(fit, steps, &StepRow::before) + noise + 0.005)
-        << round << " " << library << " slowdown " << truth.overlap.slowdown << " delay "
-        << truth.overlap.delay << " overhead " << truth.overhead << " noise " << noise;
+        << round << library << truth << noise;
     before += worst(fit, steps, &StepRow::before);
     after += worst(fit, steps, &StepRow::after);
   }
@@ -156,7 +156,7 @@ TEST(StepFit, TwoRowsDoNoHarm) {
 TEST(StepFit, WritesAScenarioThatPredictsWhatItSays) {
   test::Dice dice(3);
   const Json root = job(dice, "gloo", 4);
-  const auto steps = steps_of(document_of(root), truth_of(dice, "gloo"));
+  const auto steps = steps_of(root, truth_of(dice, "gloo"));
   const StepFit fit = fit_steps(document_of(measured(root, steps, 0.01, dice, 3)));
   const Scenario written = input::parse_scenario(document_of(fit.fitted.root));
   EXPECT_TRUE(written.cluster.device.overlap.given);
@@ -165,11 +165,9 @@ TEST(StepFit, WritesAScenarioThatPredictsWhatItSays) {
                           [](const Published& row) { return row.calibrated; }),
             3);
   EXPECT_EQ(fit.fitted.root.at("notes").size(), 1u);
-  StepModel model(fit.fitted);
-  const Device& device = written.cluster.device;
   for (const auto& row : fit.rows) {
-    const Seconds step = model.step(row.key, {device.overlap, device.data_parallel_overhead});
-    EXPECT_NEAR(step / row.after, 1, 1e-5);
+    const Strategy& strategy = *find_strategy(written, row.key.strategy);
+    EXPECT_NEAR(test::step_time(written, strategy) / row.after, 1, 1e-5);
   }
 }
 
@@ -177,7 +175,7 @@ StepFit fit_of_rows_without_overlap() {
   test::Dice dice(5);
   Json root = job(dice, "nccl", 3);
   for (auto& strategy : root["strategies"]) strategy["overlap"] = false;
-  const auto steps = steps_of(document_of(root), {{}, 3 * kMillisecond});
+  const auto steps = steps_of(root, {{"overlap_slowdown", 0}, {"data_parallel_overhead_us", 3000}});
   return fit_steps(document_of(measured(root, steps, 0, dice, 2)));
 }
 
@@ -243,9 +241,8 @@ TEST(StepFit, RowsMayStandAtSweepPoints) {
     at.erase("sweep");
     at["published"] = Json::array();
     at["cluster"]["nodes"] = nodes;
-    Losses truth;
-    truth.overlap.slowdown = truth.overlap.collective_slowdown = 0.4;
-    const auto steps = steps_of(document_of(at), truth);
+    const auto steps =
+        steps_of(at, {{"overlap_slowdown", 0.4}, {"overlap_collective_slowdown", 0.4}});
     for (int cap = 0; cap < 2; ++cap) {
       root["published"].push_back({{"strategy", "cap" + std::to_string(cap)},
                                    {"sweep", {{"cluster.nodes", nodes}}},

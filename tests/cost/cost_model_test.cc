@@ -13,15 +13,14 @@
 #include "core/calibrate/scale_fit.h"
 #include "core/cost/cost_model.h"
 #include "core/error.h"
-#include "core/input/document.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "core/statistics.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"
 #include "tests/support/printed.h"
+#include "tests/support/studies.h"
+#include "tests/support/text.h"
 
 namespace syncline::cost {
 namespace {
@@ -83,9 +82,11 @@ MeasuredTable made_up(collective::CollectiveKind kind, int nodes, int gpus, Byte
 
 constexpr auto kAllReduce = collective::CollectiveKind::kAllReduce;
 
+calibrate::SizeFit fit_of(const MeasuredTable& table) { return fit_of(table); }
+
 TEST(SizeFit, FindsAKnownLineExactly) {
-  const auto fit = calibrate::fit_sizes(calibrate::points_of(
-      made_up(kAllReduce, 1, 2, 8, kGiB, [](double bytes) { return 20e-6 + bytes / 10e9; })));
+  const auto fit =
+      fit_of(made_up(kAllReduce, 1, 2, 8, kGiB, [](double bytes) { return 20e-6 + bytes / 10e9; }));
   ASSERT_EQ(fit.cost_model.lines.size(), 1u);
   EXPECT_NEAR(fit.cost_model.lines[0].latency, 20e-6, 1e-9);
   EXPECT_NEAR(fit.cost_model.lines[0].seconds_per_byte, 1e-10, 1e-14);
@@ -103,8 +104,8 @@ TEST(SizeFit, FindsRegimesUnderNoise) {
   const auto truth = [](double bytes) {
     return std::min({10e-6 + bytes / 1e9, 30e-6 + bytes / 8e9, 90e-6 + bytes / 20e9});
   };
-  const auto fit = calibrate::fit_sizes(calibrate::points_of(
-      made_up(kAllReduce, 1, 8, 1024, kGiB, [&](double bytes) { return truth(bytes) * noise(); })));
+  const auto fit = fit_of(
+      made_up(kAllReduce, 1, 8, 1024, kGiB, [&](double bytes) { return truth(bytes) * noise(); }));
   EXPECT_LT(fit.in_sample, 0.02);
   EXPECT_LT(fit.left_out, 0.08);
   for (double bytes = 1024; bytes <= 1e9; bytes *= 1.37) {
@@ -114,10 +115,9 @@ TEST(SizeFit, FindsRegimesUnderNoise) {
 
 // A floor that acts like a maximum is convex: no minimum of lines follows it.
 TEST(SizeFit, TakesASumOfPowersForAFloor) {
-  const auto fit = calibrate::fit_sizes(
-      calibrate::points_of(made_up(kAllReduce, 2, 1, 4096, 64 * kMiB, [](double b) {
-        return std::pow(std::pow(500e-6, 4) + std::pow(b / 2e9, 4), 0.25);
-      })));
+  const auto fit = fit_of(made_up(kAllReduce, 2, 1, 4096, 64 * kMiB, [](double b) {
+    return std::pow(std::pow(500e-6, 4) + std::pow(b / 2e9, 4), 0.25);
+  }));
   EXPECT_EQ(fit.cost_model.form, SizeCostModel::Form::kSum);
   EXPECT_LT(fit.in_sample, 1e-3);
 }
@@ -129,8 +129,8 @@ TEST(SizeFit, BehavesOutsideOfItsSizes) {
                                  {kMiB, kMiB},
                                  {kMiB, 2 * kMiB},
                                  {64 * kMiB, kGiB}}) {
-    const auto fit = calibrate::fit_sizes(calibrate::points_of(
-        made_up(kAllReduce, 2, 4, from, to, [](double bytes) { return 15e-6 + bytes / 5e9; })));
+    const auto fit = fit_of(
+        made_up(kAllReduce, 2, 4, from, to, [](double bytes) { return 15e-6 + bytes / 5e9; }));
     Seconds before = 0;
     for (double bytes = 1; bytes <= 1e12; bytes *= 3) {
       const Seconds time = size_time(fit.cost_model, bytes);
@@ -161,7 +161,7 @@ TEST(SizeFit, A100LogsWithinTheirTargets) {
     ASSERT_EQ(tables.size(), 1u);
     std::erase_if(tables[0].rows,
                   [](const MeasuredRow& row) { return row.size < kKiB || row.size > kGiB; });
-    const auto fit = calibrate::fit_sizes(calibrate::points_of(tables[0]));
+    const auto fit = fit_of(tables[0]);
     EXPECT_LT(fit.in_sample, 0.035) << gpus;
     EXPECT_LT(fit.left_out, 0.07) << gpus;
     sum += fit.left_out;
@@ -184,7 +184,7 @@ TEST(SizeFit, EveryCleanLogWithinItsTargets) {
   for (const auto& file : files) {
     for (const auto& table : calibrate::read_nccl_log(file.string())) {
       if (!table.kind || !is_clean(table)) continue;
-      const calibrate::SizeFit fit = calibrate::fit_sizes(calibrate::points_of(table));
+      const calibrate::SizeFit fit = fit_of(table);
       calibrate::ComparedTable answer;
       for (const auto* points : {&fit.points, &fit.outliers}) {
         for (const auto& point : *points) {
@@ -270,11 +270,10 @@ TEST(Scale, ASlowRunInALadderIsNamedAndBendsNothing) {
     if (row.in_place) *row.in_place *= 1.4;
   }
   const auto found = calibrate::calibration_of(tables, {}, "slow");
-  const auto named =
-      std::count_if(found.warnings.begin(), found.warnings.end(), [](const std::string& one) {
-        return one.find("slower than the other") != std::string::npos;
-      });
-  EXPECT_EQ(named, 1);
+  EXPECT_EQ(std::ranges::count_if(
+                found.warnings,
+                [](const auto& one) { return test::contains(one, "slower than the other"); }),
+            1);
   EXPECT_NEAR(found.cost_model.tables[2].slow, 0.4, 0.15);
   EXPECT_GT(cost_model_time(found.cost_model, kAllReduce, kGiB, 8, 4)->spread, 0.2);
   tables.erase(tables.begin() + 2);
@@ -345,7 +344,7 @@ TEST(Scale, ForcedTreeFromOneNetworkToTheOther) {
     calibrate::ComparedTable compared;
     for (const auto& point : calibrate::points_of(table[0]).points) {
       const auto bytes = static_cast<double>(point.size);
-      compared.rows.push_back({point.size, point.time, time_by_factor(factor, bytes, own), true});
+      compared.rows.push_back({point.size, point.time, factor * bytes / own, true});
     }
     EXPECT_LT(calibrate::errors_of(compared).median, 0.08) << networks[here];
   }
@@ -462,24 +461,25 @@ TEST(CostModel, TheSameLogsGiveTheSameBytes) {
   EXPECT_EQ(answer(), answer());
 }
 
+// Of one gradient of 16 MiB.
+Seconds step_of(const Json& cluster, const char* algorithm,
+                measure::ExecutorFactory executor = run::make_model_executor) {
+  const Json scenario = {
+      {"name", "calibrated"},
+      {"workload", {{"name", "one"}, {"tensors", {{{"name", "fc.weight"}, {"shape", {1 << 22}}}}}}},
+      {"cluster", cluster},
+      {"strategies", {{{"name", algorithm}, {"algorithm", algorithm}}}}};
+  return test::studied(scenario, std::move(executor)).rows.at(0).metrics.step_time;
+}
+
 // A calibrated cluster runs at once; NCCL's times are the cost model's, in the model and in the
 // simulation.
 TEST(CostModel, EvaluatesTheAlgorithmNccl) {
   const auto found = calibrate::calibration_of(logs({alps(1), alps(2)}), {}, "alps");
-  Json scenario = {
-      {"name", "calibrated"},
-      {"workload", {{"name", "one"}, {"tensors", {{{"name", "fc.weight"}, {"shape", {1 << 22}}}}}}},
-      {"cluster", found.cluster},
-      {"strategies", {{{"name", "nccl"}, {"algorithm", "nccl"}}}}};
-  const input::Document document = input::document_from_text("x.json", scenario.dump());
-  for (const bool simulated : {false, true}) {
-    measure::StudyOptions options;
-    options.executor = simulated ? "sim" : "model";
-    options.make_executor = simulated ? sim::make_sim_executor : run::make_model_executor;
-    const measure::Report report = measure::run_study(document, options);
-    const Seconds cost_model =
-        cost_model_time(found.cost_model, kAllReduce, 4.0 * (1 << 22), 2, 4)->time;
-    EXPECT_NEAR(report.rows.at(0).metrics.step_time / cost_model, 1, 1e-3) << options.executor;
+  const Seconds cost_model =
+      cost_model_time(found.cost_model, kAllReduce, 4.0 * (1 << 22), 2, 4)->time;
+  for (const auto& executor : {run::make_model_executor, sim::make_sim_executor}) {
+    EXPECT_NEAR(step_of(found.cluster, "nccl", executor) / cost_model, 1, 1e-3);
   }
 }
 
@@ -491,18 +491,7 @@ TEST(CostModel, EvaluatesForcedAlgorithms) {
   const auto time_of = [&](ForcedAlgorithm algorithm, const char* name) {
     tables[0].forced = algorithm;
     const auto found = calibrate::calibration_of(tables, {}, "forced");
-    const Json scenario = {
-        {"name", "calibrated"},
-        {"workload",
-         {{"name", "one"}, {"tensors", {{{"name", "fc.weight"}, {"shape", {1 << 22}}}}}}},
-        {"cluster", found.cluster},
-        {"strategies", {{{"name", name}, {"algorithm", name}}}}};
-    measure::StudyOptions options;
-    options.executor = "model";
-    options.make_executor = run::make_model_executor;
-    return measure::run_study(input::document_from_text("x.json", scenario.dump()), options)
-        .rows.at(0)
-        .metrics.step_time;
+    return step_of(found.cluster, name);
   };
   const Seconds measured = 300e-6 + 4.0 * (1 << 22) / 1e9;
   EXPECT_NEAR(time_of(ForcedAlgorithm::kRing, "ring") / measured, 1, 1e-3);

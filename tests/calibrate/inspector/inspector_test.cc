@@ -13,8 +13,10 @@
 #include "core/statistics.h"
 #include "tests/support/corpus.h"
 #include "tests/support/dice.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/packed.h"
 #include "tests/support/scratch.h"
+#include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -51,18 +53,10 @@ std::vector<cost::MeasuredTable> tables_of(const std::string& text) {
 }
 
 std::string refusal(const std::string& text) {
-  try {
-    (void)tables_of(text);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return test::input_error([&] { (void)tables_of(text); });
 }
 
-bool any_with(const std::vector<std::string>& list, const std::string& part) {
-  return std::any_of(list.begin(), list.end(),
-                     [&](const std::string& one) { return one.find(part) != std::string::npos; });
-}
+using test::any_contains;
 
 // All ranks of one collective, of which one came last.
 std::string collective(Line line, test::Dice& dice, int least) {
@@ -221,12 +215,12 @@ TEST(Inspector, WhatIsDroppedIsSaid) {
   const auto tables = tables_of(text);
   ASSERT_EQ(tables.size(), 1u);
   const auto& list = tables[0].left_out;
-  EXPECT_TRUE(any_with(list, "(all_reduce of 4 ranks) that not all ranks reported, at most 1"));
-  EXPECT_TRUE(any_with(list, "4 lines whose time the host took (collective_cpu)"));
-  EXPECT_TRUE(any_with(list, "1 line without time or bytes"));
-  EXPECT_TRUE(any_with(list, "4 lines tell the same collective of the same rank again"));
-  EXPECT_TRUE(any_with(list, "1 collective for which ranks report different sizes"));
-  EXPECT_TRUE(any_with(list, "up to 17 collectives of a rank that the Inspector itself lost"));
+  EXPECT_TRUE(any_contains(list, "(all_reduce of 4 ranks) that not all ranks reported, at most 1"));
+  EXPECT_TRUE(any_contains(list, "4 lines whose time the host took (collective_cpu)"));
+  EXPECT_TRUE(any_contains(list, "1 line without time or bytes"));
+  EXPECT_TRUE(any_contains(list, "4 lines tell the same collective of the same rank again"));
+  EXPECT_TRUE(any_contains(list, "1 collective for which ranks report different sizes"));
+  EXPECT_TRUE(any_contains(list, "up to 17 collectives of a rank that the Inspector itself lost"));
   EXPECT_EQ(list.size(), 6u);
 }
 
@@ -285,13 +279,8 @@ TEST(Inspector, FoldersAndPackedFilesStandBesideLogs) {
 
   const std::string packed = test::text_of(folder + "/alpha-pid1.log.gz");
   test::write_text(folder + "/alpha-pid1.log.gz", packed.substr(0, packed.size() / 2));
-  try {
-    tables_in({folder});
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_TRUE(std::string(error.what()).starts_with(folder + "/alpha-pid1.log.gz: "))
-        << error.what();
-  }
+  const std::string error = test::input_error([&] { tables_in({folder}); });
+  EXPECT_TRUE(error.starts_with(folder + "/alpha-pid1.log.gz: ")) << error;
   const std::string empty = scratch.path("empty");
   std::filesystem::create_directory(empty);
   EXPECT_THROW(tables_in({empty}), InputError);
