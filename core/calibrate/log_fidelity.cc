@@ -130,10 +130,9 @@ std::vector<measure::FidelityTable> compared(const Comparison& comparison, Bytes
   return tables;
 }
 
-measure::FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes) {
-  measure::FidelityTable table;
-  table.name = comparison.name;
-  for (const auto& file : comparison.alone) {
+void each_alone(const std::vector<std::string>& files, Bytes from_bytes,
+                measure::FidelityTable& table) {
+  for (const auto& file : files) {
     for (const auto& measured : tables_in({file})) {
       if (!cost::is_clean(measured)) continue;
       const LogCalibration calibration = calibration_of({measured}, {}, "fidelity");
@@ -141,16 +140,14 @@ measure::FidelityTable each_alone(const Comparison& comparison, Bytes from_bytes
       table.calibrated.insert(table.calibrated.end(), errors.begin(), errors.end());
     }
   }
-  return table;
 }
 
 // Sizes of each clean table, at most so many of one and evenly spread over its rows, each left out
 // and predicted from the others.
-measure::FidelityTable each_row(const Comparison& comparison, Bytes from_bytes) {
+void each_row(const std::vector<std::string>& files, Bytes from_bytes,
+              measure::FidelityTable& table) {
   constexpr std::size_t kMost = 12;
-  measure::FidelityTable table;
-  table.name = comparison.name;
-  for (const cost::MeasuredTable& measured : tables_in(comparison.rows)) {
+  for (const cost::MeasuredTable& measured : tables_in(files)) {
     const auto points = points_of(measured).points;
     if (!cost::is_clean(measured) || points.size() < 4) continue;
     const std::size_t count = std::min(kMost, points.size());
@@ -164,15 +161,13 @@ measure::FidelityTable each_row(const Comparison& comparison, Bytes from_bytes) 
       add_forecast(table, calibration_of({rest}, {one}, "fidelity").against.front(), from_bytes);
     }
   }
-  return table;
 }
 
 // Each count of nodes and GPUs left out and predicted from the other tables, where these hold one
 // on the same side of a node's border.
-measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes) {
-  measure::FidelityTable table;
-  table.name = comparison.name;
-  const auto tables = tables_in(comparison.counts);
+void each_count(const std::vector<std::string>& files, Bytes from_bytes,
+                measure::FidelityTable& table) {
+  const auto tables = tables_in(files);
   std::set<std::pair<int, int>> counts;
   for (const auto& one : tables) counts.emplace(one.nodes, one.gpus_per_node);
   for (const auto& [nodes, gpus] : counts) {
@@ -193,7 +188,6 @@ measure::FidelityTable each_count(const Comparison& comparison, Bytes from_bytes
         table.out_of_range = "some counts or sizes lie outside of what is left";
     }
   }
-  return table;
 }
 
 }  // namespace
@@ -205,9 +199,13 @@ std::vector<measure::FidelityTable> log_fidelity(
   std::vector<measure::FidelityTable> tables;
   for (const auto& comparison : list.comparisons) {
     if (interrupted()) break;
-    if (!comparison.alone.empty()) tables.push_back(each_alone(comparison, list.from_bytes));
-    if (!comparison.rows.empty()) tables.push_back(each_row(comparison, list.from_bytes));
-    if (!comparison.counts.empty()) tables.push_back(each_count(comparison, list.from_bytes));
+    for (const auto& [files, each] :
+         {std::pair{&comparison.alone, &each_alone}, std::pair{&comparison.rows, &each_row},
+          std::pair{&comparison.counts, &each_count}}) {
+      if (files->empty()) continue;
+      tables.emplace_back().name = comparison.name;
+      each(*files, list.from_bytes, tables.back());
+    }
     if (!comparison.calibrate.empty()) {
       for (auto& table : compared(comparison, list.from_bytes)) tables.push_back(std::move(table));
     }

@@ -94,7 +94,8 @@ class StepModel {
   Point& point_of(const measure::RowKey& key) {
     const auto known = std::ranges::find(points_, key.point, &Point::values);
     if (known != points_.end()) return *known;
-    Point& point = points_.emplace_back(key.point, measure::at_point(document_, key.point));
+    points_.push_back({key.point, measure::at_point(document_, key.point), nullptr, nullptr});
+    Point& point = points_.back();
     point.cache = std::make_shared<collective::CostCache>(point.scenario.cluster);
     point.model = run::model_executor_on(point.cache);
     return point;

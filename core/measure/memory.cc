@@ -14,6 +14,8 @@
 #include <numeric>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include "core/compress/codec.h"
 #include "core/digits.h"
 #include "core/plan/fusion.h"

@@ -14,6 +14,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -504,63 +505,50 @@ constexpr double kLatencyAnomaly = 5e-3;
 // Random speeds of ranks are drawn, not expected, in the simulation: their mean is another test's.
 constexpr Kind kEven{3, false};
 
-class Properties : public testing::TestWithParam<Way> {
- protected:
-  Way way() const { return GetParam(); }
-  int scenarios() const { return way() == Way::kModel ? kOnModel : kOnSim; }
+struct Rule {
+  const char* name;
+  Property property;
+  Kind kind = {};
+  Kind on_sim = kind;
 };
 
-TEST_P(Properties, MoreBandwidthIsNotSlower) {
-  obey(more_bandwidth_is_not_slower(0), way(), scenarios(), kOneStream);
+const std::vector<Rule>& rules() {
+  static const std::vector<Rule> rules{
+      {"MoreBandwidthIsNotSlower", more_bandwidth_is_not_slower(0), kOneStream},
+      {"MoreLatencyIsNotFaster", more_latency_is_not_faster(0), kOneStream},
+      {"MoreBandwidthIsNotSlowerWithSeveralStreams",
+       more_bandwidth_is_not_slower(kBandwidthAnomaly)},
+      {"MoreLatencyIsNotFasterWithSeveralStreams", more_latency_is_not_faster(kLatencyAnomaly)},
+      {"OverlapIsNotSlowerThanOneAfterTheOther", overlap_is_not_slower, kOneStream},
+      {"NamesDoNotMatter", names_do_not_matter},
+      {"IdleLevelsDoNotMatter", idle_levels_do_not_matter},
+      {"BatchChangesOnlyThroughput", batch_changes_only_throughput},
+      {"TimeHasNoUnit", time_has_no_unit},
+      {"StepsRespectTheLowerBoundWithOneStream", steps_respect_the_lower_bound, {1, false}},
+      {"StepsRespectTheLowerBoundWithSeveralStreams", steps_respect_the_lower_bound, kEven},
+      {"StepsLastAsLongAsTheComputation", steps_last_as_long_as_the_computation, {}, kEven},
+      {"RowsDoNotKnowEachOther", rows_do_not_know_each_other},
+      {"TheSameAgainGivesTheSameBytes", the_same_again}};
+  return rules;
 }
 
-TEST_P(Properties, MoreLatencyIsNotFaster) {
-  obey(more_latency_is_not_faster(0), way(), scenarios(), kOneStream);
+class Properties : public testing::TestWithParam<std::tuple<Way, std::size_t>> {};
+
+TEST_P(Properties, Hold) {
+  const auto [way, index] = GetParam();
+  const Rule& rule = rules()[index];
+  const bool model = way == Way::kModel;
+  obey(rule.property, way, model ? kOnModel : kOnSim, model ? rule.kind : rule.on_sim);
 }
 
-TEST_P(Properties, MoreBandwidthIsNotSlowerWithSeveralStreams) {
-  obey(more_bandwidth_is_not_slower(kBandwidthAnomaly), way(), scenarios());
-}
-
-TEST_P(Properties, MoreLatencyIsNotFasterWithSeveralStreams) {
-  obey(more_latency_is_not_faster(kLatencyAnomaly), way(), scenarios());
-}
-
-TEST_P(Properties, OverlapIsNotSlowerThanOneAfterTheOther) {
-  obey(overlap_is_not_slower, way(), scenarios(), kOneStream);
-}
-
-TEST_P(Properties, NamesDoNotMatter) { obey(names_do_not_matter, way(), scenarios()); }
-
-TEST_P(Properties, IdleLevelsDoNotMatter) { obey(idle_levels_do_not_matter, way(), scenarios()); }
-
-TEST_P(Properties, BatchChangesOnlyThroughput) {
-  obey(batch_changes_only_throughput, way(), scenarios());
-}
-
-TEST_P(Properties, TimeHasNoUnit) { obey(time_has_no_unit, way(), scenarios()); }
-
-TEST_P(Properties, StepsRespectTheLowerBoundWithOneStream) {
-  obey(steps_respect_the_lower_bound, way(), scenarios(), {1, false});
-}
-
-TEST_P(Properties, StepsRespectTheLowerBoundWithSeveralStreams) {
-  obey(steps_respect_the_lower_bound, way(), scenarios(), kEven);
-}
-
-TEST_P(Properties, StepsLastAsLongAsTheComputation) {
-  obey(steps_last_as_long_as_the_computation, way(), scenarios(),
-       way() == Way::kModel ? Kind{} : kEven);
-}
-
-TEST_P(Properties, RowsDoNotKnowEachOther) {
-  obey(rows_do_not_know_each_other, way(), scenarios());
-}
-
-TEST_P(Properties, TheSameAgainGivesTheSameBytes) { obey(the_same_again, way(), scenarios()); }
-
-INSTANTIATE_TEST_SUITE_P(Ways, Properties, testing::Values(Way::kModel, Way::kSim),
-                         [](const auto& i) { return i.param == Way::kModel ? "model" : "sim"; });
+INSTANTIATE_TEST_SUITE_P(Ways, Properties,
+                         testing::Combine(testing::Values(Way::kModel, Way::kSim),
+                                          testing::Range<std::size_t>(0, rules().size())),
+                         [](const auto& i) {
+                           return std::string(std::get<0>(i.param) == Way::kModel ? "model"
+                                                                                  : "sim") +
+                                  rules()[std::get<1>(i.param)].name;
+                         });
 
 }  // namespace
 }  // namespace syncline::measure

@@ -94,7 +94,7 @@ TEST(NcclStrategy, HintsAreReadAndWrongOnesNamed) {
       {R"("chanels": 2)", "channels"},
       {R"("channel_inter_gbytes_per_s": 0)", "cluster.nccl"}};
   for (const auto& [keys, told] : mistakes) {
-    const auto body = [&] { scenario_with(", \"nccl\": {" + keys + "}", ""); };
+    const auto body = [&, keys = keys] { scenario_with(", \"nccl\": {" + keys + "}", ""); };
     EXPECT_TRUE(test::contains(test::input_error(body), told)) << keys;
   }
 }

@@ -44,50 +44,6 @@ namespace {
 
 using Line = nlohmann::json;
 
-// The Inspector's lines, joined over ranks.
-class JoinedRanks {
- public:
-  // Throws InputError, naming file and line.
-  void add(const std::string& file, int line, std::string_view text);
-
-  // `source` names all files. Throws InputError, naming it, where no collective is complete.
-  std::vector<cost::MeasuredTable> tables(const std::string& source) const;
-
- private:
-  // One collective, as far as its ranks were read.
-  struct Joined {
-    std::string kind;  // "all_reduce"; empty: none that nccl-tests knows
-    int ranks = 0;
-    int nodes = 0;
-    Bytes size = 0;  // as nccl-tests counts
-    Seconds least = 0;
-    std::vector<bool> seen;  // by rank
-    bool agree = true;       // all ranks tell the same collective
-  };
-  // Communicator, collective as NCCL names it, coll_sn.
-  using Key = std::tuple<std::string, std::string, std::int64_t>;
-  // Kind, ranks, nodes.
-  using Shape = std::tuple<std::string, int, int>;
-  // What tables() makes of the collectives that all ranks told.
-  struct Measured {
-    std::map<Shape, std::map<Bytes, std::vector<Seconds>>> times;
-    std::map<Shape, std::size_t> incomplete;
-    std::size_t uneven = 0;
-    std::size_t disagreeing = 0;
-    int most_ranks = 0;  // that told of one incomplete collective
-  };
-
-  Measured measured() const;
-  std::vector<std::string> dropped(const Measured& measured) const;
-
-  std::map<Key, Joined> collectives_;
-  std::size_t host_timed_ = 0;
-  std::set<std::string> host_sources_;
-  std::size_t timeless_ = 0;
-  std::size_t repeated_ = 0;
-  std::map<std::pair<std::string, int>, std::int64_t> lost_;  // by communicator and rank
-};
-
 // One line, its keys checked.
 class Fields {
  public:
@@ -157,143 +113,180 @@ std::string count_of(std::size_t count, const char* one, const char* several) {
   return std::to_string(count) + " " + (count == 1 ? one : several);
 }
 
-void JoinedRanks::add(const std::string& file, int line, std::string_view text) {
-  const Fields fields(file, line, text);
-  constexpr std::int64_t kMostRanks = 1 << 16;
-  const std::string id = fields.text("header", "id");
-  const auto ranks = static_cast<int>(fields.integer("header", "n_ranks", 1, kMostRanks));
-  const auto rank = static_cast<int>(fields.integer("header", "rank", 0, ranks - 1));
-  if (fields.has("dump_stats")) {
-    auto& lost = lost_[{id, rank}];
-    lost = std::max(lost, fields.integer("dump_stats", "coll_dropped_total", 0, INT64_MAX));
-  }
-  if (!fields.has("coll_perf")) return;  // of single messages, or of the dump itself
-  const std::string name = fields.text("coll_perf", "coll");
-  const std::int64_t number = fields.integer("coll_perf", "coll_sn", 0, INT64_MAX);
-  constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
-  const Bytes bytes = fields.integer("coll_perf", "coll_msg_size_bytes", 0, kMostBytes);
-  const Seconds time = fields.amount("coll_perf", "coll_exec_time_us") * kMicrosecond;
-  const std::string source = fields.text("coll_perf", "coll_timing_source");
-  const auto nodes = static_cast<int>(fields.integer("header", "nnodes", 1, kMostRanks));
-  if (source != "kernel_gpu") {
-    ++host_timed_;
-    const bool known = source == "kernel_cpu" || source == "collective_cpu";
-    host_sources_.insert(known ? source : "unknown");
-    return;
-  }
-  if (time <= 0 || bytes == 0) {
-    ++timeless_;
-    return;
-  }
-  const std::string kind = test_name(name);
-  const bool shares = kind == "all_gather" || kind == "reduce_scatter";
-  const Bytes size = shares ? bytes * ranks : bytes;
-  auto [found, fresh] = collectives_.try_emplace(Key(id, name, number));
-  Joined& joined = found->second;
-  if (fresh) {
-    joined = {kind, ranks, nodes, size, time, std::vector<bool>(static_cast<std::size_t>(ranks)),
-              true};
-  }
-  if (joined.ranks != ranks || joined.nodes != nodes || joined.size != size) {
-    joined.agree = false;
-    return;
-  }
-  if (joined.seen[static_cast<std::size_t>(rank)]) {
-    ++repeated_;
-    return;
-  }
-  joined.seen[static_cast<std::size_t>(rank)] = true;
-  joined.least = std::min(joined.least, time);
-}
-
-JoinedRanks::Measured JoinedRanks::measured() const {
-  Measured measured;
-  for (const auto& [key, joined] : collectives_) {
-    const Shape shape(joined.kind, joined.ranks, joined.nodes);
-    const auto seen = std::count(joined.seen.begin(), joined.seen.end(), true);
-    if (joined.ranks < 2) continue;  // exchanges nothing
-    if (!joined.agree) {
-      ++measured.disagreeing;
-    } else if (seen < joined.ranks) {
-      ++measured.incomplete[shape];
-      measured.most_ranks = std::max(measured.most_ranks, static_cast<int>(seen));
-    } else if (joined.ranks % joined.nodes != 0) {
-      ++measured.uneven;
-    } else {
-      measured.times[shape][joined.size].push_back(joined.least);
+// The Inspector's lines, joined over ranks.
+class JoinedRanks {
+ public:
+  // Throws InputError, naming file and line.
+  void add(const std::string& file, int line, std::string_view text) {
+    const Fields fields(file, line, text);
+    constexpr std::int64_t kMostRanks = 1 << 16;
+    const std::string id = fields.text("header", "id");
+    const auto ranks = static_cast<int>(fields.integer("header", "n_ranks", 1, kMostRanks));
+    const auto rank = static_cast<int>(fields.integer("header", "rank", 0, ranks - 1));
+    if (fields.has("dump_stats")) {
+      auto& lost = lost_[{id, rank}];
+      lost = std::max(lost, fields.integer("dump_stats", "coll_dropped_total", 0, INT64_MAX));
     }
-  }
-  return measured;
-}
-
-std::vector<std::string> JoinedRanks::dropped(const Measured& measured) const {
-  std::vector<std::string> list;
-  for (const auto& [shape, count] : measured.incomplete) {
-    const auto& [kind, ranks, nodes] = shape;
-    list.push_back(count_of(count, "collective", "collectives") + " (" + kind + " of " +
-                   std::to_string(ranks) + " ranks) that not all ranks reported, at most " +
-                   std::to_string(measured.most_ranks) +
-                   ": the least time would contain waiting for the others");
-  }
-  if (host_timed_ > 0) {
-    std::string sources;
-    for (const std::string& source : host_sources_) {
-      sources += (sources.empty() ? "" : ", ") + source;
+    if (!fields.has("coll_perf")) return;  // of single messages, or of the dump itself
+    const std::string name = fields.text("coll_perf", "coll");
+    const std::int64_t number = fields.integer("coll_perf", "coll_sn", 0, INT64_MAX);
+    constexpr std::int64_t kMostBytes = std::int64_t{1} << 44;
+    const Bytes bytes = fields.integer("coll_perf", "coll_msg_size_bytes", 0, kMostBytes);
+    const Seconds time = fields.amount("coll_perf", "coll_exec_time_us") * kMicrosecond;
+    const std::string source = fields.text("coll_perf", "coll_timing_source");
+    const auto nodes = static_cast<int>(fields.integer("header", "nnodes", 1, kMostRanks));
+    if (source != "kernel_gpu") {
+      ++host_timed_;
+      const bool known = source == "kernel_cpu" || source == "collective_cpu";
+      host_sources_.insert(known ? source : "unknown");
+      return;
     }
-    list.push_back(count_of(host_timed_, "line", "lines") + " whose time the host took (" +
-                   sources + "): only kernel_gpu is the collective's own");
-  }
-  if (timeless_ > 0)
-    list.push_back(count_of(timeless_, "line", "lines") + " without time or bytes");
-  if (repeated_ > 0) {
-    list.push_back(count_of(repeated_, "line tells", "lines tell") +
-                   " the same collective of the same rank again: two runs in one folder?");
-  }
-  if (measured.uneven > 0) {
-    list.push_back(count_of(measured.uneven, "collective", "collectives") +
-                   " whose ranks do not divide into their nodes");
-  }
-  if (measured.disagreeing > 0) {
-    list.push_back(count_of(measured.disagreeing, "collective", "collectives") +
-                   " for which ranks report different sizes or counts");
-  }
-  std::int64_t lost = 0;
-  for (const auto& [rank, count] : lost_) lost = std::max(lost, count);
-  if (lost > 0) {
-    list.push_back("up to " + std::to_string(lost) +
-                   " collectives of a rank that the Inspector itself lost: a shorter "
-                   "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS or a larger "
-                   "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps them");
-  }
-  return list;
-}
-
-std::vector<cost::MeasuredTable> JoinedRanks::tables(const std::string& source) const {
-  const Measured all = measured();
-  const std::vector<std::string> left_out = dropped(all);
-  std::vector<cost::MeasuredTable> tables;
-  for (const auto& [shape, sizes] : all.times) {
-    cost::MeasuredTable& table = tables.emplace_back();
-    std::tie(table.test, table.ranks, table.nodes) = shape;
-    table.gpus_per_node = table.ranks / table.nodes;
-    table.source = source;
-    table.line = 1;
-    table.kind = cost::kind_named(table.test);
-    for (const auto& [size, times] : sizes) {
-      cost::MeasuredRow& row = table.rows.emplace_back();
-      row.size = size;
-      row.out_of_place = median(times);
-      row.spread = spread_of(times, *row.out_of_place);
+    if (time <= 0 || bytes == 0) {
+      ++timeless_;
+      return;
     }
+    const std::string kind = test_name(name);
+    const bool shares = kind == "all_gather" || kind == "reduce_scatter";
+    const Bytes size = shares ? bytes * ranks : bytes;
+    auto [found, fresh] = collectives_.try_emplace(Key(id, name, number));
+    Joined& joined = found->second;
+    if (fresh) {
+      joined = {kind, ranks, nodes, size, time, std::vector<bool>(static_cast<std::size_t>(ranks)),
+                true};
+    }
+    if (joined.ranks != ranks || joined.nodes != nodes || joined.size != size) {
+      joined.agree = false;
+      return;
+    }
+    if (joined.seen[static_cast<std::size_t>(rank)]) {
+      ++repeated_;
+      return;
+    }
+    joined.seen[static_cast<std::size_t>(rank)] = true;
+    joined.least = std::min(joined.least, time);
   }
-  if (tables.empty()) {
-    throw InputError(source + ": no collective that NCCL's Inspector timed on every rank" +
-                     (left_out.empty() ? "" : "; left out: " + left_out.front()) +
-                     "; give the folder with the files of all ranks");
+
+  // `source` names all files. Throws InputError, naming it, where no collective is complete.
+  std::vector<cost::MeasuredTable> tables(const std::string& source) const {
+    const Measured all = measured();
+    const std::vector<std::string> left_out = dropped(all);
+    std::vector<cost::MeasuredTable> tables;
+    for (const auto& [shape, sizes] : all.times) {
+      cost::MeasuredTable& table = tables.emplace_back();
+      std::tie(table.test, table.ranks, table.nodes) = shape;
+      table.gpus_per_node = table.ranks / table.nodes;
+      table.source = source;
+      table.line = 1;
+      table.kind = cost::kind_named(table.test);
+      for (const auto& [size, times] : sizes) {
+        cost::MeasuredRow& row = table.rows.emplace_back();
+        row.size = size;
+        row.out_of_place = median(times);
+        row.spread = spread_of(times, *row.out_of_place);
+      }
+    }
+    if (tables.empty()) {
+      throw InputError(source + ": no collective that NCCL's Inspector timed on every rank" +
+                       (left_out.empty() ? "" : "; left out: " + left_out.front()) +
+                       "; give the folder with the files of all ranks");
+    }
+    tables.front().left_out = left_out;
+    return tables;
   }
-  tables.front().left_out = left_out;
-  return tables;
-}
+
+ private:
+  // One collective, as far as its ranks were read.
+  struct Joined {
+    std::string kind;  // "all_reduce"; empty: none that nccl-tests knows
+    int ranks = 0;
+    int nodes = 0;
+    Bytes size = 0;  // as nccl-tests counts
+    Seconds least = 0;
+    std::vector<bool> seen;  // by rank
+    bool agree = true;       // all ranks tell the same collective
+  };
+  // Communicator, collective as NCCL names it, coll_sn.
+  using Key = std::tuple<std::string, std::string, std::int64_t>;
+  // Kind, ranks, nodes.
+  using Shape = std::tuple<std::string, int, int>;
+  // What tables() makes of the collectives that all ranks told.
+  struct Measured {
+    std::map<Shape, std::map<Bytes, std::vector<Seconds>>> times;
+    std::map<Shape, std::size_t> incomplete;
+    std::size_t uneven = 0;
+    std::size_t disagreeing = 0;
+    int most_ranks = 0;  // that told of one incomplete collective
+  };
+
+  Measured measured() const {
+    Measured measured;
+    for (const auto& [key, joined] : collectives_) {
+      const Shape shape(joined.kind, joined.ranks, joined.nodes);
+      const auto seen = std::count(joined.seen.begin(), joined.seen.end(), true);
+      if (joined.ranks < 2) continue;  // exchanges nothing
+      if (!joined.agree) {
+        ++measured.disagreeing;
+      } else if (seen < joined.ranks) {
+        ++measured.incomplete[shape];
+        measured.most_ranks = std::max(measured.most_ranks, static_cast<int>(seen));
+      } else if (joined.ranks % joined.nodes != 0) {
+        ++measured.uneven;
+      } else {
+        measured.times[shape][joined.size].push_back(joined.least);
+      }
+    }
+    return measured;
+  }
+
+  std::vector<std::string> dropped(const Measured& measured) const {
+    std::vector<std::string> list;
+    for (const auto& [shape, count] : measured.incomplete) {
+      const auto& [kind, ranks, nodes] = shape;
+      list.push_back(count_of(count, "collective", "collectives") + " (" + kind + " of " +
+                     std::to_string(ranks) + " ranks) that not all ranks reported, at most " +
+                     std::to_string(measured.most_ranks) +
+                     ": the least time would contain waiting for the others");
+    }
+    if (host_timed_ > 0) {
+      std::string sources;
+      for (const std::string& source : host_sources_) {
+        sources += (sources.empty() ? "" : ", ") + source;
+      }
+      list.push_back(count_of(host_timed_, "line", "lines") + " whose time the host took (" +
+                     sources + "): only kernel_gpu is the collective's own");
+    }
+    if (timeless_ > 0)
+      list.push_back(count_of(timeless_, "line", "lines") + " without time or bytes");
+    if (repeated_ > 0) {
+      list.push_back(count_of(repeated_, "line tells", "lines tell") +
+                     " the same collective of the same rank again: two runs in one folder?");
+    }
+    if (measured.uneven > 0) {
+      list.push_back(count_of(measured.uneven, "collective", "collectives") +
+                     " whose ranks do not divide into their nodes");
+    }
+    if (measured.disagreeing > 0) {
+      list.push_back(count_of(measured.disagreeing, "collective", "collectives") +
+                     " for which ranks report different sizes or counts");
+    }
+    std::int64_t lost = 0;
+    for (const auto& [rank, count] : lost_) lost = std::max(lost, count);
+    if (lost > 0) {
+      list.push_back("up to " + std::to_string(lost) +
+                     " collectives of a rank that the Inspector itself lost: a shorter "
+                     "NCCL_INSPECTOR_DUMP_THREAD_INTERVAL_MICROSECONDS or a larger "
+                     "NCCL_INSPECTOR_DUMP_COLL_RING_SIZE keeps them");
+    }
+    return list;
+  }
+
+  std::map<Key, Joined> collectives_;
+  std::size_t host_timed_ = 0;
+  std::set<std::string> host_sources_;
+  std::size_t timeless_ = 0;
+  std::size_t repeated_ = 0;
+  std::map<std::pair<std::string, int>, std::int64_t> lost_;  // by communicator and rank
+};
 
 namespace fs = std::filesystem;
 
