@@ -1,12 +1,63 @@
 #include "core/compress/codec.h"
 
+#include <Eigen/Core>
+#include <algorithm>
 #include <array>
 
-#include "core/compress/dgc.h"
-#include "core/compress/half.h"
-#include "core/compress/power_sgd.h"
-
 namespace syncline::compress {
+namespace {
+
+// Half is a 16-bit floating-point type that converts from and to float.
+template <typename Half>
+struct HalfPrecision {
+  static constexpr Bytes kHalfBytes = 2;
+
+  static bool applies(const Tensor& tensor, std::int64_t min_elements) {
+    return !tensor.sparse && size_of(tensor.dtype) > kHalfBytes && tensor.elements >= min_elements;
+  }
+
+  static Bytes encoded_bytes(std::int64_t elements, std::int64_t) { return kHalfBytes * elements; }
+
+  // A cast reads one precision and writes the other, on the way out and on the way back.
+  static double encode_traffic(std::int64_t elements, std::int64_t, Bytes element_size) {
+    return static_cast<double>(elements) * static_cast<double>(element_size + kHalfBytes);
+  }
+
+  static double decode_traffic(std::int64_t elements, std::int64_t kept, int, Bytes element_size) {
+    return encode_traffic(elements, kept, element_size);
+  }
+
+  static Encoded encode(std::vector<float>& gradient, std::int64_t) {
+    Encoded encoded;
+    encoded.values.reserve(gradient.size());
+    for (auto& value : gradient) {
+      encoded.values.push_back(static_cast<float>(Half(value)));
+      value = 0;  // what rounding lost is not kept
+    }
+    return encoded;
+  }
+
+  static void add(const Encoded& encoded, std::vector<float>& sum) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += encoded.values[i];
+  }
+
+  static Codec codec(std::string_view name, std::string_view summary, DType wire) {
+    return {name,           summary,        false,  applies, encoded_bytes,
+            encode_traffic, decode_traffic, encode, add,     wire};
+  }
+};
+
+}  // namespace
+
+Codec fp16_codec() {
+  return HalfPrecision<Eigen::half>::codec(
+      "fp16", "gradients rounded to half precision for the wire, summed by all-reduce",
+      DType::kFp16);
+}
+Codec bf16_codec() {
+  return HalfPrecision<Eigen::bfloat16>::codec(
+      "bf16", "gradients rounded to bfloat16 for the wire, summed by all-reduce", DType::kBf16);
+}
 
 std::span<const Codec> codecs() {
   static const std::array table{
@@ -16,10 +67,8 @@ std::span<const Codec> codecs() {
 }
 
 const Codec* find_codec(std::string_view name) {
-  for (const auto& codec : codecs()) {
-    if (codec.name == name) return &codec;
-  }
-  return nullptr;
+  const auto row = std::ranges::find(codecs(), name, &Codec::name);
+  return row == codecs().end() ? nullptr : &*row;
 }
 
 std::vector<std::string> codec_names() {

@@ -66,6 +66,17 @@ std::span<const Codec> codecs();
 const Codec* find_codec(std::string_view name);  // or nullptr
 std::vector<std::string> codec_names();
 
+// The rows. Dgc and power_sgd have headers of their own (dgc.h, power_sgd.h).
+Codec dgc_codec();
+Codec power_sgd_codec();
+Codec batched_power_sgd_codec();
+
+// Half-precision transport: wider gradients are rounded for the wire, bfloat16 keeping their
+// exponent, and summed there.
+
+Codec fp16_codec();
+Codec bf16_codec();
+
 // Low precision with scales: blocks of 128 values, each with an fp32 scale that brings its largest
 // magnitude to the format's largest number. A block is the unit that travels; its sum with another
 // one is taken in fp32 and scaled again. Formats: int8, int4 (two a byte), and the 8-bit floats of

@@ -11,8 +11,6 @@
 
 namespace syncline::compress {
 
-Codec dgc_codec();
-
 // DGC's ramp: which share of a gradient is sent at a training step, and how many elements that is.
 // Rule and single-precision arithmetic as in Paddle's dgc_op (develop, 2021): the counts agree with
 // the framework's to the element.

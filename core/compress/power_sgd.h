@@ -70,7 +70,4 @@ std::vector<float> second_factor(std::span<const float> gradient, const LowRank&
 void multiply(std::span<const float> p, std::span<const float> q, const LowRank& matrix,
               std::span<float> gradient);
 
-Codec power_sgd_codec();
-Codec batched_power_sgd_codec();
-
 }  // namespace syncline::compress
