@@ -3,6 +3,7 @@
 // direction. Throws InputError, of the first two with the line.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "core/fabric/topology.h"
 
 namespace syncline::fabric {
+
+// Line by line; what `add` refuses is thrown with the line's number.
+void for_each_line(const std::string& text, const std::function<void(const std::string&)>& add);
 
 // "gpu[01-03,07]" -> gpu01, gpu02, gpu03, gpu07; several apart by commas. Throws InputError.
 std::vector<std::string> hosts_listed(std::string_view list);

@@ -18,8 +18,6 @@
 namespace syncline::fabric {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 // Gbit/s of data in one lane, encoding taken off (InfiniBand Trade Association's roadmap).
 constexpr std::array<std::pair<std::string_view, double>, 9> kLanes{{{"SDR", 2},
                                                                      {"DDR", 4},
@@ -104,7 +102,7 @@ class Dump {
     plug_in(ports, node_port);
     name_levels();
     out_.kind = "ibnetdiscover";
-    for (int node = 0; node < out_.all_nodes(); ++node) out_.nodes.push_back(node);
+    take_all_nodes(out_);
     return std::move(out_);
   }
 
@@ -207,8 +205,7 @@ class Dump {
   int narrowed(const std::string& host, const Port& port) {
     const int end = static_cast<int>(out_.switches.size());
     out_.switches.push_back({host + "." + port.adapter.second + "." + std::to_string(port.number)});
-    out_.links.push_back({end, port.leaf, port.rate, "port"});
-    out_.links.push_back({port.leaf, end, port.rate, "port"});
+    join(out_, {end, port.leaf, port.rate, "port"});
     return end;
   }
 
@@ -296,15 +293,7 @@ class Dump {
 Topology ibnetdiscover_fabric(const std::string& text, int ports, BytesPerSecond node_port,
                               double reached) {
   Dump dump(reached);
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    try {
-      dump.add(line);
-    } catch (const InputError& error) {
-      throw InputError("line " + std::to_string(number) + ": " + error.what());
-    }
-  }
+  for_each_line(text, [&](const std::string& line) { dump.add(line); });
   return dump.finish(ports, node_port);
 }
 

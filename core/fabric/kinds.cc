@@ -12,21 +12,7 @@
 namespace syncline::fabric {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
-void join(Topology& topology, const FabricLink& link) {
-  topology.links.push_back(link);
-  topology.links.push_back(link);
-  std::swap(topology.links.back().from, topology.links.back().to);
-}
-
 std::string numbered(const std::string& word, int number) { return word + std::to_string(number); }
-
-std::vector<int> first_nodes(int nodes) {
-  std::vector<int> list(at(nodes));
-  std::iota(list.begin(), list.end(), 0);
-  return list;
-}
 
 int product(const std::vector<int>& factors, std::size_t first, std::size_t last) {
   return std::accumulate(factors.begin() + static_cast<std::ptrdiff_t>(first),
@@ -128,7 +114,7 @@ Topology fat_tree(const FatTree& tree) {
   }
   const int hosts = product(tree.down, 0, levels);
   for (int host = 0; host < hosts; ++host) topology.plugs.push_back(host / tree.down[0]);
-  topology.nodes = first_nodes(hosts);
+  take_all_nodes(topology);
   return topology;
 }
 
@@ -160,7 +146,7 @@ Topology leaf_spine(const LeafSpine& shape) {
       topology.plugs.push_back(node / shape.nodes_per_leaf * topology.lanes + lane);
     }
   }
-  topology.nodes = first_nodes(topology.all_nodes());
+  take_all_nodes(topology);
   return topology;
 }
 
@@ -201,7 +187,7 @@ Topology dragonfly(const Dragonfly& shape) {
       }
     }
   }
-  topology.nodes = first_nodes(topology.all_nodes());
+  take_all_nodes(topology);
   return topology;
 }
 
@@ -232,13 +218,14 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
     }
     step *= size;
   }
-  topology.nodes = first_nodes(nodes);
+  take_all_nodes(topology);
   return topology;
 }
 
 std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
                         const std::vector<int>& taken) {
-  std::vector<int> order = first_nodes(topology.all_nodes());
+  std::vector<int> order(at(topology.all_nodes()));
+  std::iota(order.begin(), order.end(), 0);
   const std::set<int> others(taken.begin(), taken.end());
   std::erase_if(order, [&](int node) { return others.contains(node); });
   if (how == Placement::kScattered) Random(seed, 0).shuffle(order);

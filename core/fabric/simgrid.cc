@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -83,11 +82,6 @@ std::vector<std::vector<int>> parameters_of(const Json& cluster) {
   return lists;
 }
 
-void join(Topology& topology, int a, int b, BytesPerSecond rate, const std::string& sort) {
-  topology.links.push_back({a, b, rate, sort});
-  topology.links.push_back({b, a, rate, sort});
-}
-
 // Chassis of routers that are joined each to each, routers of one place joined across the chassis,
 // and a link from each group to each. Source: SimGrid's DragonflyZone.
 Topology dragonfly_of(const std::vector<std::vector<int>>& lists, BytesPerSecond rate) {
@@ -115,13 +109,13 @@ Topology dragonfly_of(const std::vector<std::vector<int>>& lists, BytesPerSecond
       for (int other = 0; other < place; ++other) {
         const bool together = place / routers == other / routers;
         const bool across = place % routers == other % routers;
-        if (together)
-          join(topology, router(g, other), router(g, place), rate * lists[2][1], "local");
-        if (across) join(topology, router(g, other), router(g, place), rate * lists[1][1], "local");
+        const int from = router(g, other), to = router(g, place);
+        if (together) join(topology, {from, to, rate * lists[2][1], "local"});
+        if (across) join(topology, {from, to, rate * lists[1][1], "local"});
       }
     }
     for (int other = 0; other < g; ++other) {
-      join(topology, router(other, g), router(g, other), rate * lists[0][1], "global");
+      join(topology, {router(other, g), router(g, other), rate * lists[0][1], "global"});
     }
   }
   return topology;
@@ -209,9 +203,9 @@ class Zone {
     }
     expect_duplex(*known->second, "sharing_policy", "SHARED");
     const BytesPerSecond rate = rate_of(required(*known->second, "bandwidth")) * reached_;
-    topology_.links.push_back({from, to, rate, "link"});
+    join(topology_, {from, to, rate, "link"});
     const std::string both = text_of(route, "symmetrical", "YES");
-    if (both == "YES" || both == "yes") topology_.links.push_back({to, from, rate, "link"});
+    if (both != "YES" && both != "yes") topology_.links.pop_back();
   }
 
   double reached_;
@@ -243,8 +237,7 @@ Topology simgrid_fabric(const std::string& name, const std::string& text, double
   } else {
     throw InputError("neither a <cluster> nor a <zone>");
   }
-  topology.nodes.resize(static_cast<std::size_t>(topology.all_nodes()));
-  std::iota(topology.nodes.begin(), topology.nodes.end(), 0);
+  take_all_nodes(topology);
   return topology;
 }
 

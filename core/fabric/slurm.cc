@@ -12,8 +12,6 @@ namespace {
 
 constexpr std::size_t kMostHosts = 1 << 17;
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 bool all_digits(std::string_view text) {
   return !text.empty() && text.size() < 10 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
@@ -99,19 +97,12 @@ Line read_line(const std::string& text) {
   return line;
 }
 
-// Numbers for names, as they are met.
-int number_of(const std::string& name, std::map<std::string, int>& known, Topology& topology) {
-  const auto [it, fresh] = known.try_emplace(name, static_cast<int>(topology.switches.size()));
-  if (fresh) topology.switches.push_back({name});
-  return it->second;
-}
-
 class SlurmReader {
  public:
   void add(const Line& line) {
-    const int here = number_of(line.names.front(), known_, out_);
+    const int here = number_of(line.names.front());
     for (const std::string& below : line.switches) {
-      Switch& lower = out_.switches[at(number_of(below, known_, out_))];
+      Switch& lower = out_.switches[at(number_of(below))];
       if (lower.inside >= 0) throw InputError("switch " + below + " is below two switches");
       lower.inside = here;
     }
@@ -142,23 +133,38 @@ class SlurmReader {
       FabricLink link{static_cast<int>(id), above, below[id] * port / oversubscription,
                       topology.switches[at(above)].name};
       link.area = link.from;
-      topology.links.push_back(link);
-      std::swap(link.from, link.to);
-      topology.links.push_back(link);
+      join(topology, link);
     }
-    for (std::size_t node = 0; node < out_.names.size(); ++node) {
-      topology.nodes.push_back(static_cast<int>(node));
-    }
+    take_all_nodes(topology);
     return std::move(out_);
   }
 
  private:
+  // Switches are numbered as they are met.
+  int number_of(const std::string& name) {
+    const auto [it, fresh] = known_.try_emplace(name, static_cast<int>(out_.switches.size()));
+    if (fresh) out_.switches.push_back({name});
+    return it->second;
+  }
+
   Topology out_;
   std::map<std::string, int> known_;  // switches by name
   std::map<std::string, int> seen_;   // nodes
 };
 
 }  // namespace
+
+void for_each_line(const std::string& text, const std::function<void(const std::string&)>& add) {
+  std::istringstream lines(text);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    try {
+      add(line);
+    } catch (const InputError& error) {
+      throw InputError("line " + std::to_string(number) + ": " + error.what());
+    }
+  }
+}
 
 std::vector<std::string> hosts_listed(std::string_view list) {
   std::vector<std::string> names;
@@ -168,17 +174,10 @@ std::vector<std::string> hosts_listed(std::string_view list) {
 
 Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription) {
   SlurmReader reader;
-  std::istringstream lines(text);
-  std::string line;
-  for (int number = 1; std::getline(lines, line); ++number) {
-    line = line.substr(0, line.find('#'));
-    if (line.find_first_not_of(" \t\r") == line.npos) continue;
-    try {
-      reader.add(read_line(line));
-    } catch (const InputError& error) {
-      throw InputError("line " + std::to_string(number) + ": " + error.what());
-    }
-  }
+  for_each_line(text, [&](const std::string& whole) {
+    const std::string line = whole.substr(0, whole.find('#'));
+    if (line.find_first_not_of(" \t\r") != line.npos) reader.add(read_line(line));
+  });
   return reader.finish(node_port, oversubscription);
 }
 

@@ -15,9 +15,17 @@ namespace {
 
 constexpr int kFar = std::numeric_limits<int>::max();
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
-
 }  // namespace
+
+void join(Topology& topology, const FabricLink& link) {
+  topology.links.insert(topology.links.end(), 2, link);
+  std::swap(topology.links.back().from, topology.links.back().to);
+}
+
+void take_all_nodes(Topology& topology) {
+  topology.nodes.resize(at(topology.all_nodes()));
+  std::iota(topology.nodes.begin(), topology.nodes.end(), 0);
+}
 
 Topology pooled(const Topology& topology) {
   Topology out = topology;

@@ -4,6 +4,7 @@
 // left is dealt out part by part: in turn, or by a seeded hash (ECMP), so that flows collide.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -58,6 +59,14 @@ struct Topology {
            switches[static_cast<std::size_t>(link.to)].name;
   }
 };
+
+inline std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+// A cable: a link each way.
+void join(Topology& topology, const FabricLink& link);
+
+// The job has all of the fabric's nodes, in their order.
+void take_all_nodes(Topology& topology);
 
 // Switches of a pool become one, and links side by side one of their sum.
 Topology pooled(const Topology& topology);
