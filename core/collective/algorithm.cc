@@ -34,4 +34,24 @@ std::int64_t pipeline_chunks(std::int64_t elements) {
   return std::clamp<std::int64_t>(begun, 1, kMaxChunks);
 }
 
+Stages pipelined_stages(std::int64_t sets, std::int64_t chunks, double fraction) {
+  Stages stages;
+  for (std::int64_t r = 0; r < chunks + sets - 1; ++r) {
+    if (r >= sets && r < chunks) {  // busy as in the round before
+      ++stages.back().repeat;
+      continue;
+    }
+    const auto first = std::max<std::int64_t>(0, r - chunks + 1);
+    stages.push_back({static_cast<std::size_t>(first),
+                      static_cast<std::size_t>(std::min(r, sets - 1)) + 1, fraction, 1});
+  }
+  return stages;
+}
+
+EdgeSet edges_of(const Round& round) {
+  EdgeSet edges;
+  for (const Transfer& transfer : round) edges.push_back({transfer.from, transfer.to});
+  return edges;
+}
+
 }  // namespace syncline::collective

@@ -51,6 +51,17 @@ inline constexpr std::int64_t kChunkElements = 131072;
 inline constexpr std::int64_t kMaxChunks = 128;
 std::int64_t pipeline_chunks(std::int64_t elements);
 
+// Of what does not pipeline.
+inline std::int64_t one_chunk(CollectiveKind, int, std::int64_t) { return 1; }
+
+// Fill, steady state and drain of a pipeline: so many sets of edges start one a round, each busy
+// for `chunks` rounds with `fraction` of the payload. Rounds in a row with the same busy sets are
+// one stage.
+Stages pipelined_stages(std::int64_t sets, std::int64_t chunks, double fraction);
+
+// The edges of a round, in order.
+EdgeSet edges_of(const Round& round);
+
 // The ring: every member sends only to the next one, so each port carries the fewest bytes that
 // any all-reduce can, at the cost of 2(N-1) start-up times. Use it for large payloads on few
 // ranks.

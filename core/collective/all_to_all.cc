@@ -17,8 +17,6 @@ bool fits(CollectiveKind kind, int ranks) {
   return ranks == 1 || (ranks > 1 && ranks <= kMostAllToAll && (scatters(kind) || gathers(kind)));
 }
 
-std::int64_t chunks(CollectiveKind, int, std::int64_t) { return 1; }
-
 int rounds_of(CollectiveKind kind) { return (scatters(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0); }
 
 // Between any two members: the receiver's part to be summed, or the sender's sum.
@@ -42,14 +40,7 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 EdgeSets edges(CollectiveKind, int ranks) {
-  if (ranks == 1) return {};
-  EdgeSet set;
-  for (int from = 0; from < ranks; ++from) {
-    for (int to = 0; to < ranks; ++to) {
-      if (from != to) set.push_back({from, to});
-    }
-  }
-  return {set};
+  return ranks == 1 ? EdgeSets{} : EdgeSets{edges_of(between_all(ranks, ranks, false))};
 }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
@@ -71,7 +62,7 @@ const Algorithm* all_to_all() {
       "all_to_all", "each member sends each other its part, which sums them: 2 steps",
       fits,         rounds,
       edges,        stages,
-      cost,         chunks};
+      cost,         one_chunk};
   return &row;
 }
 

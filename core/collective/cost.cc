@@ -24,11 +24,11 @@ struct Work {
   std::int64_t chunks;
   Stages stages;
   CollectiveCost cost;
-  CollectiveCost at_once;                        // the same, all stages as one
-  bool takes_long = false;                       // to find the longest chain of
-  bool too_long = false;                         // likewise
-  std::map<double, std::vector<StageEnd>> ends;  // by payload bytes, where that takes long
-  LastEnds last_ends;
+  CollectiveCost at_once;                             // the same, all stages as one
+  bool takes_long = false;                            // to find the longest chain of
+  bool too_long = false;                              // likewise
+  std::map<double, std::vector<StageEnd>> ends = {};  // by payload bytes, where that takes long
+  LastEnds last_ends = {};
 
   // When its stages are over, for a payload of `bytes`.
   std::vector<StageEnd> walk(double bytes) const {
@@ -166,9 +166,8 @@ struct CostCache::Entry {
       const Seconds transfer = at_once().seconds_per_byte * bytes;
       return {latency * work.cost.footprint->fastest() + transfer, transfer};
     }
-    return shifted(stage_ends(*work.cost.footprint, work.stages, work.cost.stages, moved(bytes),
-                              StageSharing::kOwnPorts)
-                       .back());
+    return shifted(
+        stage_ends(*work.cost.footprint, work.stages, work.cost.stages, moved(bytes), true).back());
   }
 
   // The payload that takes as long on the links as they are, and its times on the shifted ones.
@@ -184,16 +183,11 @@ struct CostCache::Entry {
 
   // What each stage takes beyond its transfer; below nothing where it was begun early.
   std::vector<Seconds> added(double bytes) const {
-    if (uniform()) {
-      auto list = stage_latencies(*work.cost.footprint, work.stages, work.cost.stages, bytes);
-      for (Seconds& seconds : list) seconds *= latency;
-      return list;
-    }
+    if (!uniform()) return stage_latencies(ends(bytes), cost().stages, bytes);
+    // Where all messages pay the fastest latency, it is that for each round, whatever the payload.
     std::vector<Seconds> list;
-    Seconds last = 0;
-    for (const StageEnd& end : ends(bytes)) {
-      list.push_back(end.time - last - cost().stages[list.size()].seconds_per_byte * bytes);
-      last = end.time;
+    for (const Stage& stage : work.stages) {
+      list.push_back(static_cast<double>(stage.repeat) * work.cost.footprint->fastest() * latency);
     }
     return list;
   }
@@ -211,12 +205,11 @@ struct CostCache::Entry {
     if (uniform()) return list;
     const Seconds transfer = cost().seconds_per_byte * bytes;
     Seconds sum = std::accumulate(list.begin(), list.end(), Seconds{0});
-    const bool overlap = overlaps(sum, transfer);
-    if (!overlap) sum = std::max(0.0, sum);
-    if (overlap) {
+    if (overlaps(sum, transfer)) {
       const Seconds whole = sum + transfer;
       return {std::max(0.0, whole - at_once().seconds_per_byte * bytes)};
     }
+    sum = std::max(0.0, sum);
     // What a stage gains by being begun early, the others have waited less.
     Seconds waited = 0;
     for (Seconds& seconds : list) waited += seconds = std::max(0.0, seconds);
@@ -387,17 +380,9 @@ Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) 
   const bool takes_long = messages > kFewMessages;
   const bool too_long = network_.topology() != nullptr && messages > kMostMessages;
   CollectiveCost whole = at_once(cost);
-  works_.push_back(std::make_unique<Work>(Work{collective.kind,
-                                               collective.algorithm,
-                                               collective.groups,
-                                               chunks,
-                                               std::move(stages),
-                                               std::move(cost),
-                                               std::move(whole),
-                                               takes_long,
-                                               too_long,
-                                               {},
-                                               {}}));
+  works_.push_back(std::make_unique<Work>(
+      Work{collective.kind, collective.algorithm, collective.groups, chunks, std::move(stages),
+           std::move(cost), std::move(whole), takes_long, too_long}));
   return *works_.back();
 }
 

@@ -24,10 +24,10 @@ const StageEnd& later(const StageEnd& a, const StageEnd& b) { return a.time < b.
 
 class CriticalPath {
  public:
-  CriticalPath(const Footprint& footprint, double bytes, StageSharing sharing)
+  CriticalPath(const Footprint& footprint, double bytes, bool own_ports)
       : footprint_(footprint),
         bytes_(bytes),
-        sharing_(sharing),
+        own_ports_(own_ports),
         work_(footprint.link_kinds(), 0.0),
         durations_(footprint.ways().size()),
         now_(footprint.rank_classes()),
@@ -145,9 +145,8 @@ class CriticalPath {
         double seconds = stage.fraction / way.flow_cap;
         for (const int kind : way.links) {
           const double on_link =
-              sharing_ == StageSharing::kStage
-                  ? work_[static_cast<std::size_t>(kind)]
-                  : stage.fraction / footprint_.parts() / footprint_.capacity(kind);
+              own_ports_ ? stage.fraction / footprint_.parts() / footprint_.capacity(kind)
+                         : work_[static_cast<std::size_t>(kind)];
           seconds = std::max(seconds, on_link);
         }
         durations_[static_cast<std::size_t>(id)] = {
@@ -170,7 +169,7 @@ class CriticalPath {
       next_[from].free = later(next_[from].free, left);
       next_[to].free = later(next_[to].free, {begin.time + duration.arrival, transfer});
       next_[to].received = later(next_[to].received, left);
-      if (sharing_ == StageSharing::kOwnPorts) {
+      if (own_ports_) {
         next_[from].free = later(next_[from].free, on_port(now_[from].free, duration.out));
         const StageEnd received = on_port(now_[to].received, duration.in);
         next_[to].received = later(next_[to].received, received);
@@ -186,7 +185,7 @@ class CriticalPath {
 
   const Footprint& footprint_;
   double bytes_;
-  StageSharing sharing_;
+  bool own_ports_;                   // all that a message shares (stage_ends)
   std::vector<double> work_;         // of the stage at hand, by kind of link
   std::vector<Duration> durations_;  // of the stage at hand, by way
   std::vector<Clocks> now_, next_;   // by class of ranks
@@ -198,9 +197,9 @@ std::size_t walks() { return walks_so_far; }
 
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
                                  const std::vector<StageCost>& costs, double bytes,
-                                 StageSharing sharing) {
+                                 bool own_ports) {
   walks_so_far.fetch_add(1, std::memory_order_relaxed);
-  CriticalPath path(footprint, bytes, sharing);
+  CriticalPath path(footprint, bytes, own_ports);
   std::vector<StageEnd> ends;
   ends.reserve(stages.size());
   for (std::size_t s = 0; s < stages.size(); ++s) ends.push_back(path.pass(stages[s], costs[s]));
@@ -209,7 +208,7 @@ std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stage
 
 std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stages,
                                   const std::vector<StageCost>& costs, double bytes) {
-  CriticalPath path(footprint, bytes, StageSharing::kStage);
+  CriticalPath path(footprint, bytes, false);
   std::vector<StageEnd> ends;
   StageEnd end;
   for (std::size_t s = 0; s < stages.size(); ++s) {
@@ -221,66 +220,66 @@ std::vector<StageEnd> steady_ends(const Footprint& footprint, const Stages& stag
   return ends;
 }
 
-StageEnd LastEnds::Tangent::at(double bytes) const {
-  const Seconds transfer = seconds_per_byte * bytes;
-  return {latency + transfer, transfer};
+namespace {
+
+// A straight piece of the time over the payload: its latency, and its seconds per byte.
+using Tangent = std::pair<Seconds, double>;
+
+StageEnd end_of(const Tangent& tangent, double bytes) {
+  const Seconds transfer = tangent.second * bytes;
+  return {tangent.first + transfer, transfer};
 }
 
-LastEnds::Tangent LastEnds::tangent(double bytes, const Walk& walk) {
+Tangent tangent_at(double bytes, const LastEnds::Walk& walk) {
   const StageEnd end = walk(bytes);
   return {end.time - end.transfer, end.transfer / bytes};
 }
+
+// Adds the tangents between two whose greatest is the time everywhere there; false where they would
+// be too many.
+bool refine(double low, Tangent at_low, double high, Tangent at_high, const LastEnds::Walk& walk,
+            std::vector<Tangent>& found) {
+  constexpr std::size_t kMost = 32;
+  constexpr double kRounding = 1e-12;
+  const auto alike = [](Seconds a, Seconds b) { return std::abs(a - b) <= kRounding * a; };
+  if (alike(end_of(at_high, high).time, end_of(at_low, high).time)) return true;
+  const double knot = (at_low.first - at_high.first) / (at_high.second - at_low.second);
+  if (!(knot > low && knot < high) || found.size() == kMost) return false;
+  const Tangent at_knot = tangent_at(knot, walk);
+  const Seconds time = end_of(at_knot, knot).time;
+  if (alike(time, end_of(at_low, knot).time)) return true;
+  if (time < end_of(at_low, knot).time) return false;  // not convex
+  found.push_back(at_knot);
+  return refine(low, at_low, knot, at_knot, walk, found) &&
+         refine(knot, at_knot, high, at_high, walk, found);
+}
+
+}  // namespace
 
 StageEnd LastEnds::at(double bytes, const Walk& walk) {
   if (bytes <= 0) return walk(bytes);
   int power = 0;
   std::frexp(bytes, &power);
   const auto [cell, fresh] = cells_.try_emplace(power);
-  if (fresh) cell->second = between(std::ldexp(0.5, power), std::ldexp(1, power), walk);
-  if (cell->second.empty()) return walk(bytes);
+  auto& tangents = cell->second;
+  if (fresh) {
+    const double low = std::ldexp(0.5, power);
+    const double high = std::ldexp(1, power);
+    tangents = {tangent_at(low, walk), tangent_at(high, walk)};
+    const auto [at_low, at_high] = std::pair(tangents[0], tangents[1]);
+    if (!refine(low, at_low, high, at_high, walk, tangents)) tangents.clear();
+  }
+  if (tangents.empty()) return walk(bytes);
   StageEnd last;
-  for (const Tangent& each : cell->second) last = later(last, each.at(bytes));
+  for (const Tangent& each : tangents) last = later(last, end_of(each, bytes));
   return last;
 }
 
-// The tangents whose greatest is the time everywhere between; none where they would be too many.
-LastEnds::Tangents LastEnds::between(double low, double high, const Walk& walk) {
-  const Tangent at_low = tangent(low, walk);
-  const Tangent at_high = tangent(high, walk);
-  Tangents found{at_low, at_high};
-  return refine(low, at_low, high, at_high, walk, found) ? found : Tangents{};
-}
-
-bool LastEnds::refine(double low, Tangent at_low, double high, Tangent at_high, const Walk& walk,
-                      Tangents& found) {
-  constexpr std::size_t kMost = 32;
-  constexpr double kRounding = 1e-12;
-  const auto alike = [](Seconds a, Seconds b) { return std::abs(a - b) <= kRounding * a; };
-  if (alike(at_high.at(high).time, at_low.at(high).time)) return true;
-  const double knot =
-      (at_low.latency - at_high.latency) / (at_high.seconds_per_byte - at_low.seconds_per_byte);
-  if (!(knot > low && knot < high) || found.size() == kMost) return false;
-  const Tangent at_knot = tangent(knot, walk);
-  const Seconds time = at_knot.at(knot).time;
-  if (alike(time, at_low.at(knot).time)) return true;
-  if (time < at_low.at(knot).time) return false;  // not convex
-  found.push_back(at_knot);
-  return refine(low, at_low, knot, at_knot, walk, found) &&
-         refine(knot, at_knot, high, at_high, walk, found);
-}
-
-std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
+std::vector<Seconds> stage_latencies(const std::vector<StageEnd>& ends,
                                      const std::vector<StageCost>& costs, double bytes) {
   std::vector<Seconds> added;
-  added.reserve(stages.size());
-  if (footprint.uniform()) {
-    for (const Stage& stage : stages) {
-      added.push_back(static_cast<double>(stage.repeat) * footprint.fastest());
-    }
-    return added;
-  }
   Seconds last = 0;
-  for (const StageEnd& end : stage_ends(footprint, stages, costs, bytes)) {
+  for (const StageEnd& end : ends) {
     added.push_back(end.time - last - costs[added.size()].seconds_per_byte * bytes);
     last = end.time;
   }

@@ -33,19 +33,13 @@ struct StageEnd {
   Seconds transfer = 0;
 };
 
-// What a message shares with the others of its stage.
-enum class StageSharing {
-  // Every link on its way, as if all of them were under way at once: what is to be expected.
-  kStage,
-  // No more than the ports of its own two ranks, with what those send and await in the same round:
-  // ranks may run ahead of each other, but nothing is faster than this.
-  kOwnPorts,
-};
-
-// Of all stages, for a payload of `bytes`, where tiers mix.
+// Of all stages, for a payload of `bytes`, where tiers mix. A message shares every link on its way
+// with the others of its stage, as if all of them were under way at once: what is to be expected.
+// With `own_ports` it shares no more than the ports of its own two ranks, with what those send and
+// await in the same round: ranks may run ahead of each other, but nothing is faster than this.
 std::vector<StageEnd> stage_ends(const Footprint& footprint, const Stages& stages,
                                  const std::vector<StageCost>& costs, double bytes,
-                                 StageSharing sharing = StageSharing::kStage);
+                                 bool own_ports = false);
 
 // The same once the rounds of each stage are in their stride, for networks on which hardly two
 // ranks are alike and rounds are very many: a round takes as long as the slowest message holds its
@@ -66,26 +60,14 @@ class LastEnds {
   StageEnd at(double bytes, const Walk& walk);
 
  private:
-  struct Tangent {
-    Seconds latency = 0;
-    double seconds_per_byte = 0;
-    StageEnd at(double bytes) const;
-  };
-  using Tangents = std::vector<Tangent>;
-  static Tangent tangent(double bytes, const Walk& walk);
-  static Tangents between(double low, double high, const Walk& walk);
-  static bool refine(double low, Tangent at_low, double high, Tangent at_high, const Walk& walk,
-                     Tangents& found);
-
-  std::map<int, Tangents> cells_;  // by the power of two above; none: no straight pieces
+  // By the power of two above: latency and seconds per byte of each piece; none: it has none.
+  std::map<int, std::vector<std::pair<Seconds, double>>> cells_;
 };
 
-// For a payload of `bytes`: the time that each stage adds beyond its transfer at nominal speed
-// (its cost's seconds per byte). Negative where ranks whose own messages are faster are a stage
-// ahead: the sum is the longest path's, not the busiest links'. Where all messages cross one tier
-// and pay the fastest latency (Footprint::uniform), it is that for each round, whatever the
-// payload.
-std::vector<Seconds> stage_latencies(const Footprint& footprint, const Stages& stages,
+// Of stages that are over at `ends`, for a payload of `bytes`: the time that each adds beyond its
+// transfer at nominal speed (its cost's seconds per byte). Negative where ranks whose own messages
+// are faster are a stage ahead: the sum is the longest path's, not the busiest links'.
+std::vector<Seconds> stage_latencies(const std::vector<StageEnd>& ends,
                                      const std::vector<StageCost>& costs, double bytes);
 
 // How much work costs have been so far, for tests and benchmarks: what a search may not do for

@@ -136,27 +136,12 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
   return sets;
 }
 
-// Fill, steady state and drain: in round r the edges are busy that started in the last `count`
-// rounds; rounds in a row with the same busy edges are one stage.
 Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
   assert(fits(kind, ranks) && "double_binary_tree: stages asked for what does not fit");
   if (ranks == 1) return {};
 
   const std::int64_t count = chunks(kind, ranks, elements);
-  const double fraction = 0.5 / static_cast<double>(count);
-  const std::int64_t last_start = starts_of(kind, ranks) - 1;
-  Stages stages;
-  for (std::int64_t r = 0; r < count + last_start; ++r) {
-    const bool as_before = r > last_start && r < count;
-    if (as_before) {
-      ++stages.back().repeat;
-    } else {
-      const std::int64_t first = std::max<std::int64_t>(0, r - count + 1);
-      stages.push_back({static_cast<std::size_t>(first),
-                        static_cast<std::size_t>(std::min(r, last_start)) + 1, fraction, 1});
-    }
-  }
-  return stages;
+  return pipelined_stages(starts_of(kind, ranks), count, 0.5 / static_cast<double>(count));
 }
 
 // In half chunks (1/(2c) of the payload), a rank with two children that is busy on the way up

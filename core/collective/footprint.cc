@@ -28,12 +28,8 @@ void for_each_edge(const Network& network, const Groups& groups, const EdgeSet& 
 // Colour refinement: a rank is distinguished by the messages that it sends and awaits in each set,
 // and by the colours of the ranks at their other ends. Returns each rank's class and their number;
 // the ranks themselves where hardly any are alike (two trees at once know only their mirror image).
-struct Classes {
-  std::vector<int> of_rank;
-  std::size_t count = 0;
-};
-
-Classes classes_of(const std::vector<SetFootprint>& sets, int ranks) {
+std::pair<std::vector<int>, std::size_t> classes_of(const std::vector<SetFootprint>& sets,
+                                                    int ranks) {
   constexpr std::size_t kWorthwhile = 4;  // ranks a class, at least
   const auto n = static_cast<std::size_t>(ranks);
   std::vector<Colour> colours(n, 1);
@@ -60,57 +56,13 @@ Classes classes_of(const std::vector<SetFootprint>& sets, int ranks) {
     if (number.size() == before || number.size() * kWorthwhile > n) break;
     before = number.size();
   }
-  Classes classes{std::vector<int>(n), number.size()};
   const bool folds = number.size() * kWorthwhile <= n;
-  if (!folds) classes.count = n;
+  std::vector<int> classes(n);
   for (std::size_t r = 0; r < n; ++r) {
-    classes.of_rank[r] = folds ? number.at(colours[r]) : static_cast<int>(r);
+    classes[r] = folds ? number.at(colours[r]) : static_cast<int>(r);
   }
-  return classes;
+  return {std::move(classes), folds ? number.size() : n};
 }
-
-// Numbers ways as they are met; the same links by kind at the same latency are one way.
-class WayTable {
- public:
-  WayTable(const Network& network, const std::vector<int>& kind_of_link, std::vector<Way>& ways)
-      : network_(network), kind_of_link_(kind_of_link), ways_(ways) {}
-
-  int find(int from, int to, const std::vector<int>& route) {
-    const Seconds latency = network_.latency(from, to);
-    Colour colour = mix(static_cast<Colour>(network_.crossing(from, to)), bits(latency));
-    for (const int id : route) {
-      colour = mix(colour, static_cast<Colour>(kind_of_link_[static_cast<std::size_t>(id)]));
-    }
-    const auto [it, fresh] = known_.try_emplace(colour, static_cast<int>(ways_.size()));
-    if (fresh) add(latency, route);
-    return it->second;
-  }
-
- private:
-  void add(Seconds latency, const std::vector<int>& route) {
-    Way& way = ways_.emplace_back();
-    way.latency = latency;
-    way.flow_cap = kNoCap;
-    // Innermost ports come first (network.h).
-    way.out = kind_of_link_[static_cast<std::size_t>(route[0])];
-    way.in = kind_of_link_[static_cast<std::size_t>(route[1])];
-    for (const int id : route) {
-      const Link& link = network_.link(id);
-      if (link.per_flow) {
-        way.flow_cap = std::min(way.flow_cap, link.capacity);
-      } else {
-        way.links.push_back(kind_of_link_[static_cast<std::size_t>(id)]);
-      }
-    }
-    std::sort(way.links.begin(), way.links.end());
-    way.links.erase(std::unique(way.links.begin(), way.links.end()), way.links.end());
-  }
-
-  const Network& network_;
-  const std::vector<int>& kind_of_link_;
-  std::vector<Way>& ways_;
-  std::unordered_map<Colour, int> known_;
-};
 
 template <typename Item>
 void keep_each_once(std::vector<Item>& items) {
@@ -191,25 +143,45 @@ void Footprint::load_links(const Network& network, const Groups& groups, const E
 }
 
 void Footprint::list_messages(const Network& network, const Groups& groups, const EdgeSets& sets) {
-  WayTable table(network, kind_of_link_, ways_);
+  const auto kind_of = [&](int id) { return kind_of_link_[static_cast<std::size_t>(id)]; };
+  const auto add_way = [&](Seconds latency, const std::vector<int>& route) {
+    // Innermost ports come first (network.h).
+    Way& way = ways_.emplace_back(Way{latency, kNoCap, {}, kind_of(route[0]), kind_of(route[1])});
+    for (const int id : route) {
+      const Link& link = network.link(id);
+      if (link.per_flow) {
+        way.flow_cap = std::min(way.flow_cap, link.capacity);
+      } else {
+        way.links.push_back(kind_of(id));
+      }
+    }
+    keep_each_once(way.links);
+  };
+  // Ways are numbered as they are met; the same links by kind at the same latency are one way.
+  std::unordered_map<Colour, int> known;
   for (std::size_t s = 0; s < sets.size(); ++s) {
     auto& messages = sets_[s].messages;
     messages.reserve(sets[s].size() * static_cast<std::size_t>(groups.count));
     for_each_edge(network, groups, sets[s], [&](int from, int to, const auto& route) {
-      messages.push_back({from, to, table.find(from, to, route)});
+      const Seconds latency = network.latency(from, to);
+      Colour colour = mix(static_cast<Colour>(network.crossing(from, to)), bits(latency));
+      for (const int id : route) colour = mix(colour, static_cast<Colour>(kind_of(id)));
+      const auto [way, fresh] = known.try_emplace(colour, static_cast<int>(ways_.size()));
+      if (fresh) add_way(latency, route);
+      messages.push_back({from, to, way->second});
     });
   }
 }
 
 void Footprint::merge_alike(int ranks) {
-  const Classes classes = classes_of(sets_, ranks);
-  rank_classes_ = classes.count;
+  const auto [class_of, count] = classes_of(sets_, ranks);
+  rank_classes_ = count;
   const bool folds = rank_classes_ < static_cast<std::size_t>(ranks);
   for (SetFootprint& set : sets_) {
     for (TransferKind& m : set.messages) {
       set.ways.push_back(m.way);
-      m.from = classes.of_rank[static_cast<std::size_t>(m.from)];
-      m.to = classes.of_rank[static_cast<std::size_t>(m.to)];
+      m.from = class_of[static_cast<std::size_t>(m.from)];
+      m.to = class_of[static_cast<std::size_t>(m.to)];
     }
     keep_each_once(set.ways);
     if (!folds) continue;

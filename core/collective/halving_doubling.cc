@@ -78,20 +78,22 @@ bool fits(CollectiveKind kind, int ranks) {
 bool halves(CollectiveKind kind) { return kind != CollectiveKind::kAllGather; }
 bool doubles(CollectiveKind kind) { return kind != CollectiveKind::kReduceScatter; }
 
-std::int64_t chunks(CollectiveKind, int, std::int64_t) { return 1; }
+// What folds away before the start and comes back after the end.
+std::pair<Round, Round> folding(const Fold& fold, std::int64_t elements) {
+  std::pair<Round, Round> rounds;
+  for (int pair = 0; pair < fold.extra && elements > 0; ++pair) {
+    rounds.first.push_back({2 * pair + 1, 2 * pair, {0, elements}, true});
+    rounds.second.push_back({2 * pair, 2 * pair + 1, {0, elements}, false});
+  }
+  return rounds;
+}
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   assert(fits(kind, ranks) && "halving_doubling: rounds asked for what does not fit");
   if (ranks == 1) return {};
 
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
-  Round fold_in;
-  Round fold_out;
-  for (int pair = 0; pair < halving.fold.extra && elements > 0; ++pair) {
-    fold_in.push_back({2 * pair + 1, 2 * pair, {0, elements}, true});
-    fold_out.push_back({2 * pair, 2 * pair + 1, {0, elements}, false});
-  }
-
+  const auto [fold_in, fold_out] = folding(halving.fold, elements);
   Schedule rounds;
   if (halving.fold.extra > 0) rounds.push_back(fold_in);
   for (int step = 0; halves(kind) && step < halving.steps(); ++step) {
@@ -110,23 +112,13 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
   if (ranks == 1) return {};
 
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
-  EdgeSets sets(static_cast<std::size_t>(halving.steps()));
+  EdgeSets sets;
   for (int step = 0; step < halving.steps(); ++step) {
-    for (int v = 0; v < halving.fold.core; ++v) {
-      const int partner = v ^ halving.distance(step);
-      sets[static_cast<std::size_t>(step)].push_back(
-          {halving.fold.member(v), halving.fold.member(partner)});
-    }
+    sets.push_back(edges_of(exchange(halving, step, ranks, true)));
   }
   if (halving.fold.extra == 0) return sets;
-  EdgeSet fold_in;
-  EdgeSet fold_out;
-  for (int pair = 0; pair < halving.fold.extra; ++pair) {
-    fold_in.push_back({2 * pair + 1, 2 * pair});
-    fold_out.push_back({2 * pair, 2 * pair + 1});
-  }
-  sets.push_back(std::move(fold_in));
-  sets.push_back(std::move(fold_out));
+  const auto [fold_in, fold_out] = folding(halving.fold, 1);
+  sets.insert(sets.end(), {edges_of(fold_in), edges_of(fold_out)});
   return sets;
 }
 
@@ -171,7 +163,7 @@ Algorithm halving_doubling_algorithm() {
           edges,
           stages,
           cost,
-          chunks};
+          one_chunk};
 }
 
 }  // namespace syncline::collective

@@ -288,35 +288,33 @@ NcclTable nccl_table(const NcclTopology& topology, CollectiveKind kind) {
 }
 
 std::optional<Seconds> nccl_time(const NcclTopology& topology, const NcclTable& table,
-                                 CollectiveKind kind, const NcclPick& pick, double bytes,
-                                 int operations) {
+                                 CollectiveKind kind, const NcclPick& pick, double bytes) {
   const auto p = static_cast<std::size_t>(pick.protocol);
   NcclCell cell = table[static_cast<std::size_t>(pick.algorithm)][p];
   if (cell.bandwidth <= 0) return std::nullopt;
   const bool all_reduce = kind == CollectiveKind::kAllReduce;
-  const bool ring = pick.algorithm == NcclAlgorithm::kRing;
   if (pick.algorithm == NcclAlgorithm::kTree && all_reduce) {
     const int doublings = floor_log2(static_cast<std::uint64_t>(bytes) >> 6U);
     if (doublings >= 0 && doublings < static_cast<int>(kCorrected)) {
       cell.bandwidth *= kTreeCorrection[p][static_cast<std::size_t>(doublings)];
     }
   }
-  if (ring && pick.protocol == NcclProtocol::kSimple && all_reduce && topology.nodes > 1 &&
+  if (pick.algorithm == NcclAlgorithm::kRing && pick.protocol == NcclProtocol::kSimple &&
+      all_reduce && topology.nodes > 1 &&
       std::floor(bytes / (static_cast<double>(topology.channels) * topology.ranks)) >= 64) {
     cell.latency *= topology.least_capability < 80 ? 1.9 : 1.4;
   }
-  const int batches = ring ? operations : (operations + 9) / 10;
-  return cell.latency * batches + bytes / cell.bandwidth;
+  return cell.latency + bytes / cell.bandwidth;
 }
 
 NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, CollectiveKind kind,
-                       double bytes, int operations) {
+                       double bytes) {
   NcclChoice best;
   best.time = std::numeric_limits<double>::infinity();
   for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
     for (std::size_t p = 0; p < kNcclProtocols; ++p) {
       const NcclPick pick{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
-      const auto time = nccl_time(topology, table, kind, pick, bytes, operations);
+      const auto time = nccl_time(topology, table, kind, pick, bytes);
       if (time && *time < best.time) best = {pick, *time};
     }
   }

@@ -64,15 +64,13 @@ struct NcclChoice {
   Seconds time = 0;
 };
 
-// The least time of all that is offered; ties go to the first. `operations` is how many collectives
-// of one group share a channel (1 outside ncclGroupStart/End). Requires at least two ranks.
+// The least time of all that is offered; ties go to the first. Requires at least two ranks.
 NcclChoice nccl_choice(const NcclTopology& topology, const NcclTable& table, CollectiveKind kind,
-                       double bytes, int operations = 1);
+                       double bytes);
 
-// What one cell of the table takes; nothing where it is not offered.
+// What one cell of the table takes outside ncclGroupStart/End; nothing where it is not offered.
 std::optional<Seconds> nccl_time(const NcclTopology& topology, const NcclTable& table,
-                                 CollectiveKind kind, const NcclPick& pick, double bytes,
-                                 int operations = 1);
+                                 CollectiveKind kind, const NcclPick& pick, double bytes);
 
 // NCCL's own names: "Ring", "LL128", ...
 std::string_view to_string(NcclAlgorithm algorithm);

@@ -9,26 +9,25 @@ namespace syncline::collective {
 
 Network::Network(const Cluster& cluster)
     : ranks_(cluster.ranks()), gpus_per_node_(cluster.gpus_per_node) {
-  const int ranks = ranks_;
   int unit = 1;
   for (std::size_t t = 0; t < cluster.tiers.size(); ++t) {
     const Tier& tier = cluster.tiers[t];
     const int id = static_cast<int>(t);
     Level level{tier.latency, unit, tier.span, link_count(), -1, -1};
-    for (int port = 0; port < ranks / unit; ++port) {
-      links_.push_back({tier.upload(), false, id, Link::Part::kUp});
-      links_.push_back({tier.bandwidth, false, id, Link::Part::kDown});
+    for (int port = 0; port < ranks_ / unit; ++port) {
+      links_.push_back({tier.upload(), false, id});
+      links_.push_back({tier.bandwidth, false, id});
     }
     if (tier.oversubscription > 1) {
       level.first_backbone = link_count();
       const int ports = tier.span / unit;
       const double capacity = tier.bandwidth * ports / tier.oversubscription;
-      links_.insert(links_.end(), static_cast<std::size_t>(ranks / tier.span),
-                    {capacity, false, id, Link::Part::kBackbone});
+      links_.insert(links_.end(), static_cast<std::size_t>(ranks_ / tier.span),
+                    {capacity, false, id});
     }
     if (std::isfinite(tier.flow_cap)) {
       level.cap = link_count();
-      links_.push_back({tier.flow_cap, true, id, Link::Part::kUp});
+      links_.push_back({tier.flow_cap, true, id});
     }
     tiers_.push_back(level);
     unit = tier.span;
@@ -45,16 +44,15 @@ void Network::add_fabric(const Cluster& cluster) {
   const std::vector<bool> never_full =
       fabric::never_full(topology, std::max(port, tier.upload()) / topology.lanes);
   if (topology.hop > 0) hops_ = std::make_shared<fabric::Ways>(topology);
-  const bool any = std::find(never_full.begin(), never_full.end(), false) != never_full.end();
   if (topology.lanes > 1) {
     parts_ = topology.parts;
     first_lane_ = link_count();
     for (int lane = 0; lane < cluster.nodes * topology.lanes; ++lane) {
-      links_.push_back({tier.upload() / topology.lanes, false, fabric_tier_, Link::Part::kUp});
-      links_.push_back({port / topology.lanes, false, fabric_tier_, Link::Part::kDown});
+      links_.push_back({tier.upload() / topology.lanes, false, fabric_tier_});
+      links_.push_back({port / topology.lanes, false, fabric_tier_});
     }
   }
-  if (!any) return;
+  if (std::ranges::find(never_full, false) == never_full.end()) return;
   parts_ = topology.parts;
   first_in_fabric_ = link_count();
   link_of_.assign(topology.links.size(), -1);
@@ -62,7 +60,7 @@ void Network::add_fabric(const Cluster& cluster) {
     if (never_full[id]) continue;
     link_of_[id] = link_count();
     kept_.push_back(id);
-    links_.push_back({topology.links[id].capacity, false, fabric_tier_, Link::Part::kBackbone});
+    links_.push_back({topology.links[id].capacity, false, fabric_tier_});
   }
   ways_ = std::make_shared<fabric::Ways>(topology);
 }
@@ -74,12 +72,9 @@ Seconds Network::fastest() const {
 }
 
 int Network::crossing(int from, int to) const {
-  int tier = 0;
-  while (from / tiers_[static_cast<std::size_t>(tier)].span !=
-         to / tiers_[static_cast<std::size_t>(tier)].span) {
-    ++tier;
-  }
-  return tier;
+  const auto crossed = std::ranges::find_if(
+      tiers_, [&](const Level& tier) { return from / tier.span == to / tier.span; });
+  return static_cast<int>(crossed - tiers_.begin());
 }
 
 Seconds Network::latency(int from, int to) const {

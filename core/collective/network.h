@@ -19,7 +19,6 @@ struct Link {
   BytesPerSecond capacity = 0;
   bool per_flow = false;  // a cap on each flow by itself, not shared
   int tier = 0;
-  enum class Part { kUp, kDown, kBackbone } part = Part::kUp;  // backbone: inside a switch
 };
 
 class Network {

@@ -43,18 +43,7 @@ void append_lap(Schedule& rounds, int ranks, std::int64_t elements, int lead, bo
 // The chain: the ring left open, with the payload in `chunks` chunks that follow each other.
 // Depth d is the d-th edge on a chunk's way: 0->1->...->N-1 in a broadcast, N-1->...->0 in a
 // reduce. It carries chunk r-d in round r, so the last chunk is through after chunks + N-2 rounds
-// of 1/chunks of the payload each, and in round r the edges of depths `first` to `last` are busy.
-struct Busy {
-  int first = 0;
-  int last = 0;
-  bool operator==(const Busy&) const = default;
-};
-
-Busy busy_depths(int ranks, std::int64_t chunks, std::int64_t round) {
-  return {static_cast<int>(std::max<std::int64_t>(0, round - chunks + 1)),
-          static_cast<int>(std::min<std::int64_t>(round, ranks - 2))};
-}
-
+// of 1/chunks of the payload each. The edge of each depth is a set of its own.
 Transfer chain_hop(CollectiveKind kind, int ranks, int depth) {
   if (kind == CollectiveKind::kBroadcast) return {depth, depth + 1, {}, false};
   return {ranks - 1 - depth, ranks - 2 - depth, {}, true};
@@ -65,31 +54,14 @@ Schedule chain_rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   Schedule rounds;
   for (std::int64_t r = 0; r < count + ranks - 2; ++r) {
     Round& round = rounds.emplace_back();
-    const Busy busy = busy_depths(ranks, count, r);
-    for (int depth = busy.first; depth <= busy.last; ++depth) {
+    const auto first = static_cast<int>(std::max<std::int64_t>(0, r - count + 1));
+    for (int depth = first; depth <= std::min<std::int64_t>(r, ranks - 2); ++depth) {
       Transfer hop = chain_hop(kind, ranks, depth);
       hop.elements = part_of(elements, count, r - depth);
       if (hop.elements.size() > 0) round.push_back(hop);
     }
   }
   return rounds;
-}
-
-// Fill, steady state and drain: rounds in a row that keep the same depths busy are one stage. The
-// edge of each depth is a set of its own.
-Stages chain_stages(CollectiveKind kind, int ranks, std::int64_t elements) {
-  const std::int64_t count = chunks(kind, ranks, elements);
-  Stages stages;
-  for (std::int64_t r = 0; r < count + ranks - 2; ++r) {
-    const Busy busy = busy_depths(ranks, count, r);
-    if (r > 0 && busy == busy_depths(ranks, count, r - 1)) {
-      ++stages.back().repeat;
-      continue;
-    }
-    stages.push_back({static_cast<std::size_t>(busy.first), static_cast<std::size_t>(busy.last) + 1,
-                      1.0 / static_cast<double>(count), 1});
-  }
-  return stages;
 }
 
 int laps(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
@@ -124,7 +96,10 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
 Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
   assert(fits(kind, ranks) && "ring: stages asked for a collective that does not fit");
   if (ranks == 1) return {};
-  if (is_chain(kind)) return chain_stages(kind, ranks, elements);
+  if (is_chain(kind)) {
+    const std::int64_t count = chunks(kind, ranks, elements);
+    return pipelined_stages(ranks - 1, count, 1.0 / static_cast<double>(count));
+  }
   return {{0, 1, 1.0 / ranks, std::int64_t{laps(kind)} * (ranks - 1)}};
 }
 

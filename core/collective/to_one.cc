@@ -1,7 +1,6 @@
 #include "core/collective/algorithm.h"
 
 #include <cassert>
-#include <utility>
 
 namespace syncline::collective {
 namespace {
@@ -19,8 +18,6 @@ bool spreads(CollectiveKind kind) {
 bool fits(CollectiveKind kind, int ranks) {
   return ranks == 1 || (ranks > 1 && (gathers(kind) || spreads(kind)));
 }
-
-std::int64_t chunks(CollectiveKind, int, std::int64_t) { return 1; }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   assert(fits(kind, ranks) && "to_one: rounds asked for a collective that does not fit");
@@ -41,18 +38,8 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 EdgeSets edges(CollectiveKind kind, int ranks) {
-  assert(fits(kind, ranks) && "to_one: edges asked for a collective that does not fit");
-  if (ranks == 1) return {};
-
-  EdgeSet in;
-  EdgeSet out;
-  for (int member = 1; member < ranks; ++member) {
-    in.push_back({member, 0});
-    out.push_back({0, member});
-  }
   EdgeSets sets;
-  if (gathers(kind)) sets.push_back(std::move(in));
-  if (spreads(kind)) sets.push_back(std::move(out));
+  for (const Round& round : rounds(kind, ranks, 1)) sets.push_back(edges_of(round));
   return sets;
 }
 
@@ -75,7 +62,7 @@ Algorithm to_one_algorithm() {
   return {"to_one", "all send to member 0, which sums and sends back: 2 steps, one busy port",
           fits,     rounds,
           edges,    stages,
-          cost,     chunks};
+          cost,     one_chunk};
 }
 
 }  // namespace syncline::collective

@@ -12,6 +12,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/collective/collective.h"
 #include "tests/support/apply_schedule.h"
 
 namespace syncline::collective {
@@ -120,33 +121,35 @@ using Link = std::pair<int, int>;
 // How a stage differs from the round that it stands for; empty if it does not.
 std::string difference(const EdgeSet& busy, double share, const Round& round,
                        std::int64_t elements) {
-  std::map<Link, double> carried;
-  std::map<Link, int> pieces;
-  for (const Transfer& transfer : round) {
-    carried[{transfer.from, transfer.to}] += static_cast<double>(transfer.elements.size());
-    ++pieces[{transfer.from, transfer.to}];
-  }
-  std::map<Link, double> told;
-  std::map<Link, int> edges;
   if (!(share > 0 && share <= 1)) return "no proper fraction";
+  std::map<Link, std::pair<double, int>> carried;  // elements, in pieces
+  for (const Transfer& transfer : round) {
+    auto& [size, pieces] = carried[{transfer.from, transfer.to}];
+    size += static_cast<double>(transfer.elements.size());
+    ++pieces;
+  }
+  std::map<Link, std::pair<double, int>> told;  // share of the payload, on edges
   for (const Edge& edge : busy) {
-    told[{edge.from, edge.to}] += share;
-    ++edges[{edge.from, edge.to}];
+    auto& [fraction, edges] = told[{edge.from, edge.to}];
+    fraction += share;
+    ++edges;
   }
-  for (const auto& [link, fraction] : told) {
-    const std::string name = std::to_string(link.first) + "->" + std::to_string(link.second);
+  const auto name = [](const Link& link) {
+    return std::to_string(link.first) + "->" + std::to_string(link.second);
+  };
+  for (const auto& [link, what] : told) {
+    const auto& [fraction, edges] = what;
+    const auto& [size, pieces] = carried[link];
     // Messages beside each other stay apart, as they share a link apart (empty ones are not sent).
-    if (pieces[link] > edges[link]) return name + " is told too few times";
+    if (pieces > edges) return name(link) + " is told too few times";
     // Each piece is off by its rounding: two cuts of a half that is itself half an element off.
-    const double error = fraction * static_cast<double>(elements) - carried[link];
-    if (std::abs(error) > 1.5 * std::max(1, edges[link]) + 1e-6) {
-      return name + " is off by " + std::to_string(error) + " elements";
+    const double error = fraction * static_cast<double>(elements) - size;
+    if (std::abs(error) > 1.5 * edges + 1e-6) {
+      return name(link) + " is off by " + std::to_string(error) + " elements";
     }
   }
-  for (const auto& [link, size] : carried) {
-    if (!told.contains(link)) {
-      return std::to_string(link.first) + "->" + std::to_string(link.second) + " is not told";
-    }
+  for (const auto& [link, what] : carried) {
+    if (!told.contains(link)) return name(link) + " is not told";
   }
   return "";
 }
@@ -325,10 +328,7 @@ TEST(AlgorithmTable, IsLookedUpByName) {
     EXPECT_EQ(find_algorithm(row.name), &row);
     EXPECT_FALSE(row.summary.empty());
   }
-  EXPECT_EQ(find_algorithm("rings"), nullptr);
-  EXPECT_EQ(find_algorithm("rin"), nullptr);
-  EXPECT_EQ(find_algorithm("Ring"), nullptr);
-  EXPECT_EQ(find_algorithm(""), nullptr);
+  for (const char* none : {"rings", "rin", "Ring", ""}) EXPECT_EQ(find_algorithm(none), nullptr);
   EXPECT_EQ(find_algorithm("all_to_all"), all_to_all());
   EXPECT_EQ(algorithm_names(),
             (std::vector<std::string>{"ring", "to_one", "double_binary_tree", "halving_doubling"}));
@@ -387,6 +387,16 @@ TEST(Schedule, KindsHaveNames) {
   for (const Kind kind : kAllCollectiveKinds) names.insert(to_string(kind));
   EXPECT_EQ(names, (std::set<std::string_view>{"all_gather", "all_reduce", "broadcast", "reduce",
                                                "reduce_scatter"}));
+}
+
+// Where a rank stands among the groups of a collective.
+TEST(Groups, FindARanksPlace) {
+  EXPECT_EQ(place_in(world_group(4), 2)->member, 2);
+  EXPECT_EQ(place_in(block_groups(4, 2), 3)->group, 1);
+  EXPECT_EQ(place_in(block_groups(4, 2), 3)->member, 1);
+  EXPECT_FALSE(place_in(leader_group(4, 2), 3).has_value());
+  EXPECT_EQ(place_in(leader_group(4, 2), 2)->member, 1);
+  EXPECT_EQ(place_in(shard_groups(4, 2), 3)->group, 1);
 }
 
 TEST(Ring, SendsTwiceAllButOneShardPerRankAndOnlyToTheNext) {

@@ -56,7 +56,8 @@ void expect_same_latencies(const CollectiveCost& cost, const Collective& collect
       collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
   for (const double bytes : {0.0, 1000.0, 3e5, 5e7}) {
     const auto expected = unfolded.latencies(bytes);
-    const auto told = stage_latencies(*cost.footprint, stages, cost.stages, bytes);
+    const auto told = stage_latencies(stage_ends(*cost.footprint, stages, cost.stages, bytes),
+                                      cost.stages, bytes);
     ASSERT_EQ(told.size(), expected.size());
     Seconds whole = cost.seconds_per_byte * bytes;
     for (const Seconds each : expected) whole += std::abs(each);

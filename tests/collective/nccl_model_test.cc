@@ -25,11 +25,12 @@ NcclTopology topology(int nodes, int gpus, int capability, bool amd, double intr
   t.ranks = nodes * gpus;
   t.least_capability = t.most_capability = capability;
   t.cpu = amd ? NcclHints::Cpu::kAmd : NcclHints::Cpu::kIntel;
-  t.ring = {channels, intra * kGb, inter * kGb, path_intra, path_inter, pattern, true, 0};
-  t.tree = {
-      tree_channels, tree_intra * kGb, tree_inter * kGb, path_intra, path_inter, pattern, true, 0};
-  t.nvls = {
-      nvls_channels, nvls_intra * kGb, nvls_inter * kGb, path_intra, path_inter, pattern, true, 0};
+  const auto graph = [&](int count, double inside, double outside) {
+    return NcclGraph{count, inside * kGb, outside * kGb, path_intra, path_inter, pattern, true, 0};
+  };
+  t.ring = graph(channels, intra, inter);
+  t.tree = graph(tree_channels, tree_intra, tree_inter);
+  t.nvls = graph(nvls_channels, nvls_intra, nvls_inter);
   t.nvswitch = nvswitch;
   t.channels = comm_channels;
   return t;
@@ -148,20 +149,6 @@ TEST(NcclModel, APrintedTimeOfNcclItself) {
   EXPECT_EQ(choice.pick.algorithm, NcclAlgorithm::kTree);
   EXPECT_EQ(choice.pick.protocol, NcclProtocol::kLl);
   EXPECT_NEAR(choice.time / kMicrosecond, 25.214764, 1e-5);
-}
-
-TEST(NcclModel, OperationsOfAGroupAddLatency) {
-  const NcclTopology t = cases().at("dgxh100_2x8_ib400");
-  const auto table = nccl_table(t, CollectiveKind::kAllReduce);
-  const NcclPick ring{NcclAlgorithm::kRing, NcclProtocol::kLl};
-  const NcclPick tree{NcclAlgorithm::kTree, NcclProtocol::kLl};
-  const auto time = [&](const NcclPick& pick, int operations) {
-    return *nccl_time(t, table, CollectiveKind::kAllReduce, pick, 8, operations);
-  };
-  // A ring pays its latency for each, the others for each ten.
-  EXPECT_NEAR(time(ring, 3) - time(ring, 1), 2 * 40e-6, 1e-12);
-  EXPECT_EQ(time(tree, 10), time(tree, 1));
-  EXPECT_NEAR(time(tree, 11) - time(tree, 1), 25.2e-6, 1e-9);
 }
 
 TEST(NcclModel, WhatIsNotOfferedHasNoTime) {

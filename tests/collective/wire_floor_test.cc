@@ -3,12 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <random>
 #include <string>
 #include <vector>
 
 #include "core/collective/cost.h"
 #include "core/collective/nccl.h"
+#include "tests/support/dice.h"
 #include "tests/support/plans.h"
 
 namespace syncline::collective {
@@ -28,11 +28,13 @@ Seconds floor_of(const Cluster& cluster, Kind kind, Groups groups, double bytes)
 TEST(WireFloor, OneTier) {
   const Cluster four = flat_cluster(4);
   const Seconds whole = 1e9 / 1.25e9;  // 1 GB through one port
-  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kAllReduce, world_group(4), 1e9), 1.5 * whole);
-  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kReduceScatter, world_group(4), 1e9), 0.75 * whole);
-  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kAllGather, world_group(4), 1e9), 0.75 * whole);
-  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kBroadcast, world_group(4), 1e9), whole);
-  EXPECT_DOUBLE_EQ(floor_of(four, Kind::kReduce, world_group(4), 1e9), whole);
+  for (const auto& [kind, times] : {std::pair(Kind::kAllReduce, 1.5),
+                                    {Kind::kReduceScatter, 0.75},
+                                    {Kind::kAllGather, 0.75},
+                                    {Kind::kBroadcast, 1.0},
+                                    {Kind::kReduce, 1.0}}) {
+    EXPECT_DOUBLE_EQ(floor_of(four, kind, world_group(4), 1e9), times * whole) << to_string(kind);
+  }
   EXPECT_EQ(floor_of(four, Kind::kAllReduce, block_groups(4, 1), 1e9), 0);
 }
 
@@ -104,19 +106,7 @@ TEST(WireFloor, NcclDoesNotSendMoreThanTheNicsCarry) {
 // --------------------------------------------------------------------------------------------
 // Random clusters: no cost below the floor.
 
-class Dice {
- public:
-  explicit Dice(std::uint64_t seed) : engine_(seed) {}
-  int below(int end) { return static_cast<int>(engine_() % static_cast<std::uint64_t>(end)); }
-  bool chance(int percent) { return below(100) < percent; }
-  template <typename Item>
-  Item pick(const std::vector<Item>& items) {
-    return items[static_cast<std::size_t>(below(static_cast<int>(items.size())))];
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
+using test::Dice;
 
 Tier random_tier(Dice& dice, int span) {
   Tier tier;
@@ -151,7 +141,7 @@ Groups random_groups(Dice& dice, int ranks) {
     if (ranks % size == 0) sizes.push_back(size);
   }
   const int size = dice.pick(sizes);
-  switch (dice.below(4)) {
+  switch (dice.between(0, 3)) {
     case 0:
       return block_groups(ranks, size);
     case 1:
@@ -173,7 +163,7 @@ TEST(WireFloor, NoCostLiesBelow) {
     for (const auto kind : kAllCollectiveKinds) {
       for (const auto& name : algorithm_choices()) {
         if (!choice_fits(name, kind, groups.size)) continue;
-        const auto elements = std::int64_t{1} << dice.below(31);
+        const auto elements = std::int64_t{1} << dice.between(0, 30);
         Collective collective{kind, nullptr, groups, elements, 4, 0, {}};
         choose_algorithm(collective, name, cluster);
         // NCCL may be predicted by another of its algorithms than the one it would choose.
