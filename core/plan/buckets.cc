@@ -1,10 +1,16 @@
 #include "core/plan/buckets.h"
 
 #include <algorithm>
+#include <deque>
+#include <limits>
+#include <numeric>
+#include <queue>
 #include <unordered_map>
 #include <utility>
 
 #include "core/collective/cost.h"
+#include "core/compress/dgc.h"
+#include "core/compress/power_sgd.h"
 #include "core/plan/fusion.h"
 #include "core/plan/route.h"
 
@@ -13,7 +19,6 @@ namespace {
 
 std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> list;
-  list.reserve(tensors.size());
   for (const auto& tensor : tensors) list.push_back(&tensor);
   return list;
 }
@@ -179,9 +184,8 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
                           std::move(bucket));
   }
-  std::stable_sort(released.begin(), released.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first, a.second.tensors.front()) <
-           std::pair(b.first, b.second.tensors.front());
+  std::ranges::stable_sort(released, {}, [](const auto& each) {
+    return std::pair(each.first, each.second.tensors.front());
   });
   GradientBuckets gradients;
   for (auto& [time, bucket] : released) {
@@ -215,7 +219,6 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   const auto tensors = pointers(workload.tensors);
   std::vector<Bucket> alone;
   std::vector<int> candidates;
-  candidates.reserve(tensors.size());
   for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
     const Tensor& tensor = *tensors[static_cast<std::size_t>(i)];
     if (!tensor.sparse && !compressed_alone(codec, strategy.compression, tensor)) {
@@ -250,8 +253,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
       bucket.ready = arrives_with(bucket.ready, strategy, last);
     }
     if (fusion.in_turn && fusion.rule == Fusion::Rule::kGroups) take_turns(buckets, fusion);
-    std::stable_sort(buckets.begin(), buckets.end(),
-                     [](const Bucket& a, const Bucket& b) { return a.ready < b.ready; });
+    std::ranges::stable_sort(buckets, {}, &Bucket::ready);
   }
   // Only then is it known what is too large to travel in one piece, and what a codec makes of it.
   if (strategy.partition > 0 || !strategy.fusion.cuts.empty()) {
@@ -310,6 +312,103 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
     for (auto& bucket : buckets_of(tensors, group, places)) buckets.push_back(std::move(bucket));
   }
   return buckets;
+}
+
+const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
+  if (compression.codec.empty()) return nullptr;
+  const compress::Codec* codec = compress::find_codec(compression.codec);
+  const bool begins = codec->sparse || codec->low_rank;
+  if (begins && compress::sparsity_index(compression, step) < 0) return nullptr;
+  return codec;
+}
+
+bool compressed_alone(const compress::Codec* codec, const Compression& compression,
+                      const Tensor& tensor) {
+  return codec != nullptr && codec->sparse && codec->applies(tensor, compression.min_elements);
+}
+
+void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression) {
+  bucket.codec = codec;
+  bucket.factors = {compress::square_of(bucket.elements, compression.rank)};
+  bucket.kept = compress::low_rank_sizes(bucket.factors).sent();
+}
+
+void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
+              const Workload& workload, std::int64_t step) {
+  if (codec == nullptr || bucket.sparse) return;
+  if (codec->whole_bucket) {
+    if (bucket.elements > 0) factor_whole(bucket, codec, compression);
+    return;
+  }
+  if (codec->low_rank) {
+    const bool known = compress::shapes_known(workload);
+    for (const int index : bucket.tensors) {
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
+      bucket.factors.push_back(compress::low_rank_of(tensor, compression, known));
+    }
+    const auto sizes = compress::low_rank_sizes(bucket.factors);
+    if (sizes.matrices == 0) return;
+    bucket.codec = codec;
+    bucket.kept = sizes.sent();
+    return;
+  }
+  const Tensor& first_tensor = workload.tensors[static_cast<std::size_t>(bucket.tensors.front())];
+  if (codec->sparse) {
+    if (bucket.tensors.size() != 1 || !codec->applies(first_tensor, compression.min_elements)) {
+      return;
+    }
+    const auto index = static_cast<std::size_t>(compress::sparsity_index(compression, step));
+    bucket.codec = codec;
+    bucket.kept = compress::kept_elements(bucket.elements, compression.sparsity[index]);
+    return;
+  }
+  if (!codec->applies(first_tensor, 0)) return;
+  bucket.codec = codec;
+  bucket.kept = bucket.elements;
+}
+
+// A small simulation of the network as one server: the clock goes from moment to moment at which
+// something becomes ready or leaves it. What is ready waits by urgency; the most urgent is handed
+// over when the network is free, or early where the credit still has room for it.
+std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
+  const auto item = [&](int place) -> const Urgent& {
+    return items[static_cast<std::size_t>(place)];
+  };
+  std::vector<int> coming(items.size());
+  std::iota(coming.begin(), coming.end(), 0);
+  std::ranges::stable_sort(coming, {}, [&](int place) { return item(place).ready; });
+  const auto later = [&](int a, int b) {
+    return item(a).rank != item(b).rank ? item(a).rank > item(b).rank : a > b;
+  };
+  std::priority_queue<int, std::vector<int>, decltype(later)> waiting(later);
+  std::deque<std::pair<Seconds, Bytes>> handed;  // (end, bytes), in the network's order
+  Bytes under_way = 0;
+  Seconds now = 0;
+  std::size_t next = 0;
+  std::vector<int> order;
+  while (order.size() < items.size()) {
+    while (next < coming.size() && item(coming[next]).ready <= now) waiting.push(coming[next++]);
+    while (!handed.empty() && handed.front().first <= now) {
+      under_way -= handed.front().second;
+      handed.pop_front();
+    }
+    if (!waiting.empty()) {
+      const Urgent& first = item(waiting.top());
+      if (handed.empty() || under_way + first.bytes <= credit) {
+        const Seconds begin = handed.empty() ? now : handed.back().first;
+        handed.emplace_back(begin + first.duration, first.bytes);
+        under_way += first.bytes;
+        order.push_back(waiting.top());
+        waiting.pop();
+        continue;
+      }
+    }
+    // On to the next moment at which something becomes ready or is through.
+    constexpr Seconds kNever = std::numeric_limits<double>::infinity();
+    now = std::min(next < coming.size() ? item(coming[next]).ready : kNever,
+                   handed.empty() ? kNever : handed.front().first);
+  }
+  return order;
 }
 
 }  // namespace syncline::plan

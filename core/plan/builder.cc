@@ -85,6 +85,18 @@ OpId Builder::copy_out(std::size_t index, const Exchange& exchange, OpId arrived
   return add(kComputeStream, copy, {arrived});
 }
 
+OpId Builder::last_computed() const {
+  auto id = static_cast<OpId>(plan.ops.size()) - 1;
+  while (plan.ops[static_cast<std::size_t>(id)].stream != kComputeStream) --id;
+  return id;
+}
+
+void shift_bucket(Work& work, int first) {
+  if (auto* collective = std::get_if<collective::Collective>(&work)) collective->bucket += first;
+  auto* busy = std::get_if<Busy>(&work);
+  if (busy != nullptr && busy->bucket >= 0) busy->bucket += first;
+}
+
 void Builder::host_gap(std::vector<OpId> after) {
   if (workload_.host_gap > 0) wait_for_host(workload_.host_gap, std::move(after));
 }

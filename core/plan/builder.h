@@ -62,6 +62,9 @@ class Builder {
   // The host's own delay ahead of the update, where one was measured, once all of `after` is done.
   void host_gap(std::vector<OpId> after);
 
+  // The last operation of the compute stream, which has one.
+  OpId last_computed() const;
+
   Plan plan;
   int step = 0;  // of the period, for the operations that follow
   bool last_micro_batch = true;
@@ -71,5 +74,8 @@ class Builder {
   const Communication& communication_;
   StreamId across_stream_ = kComputeStream;
 };
+
+// Numbers the bucket of a part of one plan as in another, where the part's first stands at `first`.
+void shift_bucket(Work& work, int first);
 
 }  // namespace syncline::plan

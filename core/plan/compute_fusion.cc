@@ -37,28 +37,6 @@ std::string batch_norm_reason(const OperatorList& list) {
   return "no batch_norm is followed by the operators that it needs";
 }
 
-FusionMatch match(const char* knob, const PatternCount& count, const std::string& reason) {
-  FusionMatch result{knob, count.forward, count.backward, {}};
-  if (count.forward + count.backward == 0) result.detail = reason;
-  return result;
-}
-
-FusionMatch optimizer_match(const OptimizerFusion& found) {
-  FusionMatch result{"fuse_all_optimizer_ops", 0, 0, {}};
-  if (found.kind.empty()) {
-    result.detail = "no sgd, momentum or adam operators";
-    return result;
-  }
-  result.detail = "found " + std::to_string(found.operators) + " " + found.kind +
-                  " operators, and " + std::to_string(found.dense) + " for dense gradients";
-  if (found.refusal.empty()) {
-    result.detail += "; they become one";
-  } else {
-    result.detail += "; none is fused: " + found.refusal;
-  }
-  return result;
-}
-
 Seconds changed(Seconds given, Seconds before, Seconds after) {
   return std::max(0.0, given + (after - before));
 }
@@ -76,54 +54,58 @@ double bytes_moved(const OperatorList& list) {
 }
 
 // What both lists cost.
-struct Costs {
-  operators::StepTimes before;
-  operators::StepTimes after;
-};
-
-Costs costs(const Workload& workload, const OperatorList& fused, const Device& device) {
+std::pair<operators::StepTimes, operators::StepTimes> costs(const Workload& workload,
+                                                            const OperatorList& fused,
+                                                            const Device& device) {
   return {operators::evaluate_operators(workload.operators, device),
           operators::evaluate_operators(fused, device)};
 }
 
+// A switch with its pass, and why that finds nothing.
+struct Switch {
+  const char* knob;
+  bool ComputeFusion::*on;
+  FusionMatch (*fuse)(OperatorGraph&, const Workload&);
+  std::string (*nothing)(const OperatorList&);
+};
+
+// Pass after pass, in Paddle's order: what one has fused is no longer there for the next, so the
+// order is part of the result.
+constexpr Switch kSwitches[] = {
+    {"fuse_relu_depthwise_conv", &ComputeFusion::fuse_relu_depthwise_conv, fuse_relu_depthwise_conv,
+     [](const OperatorList& list) -> std::string {
+       return has(list, "depthwise_conv2d") ? "no relu is read by depthwise_conv2d alone"
+                                            : "the workload has no depthwise_conv2d";
+     }},
+    {"fuse_bn_act_ops", &ComputeFusion::fuse_bn_act_ops, fuse_bn_act, batch_norm_reason},
+    {"fuse_bn_add_act_ops", &ComputeFusion::fuse_bn_add_act_ops, fuse_bn_add_act,
+     batch_norm_reason},
+    {"fuse_gemm_epilogue", &ComputeFusion::fuse_gemm_epilogue, fuse_gemm_epilogue,
+     [](const OperatorList&) -> std::string {
+       return "no matmul_v2 with a weight is followed by a bias";
+     }},
+    {"fuse_elewise_add_act_ops", &ComputeFusion::fuse_elewise_add_act_ops, fuse_elewise_add_act,
+     [](const OperatorList&) -> std::string {
+       return "no elementwise_add is left next to relu, scale or tanh";
+     }},
+    {"fuse_all_optimizer_ops", &ComputeFusion::fuse_all_optimizer_ops, fuse_all_optimizers,
+     nullptr}};
+
 }  // namespace
 
 bool any(const ComputeFusion& fusion) {
-  return fusion.fuse_relu_depthwise_conv || fusion.fuse_bn_act_ops || fusion.fuse_bn_add_act_ops ||
-         fusion.fuse_gemm_epilogue || fusion.fuse_elewise_add_act_ops ||
-         fusion.fuse_all_optimizer_ops;
+  return std::ranges::any_of(kSwitches, [&](const Switch& each) { return fusion.*each.on; });
 }
 
-// Pass after pass, in Paddle's order: what one has fused is no longer there for the next, so the
-// order is part of the result. The texts say why a pass found nothing.
 FusedOperators fuse_operators(const Workload& workload, const ComputeFusion& fusion) {
   FusedOperators result;
   OperatorGraph graph(workload.operators);
-  auto& matches = result.matches;
-  const auto& list = workload.operators;
-  if (fusion.fuse_relu_depthwise_conv) {
-    matches.push_back(match("fuse_relu_depthwise_conv", fuse_relu_depthwise_conv(graph),
-                            has(list, "depthwise_conv2d")
-                                ? "no relu is read by depthwise_conv2d alone"
-                                : "the workload has no depthwise_conv2d"));
-  }
-  if (fusion.fuse_bn_act_ops) {
-    matches.push_back(match("fuse_bn_act_ops", fuse_bn_act(graph), batch_norm_reason(list)));
-  }
-  if (fusion.fuse_bn_add_act_ops) {
-    matches.push_back(
-        match("fuse_bn_add_act_ops", fuse_bn_add_act(graph), batch_norm_reason(list)));
-  }
-  if (fusion.fuse_gemm_epilogue) {
-    matches.push_back(match("fuse_gemm_epilogue", fuse_gemm_epilogue(graph),
-                            "no matmul_v2 with a weight is followed by a bias"));
-  }
-  if (fusion.fuse_elewise_add_act_ops) {
-    matches.push_back(match("fuse_elewise_add_act_ops", fuse_elewise_add_act(graph),
-                            "no elementwise_add is left next to relu, scale or tanh"));
-  }
-  if (fusion.fuse_all_optimizer_ops) {
-    matches.push_back(optimizer_match(fuse_all_optimizers(graph, workload)));
+  for (const Switch& each : kSwitches) {
+    if (!(fusion.*each.on)) continue;
+    FusionMatch& match = result.matches.emplace_back(each.fuse(graph, workload));
+    match.knob = each.knob;
+    const bool none = match.forward + match.backward == 0;
+    if (none && each.nothing != nullptr) match.detail = each.nothing(workload.operators);
   }
   result.operators = std::move(graph).finish();
   return result;

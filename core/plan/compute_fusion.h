@@ -17,10 +17,10 @@ namespace syncline::plan {
 
 // What one switch found: subgraphs, as Paddle's log counts them.
 struct FusionMatch {
-  std::string knob;
+  std::string knob = {};
   int forward = 0;
   int backward = 0;
-  std::string detail;  // of the optimiser, and why nothing matched; may be empty
+  std::string detail = {};  // of the optimiser, and why nothing matched; may be empty
 };
 
 struct FusedOperators {

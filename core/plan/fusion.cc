@@ -20,13 +20,6 @@ std::string_view layer_key(std::string_view name, Fusion::LayerKey key) {
   return name.substr(0, dot);
 }
 
-Parts singles(const std::vector<int>& candidates) {
-  Parts groups;
-  groups.reserve(candidates.size());
-  for (const int index : candidates) groups.push_back({index});
-  return groups;
-}
-
 // Layers in first-seen order; their tensors need not be neighbours.
 Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& candidates,
              Fusion::LayerKey key) {
@@ -173,7 +166,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, const Fusion& fusion) {
   switch (fusion.rule) {
     case Fusion::Rule::kNone:
-      return singles(candidates);
+      return as_listed(candidates, {});
     case Fusion::Rule::kLayer:
       return layers(tensors, candidates, fusion.layer_key);
     case Fusion::Rule::kOne:
@@ -184,7 +177,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
       return as_listed(candidates, fusion.groups);
     case Fusion::Rule::kSize:
     case Fusion::Rule::kCount:
-    case Fusion::Rule::kMgWfbp:  // needs ready times and costs: core/plan/exchanges.cc
+    case Fusion::Rule::kMgWfbp:  // needs ready times and costs: buckets.cc
       break;
   }
   const Parts by_layer = fusion.by_layer ? layers(tensors, candidates, fusion.layer_key) : Parts{};

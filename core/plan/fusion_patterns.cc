@@ -2,10 +2,16 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 #include <string>
+#include <utility>
 
 namespace syncline::plan {
 namespace {
+
+bool is_in(const std::vector<int>& list, int item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
 
 bool half_channels_last(const Operator& op) {
   return op.dtype == DType::kFp16 && op.layout == Layout::kNhwc;
@@ -29,14 +35,142 @@ int fold_pairs(OperatorGraph& graph, const std::string& first, const std::string
 
 bool always(const Operator&, const Operator&) { return true; }
 
-}  // namespace
+// --- fuse_gemm_epilogue_pass.cc
 
-bool is_in(const std::vector<int>& list, int item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
+// matmul_v2 -> elementwise_add (its first input), the second one being a bias.
+OperatorLink bias_of(const OperatorGraph& graph, int product) {
+  if (graph.at(product).columns == 0) return {};
+  const OperatorLink link = link_to(graph, product, "elementwise_add");
+  if (!link.found()) return {};
+  const auto& inputs = graph.at(link.reader).inputs;
+  const Bytes row = graph.at(product).columns * size_of(graph.at(product).dtype);
+  const bool bias = inputs.size() == 2 && inputs[0].value == link.value &&
+                    graph.value(inputs[1].value).bytes <= row;
+  return bias ? link : OperatorLink{};
 }
 
-PatternCount fuse_relu_depthwise_conv(OperatorGraph& graph) {
-  PatternCount count;
+// The activation that alone reads the sum, but for its own gradient; its columns must suit
+// cublasLt, which keeps relu's mask in words of 128 bits and gelu's input in vectors of 8.
+OperatorLink epilogue_activation(const OperatorGraph& graph, int sum, std::int64_t columns) {
+  struct Row {
+    const char* kind;
+    const char* gradient;
+    std::int64_t divisor;
+  };
+  for (const Row& row : {Row{"relu", "relu_grad", 128}, Row{"gelu", "gelu_grad", 8}}) {
+    for (const auto& output : graph.at(sum).outputs) {
+      const int act = reader_of_kind(graph, output.value, row.kind);
+      if (act < 0 || columns % row.divisor != 0) continue;
+      const int gradient = reader_of_kind(graph, output.value, row.gradient);
+      const std::size_t inside = gradient >= 0 ? 2 : 1;
+      if (graph.readers(output.value).size() == inside) return {output.value, act};
+    }
+  }
+  return {};
+}
+
+// What the products' gradients need to know of the forward pass: outputs of fused activations.
+int fuse_products(OperatorGraph& graph, std::set<int>& activated) {
+  int count = 0;
+  for (int op = 0; op < graph.size(); ++op) {
+    if (!graph.is(op, "matmul_v2")) continue;
+    const OperatorLink bias = bias_of(graph, op);
+    if (!bias.found()) continue;
+    const std::int64_t columns = graph.at(op).columns;
+    const OperatorLink act = epilogue_activation(graph, bias.reader, columns);
+    graph.fold(op, bias.reader, bias.value, "fused_gemm_epilogue");
+    ++count;
+    if (!act.found()) continue;
+    for (const auto& output : graph.at(act.reader).outputs) activated.insert(output.value);
+    graph.fold(bias.reader, act.reader, act.value, "fused_gemm_epilogue");
+  }
+  return count;
+}
+
+int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated) {
+  int count = 0;
+  for (int op = 0; op < graph.size(); ++op) {
+    if (!graph.is(op, "elementwise_add_grad")) continue;
+    const OperatorLink link = link_to(graph, op, "matmul_v2_grad");
+    if (!link.found() || graph.at(link.reader).columns == 0) continue;
+    const int product = link.reader;
+    const auto& inputs = graph.at(product).inputs;
+    const bool behind_fused = std::any_of(inputs.begin(), inputs.end(), [&](const Operand& input) {
+      return activated.contains(input.value);
+    });
+    graph.fold(op, product, link.value, "fused_gemm_epilogue_grad");
+    ++count;
+    if (!behind_fused) continue;
+    for (const char* gradient : {"relu_grad", "gelu_grad"}) {
+      const OperatorLink act = link_to(graph, product, gradient);
+      if (!act.found()) continue;
+      graph.fold(product, act.reader, act.value, "fused_gemm_epilogue_grad");
+      break;
+    }
+  }
+  return count;
+}
+
+// --- fuse_optimizer_op_pass.cc
+
+// The operators of one kind, and what would stand in the way of fusing them.
+struct Updates {
+  int operators = 0;
+  std::vector<int> dense;  // those that update by a dense gradient
+  std::set<DType> dtypes;  // of their gradients
+  bool direct = true;      // each reads a gradient itself, not its cast
+};
+
+// `tensor_of`: by value, the tensor whose gradient it is, or -1.
+Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Workload& workload,
+                   const std::vector<int>& tensor_of) {
+  Updates updates;
+  for (int op = 0; op < graph.size(); ++op) {
+    if (!graph.is(op, kind)) continue;
+    ++updates.operators;
+    int tensor = -1;
+    for (const auto& input : graph.at(op).inputs) {
+      tensor = std::max(tensor, tensor_of[static_cast<std::size_t>(input.value)]);
+    }
+    if (tensor < 0) {
+      updates.direct = false;
+      updates.dense.push_back(op);
+      continue;
+    }
+    const Tensor& gradient = workload.tensors[static_cast<std::size_t>(tensor)];
+    if (gradient.sparse) continue;
+    updates.dense.push_back(op);
+    updates.dtypes.insert(gradient.dtype);
+  }
+  return updates;
+}
+
+// Whether one of the operators reads what another of them writes.
+bool dependent(const OperatorGraph& graph, const std::vector<int>& ops) {
+  return std::any_of(ops.begin(), ops.end(), [&](int op) {
+    const auto& outputs = graph.at(op).outputs;
+    return std::any_of(outputs.begin(), outputs.end(), [&](const Operand& output) {
+      const auto& readers = graph.readers(output.value);
+      return std::any_of(readers.begin(), readers.end(),
+                         [&](int reader) { return reader != op && is_in(ops, reader); });
+    });
+  });
+}
+
+// Why the pass leaves them as they are; empty where it fuses them.
+std::string refusal_of(const OperatorGraph& graph, const Updates& updates) {
+  if (updates.dense.size() <= 1) return "there are not two to fuse";
+  if (dependent(graph, updates.dense)) return "one reads what another writes";
+  if (!updates.direct || updates.dtypes.size() > 1) {
+    return "the gradients are of several dtypes, so there is no one buffer for them";
+  }
+  return {};
+}
+
+}  // namespace
+
+FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload&) {
+  FusionMatch count;
   for (int conv = 0; conv < graph.size(); ++conv) {
     if (!graph.is(conv, "depthwise_conv2d")) continue;
     for (const auto& input : std::vector<Operand>(graph.at(conv).inputs)) {
@@ -71,22 +205,17 @@ PatternCount fuse_relu_depthwise_conv(OperatorGraph& graph) {
   return count;
 }
 
-PatternCount fuse_bn_act(OperatorGraph& graph) {
-  const auto first_fits = [](const Operator& bn, const Operator&) {
-    return half_channels_last(bn);
-  };
-  const auto second_fits = [](const Operator&, const Operator& bn) {
-    return half_channels_last(bn);
-  };
-  PatternCount count;
-  count.forward = fold_pairs(graph, "batch_norm", "relu", "fused_batch_norm_act", first_fits);
-  count.backward =
-      fold_pairs(graph, "relu_grad", "batch_norm_grad", "fused_batch_norm_act_grad", second_fits);
+FusionMatch fuse_bn_act(OperatorGraph& graph, const Workload&) {
+  FusionMatch count;
+  count.forward = fold_pairs(graph, "batch_norm", "relu", "fused_batch_norm_act",
+                             [](const auto& bn, const auto&) { return half_channels_last(bn); });
+  count.backward = fold_pairs(graph, "relu_grad", "batch_norm_grad", "fused_batch_norm_act_grad",
+                              [](const auto&, const auto& bn) { return half_channels_last(bn); });
   return count;
 }
 
-PatternCount fuse_bn_add_act(OperatorGraph& graph) {
-  PatternCount count;
+FusionMatch fuse_bn_add_act(OperatorGraph& graph, const Workload&) {
+  FusionMatch count;
   for (int bn = 0; bn < graph.size(); ++bn) {
     if (!graph.is(bn, "batch_norm") || !half_channels_last(graph.at(bn))) continue;
     const OperatorLink sum = link_to(graph, bn, "elementwise_add");
@@ -111,10 +240,10 @@ PatternCount fuse_bn_add_act(OperatorGraph& graph) {
 }
 
 // In the order of the pass: what comes before the sum first, then what comes behind it.
-PatternCount fuse_elewise_add_act(OperatorGraph& graph) {
+FusionMatch fuse_elewise_add_act(OperatorGraph& graph, const Workload&) {
   constexpr std::array<const char*, 3> kActivations{"relu", "scale", "tanh"};
   const std::string fused = "fused_elemwise_add_activation";
-  PatternCount count;
+  FusionMatch count;
   for (const char* act : kActivations) {
     count.forward += fold_pairs(graph, act, "elementwise_add", fused, always);
   }
@@ -124,6 +253,40 @@ PatternCount fuse_elewise_add_act(OperatorGraph& graph) {
   count.backward += fold_pairs(graph, "relu_grad", "elementwise_add_grad", fused + "_grad", always);
   count.backward += fold_pairs(graph, "elementwise_add_grad", "relu_grad", fused + "_grad", always);
   return count;
+}
+
+FusionMatch fuse_gemm_epilogue(OperatorGraph& graph, const Workload&) {
+  std::set<int> activated;
+  FusionMatch count;
+  count.forward = fuse_products(graph, activated);
+  count.backward = fuse_product_gradients(graph, activated);
+  return count;
+}
+
+// fuse_optimizer_op_pass.cc, tried on adam, sgd and momentum in this order; one kind is fused.
+FusionMatch fuse_all_optimizers(OperatorGraph& graph, const Workload& workload) {
+  std::vector<int> tensor_of(workload.operators.values.size(), -1);
+  for (std::size_t i = 0; i < workload.operators.gradients.size(); ++i) {
+    const int value = workload.operators.gradients[i];
+    if (value >= 0) tensor_of[static_cast<std::size_t>(value)] = static_cast<int>(i);
+  }
+  FusionMatch refused{.detail = "no sgd, momentum or adam operators"};
+  bool none = true;
+  for (const std::string kind : {"adam", "sgd", "momentum"}) {
+    const Updates updates = updates_of(graph, kind, workload, tensor_of);
+    if (updates.operators == 0) continue;
+    const std::string found = "found " + std::to_string(updates.operators) + " " + kind +
+                              " operators, and " + std::to_string(updates.dense.size()) +
+                              " for dense gradients; ";
+    const std::string refusal = refusal_of(graph, updates);
+    if (refusal.empty()) {
+      graph.join(updates.dense, "fused_" + kind);
+      return {.detail = found + "they become one"};
+    }
+    // Of several that are refused the first is reported.
+    if (std::exchange(none, false)) refused.detail = found + "none is fused: " + refusal;
+  }
+  return refused;
 }
 
 }  // namespace syncline::plan

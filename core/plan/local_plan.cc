@@ -69,13 +69,12 @@ class LocalPlan {
     for (int s = 1; s <= period; ++s) {
       build_.step = s - 1;
       append(step);
-      for (int f = 0; f < count; ++f) {
-        const auto applied =
-            std::max<std::int64_t>(1, static_cast<std::int64_t>(f + 1) * period / count);
+      for (std::size_t f = 0; f < fragments.size(); ++f) {
+        const auto part = static_cast<std::int64_t>(f + 1);
+        const auto applied = std::max<std::int64_t>(1, part * period / count);
         const auto sent = std::max<std::int64_t>(1, applied - local_.delay);
-        if (sent == s) send(static_cast<std::size_t>(f), fragments[static_cast<std::size_t>(f)]);
-        if (applied == s)
-          apply(static_cast<std::size_t>(f), fragments[static_cast<std::size_t>(f)]);
+        if (sent == s) send(f, fragments[f]);
+        if (applied == s) apply(f, fragments[f]);
       }
     }
     return std::move(build_.plan);
@@ -96,11 +95,7 @@ class LocalPlan {
     for (Op op : step.ops) {
       op.step = build_.step;
       shift(op.after, base);
-      if (auto* collective = std::get_if<collective::Collective>(&op.work)) {
-        collective->bucket += bucket;
-      } else if (auto* busy = std::get_if<Busy>(&op.work)) {
-        if (busy->bucket >= 0) busy->bucket += bucket;
-      }
+      shift_bucket(op.work, bucket);
       if (build_.step > 0) {
         shift(op.after_previous, last_base);
         op.after.insert(op.after.end(), op.after_previous.begin(), op.after_previous.end());
@@ -117,15 +112,9 @@ class LocalPlan {
     }
   }
 
-  OpId last_computed() const {
-    auto id = static_cast<OpId>(build_.plan.ops.size()) - 1;
-    while (build_.plan.ops[static_cast<std::size_t>(id)].stream != kComputeStream) --id;
-    return id;
-  }
-
   // The host waits for the computation, and every bucket of the fragment sets out.
   void send(std::size_t fragment, const std::vector<Exchange>& exchanges) {
-    OpId ready = last_computed();
+    OpId ready = build_.last_computed();
     if (waits()) ready = build_.wait_for_host(host_sync_);
     for (const Exchange& exchange : exchanges) {
       const std::size_t index = build_.plan.buckets.size();

@@ -1,7 +1,6 @@
 #include "core/plan/pipeline.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include "core/collective/library.h"
@@ -43,41 +42,32 @@ std::size_t warmup(const Parallel& parallel, std::size_t passes, int stage) {
   return std::min(place(count), passes);
 }
 
-// The tensors of one part, with their computation. `without`: the whole, but for what it is made
-// of.
-class Part {
- public:
-  Part(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
-       int number)
-      : workload_(without) {
-    for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
-      if (whole.tensors[t].part != number) continue;
-      if (workload_.tensors.empty()) first_ = static_cast<int>(t);
-      workload_.tensors.push_back(whole.tensors[t]);
-      workload_.tensors.back().forward = forward[t];
-      workload_.forward += forward[t];
-    }
-    const double share = static_cast<double>(gradient_bytes(workload_)) /
-                         std::max(1.0, static_cast<double>(gradient_bytes(whole)));
-    workload_.update *= share;
-  }
-
-  Workload& workload() { return workload_; }
-  int first() const { return first_; }  // of its tensors, in the whole
-
- private:
-  Workload workload_;
-  int first_ = 0;
-};
-
-// Dense gradients or an expert's, each with the time since the one before of its kind.
-struct Kind {
+struct Some {
   Workload workload;
   std::vector<int> tensors;  // of the whole, by its own
 };
 
-Kind kind_of(const Workload& whole, bool expert) {
-  Kind kind;
+// The tensors of one part, with their computation. `without`: the whole, but for what it is made
+// of.
+Some part_of(const Workload& whole, const Workload& without, const std::vector<Seconds>& forward,
+             int number) {
+  Some part{without, {}};
+  Workload& own = part.workload;
+  for (std::size_t t = 0; t < whole.tensors.size(); ++t) {
+    if (whole.tensors[t].part != number) continue;
+    part.tensors.push_back(static_cast<int>(t));
+    own.tensors.push_back(whole.tensors[t]);
+    own.tensors.back().forward = forward[t];
+    own.forward += forward[t];
+  }
+  own.update *= static_cast<double>(gradient_bytes(own)) /
+                std::max(1.0, static_cast<double>(gradient_bytes(whole)));
+  return part;
+}
+
+// Dense gradients or an expert's, each with the time since the one before of its kind.
+Some kind_of(const Workload& whole, bool expert) {
+  Some kind;
   kind.workload = whole;
   kind.workload.tensors.clear();
   Seconds skipped = 0;
@@ -91,40 +81,23 @@ Kind kind_of(const Workload& whole, bool expert) {
   return kind;
 }
 
-// Where the ranks of one stage sit that sum a gradient: every `step`-th of the stage's.
-class StageGroups {
- public:
-  StageGroups(const Cluster& cluster, const Parallel& parallel, int stage, int step)
-      : cluster_(cluster), step_(step) {
-    apart_ = step * (parallel.pipeline_inside ? parallel.pipeline : 1);
-    base_ = stage * (parallel.pipeline_inside ? step : cluster.ranks() / parallel.pipeline);
+// Among the ranks of one stage that sum a gradient: every `step`-th of the stage's.
+void place_in_stage(collective::Collective& collective, const Cluster& cluster,
+                    const Parallel& parallel, int stage, int step) {
+  const int apart = step * (parallel.pipeline_inside ? parallel.pipeline : 1);
+  const int base = stage * (parallel.pipeline_inside ? step : cluster.ranks() / parallel.pipeline);
+  const collective::Groups seen = collective.groups;
+  collective::Groups& groups = collective.groups;
+  groups.base = base + seen.base * apart;
+  groups.member_step = seen.member_step * apart;
+  groups.count = seen.count * step;
+  groups.group_step = step > 1 ? 1 : seen.group_step * apart;
+  if (step > 1 && seen.count > 1) {
+    groups.run = step;
+    groups.run_step = seen.group_step * apart;
   }
-
-  void place(Route& route) const {
-    for (Leg& leg : route) place(leg.collective);
-  }
-
- private:
-  void place(collective::Collective& collective) const {
-    const collective::Groups seen = collective.groups;
-    collective::Groups& groups = collective.groups;
-    groups.base = base_ + seen.base * apart_;
-    groups.member_step = seen.member_step * apart_;
-    groups.count = seen.count * step_;
-    groups.group_step = seen.group_step * apart_;
-    if (step_ > 1) {
-      groups.group_step = 1;
-      if (seen.count > 1) groups.run = step_;
-      if (seen.count > 1) groups.run_step = seen.group_step * apart_;
-    }
-    if (collective.nccl) collective::choose_algorithm(collective, collective::kNcclName, cluster_);
-  }
-
-  const Cluster& cluster_;
-  int step_;
-  int apart_;
-  int base_;
-};
+  if (collective.nccl) collective::choose_algorithm(collective, collective::kNcclName, cluster);
+}
 
 // The strategy for some of the tensors: groups that name tensors name these, by their new places.
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
@@ -148,18 +121,17 @@ Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
 Communication communication_of_kind(const Workload& whole, const Cluster& cluster,
                                     const Parallel& parallel, const Strategy& strategy,
                                     const TrainingPoint& point, int stage, bool expert) {
-  const Kind kind = kind_of(whole, expert);
+  const Some kind = kind_of(whole, expert);
   const int step = exchange_step(parallel, expert);
   Communication communication = communication_of(
       kind.workload, exchange_view(cluster, parallel, step), among(strategy, kind.tensors), point);
   communication.ranks = cluster.ranks();
-  const StageGroups groups(cluster, parallel, stage, step);
   for (auto* list : {&communication.gradients, &communication.parameters}) {
     for (Exchange& exchange : *list) {
       for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[place(tensor)];
       exchange.bucket.ready = kind.tensors[place(exchange.bucket.ready)];
       for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.again}) {
-        groups.place(*route);
+        for (Leg& leg : *route) place_in_stage(leg.collective, cluster, parallel, stage, step);
       }
     }
   }
@@ -221,7 +193,7 @@ class WholePlan {
     without.forward = 0;
     const std::vector<Seconds> forward = forward_times(workload);
     for (int k = 0; k < parallel_.parts(); ++k) {
-      parts_.push_back(part(Part(workload, without, forward, k), strategy, point, k));
+      parts_.push_back(part(part_of(workload, without, forward, k), strategy, point, k));
     }
     plan_.ranks = cluster.ranks();
     plan_.roles = parallel_.pipeline;
@@ -255,8 +227,8 @@ class WholePlan {
   int stage_of(int part) const { return part % parallel_.pipeline; }
   OpId end_of(int part) const { return static_cast<OpId>(parts_[place(part)].plan.ops.size()); }
 
-  Template part(Part cut, const Strategy& strategy, const TrainingPoint& point, int number) {
-    Workload& own = cut.workload();
+  Template part(Some cut, const Strategy& strategy, const TrainingPoint& point, int number) {
+    Workload& own = cut.workload;
     own.micro_batches = 1;
     // Once a stage, not once a chunk.
     const bool last_chunk = number + parallel_.pipeline >= parallel_.parts();
@@ -269,12 +241,10 @@ class WholePlan {
       made.backward -= made.weights;
       for (Tensor& tensor : own.tensors) tensor.backward *= kWeights;
     }
-    made.first_tensor = cut.first();
+    if (!cut.tensors.empty()) made.first_tensor = cut.tensors.front();
     made.first_bucket = static_cast<int>(plan_.buckets.size());
-    std::vector<int> tensors(own.tensors.size());
-    std::iota(tensors.begin(), tensors.end(), cut.first());
     Communication communication = communication_of_stage(
-        own, cluster_, parallel_, among(strategy, tensors), point, stage_of(number));
+        own, cluster_, parallel_, among(strategy, cut.tensors), point, stage_of(number));
     if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
     made.plan = step_plan(own, std::move(communication), &made.cut);
     for (Bucket& bucket : made.plan.buckets) {
@@ -437,12 +407,7 @@ class WholePlan {
       compute->first += part.first_tensor;
       compute->last += part.first_tensor;
     }
-    if (auto* collective = std::get_if<collective::Collective>(&work)) {
-      collective->bucket += part.first_bucket;
-    }
-    if (auto* busy = std::get_if<Busy>(&work); busy != nullptr && busy->bucket >= 0) {
-      busy->bucket += part.first_bucket;
-    }
+    shift_bucket(work, part.first_bucket);
   }
 
   void wait_for_the_step_before() {

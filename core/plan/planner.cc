@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numbers>
 #include <numeric>
@@ -25,12 +26,56 @@ Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& s
     return step_plan(workload, communication_of(workload, cluster, strategy, point));
   }
   if (!point.averaged) return local_plan(workload, cluster, strategy, 1, false);
-  const std::int64_t own =
-      point.step < strategy.local_sgd.begin_step ? 1 : strategy.local_sgd.period;
+  const std::int64_t own = point.step < local.begin_step ? 1 : local.period;
   return local_plan(workload, cluster, strategy, point.period > 0 ? point.period : own, true);
 }
 
 using Decay = Training::LearningRate::Decay;
+
+// How much longer computation takes than the workload says: parallel training slows it down, and
+// the slowest block of ranks is waited for.
+double compute_stretch(const Cluster& cluster, const LocalSgd& local) {
+  if (cluster.ranks() == 1) return 1;
+  return (1 + cluster.device.data_parallel_slowdown) *
+         std::ranges::max(block_times(cluster, local));
+}
+
+std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& training) {
+  if (!training.steps) {
+    TrainingPoint point;
+    if (training.step) point.step = *training.step;
+    return {{point, 1}};
+  }
+  const std::int64_t first = training.from;
+  const std::int64_t end = first + *training.steps;
+  std::vector<TrainingPhase> phases;
+  if (strategy.local_sgd.enabled) {
+    Training rest = training;
+    if (strategy.local_sgd.warmup_gradients) {
+      // Steps count from 1: those up to begin_step exchange gradients.
+      const std::int64_t warm =
+          std::clamp<std::int64_t>(strategy.local_sgd.begin_step - first, 0, *training.steps);
+      if (warm > 0) phases.push_back({{0, 0}, warm});
+      rest.from += warm;
+      *rest.steps -= warm;
+      if (*rest.steps == 0) return phases;
+    }
+    std::ranges::copy(period_shares(strategy.local_sgd, rest), std::back_inserter(phases));
+    return phases;
+  }
+  std::vector<std::int64_t> cuts{first};
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  if (codec != nullptr && (codec->sparse || codec->low_rank)) {
+    for (const auto change : compress::sparsity_changes(strategy.compression)) {
+      if (change > first && change < end) cuts.push_back(change);
+    }
+  }
+  cuts.push_back(end);
+  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
+    phases.push_back({{cuts[i], 0}, cuts[i + 1] - cuts[i]});
+  }
+  return phases;
+}
 
 }  // namespace
 
@@ -49,18 +94,6 @@ std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local) {
   }
   return times;
 }
-
-namespace {
-
-// How much longer computation takes than the workload says: parallel training slows it down, and
-// the slowest block of ranks is waited for.
-double compute_stretch(const Cluster& cluster, const LocalSgd& local) {
-  if (cluster.ranks() == 1) return 1;
-  return (1 + cluster.device.data_parallel_slowdown) *
-         std::ranges::max(block_times(cluster, local));
-}
-
-}  // namespace
 
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point) {
@@ -83,49 +116,6 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
   if (!each_pass) plan.passes = static_cast<int>(workload.micro_batches);
   return plan;
 }
-
-namespace {
-
-std::vector<TrainingPhase> phases_of(const Strategy& strategy, const Training& training) {
-  if (!training.steps) {
-    TrainingPoint point;
-    if (training.step) point.step = *training.step;
-    return {{point, 1}};
-  }
-  const std::int64_t first = training.from;
-  const std::int64_t end = first + *training.steps;
-  std::vector<TrainingPhase> phases;
-  if (strategy.local_sgd.enabled) {
-    Training rest = training;
-    if (strategy.local_sgd.warmup_gradients) {
-      // Steps count from 1: those up to begin_step exchange gradients.
-      const std::int64_t warm =
-          std::clamp<std::int64_t>(strategy.local_sgd.begin_step - first, 0, *training.steps);
-      if (warm > 0) phases.push_back({{0, 0}, warm});
-      rest.from += warm;
-      *rest.steps -= warm;
-      if (*rest.steps == 0) return phases;
-    }
-    for (const auto& share : period_shares(strategy.local_sgd, rest)) {
-      phases.push_back({{end, share.period, 0, share.averaged}, share.steps});
-    }
-    return phases;
-  }
-  std::vector<std::int64_t> cuts{first};
-  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  if (codec != nullptr && (codec->sparse || codec->low_rank)) {
-    for (const auto change : compress::sparsity_changes(strategy.compression)) {
-      if (change > first && change < end) cuts.push_back(change);
-    }
-  }
-  cuts.push_back(end);
-  for (std::size_t i = 0; i + 1 < cuts.size(); ++i) {
-    phases.push_back({{cuts[i], 0}, cuts[i + 1] - cuts[i]});
-  }
-  return phases;
-}
-
-}  // namespace
 
 Plan exchange_plan(Workload workload, const Cluster& exchanging, const Strategy& strategy) {
   workload.parallel = {};
@@ -182,7 +172,7 @@ std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double fi
   return static_cast<std::int64_t>(std::clamp(std::ceil(root), 1.0, most));
 }
 
-std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training) {
+std::vector<TrainingPhase> period_shares(const LocalSgd& local, const Training& training) {
   // Steps count from 1; the run covers steps from + 1 .. from + steps.
   const std::int64_t first = training.from + 1;
   const std::int64_t last = training.from + training.steps.value_or(1);
@@ -219,9 +209,9 @@ std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& tr
       step += period;
     }
   }
-  std::vector<PeriodShare> list;
-  for (const auto& [period, steps] : shares) list.push_back({period, steps});
-  if (left > 0) list.push_back({left, left, false});
+  std::vector<TrainingPhase> list;
+  for (const auto& [period, steps] : shares) list.push_back({{last, period}, steps});
+  if (left > 0) list.push_back({{last, left, 0, false}, left});
   return list;
 }
 

@@ -46,12 +46,7 @@ std::int64_t adaptive_period(const LocalSgd& local, double first_rate, double fi
 
 // How many steps of the run are spent in periods of each length, by period. A run that begins
 // inside a period has one that is as short as what is left of it; the steps behind the last
-// averaging come last.
-struct PeriodShare {
-  std::int64_t period = 1;
-  std::int64_t steps = 0;
-  bool averaged = true;  // false: the run ends before the next averaging
-};
-std::vector<PeriodShare> period_shares(const LocalSgd& local, const Training& training);
+// averaging, which are not averaged, come last.
+std::vector<TrainingPhase> period_shares(const LocalSgd& local, const Training& training);
 
 }  // namespace syncline::plan

@@ -4,10 +4,195 @@
 #include <limits>
 #include <utility>
 
-#include "core/plan/backward.h"
+#include "core/plan/builder.h"
+#include "core/plan/fusion.h"
 
 namespace syncline::plan {
 namespace {
+
+std::size_t place_of(int index) { return static_cast<std::size_t>(index); }
+
+template <typename Item>
+void keep_each_once(std::vector<Item>& items) {
+  std::sort(items.begin(), items.end());
+  items.erase(std::unique(items.begin(), items.end()), items.end());
+}
+
+// The backward pass, each bucket's exchange (or the first half of a split one) as soon as its last
+// gradient is there, or its tick has come, or it is the most urgent; the pass up to a bucket stands
+// ahead of its exchange.
+class Backward {
+ public:
+  // The gradients' buckets are those of the plan from `begin` on.
+  Backward(Builder& build, const Workload& workload, const Communication& communication,
+           std::size_t begin)
+      : build_(build), workload_(workload), communication_(communication), begin_(begin) {
+    for (std::size_t b = 0; b < communication.gradients.size(); ++b) {
+      const bool goes_on = bucket(begin + b).first > 0 && !counted_.empty();
+      counted_.push_back(counted_.empty() ? 0 : counted_.back() + (goes_on ? 0 : 1));
+    }
+    find_parameters_again();
+    find_kept_elements();
+    segment_ = static_cast<OpId>(build.plan.ops.size()) - 1;  // the forward pass
+  }
+
+  // Returns the last operation of each.
+  std::vector<OpId> run() {
+    const auto& exchanges = communication_.gradients;
+    const bool urgent = !communication_.order.empty();
+    std::vector<OpId> ready(exchanges.size());
+    std::vector<OpId> sent(exchanges.size());
+    std::size_t reached = 0;
+    for (std::size_t turn = 0; turn < exchanges.size(); ++turn) {
+      const std::size_t b = urgent ? place_of(communication_.order[turn]) : turn;
+      for (; reached <= b; ++reached) {
+        const int last = bucket(begin_ + reached).ready;
+        if (next_ <= last) pass_to(last, awaited(reached, urgent ? ready : sent));
+        ready[reached] =
+            urgent ? build_.prepare(begin_ + reached, exchanges[reached], segment_) : segment_;
+      }
+      std::vector<OpId> after{ready[b]};
+      if (!urgent && exchanges[b].release >= 0) after.push_back(tick(exchanges[b].release));
+      const std::size_t place = urgent ? turn : begin_ + b;
+      sent[b] = reduce(begin_ + b, exchanges[b], place, std::move(after), !urgent);
+    }
+    return sent;
+  }
+
+  // The first wait for a tick, or -1: it begins with the step.
+  OpId first_tick() const { return first_tick_; }
+
+ private:
+  // Parameters that the backward pass gathers again: a bucket of the plan, and the first tensor
+  // that needs them.
+  struct Again {
+    std::size_t bucket = 0;
+    const Exchange* exchange = nullptr;
+    int needed = 0;
+  };
+
+  const Bucket& bucket(std::size_t index) const { return build_.plan.buckets[index]; }
+
+  void find_parameters_again() {
+    // A unit's, from the end of the unit before on.
+    int needed = 0;
+    for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
+      const Exchange& exchange = communication_.gradients[b];
+      if (!exchange.again.empty()) again_.push_back({begin_ + b, &exchange, needed});
+      needed = bucket(begin_ + b).ready + 1;
+    }
+    const auto& apart = communication_.parameters;
+    const std::size_t first = build_.plan.buckets.size() - apart.size();
+    for (std::size_t g = 0; g < apart.size(); ++g) {
+      if (apart[g].again.empty()) continue;
+      again_.push_back({first + g, &apart[g], std::ranges::min(bucket(first + g).tensors)});
+    }
+    std::ranges::stable_sort(again_, {}, &Again::needed);
+  }
+
+  void find_kept_elements() {
+    std::vector<char> again(workload_.tensors.size(), 0);
+    for (const Again& one : again_) {
+      for (const int t : bucket(one.bucket).tensors) again[place_of(t)] = 1;
+    }
+    kept_.assign(workload_.tensors.size() + 1, 0);
+    for (std::size_t t = workload_.tensors.size(); t-- > 0;) {
+      const Tensor& tensor = workload_.tensors[t];
+      const bool kept = again[t] == 0 && !tensor.sparse;
+      kept_[t] = kept_[t + 1] + (kept ? tensor.elements : 0);
+    }
+  }
+
+  // Whether parameters may be gathered beside those that the pass holds, the first `needed` of
+  // again_ among them.
+  bool room_ahead(std::size_t needed) const {
+    if (communication_.live_elements == 0) return true;
+    std::int64_t live = kept_[place_of(next_)];
+    for (std::size_t g = 0; g < needed; ++g) {
+      const Bucket& gathered = bucket(again_[g].bucket);
+      if (std::ranges::max(gathered.tensors) >= next_) live += gathered.elements;
+    }
+    return live < communication_.live_elements;
+  }
+
+  // Exchanges that must not be under way any more when the backward pass goes on towards a bucket.
+  std::vector<OpId> awaited(std::size_t exchange, const std::vector<OpId>& done) {
+    std::vector<OpId> after;
+    if (build_.plan.ranks == 1) return after;
+    const auto in_flight = place_of(communication_.in_flight);
+    const auto over = [&](std::size_t b) { return counted_[b] + in_flight < counted_[exchange]; };
+    for (; in_flight > 0 && over(awaited_); ++awaited_) after.push_back(done[awaited_]);
+    return after;
+  }
+
+  // The pass up to a tensor, in pieces where parameters come in on the way; the first waits for
+  // `after` too.
+  void pass_to(int ready, std::vector<OpId> after) {
+    while (next_ <= ready) {
+      std::size_t needed = gathers_awaited_;
+      while (needed < again_.size() && again_[needed].needed <= next_) ++needed;
+      const bool cut = needed < again_.size() && again_[needed].needed <= ready;
+      const int last = cut ? again_[needed].needed - 1 : ready;
+      fetch(needed, after);
+      Seconds seconds = 0;
+      for (int t = next_; t <= last; ++t) seconds += workload_.tensors[place_of(t)].backward;
+      segment_ = build_.compute(Phase::kBackward, seconds, next_, last, std::move(after));
+      after.clear();
+      next_ = last + 1;
+    }
+  }
+
+  // Asks, behind the pass so far, for the first `needed` of again_ and for the next one behind
+  // them, if there is room. Adds what brings in the former to `after`.
+  void fetch(std::size_t needed, std::vector<OpId>& after) {
+    const std::size_t ahead = room_ahead(needed) ? 1 : 0;
+    while (gathers_.size() < std::min(needed + ahead, again_.size())) {
+      const auto& [index, exchange, tensor] = again_[gathers_.size()];
+      const StreamId stream = build_.stream_of(index);
+      gathers_.push_back(build_.gather(index, exchange->again, stream, {segment_}));
+    }
+    for (; gathers_awaited_ < needed; ++gathers_awaited_) {
+      after.push_back(gathers_[gathers_awaited_]);
+    }
+  }
+
+  OpId reduce(std::size_t index, const Exchange& exchange, std::size_t place,
+              std::vector<OpId> after, bool prepare) {
+    if (build_.plan.ranks == 1) return after.front();
+    if (prepare) after.front() = build_.prepare(index, exchange, after.front());
+    const OpId sent =
+        build_.send(index, exchange.reduce, build_.stream_of(place), std::move(after));
+    return exchange.scattered ? sent : build_.receive(index, exchange, sent);
+  }
+
+  // The tick at `time` from the step's begin, on a stream of the framework's own.
+  OpId tick(Seconds time) {
+    if (first_tick_ < 0) tick_stream_ = build_.plan.streams++;
+    if (first_tick_ < 0 || time > tick_time_) {
+      tick_ = build_.add(tick_stream_, Busy{Busy::Reason::kTick, time - tick_time_});
+      tick_time_ = time;
+    }
+    if (first_tick_ < 0) first_tick_ = tick_;
+    return tick_;
+  }
+
+  Builder& build_;
+  const Workload& workload_;
+  const Communication& communication_;
+  std::size_t begin_;
+  OpId segment_ = 0;                  // the pass, or what stands ahead of it, as far as it got
+  int next_ = 0;                      // the first tensor behind that
+  std::size_t awaited_ = 0;           // exchanges, from the first on
+  std::vector<std::size_t> counted_;  // by exchange: those ahead of it, a gradient's parts as one
+  std::vector<Again> again_;          // in the order in which they are needed
+  std::vector<std::int64_t> kept_;  // by tensor: elements from there on that are not gathered again
+  std::vector<OpId> gathers_;       // of again_, those that were asked for
+  std::size_t gathers_awaited_ = 0;
+  StreamId tick_stream_ = 0;
+  OpId first_tick_ = -1;
+  OpId tick_ = -1;
+  Seconds tick_time_ = 0;
+};
 
 class StepPlan {
  public:
@@ -37,9 +222,9 @@ class StepPlan {
     build_.plan.ops.reserve(3 * build_.plan.buckets.size() + 2);
     forward();
     earlier_micro_batches();
-    Backward backward(build_, workload_, communication_);
     if (cut != nullptr) cut->backward = next_op();
-    const auto sent = backward.run(base_);
+    Backward backward(build_, workload_, communication_, base_);
+    const auto sent = backward.run();
     if (cut != nullptr) cut->rest = next_op();
     arrived_.assign(count(), -1);
     std::copy(sent.begin(), sent.end(), arrived_.begin());
@@ -56,10 +241,9 @@ class StepPlan {
     }
     // Only now is it known which operation brings in each bucket of the step before.
     for (const auto& [op, buckets_of_tensor] : next_step_waits_) {
-      auto& after = build_.plan.ops[static_cast<std::size_t>(op)].after_previous;
+      auto& after = build_.plan.ops[place_of(op)].after_previous;
       for (const auto b : buckets_of_tensor) after.push_back(arrived_[b]);
-      std::sort(after.begin(), after.end());
-      after.erase(std::unique(after.begin(), after.end()), after.end());
+      keep_each_once(after);
     }
     begin_ticks_with_the_step(backward.first_tick());
     return std::move(build_.plan);
@@ -81,7 +265,7 @@ class StepPlan {
     buckets_of_tensor_.resize(workload_.tensors.size());
     for (std::size_t b = gradients_; b < count(); ++b) {
       for (const int index : bucket(b).tensors) {
-        buckets_of_tensor_[static_cast<std::size_t>(index)].push_back(b);
+        buckets_of_tensor_[place_of(index)].push_back(b);
       }
     }
     // A gradient's bucket brings its own parameters, unless a gather bucket does that.
@@ -89,7 +273,7 @@ class StepPlan {
       const auto& first = buckets_of_tensor_[static_cast<std::size_t>(bucket(b).tensors.front())];
       if (!first.empty() && first.front() >= gradients_) continue;
       for (const int index : bucket(b).tensors) {
-        buckets_of_tensor_[static_cast<std::size_t>(index)].push_back(b);
+        buckets_of_tensor_[place_of(index)].push_back(b);
       }
     }
   }
@@ -98,13 +282,12 @@ class StepPlan {
   double share_of(std::size_t b) const {
     double bytes = 0;
     for (const int index : bucket(b).tensors) {
-      const Tensor& tensor = workload_.tensors[static_cast<std::size_t>(index)];
+      const Tensor& tensor = workload_.tensors[place_of(index)];
       const bool part = bucket(b).tensors.size() == 1;
       bytes += static_cast<double>(size_of(tensor.dtype)) *
                static_cast<double>(part ? bucket(b).elements : tensor.elements);
     }
-    const double share = bytes / all_bytes_;
-    return share / exchange(b).shards;
+    return bytes / all_bytes_ / exchange(b).shards;
   }
 
   // Within a step the forward pass is one piece. Across steps it is cut where a layer needs buckets
@@ -149,7 +332,7 @@ class StepPlan {
     for (const auto& layer : forward_layers(workload_)) {
       std::vector<std::size_t> fresh;
       for (int t = layer.first; t <= layer.last; ++t) {
-        for (const auto b : buckets_of_tensor_[static_cast<std::size_t>(t)]) {
+        for (const auto b : buckets_of_tensor_[place_of(t)]) {
           if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
         }
       }
@@ -230,8 +413,7 @@ class StepPlan {
     std::vector<std::int64_t> elements(list.size(), 0);
     for (std::size_t b = 0; b < count(); ++b) {
       if (exchange(b).again.empty()) continue;
-      const auto& tensors = bucket(b).tensors;
-      const int lowest = *std::min_element(tensors.begin(), tensors.end());
+      const int lowest = std::ranges::min(bucket(b).tensors);
       // Segments walk the tensors from the last to the first.
       const auto own = std::find_if(list.begin(), list.end(), [&](const Segment& segment) {
         return segment.layers.first <= lowest;
@@ -251,7 +433,7 @@ class StepPlan {
     }
     build_.last_micro_batch = false;
     for (std::size_t begin = 0; begin < base_; begin += gradients_) {
-      auto done = Backward(build_, workload_, communication_).run(begin);
+      auto done = Backward(build_, workload_, communication_, begin).run();
       for (std::size_t b = 0; b < gradients_; ++b) {
         if (!exchange(b).scattered) done[b] = build_.copy_out(begin + b, exchange(b), done[b]);
       }
@@ -302,17 +484,16 @@ class StepPlan {
       gradient_buckets_.resize(workload_.tensors.size() + workload_.buffers.size());
       for (std::size_t g = 0; g < gradients_; ++g) {
         for (const int index : bucket(g).tensors) {
-          gradient_buckets_[static_cast<std::size_t>(index)].push_back(g);
+          gradient_buckets_[place_of(index)].push_back(g);
         }
       }
     }
     std::vector<std::size_t> list;
     for (const int index : bucket(b).tensors) {
-      const auto& own = gradient_buckets_[static_cast<std::size_t>(index)];
+      const auto& own = gradient_buckets_[place_of(index)];
       list.insert(list.end(), own.begin(), own.end());
     }
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
+    keep_each_once(list);
     return list;
   }
 
@@ -320,8 +501,7 @@ class StepPlan {
   std::vector<OpId> updates_of(std::size_t b) {
     std::vector<OpId> list;
     for (const auto g : gradient_buckets_of(b)) list.push_back(arrived_[g]);
-    std::sort(list.begin(), list.end());
-    list.erase(std::unique(list.begin(), list.end()), list.end());
+    keep_each_once(list);
     return list;
   }
 
@@ -333,9 +513,7 @@ class StepPlan {
   // Ticks are counted from the step's begin, which is the end of the last one's computation.
   void begin_ticks_with_the_step(OpId first_tick) {
     if (first_tick < 0) return;
-    auto last = static_cast<OpId>(build_.plan.ops.size()) - 1;
-    while (build_.plan.ops[static_cast<std::size_t>(last)].stream != kComputeStream) --last;
-    build_.plan.ops[static_cast<std::size_t>(first_tick)].after_previous = {last};
+    build_.plan.ops[place_of(first_tick)].after_previous = {build_.last_computed()};
   }
 
   const Workload& workload_;
@@ -357,6 +535,21 @@ class StepPlan {
 
 Plan step_plan(const Workload& workload, Communication communication, StepCut* cut) {
   return StepPlan(workload, std::move(communication)).make(cut);
+}
+
+std::vector<ForwardLayer> forward_layers(const Workload& workload) {
+  const auto times = forward_times(workload);
+  std::vector<ForwardLayer> layers;
+  std::string open;
+  for (int i = static_cast<int>(workload.tensors.size()) - 1; i >= 0; --i) {
+    const auto place = static_cast<std::size_t>(i);
+    std::string name = layer_of(workload.tensors[place].name, Fusion::LayerKey::kLastDot);
+    if (layers.empty() || name != open) layers.push_back({i, i, 0});
+    open = std::move(name);
+    layers.back().first = i;
+    layers.back().seconds += times[place];
+  }
+  return layers;
 }
 
 }  // namespace syncline::plan

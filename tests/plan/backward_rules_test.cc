@@ -8,7 +8,7 @@
 
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
-#include "tests/support/small_plans.h"
+#include "tests/plan/planned.h"
 
 namespace syncline::plan {
 namespace {
@@ -27,33 +27,16 @@ Workload layers(int count) {
   return workload;
 }
 
-// Operations of one kind of collective, by bucket.
-std::vector<OpId> sent(const Plan& plan, CollectiveKind kind) {
-  std::vector<OpId> ids(plan.buckets.size(), -1);
-  for (std::size_t id = 0; id < plan.ops.size(); ++id) {
-    const auto* collective = std::get_if<collective::Collective>(&plan.ops[id].work);
-    if (collective != nullptr && collective->kind == kind) {
-      ids[static_cast<std::size_t>(collective->bucket)] = static_cast<OpId>(id);
-    }
-  }
-  return ids;
-}
-
 std::vector<const Op*> backwards(const Plan& plan) {
-  std::vector<const Op*> list;
-  for (const auto& op : plan.ops) {
-    const auto* compute = std::get_if<Compute>(&op.work);
-    if (compute != nullptr && compute->phase == Phase::kBackward) list.push_back(&op);
-  }
+  std::vector<const Op*> list = ops_of<Compute>(plan);
+  std::erase_if(list, [](const Op* op) { return compute_of(*op).phase != Phase::kBackward; });
   return list;
 }
 
-Seconds compute_sum(const Plan& plan) {
-  Seconds sum = 0;
-  for (const auto& op : plan.ops) {
-    if (const auto* compute = std::get_if<Compute>(&op.work)) sum += compute->seconds;
-  }
-  return sum;
+Strategy in_groups(std::vector<std::vector<int>> groups) {
+  Strategy strategy = strategy_with(Fusion::Rule::kGroups);
+  strategy.fusion.groups = std::move(groups);
+  return strategy;
 }
 
 Seconds step_time(const Workload& workload, const Cluster& cluster, const Strategy& strategy) {
@@ -133,10 +116,8 @@ TEST(InFlight, IsNeverFasterAndAsManyAsBucketsIsNoLimit) {
 
 // The parts of a gradient are one exchange of those that may be under way.
 TEST(InFlight, CountsAGradientsPartsAsOne) {
-  Strategy strategy;
+  Strategy strategy = in_groups({{0}, {1}, {2}, {3}});
   strategy.in_flight = 1;
-  strategy.fusion.rule = Fusion::Rule::kGroups;
-  strategy.fusion.groups = {{0}, {1}, {2}, {3}};
   strategy.fusion.cuts = {{1, {300, 700}}};
   const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
   std::vector<std::int64_t> elements;
@@ -157,11 +138,10 @@ TEST(Cuts, CopiesCostTheSame) {
   Strategy strategy;
   strategy.bucket_copies = true;
   const auto copied = [&] {
+    const Plan plan = make_plan(workload, cluster, strategy);
     Seconds sum = 0;
-    for (const auto& op : make_plan(workload, cluster, strategy).ops) {
-      const auto reason = reason_of(op.work);
-      const bool copies = reason == Busy::Reason::kCopyIn || reason == Busy::Reason::kCopyOut;
-      if (copies) sum += seconds_of(op.work);
+    for (const auto reason : {Busy::Reason::kCopyIn, Busy::Reason::kCopyOut}) {
+      for (const auto* op : ops_of(plan, reason)) sum += seconds_of(op->work);
     }
     return sum;
   };
@@ -173,9 +153,7 @@ TEST(Cuts, CopiesCostTheSame) {
 }
 
 TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kGroups;
-  strategy.fusion.groups = {{0, 1}, {2}, {3}};
+  Strategy strategy = in_groups({{0, 1}, {2}, {3}});
   strategy.fusion.with_next = true;
   const Plan plan = make_plan(layers(4), cluster_of(2, 1), strategy);
   ASSERT_EQ(plan.buckets.size(), 3u);
@@ -190,8 +168,7 @@ TEST(EachMicroBatch, ExchangesInEveryOne) {
   workload.micro_batches = 3;
   for (const auto exchange : {Strategy::Exchange::kAllReduce, Strategy::Exchange::kSharded,
                               Strategy::Exchange::kShardedUpdate}) {
-    Strategy strategy;
-    strategy.exchange = exchange;
+    Strategy strategy = exchanging(exchange);
     strategy.fusion.rule = Fusion::Rule::kCount;
     strategy.fusion.count = 2;
     strategy.each_micro_batch = true;
@@ -202,61 +179,41 @@ TEST(EachMicroBatch, ExchangesInEveryOne) {
     const auto kind = exchange == Strategy::Exchange::kSharded ? CollectiveKind::kReduceScatter
                                                                : CollectiveKind::kAllReduce;
     const auto sends = sent(plan, kind);
-    EXPECT_EQ(std::count_if(sends.begin(), sends.end(), [](OpId id) { return id >= 0; }), 6);
-    const auto gathered = sent(plan, CollectiveKind::kAllGather);
-    EXPECT_EQ(std::count_if(gathered.begin(), gathered.end(), [](OpId id) { return id >= 0; }),
-              gathers ? 1 : 0);
+    const auto none = [](const std::vector<OpId>& ids) { return std::ranges::count(ids, -1); };
+    EXPECT_EQ(none(sends), gathers ? 1 : 0);
+    EXPECT_EQ(none(sent(plan, CollectiveKind::kAllGather)), 6);
     // The second micro-batch's forward pass waits for the first one's exchanges.
-    int forward = 0;
-    for (const auto& op : plan.ops) {
-      const auto* compute = std::get_if<Compute>(&op.work);
-      if (compute == nullptr || compute->phase != Phase::kForward) continue;
-      if (forward == 1) {
-        EXPECT_EQ(op.after, (std::vector<OpId>{sends[0], sends[1]}));
-      }
-      ++forward;
-    }
-    EXPECT_EQ(forward, 3);
-    EXPECT_NEAR(compute_sum(plan), 3 * 0.014, 1e-12);
+    std::vector<const Op*> forward = ops_of<Compute>(plan);
+    std::erase_if(forward, [](const Op* op) { return compute_of(*op).phase != Phase::kForward; });
+    ASSERT_EQ(forward.size(), 3u);
+    EXPECT_EQ(forward[1]->after, (std::vector<OpId>{sends[0], sends[1]}));
+    EXPECT_NEAR(seconds_of_phase(plan, Phase::kForward), 3 * 0.010, 1e-12);
+    EXPECT_NEAR(seconds_of_phase(plan, Phase::kBackward), 3 * 0.004, 1e-12);
   }
 }
 
 TEST(ShardedUpdate, ReducesInFullAndGathersParameters) {
   Workload workload = layers(4);
   workload.update = 0.008;
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kShardedUpdate;
+  Strategy strategy = exchanging(Strategy::Exchange::kShardedUpdate);
   strategy.gather_groups = {{0, 1, 2, 3}};
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
   ASSERT_EQ(plan.buckets.size(), 5u);
   const auto reduced = sent(plan, CollectiveKind::kAllReduce);
   const auto gathered = sent(plan, CollectiveKind::kAllGather);
   EXPECT_TRUE(std::all_of(reduced.begin(), reduced.begin() + 4, [](OpId id) { return id > 0; }));
-  EXPECT_EQ(std::get<collective::Collective>(plan.ops[static_cast<std::size_t>(gathered[4])].work)
-                .bytes(),
-            4 * 4000);
+  EXPECT_EQ(collective_in(plan.ops[static_cast<std::size_t>(gathered[4])]).bytes(), 4 * 4000);
   // A quarter of the update on each of four ranks.
-  Seconds update = 0;
-  for (const auto& op : plan.ops) {
-    const auto* compute = std::get_if<Compute>(&op.work);
-    if (compute != nullptr && compute->phase == Phase::kUpdate) update += compute->seconds;
-  }
-  EXPECT_NEAR(update, 0.002, 1e-12);
+  EXPECT_NEAR(seconds_of_phase(plan, Phase::kUpdate), 0.002, 1e-12);
 }
 
 TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
-  const Plan plan = make_plan(layers(3), cluster_of(4, 1), strategy);
+  const Plan plan = make_plan(layers(3), cluster_of(4, 1), regathering());
   std::vector<CollectiveKind> kinds;
   std::vector<int> buckets;
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr) continue;
-    kinds.push_back(collective->kind);
-    buckets.push_back(collective->bucket);
+  for (const auto* op : ops_of<collective::Collective>(plan)) {
+    kinds.push_back(collective_in(*op).kind);
+    buckets.push_back(collective_in(*op).bucket);
   }
   constexpr auto kGather = CollectiveKind::kAllGather;
   constexpr auto kScatter = CollectiveKind::kReduceScatter;
@@ -267,8 +224,7 @@ TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
   const auto computed = backwards(plan);
   ASSERT_EQ(computed.size(), 3u);
   const auto wire = [&](const Op& op) {
-    return std::get<collective::Collective>(plan.ops[static_cast<std::size_t>(op.after[0])].work)
-        .bucket;
+    return collective_in(plan.ops[static_cast<std::size_t>(op.after[0])]).bucket;
   };
   EXPECT_EQ(wire(*computed[0]), 0);
   EXPECT_EQ(wire(*computed[1]), 1);
@@ -277,10 +233,7 @@ TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
 // What was given up after a micro-batch's backward pass comes back layer by layer for the next
 // one's forward pass.
 TEST(Regather, EachMicroBatchGathersForItsForwardPass) {
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
+  Strategy strategy = regathering();
   strategy.each_micro_batch = true;
   Workload workload = layers(3);
   workload.forward = 3e-3;
@@ -313,10 +266,7 @@ TEST(Regather, EachMicroBatchGathersForItsForwardPass) {
 // it is cut where the others come in.
 TEST(Regather, InBucketsOfTheirOwn) {
   Workload workload = layers(4);
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
+  Strategy strategy = regathering();
   strategy.fusion.rule = Fusion::Rule::kOne;
   strategy.gather_groups = {{0}, {3}, {1, 2}};
   strategy.kept_groups = 1;
@@ -326,8 +276,7 @@ TEST(Regather, InBucketsOfTheirOwn) {
   for (const Op* op : backwards(plan)) {
     pieces.push_back(std::get<Compute>(op->work).first);
     for (const OpId id : op->after) {
-      const auto& work = plan.ops[static_cast<std::size_t>(id)].work;
-      brought.push_back(std::get<collective::Collective>(work).bucket);
+      brought.push_back(collective_in(plan.ops[static_cast<std::size_t>(id)]).bucket);
     }
   }
   EXPECT_EQ(pieces, (std::vector<int>{0, 1, 3}));
@@ -355,10 +304,7 @@ std::vector<std::string> story(const Plan& plan) {
 // layer needs it; the root's stays for the backward pass.
 TEST(LiveElements, AreGatheredWhereThereIsRoom) {
   const Workload workload = layers(4);
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
+  Strategy strategy = regathering();
   using Words = std::vector<std::string>;
   const auto story_of = [&](std::int64_t live) {
     strategy.live_elements = live;
@@ -391,10 +337,7 @@ TEST(LiveElements, AreGatheredWhereThereIsRoom) {
 TEST(LiveElements, InEachMicroBatch) {
   Workload workload = layers(3);
   workload.micro_batches = 2;
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
+  Strategy strategy = regathering();
   strategy.each_micro_batch = true;
   strategy.live_elements = 1;
   const auto words = story(make_plan(workload, cluster_of(4, 1), strategy));
@@ -432,10 +375,8 @@ TEST(Pieces, OfTheBackwardPass) {
 // 384 = lcm(3, 128).
 TEST(Padding, OfTensorsAndBucketsInElements) {
   Workload workload;
-  workload.tensors = {tensor_of("a", {100}), tensor_of("b", {64}, DType::kFp32),
-                      tensor_of("c", {1})};
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kOne;
+  workload.tensors = {tensor_of("a", {100}), tensor_of("b", {64}), tensor_of("c", {1})};
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
   strategy.fusion.align_elements = 64;
   Plan plan = make_plan(workload, cluster_of(3, 1), strategy);
   EXPECT_EQ(plan.buckets[0].padded_bytes, 256 * 4);
@@ -458,8 +399,7 @@ TEST(Padding, OfTheFirstDimension) {
   Workload workload;
   workload.tensors = {tensor_of("even", {8, 3}), tensor_of("one", {1, 197, 2}),
                       tensor_of("odd", {5}), tensor_of("none", {})};
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kOne;
+  Strategy strategy = strategy_with(Fusion::Rule::kOne);
   strategy.fusion.pad_rows = 4;
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
   EXPECT_EQ(plan.buckets[0].padded_bytes, (8 * 3 + 4 * 197 * 2 + 8 + 1) * 4);
@@ -487,9 +427,7 @@ TEST(Buffers, AreBroadcastAheadOfEachStep) {
   workload.host_gap = 0.002;  // later in the step
   EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.005);
 
-  Strategy local;
-  local.local_sgd.enabled = true;
-  local.local_sgd.period = 4;
+  Strategy local = local_strategy(4);
   EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
   // As a hook of DDP's it leaves that to DDP, and averages the parameters alone, as one.
   local.local_sgd.warmup_gradients = true;

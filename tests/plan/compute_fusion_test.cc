@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 
 #include "core/operators/architecture.h"
-#include "core/plan/fusion_patterns.h"
 #include "core/plan/planner.h"
 #include "tests/support/operator_workloads.h"
 
@@ -33,18 +33,37 @@ ComputeFusion only(bool ComputeFusion::*knob) {
   return fusion;
 }
 
-ComputeFusion everything() {
-  ComputeFusion fusion;
-  fusion.fuse_relu_depthwise_conv = fusion.fuse_bn_act_ops = fusion.fuse_bn_add_act_ops = true;
-  fusion.fuse_gemm_epilogue = fusion.fuse_elewise_add_act_ops = true;
-  fusion.fuse_all_optimizer_ops = true;
-  return fusion;
+ComputeFusion everything() { return {true, true, true, true, true, true}; }
+
+OperatorList fused_by(const Workload& workload, bool ComputeFusion::*knob) {
+  return fuse_operators(workload, only(knob)).operators;
 }
 
 FusionMatch match_of(const Workload& workload, bool ComputeFusion::*knob) {
   const auto matches = fuse_operators(workload, only(knob)).matches;
   EXPECT_EQ(matches.size(), 1u);
   return matches.front();
+}
+
+// So many values of these bytes, which operators read and write.
+Workload of_values(std::size_t count, Bytes bytes, std::vector<Operator> operators = {}) {
+  Workload workload;
+  workload.operators.values.assign(count, {"", bytes});
+  workload.operators.operators = std::move(operators);
+  return workload;
+}
+
+double all_traffic(const OperatorList& list) {
+  double sum = 0;
+  for (const auto& op : list.operators) sum += traffic(list, op);
+  return sum;
+}
+
+// Both batch-norm forms.
+ComputeFusion batch_norm_forms() {
+  ComputeFusion fusion;
+  fusion.fuse_bn_act_ops = fusion.fuse_bn_add_act_ops = true;
+  return fusion;
 }
 
 void expect_match(const FusionMatch& match, int forward, int backward) {
@@ -56,8 +75,7 @@ void expect_match(const FusionMatch& match, int forward, int backward) {
 TEST(ComputeFusion, SixteenResidualSumsTwice) {
   const Workload resnet = workload_of("resnet50");
   expect_match(match_of(resnet, &ComputeFusion::fuse_elewise_add_act_ops), 16, 16);
-  const auto fused =
-      fuse_operators(resnet, only(&ComputeFusion::fuse_elewise_add_act_ops)).operators;
+  const auto fused = fused_by(resnet, &ComputeFusion::fuse_elewise_add_act_ops);
   EXPECT_EQ(count_of(fused, "fused_elemwise_add_activation"), 16);
   EXPECT_EQ(count_of(fused, "fused_elemwise_add_activation_grad"), 16);
   EXPECT_EQ(count_of(fused, "relu"), 33);
@@ -71,7 +89,7 @@ TEST(ComputeFusion, OneHundredAndSixtyOneMomentumOperators) {
   const auto match = match_of(resnet, &ComputeFusion::fuse_all_optimizer_ops);
   EXPECT_EQ(match.detail,
             "found 161 momentum operators, and 161 for dense gradients; they become one");
-  const auto fused = fuse_operators(resnet, only(&ComputeFusion::fuse_all_optimizer_ops)).operators;
+  const auto fused = fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops);
   EXPECT_EQ(count_of(fused, "momentum"), 0);
   ASSERT_EQ(count_of(fused, "fused_momentum"), 1);
   // The bytes are what they were: 20 an element.
@@ -84,8 +102,7 @@ TEST(ComputeFusion, TheOptimiserNeedsDenseGradientsOfOneDtype) {
   resnet.tensors[3].sparse = true;
   EXPECT_EQ(match_of(resnet, &ComputeFusion::fuse_all_optimizer_ops).detail,
             "found 161 momentum operators, and 160 for dense gradients; they become one");
-  const auto fused = fuse_operators(resnet, only(&ComputeFusion::fuse_all_optimizer_ops)).operators;
-  EXPECT_EQ(count_of(fused, "momentum"), 1);
+  EXPECT_EQ(count_of(fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops), "momentum"), 1);
 
   const Workload half = workload_of("resnet50", amp(Layout::kNchw));
   const auto match = match_of(half, &ComputeFusion::fuse_all_optimizer_ops);
@@ -115,8 +132,8 @@ TEST(ComputeFusion, BatchNormFormsNeedHalfPrecisionAndChannelsLast) {
 // In Paddle's order the batch-norm form takes the sums before fuse_elewise_add_act_ops sees them.
 TEST(ComputeFusion, EarlierPassesTakeWhatLaterOnesCouldHave) {
   const Workload resnet = workload_of("resnet50", amp(Layout::kNhwc));
-  ComputeFusion fusion = only(&ComputeFusion::fuse_elewise_add_act_ops);
-  fusion.fuse_bn_act_ops = fusion.fuse_bn_add_act_ops = true;
+  ComputeFusion fusion = batch_norm_forms();
+  fusion.fuse_elewise_add_act_ops = true;
   const auto fused = fuse_operators(resnet, fusion);
   ASSERT_EQ(fused.matches.size(), 3u);
   expect_match(fused.matches[0], 33, 33);
@@ -157,7 +174,7 @@ TEST(ComputeFusion, BertsEpilogues) {
   options.sequence = 64;
   const Workload bert = workload_of("bert_base", options);
   expect_match(match_of(bert, &ComputeFusion::fuse_gemm_epilogue), 73, 73);
-  const auto fused = fuse_operators(bert, only(&ComputeFusion::fuse_gemm_epilogue)).operators;
+  const auto fused = fused_by(bert, &ComputeFusion::fuse_gemm_epilogue);
   EXPECT_EQ(count_of(fused, "gelu"), 0);
   // The next product's gradient does gelu's as well.
   EXPECT_EQ(count_of(fused, "gelu_grad"), 0);
@@ -181,9 +198,9 @@ TEST(ComputeFusion, EpilogueActivationsNeedRoundColumns) {
   for (const Case& one : {Case{"relu", 128, true}, Case{"relu", 192, false}, Case{"relu", 8, false},
                           Case{"gelu", 8, true}, Case{"gelu", 192, true}, Case{"gelu", 12, false},
                           Case{"tanh", 128, false}}) {
-    Workload workload;
+    Workload workload = of_values(6, 4096);
     auto& list = workload.operators;
-    for (const Bytes bytes : {4096, 4096, 32, 4096, 4096, 4096}) list.values.push_back({"", bytes});
+    list.values[2].bytes = 32;
     Operator product{"matmul_v2", StepPart::kForward, {{0}, {1}}, {{3}}};
     product.columns = one.columns;
     list.operators = {product,
@@ -197,9 +214,8 @@ TEST(ComputeFusion, EpilogueActivationsNeedRoundColumns) {
 
 // A residual sum is no bias, and a product of two activations is no linear layer.
 TEST(ComputeFusion, EpilogueTakesBiasesBehindWeightsOnly) {
-  Workload workload;
+  Workload workload = of_values(5, 4096);
   auto& list = workload.operators;
-  for (const Bytes bytes : {4096, 4096, 4096, 4096, 4096}) list.values.push_back({"", bytes});
   Operator product{"matmul_v2", StepPart::kForward, {{0}, {1}}, {{3}}};
   product.columns = 128;
   list.operators = {product, {"elementwise_add", StepPart::kForward, {{3}, {2}}, {{4}}}};
@@ -213,28 +229,24 @@ TEST(ComputeFusion, EpilogueTakesBiasesBehindWeightsOnly) {
 // An intermediate that someone else reads stays out of every pattern.
 TEST(ComputeFusion, IntermediatesAreReadByThePatternAlone) {
   for (const bool shared : {false, true}) {
-    Workload workload;
-    auto& list = workload.operators;
-    for (int v = 0; v < 6; ++v) list.values.push_back({"", 1024});
-    list.operators = {{"elementwise_add", StepPart::kForward, {{0}, {1}}, {{2}}},
-                      {"relu", StepPart::kForward, {{2}}, {{3}}}};
-    if (shared) list.operators.push_back({"pool2d", StepPart::kForward, {{2}}, {{4}}});
+    Workload workload = of_values(6, 1024,
+                                  {{"elementwise_add", StepPart::kForward, {{0}, {1}}, {{2}}},
+                                   {"relu", StepPart::kForward, {{2}}, {{3}}}});
+    const Operator other{"pool2d", StepPart::kForward, {{2}}, {{4}}};
+    if (shared) workload.operators.operators.push_back(other);
     expect_match(match_of(workload, &ComputeFusion::fuse_elewise_add_act_ops), shared ? 0 : 1, 0);
   }
   // relu before the sum as well: the first of the pass's four patterns.
-  Workload workload;
-  auto& list = workload.operators;
-  for (int v = 0; v < 4; ++v) list.values.push_back({"", 1024});
-  list.operators = {{"relu", StepPart::kForward, {{0}}, {{1}}},
-                    {"elementwise_add", StepPart::kForward, {{1}, {2}}, {{3}}}};
+  const Workload workload = of_values(4, 1024,
+                                      {{"relu", StepPart::kForward, {{0}}, {{1}}},
+                                       {"elementwise_add", StepPart::kForward, {{1}, {2}}, {{3}}}});
   expect_match(match_of(workload, &ComputeFusion::fuse_elewise_add_act_ops), 1, 0);
 }
 
 // relu into a depthwise convolution: 4 kernels become 2, and the relu's output is gone.
 TEST(ComputeFusion, ReluGoesIntoADepthwiseConvolution) {
-  Workload workload;
+  Workload workload = of_values(9, 1000);
   auto& list = workload.operators;
-  for (int v = 0; v < 9; ++v) list.values.push_back({"", 1000});
   enum { kX, kRelu, kW, kY, kDy, kDrelu, kDw, kDx };
   list.operators = {
       {"relu", StepPart::kForward, {{kX}}, {{kRelu}}},
@@ -257,9 +269,8 @@ TEST(ComputeFusion, ReluGoesIntoADepthwiseConvolution) {
 // a sum as well 16 -> 8; backward 16 -> 14 with the output read in both passes.
 TEST(ComputeFusion, SavesWhatFusedKernelsSave) {
   const auto bytes = [](bool sum, bool backward, bool fuse) {
-    Workload workload;
+    Workload workload = of_values(8, 2);
     auto& list = workload.operators;
-    for (int v = 0; v < 8; ++v) list.values.push_back({"", 2});
     if (backward) {
       list.operators = {{"relu_grad", StepPart::kBackward, {{0}, {1}}, {{2}}},
                         {"batch_norm_grad", StepPart::kBackward, {{3, 2}, {2, 2}}, {{4}}}};
@@ -275,12 +286,8 @@ TEST(ComputeFusion, SavesWhatFusedKernelsSave) {
       op.dtype = DType::kFp16;
       op.layout = Layout::kNhwc;
     }
-    ComputeFusion fusion;
-    fusion.fuse_bn_act_ops = fusion.fuse_bn_add_act_ops = fuse;
-    const auto result = fuse_operators(workload, fusion).operators;
-    double total = 0;
-    for (const auto& op : result.operators) total += traffic(result, op);
-    return total;
+    return all_traffic(
+        fuse_operators(workload, fuse ? batch_norm_forms() : ComputeFusion{}).operators);
   };
   EXPECT_DOUBLE_EQ(bytes(false, false, false), 10);
   EXPECT_DOUBLE_EQ(bytes(false, false, true), 6);
@@ -288,12 +295,6 @@ TEST(ComputeFusion, SavesWhatFusedKernelsSave) {
   EXPECT_DOUBLE_EQ(bytes(true, false, true), 8);
   EXPECT_DOUBLE_EQ(bytes(false, true, false), 16);
   EXPECT_DOUBLE_EQ(bytes(false, true, true), 14);
-}
-
-double all_traffic(const OperatorList& list) {
-  double sum = 0;
-  for (const auto& op : list.operators) sum += traffic(list, op);
-  return sum;
 }
 
 // A sum with its relu saves a write and a read of the sum in each direction, and nothing else.
@@ -305,8 +306,7 @@ TEST(ComputeFusion, ResidualSumsSaveTwoPassesEach) {
   for (const int size : {56, 56, 56, 28, 28, 28, 28, 14, 14, 14, 14, 14, 14, 7, 7, 7}) {
     elements += 4.0 * size * size * 256 * (56.0 / size);
   }
-  const auto fused =
-      fuse_operators(resnet, only(&ComputeFusion::fuse_elewise_add_act_ops)).operators;
+  const auto fused = fused_by(resnet, &ComputeFusion::fuse_elewise_add_act_ops);
   // Backward the sum's gradient took over relu's: now it is written, so a read is all that is
   // saved.
   EXPECT_NEAR(all_traffic(resnet.operators) - all_traffic(fused), 4 * elements * (2 + 1), 1);
@@ -325,13 +325,8 @@ TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
       options.sequence = 32;
       const Workload workload = workload_of(std::string(row.name).c_str(), options);
       for (unsigned mask = 0; mask < 64; mask += 9) {
-        ComputeFusion fusion;
-        fusion.fuse_relu_depthwise_conv = (mask & 1U) != 0;
-        fusion.fuse_bn_act_ops = (mask & 2U) != 0;
-        fusion.fuse_bn_add_act_ops = (mask & 4U) != 0;
-        fusion.fuse_gemm_epilogue = (mask & 8U) != 0;
-        fusion.fuse_elewise_add_act_ops = (mask & 16U) != 0;
-        fusion.fuse_all_optimizer_ops = (mask & 32U) != 0;
+        const ComputeFusion fusion{(mask & 1U) != 0, (mask & 2U) != 0,  (mask & 4U) != 0,
+                                   (mask & 8U) != 0, (mask & 16U) != 0, (mask & 32U) != 0};
         const OperatorList& before = workload.operators;
         const OperatorList after = fuse_operators(workload, fusion).operators;
         for (const auto part : {StepPart::kForward, StepPart::kBackward, StepPart::kUpdate}) {
@@ -361,17 +356,15 @@ TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
   const Device device = test::small_gpu();
   const Workload resnet = test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
   EXPECT_FALSE(fused_workload(resnet, device, {}).has_value());
-  ComputeFusion fusion = only(&ComputeFusion::fuse_bn_act_ops);
-  fusion.fuse_bn_add_act_ops = true;
+  const ComputeFusion fusion = batch_norm_forms();
   const auto fused = fused_workload(resnet, device, fusion);
   ASSERT_TRUE(fused.has_value());
   EXPECT_TRUE(fused->operators.empty());
   const operators::StepTimes exact =
       operators::evaluate_operators(fuse_operators(resnet, fusion).operators, device);
   EXPECT_NEAR(fused->forward, exact.forward, 1e-12);
-  double backward = 0;
-  for (const Seconds wait : exact.backward) backward += wait;
-  EXPECT_NEAR(backward_time(*fused), backward, 1e-12);
+  EXPECT_NEAR(backward_time(*fused),
+              std::accumulate(exact.backward.begin(), exact.backward.end(), 0.0), 1e-12);
   EXPECT_NEAR(fused->update, exact.update, 1e-12);
   EXPECT_LT(fused->forward, resnet.forward);
   EXPECT_LT(backward_time(*fused), backward_time(resnet));
@@ -385,8 +378,7 @@ TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
   measured.forward = 0.5;
   measured.update = 0.1;
   for (auto& tensor : measured.tensors) tensor.backward = 0.003;
-  ComputeFusion fusion = only(&ComputeFusion::fuse_bn_act_ops);
-  fusion.fuse_bn_add_act_ops = true;
+  const ComputeFusion fusion = batch_norm_forms();
   const auto a = fused_workload(model, device, fusion);
   const auto b = fused_workload(measured, device, fusion);
   EXPECT_NEAR(measured.forward - b->forward, model.forward - a->forward, 1e-12);
@@ -400,8 +392,7 @@ TEST(ComputeFusion, NoTimeFallsBelowZero) {
   Workload tiny = workload_of("resnet50", amp(Layout::kNhwc));
   tiny.forward = 1e-9;
   for (auto& tensor : tiny.tensors) tensor.backward = 1e-9;
-  ComputeFusion fusion = everything();
-  const auto fused = fused_workload(tiny, device, fusion);
+  const auto fused = fused_workload(tiny, device, everything());
   EXPECT_GE(fused->forward, 0);
   for (const auto& tensor : fused->tensors) EXPECT_GE(tensor.backward, 0);
 }
@@ -415,9 +406,7 @@ TEST(ComputeFusion, ThePlannerTakesTheFusedTimes) {
     Strategy strategy;
     strategy.compute_fusion = fusion;
     Seconds sum = 0;
-    for (const auto& op : make_plan(resnet, cluster, strategy).ops) {
-      if (const auto* compute = std::get_if<Compute>(&op.work)) sum += compute->seconds;
-    }
+    for (const auto& op : make_plan(resnet, cluster, strategy).ops) sum += seconds_of(op.work);
     return sum;
   };
   const Seconds before = computing({});
@@ -432,8 +421,7 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
   const Workload resnet = workload_of("resnet50", amp(Layout::kNchw, DType::kFp32));
   const auto update = [&](bool fused) {
     const auto list =
-        fused ? fuse_operators(resnet, only(&ComputeFusion::fuse_all_optimizer_ops)).operators
-              : resnet.operators;
+        fused ? fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops) : resnet.operators;
     return operators::evaluate_operators(list, device).update;
   };
   const Seconds saved = update(false) - update(true);
@@ -447,8 +435,7 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
 TEST(ComputeFusion, NotesSayWhatMatchedAndWhatItSaves) {
   const Device device = test::small_gpu();
   const Workload resnet = test::evaluated(workload_of("resnet50"), device);
-  ComputeFusion fusion = everything();
-  const auto notes = fusion_notes(resnet, device, fusion, {});
+  const auto notes = fusion_notes(resnet, device, everything(), {});
   const auto says = [&](const std::string& text) {
     return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
       return note.find(text) != std::string::npos;

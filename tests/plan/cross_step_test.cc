@@ -14,8 +14,8 @@
 #include "core/plan/step_plan.h"
 #include "core/run/executor.h"
 #include "sim/sim_executor.h"
+#include "tests/plan/planned.h"
 #include "tests/support/plans.h"
-#include "tests/support/small_plans.h"
 
 namespace syncline::plan {
 namespace {
@@ -60,8 +60,7 @@ measure::Metrics modelled(const Workload& workload, const Cluster& cluster,
 }
 
 Strategy crossing(Exchange exchange = Exchange::kAllReduce) {
-  Strategy strategy;
-  strategy.exchange = exchange;
+  Strategy strategy = exchanging(exchange);
   strategy.cross_step = true;
   strategy.update = Strategy::Update::kPerBucket;
   return strategy;
@@ -75,21 +74,22 @@ Strategy by_layer(Bytes partition = 0) {
 }
 
 TEST(CrossStep, ByHand) {
-  const Workload workload = two_layers();
-  const Cluster cluster = two_nodes();
+  const auto step = [](const Strategy& strategy) {
+    return modelled(two_layers(), two_nodes(), strategy).step_time;
+  };
   // Forward 0-2, backward 2-4, all-reduces 3-6 and 6-7.
-  EXPECT_NEAR(modelled(workload, cluster, {}).step_time, 7e-3, 1e-9);
+  EXPECT_NEAR(step({}), 7e-3, 1e-9);
   // The first layer's all-reduce is the last one: nothing can begin before it.
-  EXPECT_NEAR(modelled(workload, cluster, crossing()).step_time, 7e-3, 1e-9);
+  EXPECT_NEAR(step(crossing()), 7e-3, 1e-9);
   // Priority alone comes too late: the large one is under way when the urgent one is ready.
-  EXPECT_NEAR(modelled(workload, cluster, by_layer()).step_time, 7e-3, 1e-9);
+  EXPECT_NEAR(step(by_layer()), 7e-3, 1e-9);
   // In parts of 1 ms the first layer's goes second (4-5); its forward pass is 5-6, the last layer's
   // waits for the third part until 7, backward 8-10, and the next first layer is in at 11.
-  EXPECT_NEAR(modelled(workload, cluster, by_layer(1000000)).step_time, 6e-3, 1e-9);
+  EXPECT_NEAR(step(by_layer(1000000)), 6e-3, 1e-9);
   // Halves of 1.5 and 0.5 ms: scattered 3-5, gathered first layer first 5-5.5 and 5.5-7.
-  EXPECT_NEAR(modelled(workload, cluster, crossing(Exchange::kDecoupled)).step_time, 6e-3, 1e-9);
+  EXPECT_NEAR(step(crossing(Exchange::kDecoupled)), 6e-3, 1e-9);
   // 6 ms is what no strategy beats: the last layer's forward and backward pass, then everything.
-  EXPECT_NEAR(modelled(workload, cluster, by_layer(1000000)).lower_bound, 6e-3, 1e-9);
+  EXPECT_NEAR(modelled(two_layers(), two_nodes(), by_layer(1000000)).lower_bound, 6e-3, 1e-9);
 }
 
 TEST(CrossStep, CreditThatIsHandedOverCannotBeOvertaken) {
@@ -175,14 +175,13 @@ TEST(CrossStep, ShardedRanksUpdateTheirShare) {
   const Plan plan = make_plan(workload, two_nodes(), strategy);
   std::vector<std::string> kinds;
   for (const auto& op : plan.ops) {
-    if (const auto* compute = std::get_if<Compute>(&op.work)) {
-      if (compute->phase != Phase::kUpdate) continue;
-      EXPECT_NEAR(compute->seconds, 2e-3, 1e-12);
+    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
+      kinds.emplace_back(collective::to_string(collective->kind));
+    } else if (compute_of(op).phase == Phase::kUpdate) {
       kinds.emplace_back("update");
-    } else {
-      kinds.emplace_back(collective::to_string(std::get<collective::Collective>(op.work).kind));
     }
   }
+  EXPECT_NEAR(seconds_of_phase(plan, Phase::kUpdate), 2e-3, 1e-12);
   EXPECT_EQ(kinds, (std::vector<std::string>{"reduce_scatter", "reduce_scatter", "update",
                                              "all_gather", "all_gather"}));
   // Scattered 3-5, updated 5-7, gathered 7-7.5 and 7.5-9: forward 7.5-8.5 and 9-10, backward to 12;
@@ -304,8 +303,7 @@ TEST(CrossStep, ValuesAreThoseOfTheDenseAllReduce) {
   }
 }
 
-// ---- keys
-// -----------------------------------------------------------------------------------------
+// ---- keys ---------------------------------------------------------------------------------------
 
 Scenario scenario_of(const std::string& strategy) {
   return input::parse_scenario(input::document_from_text(

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <map>
 
+#include "tests/plan/planned.h"
+
 namespace syncline::plan {
 namespace {
 
@@ -18,11 +20,7 @@ Training run_of(std::int64_t steps, std::int64_t from = 0) {
 }
 
 LocalSgd fixed(std::int64_t period, std::int64_t begin_step = 1) {
-  LocalSgd local;
-  local.enabled = true;
-  local.period = period;
-  local.begin_step = begin_step;
-  return local;
+  return local_strategy(period, begin_step).local_sgd;
 }
 
 LocalSgd adaptive(std::int64_t init_period = 1, std::int64_t begin_step = 1) {
@@ -38,11 +36,8 @@ constexpr std::int64_t kNever = 1000000;  // steps behind the last averaging
 Shares shares_of(const LocalSgd& local, const Training& training) {
   Shares shares;
   for (const auto& share : period_shares(local, training)) {
-    if (!share.averaged) {
-      shares[kNever] = share.steps;
-      continue;
-    }
-    EXPECT_TRUE(shares.emplace(share.period, share.steps).second) << "a period is listed once";
+    const std::int64_t period = share.point.averaged ? share.point.period : kNever;
+    EXPECT_TRUE(shares.emplace(period, share.steps).second) << "a period is listed once";
   }
   return shares;
 }
@@ -76,17 +71,19 @@ TEST(AdaptivePeriod, IsHeldBetweenOneAndTheMost) {
   EXPECT_EQ(adaptive_period(local, 0.1, 4, 1e-9, 4), 5);
 }
 
+void expect_rates(const Training& training, const std::map<std::int64_t, double>& expected) {
+  for (const auto& [step, rate] : expected) {
+    EXPECT_DOUBLE_EQ(learning_rate_at(training, step), rate) << step;
+  }
+}
+
 TEST(LearningRate, ConstantOrPolynomial) {
   Training training = run_of(100);
   training.learning_rate.initial = 0.5;
   training.learning_rate.final = 0.1;
-  EXPECT_EQ(learning_rate_at(training, 0), 0.5);
-  EXPECT_EQ(learning_rate_at(training, 100), 0.5);
+  expect_rates(training, {{0, 0.5}, {100, 0.5}});
   training.learning_rate.decay = Training::LearningRate::Decay::kPolynomial;
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 0), 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 50), 0.3);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 100), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 1000), 0.1);
+  expect_rates(training, {{0, 0.5}, {50, 0.3}, {100, 0.1}, {1000, 0.1}});
   training.learning_rate.power = 2;
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 50), 0.2);
 }
@@ -100,14 +97,9 @@ TEST(LearningRate, RisesAndThenFallsOverItsOwnSteps) {
   rate.decay = Training::LearningRate::Decay::kCosine;
   rate.warmup = 20;
   rate.steps = 100;
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 0), 0.025);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 1), 0.025);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 10), 0.25);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 20), 0.5);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 60), 0.3);
+  expect_rates(training,
+               {{0, 0.025}, {1, 0.025}, {10, 0.25}, {20, 0.5}, {60, 0.3}, {100, 0.1}, {101, 0.1}});
   EXPECT_NEAR(learning_rate_at(training, 40), 0.3 + 0.2 * std::sqrt(0.5), 1e-12);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 100), 0.1);
-  EXPECT_DOUBLE_EQ(learning_rate_at(training, 101), 0.1);
   rate.decay = Training::LearningRate::Decay::kPolynomial;
   EXPECT_DOUBLE_EQ(learning_rate_at(training, 40), 0.4);
   rate.decay = Training::LearningRate::Decay::kConstant;
@@ -117,13 +109,9 @@ TEST(LearningRate, RisesAndThenFallsOverItsOwnSteps) {
 TEST(Loss, IsLinearBetweenPointsAndConstantOutside) {
   Training training;
   training.loss = {{10, 8}, {20, 4}, {40, 2}};
-  EXPECT_EQ(loss_at(training, 0), 8);
-  EXPECT_EQ(loss_at(training, 10), 8);
-  EXPECT_DOUBLE_EQ(loss_at(training, 15), 6);
-  EXPECT_EQ(loss_at(training, 20), 4);
-  EXPECT_DOUBLE_EQ(loss_at(training, 30), 3);
-  EXPECT_EQ(loss_at(training, 40), 2);
-  EXPECT_EQ(loss_at(training, 1000000), 2);
+  const std::map<std::int64_t, double> expected{{0, 8},  {10, 8}, {15, 6},     {20, 4},
+                                                {30, 3}, {40, 2}, {1000000, 2}};
+  for (const auto& [step, loss] : expected) EXPECT_DOUBLE_EQ(loss_at(training, step), loss) << step;
 }
 
 TEST(PeriodShares, TheFirstStepsAverageEveryTime) {

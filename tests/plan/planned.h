@@ -1,4 +1,4 @@
-// A small workload, strategies for it, and what stands in its plan, for the planner's tests.
+// Small workloads, strategies for them, and what stands in their plans.
 #pragma once
 
 #include <string>
@@ -50,6 +50,20 @@ inline std::vector<collective::Collective> collectives_of(const Plan& plan, int 
 }
 
 inline const Compute& compute_of(const Op& op) { return std::get<Compute>(op.work); }
+inline const collective::Collective& collective_in(const Op& op) {
+  return std::get<collective::Collective>(op.work);
+}
+
+// Operations of one kind of collective, by bucket; -1: it has none.
+inline std::vector<OpId> sent(const Plan& plan, collective::CollectiveKind kind) {
+  std::vector<OpId> ids(plan.buckets.size(), -1);
+  for (const auto* op : ops_of<collective::Collective>(plan)) {
+    if (collective_in(*op).kind != kind) continue;
+    ids[static_cast<std::size_t>(collective_in(*op).bucket)] =
+        static_cast<OpId>(op - plan.ops.data());
+  }
+  return ids;
+}
 
 inline Strategy strategy_with(Fusion::Rule rule) {
   Strategy strategy;
@@ -71,6 +85,35 @@ inline Strategy local_strategy(std::int64_t period, std::int64_t begin_step = 1)
   strategy.local_sgd.period = period;
   strategy.local_sgd.begin_step = begin_step;
   return strategy;
+}
+
+// Blocks of the hierarchy.
+inline Strategy in_blocks(Hierarchy::Form form, int group_size) {
+  Strategy strategy;
+  strategy.hierarchy.form = form;
+  strategy.hierarchy.group_size = group_size;
+  return strategy;
+}
+
+inline Strategy exchanging(Strategy::Exchange exchange) {
+  Strategy strategy;
+  strategy.exchange = exchange;
+  return strategy;
+}
+
+// Parameters are gathered for the forward pass, and again for the backward pass.
+inline Strategy regathering() {
+  Strategy strategy = exchanging(Strategy::Exchange::kSharded);
+  strategy.cross_step = strategy.regather = true;
+  return strategy;
+}
+
+inline Seconds seconds_of_phase(const Plan& plan, Phase phase) {
+  Seconds sum = 0;
+  for (const auto* op : ops_of<Compute>(plan)) {
+    if (compute_of(*op).phase == phase) sum += compute_of(*op).seconds;
+  }
+  return sum;
 }
 
 inline constexpr Seconds kPartForward = 1e-3;

@@ -2,12 +2,12 @@
 // streams, in which micro-batches; times by hand.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "core/collective/cost.h"
 #include "core/measure/metrics.h"
-#include "core/plan/planner.h"
 #include "core/run/executor.h"
 #include "tests/plan/planned.h"
-#include "tests/support/small_plans.h"
 
 namespace syncline::plan {
 namespace {
@@ -27,10 +27,8 @@ Workload odd() {
 }
 
 Strategy two_level(int group) {
-  Strategy strategy;
+  Strategy strategy = in_blocks(Hierarchy::Form::kSharded, group);
   strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.hierarchy.form = Hierarchy::Form::kSharded;
-  strategy.hierarchy.group_size = group;
   return strategy;
 }
 
@@ -40,15 +38,16 @@ TEST(TwoLevel, ReducesInsideSumsAcrossAndGathersInside) {
     const auto legs = collectives_of(plan, bucket);
     ASSERT_EQ(legs.size(), 3U);
     const std::int64_t part = bucket == 0 ? 2 : 3;  // of 7 and of 10 elements, on each of four
-    EXPECT_EQ(legs[0].kind, CollectiveKind::kReduceScatter);
-    EXPECT_EQ(legs[0].groups, collective::block_groups(8, 4));
-    EXPECT_EQ(legs[0].elements, 4 * part);
-    EXPECT_EQ(legs[1].kind, CollectiveKind::kAllReduce);
-    EXPECT_EQ(legs[1].groups, collective::shard_groups(8, 4));
-    EXPECT_EQ(legs[1].elements, part);
-    EXPECT_EQ(legs[2].kind, CollectiveKind::kAllGather);
-    EXPECT_EQ(legs[2].groups, collective::block_groups(8, 4));
-    EXPECT_EQ(legs[2].elements, 4 * part);
+    const auto expect = [](const auto& leg, CollectiveKind kind, const collective::Groups& groups,
+                           std::int64_t elements) {
+      EXPECT_EQ(leg.kind, kind);
+      EXPECT_EQ(leg.groups, groups);
+      EXPECT_EQ(leg.elements, elements);
+    };
+    const auto blocks = collective::block_groups(8, 4);
+    expect(legs[0], CollectiveKind::kReduceScatter, blocks, 4 * part);
+    expect(legs[1], CollectiveKind::kAllReduce, collective::shard_groups(8, 4), part);
+    expect(legs[2], CollectiveKind::kAllGather, blocks, 4 * part);
   }
   // Each rank updates its part of four.
   EXPECT_DOUBLE_EQ(seconds_of(ops_of<Compute>(plan).back()->work), 1e-3 / 4);
@@ -84,13 +83,13 @@ TEST(TwoLevel, AcrossOnAStreamOfItsOwnHoldsNoReduceScatterUp) {
   strategy.hierarchy.across_stream = true;
   const Plan plan = make_plan(odd(), cluster_of(2, 4), strategy);
   EXPECT_EQ(communication_streams(plan), 2);
-  for (std::size_t id = 0; id < plan.ops.size(); ++id) {
-    const auto* collective = std::get_if<collective::Collective>(&plan.ops[id].work);
-    if (collective == nullptr) continue;
-    const bool across = collective->kind == CollectiveKind::kAllReduce;
-    EXPECT_EQ(plan.ops[id].stream, across ? 2 : 1);
-    if (!across) continue;
-    EXPECT_EQ(plan.ops[id].after, (std::vector<OpId>{static_cast<OpId>(id) - 1}));
+  for (const Op* op : ops_of<collective::Collective>(plan)) {
+    const bool across = collective_in(*op).kind == CollectiveKind::kAllReduce;
+    EXPECT_EQ(op->stream, across ? 2 : 1);
+    const auto before = static_cast<OpId>(op - plan.ops.data()) - 1;
+    if (across) {
+      EXPECT_EQ(op->after, std::vector<OpId>{before});
+    }
   }
   strategy.overlap = false;
   EXPECT_EQ(make_plan(odd(), cluster_of(2, 4), strategy).streams, 1);
@@ -102,12 +101,9 @@ TEST(TwoLevel, AcrossInTheLastMicroBatchAlone) {
   Strategy strategy = two_level(4);
   strategy.each_micro_batch = true;
   const auto count = [&](CollectiveKind kind) {
-    int found = 0;
-    for (const auto* op :
-         ops_of<collective::Collective>(make_plan(workload, cluster_of(2, 4), strategy))) {
-      found += std::get<collective::Collective>(op->work).kind == kind;
-    }
-    return found;
+    const Plan plan = make_plan(workload, cluster_of(2, 4), strategy);
+    return std::ranges::count_if(ops_of<collective::Collective>(plan),
+                                 [&](const Op* op) { return collective_in(*op).kind == kind; });
   };
   EXPECT_EQ(count(CollectiveKind::kAllReduce), 3 * 2);
   strategy.hierarchy.across_last = true;
@@ -123,15 +119,12 @@ TEST(TwoLevel, AcrossInTheLastMicroBatchAlone) {
 TEST(TwoLevel, TheBackwardPassGathersASecondCopyInItsGroup) {
   Workload workload = odd();
   workload.tensors.push_back(tensor_of("first.w", {16}));
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
+  Strategy strategy = regathering();
   strategy.regather_group = 2;
   const Plan plan = make_plan(workload, cluster_of(2, 4), strategy);
   std::vector<int> sizes;
   for (const auto* op : ops_of<collective::Collective>(plan)) {
-    const auto& collective = std::get<collective::Collective>(op->work);
+    const auto& collective = collective_in(*op);
     if (collective.kind == CollectiveKind::kAllGather) sizes.push_back(collective.groups.size);
     EXPECT_EQ(op->gathers, collective.kind == CollectiveKind::kAllGather);
   }
@@ -151,7 +144,6 @@ TEST(TwoLevel, ByHand) {
   for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
   Strategy strategy = two_level(2);
   const auto step = [&] {
-    collective::CostCache cache(cluster);
     const Plan plan = make_plan(workload, cluster, strategy);
     const auto model = run::make_model_executor({cluster, {}, 1});
     return measure::step_time_of(plan, model->run(plan, {}, 3).timeline, 1);
