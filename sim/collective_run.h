@@ -7,6 +7,7 @@
 
 #include "core/collective/network.h"
 #include "core/plan/plan.h"
+#include "core/run/executor.h"
 #include "sim/flows.h"
 #include "sim/fluid.h"
 
@@ -14,12 +15,6 @@ namespace syncline::sim {
 
 // Kinds of tokens. plan_run owns the first, a CollectiveRun the others.
 enum TokenKind : std::int32_t { kOpDone, kWoke, kFlowDone, kArrived };
-
-// What Fluid must be built from.
-struct FluidPlan {
-  std::vector<FlowLink> links;
-  std::vector<Route> routes;
-};
 
 class CollectiveRun {
  public:
@@ -31,16 +26,9 @@ class CollectiveRun {
   virtual int handle(Fluid& fluid, Fluid::Token token) = 0;
 };
 
-// Rounds that load the links alike as one flow an edge, after the latencies they stand for.
-std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
-                                               bool fold);
-
-// Of several jobs on one fabric, in this order. All have the same fluid plan.
-struct Job {
-  const plan::Plan& plan;
-  const Cluster& cluster;
-};
-std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<Job>& jobs,
+// Rounds that load the links alike as one flow an edge, after the latencies they stand for. Of one
+// job, or of several on one fabric, in this order; all have the same fluid plan.
+std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<run::Beside>& jobs,
                                                              bool fold);
 
 // Every message of every round. A rank begins its next round when all that it sent in the last one

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <map>
-#include <unordered_map>
 #include <utility>
 
 namespace syncline::sim {
@@ -35,30 +34,6 @@ std::size_t place_of(const Key& key, std::vector<Key>& known) {
   return at;
 }
 
-class RouteTable {
- public:
-  RouteTable(const collective::Network& network, std::vector<Route>& routes)
-      : network_(network), routes_(routes) {}
-
-  // The first of a message's; those of its other parts follow it.
-  int find(const collective::Groups& groups, int from, int to) {
-    const std::uint64_t pair =
-        static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-    // Which lanes a message takes is up to how far apart the group's members are.
-    auto& known = known_[groups.member_step];
-    const auto [it, fresh] = known.try_emplace(pair, static_cast<int>(routes_.size()));
-    for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
-      network_.route(groups, from, to, part, routes_.emplace_back());
-    }
-    return it->second;
-  }
-
- private:
-  const collective::Network& network_;
-  std::vector<Route>& routes_;
-  std::map<int, std::unordered_map<std::uint64_t, int>> known_;  // by step of the members
-};
-
 Traffic::RouteSets routes_of(const collective::Collective& collective,
                              const collective::Network& network, RouteTable& routes) {
   Traffic::RouteSets sets;
@@ -82,13 +57,34 @@ Traffic::RouteSets routes_of(const collective::Collective& collective,
 
 }  // namespace
 
+std::vector<FlowLink> links_of(const collective::Network& network) {
+  std::vector<FlowLink> links;
+  for (int id = 0; id < network.link_count(); ++id) {
+    links.push_back({network.link(id).capacity, network.link(id).per_flow});
+  }
+  return links;
+}
+
+int RouteTable::find(const collective::Groups& groups, int from, int to) {
+  const std::uint64_t pair =
+      static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
+  const auto [it, fresh] =
+      known_[groups.member_step].try_emplace(pair, static_cast<int>(routes.size()));
+  for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
+    Route& route = routes.emplace_back();
+    network_.route(groups, from, to, part, route);
+    if (!with_ranks_) continue;
+    for (int& link : route) link += network_.ranks();
+    route.insert(route.begin(), {from, to});
+  }
+  return it->second;
+}
+
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
                    collective::CostCache& cache) {
   Traffic traffic;
-  for (int id = 0; id < network.link_count(); ++id) {
-    traffic.links.push_back({network.link(id).capacity, network.link(id).per_flow});
-  }
-  RouteTable routes(network, traffic.routes);
+  traffic.links = links_of(network);
+  RouteTable routes(network);
   std::vector<PayloadKey> payloads;
   std::vector<PatternKey> patterns;
   for (const auto& op : plan.ops) {
@@ -112,11 +108,13 @@ Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
     if (payload < traffic.payloads.size()) continue;
     traffic.payloads.push_back({at, std::move(stages), whole, network.parts()});
   }
+  traffic.routes = std::move(routes.routes);
   return traffic;
 }
 
 Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks) {
   Traffic all = std::move(jobs.front());
+  if (jobs.size() == 1) return all;
   const fabric::FabricLink* first = networks.front().topology()->links.data();
   std::map<std::ptrdiff_t, int> in_fabric;  // by link there: in `all`
   for (int id = 0; id < networks.front().link_count(); ++id) {
@@ -183,7 +181,7 @@ FlowPlan at_once(const FlowPlan& plan) {
 }
 
 FlowSet every_flow(const Traffic& traffic) {
-  FlowSet set{traffic.links, traffic.routes, {}, traffic.payload_of_op};
+  FlowSet set{traffic, {}, traffic.payload_of_op};
   for (const auto& payload : traffic.payloads) {
     FlowPlan& plan = set.plans.emplace_back();
     for (const auto& stage : payload.stages) {

@@ -2,6 +2,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "core/collective/cost.h"
@@ -30,10 +33,36 @@ struct FlowLink {
   bool per_flow = false;
 };
 
-// Who sends along which route, edge by edge, as a plan's collectives list them.
-struct Traffic {
+// What Fluid is built from.
+struct FluidPlan {
   std::vector<FlowLink> links;
   std::vector<Route> routes;
+};
+
+// All links of a network, in its order.
+std::vector<FlowLink> links_of(const collective::Network& network);
+
+// The routes of messages, as they are asked for; `with_ranks`, each behind the two ranks at its
+// ends, ranks and links numbered through, ranks first.
+class RouteTable {
+ public:
+  explicit RouteTable(const collective::Network& network, bool with_ranks = false)
+      : network_(network), with_ranks_(with_ranks) {}
+
+  // The first of a message's; those of its other parts follow it.
+  int find(const collective::Groups& groups, int from, int to);
+
+  std::vector<Route> routes;
+
+ private:
+  const collective::Network& network_;
+  bool with_ranks_;
+  // Which lanes a message takes is up to how far apart the group's members are: by that step.
+  std::map<int, std::unordered_map<std::uint64_t, int>> known_;
+};
+
+// Who sends along which route, edge by edge, as a plan's collectives list them.
+struct Traffic : FluidPlan {
   // Routes by set of edges (collective::EdgeSets), for each way in which ranks talk to each other;
   // of each message one for each of its parts.
   using RouteSets = std::vector<std::vector<int>>;
@@ -52,14 +81,12 @@ struct Traffic {
 Traffic traffic_of(const plan::Plan& plan, const collective::Network& network,
                    collective::CostCache& cache);
 
-// Of several jobs on one fabric, whose links there are the same: operations of one job behind those
-// of the other.
+// Of jobs on one fabric, whose links there are the same: operations of one job behind those of the
+// other.
 Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>& networks);
 
 // What a plan needs of the network, at merged grain.
-struct FlowSet {
-  std::vector<FlowLink> links;
-  std::vector<Route> routes;
+struct FlowSet : FluidPlan {
   std::vector<FlowPlan> plans;
   std::vector<int> plan_of_op;  // by operation; -1 for anything but a collective
 };

@@ -11,7 +11,7 @@
 namespace syncline::sim {
 namespace {
 
-Kinds kinds_by(const std::vector<collective::Colour>& colours) {
+Kinds kinds_by(const Colours& colours) {
   std::unordered_map<collective::Colour, int> seen;
   Kinds kinds;
   kinds.of.reserve(colours.size());
@@ -26,43 +26,34 @@ Kinds kinds_by(const std::vector<collective::Colour>& colours) {
 }
 
 // A link learns the routes over it, then a route its links in order.
-void refine(const std::vector<Route>& routes, Colours& colours) {
-  std::vector<collective::Colour> crossed(colours.links.size(), 0);
+void refine(const std::vector<Route>& routes, Colours& of_routes, Colours& of_links) {
+  Colours crossed(of_links.size(), 0);
   for (std::size_t r = 0; r < routes.size(); ++r) {
     for (std::size_t place = 0; place < routes[r].size(); ++place) {
       // A sum: the order does not matter. The place tells ports up from ports down.
       const auto link = static_cast<std::size_t>(routes[r][place]);
-      crossed[link] += collective::mix(colours.routes[r], place);
+      crossed[link] += collective::mix(of_routes[r], place);
     }
   }
   for (std::size_t l = 0; l < crossed.size(); ++l) {
-    colours.links[l] = collective::mix(colours.links[l], crossed[l]);
+    of_links[l] = collective::mix(of_links[l], crossed[l]);
   }
   for (std::size_t r = 0; r < routes.size(); ++r) {
     for (const int link : routes[r]) {
-      colours.routes[r] =
-          collective::mix(colours.routes[r], colours.links[static_cast<std::size_t>(link)]);
+      of_routes[r] = collective::mix(of_routes[r], of_links[static_cast<std::size_t>(link)]);
     }
   }
-}
-
-// At first a route's colour says which sets send along it and how often, a link's what it can do.
-Colours first_colours(const Traffic& traffic) {
-  Colours colours{std::vector<collective::Colour>(traffic.routes.size(), 1), {}};
-  collective::Colour set_id = 0;
-  for (const auto& pattern : traffic.patterns) {
-    for (const auto& set : pattern) {
-      const collective::Colour colour = collective::mix(++set_id, 1);
-      for (const int route : set) colours.routes[static_cast<std::size_t>(route)] += colour;
-    }
-  }
-  for (const FlowLink& link : traffic.links) {
-    colours.links.push_back(collective::mix(collective::bits(link.capacity), link.per_flow));
-  }
-  return colours;
 }
 
 }  // namespace
+
+Colours colours_of(const std::vector<FlowLink>& links) {
+  Colours colours;
+  for (const FlowLink& link : links) {
+    colours.push_back(collective::mix(collective::bits(link.capacity), link.per_flow));
+  }
+  return colours;
+}
 
 Kinds no_kinds(std::size_t things) {
   Kinds kinds{std::vector<int>(things), std::vector<std::size_t>(things),
@@ -74,14 +65,14 @@ Kinds no_kinds(std::size_t things) {
 
 // Colour refinement: what differs in anything that it touches gets another colour, round after
 // round, until the number of kinds stands still.
-Folding folding_of(const std::vector<Route>& routes, Colours colours) {
+Folding folding_of(const std::vector<Route>& routes, Colours of_routes, Colours of_links) {
   Folding folding;
   std::size_t kinds = 0;
   std::size_t before = 0;
   do {
     before = kinds;
-    refine(routes, colours);
-    folding = {kinds_by(colours.routes), kinds_by(colours.links)};
+    refine(routes, of_routes, of_links);
+    folding = {kinds_by(of_routes), kinds_by(of_links)};
     kinds = folding.routes.first.size() + folding.links.first.size();
   } while (kinds != before);
   return folding;
@@ -104,7 +95,17 @@ std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding
 }
 
 Traffic folded(const Traffic& traffic) {
-  const Folding folding = folding_of(traffic.routes, first_colours(traffic));
+  // At first a route's colour says which sets send along it and how often.
+  Colours of_routes(traffic.routes.size(), 1);
+  collective::Colour set_id = 0;
+  for (const auto& pattern : traffic.patterns) {
+    for (const auto& set : pattern) {
+      const collective::Colour colour = collective::mix(++set_id, 1);
+      for (const int route : set) of_routes[static_cast<std::size_t>(route)] += colour;
+    }
+  }
+  const Folding folding =
+      folding_of(traffic.routes, std::move(of_routes), colours_of(traffic.links));
   Traffic kept;
   for (const std::size_t first : folding.links.first) kept.links.push_back(traffic.links[first]);
   kept.routes = folded_routes(traffic.routes, folding);

@@ -28,15 +28,14 @@ struct Folding {
   Kinds links;
 };
 
-// What tells routes and links apart from the start.
-struct Colours {
-  std::vector<collective::Colour> routes;
-  std::vector<collective::Colour> links;
-};
-
 // The coarsest kinds such that routes of a kind cross links of the same kinds in the same order,
-// and links of a kind are crossed by equally many routes of each kind.
-Folding folding_of(const std::vector<Route>& routes, Colours colours);
+// and links of a kind are crossed by equally many routes of each kind. The colours tell them apart
+// from the start.
+using Colours = std::vector<collective::Colour>;
+Folding folding_of(const std::vector<Route>& routes, Colours of_routes, Colours of_links);
+
+// Of links, by what they can do.
+Colours colours_of(const std::vector<FlowLink>& links);
 
 // The first route of each kind over links by kind, each as often as routes of the kind cross one.
 std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding& folding);

@@ -1,9 +1,9 @@
+#include <deque>
 #include <unordered_map>
 #include <utility>
 
 #include "core/collective/cost.h"
 #include "sim/collective_run.h"
-#include "sim/flows.h"
 #include "sim/fold.h"
 
 namespace syncline::sim {
@@ -25,7 +25,7 @@ class MergedRun final : public CollectiveRun {
   }
 
   // Latencies are timers here: one a stage, not one a flow.
-  FluidPlan fluid_plan() const override { return {flows_.links, flows_.routes}; }
+  FluidPlan fluid_plan() const override { return flows_; }
 
   bool start(Fluid& fluid, int instance, plan::OpId op) override {
     const auto& stages = stages_of(op);
@@ -87,41 +87,38 @@ class MergedRun final : public CollectiveRun {
   std::unordered_map<int, Progress> running_;
 };
 
-FlowSet flows_of(const plan::Plan& plan, collective::CostCache& cache, bool fold) {
-  if (fold && !plan::overlaps(plan)) return busiest_flows(plan, cache);
-  if (fold && cache.cluster().ranks() > kManyRanks) return heaviest_flows(plan, cache);
-  const Traffic traffic = traffic_of(plan, collective::Network(cache.cluster()), cache);
-  return every_flow(fold ? folded(traffic) : traffic);
+FlowSet flows_of(const std::vector<run::Beside>& jobs, std::deque<collective::CostCache>& caches,
+                 bool fold) {
+  const plan::Plan& first = jobs.front().plan;
+  const bool folds = fold && jobs.size() == 1;
+  if (folds && !plan::overlaps(first)) return busiest_flows(first, caches.front());
+  if (folds && jobs.front().cluster.ranks() > kManyRanks)
+    return heaviest_flows(first, caches.front());
+  std::vector<collective::Network> networks;
+  std::vector<Traffic> traffic;
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    networks.emplace_back(jobs[job].cluster);
+    traffic.push_back(traffic_of(jobs[job].plan, networks.back(), caches[job]));
+  }
+  const Traffic all = joined(std::move(traffic), networks);
+  return every_flow(fold ? folded(all) : all);
 }
 
 }  // namespace
 
-std::unique_ptr<CollectiveRun> make_merged_run(const plan::Plan& plan, const Cluster& cluster,
-                                               bool fold) {
-  collective::CostCache cache(cluster);
-  return std::make_unique<MergedRun>(plan, cache, flows_of(plan, cache, fold));
-}
-
-std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<Job>& jobs,
+std::vector<std::unique_ptr<CollectiveRun>> make_merged_runs(const std::vector<run::Beside>& jobs,
                                                              bool fold) {
-  std::vector<collective::Network> networks;
-  std::vector<Traffic> traffic;
-  for (const Job& job : jobs) {
-    collective::CostCache cache(job.cluster);
-    networks.emplace_back(job.cluster);
-    traffic.push_back(traffic_of(job.plan, networks.back(), cache));
-  }
-  const Traffic all = joined(std::move(traffic), networks);
-  FlowSet flows = every_flow(fold ? folded(all) : all);
+  std::deque<collective::CostCache> caches;
+  for (const run::Beside& job : jobs) caches.emplace_back(job.cluster);
+  FlowSet flows = flows_of(jobs, caches, fold);
   const std::vector<int> plan_of_op = std::move(flows.plan_of_op);
   std::vector<std::unique_ptr<CollectiveRun>> runs;
   auto first = plan_of_op.begin();
-  for (const Job& job : jobs) {
-    const auto last = first + static_cast<std::ptrdiff_t>(job.plan.ops.size());
+  for (std::size_t job = 0; job < jobs.size(); ++job) {
+    const auto last = first + static_cast<std::ptrdiff_t>(jobs[job].plan.ops.size());
     flows.plan_of_op.assign(first, last);
     first = last;
-    collective::CostCache cache(job.cluster);
-    runs.push_back(std::make_unique<MergedRun>(job.plan, cache, flows));
+    runs.push_back(std::make_unique<MergedRun>(jobs[job].plan, caches[job], flows));
   }
   return runs;
 }

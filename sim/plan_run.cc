@@ -39,26 +39,30 @@ bool evaluated_by_cost_model(const plan::Plan& plan, const Cluster& cluster) {
   });
 }
 
-std::unique_ptr<CollectiveRun> collectives_of(const plan::Plan& plan,
-                                              const run::ExecutorSettings& settings) {
-  if (settings.simulation.grain == Simulation::Grain::kStep &&
-      !evaluated_by_cost_model(plan, settings.cluster)) {
-    return make_step_run(plan, settings.cluster, settings.simulation.fold);
+std::vector<std::unique_ptr<CollectiveRun>> collectives_of(const std::vector<run::Beside>& jobs,
+                                                           const Simulation& simulation) {
+  const auto& [plan, cluster, seed] = jobs.front();
+  if (jobs.size() > 1 || simulation.grain != Simulation::Grain::kStep ||
+      evaluated_by_cost_model(plan, cluster)) {
+    return make_merged_runs(jobs, simulation.fold);
   }
-  return make_merged_run(plan, settings.cluster, settings.simulation.fold);
+  std::vector<std::unique_ptr<CollectiveRun>> runs;
+  runs.push_back(make_step_run(plan, cluster, simulation.fold));
+  return runs;
 }
 
 class PlanRun {
  public:
-  PlanRun(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods,
+  PlanRun(const run::Beside& job, const std::vector<int>& traced, int periods,
           std::unique_ptr<CollectiveRun> collectives, Fluid& fluid)
-      : plan_(plan),
-        settings_(settings),
+      : job_(job),
+        plan_(job.plan),
         periods_(periods),
-        walk_(plan, periods),
+        walk_(job.plan, periods),
         collectives_(std::move(collectives)),
         fluid_(fluid) {
-    const Jitter& jitter = settings.cluster.jitter;
+    const plan::Plan& plan = job.plan;
+    const Jitter& jitter = job.cluster.jitter;
     // A collective of several groups is one operation here, for which all ranks would wait.
     const run::Waits waits = run::waits_of(plan);
     const bool in_groups = waits.ranks > 1 && waits.groups > 1;
@@ -66,7 +70,7 @@ class PlanRun {
     if (!uneven_) stretch_ = run::expected_slowest(jitter, waits);
     lane_free_.assign(static_cast<std::size_t>(uneven_ ? plan.ranks : plan.roles), 0);
     lane_step_ = uneven_ ? 1 : plan.role_step;
-    traced_ = traced_ranks(plan, uneven_, settings.traced_ranks);
+    traced_ = traced_ranks(plan, uneven_, traced);
     begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
   }
 
@@ -195,8 +199,8 @@ class PlanRun {
       for (int each = 0; each < plan_.ranks; ++each) {
         double sum = 0;
         for (int pass = 0; pass < plan_.passes; ++pass) {
-          sum += run::jitter_factor(settings_.cluster.jitter, settings_.seed, each,
-                                    step * plan_.passes + pass);
+          sum +=
+              run::jitter_factor(job_.cluster.jitter, job_.seed, each, step * plan_.passes + pass);
         }
         factors_.push_back(sum / plan_.passes);
       }
@@ -226,8 +230,8 @@ class PlanRun {
     walk_.pass_dependents(instance, ready_);
   }
 
+  const run::Beside& job_;
   const plan::Plan& plan_;
-  const run::ExecutorSettings& settings_;
   int periods_;           // of one walk
   int first_period_ = 0;  // of the walk at hand
   Seconds began_ = 0;     // likewise
@@ -253,22 +257,14 @@ class PlanRun {
 }  // namespace
 
 run::Outcome simulate(const plan::Plan& plan, const run::ExecutorSettings& settings, int periods) {
-  std::vector<Job> jobs{{plan, settings.cluster}};
-  for (const run::Beside& other : settings.others) jobs.push_back({other.plan, other.cluster});
-  std::vector<std::unique_ptr<CollectiveRun>> collectives;
-  if (jobs.size() == 1) {
-    collectives.push_back(collectives_of(plan, settings));
-  } else {
-    collectives = make_merged_runs(jobs, settings.simulation.fold);
-  }
+  std::vector<run::Beside> jobs{{plan, settings.cluster, settings.seed}};
+  jobs.insert(jobs.end(), settings.others.begin(), settings.others.end());
+  auto collectives = collectives_of(jobs, settings.simulation);
   const FluidPlan network = collectives.front()->fluid_plan();
   Fluid fluid(network.links, network.routes);
-  std::vector<run::ExecutorSettings> own(jobs.size(), settings);
   std::vector<std::unique_ptr<PlanRun>> runs;
   for (std::size_t job = 0; job < jobs.size(); ++job) {
-    own[job].cluster = jobs[job].cluster;
-    if (job > 0) own[job].seed = settings.others[job - 1].seed;
-    runs.push_back(std::make_unique<PlanRun>(jobs[job].plan, own[job], periods,
+    runs.push_back(std::make_unique<PlanRun>(jobs[job], settings.traced_ranks, periods,
                                              std::move(collectives[job]), fluid));
     fluid.serve(static_cast<std::int32_t>(job));
     runs.back()->begin();

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
 #include "core/plan/plan.h"
@@ -42,35 +41,6 @@ struct Progress {
   std::vector<int> on_wire;
   std::vector<std::vector<int>> waiting;
   std::size_t left = 0;  // messages that have not arrived
-};
-
-// The ways of messages, for folding: the sender, the receiver and the links between them. Ranks and
-// links are numbered through, ranks first.
-class Ways {
- public:
-  explicit Ways(const collective::Network& network) : network_(network) {}
-
-  // The first part's. Those of the other parts have the next numbers.
-  int find(const collective::Groups& groups, int from, int to) {
-    const std::uint64_t pair =
-        static_cast<std::uint64_t>(from) << 32U | static_cast<std::uint32_t>(to);
-    auto& known = known_[groups.member_step];
-    const auto [it, fresh] = known.try_emplace(pair, static_cast<int>(all_.size()));
-    for (int part = 0; fresh && part < network_.parts(from, to); ++part) {
-      Route& way = all_.emplace_back();
-      network_.route(groups, from, to, part, way);
-      for (int& link : way) link += network_.ranks();
-      way.insert(way.begin(), {from, to});
-    }
-    return it->second;
-  }
-
-  const std::vector<Route>& all() const { return all_; }
-
- private:
-  const collective::Network& network_;
-  std::vector<Route> all_;
-  std::map<int, std::unordered_map<std::uint64_t, int>> known_;  // by step of the members
 };
 
 // What a plan's collectives do, over one network for all.
@@ -120,7 +90,7 @@ class Programs {
 
   // Shows each message of the collective, its way in place of its route, and its round.
   template <typename Visit>
-  void visit_messages(const collective::Collective& collective, Ways& ways,
+  void visit_messages(const collective::Collective& collective, RouteTable& ways,
                       const Visit& visit) const {
     const collective::Schedule rounds = plan::lower(collective);
     for (std::size_t r = 0; r < rounds.size(); ++r) {
@@ -139,33 +109,30 @@ class Programs {
   }
 
   // Ways are told apart by what is sent along them and when, ranks and links by what they can do.
-  Folding folding_of_ranks(const std::vector<collective::Collective>& collectives, Ways& ways,
+  Folding folding_of_ranks(const std::vector<collective::Collective>& collectives, RouteTable& ways,
                            bool fold) const {
-    Colours colours;
+    Colours of_ways;
     for (std::size_t at = 0; at < collectives.size(); ++at) {
       visit_messages(collectives[at], ways, [&](int round, const Message& message) {
-        colours.routes.resize(ways.all().size(), 1);
+        of_ways.resize(ways.routes.size(), 1);
         const collective::Colour when = collective::mix(at, static_cast<unsigned>(round));
         const collective::Colour what = collective::mix(collective::bits(message.bytes),
                                                         collective::bits(message.extra_latency));
-        colours.routes[static_cast<std::size_t>(message.route)] += collective::mix(when, what);
+        of_ways[static_cast<std::size_t>(message.route)] += collective::mix(when, what);
       });
     }
-    colours.links.assign(static_cast<std::size_t>(network_.ranks()), 0);
-    for (int id = 0; id < network_.link_count(); ++id) {
-      const collective::Link& link = network_.link(id);
-      colours.links.push_back(collective::mix(collective::bits(link.capacity), link.per_flow));
-    }
-    if (!fold) return {no_kinds(colours.routes.size()), no_kinds(colours.links.size())};
-    return folding_of(ways.all(), std::move(colours));
+    Colours of_links = colours_of(links_of(network_));
+    of_links.insert(of_links.begin(), static_cast<std::size_t>(network_.ranks()), 0);
+    if (!fold) return {no_kinds(of_ways.size()), no_kinds(of_links.size())};
+    return folding_of(ways.routes, std::move(of_ways), std::move(of_links));
   }
 
   // The programs of collectives that may be under way at the same time.
   void add(const std::vector<collective::Collective>& collectives, bool fold) {
-    Ways ways(network_);
+    RouteTable ways(network_, true);
     const Folding folding = folding_of_ranks(collectives, ways, fold);
     const int first_route = static_cast<int>(fluid_.routes.size());
-    const int ranks = add_network(ways.all(), folding);
+    const int ranks = add_network(ways.routes, folding);
     for (const auto& collective : collectives) {
       Program& program = all_.emplace_back();
       // By kind of rank the messages that leave or reach it, by round.

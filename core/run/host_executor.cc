@@ -94,6 +94,11 @@ class HostExecutor final : public Executor {
     std::vector<OuterStep> steps(input.size(), OuterStep(plan));
     Gradients sent = input;
     std::vector<char> under_way(plan.buckets.size(), 0);
+    const auto for_each_of = [&](const plan::Bucket& bucket, const auto& visit) {
+      for (std::size_t rank = 0; rank < sent.size(); ++rank) {
+        for (const int tensor : bucket.tensors) visit(rank, static_cast<std::size_t>(tensor));
+      }
+    };
     for (int p = 0; p < periods; ++p) {
       Gradients gradients = input;
       std::vector<char> begun(plan.buckets.size(), 0);
@@ -103,7 +108,10 @@ class HostExecutor final : public Executor {
           for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
             const bool taken = takes(*compute, plan.buckets[b], workload_.tensors.size());
             if (!taken || std::exchange(under_way[b], 0) == 0) continue;
-            apply(plan.buckets[b], input, steps, sent, outcome.gradients);
+            for_each_of(plan.buckets[b], [&](std::size_t rank, std::size_t t) {
+              steps[rank].apply(static_cast<int>(t), input[rank][t], sent[rank][t]);
+              outcome.gradients[rank][t] = sent[rank][t];
+            });
           }
           continue;
         }
@@ -113,30 +121,13 @@ class HostExecutor final : public Executor {
         if (std::exchange(begun[b], 1) != 0) continue;
         under_way[b] = 1;
         const bool averaged = plan.buckets[b].averaged;
-        if (averaged) make(plan.buckets[b], input, steps, sent);
+        if (averaged) {
+          for_each_of(plan.buckets[b], [&](std::size_t rank, std::size_t t) {
+            sent[rank][t] = input[rank][t];
+            steps[rank].make(static_cast<int>(t), sent[rank][t]);
+          });
+        }
         exchange(plan, collective->bucket, averaged ? sent : gradients, outcome.bytes_sent);
-      }
-    }
-  }
-
-  static void make(const plan::Bucket& bucket, const Gradients& input,
-                   const std::vector<OuterStep>& steps, Gradients& sent) {
-    for (std::size_t rank = 0; rank < sent.size(); ++rank) {
-      for (const int tensor : bucket.tensors) {
-        const auto t = static_cast<std::size_t>(tensor);
-        sent[rank][t] = input[rank][t];
-        steps[rank].make(tensor, sent[rank][t]);
-      }
-    }
-  }
-
-  static void apply(const plan::Bucket& bucket, const Gradients& input,
-                    std::vector<OuterStep>& steps, Gradients& sent, Gradients& parameters) {
-    for (std::size_t rank = 0; rank < sent.size(); ++rank) {
-      for (const int tensor : bucket.tensors) {
-        const auto t = static_cast<std::size_t>(tensor);
-        steps[rank].apply(tensor, input[rank][t], sent[rank][t]);
-        parameters[rank][t] = sent[rank][t];
       }
     }
   }

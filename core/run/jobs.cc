@@ -98,10 +98,13 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
 // One worker process and the two pipes to it. Its end is the end of the process.
 class Worker {
  public:
-  explicit Worker(const std::function<std::string(std::size_t)>& work,
-                  const std::vector<std::unique_ptr<Worker>>& others) {
+  Worker(const std::string& owner, const std::function<std::string(std::size_t)>& work,
+         const std::vector<std::unique_ptr<Worker>>& others) {
     int orders[2];
     int answers[2];
+    const auto failed = [&](const char* call) {
+      throw MachineError(owner + ": " + call + ": " + std::strerror(errno));
+    };
     if (::pipe(orders) != 0) failed("pipe");
     if (::pipe(answers) != 0) {
       ::close(orders[0]);
@@ -146,8 +149,8 @@ class Worker {
     write_all(orders_, reinterpret_cast<const char*>(&number), sizeof number);
   }
 
-  // The answer to the piece at hand; how the worker ended, where it gave none.
-  Answer take(const std::string& name) {
+  // The answer to the piece at hand; how the worker ended, where it gave none, behind `name`.
+  Answer take(const std::string& name = "") {
     Answer answer;
     AnswerHead head;
     bool whole = read_all(answers_, reinterpret_cast<char*>(&head), sizeof head);
@@ -156,16 +159,12 @@ class Worker {
       answer.text.resize(head.size);
       whole = read_all(answers_, answer.text.data(), answer.text.size());
     }
-    if (!whole) answer = {kMachineFailure, name + ": " + ending()};
+    if (!whole) answer = {kMachineFailure, (name.empty() ? "" : name + ": ") + ending()};
     piece_.reset();
     return answer;
   }
 
  private:
-  [[noreturn]] static void failed(const char* call) {
-    throw MachineError(std::string("jobs: ") + call + ": " + std::strerror(errno));
-  }
-
   void close_pipes() {
     if (orders_ >= 0) ::close(orders_);
     if (answers_ >= 0) ::close(answers_);
@@ -196,13 +195,17 @@ class Worker {
   std::optional<std::size_t> piece_;
 };
 
-// A write to a worker that is gone must be an error here, not the end of this process.
-class PipesWithoutSignal {
+// A write to a worker that is gone must be an error here, not the end of this process; and what is
+// still buffered would be written twice, by the workers too.
+class BeforeForks {
  public:
-  PipesWithoutSignal() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
-  ~PipesWithoutSignal() { std::signal(SIGPIPE, before_); }
-  PipesWithoutSignal(const PipesWithoutSignal&) = delete;
-  PipesWithoutSignal& operator=(const PipesWithoutSignal&) = delete;
+  BeforeForks() : before_(std::signal(SIGPIPE, SIG_IGN)) {
+    std::fflush(nullptr);
+    std::cout.flush();
+  }
+  ~BeforeForks() { std::signal(SIGPIPE, before_); }
+  BeforeForks(const BeforeForks&) = delete;
+  BeforeForks& operator=(const BeforeForks&) = delete;
 
  private:
   void (*before_)(int);
@@ -237,7 +240,7 @@ class WorkerPool {
              const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)
       : count_(count), hooks_(hooks) {
     for (std::size_t i = 0; i < size; ++i) {
-      workers_.push_back(std::make_unique<Worker>(work, workers_));
+      workers_.push_back(std::make_unique<Worker>("jobs", work, workers_));
     }
   }
 
@@ -317,11 +320,17 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
   assert(jobs >= 1 && "someone has to do the work");
   const std::size_t size = std::min(count, static_cast<std::size_t>(jobs));
   if (size <= 1) return run_here(count, work, hooks);
-  const PipesWithoutSignal pipes;
-  // What is still buffered would be written twice, by the workers too.
-  std::fflush(nullptr);
-  std::cout.flush();
+  const BeforeForks before;
   return WorkerPool(count, size, work, hooks).run();
+}
+
+std::string run_apart(const std::string& name, const std::function<std::string()>& work) {
+  const BeforeForks before;
+  Worker worker(name, [&](std::size_t) { return work(); }, {});
+  worker.order(0);
+  Answer answer = worker.take();
+  if (answer.kind != kResult) throw MachineError(name + ": " + answer.text);
+  return std::move(answer.text);
 }
 
 ParallelMap over_processes(int jobs) {

@@ -38,6 +38,10 @@ std::vector<std::string> run_jobs(std::size_t count, int jobs,
                                   const std::function<std::string(std::size_t)>& work,
                                   const JobHooks& hooks = {});
 
+// work() in a process of its own, by this one's name in messages. Whatever goes wrong there, a
+// crash included, is a MachineError here.
+std::string run_apart(const std::string& name, const std::function<std::string()>& work);
+
 // A parallel map: run_jobs with everything but the pieces settled.
 using ParallelMap = std::function<std::vector<std::string>(
     std::size_t count, const std::function<std::string(std::size_t)>& work, const JobHooks& hooks)>;

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "core/compress/power_sgd.h"
+#include "core/error.h"
 
 namespace syncline::run {
 namespace {
@@ -71,6 +72,11 @@ std::vector<float> joined(const RankGradients& gradients, std::span<const int> t
   return row;
 }
 
+// Which part of the payload the ranks of a group hold: groups in runs hold the same.
+int shard_of(const collective::Groups& groups, int group) {
+  return groups.run > 0 ? group / groups.run : group;
+}
+
 void part(const std::vector<float>& row, std::span<const int> tensors, RankGradients& gradients) {
   auto at = row.begin();
   for (const int tensor : tensors) {
@@ -110,15 +116,6 @@ void read_as(DType format, const std::byte* bytes, std::int64_t count, float* va
       return read_numbers<double>(bytes, count, values);
   }
 }
-
-namespace {
-
-// Which part of the payload the ranks of a group hold: groups in runs hold the same.
-int shard_of(const collective::Groups& groups, int group) {
-  return groups.run > 0 ? group / groups.run : group;
-}
-
-}  // namespace
 
 Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload)
     : bucket_(plan.buckets[static_cast<std::size_t>(bucket)]) {
@@ -256,33 +253,25 @@ void Payload::fill_tensor(int tensor, const std::vector<float>& values, std::byt
   }
 }
 
-// Walks the slices that a sharded payload is made of: (owner, place of the tensor, its first
-// element in the tensor, their count, where they are in the payload).
-template <typename Visit>
-void Payload::walk_shards(Visit visit) const {
+std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
+  assert((summed() || blocks()) && "pairs and rows have no slices known beforehand");
+  const auto unit = blocks() ? std::int64_t{sizeof(float)} : unit_;
+  std::vector<PayloadSlice> list;
+  if (layout_ != Layout::kShards) {
+    list = places_;
+    for (PayloadSlice& slice : list) slice.at *= unit;
+    return list;
+  }
   std::int64_t at = 0;
   for (int owner = 0; owner < ranks_; ++owner) {
-    for (const auto& place : places_) {
+    for (const PayloadSlice& place : places_) {
       const std::int64_t length = place.count / ranks_;
-      visit(owner, place.tensor, owner * length, length, at * unit_);
+      if (all_owners || owner == rank_) {
+        list.push_back({place.tensor, owner * length, length, at * unit});
+      }
       at += length;
     }
   }
-}
-
-std::vector<PayloadSlice> Payload::slices(bool all_owners) const {
-  assert((summed() || blocks()) && "pairs and rows have no slices known beforehand");
-  std::vector<PayloadSlice> list;
-  if (layout_ != Layout::kShards) {
-    const auto unit = blocks() ? std::int64_t{sizeof(float)} : unit_;
-    for (const auto& place : places_) {
-      list.push_back({place.tensor, place.first, place.count, place.at * unit});
-    }
-    return list;
-  }
-  walk_shards([&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
-    if (all_owners || owner == rank_) list.push_back({tensor, first, count, at});
-  });
   return list;
 }
 
@@ -294,21 +283,12 @@ void Payload::fill(RankGradients& gradients, std::byte* payload) const {
   if (layout_ == Layout::kRows) return fill_rows(gradients, payload);
   if (layout_ == Layout::kFactors) return fill_factors(gradients, payload);
   if (layout_ == Layout::kBlocks) return fill_blocks(gradients, payload);
-  if (layout_ == Layout::kShards) {
-    walk_shards(
-        [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
-          const auto& values = gradients[static_cast<std::size_t>(tensor)];
-          if (scatters_ || owner == rank_)
-            write_as(format_, values.data() + first, count, payload + at);
-        });
-    return;
+  for (const auto& [tensor, first, count, at] : filled()) {
+    const auto& values = gradients[static_cast<std::size_t>(tensor)];
+    write_as(format_, values.data() + first, count, payload + at);
   }
-  std::int64_t end = 0;
-  for (const auto& place : places_) {
-    const auto& values = gradients[static_cast<std::size_t>(place.tensor)];
-    write_as(format_, values.data() + place.first, place.count, payload + place.at * unit_);
-    end = place.at + place.count;
-  }
+  if (layout_ == Layout::kShards) return;
+  const std::int64_t end = places_.empty() ? 0 : places_.back().at + places_.back().count;
   std::memset(payload + end * unit_, 0, static_cast<std::size_t>((elements_ - end) * unit_));
 }
 
@@ -317,18 +297,9 @@ void Payload::read(const std::byte* payload, RankGradients& gradients) const {
   if (layout_ == Layout::kRows) return read_rows(payload, gradients);
   if (layout_ == Layout::kFactors) return read_factors(payload, gradients);
   if (layout_ == Layout::kBlocks) return read_blocks(payload, gradients);
-  if (layout_ == Layout::kShards) {
-    walk_shards(
-        [&](int owner, int tensor, std::int64_t first, std::int64_t count, std::int64_t at) {
-          auto& values = gradients[static_cast<std::size_t>(tensor)];
-          if (!scatters_ || owner == rank_)
-            read_as(format_, payload + at, count, values.data() + first);
-        });
-    return;
-  }
-  for (const auto& place : places_) {
-    auto& values = gradients[static_cast<std::size_t>(place.tensor)];
-    read_as(format_, payload + place.at * unit_, place.count, values.data() + place.first);
+  for (const auto& [tensor, first, count, at] : read_back()) {
+    auto& values = gradients[static_cast<std::size_t>(tensor)];
+    read_as(format_, payload + at, count, values.data() + first);
   }
 }
 
@@ -483,6 +454,85 @@ void Payload::read_rows(const std::byte* payload, RankGradients& gradients) cons
       sum[static_cast<std::size_t>(row * width_ + e)] += values[static_cast<std::size_t>(e)];
     }
   }
+}
+
+std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
+  std::vector<BucketUse> uses(plan.buckets.size());
+  std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
+  const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
+  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
+    const auto& work = plan.ops[i].work;
+    const auto* busy = std::get_if<plan::Busy>(&work);
+    const bool stages = busy != nullptr && (busy->reason == plan::Busy::Reason::kEncode ||
+                                            busy->reason == plan::Busy::Reason::kCopyIn ||
+                                            busy->reason == plan::Busy::Reason::kCopyOut);
+    if (stages) of(busy->bucket).staged = true;
+    const auto* collective = std::get_if<collective::Collective>(&work);
+    if (collective != nullptr && collective->bucket >= 0) {
+      if (!plan.ops[i].after_previous.empty()) {
+        throw InputError(
+            "live_elements is predicted, and carried out by the host alone: no backend gathers "
+            "parameters at a step's begin");
+      }
+      const plan::Bucket& bucket = plan.buckets[static_cast<std::size_t>(collective->bucket)];
+      const bool own =
+          bucket.codec != nullptr || bucket.sparse || collective->unit == size_of(bucket.dtype);
+      if (plan.ops[i].gathers && !own) {
+        throw InputError(
+            "gather_format is predicted, and carried out by the host alone: no backend gathers "
+            "parameters in a format of their own");
+      }
+      BucketUse& use = of(collective->bucket);
+      use.collectives.push_back(static_cast<plan::OpId>(i));
+      if (collective->kind != collective::CollectiveKind::kAllGather) {
+        gathered[static_cast<std::size_t>(collective->bucket)] = 0;
+      }
+      use.last = static_cast<plan::OpId>(i);
+      if (use.first < 0) use.first = use.last;
+    }
+  }
+  for (std::size_t b = 0; b < uses.size(); ++b) {
+    const bool pairs_or_rows = plan.buckets[b].sparse || plan.buckets[b].codec != nullptr;
+    if (gathered[b] != 0 && !pairs_or_rows) uses[b].first = uses[b].last;
+  }
+  return uses;
+}
+
+bool is_view(const BucketUse& use, const Payload& layout) {
+  return layout.by_tensor() && !use.staged;
+}
+
+void OuterStep::make(int tensor, std::vector<float>& values) const {
+  if (!outer_.any()) return;
+  const auto state = states_.find(tensor);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const float start = state == states_.end() ? 0.0F : state->second.first[i];
+    values[i] = start - values[i];
+  }
+}
+
+void OuterStep::apply(int tensor, const std::vector<float>& own, std::vector<float>& values) {
+  for (float& value : values) value /= static_cast<float>(replicas_);
+  const auto mix = static_cast<float>(outer_.mix);
+  if (outer_.any()) {
+    auto& [start, kept] = states_[tensor];
+    start.resize(values.size(), 0.0F);
+    const bool nesterov = outer_.optimizer == Outer::Optimizer::kNesterov;
+    if (nesterov) kept.resize(values.size(), 0.0F);
+    const auto rate = static_cast<float>(outer_.rate);
+    const auto momentum = static_cast<float>(outer_.momentum);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      float step = values[i];
+      if (nesterov) {
+        kept[i] = momentum * kept[i] + step;
+        step += momentum * kept[i];
+      }
+      start[i] -= rate * step;
+      values[i] = start[i];
+    }
+  }
+  if (mix <= 0) return;
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] += mix * (own[i] - values[i]);
 }
 
 }  // namespace syncline::run

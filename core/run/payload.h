@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "core/plan/plan.h"
@@ -95,13 +96,6 @@ class Payload {
  private:
   enum class Layout { kDense, kShards, kPairs, kRows, kFactors, kBlocks };
 
-  struct Place {
-    int tensor = 0;
-    std::int64_t first = 0;  // of the tensor's elements, the first that travels
-    std::int64_t count = 0;
-    std::int64_t at = 0;  // in the payload, in units
-  };
-
   void fill_pairs(RankGradients& gradients, std::byte* payload) const;
   void read_pairs(const std::byte* payload, RankGradients& gradients) const;
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
@@ -113,8 +107,6 @@ class Payload {
   void read_blocks(const std::byte* payload, RankGradients& gradients) const;
   void add_blocks(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const;
   std::vector<PayloadSlice> slices(bool all_owners) const;
-  template <typename Visit>
-  void walk_shards(Visit visit) const;
 
   plan::Bucket bucket_;
   std::vector<collective::Collective> collectives_;
@@ -126,7 +118,7 @@ class Payload {
   int rank_ = 0;
   int ranks_ = 1;
   bool member_ = false;
-  std::vector<Place> places_;  // dense and shards
+  std::vector<PayloadSlice> places_;  // of dense, shards and blocks, in elements of the payload
   // Factors: which of its three parts each collective carries, and where parts begin and end.
   std::vector<std::size_t> part_of_;
   std::array<std::int64_t, 4> parts_{};
@@ -201,11 +193,8 @@ class OuterStep {
  private:
   const Outer outer_;
   const int replicas_;
-  struct State {
-    std::vector<float> start;
-    std::vector<float> momentum;
-  };
-  std::map<int, State> states_;  // by tensor
+  std::map<int, std::pair<std::vector<float>, std::vector<float>>>
+      states_;  // by tensor: start and momentum
 };
 
 // Whether averaging these tensors takes what the bucket brings; buffers go with the first tensor.

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "core/plan/planner.h"
-#include "tests/support/small_plans.h"
+#include "core/error.h"
+#include "tests/plan/planned.h"
 
 namespace syncline::run {
 namespace {
@@ -32,22 +32,15 @@ Used used(const Strategy& strategy, const Cluster& cluster) {
   return result;
 }
 
-// The bucket's collectives, in order.
-std::vector<plan::OpId> collectives_of(const plan::Plan& plan, int bucket) {
-  std::vector<plan::OpId> list;
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
-    if (collective != nullptr && collective->bucket == bucket) {
-      list.push_back(static_cast<plan::OpId>(i));
-    }
-  }
-  return list;
-}
-
 void expect_ends(const Used& used, std::size_t collectives) {
   for (std::size_t b = 0; b < used.uses.size(); ++b) {
-    const auto list = collectives_of(used.plan, static_cast<int>(b));
+    std::vector<plan::OpId> list;
+    for (const auto* op : plan::ops_of<collective::Collective>(used.plan)) {
+      const bool own = plan::collective_in(*op).bucket == static_cast<int>(b);
+      if (own) list.push_back(static_cast<plan::OpId>(op - used.plan.ops.data()));
+    }
     ASSERT_EQ(list.size(), collectives);
+    EXPECT_EQ(used.uses[b].collectives, list);
     EXPECT_EQ(used.uses[b].first, list.front());
     EXPECT_EQ(used.uses[b].last, list.back());
   }
@@ -61,17 +54,13 @@ TEST(BucketUse, DenseBucketsAreViews) {
 }
 
 TEST(BucketUse, AHierarchyHasAFirstAndALastCollective) {
-  Strategy strategy;
-  strategy.hierarchy.form = Hierarchy::Form::kLeaders;
-  strategy.hierarchy.group_size = 2;
-  const Used leaders = used(strategy, cluster_of(4, 1));
+  const Used leaders = used(plan::in_blocks(Hierarchy::Form::kLeaders, 2), cluster_of(4, 1));
   EXPECT_EQ(leaders.views, std::vector<bool>(3, true));
   expect_ends(leaders, 3);
 }
 
 TEST(BucketUse, WhatIsCopiedIsStaged) {
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kOne;
+  Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
   strategy.bucket_copies = true;
   Cluster cluster = cluster_of(4, 1);
   cluster.device.memory = 1e9;
@@ -83,10 +72,9 @@ TEST(BucketUse, WhatIsCopiedIsStaged) {
 
 TEST(BucketUse, WhatIsEncodedIsStaged) {
   for (const char* codec : {"dgc", "fp16"}) {
-    Strategy strategy;
+    Strategy strategy = plan::dgc_strategy(100);
     strategy.compression.codec = codec;
     strategy.compression.sparsity = {0.75};
-    strategy.compression.min_elements = 100;
     const Used encoded = used(strategy, cluster_of(2, 1));
     for (std::size_t b = 0; b < encoded.uses.size(); ++b) {
       const bool small = encoded.plan.buckets[b].codec == nullptr;
@@ -99,8 +87,7 @@ TEST(BucketUse, WhatIsEncodedIsStaged) {
 // A bucket that is only scattered, or only gathered, keeps every rank's shards together, so no
 // tensor has one place to write to, though nothing is copied.
 TEST(BucketUse, HalvesAreNoViews) {
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
+  Strategy strategy = plan::exchanging(Strategy::Exchange::kSharded);
   strategy.gather_groups = {{0, 1, 2}};
   const Used halves = used(strategy, cluster_of(2, 1));
   for (std::size_t b = 0; b < halves.uses.size(); ++b) {
@@ -112,10 +99,7 @@ TEST(BucketUse, HalvesAreNoViews) {
 // Gathered for the backward pass and again behind the update: only then are parameters new. What a
 // step gathers of the step before has no place on a machine.
 TEST(BucketUse, ParametersThatAreGatheredTwice) {
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.cross_step = true;
-  strategy.regather = true;
+  Strategy strategy = plan::regathering();
   strategy.gather_groups = {{0, 1, 2}};
   const Used twice = used(strategy, cluster_of(2, 1));
   const BucketUse& gathered = twice.uses.back();

@@ -6,12 +6,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <random>
 
 #include "core/compress/dgc.h"
 #include "core/measure/metrics.h"
-#include "core/plan/planner.h"
-#include "tests/support/small_plans.h"
+#include "tests/plan/planned.h"
 
 namespace syncline::run {
 namespace {
@@ -79,9 +79,29 @@ void expect_everywhere(const Gradients& found, const std::vector<Values>& expect
   }
 }
 
-Outcome run(const Workload& workload, const plan::Plan& plan, const Gradients& input) {
-  return make_host_executor(workload)->run(plan, input, 1);
+Outcome run(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+            const Gradients& input, int periods = 1) {
+  const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
+  return make_host_executor(workload)->run(plan, input, periods);
 }
+
+Gradients sums(const Workload& workload, int ranks, const Strategy& strategy,
+               const Gradients& input) {
+  return run(workload, cluster_of(ranks, 1), strategy, input).gradients;
+}
+
+void expect_near_everywhere(const Gradients& found, const std::vector<Values>& expected,
+                            const std::string& what) {
+  for (const auto& rank : found) {
+    for (std::size_t t = 0; t < expected.size(); ++t) {
+      for (std::size_t i = 0; i < expected[t].size(); ++i) {
+        ASSERT_NEAR(rank[t][i], expected[t][i], 1e-4) << what << " " << t;
+      }
+    }
+  }
+}
+
+Fusion fusion_of(Fusion::Rule rule) { return plan::strategy_with(rule).fusion; }
 
 std::vector<Fusion> all_fusions() {
   std::vector<Fusion> fusions(8);
@@ -157,24 +177,35 @@ void for_all_ways(int ranks, Visit visit) {
   }
 }
 
-TEST(HostExecutor, EveryStrategyEndsWithTheSum) {
-  const Workload workload = awkward();
+// The sum, or the mean, on every rank of every world by every way, each changed
+// by `change`. Returns how many there were.
+int expect_sums(const Workload& workload, unsigned seed,
+                const std::function<void(Strategy&)>& change, const std::vector<Fusion>& fusions,
+                bool mean = false) {
   int combinations = 0;
   for (const int ranks : kWorlds) {
-    const Gradients input = random_gradients(workload, ranks, 1);
-    const auto expected = sum_of(input);
+    const Gradients input = random_gradients(workload, ranks, seed);
+    auto expected = sum_of(input);
+    for (auto& values : expected) {
+      for (auto& value : values) value /= mean ? static_cast<float>(ranks) : 1.0F;
+    }
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
-      int number = 0;
-      for (const auto& fusion : all_fusions()) {
-        strategy.fusion = fusion;
-        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-        expect_everywhere(run(workload, plan, input).gradients, expected,
-                          what + ", fusion " + std::to_string(number++));
+      change(strategy);
+      for (std::size_t f = 0; f < fusions.size(); ++f) {
+        strategy.fusion = fusions[f];
+        expect_everywhere(sums(workload, ranks, strategy, input), expected,
+                          what + ", fusion " + std::to_string(f));
         ++combinations;
       }
     });
   }
-  EXPECT_GT(combinations, 1000);
+  return combinations;
+}
+
+TEST(HostExecutor, EveryStrategyEndsWithTheSum) {
+  EXPECT_GT(expect_sums(
+                awkward(), 1, [](Strategy&) {}, all_fusions()),
+            1000);
 }
 
 TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
@@ -182,14 +213,13 @@ TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
   const Gradients input = random_gradients(workload, 12, 2);
   for (const char* inside : {"ring", "to_one", "double_binary_tree"}) {
     for (const auto& across : collective::algorithms()) {
-      Strategy strategy;
-      strategy.fusion.rule = Fusion::Rule::kOne;
+      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
       strategy.hierarchy.form = Hierarchy::Form::kLeaders;
       strategy.hierarchy.group_size = 4;
       strategy.hierarchy.inside = inside;
       strategy.hierarchy.across = std::string(across.name);
-      const plan::Plan plan = plan::make_plan(workload, cluster_of(3, 4), strategy);
-      expect_everywhere(run(workload, plan, input).gradients, sum_of(input), inside);
+      expect_everywhere(run(workload, cluster_of(3, 4), strategy, input).gradients, sum_of(input),
+                        inside);
     }
   }
 }
@@ -200,8 +230,7 @@ TEST(HostExecutor, PipelinedPayloads) {
   workload.tensors = {tensor_of("large", {3 * collective::kChunkElements + 17})};
   const Gradients input = random_gradients(workload, 5, 3);
   for_all_ways(5, [&](const Strategy& strategy, const std::string& what) {
-    const plan::Plan plan = plan::make_plan(workload, cluster_of(5, 1), strategy);
-    expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
+    expect_everywhere(sums(workload, 5, strategy, input), sum_of(input), what);
   });
 }
 
@@ -210,35 +239,19 @@ TEST(HostExecutor, SparseRowsAreSummed) {
   workload.tensors.insert(workload.tensors.begin() + 2, sparse_tensor_of("embedding", {50, 3}, 8));
   workload.tensors.push_back(sparse_tensor_of("vector", {40}, 5));
   workload.tensors.push_back(sparse_tensor_of("untouched", {40, 2}, 0));
-  for (const int ranks : kWorlds) {
-    const Gradients input = random_gradients(workload, ranks, 4);
-    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
-      strategy.fusion.rule = Fusion::Rule::kOne;
-      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-      expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
-    });
-  }
+  expect_sums(workload, 4, [](Strategy&) {}, {fusion_of(Fusion::Rule::kOne)});
 }
 
 Strategy dgc(double sparsity, std::int64_t min_elements) {
-  Strategy strategy;
+  Strategy strategy = plan::dgc_strategy(min_elements);
   strategy.fusion.rule = Fusion::Rule::kOne;
-  strategy.compression.codec = "dgc";
   strategy.compression.sparsity = {sparsity};
-  strategy.compression.min_elements = min_elements;
   return strategy;
 }
 
 TEST(HostExecutor, DgcThatKeepsEverythingIsTheDenseSum) {
-  const Workload workload = awkward();
-  for (const int ranks : kWorlds) {
-    const Gradients input = random_gradients(workload, ranks, 5);
-    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
-      strategy.compression = dgc(0, 1).compression;
-      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-      expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
-    });
-  }
+  const auto change = [](Strategy& strategy) { strategy.compression = dgc(0, 1).compression; };
+  expect_sums(awkward(), 5, change, {Fusion{}});
 }
 
 // Keeps the `kept` largest magnitudes by sorting, the lower index first among equals.
@@ -268,26 +281,15 @@ TEST(HostExecutor, DgcSumsEachRanksLargest) {
           rank[t] = only_largest(rank[t], static_cast<std::size_t>(kept));
         }
       }
-      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), dgc(sparsity, 30));
-      expect_everywhere(run(workload, plan, input).gradients, sum_of(selected), "dgc");
+      expect_everywhere(sums(workload, ranks, dgc(sparsity, 30), input), sum_of(selected), "dgc");
     }
   }
 }
 
 // Small integers are exact in half precision, so nothing is lost.
 TEST(HostExecutor, HalfPrecisionKeepsSmallIntegers) {
-  const Workload workload = awkward();
-  for (const int ranks : kWorlds) {
-    const Gradients input = random_gradients(workload, ranks, 7);
-    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
-      strategy.compression.codec = "fp16";
-      for (const auto& fusion : all_fusions()) {
-        strategy.fusion = fusion;
-        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-        expect_everywhere(run(workload, plan, input).gradients, sum_of(input), what);
-      }
-    });
-  }
+  const auto change = [](Strategy& strategy) { strategy.compression.codec = "fp16"; };
+  expect_sums(awkward(), 7, change, all_fusions());
 }
 
 // Ranks' gradients that are multiples of one matrix of rank 1 are summed exactly, but for rounding,
@@ -323,15 +325,7 @@ TEST(HostExecutor, PowerSgdSumsMatricesOfItsRank) {
         strategy.compression.rank = rank;
         for (const auto rule : {Fusion::Rule::kOne, Fusion::Rule::kLayer, Fusion::Rule::kNone}) {
           strategy.fusion.rule = rule;
-          const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-          const auto found = run(workload, plan, input).gradients;
-          for (std::size_t r = 0; r < found.size(); ++r) {
-            for (std::size_t t = 0; t < expected.size(); ++t) {
-              for (std::size_t i = 0; i < expected[t].size(); ++i) {
-                ASSERT_NEAR(found[r][t][i], expected[t][i], 1e-4) << what << " " << t;
-              }
-            }
-          }
+          expect_near_everywhere(sums(workload, ranks, strategy, input), expected, what);
         }
       }
     });
@@ -342,21 +336,11 @@ TEST(HostExecutor, LocalSgdTakesTheMeanOfParametersAndStatistics) {
   Workload workload = awkward();
   workload.tensors.push_back(sparse_tensor_of("embedding", {50, 3}, 8));
   workload.buffers = {tensor_of("mean", {9}), tensor_of("variance", {9})};
-  for (const int ranks : kWorlds) {
-    // An embedding's parameters are dense, whatever its gradient is.
-    const Gradients input = random_gradients(workload, ranks, 8);
-    auto expected = sum_of(input);
-    for (auto& values : expected) {
-      for (auto& value : values) value /= static_cast<float>(ranks);
-    }
-    for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
-      strategy.local_sgd.enabled = true;
-      strategy.local_sgd.period = 3;
-      strategy.fusion.rule = Fusion::Rule::kLayer;
-      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-      expect_everywhere(run(workload, plan, input).gradients, expected, what);
-    });
-  }
+  // An embedding's parameters are dense, whatever its gradient is.
+  const auto change = [](Strategy& strategy) {
+    strategy.local_sgd = plan::local_strategy(3).local_sgd;
+  };
+  expect_sums(workload, 8, change, {fusion_of(Fusion::Rule::kLayer)}, true);
 }
 
 // The hook of post-local SGD averages parameters alone: DDP broadcasts the statistics.
@@ -364,15 +348,12 @@ TEST(HostExecutor, PostLocalSgdLeavesStatisticsAlone) {
   Workload workload;
   workload.tensors = {tensor_of("b", {6}), tensor_of("a", {5, 2})};
   workload.buffers = {tensor_of("mean", {3})};
-  Strategy strategy;
-  strategy.local_sgd.enabled = true;
-  strategy.local_sgd.period = 2;
+  Strategy strategy = plan::local_strategy(2);
   strategy.local_sgd.warmup_gradients = true;
   const int ranks = 4;
   const Gradients input = random_gradients(workload, ranks, 8);
   const auto sum = sum_of(input);
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-  const auto found = run(workload, plan, input).gradients;
+  const auto found = sums(workload, ranks, strategy, input);
   for (std::size_t rank = 0; rank < found.size(); ++rank) {
     for (std::size_t t = 0; t < 2; ++t) {
       for (std::size_t i = 0; i < sum[t].size(); ++i) {
@@ -393,15 +374,11 @@ TEST(HostExecutor, OuterStepsFollowTheirFormulas) {
     for (const int fragments : {1, 3}) {
       for (const int delay : {0, 1}) {
         for (const double mix : {0.0, 0.25}) {
-          Strategy strategy;
-          LocalSgd& local = strategy.local_sgd;
-          local.enabled = true;
-          local.period = 6;
-          local.fragments = fragments;
-          local.delay = delay;
-          local.outer = {optimizer, 0.5, 0.25, mix};
-          const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-          const auto found = make_host_executor(workload)->run(plan, input, 3).gradients;
+          Strategy strategy = plan::local_strategy(6);
+          strategy.local_sgd.fragments = fragments;
+          strategy.local_sgd.delay = delay;
+          strategy.local_sgd.outer = {optimizer, 0.5, 0.25, mix};
+          const auto found = run(workload, cluster_of(ranks, 1), strategy, input, 3).gradients;
           const auto sum = sum_of(input);
           const double momentum = optimizer == Outer::Optimizer::kNesterov ? 0.25 : 0;
           for (std::size_t t = 0; t < sum.size(); ++t) {
@@ -427,21 +404,18 @@ TEST(HostExecutor, OuterStepsFollowTheirFormulas) {
 TEST(HostExecutor, OuterStepsAcrossGroups) {
   Workload workload;
   workload.tensors = {tensor_of("b", {5, 2}), tensor_of("a", {7})};
-  Strategy strategy;
-  strategy.local_sgd.enabled = true;
-  strategy.local_sgd.period = 2;
+  Strategy strategy = plan::local_strategy(2);
   strategy.local_sgd.subgroup = 4;
   strategy.local_sgd.outer = {Outer::Optimizer::kSgd, 1, 0, 0};
   Gradients input = random_gradients(workload, 8, 3);
   for (std::size_t r = 0; r < 8; ++r) input[r] = input[r / 4 * 4];  // a group's are alike
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
   auto expected = input[0];
   for (std::size_t t = 0; t < expected.size(); ++t) {
     for (std::size_t i = 0; i < expected[t].size(); ++i) {
       expected[t][i] = (expected[t][i] + input[4][t][i]) / 2;
     }
   }
-  expect_everywhere(run(workload, plan, input).gradients, expected, "groups");
+  expect_everywhere(run(workload, cluster_of(2, 4), strategy, input).gradients, expected, "groups");
 }
 
 // Blocks with scales: every rank ends with the same, within what so many roundings lose, and sends
@@ -452,16 +426,12 @@ TEST(HostExecutor, BlocksAreSummedWithScalesAnew) {
   for (const auto& [codec, error] :
        {std::pair{"int8", 0.01}, {"int4", 0.2}, {"fp8", 0.08}, {"fp8_e5m2", 0.16}}) {
     for (const int ranks : {2, 3, 4}) {
-      Strategy strategy;
+      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
       strategy.compression.codec = codec;
-      strategy.fusion.rule = Fusion::Rule::kOne;
       const Gradients input = random_gradients(workload, ranks, 8);
-      const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-      const Outcome outcome = make_host_executor(workload)->run(plan, input, 1);
+      const Outcome outcome = run(workload, cluster_of(ranks, 1), strategy, input);
       const auto sum = sum_of(input);
-      for (std::size_t r = 0; r < outcome.gradients.size(); ++r) {
-        EXPECT_EQ(outcome.gradients[r], outcome.gradients[0]);
-      }
+      expect_everywhere(outcome.gradients, outcome.gradients[0], codec);
       double most = 0;
       for (std::size_t t = 0; t < sum.size(); ++t) {
         for (std::size_t i = 0; i < sum[t].size(); ++i) {
@@ -491,14 +461,12 @@ TEST(HostExecutor, BlocksAreRoundedTwice) {
   for (const char* name : {"int8", "int4", "fp8", "fp8_e5m2"}) {
     for (const auto& [nodes, gpus] : {std::pair{2, 1}, {5, 1}, {2, 3}}) {
       const int ranks = nodes * gpus;
-      Strategy strategy;
-      strategy.fusion.rule = Fusion::Rule::kOne;
+      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
       strategy.compression.codec = name;
       strategy.algorithm = "all_to_all";
       const compress::Codec& codec = *compress::find_codec(name);
       const Gradients input = random_gradients(workload, ranks, 8);
-      const auto outcome =
-          run(workload, plan::make_plan(workload, cluster_of(nodes, gpus), strategy), input);
+      const auto outcome = run(workload, cluster_of(nodes, gpus), strategy, input);
       // The rank of a part begins with its own.
       const std::int64_t blocks = 8;
       std::vector<std::vector<float>> sent;
@@ -541,10 +509,7 @@ TEST(HostExecutor, GatheringForThePassesChangesNoSum) {
     const auto expected = sum_of(input);
     for (const bool apart : {false, true}) {
       for (const std::int64_t live : {0, 1, 100, 1000}) {
-        Strategy strategy;
-        strategy.exchange = Strategy::Exchange::kSharded;
-        strategy.cross_step = true;
-        strategy.regather = true;
+        Strategy strategy = plan::regathering();
         strategy.live_elements = live;
         strategy.fusion.rule = Fusion::Rule::kCount;
         strategy.fusion.count = 2;
@@ -552,9 +517,8 @@ TEST(HostExecutor, GatheringForThePassesChangesNoSum) {
           strategy.gather_groups = {{0}, {5}, {3, 4}, {1, 2}};
           strategy.kept_groups = 1;
         }
-        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
         expect_everywhere(
-            run(workload, plan, input).gradients, expected,
+            sums(workload, ranks, strategy, input), expected,
             std::to_string(ranks) + (apart ? " apart, " : ", ") + std::to_string(live));
       }
     }
@@ -570,15 +534,12 @@ TEST(HostExecutor, ReplicasOfShardsEndWithTheSum) {
     for (int group = 1; group <= ranks; ++group) {
       if (ranks % group != 0) continue;
       for (const bool across_stream : {false, true}) {
-        Strategy strategy;
+        Strategy strategy = plan::in_blocks(Hierarchy::Form::kSharded, group);
         strategy.exchange = Strategy::Exchange::kSharded;
         strategy.cross_step = strategy.regather = across_stream;
         strategy.regather_group = across_stream ? ranks / group : 0;
-        strategy.hierarchy.form = Hierarchy::Form::kSharded;
-        strategy.hierarchy.group_size = group;
         strategy.hierarchy.across_stream = across_stream;
-        const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-        expect_everywhere(run(workload, plan, input).gradients, expected,
+        expect_everywhere(sums(workload, ranks, strategy, input), expected,
                           std::to_string(ranks) + " in groups of " + std::to_string(group));
       }
     }
@@ -592,8 +553,7 @@ TEST(HostExecutor, BatchedPowerSgdFactorsWholeBuckets) {
   for (const int ranks : {1, 2, 3, 5}) {
     Workload workload;
     workload.tensors = {tensor_of("b", {20}), tensor_of("a", {5, 5}), tensor_of("c", {16})};
-    Strategy strategy;
-    strategy.fusion.rule = Fusion::Rule::kGroups;
+    Strategy strategy = plan::strategy_with(Fusion::Rule::kGroups);
     strategy.fusion.groups = {{0, 1}, {2}};  // 45 elements in a square of 7, 16 in one of 4
     strategy.compression.codec = "batched_powersgd";
     strategy.compression.rank = 2;
@@ -610,16 +570,8 @@ TEST(HostExecutor, BatchedPowerSgdFactorsWholeBuckets) {
       own = {Values(flat.begin(), flat.begin() + 20), Values(flat.begin() + 20, flat.begin() + 45),
              Values(16, flat[0])};
     }
-    const auto expected = sum_of(input);
-    const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-    const auto found = run(workload, plan, input).gradients;
-    for (std::size_t r = 0; r < found.size(); ++r) {
-      for (std::size_t t = 0; t < expected.size(); ++t) {
-        for (std::size_t i = 0; i < expected[t].size(); ++i) {
-          ASSERT_NEAR(found[r][t][i], expected[t][i], 1e-4) << ranks << " " << t;
-        }
-      }
-    }
+    expect_near_everywhere(sums(workload, ranks, strategy, input), sum_of(input),
+                           std::to_string(ranks));
   }
 }
 
@@ -641,7 +593,7 @@ TEST(HostExecutor, BytesSentAreTheMetricsBytes) {
         strategy.compression.sparsity = {0.5};
         strategy.compression.min_elements = 960;
         const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
-        const auto sent = run(workload, plan, input).bytes_sent;
+        const auto sent = run(workload, cluster, strategy, input).bytes_sent;
         const Timeline timeline = model->run(plan, {}, 1).timeline;
         const measure::Metrics metrics = measure::measure(plan, workload, timeline, 0, cache);
         EXPECT_NEAR(static_cast<double>(*std::ranges::max_element(sent)), metrics.bytes_on_wire,
@@ -657,10 +609,9 @@ TEST(HostExecutor, ARingSendsTheLeast) {
   Workload workload;
   workload.tensors = {tensor_of("a", {240}), tensor_of("b", {480})};
   for (const int ranks : {2, 3, 4, 8, 16}) {
-    Strategy strategy;
-    strategy.fusion.rule = Fusion::Rule::kOne;
-    const plan::Plan plan = plan::make_plan(workload, cluster_of(ranks, 1), strategy);
-    for (const Bytes sent : run(workload, plan, random_gradients(workload, ranks, 10)).bytes_sent) {
+    const Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
+    const Gradients input = random_gradients(workload, ranks, 10);
+    for (const Bytes sent : run(workload, cluster_of(ranks, 1), strategy, input).bytes_sent) {
       EXPECT_EQ(sent, 2 * (ranks - 1) * 720 * 4 / ranks);
     }
   }
@@ -670,26 +621,23 @@ TEST(HostExecutor, ARingSendsTheLeast) {
 TEST(HostExecutor, CountsPaddingAndPairs) {
   Workload workload;
   workload.tensors = {tensor_of("a", {10}), tensor_of("b", {10})};
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kOne;
+  Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
   strategy.fusion.align = 256;
   const Gradients input = random_gradients(workload, 2, 11);
-  EXPECT_EQ(run(workload, plan::make_plan(workload, cluster_of(2, 1), strategy), input).bytes_sent,
+  EXPECT_EQ(run(workload, cluster_of(2, 1), strategy, input).bytes_sent,
             (std::vector<Bytes>{512, 512}));
-  const plan::Plan compressed = plan::make_plan(workload, cluster_of(2, 1), dgc(0.5, 1));
-  EXPECT_EQ(run(workload, compressed, input).bytes_sent,
+  EXPECT_EQ(run(workload, cluster_of(2, 1), dgc(0.5, 1), input).bytes_sent,
             (std::vector<Bytes>{2 * 5 * 8, 2 * 5 * 8}));
 }
 
 TEST(HostExecutor, ASecondPeriodSumsTheSums) {
   const Workload workload = awkward();
   const Gradients input = random_gradients(workload, 4, 12);
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(4, 1), {});
   auto expected = sum_of(input);
   for (auto& values : expected) {
     for (auto& value : values) value *= 4;
   }
-  expect_everywhere(make_host_executor(workload)->run(plan, input, 2).gradients, expected, "twice");
+  expect_everywhere(run(workload, cluster_of(4, 1), {}, input, 2).gradients, expected, "twice");
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/plan/planner.h"
@@ -43,17 +45,47 @@ Seconds modelled(const Scenario& scenario) {
   return step_of(scenario, *make_model_executor({scenario.cluster, {}, 1}));
 }
 
-Seconds exchange_of(const Scenario& scenario) {
+// The first collective of that kind, alone.
+Seconds exchange_of(const Scenario& scenario,
+                    collective::CollectiveKind kind = collective::CollectiveKind::kAllReduce) {
   collective::CostCache cache(scenario.cluster);
   const plan::Plan plan =
       plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
   for (const auto& op : plan.ops) {
-    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-      return cache.time(*collective);
-    }
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective != nullptr && collective->kind == kind) return cache.time(*collective);
   }
   return 0;
 }
+
+void expect_simulated(const Scenario& scenario, const std::string& what) {
+  const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
+  EXPECT_NEAR(step_of(scenario, *simulated) / modelled(scenario), 1, 1e-6) << what;
+}
+
+// On random scenarios a step only gets longer, but for so much where streams share links, as `key`
+// of the device takes one value after the other.
+void expect_longer(const char* key, const std::vector<double>& values, double slack_of_shared,
+                   const std::function<void(Json& root, std::uint64_t seed)>& change) {
+  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+    Json root = test::random_small_scenario(seed, 16);
+    root["cluster"]["library"] = "links";
+    change(root, seed);
+    const bool shared = root["strategies"][0].value("streams", 1) > 1;
+    Seconds before = 0;
+    for (const double value : values) {
+      root["cluster"]["device"][key] = value;
+      const Seconds step =
+          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
+      EXPECT_GE(step, before * (1 - (shared ? slack_of_shared : 1e-9)))
+          << seed << " at " << value << ": " << root["strategies"].dump();
+      before = step;
+    }
+  }
+}
+
+// An exchange that begins beside computation waits 3 ms.
+const std::string kWaits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
 
 TEST(Slowed, AHiddenExchangeCostsItsShare) {
   const Scenario scenario = two_gradients(0.25, 10);
@@ -84,13 +116,12 @@ TEST(Slowed, NoMoreIsLostThanIsComputedBesideIt) {
 }
 
 TEST(Slowed, AnExchangeThatBeginsBesideComputationWaitsForAProcessor) {
-  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
-  const Scenario fast = two_gradients(0.25, 10, "", waits);
+  const Scenario fast = two_gradients(0.25, 10, "", kWaits);
   const Seconds exchange = exchange_of(fast);
   ASSERT_LT(exchange, 0.005);
   // Hidden: the wait costs nothing, and the computation loses nothing meanwhile.
   EXPECT_NEAR(modelled(fast), 0.005 + 0.020 + 0.2 * exchange + exchange + 0.001, 1e-9);
-  const Scenario slow = two_gradients(0.25, 0.1, "", waits);
+  const Scenario slow = two_gradients(0.25, 0.1, "", kWaits);
   EXPECT_NEAR(modelled(slow), 0.005 + 0.010 + 0.003 + 2 * exchange_of(slow) + 0.001, 1e-9);
   // No longer than there is computation.
   const std::string long_wait = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 90000)";
@@ -103,15 +134,13 @@ TEST(Slowed, AnExchangeThatBeginsBesideComputationWaitsForAProcessor) {
 // On a stream of its own the second exchange begins while the first has its bytes to send yet: the
 // links have been idle for as long as that one waited.
 TEST(Slowed, NothingFlowsWhileAnExchangeWaits) {
-  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
-  const Scenario scenario = two_gradients(0, 0.1, R"(, "streams": 2)", waits);
+  const Scenario scenario = two_gradients(0, 0.1, R"(, "streams": 2)", kWaits);
   const Seconds exchange = exchange_of(scenario);
   EXPECT_NEAR(modelled(scenario), 0.005 + 0.010 + 0.003 + 2 * exchange + 0.001, 1e-4);
 }
 
 TEST(Slowed, ComputationLosesNothingWhileAnExchangeWaits) {
-  const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 3000)";
-  const Scenario scenario = two_gradients(1, 0.1, "", waits);
+  const Scenario scenario = two_gradients(1, 0.1, "", kWaits);
   ASSERT_GT(exchange_of(scenario), 0.020);
   const auto metrics = metrics_of(scenario, *make_model_executor({scenario.cluster, {}, 1}));
   // Of the second gradient's 10 ms three go by before anything flows, and seven take twice as long.
@@ -129,23 +158,9 @@ TEST(Slowed, AnExchangeWaitsForWhatIsEncodedBehindItsBucket) {
 }
 
 TEST(Slowed, NoStrategyGetsFasterByWaiting) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Json root = test::random_small_scenario(seed, 16);
-    root["cluster"]["library"] = "links";
-    Json& device = root["cluster"]["device"];
-    device["overlap_slowdown"] = 0;
-    const bool shared = root["strategies"][0].value("streams", 1) > 1;
-    const double slack = shared ? 0.1 : 1e-9;
-    Seconds before = 0;
-    for (const double delay : {0.0, 10.0, 100.0, 1000.0, 1e4, 1e5}) {
-      device["overlap_delay_us"] = delay;
-      const Seconds step =
-          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
-      EXPECT_GE(step, before * (1 - slack))
-          << seed << " at " << delay << ": " << root["strategies"].dump();
-      before = step;
-    }
-  }
+  expect_longer(
+      "overlap_delay_us", {0.0, 10.0, 100.0, 1000.0, 1e4, 1e5}, 0.1,
+      [](Json& root, std::uint64_t) { root["cluster"]["device"]["overlap_slowdown"] = 0; });
 }
 
 TEST(Slowed, OnlyBesideACollective) {
@@ -168,13 +183,11 @@ TEST(Slowed, GrowsWithTheSlowdownAndTheSimulationAgrees) {
     const Seconds step = modelled(scenario);
     EXPECT_GT(step, before);
     before = step;
-    const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
-    EXPECT_NEAR(step_of(scenario, *simulated) / step, 1, 1e-6) << slowdown;
+    expect_simulated(scenario, std::to_string(slowdown));
   }
   for (const double gbps : {0.1, 10.0}) {
-    const Scenario scenario = two_gradients(0.5, gbps, "", R"(, "overlap_delay_us": 3000)");
-    const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
-    EXPECT_NEAR(step_of(scenario, *simulated) / modelled(scenario), 1, 1e-6) << gbps;
+    expect_simulated(two_gradients(0.5, gbps, "", R"(, "overlap_delay_us": 3000)"),
+                     std::to_string(gbps));
   }
 }
 
@@ -200,31 +213,9 @@ TEST(Slowed, ParametersGatheredBesideThePassCostTheirShare) {
   const auto lost = [&](bool regather) {
     return modelled(scenario(0.25, regather)) - modelled(scenario(0, regather));
   };
-  const Scenario plain = scenario(0, false);
-  collective::CostCache cache(plain.cluster);
-  Seconds gather = 0;
-  for (const auto& op :
-       plan::make_plan(plain.workload, plain.cluster, plain.strategies.front()).ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective == nullptr || collective->kind != collective::CollectiveKind::kAllGather)
-      continue;
-    gather = cache.time(*collective);
-  }
+  const Seconds gather = exchange_of(scenario(0, false), collective::CollectiveKind::kAllGather);
   ASSERT_GT(gather, 0);
   EXPECT_NEAR(lost(true) - lost(false), 0.25 * gather, 1e-9);
-}
-
-Seconds gather_of(const Scenario& scenario) {
-  collective::CostCache cache(scenario.cluster);
-  const plan::Plan plan =
-      plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective != nullptr && collective->kind == collective::CollectiveKind::kAllGather) {
-      return cache.time(*collective);
-    }
-  }
-  return 0;
 }
 
 // What the next forward pass begins without is gathered beside it: the layer that it begins with
@@ -239,7 +230,7 @@ TEST(Slowed, TheForwardPassPaysForWhatIsGatheredBesideIt) {
     return made;
   };
   const Scenario fast = scenario(0, 20);
-  const Seconds gather = gather_of(fast);
+  const Seconds gather = exchange_of(fast, collective::CollectiveKind::kAllGather);
   ASSERT_GT(gather, 0);
   ASSERT_LT(1.25 * gather, 0.0025);
   // A quarter of a half beside the backward pass, and a quarter of one beside the forward pass.
@@ -247,10 +238,7 @@ TEST(Slowed, TheForwardPassPaysForWhatIsGatheredBesideIt) {
   const Scenario slow = scenario(0.25, 0.1);
   // All of the layer beside the gather, and both slower; what waits for it takes no longer.
   EXPECT_NEAR(modelled(slow) - modelled(scenario(0, 0.1)), 0.25 * (0.0125 + 0.0025), 1e-9);
-  for (const Scenario& made : {scenario(0.25, 20), slow}) {
-    const auto simulated = sim::make_sim_executor({made.cluster, made.simulation, 1});
-    EXPECT_NEAR(step_of(made, *simulated) / modelled(made), 1, 1e-6);
-  }
+  for (const Scenario& made : {scenario(0.25, 20), slow}) expect_simulated(made, "gathered");
   const std::string waits = R"(, "overlap_collective_slowdown": 0, "overlap_delay_us": 1000)";
   EXPECT_NEAR(modelled(scenario(0, 0.1, waits)) - modelled(scenario(0, 0.1)), 0.002, 1e-9);
 }
@@ -259,21 +247,7 @@ TEST(Slowed, TheForwardPassPaysForWhatIsGatheredBesideIt) {
 // streams share links, one that waits leaves its part to the others, so that what the update waits
 // for may come in earlier.
 TEST(Slowed, NoStrategyGetsFasterBySlowingDown) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Json root = test::random_small_scenario(seed, 16);
-    root["cluster"]["library"] = "links";
-    const bool shared = root["strategies"][0].value("streams", 1) > 1;
-    const double slack = shared ? 0.15 : 1e-9;
-    Seconds before = 0;
-    for (const double slowdown : {0.0, 0.1, 0.3, 0.6, 1.0}) {
-      root["cluster"]["device"]["overlap_slowdown"] = slowdown;
-      const Seconds step =
-          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
-      EXPECT_GE(step, before * (1 - slack))
-          << seed << " at " << slowdown << ": " << root["strategies"].dump();
-      before = step;
-    }
-  }
+  expect_longer("overlap_slowdown", {0.0, 0.1, 0.3, 0.6, 1.0}, 0.15, [](Json&, std::uint64_t) {});
 }
 
 // Two gradients that travel in 16 bits, which a library adds up at so many 10^9 bytes a second; 0:
@@ -385,32 +359,18 @@ TEST(Sums, GetTheWholeProcessorOnceThePassIsOver) {
 TEST(Sums, TheSimulationAgrees) {
   for (const double rate : {0.05, 0.2, 0.5, 2.0}) {
     for (const char* strategy : {"", R"(, "overlap": false)"}) {
-      const Scenario scenario = two_in_half(rate, 0.25, 10, strategy);
-      const auto simulated = sim::make_sim_executor({scenario.cluster, scenario.simulation, 1});
-      EXPECT_NEAR(step_of(scenario, *simulated) / modelled(scenario), 1, 1e-6) << rate << strategy;
+      expect_simulated(two_in_half(rate, 0.25, 10, strategy), std::to_string(rate) + strategy);
     }
   }
 }
 
 TEST(Sums, NoStrategyGetsFasterBySlowerSums) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
-    Json root = test::random_small_scenario(seed, 16);
-    root["cluster"]["library"] = "links";
-    Json& device = root["cluster"]["device"];
-    device["overlap_slowdown"] = 0.1 * static_cast<double>(seed % 8);
-    root["workload"]["dtype"] = "fp16";
-    const bool shared = root["strategies"][0].value("streams", 1) > 1;
-    const double slack = shared ? 0.1 : 1e-9;
-    Seconds before = 0;
-    for (const double rate : {1000.0, 10.0, 3.0, 1.0, 0.3, 0.1}) {
-      device["sums_gbytes_per_s"] = rate;
-      const Seconds step =
-          modelled(input::parse_scenario(input::document_from_text("r.json", root.dump())));
-      EXPECT_GE(step, before * (1 - slack))
-          << seed << " at " << rate << ": " << root["strategies"].dump();
-      before = step;
-    }
-  }
+  expect_longer("sums_gbytes_per_s", {1000.0, 10.0, 3.0, 1.0, 0.3, 0.1}, 0.1,
+                [](Json& root, std::uint64_t seed) {
+                  root["workload"]["dtype"] = "fp16";
+                  root["cluster"]["device"]["overlap_slowdown"] =
+                      0.1 * static_cast<double>(seed % 8);
+                });
 }
 
 // By what joins a node's GPUs: a switch, or PCIe, host memory and bridges between two.

@@ -104,6 +104,21 @@ TEST(JobsOverProcesses, ACrashNamesItsPiece) {
   EXPECT_TRUE(no_children());
 }
 
+TEST(JobsOverProcesses, OnePieceApartNamesItsFailure) {
+  EXPECT_EQ(run_apart("it", [] { return std::string("done"); }), "done");
+  const auto told = [](const std::function<std::string()>& work) -> std::string {
+    try {
+      return run_apart("it", work);
+    } catch (const MachineError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(told([]() -> std::string { throw InputError("wrong"); }), "it: wrong");
+  EXPECT_EQ(told([]() -> std::string { ::_exit(7); }),
+            "it: its process ended without an answer, exit code 7");
+  EXPECT_TRUE(no_children());
+}
+
 TEST(JobsOverProcesses, WorkIsReallyShared) {
   const auto results = run_jobs(12, 3, [](std::size_t) {
     std::this_thread::sleep_for(milliseconds(5));
@@ -165,6 +180,15 @@ TEST_P(Jobs, WhatIsTakenEndsAtTheFirstFailure) {
   EXPECT_EQ(taken, (std::vector<std::string>{"0", "1", "2", "3", "4", "5"}));
 }
 
+// The processes that have each left a file by their number.
+std::vector<pid_t> processes_in(const Scratch& scratch) {
+  std::vector<pid_t> list;
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.folder())) {
+    list.push_back(std::stoi(entry.path().filename().string()));
+  }
+  return list;
+}
+
 volatile std::sig_atomic_t interrupts = 0;
 
 // Ctrl-C reaches the whole process group: the workers finish what they have, nobody is left.
@@ -189,19 +213,12 @@ TEST(JobsOverProcesses, InterruptOfTheGroupEndsAllOfIt) {
     ::_exit(right ? 0 : 1);
   }
   ::setpgid(leader, leader);
-  const auto workers = [&] {
-    std::vector<pid_t> list;
-    for (const auto& entry : std::filesystem::directory_iterator(scratch.folder())) {
-      list.push_back(std::stoi(entry.path().filename().string()));
-    }
-    return list;
-  };
-  while (workers().size() < 3) std::this_thread::sleep_for(milliseconds(1));
+  while (processes_in(scratch).size() < 3) std::this_thread::sleep_for(milliseconds(1));
   ::kill(-leader, SIGINT);
   int status = 0;
   ASSERT_EQ(::waitpid(leader, &status, 0), leader);
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-  for (const pid_t worker : workers()) EXPECT_NE(::kill(worker, 0), 0) << worker;
+  for (const pid_t worker : processes_in(scratch)) EXPECT_NE(::kill(worker, 0), 0) << worker;
 }
 
 // A leader that is killed takes its workers with it.
@@ -216,14 +233,8 @@ TEST(JobsOverProcesses, NoOrphansAfterAKill) {
     });
     ::_exit(0);
   }
-  std::vector<pid_t> workers;
-  while (workers.size() < 2) {
-    std::this_thread::sleep_for(milliseconds(2));
-    workers.clear();
-    for (const auto& entry : std::filesystem::directory_iterator(scratch.folder())) {
-      workers.push_back(std::stoi(entry.path().filename().string()));
-    }
-  }
+  while (processes_in(scratch).size() < 2) std::this_thread::sleep_for(milliseconds(2));
+  const std::vector<pid_t> workers = processes_in(scratch);
   ::kill(leader, SIGKILL);
   ASSERT_EQ(::waitpid(leader, nullptr, 0), leader);
   // Whoever inherits them may take a moment to collect them: a zombie has ended too.

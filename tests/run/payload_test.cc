@@ -8,8 +8,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/plan/planner.h"
-#include "tests/support/small_plans.h"
+#include "tests/plan/planned.h"
 
 namespace syncline::run {
 namespace {
@@ -34,8 +33,7 @@ TEST(Payload, NumbersKeepTheirFormat) {
 TEST(Payload, ADenseBucketIsItsTensorsAndPadding) {
   Workload workload;
   workload.tensors = {tensor_of("a", {3}), tensor_of("b", {2})};
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kOne;
+  Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
   strategy.fusion.align = 32;
   const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 1), strategy);
   const Payload payload(plan, 0, 1, workload);
@@ -77,10 +75,8 @@ TEST(Payload, SumsRoundInTheBucketsFormat) {
 TEST(Payload, ASparseCodecLeavesTheRestBehind) {
   Workload workload;
   workload.tensors = {tensor_of("large", {1000})};
-  Strategy strategy;
-  strategy.compression.codec = "dgc";
+  Strategy strategy = plan::dgc_strategy(1);
   strategy.compression.sparsity = {0.75};
-  strategy.compression.min_elements = 1;
   const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 1), strategy);
   const Payload payload(plan, 0, 1, workload);
   ASSERT_EQ(payload.bytes(), 2 * 250 * 8);

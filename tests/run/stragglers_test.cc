@@ -13,6 +13,7 @@ namespace {
 
 constexpr Jitter kNormal{Jitter::Kind::kNormal, 1.0};
 constexpr Jitter kExponential{Jitter::Kind::kExponential, 1.0};
+constexpr Jitter kBoth[] = {{Jitter::Kind::kNormal, 0.1}, {Jitter::Kind::kExponential, 0.1}};
 
 TEST(ExpectedSlowest, NormalOrderStatistics) {
   const std::pair<int, double> table[] = {{1, 0},      {2, 0.564},   {4, 1.029},
@@ -86,8 +87,7 @@ TEST(ExpectedSlowest, GrowsWithTheRanksAndFallsWithTheSteps) {
 // Groups of a DiLoCo training: their ranks meet in each step, they themselves once a period.
 TEST(ExpectedSlowest, GroupsWaitForTheirSlowestInEachStep) {
   constexpr int kGroups = 4, kRanks = 8, kPeriods = 400;
-  for (const Jitter& jitter :
-       {Jitter{Jitter::Kind::kNormal, 0.1}, Jitter{Jitter::Kind::kExponential, 0.1}}) {
+  for (const Jitter& jitter : kBoth) {
     for (const int steps : {5, 20}) {
       double drawn = 0;
       for (int period = 0; period < kPeriods; ++period) {
@@ -112,12 +112,8 @@ TEST(ExpectedSlowest, GroupsWaitForTheirSlowestInEachStep) {
   }
 }
 
-struct Moments {
-  double mean = 0;
-  double deviation = 0;
-};
-
-Moments moments_of(const Jitter& jitter, std::uint64_t seed) {
+// Mean and deviation.
+std::pair<double, double> moments_of(const Jitter& jitter, std::uint64_t seed) {
   double sum = 0;
   double squares = 0;
   constexpr int kRanks = 200;
@@ -136,12 +132,12 @@ Moments moments_of(const Jitter& jitter, std::uint64_t seed) {
 // 200,000 draws: the mean is known to 0.2 % of the spread.
 TEST(JitterFactor, MeanAndSpread) {
   for (const std::uint64_t seed : {1ULL, 2ULL, 12345678901234567ULL}) {
-    const Moments normal = moments_of({Jitter::Kind::kNormal, 0.1}, seed);
-    EXPECT_NEAR(normal.mean, 1, 0.001);
-    EXPECT_NEAR(normal.deviation, 0.1, 0.001);
-    const Moments exponential = moments_of({Jitter::Kind::kExponential, 0.1}, seed);
-    EXPECT_NEAR(exponential.mean, 1.1, 0.001);
-    EXPECT_NEAR(exponential.deviation, 0.1, 0.001);
+    for (const auto& [kind, expected] :
+         {std::pair(Jitter::Kind::kNormal, 1.0), {Jitter::Kind::kExponential, 1.1}}) {
+      const auto [mean, deviation] = moments_of({kind, 0.1}, seed);
+      EXPECT_NEAR(mean, expected, 0.001);
+      EXPECT_NEAR(deviation, 0.1, 0.001);
+    }
   }
 }
 
@@ -162,8 +158,7 @@ TEST(JitterFactor, IsAFunctionOfSeedRankAndStep) {
 
 // What is drawn agrees with what is expected.
 TEST(JitterFactor, SlowestOfManyDraws) {
-  for (const Jitter& jitter :
-       {Jitter{Jitter::Kind::kNormal, 0.1}, Jitter{Jitter::Kind::kExponential, 0.1}}) {
+  for (const Jitter& jitter : kBoth) {
     double sum = 0;
     constexpr int kSteps = 5000;
     for (int step = 0; step < kSteps; ++step) {

@@ -5,27 +5,15 @@
 
 #include <cmath>
 #include <cstdio>
-#include <map>
 
 #include "core/collective/cost.h"
 #include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "reports/format.h"
-#include "sim/sim_executor.h"
-#include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
+#include "tests/support/simulated.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::sim {
 namespace {
-
-run::ExecutorSettings settings_of(const Cluster& cluster, Simulation::Grain grain, bool fold) {
-  run::ExecutorSettings settings;
-  settings.cluster = cluster;
-  settings.simulation.grain = grain;
-  settings.simulation.fold = fold;
-  return settings;
-}
 
 struct Times {
   Seconds model = 0;
@@ -35,13 +23,9 @@ struct Times {
 };
 
 Times times_of(const Cluster& cluster, const plan::Plan& plan) {
-  using Grain = Simulation::Grain;
-  Times times;
-  times.model = time_of(*run::make_model_executor({cluster, {}, 1}), plan);
-  times.merged = time_of(*make_sim_executor(settings_of(cluster, Grain::kMerged, true)), plan);
-  times.unfolded = time_of(*make_sim_executor(settings_of(cluster, Grain::kMerged, false)), plan);
-  times.step = time_of(*make_sim_executor(settings_of(cluster, Grain::kStep, false)), plan);
-  return times;
+  return {modelled(cluster, plan), simulated(cluster, plan, Grain::kMerged),
+          simulated(cluster, plan, Grain::kMerged, false),
+          simulated(cluster, plan, Grain::kStep, false)};
 }
 
 double apart(Seconds a, Seconds b) { return 100 * std::fabs(a / b - 1); }
@@ -110,23 +94,17 @@ TEST(Agreement, AloneOnTheNetworkEveryAlgorithmAgrees) {
 // Nodes of several GPUs: neighbours in a node talk faster than across nodes, and several messages
 // may leave a node through one port.
 TEST(Agreement, OnTwoTiers) {
-  struct Shape {
-    int nodes;
-    int gpus;
-  };
   print_head();
   for (const auto& algorithm : collective::algorithms()) {
     Worst worst;
-    for (const Shape shape : {Shape{2, 2}, Shape{4, 4}, Shape{2, 8}, Shape{8, 8}}) {
-      const int ranks = shape.nodes * shape.gpus;
+    for (const auto& [nodes, gpus] : {std::pair(2, 2), {4, 4}, {2, 8}, {8, 8}}) {
+      const int ranks = nodes * gpus;
       for (const auto elements : kElements) {
         const plan::Plan plan =
-            plan_of(ranks, {{1,
-                             {collective::CollectiveKind::kAllReduce, &algorithm,
-                              collective::world_group(ranks), elements, 4, 0}}});
-        const Times times = times_of(two_tier_cluster(shape.nodes, shape.gpus), plan);
-        SCOPED_TRACE(testing::Message() << algorithm.name << " on " << shape.nodes << " x "
-                                        << shape.gpus << ", " << elements << " elements");
+            plan_of(ranks, {{1, all_reduce(ranks, std::string(algorithm.name), elements)}});
+        const Times times = times_of(two_tier_cluster(nodes, gpus), plan);
+        SCOPED_TRACE(testing::Message() << algorithm.name << " on " << nodes << " x " << gpus
+                                        << ", " << elements << " elements");
         EXPECT_LT(apart(times.model, times.merged), 1.0);
         EXPECT_LT(apart(times.model, times.step), 3.0);
         worst.add(times);
@@ -218,9 +196,7 @@ TEST(Agreement, ConcurrentStreamsShareTheLinks) {
             for (int s = 1; s <= streams; ++s) {
               const double share = s == 1 ? 1.0 : uneven;
               const auto count = static_cast<std::int64_t>(static_cast<double>(elements) * share);
-              collectives.push_back({s,
-                                     {collective::CollectiveKind::kAllReduce, &algorithm,
-                                      collective::world_group(ranks), count, 4, 0}});
+              collectives.emplace_back(s, all_reduce(ranks, std::string(algorithm.name), count));
             }
             const Times times = times_of(cluster, plan_of(ranks, collectives));
             SCOPED_TRACE(testing::Message() << algorithm.name << ", " << streams << " streams, "
@@ -238,6 +214,43 @@ TEST(Agreement, ConcurrentStreamsShareTheLinks) {
                   worst);
       }
     }
+  }
+}
+
+// Groups whose messages all cross the same tier, on a cluster that also has a faster one: leaders
+// of the nodes, shards across the nodes. The rule of core/collective/critical_path.h, that a
+// message holds its sender for the fastest tier's latency, holds for them as for any other group.
+TEST(OneTierGroups, AmongLeadersModelAndStepAgree) {
+  const Cluster cluster = two_tier_cluster(8, 4);  // 5 us inside a node, 20 us between nodes
+  for (const auto& algorithm : collective::algorithms()) {
+    for (const auto kind : collective::kAllCollectiveKinds) {
+      if (!algorithm.fits(kind, 8)) continue;
+      for (const std::int64_t elements : {8000, 250000, 8000000}) {
+        const plan::Plan plan =
+            plan_of(32, {{1, {kind, &algorithm, collective::leader_group(32, 4), elements, 4, 0}}});
+        const Times times = times_of(cluster, plan);
+        SCOPED_TRACE(testing::Message() << algorithm.name << " " << collective::to_string(kind)
+                                        << ", " << elements << " elements");
+        EXPECT_NEAR(times.merged, times.model, 0.01 * times.model);
+        EXPECT_NEAR(times.step, times.model, 0.01 * times.model);
+      }
+    }
+  }
+}
+
+// The tier inside the node carries nothing of it: as long as it is the faster one, how much faster
+// is of no importance to a group of leaders that does not pipeline.
+TEST(OneTierGroups, ANearlyEqualTierIsNoStepInTheCost) {
+  for (const auto& algorithm : collective::algorithms()) {
+    Cluster cluster = two_tier_cluster(4, 4);
+    const plan::Plan plan =
+        plan_of(16, {{1, all_reduce(16, std::string(algorithm.name), 2000000)}});
+    const Tier inter = cluster.tiers[1];
+    cluster.tiers[0].latency = inter.latency;
+    const Seconds equal = modelled(cluster, plan);
+    cluster.tiers[0].latency = inter.latency * (1 - 1e-9);
+    const Seconds nearly = modelled(cluster, plan);
+    EXPECT_NEAR(nearly, equal, 1e-6 * equal) << algorithm.name;
   }
 }
 

@@ -8,10 +8,9 @@
 #include <vector>
 
 #include "core/plan/planner.h"
-#include "core/run/executor.h"
 #include "core/run/stragglers.h"
-#include "sim/sim_executor.h"
-#include "tests/support/plans.h"
+#include "tests/plan/planned.h"
+#include "tests/support/simulated.h"
 
 namespace syncline::sim {
 namespace {
@@ -33,8 +32,7 @@ Seconds all_reduces(Way way, const Cluster& cluster, const std::string& algorith
   const int ranks = cluster.ranks();
   std::vector<std::pair<plan::StreamId, collective::Collective>> collectives;
   for (int s = 1; s <= streams; ++s) {
-    collectives.push_back({s, collective_of(collective::CollectiveKind::kAllReduce, algorithm,
-                                            collective::world_group(ranks), kTenMiB)});
+    collectives.emplace_back(s, all_reduce(ranks, algorithm, kTenMiB));
   }
   return time_of(*executor_of(way, cluster), plan_of(ranks, collectives));
 }
@@ -45,12 +43,13 @@ struct Case {
   int ranks;
 };
 
-std::string name_of(const testing::TestParamInfo<Case>& i) {
+std::string name_of(Way way) {
+  return way == Way::kModel ? "model" : way == Way::kMerged ? "merged" : "step";
+}
+
+std::string name_of_case(const testing::TestParamInfo<Case>& i) {
   const Case& c = i.param;
-  return c.algorithm + "_" + std::to_string(c.ranks) + "_ranks_" +
-         (c.way == Way::kModel    ? "model"
-          : c.way == Way::kMerged ? "merged"
-                                  : "step");
+  return c.algorithm + "_" + std::to_string(c.ranks) + "_ranks_" + name_of(c.way);
 }
 
 std::vector<Case> cases(const std::vector<std::string>& algorithms, const std::vector<int>& ranks) {
@@ -108,7 +107,7 @@ TEST_P(Concurrency, OnlyTheLatencyOfTheSecondIsHidden) {
 INSTANTIATE_TEST_SUITE_P(TenMiB, Concurrency,
                          testing::ValuesIn(cases({"ring", "double_binary_tree", "halving_doubling"},
                                                  {2, 8})),
-                         name_of);
+                         name_of_case);
 
 // One TCP stream does not fill a fast link; several do.
 class FlowCap : public testing::TestWithParam<Case> {};
@@ -126,7 +125,8 @@ TEST_P(FlowCap, TwoHalfLinkFlowsAreFreeAndAThirdIsNot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TenMiB, FlowCap,
-                         testing::ValuesIn(cases({"ring", "halving_doubling"}, {2, 8})), name_of);
+                         testing::ValuesIn(cases({"ring", "halving_doubling"}, {2, 8})),
+                         name_of_case);
 
 // A switch that carries a quarter of what its ports could send it.
 class Oversubscribed : public testing::TestWithParam<Way> {};
@@ -183,11 +183,8 @@ TEST_P(Oversubscribed, TrafficThatStaysInTheNodeDoesNotNotice) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Oversubscribed,
-                         testing::Values(Way::kModel, Way::kMerged, Way::kStep), [](const auto& i) {
-                           return i.param == Way::kModel    ? "model"
-                                  : i.param == Way::kMerged ? "merged"
-                                                            : "step";
-                         });
+                         testing::Values(Way::kModel, Way::kMerged, Way::kStep),
+                         [](const auto& i) { return name_of(i.param); });
 
 // Ranks that draw their speed again at each step: the simulation plays it out, the model knows the
 // expectation.
@@ -200,28 +197,26 @@ struct Uneven {
 
 class Stragglers : public testing::TestWithParam<Uneven> {};
 
-TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
-  const auto& [kind, relative, ranks, bound_period] = GetParam();
-  const int period = bound_period;  // lambdas may not take a binding
+// A forward pass of 10 ms, and a backward pass of 20.
+Workload one_weight() {
   Workload workload;
-  workload.name = "one";
   workload.forward = 10e-3;
   workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, -1, 20e-3});
+  return workload;
+}
+
+Seconds mean_period(Way way, const Cluster& cluster, const plan::Plan& plan, int periods = 1500) {
+  const auto ends = executor_of(way, cluster)->run(plan, {}, periods).timeline.period_ends;
+  return (ends.back() - ends.front()) / (periods - 1);
+}
+
+TEST_P(Stragglers, TheSimulationsMeanIsTheModelsExpectation) {
+  const auto& [kind, relative, ranks, period] = GetParam();
   Cluster cluster = flat_cluster(ranks);
   cluster.jitter = {kind, relative};
-  Strategy strategy;
-  strategy.name = "local";
-  strategy.local_sgd.enabled = true;
-  strategy.local_sgd.period = period;
-  const plan::Plan plan = plan::make_plan(workload, cluster, strategy, {});
-
-  constexpr int kPeriods = 1500;
-  const auto mean_step = [&](Way way) {
-    const auto ends = executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
-    return (ends.back() - ends.front()) / (kPeriods - 1) / period;
-  };
-  const Seconds expected = mean_step(Way::kModel);
-  const Seconds seen = mean_step(Way::kMerged);
+  const plan::Plan plan = plan::make_plan(one_weight(), cluster, plan::local_strategy(period), {});
+  const Seconds expected = mean_period(Way::kModel, cluster, plan) / period;
+  const Seconds seen = mean_period(Way::kMerged, cluster, plan) / period;
   EXPECT_NEAR(seen, expected, 0.03 * expected);
 
   // The exchange of 4 KB is next to nothing, so what is left over the mean is the waiting.
@@ -237,39 +232,25 @@ class SynchronousStragglers : public Stragglers {};
 TEST_P(SynchronousStragglers, WaitAtEveryStep) {
   const auto& [kind, relative, ranks, unused] = GetParam();
   Workload workload;
-  workload.name = "three";
   workload.forward = 10e-3;
   for (const char* name : {"a", "b", "c"}) {
     workload.tensors.push_back({name, {1000}, 1000, DType::kFp32, false, 0, -1, 5e-3});
   }
   Cluster cluster = flat_cluster(ranks);
   cluster.jitter = {kind, relative};
-  Strategy strategy;
-  strategy.name = "plain";
-  const plan::Plan plan = plan::make_plan(workload, cluster, strategy, {});
-  constexpr int kPeriods = 1500;
-  const auto mean_step = [&](Way way) {
-    const auto ends = executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
-    return (ends.back() - ends.front()) / (kPeriods - 1);
-  };
-  const Seconds expected = mean_step(Way::kModel);
-  EXPECT_NEAR(mean_step(Way::kMerged), expected, 0.03 * expected);
+  const plan::Plan plan = plan::make_plan(workload, cluster, {}, {});
+  const Seconds expected = mean_period(Way::kModel, cluster, plan);
+  EXPECT_NEAR(mean_period(Way::kMerged, cluster, plan), expected, 0.03 * expected);
 }
 
 // A step of four micro-batches: its paces even out, but where ranks meet in each.
 TEST(UnevenRanks, MicroBatchesEvenOut) {
-  Workload workload;
-  workload.name = "one";
-  workload.forward = 10e-3;
+  Workload workload = one_weight();
   workload.micro_batches = 4;
-  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, -1, 20e-3});
   Cluster cluster = flat_cluster(16);
   cluster.jitter = {Jitter::Kind::kNormal, 0.1};
   const auto mean_step = [&](Way way) {
-    const plan::Plan plan = plan::make_plan(workload, cluster, {});
-    constexpr int kPeriods = 800;
-    const auto ends = executor_of(way, cluster)->run(plan, {}, kPeriods).timeline.period_ends;
-    return (ends.back() - ends.front()) / (kPeriods - 1);
+    return mean_period(way, cluster, plan::make_plan(workload, cluster, {}), 800);
   };
   const double slowest = run::expected_slowest(cluster.jitter, 16, 1) - 1;
   const Seconds evened = mean_step(Way::kModel);
@@ -284,19 +265,13 @@ TEST(UnevenRanks, MicroBatchesEvenOut) {
 
 // Groups of a DiLoCo training meet inside in each step: a step costs each what one alone waits.
 TEST(UnevenRanks, GroupsWaitForTheirOwnInEachStep) {
-  Workload workload;
-  workload.name = "one";
-  workload.forward = 10e-3;
-  workload.tensors.push_back({"w", {1000}, 1000, DType::kFp32, false, 0, -1, 20e-3});
   Cluster cluster = flat_cluster(16);
   cluster.jitter = {Jitter::Kind::kNormal, 0.1};
-  Strategy strategy;
+  Strategy strategy = plan::local_strategy(50);
   strategy.fusion.rule = Fusion::Rule::kOne;
-  strategy.local_sgd.enabled = true;
-  strategy.local_sgd.period = 50;
   strategy.local_sgd.subgroup = 4;
   strategy.local_sgd.outer.optimizer = Outer::Optimizer::kNesterov;
-  const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
+  const plan::Plan plan = plan::make_plan(one_weight(), cluster, strategy);
   EXPECT_EQ(run::waits_of(plan), (run::Waits{4, 4, 1, 50}));
   const double inside = run::expected_slowest(cluster.jitter, 4, 1);
   for (const Way way : {Way::kModel, Way::kMerged}) {

@@ -4,9 +4,7 @@
 
 #include "core/collective/cost.h"
 #include "core/collective/nccl.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
-#include "tests/support/plans.h"
+#include "tests/support/simulated.h"
 
 namespace syncline::sim {
 namespace {
@@ -19,17 +17,6 @@ collective::Collective by_nccl(const Cluster& cluster, collective::CollectiveKin
   return collective;
 }
 
-Seconds simulated(const Cluster& cluster, const plan::Plan& plan, bool fold) {
-  run::ExecutorSettings settings{cluster, {}, 1};
-  settings.simulation.grain = Simulation::Grain::kMerged;
-  settings.simulation.fold = fold;
-  return time_of(*make_sim_executor(settings), plan);
-}
-
-Seconds modelled(const Cluster& cluster, const plan::Plan& plan) {
-  return time_of(*run::make_model_executor({cluster, {}, 1}), plan);
-}
-
 TEST(CostModelInTime, AloneModelAndSimulationTakeTheCostModelsTime) {
   for (const Cluster& cluster : {flat_cluster(2), flat_cluster(5), two_tier_cluster(2, 4)}) {
     for (const auto kind :
@@ -39,8 +26,8 @@ TEST(CostModelInTime, AloneModelAndSimulationTakeTheCostModelsTime) {
         const plan::Plan plan = plan_of(cluster.ranks(), {{1, c}});
         const Seconds cost_model = collective::NcclCostModel(cluster).time(c)->time;
         EXPECT_NEAR(modelled(cluster, plan) / cost_model, 1, 1e-9);
-        EXPECT_NEAR(simulated(cluster, plan, false) / cost_model, 1, 2e-4) << bytes;
-        EXPECT_NEAR(simulated(cluster, plan, true) / cost_model, 1, 2e-4) << bytes;
+        EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false) / cost_model, 1, 2e-4) << bytes;
+        EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / cost_model, 1, 2e-4) << bytes;
       }
     }
   }
@@ -50,11 +37,10 @@ TEST(CostModelInTime, AloneModelAndSimulationTakeTheCostModelsTime) {
 TEST(CostModelInTime, FasterThanTheLinks) {
   Cluster cluster = flat_cluster(4);
   cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
-  const collective::Collective ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
-                                                    collective::world_group(4), 64 * kMiB / 4);
+  const collective::Collective ring = all_reduce(4, "ring", 64 * kMiB / 4);
   const plan::Plan plan = plan_of(4, {{1, ring}});
   EXPECT_NEAR(modelled(cluster, plan), 1e-3, 1e-9);
-  EXPECT_NEAR(simulated(cluster, plan, true), 1e-3, 1e-6);
+  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-6);
 }
 
 // Two at once share the links: what the cost model leaves above the transfer overlaps, the transfer
@@ -62,8 +48,7 @@ TEST(CostModelInTime, FasterThanTheLinks) {
 TEST(CostModelInTime, TwoStreamsShareTheLinks) {
   Cluster cluster = flat_cluster(4);
   collective::CostCache cache(cluster);
-  const collective::Collective ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
-                                                    collective::world_group(4), 64 * kMiB / 4);
+  const collective::Collective ring = all_reduce(4, "ring", 64 * kMiB / 4);
   const Seconds transfer = cache.cost(ring).seconds_per_byte * static_cast<double>(ring.bytes());
   for (const double factor : {0.5, 1.0, 1.5, 3.0}) {
     cluster.cost_model = [=](const collective::Collective&) {
@@ -72,7 +57,7 @@ TEST(CostModelInTime, TwoStreamsShareTheLinks) {
     const plan::Plan plan = plan_of(4, {{1, ring}, {2, ring}});
     const Seconds wanted = factor <= 1 ? 2 * factor * transfer : (factor + 1) * transfer;
     EXPECT_NEAR(modelled(cluster, plan) / wanted, 1, 1e-6) << factor;
-    EXPECT_NEAR(simulated(cluster, plan, true) / wanted, 1, 1e-3) << factor;
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / wanted, 1, 1e-3) << factor;
   }
 }
 

@@ -6,29 +6,15 @@
 #include <cstdio>
 
 #include "core/random.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
 #include "tests/support/fabrics.h"
+#include "tests/support/simulated.h"
 
 namespace syncline::sim {
 namespace {
 
 using collective::CollectiveKind;
-using Grain = Simulation::Grain;
 
 constexpr std::int64_t kLarge = 1 << 24;  // elements, where latency hardly counts
-
-Seconds modelled(const Cluster& cluster, const plan::Plan& plan) {
-  return time_of(*run::make_model_executor({cluster, {}, 1}), plan);
-}
-
-Seconds simulated(const Cluster& cluster, const plan::Plan& plan, Grain grain, bool fold = true) {
-  run::ExecutorSettings settings;
-  settings.cluster = cluster;
-  settings.simulation.grain = grain;
-  settings.simulation.fold = fold;
-  return time_of(*make_sim_executor(settings), plan);
-}
 
 plan::Plan one(int ranks, CollectiveKind kind, const std::string& algorithm,
                std::int64_t elements = kLarge) {

@@ -5,21 +5,11 @@
 
 #include "sim/flows.h"
 #include "sim/fold.h"
-#include "sim/sim_executor.h"
-#include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
+#include "tests/support/simulated.h"
 
 namespace syncline::sim {
 namespace {
-
-Seconds simulated(const Cluster& cluster, const plan::Plan& plan, bool fold,
-                  Simulation::Grain grain = Simulation::Grain::kMerged) {
-  run::ExecutorSettings settings;
-  settings.cluster = cluster;
-  settings.simulation.grain = grain;
-  settings.simulation.fold = fold;
-  return time_of(*make_sim_executor(settings), plan);
-}
 
 // SimGrid shares links to within 1e-9 and counts 1/1024 bytes: a message of a few bytes in a round
 // of microseconds is off by more than that.
@@ -54,9 +44,9 @@ TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
     }
     const plan::Plan plan = plan_of(cluster.ranks(), collectives);
     ASSERT_FALSE(plan::overlaps(plan));
-    const Seconds each = simulated(cluster, plan, false);
+    const Seconds each = simulated(cluster, plan, Grain::kMerged, false);
     const auto& [stream, first] = collectives.front();
-    EXPECT_NEAR(simulated(cluster, plan, true), each, kSimGrid * each)
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), each, kSimGrid * each)
         << first.algorithm->name << " and " << collectives.size() - 1 << " more on "
         << cluster.nodes << " x " << cluster.gpus_per_node;
   }
@@ -64,26 +54,21 @@ TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
 
 TEST(Fold, TheScaleOfACostModelIsApplied) {
   Cluster cluster = two_tier_cluster(4, 4);
-  const auto ring = collective_of(collective::CollectiveKind::kAllReduce, "ring",
-                                  collective::world_group(16), 4'000'000);
-  const plan::Plan plan = plan_of(16, {{1, ring}});
+  const plan::Plan plan = plan_of(16, {{1, all_reduce(16, "ring", 4'000'000)}});
   cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
-  EXPECT_NEAR(simulated(cluster, plan, true), 1e-3, 1e-9);
-  EXPECT_NEAR(simulated(cluster, plan, false), 1e-3, 1e-9);
+  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-9);
+  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false), 1e-3, 1e-9);
 }
 
 // Rings and halvings that overlap fold by links of one kind each (fold.h).
 TEST(Fold, RingsThatOverlapTakeAsLong) {
   for (const char* algorithm : {"ring", "halving_doubling"}) {
     const Cluster cluster = two_tier_cluster(4, 4);
-    const auto all_reduce = [&](std::int64_t elements) {
-      return collective_of(collective::CollectiveKind::kAllReduce, algorithm,
-                           collective::world_group(16), elements);
-    };
-    const plan::Plan plan = plan_of(16, {{1, all_reduce(4'000'000)}, {2, all_reduce(1'500'000)}});
+    const plan::Plan plan = plan_of(
+        16, {{1, all_reduce(16, algorithm, 4'000'000)}, {2, all_reduce(16, algorithm, 1'500'000)}});
     ASSERT_TRUE(plan::overlaps(plan));
-    const Seconds each = simulated(cluster, plan, false);
-    EXPECT_NEAR(simulated(cluster, plan, true), each, 1e-5 * each) << algorithm;
+    const Seconds each = simulated(cluster, plan, Grain::kMerged, false);
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), each, 1e-5 * each) << algorithm;
   }
 }
 
@@ -91,8 +76,7 @@ TEST(Fold, RingsThatOverlapTakeAsLong) {
 // four times.
 TEST(Fold, OneRouteClaimsALinkForAllOfItsKind) {
   const std::vector<Route> routes{{0, 4}, {1, 4}, {2, 4}, {3, 4}, {5}};
-  const Folding folding =
-      folding_of(routes, {{1, 1, 1, 1, 1}, std::vector<collective::Colour>(6, 1)});
+  const Folding folding = folding_of(routes, Colours(5, 1), Colours(6, 1));
   EXPECT_EQ(folding.routes.of, (std::vector<int>{0, 0, 0, 0, 1}));
   EXPECT_EQ(folding.links.members, (std::vector<std::size_t>{4, 1, 1}));
   EXPECT_EQ(folded_routes(routes, folding), (std::vector<Route>{{0, 1, 1, 1, 1}, {2}}));
@@ -111,8 +95,8 @@ TEST(Fold, StepByStepTakesAsLong) {
       if (random.number(0, 1) == 1) each.elements *= cluster.ranks();
     }
     const plan::Plan plan = plan_of(cluster.ranks(), collectives);
-    const Seconds each = simulated(cluster, plan, false, Simulation::Grain::kStep);
-    EXPECT_NEAR(simulated(cluster, plan, true, Simulation::Grain::kStep), each, 1e-9 * each)
+    const Seconds each = simulated(cluster, plan, Grain::kStep, false);
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), each, 1e-9 * each)
         << collectives.front().second.algorithm->name << " and " << collectives.size() - 1
         << " more on " << cluster.nodes << " x " << cluster.gpus_per_node;
   }
@@ -121,11 +105,10 @@ TEST(Fold, StepByStepTakesAsLong) {
 // Alone on the network, a collective takes as long each time: the first time tells.
 TEST(Fold, ACollectiveThatIsRepeatedTakesAsLong) {
   const Cluster cluster = two_tier_cluster(3, 2);
-  const auto tree = collective_of(collective::CollectiveKind::kAllReduce, "double_binary_tree",
-                                  collective::world_group(6), 1'000'001);
-  const Seconds once = simulated(cluster, plan_of(6, {{1, tree}}), true, Simulation::Grain::kStep);
+  const auto tree = all_reduce(6, "double_binary_tree", 1'000'001);
+  const Seconds once = simulated(cluster, plan_of(6, {{1, tree}}), Grain::kStep);
   const plan::Plan thrice = plan_of(6, {{1, tree}, {1, tree}, {1, tree}});
-  EXPECT_NEAR(simulated(cluster, thrice, true, Simulation::Grain::kStep), 3 * once, 1e-9 * once);
+  EXPECT_NEAR(simulated(cluster, thrice, Grain::kStep), 3 * once, 1e-9 * once);
 }
 
 }  // namespace

@@ -7,27 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
-#include "tests/support/plans.h"
+#include "tests/support/simulated.h"
 
 namespace syncline::sim {
 namespace {
-
-enum class Way { kModel, kMerged, kUnfolded, kStep };
-
-run::Outcome outcome_of(const Cluster& cluster, const plan::Plan& plan, Way way) {
-  run::ExecutorSettings settings{cluster, {}, 1};
-  if (way == Way::kModel) return run::make_model_executor(settings)->run(plan, {}, 1);
-  settings.simulation.grain =
-      way == Way::kStep ? Simulation::Grain::kStep : Simulation::Grain::kMerged;
-  settings.simulation.fold = way == Way::kMerged;
-  return make_sim_executor(settings)->run(plan, {}, 1);
-}
-
-Seconds time_in(const Cluster& cluster, const plan::Plan& plan, Way way) {
-  return outcome_of(cluster, plan, way).timeline.period_ends.back();
-}
 
 Cluster cluster_of_tiers(int nodes, int gpus, Tier intra, Tier inter) {
   Cluster cluster = two_tier_cluster(nodes, gpus);
@@ -45,8 +28,7 @@ Tier links(double latency_us, double gbps) {
 }
 
 plan::Plan all_reduce_on(int ranks, const std::string& algorithm, std::int64_t elements) {
-  return plan_of(ranks, {{1, collective_of(collective::CollectiveKind::kAllReduce, algorithm,
-                                           collective::world_group(ranks), elements)}});
+  return plan_of(ranks, {{1, all_reduce(ranks, algorithm, elements)}});
 }
 
 // Dozens of messages into one port, step by step: SimGrid once lost its way over what rounding left
@@ -56,8 +38,9 @@ TEST(Grains, ManyMessagesIntoOnePort) {
     for (const int gpus : {2, 3, 4, 8}) {
       const Cluster cluster = cluster_of_tiers(nodes, gpus, links(5, 1000), links(20, 1));
       const plan::Plan plan = all_reduce_on(nodes * gpus, "to_one", 467720);
-      const Seconds model = time_in(cluster, plan, Way::kModel);
-      EXPECT_NEAR(time_in(cluster, plan, Way::kStep) / model, 1, 1e-6) << nodes << " x " << gpus;
+      const Seconds model = modelled(cluster, plan);
+      EXPECT_NEAR(simulated(cluster, plan, Grain::kStep, false) / model, 1, 1e-6)
+          << nodes << " x " << gpus;
     }
   }
 }
@@ -67,9 +50,9 @@ TEST(Grains, FoldedFlowsShareALinkInProportion) {
   for (const int gpus : {2, 3, 8}) {
     const Cluster cluster = cluster_of_tiers(5, gpus, links(1, 40), links(20, 25));
     const plan::Plan plan = all_reduce_on(5 * gpus, "to_one", 5000000);
-    const Seconds unfolded = time_in(cluster, plan, Way::kUnfolded);
-    EXPECT_NEAR(time_in(cluster, plan, Way::kMerged) / unfolded, 1, 1e-6) << gpus;
-    EXPECT_NEAR(time_in(cluster, plan, Way::kModel) / unfolded, 1, 1e-6) << gpus;
+    const Seconds unfolded = simulated(cluster, plan, Grain::kMerged, false);
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / unfolded, 1, 1e-6) << gpus;
+    EXPECT_NEAR(modelled(cluster, plan) / unfolded, 1, 1e-6) << gpus;
   }
 }
 
@@ -78,23 +61,23 @@ TEST(Grains, FoldedFlowsShareALinkInProportion) {
 TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
   const Cluster halves = cluster_of_tiers(12, 2, links(5, 50), links(20, 1));
   const plan::Plan halving = all_reduce_on(24, "halving_doubling", 9034598);
-  const Seconds model = time_in(halves, halving, Way::kModel);
-  EXPECT_NEAR(time_in(halves, halving, Way::kMerged) / model, 1, 1e-6);
-  EXPECT_NEAR(time_in(halves, halving, Way::kStep) / model, 1, 1e-4);
+  const Seconds model = modelled(halves, halving);
+  EXPECT_NEAR(simulated(halves, halving, Grain::kMerged) / model, 1, 1e-6);
+  EXPECT_NEAR(simulated(halves, halving, Grain::kStep, false) / model, 1, 1e-4);
 
   // Equal latencies hide nothing: the links differ.
   const Cluster alike = cluster_of_tiers(12, 2, links(20, 50), links(20, 1));
-  EXPECT_NEAR(time_in(alike, halving, Way::kStep) / time_in(alike, halving, Way::kModel), 1, 1e-3);
+  EXPECT_NEAR(simulated(alike, halving, Grain::kStep, false) / modelled(alike, halving), 1, 1e-3);
 
   const Cluster trees = cluster_of_tiers(5, 6, links(20, 50), links(1, 1));
   const plan::Plan tree = all_reduce_on(30, "double_binary_tree", 28526);
-  EXPECT_NEAR(time_in(trees, tree, Way::kStep) / time_in(trees, tree, Way::kModel), 1, 0.11);
+  EXPECT_NEAR(simulated(trees, tree, Grain::kStep, false) / modelled(trees, tree), 1, 0.11);
 
   const Cluster nodes = cluster_of_tiers(3, 2, links(10, 1000), links(20, 1));
   const plan::Plan leaders =
       plan_of(6, {{1, collective_of(collective::CollectiveKind::kReduce, "ring",
                                     collective::block_groups(6, 3), 1000)}});
-  EXPECT_NEAR(time_in(nodes, leaders, Way::kStep) / time_in(nodes, leaders, Way::kModel), 1, 1e-4);
+  EXPECT_NEAR(simulated(nodes, leaders, Grain::kStep, false) / modelled(nodes, leaders), 1, 1e-4);
 }
 
 // What shares a link has as much of it as its messages are many: a stage of messages across the
@@ -102,19 +85,16 @@ TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
 TEST(Grains, LinksAreSharedByMessages) {
   Cluster cluster = cluster_of_tiers(4, 4, links(5, 100), links(10, 10));
   cluster.tiers[1].oversubscription = 2;
-  const auto stream = [](plan::StreamId id, const std::string& algorithm, std::int64_t elements) {
-    return std::pair(id, collective_of(collective::CollectiveKind::kAllReduce, algorithm,
-                                       collective::world_group(16), elements));
-  };
   for (const auto& [one, other] :
        {std::pair("halving_doubling", "halving_doubling"), std::pair("halving_doubling", "ring"),
         std::pair("to_one", "halving_doubling")}) {
     for (const std::int64_t elements : {200000, 1000000, 3000000}) {
-      const plan::Plan plan = plan_of(16, {stream(1, one, 1000000), stream(2, other, elements)});
-      const Seconds model = time_in(cluster, plan, Way::kModel);
-      EXPECT_NEAR(time_in(cluster, plan, Way::kUnfolded) / model, 1, 0.01)
+      const plan::Plan plan =
+          plan_of(16, {{1, all_reduce(16, one, 1000000)}, {2, all_reduce(16, other, elements)}});
+      const Seconds model = modelled(cluster, plan);
+      EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false) / model, 1, 0.01)
           << one << " beside " << other << " of " << elements;
-      EXPECT_NEAR(time_in(cluster, plan, Way::kMerged) / model, 1, 0.01)
+      EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / model, 1, 0.01)
           << one << " beside " << other << " of " << elements;
     }
   }
@@ -124,13 +104,10 @@ TEST(Grains, LinksAreSharedByMessages) {
 TEST(Grains, ThousandsOfRanksShareTheirHeaviestLinks) {
   const Cluster cluster = cluster_of_tiers(640, 8, links(4, 1000), links(8, 100));
   for (const char* algorithm : {"double_binary_tree", "halving_doubling", "ring", "to_one"}) {
-    const auto collective = [&](std::int64_t elements) {
-      return collective_of(collective::CollectiveKind::kAllReduce, algorithm,
-                           collective::world_group(cluster.ranks()), elements);
-    };
-    const plan::Plan plan =
-        plan_of(cluster.ranks(), {{1, collective(2000000)}, {2, collective(500000)}});
-    EXPECT_NEAR(time_in(cluster, plan, Way::kMerged) / time_in(cluster, plan, Way::kModel), 1, 0.02)
+    const int ranks = cluster.ranks();
+    const plan::Plan plan = plan_of(ranks, {{1, all_reduce(ranks, algorithm, 2000000)},
+                                            {2, all_reduce(ranks, algorithm, 500000)}});
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / modelled(cluster, plan), 1, 0.02)
         << algorithm;
   }
 }

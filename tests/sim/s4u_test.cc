@@ -2,8 +2,6 @@
 // SimGrid's own zones, with SimGrid's own routes, beside what Syncline says of its links and
 // routes.
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <functional>
 #include <simgrid/s4u.hpp>
@@ -13,10 +11,10 @@
 #include "core/error.h"
 #include "core/fabric/files.h"
 #include "core/random.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
+#include "core/run/jobs.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"
+#include "tests/support/simulated.h"
 #include "tests/support/text.h"
 
 namespace syncline::sim {
@@ -93,48 +91,27 @@ Prepare loaded(const std::string& file) {
   };
 }
 
-// SimGrid has one engine a process.
-Seconds in_a_child(const std::function<Seconds()>& work) {
-  int ends[2];
-  if (::pipe(ends) != 0) return -1;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const Seconds answer = work();
-    const bool told = ::write(ends[1], &answer, sizeof answer) == sizeof answer;
-    ::_exit(told ? 0 : 1);
-  }
-  Seconds answer = -1;
-  if (::read(ends[0], &answer, sizeof answer) != sizeof answer) answer = -1;
-  ::close(ends[0]);
-  ::close(ends[1]);
-  ::waitpid(child, nullptr, 0);
-  return answer;
-}
-
 // What Syncline says, message by message and in closed form.
 void expect_same(const char* what, const Prepare& prepare, const fabric::Topology& topology,
-                 const std::vector<int>& places, double model_tolerance) {
+                 fabric::Placement how, double model_tolerance) {
+  const std::vector<int> places = fabric::placed(topology, topology.all_nodes(), how, 7);
   const int ranks = static_cast<int>(places.size());
   Cluster cluster = flat_cluster(ranks);
   cluster.tiers[0].latency = 0;
   cluster = on_fabric(cluster, topology, places);
-  const plan::Plan plan =
-      plan_of(ranks, {{1, collective_of(collective::CollectiveKind::kAllReduce, "ring",
-                                        collective::world_group(ranks), kElements)}});
-  run::ExecutorSettings settings{cluster, {}, 1};
-  settings.simulation.grain = Simulation::Grain::kStep;
-  const Seconds step = time_of(*make_sim_executor(settings), plan);
-  const Seconds model = time_of(*run::make_model_executor({cluster, {}, 1}), plan);
-  const Seconds s4u = in_a_child([&] { return all_reduce_on(prepare, places); });
+  const plan::Plan plan = plan_of(ranks, {{1, all_reduce(ranks, "ring", kElements)}});
+  const Seconds step = simulated(cluster, plan, Grain::kStep);
+  const Seconds model = modelled(cluster, plan);
+  // SimGrid has one engine a process.
+  const Seconds s4u =
+      std::stod(run::run_apart(
+          "s4u", [&] { return std::to_string(1e6 * all_reduce_on(prepare, places)); })) /
+      1e6;
   const Seconds alone = 2.0 * (ranks - 1) / ranks * 4 * kElements / kNodePort;
   std::printf("%-34s S4U %.3f ms, simulated %+.2f %%, model %+.2f %%, contention x%.2f\n", what,
               1e3 * s4u, 100 * (step / s4u - 1), 100 * (model / s4u - 1), s4u / alone);
   EXPECT_NEAR(step, s4u, 1e-3 * s4u) << what;
   EXPECT_NEAR(model, s4u, model_tolerance * s4u) << what;
-}
-
-std::vector<int> places_of(const fabric::Topology& topology, fabric::Placement how) {
-  return fabric::placed(topology, topology.all_nodes(), how, 7);
 }
 
 constexpr auto kSplit = sg::Link::SharingPolicy::SPLITDUPLEX;
@@ -145,10 +122,8 @@ TEST(SimGridAlone, SaysTheSameOfFatTrees) {
                                    kNodePort, 0, kSplit);
   };
   const auto topology = fabric::fat_tree({{4, 4}, {1, 2}, {1, 1}, {0, kNodePort}});
-  expect_same("fat tree 2:1, packed", made_by(zone), topology,
-              places_of(topology, fabric::Placement::kPacked), 1e-3);
-  expect_same("fat tree 2:1, dealt out", made_by(zone), topology,
-              places_of(topology, fabric::Placement::kSpread), 1e-3);
+  expect_same("fat tree 2:1, packed", made_by(zone), topology, fabric::Placement::kPacked, 1e-3);
+  expect_same("fat tree 2:1, dealt out", made_by(zone), topology, fabric::Placement::kSpread, 1e-3);
 }
 
 TEST(SimGridAlone, SaysTheSameOfTori) {
@@ -156,10 +131,9 @@ TEST(SimGridAlone, SaysTheSameOfTori) {
     return sg::create_torus_zone("torus", nullptr, {5, 3, 3}, callbacks, kNodePort, 0, kSplit);
   };
   const auto topology = fabric::torus({5, 3, 3}, kNodePort);
-  expect_same("torus 5 x 3 x 3, packed", made_by(zone), topology,
-              places_of(topology, fabric::Placement::kPacked), 1e-3);
-  expect_same("torus 5 x 3 x 3, scattered", made_by(zone), topology,
-              places_of(topology, fabric::Placement::kScattered), 0.05);
+  expect_same("torus 5 x 3 x 3, packed", made_by(zone), topology, fabric::Placement::kPacked, 1e-3);
+  expect_same("torus 5 x 3 x 3, scattered", made_by(zone), topology, fabric::Placement::kScattered,
+              0.05);
 }
 
 TEST(SimGridAlone, SaysTheSameOfDragonflies) {
@@ -168,10 +142,10 @@ TEST(SimGridAlone, SaysTheSameOfDragonflies) {
                                      kNodePort, 0, kSplit);
   };
   const auto topology = fabric::dragonfly({4, 4, 2, 1, kNodePort, kNodePort});
-  expect_same("dragonfly 4 x 4 x 2, packed", made_by(zone), topology,
-              places_of(topology, fabric::Placement::kPacked), 1e-3);
+  expect_same("dragonfly 4 x 4 x 2, packed", made_by(zone), topology, fabric::Placement::kPacked,
+              1e-3);
   expect_same("dragonfly 4 x 4 x 2, scattered", made_by(zone), topology,
-              places_of(topology, fabric::Placement::kScattered), 0.05);
+              fabric::Placement::kScattered, 0.05);
 }
 
 constexpr const char* kHead = R"(<?xml version='1.0'?>
@@ -222,8 +196,7 @@ TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
     const std::string file = scratch.path("platform.xml");
     test::write_text(file, each.text);
     const fabric::Topology topology = fabric::simgrid_fabric(file, each.text, 1);
-    expect_same(each.what, loaded(file), topology, places_of(topology, each.placement),
-                each.model_tolerance);
+    expect_same(each.what, loaded(file), topology, each.placement, each.model_tolerance);
   }
 }
 
