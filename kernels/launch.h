@@ -5,8 +5,10 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include "kernels/block.h"
 
@@ -61,6 +63,14 @@ SYNCLINE_HOST_DEVICE inline int tensor_of(const TensorTable<Entry, kCapacity>& t
   return low;
 }
 
+// A part of a workspace for `count` of T, after the `used` bytes of those before it, which grow.
+// Every part is at a multiple of 256 bytes. Without memory (base is null) it only counts.
+template <typename T>
+void place_part(void* base, std::size_t* used, std::int64_t count, T** part) {
+  if (base) *part = reinterpret_cast<T*>(static_cast<std::byte*>(base) + *used);
+  *used += (static_cast<std::size_t>(count) * sizeof(T) + 255) / 256 * 256;
+}
+
 // f(T{}) for the type that is known only now.
 template <typename F>
 auto with_type(ElementType type, F&& f) {
@@ -74,6 +84,21 @@ struct LaunchGrid {
   unsigned x = 1;
   unsigned y = 1;
 };
+
+// launch_some(table, grid, first) for as many entries at a time as a table holds, a block each;
+// `first` is the number of the table's first entry.
+template <typename Table, typename Entry, typename F>
+Status in_tables(const std::vector<Entry>& entries, F&& launch_some) {
+  Status status;
+  for (std::size_t first = 0; first < entries.size() && status.ok(); first += Table::kCapacity) {
+    const std::size_t count = std::min<std::size_t>(Table::kCapacity, entries.size() - first);
+    Table table{};
+    std::copy_n(entries.begin() + static_cast<std::ptrdiff_t>(first), count, table.entries);
+    status = launch_some(table, LaunchGrid{static_cast<unsigned>(count)},
+                         static_cast<std::uint32_t>(first));
+  }
+  return status;
+}
 
 #if defined(__CUDACC__)
 

@@ -2,7 +2,6 @@
 // fp32. A column is passed over once for each before it: a factor has few, and stays in the cache.
 #include "kernels/kernels.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "kernels/launch.h"
@@ -12,10 +11,7 @@ namespace {
 
 constexpr double kRounding = 1e-5;  // a column this much shorter than it was is rounding alone
 
-struct Factors {
-  static constexpr int kMost = 1024;
-  Factor each[kMost];
-};
+using Factors = TensorTable<Factor, 1024>;
 
 struct Column {
   float* first;
@@ -47,7 +43,7 @@ SYNCLINE_BLOCK_ALGORITHM double product(KernelBlock& block, const Column& a, con
 
 __global__ void __launch_bounds__(kBlockThreads)
     orthogonalise_kernel(const __grid_constant__ Factors factors) {
-  const auto [numbers, rows, rank] = factors.each[blockIdx.x];
+  const auto [numbers, rows, rank] = factors.entries[blockIdx.x];
   KernelBlock block;
   for (std::int32_t own = 0; own < rank; ++own) {
     const Column column{numbers + own, rows, rank};
@@ -75,17 +71,9 @@ __global__ void __launch_bounds__(kBlockThreads)
 }  // namespace
 
 Status orthogonalise(const std::vector<Factor>& factors, cudaStream_t stream) {
-  for (std::size_t done = 0; done < factors.size(); done += Factors::kMost) {
-    const auto count = std::min<std::size_t>(factors.size() - done, Factors::kMost);
-    Factors now = {};
-    std::copy_n(factors.begin() + static_cast<std::ptrdiff_t>(done), count, now.each);
-    if (auto status = launch("orthogonalise_kernel", orthogonalise_kernel,
-                             {static_cast<unsigned>(count), 1}, stream, now);
-        !status.ok()) {
-      return status;
-    }
-  }
-  return {};
+  return in_tables<Factors>(factors, [&](const Factors& some, LaunchGrid grid, std::uint32_t) {
+    return launch("orthogonalise_kernel", orthogonalise_kernel, grid, stream, some);
+  });
 }
 
 }  // namespace syncline::kernels

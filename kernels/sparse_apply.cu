@@ -15,13 +15,33 @@
 #include <string>
 #include <utility>
 
-#include "kernels/dgc_plan.h"
+#include "kernels/dgc_step.h"
 #include "kernels/launch.h"
 
 namespace syncline::kernels {
 namespace {
 
+constexpr int kPartPairs = 128;      // of rank 0 in one part
+constexpr int kCheckedPairs = 1024;  // that a block looks through
+constexpr int kMaxRanks = 65535;
 constexpr int kRanksAtOnce = 8;  // whose pairs are loaded ahead
+
+struct SparseRow {
+  float* weight;
+  std::uint32_t elements;
+  std::uint32_t places;
+  std::int64_t packed_at;  // where a rank's list of this tensor begins among all its lists
+  std::uint32_t first_part;
+  std::uint32_t parts;
+  std::uint32_t first_check;  // blocks that look through the lists, for one rank
+  std::uint32_t checks;
+};
+
+struct SparseTables {
+  SparseRow* rows;
+  std::uint32_t* part_tensor;
+  std::uint32_t* check_tensor;
+};
 
 struct SparseShared {
   std::uint32_t begin[kRanksAtOnce];  // of the ranks at hand, in their lists
@@ -34,15 +54,15 @@ struct SparseList {
   const float* values;
 };
 
-SYNCLINE_HOST_DEVICE inline SparseList list_of_rank(const SparseApply& apply, const SparseRow& row,
-                                                    int rank) {
+SYNCLINE_BLOCK_ALGORITHM SparseList list_of_rank(const SparseApply& apply, const SparseRow& row,
+                                                 int rank) {
   const std::int64_t at = rank * apply.rank_stride + row.packed_at;
   return {apply.indices + at, apply.values + at};
 }
 
 // The first place whose index is not below `index`. Pads are above everything.
-SYNCLINE_HOST_DEVICE inline std::uint32_t place_of(const std::uint32_t* indices,
-                                                   std::uint32_t places, std::uint32_t index) {
+SYNCLINE_BLOCK_ALGORITHM std::uint32_t place_of(const std::uint32_t* indices, std::uint32_t places,
+                                                std::uint32_t index) {
   std::uint32_t low = 0;
   std::uint32_t high = places;
   while (low < high) {
@@ -57,17 +77,23 @@ SYNCLINE_HOST_DEVICE inline std::uint32_t place_of(const std::uint32_t* indices,
 }
 
 // Where a part begins: at rank 0's index, or behind everything where it has none there.
-SYNCLINE_HOST_DEVICE inline std::uint32_t part_edge(const SparseApply& apply, const SparseRow& row,
-                                                    std::uint32_t part) {
+SYNCLINE_BLOCK_ALGORITHM std::uint32_t part_edge(const SparseApply& apply, const SparseRow& row,
+                                                 std::uint32_t part) {
   if (part == 0) return 0;
   if (part >= row.parts) return row.elements;
-  const std::uint32_t index = list_of_rank(apply, row, 0).indices[part * kSparsePartPairs];
+  const std::uint32_t index = list_of_rank(apply, row, 0).indices[part * kPartPairs];
   return index < row.elements ? index : row.elements;
 }
 
-template <typename Block>
-SYNCLINE_BLOCK_ALGORITHM void sparse_prepare_row(Block& block, const SparseTables& tables,
-                                                 const SparseRow& row, std::uint32_t tensor) {
+using SparseRows = TensorTable<SparseRow, 600>;
+static_assert(sizeof(SparseRows) + sizeof(SparseTables) + 64 <= kArgumentBytes);
+
+__global__ void __launch_bounds__(kBlockThreads)
+    sparse_prepare_kernel(SparseTables tables, const __grid_constant__ SparseRows rows,
+                          std::uint32_t before) {
+  const SparseRow& row = rows.entries[blockIdx.x];
+  const std::uint32_t tensor = before + blockIdx.x;
+  KernelBlock block;
   block.each([&](int thread) {
     const auto first = static_cast<std::uint32_t>(thread);
     for (std::uint32_t i = first; i < row.parts; i += kBlockThreads) {
@@ -81,24 +107,23 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_prepare_row(Block& block, const SparseTable
 }
 
 // Whether a pair may stand at this place, as far as it and the place before it show.
-SYNCLINE_HOST_DEVICE inline bool pair_is_good(const SparseRow& row, const SparseList& list,
-                                              std::uint32_t place) {
+SYNCLINE_BLOCK_ALGORITHM bool pair_is_good(const SparseRow& row, const SparseList& list,
+                                           std::uint32_t place) {
   const std::uint32_t index = list.indices[place];
   if (index == kPadIndex) return true;
   if (index >= row.elements || !is_finite(list.values[place])) return false;
   return place == 0 || list.indices[place - 1] < index;  // a pad before it is not below it
 }
 
-template <typename Block>
-SYNCLINE_BLOCK_ALGORITHM void sparse_check_piece(Block& block, const SparseTables& tables,
-                                                 const SparseApply& apply, std::uint32_t number,
-                                                 int rank) {
-  const SparseRow& row = tables.rows[tables.check_tensor[number]];
-  const SparseList list = list_of_rank(apply, row, rank);
-  const std::uint32_t first = (number - row.first_check) * kSparseCheckedPairs;
+__global__ void __launch_bounds__(kBlockThreads)
+    sparse_check_kernel(SparseTables tables, SparseApply apply) {
+  const SparseRow& row = tables.rows[tables.check_tensor[blockIdx.x]];
+  const SparseList list = list_of_rank(apply, row, static_cast<int>(blockIdx.y));
+  const std::uint32_t first = (blockIdx.x - row.first_check) * kCheckedPairs;
+  KernelBlock block;
   block.each([&](int thread) {
     bool good = true;
-    for (int i = 0; i < kSparseCheckedPairs / kBlockThreads; ++i) {
+    for (int i = 0; i < kCheckedPairs / kBlockThreads; ++i) {
       const std::int64_t place = static_cast<std::int64_t>(first) + i * kBlockThreads + thread;
       if (place >= static_cast<std::int64_t>(row.places)) break;
       good = pair_is_good(row, list, static_cast<std::uint32_t>(place)) && good;
@@ -107,13 +132,13 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_check_piece(Block& block, const SparseTable
   });
 }
 
-template <typename Block>
-SYNCLINE_BLOCK_ALGORITHM void sparse_apply_part(Block& block, SparseShared& shared,
-                                                const SparseTables& tables,
-                                                const SparseApply& apply, std::uint32_t number) {
+__global__ void __launch_bounds__(kBlockThreads, 6)
+    sparse_apply_kernel(SparseTables tables, SparseApply apply) {
+  __shared__ SparseShared shared;
+  KernelBlock block;
   if (*apply.rejected != 0) return;
-  const SparseRow& row = tables.rows[tables.part_tensor[number]];
-  const std::uint32_t part = number - row.first_part;
+  const SparseRow& row = tables.rows[tables.part_tensor[blockIdx.x]];
+  const std::uint32_t part = blockIdx.x - row.first_part;
   const std::uint32_t low = part_edge(apply, row, part);
   const std::uint32_t high = part_edge(apply, row, part + 1);
   struct Ahead {
@@ -130,7 +155,7 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_apply_part(Block& block, SparseShared& shar
       const std::uint32_t place = place_of(list.indices, row.places, begins ? low : high);
       (begins ? shared.begin : shared.end)[rank] = place;
     });
-    typename Block::template Each<Ahead> ahead;
+    KernelBlock::Each<Ahead> ahead;
     block.each([&](int thread) {
       for (int rank = 0; rank < kRanksAtOnce; ++rank) {
         ahead[thread].index[rank] = kPadIndex;
@@ -164,50 +189,45 @@ SYNCLINE_BLOCK_ALGORITHM void sparse_apply_part(Block& block, SparseShared& shar
   }
 }
 
-constexpr int kRowsPerLaunch = 600;
-
-struct SparseRows {
-  SparseRow rows[kRowsPerLaunch];
-};
-static_assert(sizeof(SparseRows) + sizeof(SparseTables) + 64 <= kArgumentBytes);
-
-__global__ void __launch_bounds__(kBlockThreads)
-    sparse_prepare_kernel(SparseTables tables, const __grid_constant__ SparseRows rows,
-                          std::uint32_t first) {
-  KernelBlock block;
-  sparse_prepare_row(block, tables, rows.rows[blockIdx.x], first + blockIdx.x);
-}
-
-__global__ void __launch_bounds__(kBlockThreads)
-    sparse_check_kernel(SparseTables tables, SparseApply apply) {
-  KernelBlock block;
-  sparse_check_piece(block, tables, apply, blockIdx.x, static_cast<int>(blockIdx.y));
-}
-
-__global__ void __launch_bounds__(kBlockThreads, 6)
-    sparse_apply_kernel(SparseTables tables, SparseApply apply) {
-  __shared__ SparseShared shared;
-  KernelBlock block;
-  sparse_apply_part(block, shared, tables, apply, blockIdx.x);
-}
-
 std::uint32_t pieces(std::uint32_t places, int each) {
   const auto size = static_cast<std::uint32_t>(each);
   return places / size + (places % size != 0 ? 1 : 0);
 }
 
-std::size_t lay_out(const SparsePlan& plan, void* base, SparseTables* tables) {
-  WorkspaceParts parts(base);
-  parts.next(&tables->rows, static_cast<std::int64_t>(plan.rows.size()));
-  parts.next(&tables->part_tensor, plan.parts);
-  parts.next(&tables->check_tensor, plan.checks);
-  return parts.used();
+// The tables of a plan in a workspace at `base`; `bytes`: that it takes.
+SparseTables tables_of(const SparsePlan& plan, void* base, std::size_t* bytes) {
+  SparseTables tables{};
+  *bytes = 0;
+  place_part(base, bytes, static_cast<std::int64_t>(plan.tensors.size()), &tables.rows);
+  place_part(base, bytes, plan.parts, &tables.part_tensor);
+  place_part(base, bytes, plan.checks, &tables.check_tensor);
+  return tables;
+}
+
+// The rows of a plan's tensors; sets its counts.
+std::vector<SparseRow> rows_of(SparsePlan* plan) {
+  plan->parts = plan->checks = plan->packed = 0;
+  std::vector<SparseRow> rows;
+  for (const SparseTensor& tensor : plan->tensors) {
+    SparseRow& row = rows.emplace_back();
+    row.weight = tensor.weight;
+    row.elements = static_cast<std::uint32_t>(tensor.elements);
+    row.places = static_cast<std::uint32_t>(tensor.places);
+    row.packed_at = plan->packed;
+    row.first_part = static_cast<std::uint32_t>(plan->parts);
+    row.parts = pieces(row.places, kPartPairs);
+    row.first_check = static_cast<std::uint32_t>(plan->checks);
+    row.checks = pieces(row.places, kCheckedPairs);
+    plan->packed += row.places;
+    plan->parts += row.parts;
+    plan->checks += row.checks;
+  }
+  return rows;
 }
 
 }  // namespace
 
 Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan) {
-  SparsePlan made;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const SparseTensor& tensor = tensors[i];
     if (tensor.elements < 0 || tensor.elements > 0xffffffffll || tensor.places > tensor.elements) {
@@ -215,53 +235,33 @@ Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan) {
                      std::to_string(tensor.places) + " places of " +
                      std::to_string(tensor.elements) + " elements, the limit is 2^32 - 1");
     }
-    SparseRow row{};
-    row.weight = tensor.weight;
-    row.elements = static_cast<std::uint32_t>(tensor.elements);
-    row.places = static_cast<std::uint32_t>(tensor.places);
-    row.packed_at = made.packed;
-    row.first_part = static_cast<std::uint32_t>(made.parts);
-    row.parts = pieces(row.places, kSparsePartPairs);
-    row.first_check = static_cast<std::uint32_t>(made.checks);
-    row.checks = pieces(row.places, kSparseCheckedPairs);
-    made.packed += row.places;
-    made.parts += row.parts;
-    made.checks += row.checks;
-    if (made.parts > 0x7fffffffll) return failure("sparse_plan: too many parts for one launch");
-    made.rows.push_back(row);
   }
-  SparseTables unused{};
-  made.workspace_bytes = lay_out(made, nullptr, &unused);
+  SparsePlan made;
+  made.tensors = tensors;
+  rows_of(&made);
+  if (made.parts > 0x7fffffffll) return failure("sparse_plan: too many parts for one launch");
+  tables_of(made, nullptr, &made.workspace_bytes);
   *plan = std::move(made);
   return {};
 }
 
-SparseTables sparse_tables(const SparsePlan& plan, void* base) {
-  SparseTables tables{};
-  lay_out(plan, base, &tables);
-  return tables;
-}
-
 Status sparse_prepare(SparsePlan* plan, void* workspace, cudaStream_t stream) {
-  const SparseTables tables = sparse_tables(*plan, workspace);
-  for (std::size_t first = 0; first < plan->rows.size(); first += kRowsPerLaunch) {
-    const std::size_t count = std::min<std::size_t>(kRowsPerLaunch, plan->rows.size() - first);
-    SparseRows chunk{};
-    std::copy_n(plan->rows.begin() + static_cast<std::ptrdiff_t>(first), count, chunk.rows);
-    auto status =
-        launch("sparse_prepare_kernel", sparse_prepare_kernel, {static_cast<unsigned>(count)},
-               stream, tables, chunk, static_cast<std::uint32_t>(first));
-    if (!status.ok()) return status;
-  }
+  const std::vector<SparseRow> rows = rows_of(plan);
+  const SparseTables tables = tables_of(*plan, workspace, &plan->workspace_bytes);
   plan->workspace = workspace;
-  return {};
+  return in_tables<SparseRows>(rows,
+                               [&](const SparseRows& some, LaunchGrid grid, std::uint32_t first) {
+                                 return launch("sparse_prepare_kernel", sparse_prepare_kernel, grid,
+                                               stream, tables, some, first);
+                               });
 }
 
 Status sparse_apply(const SparsePlan& plan, const SparseApply& apply, cudaStream_t stream) {
-  if (apply.ranks > kSparseMaxRanks) return failure("sparse_apply: more than 65535 ranks");
+  if (apply.ranks > kMaxRanks) return failure("sparse_apply: more than 65535 ranks");
   auto status = clear(apply.rejected, sizeof *apply.rejected, stream);
   if (!status.ok() || plan.packed == 0 || apply.ranks == 0) return status;
-  const SparseTables tables = sparse_tables(plan, plan.workspace);
+  std::size_t bytes = 0;
+  const SparseTables tables = tables_of(plan, plan.workspace, &bytes);
   const auto pieces = static_cast<unsigned>(plan.checks);
   status = launch("sparse_check_kernel", sparse_check_kernel,
                   {pieces, static_cast<unsigned>(apply.ranks)}, stream, tables, apply);

@@ -13,35 +13,14 @@
 
 namespace syncline::kernels {
 
-constexpr int kSparsePartPairs = 128;      // of rank 0 in one part
-constexpr int kSparseCheckedPairs = 1024;  // that a block looks through
-constexpr int kSparseMaxRanks = 65535;
-
 struct SparseTensor {
   float* weight = nullptr;
   std::int64_t elements = 0;  // 0 .. 2^32 - 1
   std::int64_t places = 0;    // of one rank's list, pads included: min(kept, elements) of dgc_step
 };
 
-struct SparseRow {
-  float* weight;
-  std::uint32_t elements;
-  std::uint32_t places;
-  std::int64_t packed_at;  // where a rank's list of this tensor begins among all its lists
-  std::uint32_t first_part;
-  std::uint32_t parts;
-  std::uint32_t first_check;  // blocks that look through the lists, for one rank
-  std::uint32_t checks;
-};
-
-struct SparseTables {
-  SparseRow* rows;
-  std::uint32_t* part_tensor;
-  std::uint32_t* check_tensor;
-};
-
 struct SparsePlan {
-  std::vector<SparseRow> rows;
+  std::vector<SparseTensor> tensors;
   std::int64_t parts = 0;
   std::int64_t checks = 0;
   std::int64_t packed = 0;  // sum of places
@@ -59,7 +38,6 @@ struct SparseApply {
 };
 
 Status sparse_plan(const std::vector<SparseTensor>& tensors, SparsePlan* plan);
-SparseTables sparse_tables(const SparsePlan& plan, void* base);
 
 // Once for a list of tensors: writes its tables into `workspace`, on the device, at a multiple of
 // 256 bytes.

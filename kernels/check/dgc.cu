@@ -97,8 +97,9 @@ class DgcCase {
     const auto got_reports = reports.get();
     std::string difference;
     if (!indices.intact() || !values.intact()) difference = "a message's guards fell";
+    std::size_t at = 0;
     for (std::size_t i = 0; i < hosts_.size() && difference.empty(); ++i) {
-      difference = compare(i, step, got_indices, got_values, got_reports[i]);
+      difference = compare(i, step, got_indices, got_values, got_reports[i], &at);
     }
     const std::string note = hosts_.size() == 1 ? path_name(got_reports[0].path) : "";
     if (path && got_reports.back().path != *path) {
@@ -108,10 +109,10 @@ class DgcCase {
   }
 
  private:
+  // `packed_at`: where the tensor's part of the message begins; afterwards, the next one's.
   std::string compare(std::size_t i, const DgcStep& step, const std::vector<std::uint32_t>& indices,
-                      const Values& values, const DgcReport& report) {
+                      const Values& values, const DgcReport& report, std::size_t* packed_at) {
     CheckedTensor& host = hosts_[i];
-    const DgcRow& row = plan_.rows[i];
     compress::accumulate(host.gradient, {}, {.momentum = step.momentum}, host.velocity,
                          host.residual);
     SparseMessage message =
@@ -119,12 +120,12 @@ class DgcCase {
     if (report.selected != message.indices.size()) {
       return "the report's count";
     }
-    message.indices.resize(row.kept, kPadIndex);
-    message.values.resize(row.kept, 0.0f);
-    const auto at = static_cast<std::ptrdiff_t>(row.packed_at);
-    const std::vector<std::uint32_t> got_indices(indices.begin() + at,
-                                                 indices.begin() + at + row.kept);
-    const Values got_values(values.begin() + at, values.begin() + at + row.kept);
+    const auto kept = std::min(static_cast<std::size_t>(host.kept), host.residual.size());
+    message.indices.resize(kept, kPadIndex);
+    message.values.resize(kept, 0.0f);
+    const std::vector<std::uint32_t> got_indices(&indices[*packed_at], &indices[*packed_at] + kept);
+    const Values got_values(&values[*packed_at], &values[*packed_at] + kept);
+    *packed_at += kept;
     const std::string where = "tensor " + std::to_string(i) + " (" + path_name(report.path) + "): ";
     if (!same_bits(velocities_[i].get(), host.velocity)) return where + "velocity";
     if (!same_bits(residuals_[i].get(), host.residual)) return where + "residual";
