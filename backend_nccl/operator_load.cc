@@ -189,7 +189,7 @@ void OperatorLoad::norm(const OperatorKernel& kernel, cudaStream_t stream) const
   norm.inverse_deviation = array(channels_, 3, kernel.columns);
   norm.workspace = reinterpret_cast<float*>(workspace_.data());
   std::byte* const y = written(kernel.writes[0]);
-  if (!kernel.gradient) return check_kernel(kernels::batch_norm_forward(norm, {}, y, stream));
+  if (!kernel.gradient) return check_kernel(kernels::batch_norm_forward(norm, y, stream));
   kernels::BatchNormGradients gradients;
   gradients.dy = read(kernel.reads[2]);
   gradients.dx = y;

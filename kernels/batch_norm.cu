@@ -100,6 +100,37 @@ struct RawChannels {
   }
 };
 
+// each(row's first element, values) for all rows of a thread, kAtOnce of them loaded ahead: its
+// channels of each array. The last of several arrays may be null, its values are then 0.
+template <int kAtOnce, int kWide, typename T, int kArrays, typename F>
+SYNCLINE_HOST_DEVICE inline void each_row(const BatchNorm& norm, const ColumnThread<kWide>& column,
+                                          const T* const (&arrays)[kArrays], F&& each) {
+  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
+  for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
+    RawChannels<T, kWide> raw[kAtOnce][kArrays];
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      const std::int64_t at = (row + i * kRows) * norm.channels + column.channel;
+      if (row + i * kRows < column.end) {
+        SYNCLINE_UNROLL
+        for (int a = 0; a < kArrays; ++a) {
+          const bool given = a == 0 || a + 1 < kArrays || arrays[a] != nullptr;
+          if (given) raw[i][a].load(arrays[a] + at);
+        }
+      }
+    }
+    SYNCLINE_UNROLL
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (row + i * kRows < column.end) {
+        float values[kArrays][kWide];
+        SYNCLINE_UNROLL
+        for (int a = 0; a < kArrays; ++a) raw[i][a].widen(values[a]);
+        each((row + i * kRows) * norm.channels + column.channel, values);
+      }
+    }
+  }
+}
+
 template <int kWide, typename T>
 SYNCLINE_HOST_DEVICE inline void store_channels(T* to, const float (&from)[kWide]) {
   if constexpr (kWide == 1) {
@@ -123,35 +154,21 @@ template <typename T, int kWide>
 SYNCLINE_HOST_DEVICE inline void moments_of_thread(const BatchNorm& norm,
                                                    const ColumnThread<kWide>& column, int thread,
                                                    PairBlock<kWide>& block) {
-  const T* x = static_cast<const T*>(norm.x) + column.channel;
   float pivot[kWide] = {};
   float sum[kWide] = {};
   float squares[kWide] = {};
   std::int64_t count = 0;
-  constexpr int kAtOnce = 4;
-  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
-  for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
-    RawChannels<T, kWide> raw[kAtOnce];
+  const T* const arrays[] = {static_cast<const T*>(norm.x)};
+  each_row<4>(norm, column, arrays, [&](std::int64_t, const float(&values)[1][kWide]) {
     SYNCLINE_UNROLL
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (row + i * kRows < column.end) raw[i].load(x + (row + i * kRows) * norm.channels);
+    for (int c = 0; c < kWide; ++c) {
+      if (count == 0) pivot[c] = values[0][c];
+      const float distance = values[0][c] - pivot[c];
+      sum[c] += distance;
+      squares[c] += distance * distance;
     }
-    SYNCLINE_UNROLL
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (row + i * kRows < column.end) {
-        float values[kWide];
-        raw[i].widen(values);
-        SYNCLINE_UNROLL
-        for (int c = 0; c < kWide; ++c) {
-          if (count == 0) pivot[c] = values[c];
-          const float distance = values[c] - pivot[c];
-          sum[c] += distance;
-          squares[c] += distance * distance;
-        }
-        ++count;
-      }
-    }
-  }
+    ++count;
+  });
   const float rows = static_cast<float>(count);
   block.rows[thread] = rows;
   SYNCLINE_UNROLL
@@ -245,8 +262,7 @@ SYNCLINE_HOST_DEVICE inline EndPair end_of_sums(const BatchNorm& norm, const Bat
   return end;
 }
 
-SYNCLINE_HOST_DEVICE inline void write_statistics(const BatchNorm& norm,
-                                                  const RunningStatistics& running, int channel,
+SYNCLINE_HOST_DEVICE inline void write_statistics(const BatchNorm& norm, int channel,
                                                   const EndPair& sum) {
   const auto rows = static_cast<double>(norm.rows);
   const double shift = sum.first / rows;
@@ -257,14 +273,6 @@ SYNCLINE_HOST_DEVICE inline void write_statistics(const BatchNorm& norm,
   norm.mean[channel] = static_cast<float>(mean);
   norm.inverse_deviation[channel] =
       static_cast<float>(1 / sqrt(variance + static_cast<double>(norm.epsilon)));
-  if (running.mean == nullptr) return;
-  const double unbiased = distance / (rows > 1 ? rows - 1 : 1);
-  const double momentum = running.momentum;
-  const double old_mean = running.mean[channel];
-  const double old_variance = running.variance[channel];
-  running.mean[channel] = static_cast<float>(old_mean + momentum * (mean - old_mean));
-  running.variance[channel] =
-      static_cast<float>(old_variance + momentum * (unbiased - old_variance));
 }
 
 // A thread's channels' parameters.
@@ -296,37 +304,15 @@ SYNCLINE_HOST_DEVICE inline void normalise_thread(const BatchNorm& norm, T* y,
                                                   const ColumnThread<kWide>& column) {
   if (column.row >= column.end) return;
   const ChannelParameters<kWide> parameters(norm, column.channel);
-  const T* x = static_cast<const T*>(norm.x);
-  const T* residual = static_cast<const T*>(norm.residual);
-  constexpr int kAtOnce = 2;
-  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
-  for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
-    RawChannels<T, kWide> raw[kAtOnce];
-    RawChannels<T, kWide> added[kAtOnce];
+  const T* const arrays[] = {static_cast<const T*>(norm.x), static_cast<const T*>(norm.residual)};
+  each_row<2>(norm, column, arrays, [&](std::int64_t at, float(&values)[2][kWide]) {
     SYNCLINE_UNROLL
-    for (int i = 0; i < kAtOnce; ++i) {
-      const std::int64_t at = (row + i * kRows) * norm.channels + column.channel;
-      if (row + i * kRows < column.end) {
-        raw[i].load(x + at);
-        if (residual != nullptr) added[i].load(residual + at);
-      }
+    for (int c = 0; c < kWide; ++c) {
+      const float z = normalised(parameters, c, values[0][c], values[1][c]);
+      values[0][c] = norm.relu && z < 0 ? 0.0f : z;
     }
-    SYNCLINE_UNROLL
-    for (int i = 0; i < kAtOnce; ++i) {
-      if (row + i * kRows < column.end) {
-        float values[kWide];
-        float residuals[kWide];
-        raw[i].widen(values);
-        added[i].widen(residuals);
-        SYNCLINE_UNROLL
-        for (int c = 0; c < kWide; ++c) {
-          const float z = normalised(parameters, c, values[c], residuals[c]);
-          values[c] = norm.relu && z < 0 ? 0.0f : z;
-        }
-        store_channels(y + (row + i * kRows) * norm.channels + column.channel, values);
-      }
-    }
-  }
+    store_channels(y + at, values[0]);
+  });
 }
 
 // What comes back through relu and addition: dy where z was positive.
@@ -343,42 +329,17 @@ SYNCLINE_HOST_DEVICE inline void gradient_sums_of_thread(const BatchNorm& norm, 
   float second[kWide] = {};
   if (column.row < column.end) {
     const ChannelParameters<kWide> parameters(norm, column.channel);
-    const T* x = static_cast<const T*>(norm.x);
-    const T* residual = static_cast<const T*>(norm.residual);
-    constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
-    constexpr int kAtOnce = 2;
-    for (std::int64_t row = column.row; row < column.end; row += kAtOnce * kRows) {
-      RawChannels<T, kWide> raw[kAtOnce];
-      RawChannels<T, kWide> raw_gradient[kAtOnce];
-      RawChannels<T, kWide> added[kAtOnce];
+    const T* const arrays[] = {static_cast<const T*>(norm.x), dy,
+                               static_cast<const T*>(norm.residual)};
+    each_row<2>(norm, column, arrays, [&](std::int64_t, const float(&values)[3][kWide]) {
       SYNCLINE_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        const std::int64_t at = (row + i * kRows) * norm.channels + column.channel;
-        if (row + i * kRows < column.end) {
-          raw[i].load(x + at);
-          raw_gradient[i].load(dy + at);
-          if (residual != nullptr) added[i].load(residual + at);
-        }
+      for (int c = 0; c < kWide; ++c) {
+        const float z = normalised(parameters, c, values[0][c], values[2][c]);
+        const float dz = through_relu(norm.relu, z, values[1][c]);
+        first[c] += dz;
+        second[c] += dz * (values[0][c] - parameters.mean[c]);
       }
-      SYNCLINE_UNROLL
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (row + i * kRows < column.end) {
-          float values[kWide];
-          float gradient[kWide];
-          float residuals[kWide];
-          raw[i].widen(values);
-          raw_gradient[i].widen(gradient);
-          added[i].widen(residuals);
-          SYNCLINE_UNROLL
-          for (int c = 0; c < kWide; ++c) {
-            const float z = normalised(parameters, c, values[c], residuals[c]);
-            const float dz = through_relu(norm.relu, z, gradient[c]);
-            first[c] += dz;
-            second[c] += dz * (values[c] - parameters.mean[c]);
-          }
-        }
-      }
-    }
+    });
   }
   SYNCLINE_UNROLL
   for (int c = 0; c < kWide; ++c) {
@@ -411,36 +372,22 @@ SYNCLINE_HOST_DEVICE inline void gradient_of_thread(const BatchNorm& norm,
     slope_dz[c] =
         gradients.dgamma[column.channel + c] * share * norm.inverse_deviation[column.channel + c];
   }
-  const T* x = static_cast<const T*>(norm.x);
-  const T* residual = static_cast<const T*>(norm.residual);
-  const T* dy = static_cast<const T*>(gradients.dy);
+  const T* const arrays[] = {static_cast<const T*>(norm.x), static_cast<const T*>(gradients.dy),
+                             static_cast<const T*>(norm.residual)};
   T* dx = static_cast<T*>(gradients.dx);
   T* dresidual = static_cast<T*>(gradients.dresidual);
-  constexpr std::int64_t kRows = ColumnThread<kWide>::kRows;
-  for (std::int64_t row = column.row; row < column.end; row += kRows) {
-    const std::int64_t at = row * norm.channels + column.channel;
-    RawChannels<T, kWide> raw;
-    RawChannels<T, kWide> raw_gradient;
-    RawChannels<T, kWide> added;
-    raw.load(x + at);
-    raw_gradient.load(dy + at);
-    if (residual != nullptr) added.load(residual + at);
-    float values[kWide];
-    float gradient[kWide];
-    float residuals[kWide];
-    raw.widen(values);
-    raw_gradient.widen(gradient);
-    added.widen(residuals);
+  each_row<1>(norm, column, arrays, [&](std::int64_t at, float(&values)[3][kWide]) {
     SYNCLINE_UNROLL
     for (int c = 0; c < kWide; ++c) {
-      const float z = normalised(parameters, c, values[c], residuals[c]);
-      gradient[c] = through_relu(norm.relu, z, gradient[c]);
-      const float centred = values[c] - parameters.mean[c];
-      values[c] = parameters.scale[c] * (gradient[c] - mean_dz[c] - centred * slope_dz[c]);
+      const float z = normalised(parameters, c, values[0][c], values[2][c]);
+      const float dz = through_relu(norm.relu, z, values[1][c]);
+      const float centred = values[0][c] - parameters.mean[c];
+      values[0][c] = parameters.scale[c] * (dz - mean_dz[c] - centred * slope_dz[c]);
+      values[1][c] = dz;
     }
-    store_channels(dx + at, values);
-    if (dresidual != nullptr) store_channels(dresidual + at, gradient);
-  }
+    store_channels(dx + at, values[0]);
+    if (dresidual != nullptr) store_channels(dresidual + at, values[1]);
+  });
 }
 
 // 16 bytes at a time need every row of every array to begin at a multiple of 16.
@@ -533,14 +480,13 @@ SYNCLINE_BLOCK_ALGORITHM void end_channels(KernelBlock& block, const BatchNorm& 
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
-    batch_moments_end_kernel(const BatchNorm norm, const BatchNormGrid grid,
-                             const RunningStatistics running) {
+    batch_moments_end_kernel(const BatchNorm norm, const BatchNormGrid grid) {
   __shared__ EndPair parts[kBlockThreads];
   KernelBlock block;
   end_channels(
       block, norm, parts,
       [&](int channel, int part) { return end_of_moments(norm, grid, channel, part); },
-      [&](int channel, const EndPair& sum) { write_statistics(norm, running, channel, sum); });
+      [&](int channel, const EndPair& sum) { write_statistics(norm, channel, sum); });
 }
 
 __global__ void __launch_bounds__(kBlockThreads)
@@ -587,14 +533,13 @@ LaunchGrid written_blocks(const BatchNorm& norm, int channel_tiles) {
 }
 
 template <typename T, int kWide>
-Status forward(const BatchNorm& norm, const RunningStatistics& running, void* y,
-               cudaStream_t stream) {
+Status forward(const BatchNorm& norm, void* y, cudaStream_t stream) {
   const auto grid = batch_norm_grid(norm.rows, norm.channels, kWide);
   auto status = launch("batch_moments_kernel", batch_moments_kernel<T, kWide>,
                        blocks_of(grid.row_tiles, grid.channel_tiles), stream, norm, grid);
   if (!status.ok()) return status;
   status = launch("batch_moments_end_kernel", batch_moments_end_kernel, end_blocks(norm), stream,
-                  norm, grid, running);
+                  norm, grid);
   if (!status.ok()) return status;
   return launch("batch_normalise_kernel", batch_normalise_kernel<T, kWide>,
                 written_blocks(norm, grid.channel_tiles), stream, norm, grid.channel_tiles,
@@ -625,13 +570,11 @@ std::int64_t batch_norm_workspace(std::int64_t rows, std::int32_t channels) {
   return 2 * batch_norm_grid(rows, channels, 1).row_tiles * channels;
 }
 
-Status batch_norm_forward(const BatchNorm& norm, const RunningStatistics& running, void* y,
-                          cudaStream_t stream) {
+Status batch_norm_forward(const BatchNorm& norm, void* y, cudaStream_t stream) {
   const bool wide = goes_wide(norm, {y});
   return with_type(norm.type, [&](auto element) {
     using T = decltype(element);
-    return wide ? forward<T, kWidest<T>>(norm, running, y, stream)
-                : forward<T, 1>(norm, running, y, stream);
+    return wide ? forward<T, kWidest<T>>(norm, y, stream) : forward<T, 1>(norm, y, stream);
   });
 }
 

@@ -25,13 +25,6 @@ struct BatchNorm {
   float* workspace = nullptr;          // batch_norm_workspace() floats, in either direction
 };
 
-// What torch keeps for inference: old + momentum * (new - old), the variance unbiased. Null: none.
-struct RunningStatistics {
-  float* mean = nullptr;
-  float* variance = nullptr;
-  float momentum = 0.1f;
-};
-
 struct BatchNormGradients {
   const void* dy = nullptr;
   void* dx = nullptr;
@@ -44,8 +37,7 @@ struct BatchNormGradients {
 std::int64_t batch_norm_workspace(std::int64_t rows, std::int32_t channels);
 
 // Three launches each: sums over rows, their end, and the pass that writes.
-Status batch_norm_forward(const BatchNorm& norm, const RunningStatistics& running, void* y,
-                          cudaStream_t stream);
+Status batch_norm_forward(const BatchNorm& norm, void* y, cudaStream_t stream);
 Status batch_norm_backward(const BatchNorm& norm, const BatchNormGradients& gradients,
                            cudaStream_t stream);
 

@@ -327,9 +327,9 @@ void time_batch_norm(Timing& timing, std::int64_t rows, std::int32_t channels) {
        8 * elements,
        {},
        12 * elements},
-      [&] { require(batch_norm_forward(fused, {}, y.data(), nullptr)); },
+      [&] { require(batch_norm_forward(fused, y.data(), nullptr)); },
       [&] {
-        require(batch_norm_forward(alone, {}, y.data(), nullptr));
+        require(batch_norm_forward(alone, y.data(), nullptr));
         require(add_activation(sum, y.data(), nullptr));
       });
   timing.row(
