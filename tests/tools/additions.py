@@ -28,11 +28,7 @@ def header(name, includes, declarations):
 # Of each kind: files of its own, and in others (what stands there, what stands there then).
 ADDITIONS = {
     "algorithm": (
-        {"core/collective/dummy.h": header(
-            "core/collective", ["core/collective/algorithm.h"], "Algorithm dummy_algorithm();\n"),
-         "core/collective/dummy.cc": """#include "core/collective/dummy.h"
-
-#include "core/collective/algorithm.h"
+        {"core/collective/dummy.cc": """#include "core/collective/algorithm.h"
 
 namespace syncline::collective {
 
@@ -44,16 +40,13 @@ Algorithm dummy_algorithm() {
 
 }  // namespace syncline::collective
 """},
-        {"core/collective/algorithm.cc": [
-            ('#include "core/collective/halving', '#include "core/collective/dummy.h"\n'),
+        {"core/collective/algorithm.h": [
+            ("Algorithm ring_algorithm", "Algorithm dummy_algorithm();\n")],
+         "core/collective/algorithm.cc": [
             ("  };\n  return kRows;", "      dummy_algorithm(),\n")],
          ROOMS: [("halving_doubling.cc", "dummy.cc ")]}),
     "codec": (
-        {"core/compress/dummy.h": header(
-            "core/compress", ["core/compress/codec.h"], "Codec dummy_codec();\n"),
-         "core/compress/dummy.cc": """#include "core/compress/dummy.h"
-
-#include "core/compress/half.h"
+        {"core/compress/dummy.cc": """#include "core/compress/codec.h"
 
 namespace syncline::compress {
 
@@ -65,14 +58,11 @@ Codec dummy_codec() {
 
 }  // namespace syncline::compress
 """},
-        {"core/compress/codec.cc": [
-            ('#include "core/compress/half.h"', '#include "core/compress/dummy.h"\n'),
-            ("dgc_codec(), fp16", "dummy_codec(), ")],
-         ROOMS: [("dgc.cc fp16.cc", "dummy.cc ")]}),
+        {"core/compress/codec.h": [("Codec dgc_codec", "Codec dummy_codec();\n")],
+         "core/compress/codec.cc": [("dgc_codec(),  fp16", "dummy_codec(), ")],
+         ROOMS: [("dgc.cc momentum", "dummy.cc ")]}),
     "dialect": (
-        {"core/dialect/dummy.h": header(
-            "core/dialect", ["core/dialect/dialect.h"], "Dialect dummy_dialect();\n"),
-         "core/dialect/dummy.cc": """#include "core/dialect/dummy.h"
+        {"core/dialect/dummy.cc": """#include "core/dialect/dialects.h"
 
 namespace syncline::dialect {
 namespace {
@@ -91,9 +81,8 @@ Dialect dummy_dialect() { return {"dummy_dialect", "one number", read_one_number
 
 }  // namespace syncline::dialect
 """},
-        {"core/dialect/dialect.cc": [
-            ('#include "core/dialect/dialects.h"', '#include "core/dialect/dummy.h"\n'),
-            ("fsdp_dialect()}", "dummy_dialect(), ")],
+        {"core/dialect/dialects.h": [("Dialect fsdp_dialect", "Dialect dummy_dialect();\n")],
+         "core/dialect/dialect.cc": [("fsdp_dialect(), ", "dummy_dialect(), ")],
          ROOMS: [("fsdp.cc", "dummy.cc ")]}),
     "knob": (
         {},
