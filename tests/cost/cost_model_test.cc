@@ -82,7 +82,9 @@ MeasuredTable made_up(collective::CollectiveKind kind, int nodes, int gpus, Byte
 
 constexpr auto kAllReduce = collective::CollectiveKind::kAllReduce;
 
-calibrate::SizeFit fit_of(const MeasuredTable& table) { return fit_of(table); }
+calibrate::SizeFit fit_of(const MeasuredTable& table) {
+  return calibrate::fit_sizes(calibrate::points_of(table));
+}
 
 TEST(SizeFit, FindsAKnownLineExactly) {
   const auto fit =

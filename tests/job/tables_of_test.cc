@@ -65,7 +65,7 @@ TEST(TablesOf, RandomJobsGiveTheMedianOfTheirSteps) {
       EXPECT_DOUBLE_EQ(*row.out_of_place, median(truth[row.size]));
       EXPECT_EQ(row.spread > 0, steps >= 3);
     }
-    EXPECT_FALSE(calibrate::calibration_of(tables, {}, "job").cost_model.empty());
+    EXPECT_FALSE(calibrate::calibration_of(tables, {}, "job").cost_model.tables.empty());
   }
 }
 

@@ -199,8 +199,8 @@ void build_dummy(GraphBuilder& build, const ArchitectureOptions& options) {
     "device": (
         {},
         {"core/hardware/device.cc": [
-            ('    KnownDevice{"t4"', '    KnownDevice{"dummy_device", "Dummy", 1 * kTera, 2 * kTera, '
-             '100 * kGB, kGigabyte, 75, false, "DUMMY",\n                "nobody\'s"},\n')]}),
+            ('    {"t4", "NVIDIA', '    {"dummy_device", "Dummy", 1 * kTera, 2 * kTera, '
+             '100 * kGB, kGigabyte, 75, false, "DUMMY",\n     "nobody\'s"},\n')]}),
 }
 
 # What names each of them, once the program knows it.
