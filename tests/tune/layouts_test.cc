@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/plan/pipeline.h"
+#include "core/tune/evaluator.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 
