@@ -235,7 +235,8 @@ class StepPlan {
     } else {
       gather();
       for (std::size_t b = 0; b < gradients_; ++b)
-        arrived_[b] = build_.copy_out(base_ + b, exchange(b), arrived_[b]);
+        if (!communication_.cross_step)
+          arrived_[b] = build_.copy_out(base_ + b, exchange(b), arrived_[b]);
       build_.host_gap(arrived_);
       if (!communication_.cross_step) update();
     }
@@ -311,12 +312,22 @@ class StepPlan {
       double share = 0;
       for (const auto b : segment.awaited) share += b < gradients_ ? share_of(b) : 0;
       const ForwardLayer& layers = segment.layers;
+      copy_out_of_last_step(segment.awaited);
       if (!sharded_ && workload_.update > 0 && share > 0) {
         lead = build_.compute(Phase::kUpdate, workload_.update * share, layers.first, layers.last);
       }
       const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last);
       if (!segment.awaited.empty())
         next_step_waits_.push_back({lead < 0 ? op : lead, segment.awaited});
+    }
+  }
+
+  // Each once it has arrived, ahead of the layers that need it.
+  void copy_out_of_last_step(const std::vector<std::size_t>& awaited) {
+    for (const auto b : awaited) {
+      if (sharded_ || exchange(b).copy_out <= 0) continue;
+      const Busy copy{Busy::Reason::kCopyOut, exchange(b).copy_out, static_cast<int>(base_ + b)};
+      next_step_waits_.push_back({build_.add(kComputeStream, copy), {b}});
     }
   }
 
