@@ -115,7 +115,7 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
 
 // Where a bucket of one tensor is cut: where the fusion says, else into parts of even size.
 std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const Fusion& fusion) {
-  if (bucket.sparse || bucket.tensors.size() > 1) return {};
+  if (bucket.sparse || bucket.codec != nullptr || bucket.tensors.size() > 1) return {};
   const auto listed = std::ranges::find(fusion.cuts, bucket.tensors.front(), &Fusion::Cuts::tensor);
   if (listed != fusion.cuts.end()) return listed->at;
   std::vector<std::int64_t> at;
@@ -126,12 +126,17 @@ std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const Fusion
   return at;
 }
 
-// Buckets of one large tensor as parts of it.
-void partition(std::vector<Bucket>& buckets, Bytes most, const Fusion& fusion) {
+// Buckets of one large tensor as parts of it, all released as it was.
+void partition(GradientBuckets& gradients, Bytes most, const Fusion& fusion) {
   std::vector<Bucket> parts;
-  for (const auto& bucket : buckets) {
+  std::vector<std::pair<Seconds, Seconds>> releases;
+  for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
+    const Bucket& bucket = gradients.buckets[b];
     auto ends = cuts_of(bucket, most, fusion);
     std::erase_if(ends, [&](std::int64_t end) { return end <= 0 || end >= bucket.elements; });
+    if (!gradients.releases.empty()) {
+      releases.insert(releases.end(), ends.size() + 1, gradients.releases[b]);
+    }
     if (ends.empty()) {
       parts.push_back(bucket);
       continue;
@@ -147,7 +152,14 @@ void partition(std::vector<Bucket>& buckets, Bytes most, const Fusion& fusion) {
       parts.push_back(std::move(part));
     }
   }
-  buckets = std::move(parts);
+  gradients = {std::move(parts), std::move(releases)};
+}
+
+// Whether what is ready at a tick is packed then. Other buckets are complete at one.
+bool packs_at_ticks(const Fusion& fusion) {
+  return fusion.rule == Fusion::Rule::kSize && fusion.close == Fusion::Close::kBefore &&
+         fusion.first_size == 0 && fusion.count == 0 && !fusion.by_layer &&
+         fusion.order == Fusion::Order::kBackward;
 }
 
 // Horovod's packing at ticks. The buckets of one tick keep the order in which they are queued;
@@ -184,12 +196,14 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
                           std::move(bucket));
   }
-  std::ranges::stable_sort(released, {}, [](const auto& each) {
-    return std::pair(each.first, each.second.tensors.front());
-  });
+  // Where none are packed they come in the order in which they are to go.
+  const auto queued = [&](const auto& one) {
+    return std::pair(one.first, candidates.empty() ? 0 : one.second.tensors.front());
+  };
+  std::ranges::stable_sort(released, {}, queued);
   GradientBuckets gradients;
   for (auto& [time, bucket] : released) {
-    gradients.releases.push_back(time);
+    gradients.releases.emplace_back(time, all[static_cast<std::size_t>(bucket.ready)]);
     gradients.buckets.push_back(std::move(bucket));
   }
   return gradients;
@@ -234,7 +248,8 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   // The others go by the fusion rule: at ticks, or each bucket once it is complete.
   GradientBuckets gradients;
   auto& buckets = gradients.buckets;
-  if (strategy.fusion.cycle > 0 && cluster.ranks() > 1) {
+  const bool ticks = strategy.fusion.cycle > 0 && cluster.ranks() > 1;
+  if (ticks && packs_at_ticks(strategy.fusion)) {
     gradients = released_at_ticks(workload, cluster, strategy, codec, candidates, std::move(alone),
                                   point.tick_phase);
   } else {
@@ -254,16 +269,24 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     }
     if (fusion.in_turn && fusion.rule == Fusion::Rule::kGroups) take_turns(buckets, fusion);
     std::ranges::stable_sort(buckets, {}, &Bucket::ready);
+    if (ticks) {
+      gradients = released_at_ticks(workload, cluster, strategy, codec, {}, std::move(buckets),
+                                    point.tick_phase);
+    }
   }
   // Only then is it known what is too large to travel in one piece, and what a codec makes of it.
-  if (strategy.partition > 0 || !strategy.fusion.cuts.empty()) {
-    partition(buckets, strategy.partition, strategy.fusion);
-  }
-  if (codec != nullptr) {
+  // Whole gradients are factored, and those are small enough.
+  const bool factors = codec != nullptr && codec->low_rank;
+  const auto compress_all = [&] {
     for (auto& bucket : buckets) {
       compress(bucket, codec, strategy.compression, workload, point.step);
     }
+  };
+  if (factors) compress_all();
+  if (strategy.partition > 0 || !strategy.fusion.cuts.empty()) {
+    partition(gradients, strategy.partition, strategy.fusion);
   }
+  if (codec != nullptr && !factors) compress_all();
   return gradients;
 }
 

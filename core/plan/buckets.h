@@ -12,8 +12,9 @@ namespace syncline::plan {
 
 struct GradientBuckets {
   std::vector<Bucket> buckets;  // in the order in which they become ready (or are released)
-  // By bucket: the tick that releases it, from the step's begin; empty: each goes once ready.
-  std::vector<Seconds> releases;
+  // By bucket: the tick that releases it, and when it is expected to be ready, from the step's
+  // begin; empty: each goes once ready.
+  std::vector<std::pair<Seconds, Seconds>> releases;
 };
 
 // Sparse gradients, and those that a sparse codec takes, travel alone; the rest goes by the fusion

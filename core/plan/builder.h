@@ -68,6 +68,7 @@ class Builder {
   Plan plan;
   int step = 0;  // of the period, for the operations that follow
   bool last_micro_batch = true;
+  StreamId tick_stream = 0;  // of the framework's own, once it waits for a tick
 
  private:
   const Workload& workload_;

@@ -1,6 +1,7 @@
 #include "core/plan/communication.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "core/collective/cost.h"
@@ -23,6 +24,10 @@ Communication without_exchanges(const Workload& workload, const Cluster& cluster
   communication.cross_step = strategy.cross_step;
   communication.in_flight = strategy.in_flight;
   communication.live_elements = strategy.live_elements;
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  communication.by_clock = strategy.exchange == Strategy::Exchange::kAllReduce &&
+                           !strategy.each_micro_batch && strategy.in_flight == 0 &&
+                           !strategy.cross_step && (codec == nullptr || !codec->low_rank);
   if (strategy.host_sync) communication.host_sync = cluster.device.host_sync;
   communication.step_begin = cluster.step_overhead();
   if (cluster.ranks() > 1 && strategy.broadcast_buffers) {
@@ -48,7 +53,9 @@ void split(Communication& communication, const Workload& workload, const Cluster
   const bool apart = !communication.parameters.empty();
   for (Exchange& exchange : communication.gradients) {
     const Bucket& bucket = exchange.bucket;
-    const bool dense = !bucket.sparse && (bucket.codec == nullptr || !bucket.codec->sparse);
+    const bool selected = bucket.codec != nullptr && bucket.codec->sparse;
+    const bool factored = bucket.codec != nullptr && bucket.codec->low_rank;
+    const bool dense = !bucket.sparse && !selected && !factored;
     const auto first = static_cast<std::size_t>(bucket.tensors.front());
     if (!dense || (apart && gathered_apart[first] == 0)) continue;
     if (shards_update(strategy)) exchange.shards = communication.shards;
@@ -93,7 +100,8 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
     }
     clock += exchange.encode;
     // What the forward pass needs first became ready last.
-    Urgent item{clock, -exchange.bucket.ready, 0, exchange.bucket.bytes};
+    const Seconds wait = exchange.release < 0 ? 0 : exchange.release - exchange.expected;
+    Urgent item{clock + wait, -exchange.bucket.ready, 0, exchange.bucket.bytes};
     for (const Leg& leg : exchange.reduce) item.duration += cache.time(leg.collective);
     items.push_back(item);
   }
@@ -110,7 +118,9 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
   for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
     communication.gradients.push_back(
         exchange_of(std::move(gradients.buckets[b]), workload, cluster, strategy));
-    if (!gradients.releases.empty()) communication.gradients[b].release = gradients.releases[b];
+    if (gradients.releases.empty()) continue;
+    Exchange& exchange = communication.gradients[b];
+    std::tie(exchange.release, exchange.expected) = gradients.releases[b];
   }
   const int holders = cluster.ranks() > 1 ? shard_ranks(strategy, cluster.ranks()) : 1;
   if (strategy.exchange != Strategy::Exchange::kAllReduce && holders > 1) {
@@ -128,13 +138,13 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
 }
 
 Communication local_communication(const Workload& workload, const Cluster& cluster,
-                                  const Strategy& strategy) {
+                                  const Strategy& strategy, const TrainingPoint& point) {
   Strategy inside = strategy;
   inside.local_sgd = {};
   inside.compression = {};
   const int group = cluster.ranks() > 1 ? strategy.local_sgd.subgroup : 1;
   Communication communication =
-      group > 1 ? communication_of(workload, group_view(cluster, group), inside, {})
+      group > 1 ? communication_of(workload, group_view(cluster, group), inside, point)
                 : without_exchanges(workload, cluster, inside);
   if (!strategy.local_sgd.warmup_gradients) communication.buffer_broadcast = 0;
   return communication;

@@ -39,6 +39,7 @@ using Route = std::vector<Leg>;
 struct Exchange {
   Bucket bucket;
   Seconds release = -1;  // its tick, from the step's begin; below zero: once it is ready
+  Seconds expected = 0;  // with a tick: when it is ready where nothing holds the passes up
   Seconds copy_in = 0;   // on the compute stream, like encoding and copying out
   Seconds encode = 0;
   Seconds decode = 0;  // on its own stream
@@ -64,6 +65,7 @@ struct Communication {
   bool each_micro_batch = false;     // exchanges, not the last one alone
   bool cross_step = false;           // the next forward pass waits layer by layer
   int in_flight = 0;                 // exchanges that the backward pass goes on beside; 0: all
+  bool by_clock = false;             // ticks come when they are expected, as nothing holds them up
   std::int64_t live_elements = 0;    // of gathered parameters at a time; 0: no limit
   Seconds host_sync = 0;             // the host's wait behind each collective
   Seconds step_begin = 0;            // what data-parallel running costs ahead of each step,
@@ -77,7 +79,7 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
 // Of LocalSGD: a step between two averagings, whose gradients stay in a group, which sees itself as
 // the cluster, or on each rank; and what is averaged, by fragment.
 Communication local_communication(const Workload& workload, const Cluster& cluster,
-                                  const Strategy& strategy);
+                                  const Strategy& strategy, const TrainingPoint& point = {});
 std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
                                                        const Cluster& cluster,
                                                        const Strategy& strategy);

@@ -160,8 +160,8 @@ class LocalPlan {
 }  // namespace
 
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                std::int64_t period, bool averaged) {
-  const Communication communication = local_communication(workload, cluster, strategy);
+                const TrainingPoint& point, std::int64_t period, bool averaged) {
+  const Communication communication = local_communication(workload, cluster, strategy, point);
   const Plan step = local_step(workload, cluster, strategy, communication);
   std::vector<std::vector<Exchange>> fragments;
   if (cluster.ranks() > 1 && averaged) fragments = averaged_parameters(workload, cluster, strategy);

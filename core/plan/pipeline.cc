@@ -245,6 +245,7 @@ class WholePlan {
     made.first_bucket = static_cast<int>(plan_.buckets.size());
     Communication communication = communication_of_stage(
         own, cluster_, parallel_, among(strategy, cut.tensors), point, stage_of(number));
+    communication.by_clock = false;  // other stages hold its passes up
     if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
     made.plan = step_plan(own, std::move(communication), &made.cut);
     for (Bucket& bucket : made.plan.buckets) {

@@ -25,9 +25,10 @@ Plan plan_of(const Workload& workload, const Cluster& cluster, const Strategy& s
   if (!local.enabled || warming_up) {
     return step_plan(workload, communication_of(workload, cluster, strategy, point));
   }
-  if (!point.averaged) return local_plan(workload, cluster, strategy, 1, false);
+  if (!point.averaged) return local_plan(workload, cluster, strategy, point, 1, false);
   const std::int64_t own = point.step < local.begin_step ? 1 : local.period;
-  return local_plan(workload, cluster, strategy, point.period > 0 ? point.period : own, true);
+  return local_plan(workload, cluster, strategy, point, point.period > 0 ? point.period : own,
+                    true);
 }
 
 using Decay = Training::LearningRate::Decay;

@@ -27,8 +27,8 @@ class Backward {
   Backward(Builder& build, const Workload& workload, const Communication& communication,
            std::size_t begin)
       : build_(build), workload_(workload), communication_(communication), begin_(begin) {
-    for (std::size_t b = 0; b < communication.gradients.size(); ++b) {
-      const bool goes_on = bucket(begin + b).first > 0 && !counted_.empty();
+    for (std::size_t turn = 0; turn < communication.gradients.size(); ++turn) {
+      const bool goes_on = bucket(begin + in_turn(turn)).first > 0 && !counted_.empty();
       counted_.push_back(counted_.empty() ? 0 : counted_.back() + (goes_on ? 0 : 1));
     }
     find_parameters_again();
@@ -42,19 +42,20 @@ class Backward {
     const bool urgent = !communication_.order.empty();
     std::vector<OpId> ready(exchanges.size());
     std::vector<OpId> sent(exchanges.size());
+    std::vector<OpId> done(exchanges.size());  // likewise, by turn
     std::size_t reached = 0;
     for (std::size_t turn = 0; turn < exchanges.size(); ++turn) {
-      const std::size_t b = urgent ? place_of(communication_.order[turn]) : turn;
+      const std::size_t b = in_turn(turn);
       for (; reached <= b; ++reached) {
         const int last = bucket(begin_ + reached).ready;
-        if (next_ <= last) pass_to(last, awaited(reached, urgent ? ready : sent));
+        if (next_ <= last) pass_to(last, awaited(turn, done));
         ready[reached] =
             urgent ? build_.prepare(begin_ + reached, exchanges[reached], segment_) : segment_;
       }
       std::vector<OpId> after{ready[b]};
-      if (!urgent && exchanges[b].release >= 0) after.push_back(tick(exchanges[b].release));
+      if (exchanges[b].release >= 0) after.push_back(tick(exchanges[b], ready[b]));
       const std::size_t place = urgent ? turn : begin_ + b;
-      sent[b] = reduce(begin_ + b, exchanges[b], place, std::move(after), !urgent);
+      sent[b] = done[turn] = reduce(begin_ + b, exchanges[b], place, std::move(after), !urgent);
     }
     return sent;
   }
@@ -72,6 +73,10 @@ class Backward {
   };
 
   const Bucket& bucket(std::size_t index) const { return build_.plan.buckets[index]; }
+
+  std::size_t in_turn(std::size_t turn) const {
+    return communication_.order.empty() ? turn : place_of(communication_.order[turn]);
+  }
 
   void find_parameters_again() {
     // A unit's, from the end of the unit before on.
@@ -115,12 +120,13 @@ class Backward {
     return live < communication_.live_elements;
   }
 
-  // Exchanges that must not be under way any more when the backward pass goes on towards a bucket.
-  std::vector<OpId> awaited(std::size_t exchange, const std::vector<OpId>& done) {
+  // Exchanges of the turns before that must not be under way any more when the backward pass goes
+  // on in a turn.
+  std::vector<OpId> awaited(std::size_t turn, const std::vector<OpId>& done) {
     std::vector<OpId> after;
     if (build_.plan.ranks == 1) return after;
     const auto in_flight = place_of(communication_.in_flight);
-    const auto over = [&](std::size_t b) { return counted_[b] + in_flight < counted_[exchange]; };
+    const auto over = [&](std::size_t t) { return counted_[t] + in_flight < counted_[turn]; };
     for (; in_flight > 0 && over(awaited_); ++awaited_) after.push_back(done[awaited_]);
     return after;
   }
@@ -165,14 +171,17 @@ class Backward {
     return exchange.scattered ? sent : build_.receive(index, exchange, sent);
   }
 
-  // The tick at `time` from the step's begin, on a stream of the framework's own.
-  OpId tick(Seconds time) {
-    if (first_tick_ < 0) tick_stream_ = build_.plan.streams++;
-    if (first_tick_ < 0 || time > tick_time_) {
-      tick_ = build_.add(tick_stream_, Busy{Busy::Reason::kTick, time - tick_time_});
-      tick_time_ = time;
-    }
-    if (first_tick_ < 0) first_tick_ = tick_;
+  // The tick that releases an exchange: by the clock, or what is left of the cycle once it is
+  // ready.
+  OpId tick(const Exchange& exchange, OpId ready) {
+    if (tick_ >= 0 && exchange.release <= tick_time_) return tick_;
+    if (build_.tick_stream == 0) build_.tick_stream = build_.plan.streams++;
+    const bool by_clock = communication_.by_clock;
+    const Seconds from = by_clock ? tick_time_ : std::max(tick_time_, exchange.expected);
+    tick_ = build_.add(build_.tick_stream, Busy{Busy::Reason::kTick, exchange.release - from},
+                       by_clock ? std::vector<OpId>{} : std::vector{ready});
+    tick_time_ = exchange.release;
+    if (by_clock && first_tick_ < 0) first_tick_ = tick_;
     return tick_;
   }
 
@@ -183,12 +192,11 @@ class Backward {
   OpId segment_ = 0;                  // the pass, or what stands ahead of it, as far as it got
   int next_ = 0;                      // the first tensor behind that
   std::size_t awaited_ = 0;           // exchanges, from the first on
-  std::vector<std::size_t> counted_;  // by exchange: those ahead of it, a gradient's parts as one
+  std::vector<std::size_t> counted_;  // by turn: those ahead of it, a gradient's parts as one
   std::vector<Again> again_;          // in the order in which they are needed
   std::vector<std::int64_t> kept_;  // by tensor: elements from there on that are not gathered again
   std::vector<OpId> gathers_;       // of again_, those that were asked for
   std::size_t gathers_awaited_ = 0;
-  StreamId tick_stream_ = 0;
   OpId first_tick_ = -1;
   OpId tick_ = -1;
   Seconds tick_time_ = 0;

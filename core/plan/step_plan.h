@@ -25,7 +25,7 @@ Plan step_plan(const Workload& workload, Communication communication, StepCut* c
 
 // `averaged` false: a run ends before the averaging.
 Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                std::int64_t period, bool averaged);
+                const TrainingPoint& point, std::int64_t period, bool averaged);
 
 // The same where each step takes `step` as a whole, whatever a group exchanges in it.
 Plan local_plan_of_steps(const Workload& workload, const Cluster& cluster, const Strategy& strategy,

@@ -350,17 +350,14 @@ TEST(CrossStep, DearsBucketsAreFormedForward) {
 TEST(CrossStep, Mistakes) {
   const std::vector<std::pair<std::string, std::string>> mistakes{
       {R"("preset": "dare")", "did you mean 'dear'?"},
-      {R"("cross_step": true, "update": "after_all")", "leaves nothing to overlap"},
+      {R"("cross_step": true, "update": "after_all")", "only with 'per_bucket'"},
       {R"("cross_step": true, "overlap": false)", "cross_step: has no meaning"},
       {R"("cross_step": true, "local_sgd": {"period": 2})", "cannot be combined with local_sgd"},
-      {R"("exchange": "decoupled", "hierarchy": {"group_size": 4})", "hierarchy"},
-      {R"("exchange": "decoupled", "compression": {"codec": "dgc"})", "no reduce-scatter"},
+      {R"("exchange": "decoupled", "hierarchy": {"group_size": 4})",
+       "'leaders' does no reduce_scatter"},
       {R"("exchange": "sharded", "compression": {"codec": "fp16"})", "in full"},
       {R"("exchange": "decoupled", "algorithm": "double_binary_tree")", "reduce_scatter"},
       {R"("credit_mb": 4)", "with priority 'ready', only with 'layer'"},
-      {R"("partition_mb": 4, "fusion": {"rule": "one"})", "needs fusion rule 'none'"},
-      {R"("cross_step": true, "bucket_copies": true)", "bucket_copies, which delay"},
-      {R"("fusion": {"size_mb": 4, "cycle_ms": 1})", "needs close: before"},
       {R"("fusion": {"rule": "one", "order": "forward"})", "no meaning with rule 'one'"},
       {R"("local_sgd": {"period": 2, "subgroup": 3})", "expected a divisor of the 16"},
   };
