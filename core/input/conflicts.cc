@@ -1,6 +1,7 @@
 #include "core/input/parts.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "core/collective/algorithm.h"
 #include "core/collective/nccl.h"
@@ -10,198 +11,80 @@
 namespace syncline::input {
 namespace {
 
-// Knobs that leave no room for others: the first that has moved of these is at fault.
-struct Exclusion {
-  std::string key;
-  std::vector<std::string> others;
-  std::string why;
-};
-
-const std::vector<Exclusion>& exclusions() {
-  static const std::vector<Exclusion> table{
-      Exclusion{"overlap",
-                {"streams", "exchange", "cross_step", "priority", "partition_mb"},
-                "has no meaning with overlap: false (everything on one stream)"},
-      Exclusion{"fusion.rule",
-                {"partition_mb"},
-                "parts are made of gradients that travel alone: needs fusion rule 'none'"},
-      Exclusion{"local_sgd",
-                {"fusion.cycle_ms"},
-                "cannot be combined with local_sgd, which averages parameters"},
-      Exclusion{"fusion.cycle_ms",
-                {"each_micro_batch", "in_flight", "regather", "exchange", "cross_step", "priority",
-                 "partition_mb"},
-                "cannot be combined with fusion.cycle_ms"},
-      Exclusion{"priority",
-                {"each_micro_batch", "in_flight", "regather"},
-                "cannot be combined with priority 'layer'"},
-      Exclusion{"bucket_copies",
-                {"cross_step", "priority"},
-                "cannot be combined with bucket_copies, which delay the next forward pass"}};
-  return table;
+template <typename T>
+bool has_moved(const KnobTable<T>& table, const T& object, const std::string& key) {
+  return !table.knob(key).at_rest(object);
 }
 
+// By the key, or by the key of one of its objects' and, behind a point, theirs.
 bool has_moved(const Strategy& strategy, const std::string& key) {
-  constexpr std::string_view kFusion = "fusion.";
-  if (!key.starts_with(kFusion)) return !strategy_knobs().knob(key).at_rest(strategy);
-  return !fusion_knobs().knob(key.substr(kFusion.size())).at_rest(strategy.fusion);
+  const std::size_t point = key.find('.');
+  if (point == key.npos) return has_moved(strategy_knobs(), strategy, key);
+  const std::string object = key.substr(0, point);
+  const std::string own = key.substr(point + 1);
+  if (object == "fusion") return has_moved(fusion_knobs(), strategy.fusion, own);
+  if (object == "local_sgd") return has_moved(local_sgd_knobs(), strategy.local_sgd, own);
+  return has_moved(compute_fusion_knobs(), strategy.compute_fusion, own);
 }
 
-std::optional<Conflict> excluded(const Strategy& strategy) {
-  for (const auto& [key, others, why] : exclusions()) {
-    if (!has_moved(strategy, key)) continue;
-    for (const std::string& other : others) {
-      if (has_moved(strategy, other)) return Conflict{other, why};
+const compress::Codec* codec_of(const Strategy& strategy) {
+  return compress::find_codec(strategy.compression.codec);
+}
+
+// What has moved without a meaning beside the others' values, as the table says. What may not even
+// be given was told where it was read.
+std::optional<Conflict> moved_idly(const Strategy& strategy) {
+  for (const Knob<Strategy>& knob : strategy_knobs().knobs) {
+    for (const Brings& row : knob.beside) {
+      for (const std::string& key : row.keys) {
+        if (knob.is(kDecides) && !strategy_knobs().knob(key).is(kDecides)) continue;
+        if (!has_moved(strategy, key)) continue;
+        std::string why = knob.leaves_idle(key, strategy);
+        if (!why.empty()) return {{key, std::move(why)}};
+      }
     }
   }
   return std::nullopt;
 }
 
-// What of updates and of passes over the model cannot be had together.
-std::optional<Conflict> order_conflict(const Strategy& strategy) {
-  if (strategy.fusion.cycle > 0 && strategy.fusion.close != Fusion::Close::kBefore) {
-    // Packing at a tick has a rule of its own: Horovod's.
-    return Conflict{"fusion.cycle_ms",
-                    "needs close: before, as what is packed at a tick never exceeds size_mb"};
-  }
-  const bool each = strategy.update == Strategy::Update::kPerBucket;
-  if (strategy.cross_step && !shards_update(strategy) && !each) {
-    return Conflict{"update",
-                    "'after_all' leaves nothing to overlap: with cross_step each layer's "
-                    "parameters are updated before its forward pass"};
-  }
-  if (strategy.compute_fusion.fuse_all_optimizer_ops && each) {
-    return Conflict{"compute_fusion.fuse_all_optimizer_ops",
-                    "cannot be combined with update 'per_bucket': the one operator waits for every "
-                    "gradient"};
-  }
-  if (strategy.regather && strategy.exchange != Strategy::Exchange::kSharded) {
-    return Conflict{"regather", "needs exchange 'sharded'"};
-  }
-  if (strategy.kept_groups > static_cast<int>(strategy.gather_groups.size())) {
-    return Conflict{"kept_groups",
-                    "gather_groups has only " + std::to_string(strategy.gather_groups.size())};
-  }
-  if (strategy.hierarchy.across_last && !strategy.each_micro_batch) {
-    return Conflict{"hierarchy.across_last", "has a meaning only with each_micro_batch"};
+// Knobs of gradients beside LocalSGD, which sums none, or those of its groups alone, and averages
+// every parameter.
+std::optional<Conflict> averaging_conflict(const Strategy& strategy) {
+  if (!strategy.local_sgd.enabled) return std::nullopt;
+  const compress::Codec* codec = codec_of(strategy);
+  const bool drops = codec != nullptr && (codec->sparse || codec->low_rank);
+  const bool sums = strategy.local_sgd.subgroup > 1;
+  for (const std::string key :
+       {"compression", "each_micro_batch", "in_flight", "regather", "exchange", "cross_step",
+        "priority", "partition_mb", "fusion.cycle_ms"}) {
+    // Averaged once all are updated, parameters are not updated layer by layer.
+    const bool late = key == "cross_step" && !shards_update(strategy);
+    const bool clashes = key == "compression" ? drops : (!sums || late) && has_moved(strategy, key);
+    if (!clashes) continue;
+    return Conflict{key, "cannot be combined with local_sgd, which averages every parameter" +
+                             std::string(drops  ? ": needs a codec that keeps all elements"
+                                         : sums ? " once all are updated"
+                                                : ", unless its subgroup sums gradients")};
   }
   return std::nullopt;
 }
 
-// What a codec, or an exchange in two halves, cannot be had with.
-std::optional<Conflict> payload_conflict(const Strategy& strategy, const Cluster& cluster) {
-  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  if (codec != nullptr && codec->low_rank) {
-    for (const char* cut : {"partition_mb", "fusion.cuts", "fusion.cycle_ms"}) {
-      if (!has_moved(strategy, cut)) continue;
-      return Conflict{cut,
-                      "cannot be combined with codec 'powersgd', which factors whole gradients "
-                      "as their buckets close"};
-    }
-  }
-  const auto& costs = strategy.fusion.costs;
-  if (!costs.empty() && cluster.ranks() > 1 &&
-      std::ranges::find(costs, cluster.ranks(), &Fusion::AssumedCost::ranks) == costs.end()) {
-    return Conflict{"fusion.costs",
-                    "none is for the " + std::to_string(cluster.ranks()) + " ranks"};
-  }
-  if (strategy.exchange == Strategy::Exchange::kAllReduce) return std::nullopt;
-  if (strategy.hierarchy.form == Hierarchy::Form::kLeaders) {
-    return Conflict{"hierarchy",
-                    "form 'leaders' has no shards for a reduce-scatter and an all-gather"};
-  }
-  const bool of_gradients = !strategy.local_sgd.enabled;
-  if (codec != nullptr && of_gradients &&
-      (shards_update(strategy) || codec->sparse || codec->low_rank)) {
-    return Conflict{"compression", shards_update(strategy)
-                                       ? "sharded parameters are gathered in full"
-                                   : codec->sparse ? "sparse gradients have no reduce-scatter"
-                                                   : "factors have no reduce-scatter"};
-  }
-  return std::nullopt;
-}
-
-// Blocks of ranks with steps of their own: a block holds whole groups.
-std::optional<Conflict> periods_conflict(const LocalSgd& local, int ranks) {
-  if (local.periods.empty()) return std::nullopt;
-  const auto blocks = static_cast<std::int64_t>(local.periods.size());
-  if (!local.outer.any()) {
-    return Conflict{"local_sgd.periods", "blocks of ranks need local_sgd.outer"};
-  }
-  if (ranks / local.subgroup % blocks != 0) {
-    return Conflict{"local_sgd.periods", "found " + std::to_string(blocks) +
-                                             ", expected a divisor of the " +
-                                             std::to_string(ranks / local.subgroup) + " groups"};
-  }
-  const std::int64_t all =
-      std::accumulate(local.periods.begin(), local.periods.end(), std::int64_t{0});
-  if (all != local.period * blocks) {
-    return Conflict{"local_sgd.periods",
-                    "their mean is " + std::to_string(all) + " / " + std::to_string(blocks) +
-                        ", expected local_sgd.period, " + std::to_string(local.period)};
-  }
-  return std::nullopt;
-}
-
-// What LocalSGD leaves no room for. Gradients are exchanged in its groups alone.
-std::optional<Conflict> local_conflict(const Strategy& strategy, const Workload& workload,
-                                       int ranks) {
-  const LocalSgd& local = strategy.local_sgd;
-  if (!local.enabled) return std::nullopt;
-  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  if (codec != nullptr && (codec->sparse || codec->low_rank)) {
-    return Conflict{"compression",
-                    "cannot be combined with local_sgd, which averages every parameter: needs a "
-                    "codec that keeps all elements"};
-  }
-  for (const char* key : {"each_micro_batch", "in_flight", "regather", "exchange", "cross_step",
-                          "priority", "partition_mb"}) {
-    if (local.subgroup > 1 || !has_moved(strategy, key)) continue;
-    return Conflict{key, "cannot be combined with local_sgd, unless its subgroup sums gradients"};
-  }
-  if (strategy.cross_step && !shards_update(strategy)) {
-    return Conflict{"cross_step",
-                    "cannot be combined with local_sgd: parameters are averaged once "
-                    "all are updated"};
-  }
-  if (local.subgroup > 1 && strategy.hierarchy.form != Hierarchy::Form::kFlat &&
-      local.subgroup % strategy.hierarchy.group_size != 0) {
-    return Conflict{"hierarchy.group_size",
-                    "does not divide local_sgd.subgroup, " + std::to_string(local.subgroup)};
-  }
-  if (local.outer.any() && ranks > 1 && local.subgroup == ranks) {
-    return Conflict{"local_sgd.outer", "all ranks are in one group: nothing is averaged"};
-  }
-  if (local.fragments > static_cast<int>(workload.tensors.size())) {
-    return Conflict{"local_sgd.fragments",
-                    "found " + std::to_string(local.fragments) + ", the workload has " +
-                        std::to_string(workload.tensors.size()) + " gradients"};
-  }
-  if (const auto conflict = periods_conflict(local, ranks)) return conflict;
-  const std::int64_t room =
-      (local.periods.empty() ? local.period : std::ranges::min(local.periods)) / local.fragments;
-  if (!local.adaptive && room < 1) {
-    return Conflict{"local_sgd.fragments",
-                    "more than the " + std::to_string(local.period) + " steps of a period"};
-  }
-  if (!local.adaptive && local.delay >= room) {
-    return Conflict{"local_sgd.delay", "found " + std::to_string(local.delay) +
-                                           ", expected less than period / "
-                                           "fragments, " +
-                                           std::to_string(room)};
-  }
-  if (local.delay > 0 && !strategy.overlap) {
-    return Conflict{"local_sgd.delay", "has no meaning with overlap: false"};
-  }
-  return std::nullopt;
+std::optional<Conflict> sharding_conflict(const Strategy& strategy) {
+  const bool of_gradients = !strategy.compression.codec.empty() && !strategy.local_sgd.enabled;
+  if (!of_gradients || !shards_update(strategy)) return std::nullopt;
+  return Conflict{"compression", "sharded parameters are gathered in full"};
 }
 
 // A collective that a strategy's routes take, among so many ranks, by the algorithm of a key.
 struct Taken {
   const char* key;
-  std::string algorithm;
+  std::string algorithm;  // or the form of a hierarchy
   collective::CollectiveKind kind;
   int ranks;
+
+  bool fits() const {
+    return algorithm != "leaders" && collective::choice_fits(algorithm, kind, ranks);
+  }
 };
 
 std::vector<Taken> collectives_of(const Strategy& strategy, int ranks) {
@@ -221,6 +104,9 @@ std::vector<Taken> collectives_of(const Strategy& strategy, int ranks) {
     list.push_back({"hierarchy.inside", inside, sharded ? kAllGather : kBroadcast, size});
   }
   if (strategy.exchange != Strategy::Exchange::kAllReduce) {
+    const bool leaders = hierarchy.form == Hierarchy::Form::kLeaders &&
+                         strategy.exchange != Strategy::Exchange::kShardedUpdate;
+    if (leaders) list.push_back({"hierarchy", "leaders", kReduceScatter, ranks});
     const int size = shard_ranks(strategy, ranks);
     const std::string& name = size != ranks ? named(hierarchy.inside) : strategy.algorithm;
     for (const auto kind : {kReduceScatter, kAllGather}) {
@@ -230,26 +116,102 @@ std::vector<Taken> collectives_of(const Strategy& strategy, int ranks) {
   return list;
 }
 
-std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) {
-  // What groups exchange in a step, and what is averaged over them.
-  const int group = strategy.local_sgd.enabled ? strategy.local_sgd.subgroup : 1;
-  std::vector<Taken> taken = collectives_of(strategy, group > 1 ? group : ranks);
+// With groups of LocalSGD, what they sum in a step, and what is averaged over them.
+std::vector<Taken> all_collectives_of(const Strategy& strategy, int ranks) {
+  const LocalSgd& local = strategy.local_sgd;
+  const int group = local.enabled ? local.subgroup : 1;
+  std::vector<Taken> list = collectives_of(strategy, group > 1 ? group : ranks);
   if (group > 1 && ranks > 1) {
-    taken.push_back({"algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce,
-                     strategy.local_sgd.outer.any() ? ranks / group : ranks});
+    list.push_back({"algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce,
+                    local.outer.any() ? ranks / group : ranks});
   }
-  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  const bool blocks = codec != nullptr && codec->block > 1;
-  for (const auto& [key, algorithm, kind, among] : taken) {
-    if (blocks && algorithm == collective::kNcclName && among > collective::kMostAllToAll) {
-      return Conflict{"compression", "NCCL sums no " + strategy.compression.codec +
-                                         ": the ranks send it by all_to_all, among at most " +
-                                         std::to_string(collective::kMostAllToAll) +
-                                         " ranks, found " + std::to_string(among)};
-    }
-    if (collective::choice_fits(algorithm, kind, among)) continue;
-    return Conflict{key, "'" + algorithm + "' does no " + std::string(collective::to_string(kind)) +
-                             " among " + std::to_string(among) + " ranks"};
+  return list;
+}
+
+// A number that the job, the cluster or another number limits.
+struct Range {
+  const char* key;
+  bool fits;
+  std::int64_t found;
+  const char* expected;  // with % for the limit
+  std::int64_t limit;
+};
+
+// The largest number of ranks among which NCCL would sum blocks with scales.
+int most_direct(const Strategy& strategy, int ranks) {
+  const compress::Codec* codec = codec_of(strategy);
+  int most = 0;
+  if (codec == nullptr || codec->block == 1) return most;
+  for (const Taken& taken : all_collectives_of(strategy, ranks)) {
+    if (taken.algorithm == collective::kNcclName) most = std::max(most, taken.ranks);
+  }
+  return most;
+}
+
+std::vector<Range> ranges_of_averaging(const Strategy& strategy, const Workload& workload,
+                                       int ranks) {
+  const LocalSgd& local = strategy.local_sgd;
+  if (!local.enabled) return {};
+  const auto tensors = static_cast<std::int64_t>(workload.tensors.size());
+  const auto blocks = static_cast<std::int64_t>(local.periods.size());
+  const std::int64_t steps =
+      std::accumulate(local.periods.begin(), local.periods.end(), std::int64_t{0});
+  const std::int64_t shortest = blocks == 0 ? local.period : std::ranges::min(local.periods);
+  const std::int64_t room = shortest / local.fragments;
+  const bool flat = strategy.hierarchy.form == Hierarchy::Form::kFlat;
+  const int inside = strategy.hierarchy.group_size;
+  const bool one_group = local.outer.any() && ranks > 1 && local.subgroup == ranks;
+  const bool adaptive = local.adaptive;
+  return {{"hierarchy.group_size", local.subgroup == 1 || flat || local.subgroup % inside == 0,
+           inside, "a divisor of local_sgd.subgroup, %", local.subgroup},
+          {"local_sgd.outer", !one_group, local.subgroup,
+           "a subgroup below the % ranks: with all of them in one, nothing is averaged", ranks},
+          {"local_sgd.fragments", local.fragments <= tensors, local.fragments,
+           "at most the workload's % gradients", tensors},
+          {"local_sgd.periods", blocks == 0 || ranks / local.subgroup % blocks == 0, blocks,
+           "a divisor of the % groups", ranks / local.subgroup},
+          {"local_sgd.periods", blocks == 0 || steps == local.period * blocks, steps,
+           "% steps in all, so that their mean is local_sgd.period", local.period * blocks},
+          {"local_sgd.fragments", adaptive || room >= 1, local.fragments,
+           "at most the % steps of a period", shortest},
+          {"local_sgd.delay", adaptive || local.delay < room, local.delay,
+           "less than period / fragments, %", room}};
+}
+
+std::vector<Range> ranges_of(const Strategy& strategy, const Workload& workload, int ranks) {
+  const auto& costs = strategy.fusion.costs;
+  const bool assumed = costs.empty() || ranks == 1 ||
+                       std::ranges::find(costs, ranks, &Fusion::AssumedCost::ranks) != costs.end();
+  const auto groups = static_cast<std::int64_t>(strategy.gather_groups.size());
+  const int direct = most_direct(strategy, ranks);
+  std::vector<Range> ranges{
+      {"kept_groups", strategy.kept_groups <= groups, strategy.kept_groups,
+       "at most %, as gather_groups has only so many", groups},
+      {"fusion.costs", assumed, static_cast<std::int64_t>(costs.size()),
+       "one among them for the % ranks", ranks},
+      {"compression", direct <= collective::kMostAllToAll, direct,
+       "at most % ranks: NCCL sums no blocks with scales, which go by all_to_all",
+       collective::kMostAllToAll}};
+  for (const Range& range : ranges_of_averaging(strategy, workload, ranks)) {
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
+std::optional<Conflict> out_of_range(const std::vector<Range>& ranges) {
+  const auto found = std::ranges::find(ranges, false, &Range::fits);
+  if (found == ranges.end()) return std::nullopt;
+  std::string expected = found->expected;
+  expected.replace(expected.find('%'), 1, std::to_string(found->limit));
+  return {{found->key, "found " + std::to_string(found->found) + ", expected " + expected}};
+}
+
+std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) {
+  for (const Taken& taken : all_collectives_of(strategy, ranks)) {
+    if (taken.fits()) continue;
+    return Conflict{taken.key, "'" + taken.algorithm + "' does no " +
+                                   std::string(collective::to_string(taken.kind)) + " among " +
+                                   std::to_string(taken.ranks) + " ranks"};
   }
   return std::nullopt;
 }
@@ -259,27 +221,26 @@ std::optional<Conflict> algorithm_conflict(const Strategy& strategy, int ranks) 
 std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workload& workload) {
   const Parallel& parallel = workload.parallel;
   if (!parallel.whole_job()) return std::nullopt;
-  const std::string beside = " is not modelled yet together with workload.parallel";
-  if (strategy.local_sgd.enabled) return Conflict{"local_sgd", "averaging" + beside};
-  if (parallel.pipeline > 1 && strategy.fusion.cycle > 0) {
-    return Conflict{"fusion.cycle_ms", "releasing at ticks" + beside + ".pipeline"};
-  }
   const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
-  if (strategy.priority != Strategy::Priority::kReady && (parallel.pipeline > 1 || experts)) {
-    return Conflict{"priority", "ranking buckets" + beside + (experts ? ".expert" : ".pipeline")};
-  }
-  return std::nullopt;
+  const bool averages = strategy.local_sgd.enabled;
+  const bool ranks =
+      strategy.priority != Strategy::Priority::kReady && (experts || parallel.pipeline > 1);
+  if (!averages && !ranks) return std::nullopt;
+  const std::string beside = " is not modelled yet together with workload.parallel";
+  return Conflict{averages ? "local_sgd" : "priority",
+                  averages ? "averaging" + beside
+                           : "ranking buckets" + beside + (experts ? ".expert" : ".pipeline")};
 }
 
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,
                                     const Cluster& whole) {
-  const Cluster cluster = exchanging(whole, workload.parallel);
-  if (auto conflict = excluded(strategy)) return conflict;
+  const int ranks = exchanging(whole, workload.parallel).ranks();
+  if (auto conflict = averaging_conflict(strategy)) return conflict;
+  if (auto conflict = moved_idly(strategy)) return conflict;
   if (auto conflict = whole_job_conflict(strategy, workload)) return conflict;
-  if (auto conflict = order_conflict(strategy)) return conflict;
-  if (auto conflict = payload_conflict(strategy, cluster)) return conflict;
-  if (auto conflict = local_conflict(strategy, workload, cluster.ranks())) return conflict;
-  return algorithm_conflict(strategy, cluster.ranks());
+  if (auto conflict = sharding_conflict(strategy)) return conflict;
+  if (auto conflict = out_of_range(ranges_of(strategy, workload, ranks))) return conflict;
+  return algorithm_conflict(strategy, ranks);
 }
 
 }  // namespace syncline::input

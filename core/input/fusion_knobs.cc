@@ -59,7 +59,12 @@ std::vector<Knob<Fusion>> membership_knobs() {
            "greedily by ready times and costs. Default size, for a fusion that is given; without "
            "one nothing is fused.")
           .shown({{"default", "size"}})
-          .with(kDecides | kWritten),
+          .with(kDecides | kWritten)
+          .brings({{"size", {"size_mb", "first_size_mb", "count", "close", "by_layer", "order"}},
+                   {"count", {"count", "close", "by_layer", "order"}},
+                   {"index", {"ends"}},
+                   {"groups", {"groups", "in_turn"}},
+                   {"mg_wfbp", {"min_elements", "costs"}}}),
       knob("size_mb", &Fusion::size, mebibytes(false),
            "Size of a bucket for the rule \"size\", in MiB (1048576 bytes).")
           .needed(),
@@ -105,11 +110,11 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "ready; forward from the first layer on, so that a small bucket is left with the last "
            "layers. Default backward."),
       knob("cycle_ms", &Fusion::cycle, milliseconds(),
-           "For the rule \"size\" with close before: gradients are released at ticks, one every "
-           "so many milliseconds, and what is ready at a tick is packed without waiting for more "
-           "(Horovod). The step time is the mean over where in a cycle a step begins. 0: released "
-           "once ready. Default 0.")
-          .with(kDecides),
+           "Gradients are released at ticks, one every so many milliseconds. With the rule "
+           "\"size\" and close before, what is ready at a tick is packed without waiting for more "
+           "(Horovod); buckets of other rules, or with a first size, a count, whole layers or "
+           "another order, go at the first tick at which they are complete. The step time is the "
+           "mean over where in a cycle a step begins. 0: released once ready. Default 0."),
       knob("min_elements", &Fusion::min_elements, whole<std::int64_t>(0, kMostSteps),
            "For the rule \"mg_wfbp\": an open bucket of fewer elements takes the next gradient in "
            "any case. Default 0."),
@@ -141,20 +146,6 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 
-// What comes with a rule, and what ticks leave no room for.
-std::vector<KnobChoice> choices() {
-  const Json none;
-  return {
-      KnobChoice{"rule",
-                 {{"size",
-                   {"size_mb", "first_size_mb", "count", "close", "by_layer", "order", "cycle_ms"}},
-                  {"count", {"count", "close", "by_layer", "order"}},
-                  {"index", {"ends"}},
-                  {"groups", {"groups", "in_turn"}},
-                  {"mg_wfbp", {"min_elements", "costs"}}}},
-      KnobChoice{"cycle_ms", {{none, {"first_size_mb", "count", "by_layer", "order", "cuts"}}}}};
-}
-
 }  // namespace
 
 const KnobTable<Fusion>& fusion_knobs() {
@@ -164,7 +155,7 @@ const KnobTable<Fusion>& fusion_knobs() {
                                          fusion.rule = Rule::kSize;
                                          return fusion;
                                        },
-                                       joined(membership_knobs(), closing_knobs()), choices()};
+                                       joined(membership_knobs(), closing_knobs())};
   return table;
 }
 

@@ -140,6 +140,15 @@ inline constexpr unsigned kWritten = 2;  // written at rest too
 inline constexpr unsigned kExact = 4;    // the proof of an optimum counts with all its values
 inline constexpr unsigned kChangesTraining = 8;  // not when something is computed, but what
 
+// A value of a knob with the keys that have a meaning only beside it, or beside others that list
+// them too; null: as if the knob's own key were absent.
+struct Brings {
+  Json value;
+  std::vector<std::string> keys;
+
+  bool lists(const std::string& key) const { return std::ranges::find(keys, key) != keys.end(); }
+};
+
 template <typename T>
 struct Knob {
   std::string key;
@@ -154,6 +163,9 @@ struct Knob {
   unsigned traits = 0;
   // How `tune` names a value that it varies; none: it does not vary it.
   std::function<std::string(const T&)> axis;
+  // What has a meaning beside its values only: of a knob that decides keys that may not be given
+  // otherwise, of another one (or keys that decide too) those that may not have moved.
+  std::vector<Brings> beside;
 
   bool is(unsigned trait) const { return (traits & trait) != 0; }
 
@@ -193,6 +205,30 @@ struct Knob {
     axis = named;
     return std::move(*this);
   }
+  Knob brings(std::vector<Brings> rows) && {
+    beside = std::move(rows);
+    return std::move(*this);
+  }
+
+  // Why a key has no meaning beside this knob's value; empty where it has one: "has no meaning
+  // with rule 'one', only with 'size' or 'count'".
+  std::string leaves_idle(const std::string& other, const T& object) const {
+    const auto lists = [&](const Brings& row) { return row.lists(other); };
+    if (std::ranges::none_of(beside, lists)) return "";
+    const auto spelt = [](const Json& word) {
+      return word.is_string() ? "'" + word.get<std::string>() + "'" : word.dump();
+    };
+    const Json value = write(object);
+    std::string allowed;
+    for (const Brings& row : beside) {
+      if (!lists(row)) continue;
+      if (row.value.is_null() ? at_rest(object) : row.value == value) return "";
+      if (!row.value.is_null()) {
+        allowed += (allowed.empty() ? ", only with " : " or ") + spelt(row.value);
+      }
+    }
+    return "has no meaning with " + key + (value.is_string() ? " " : ": ") + spelt(value) + allowed;
+  }
 };
 
 template <typename T, typename V>
@@ -213,60 +249,25 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
   return std::move(made).says(key + " %");
 }
 
-// A knob with whose values others come: a key that is listed has a meaning only beside the values
-// that list it.
-struct KnobChoice {
-  std::string key;
-  struct Row {
-    Json value;  // null: as if the key were absent
-    std::vector<std::string> brings;
-  };
-  std::vector<Row> rows;
-};
-
 template <typename T>
 struct KnobTable {
   std::string name;                          // of its definition in the schema
   std::function<T(const Setting&)> started;  // what an object without any key means
   std::vector<Knob<T>> knobs;
-  std::vector<KnobChoice> choices = {};
 
   const Knob<T>& knob(const std::string& key) const {
     return *std::ranges::find(knobs, key, &Knob<T>::key);
   }
 };
 
-// "has no meaning with rule 'one', only with 'size' or 'count'": beside that value of the choice.
-inline std::string no_meaning(const KnobChoice& choice, const Json& value, const std::string& key) {
-  const auto spelt = [](const Json& word) {
-    return word.is_string() ? "'" + word.get<std::string>() + "'" : word.dump();
-  };
-  std::string text = "has no meaning with " + choice.key;
-  std::string allowed;
-  for (const auto& [other, brings] : choice.rows) {
-    if (std::ranges::find(brings, key) == brings.end()) continue;
-    if (other.is_null()) return text;
-    allowed += (allowed.empty() ? ", only with " : " or ") + spelt(other);
-  }
-  return text + (value.is_string() ? " " : ": ") + spelt(value) + allowed;
-}
-
-// Why a knob has no meaning beside the others' values; empty where it has one.
+// Why a knob has no meaning beside those that decide; empty where it has one. Of a knob that
+// decides itself this is known once all are read (conflicts.cc).
 template <typename T>
 std::string idle(const KnobTable<T>& table, const Knob<T>& knob, const T& object) {
-  for (const KnobChoice& choice : table.choices) {
-    const auto brings = [&](const KnobChoice::Row& row) {
-      return std::ranges::find(row.brings, knob.key) != row.brings.end();
-    };
-    if (std::ranges::none_of(choice.rows, brings)) continue;
-    const Knob<T>& chosen = table.knob(choice.key);
-    const Json value = chosen.write(object);
-    const auto holds = [&](const KnobChoice::Row& row) {
-      return brings(row) && (row.value.is_null() ? chosen.at_rest(object) : row.value == value);
-    };
-    if (std::ranges::none_of(choice.rows, holds)) {
-      return no_meaning(choice, value, knob.key);
-    }
+  if (knob.is(kDecides)) return "";
+  for (const Knob<T>& other : table.knobs) {
+    if (!other.is(kDecides)) continue;
+    if (std::string why = other.leaves_idle(knob.key, object); !why.empty()) return why;
   }
   return "";
 }

@@ -35,8 +35,8 @@ bool is_sparse(const Compression& compression) {
 }
 
 // What each codec's row of the table says that it takes.
-KnobChoice choice_of_codec() {
-  KnobChoice choice{"codec", {}};
+std::vector<Brings> brought_by_codecs() {
+  std::vector<Brings> rows;
   for (const compress::Codec& codec : compress::codecs()) {
     std::vector<std::string> brings;
     const auto add = [&](bool takes, std::vector<std::string> keys) {
@@ -46,9 +46,9 @@ KnobChoice choice_of_codec() {
     add(codec.sparse, {"sparsity", "rampup_step", "min_elements"});
     add(codec.low_rank, {"rank"});
     add(codec.low_rank && !codec.whole_bucket, {"min_compression_rate"});
-    choice.rows.push_back({Json(codec.name), brings});
+    rows.push_back({Json(codec.name), brings});
   }
-  return choice;
+  return rows;
 }
 
 // Eight significant digits tell 99.999 % from all.
@@ -137,6 +137,7 @@ const KnobTable<Hierarchy>& hierarchy_knobs() {
             "broadcast inside the groups. sharded: reduce-scatter inside, all-reduce of each shard "
             "across, all-gather inside.")
            .with(kDecides | kWritten)
+           .brings({{"leaders", {"first"}}, {"sharded", {"across_stream"}}})
            .says(""),
        knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
             "Consecutive ranks in a group; leaf: as many as share a leaf of the fabric in every "
@@ -161,11 +162,9 @@ const KnobTable<Hierarchy>& hierarchy_knobs() {
             "false.")
            .says("stream of its own across"),
        knob("across_last", &Hierarchy::across_last, yes_or_no(),
-            "With each_micro_batch: whether groups communicate in the last micro-batch alone "
-            "(MiCS). "
-            "Default false.")
-           .says("across in the last micro-batch")},
-      {KnobChoice{"form", {{"leaders", {"first"}}, {"sharded", {"across_stream"}}}}}};
+            "Whether groups communicate in the last micro-batch alone (MiCS), which says something "
+            "with each_micro_batch. Default false.")
+           .says("across in the last micro-batch")}};
   return table;
 }
 
@@ -188,6 +187,7 @@ const KnobTable<Compression>& compression_knobs() {
            "ranks' blocks, rounds their sum once, and the library gathers the sums; other "
            "algorithms round in each round. With local_sgd the codec is of what is averaged.")
            .with(kDecides | kWritten)
+           .brings(brought_by_codecs())
            .says(""),
        knob("sparsity", &C::sparsity, shares_below_one(),
             "Share of elements that dgc keeps back, at least 0 and below 1: 0.999 sends one in a "
@@ -229,8 +229,7 @@ const KnobTable<Compression>& compression_knobs() {
             "for each "
             "rank and one more.")
            .with(kWritten)
-           .says("% launches to decode")},
-      {choice_of_codec()}};
+           .says("% launches to decode")}};
   return table;
 }
 
@@ -249,6 +248,7 @@ const KnobTable<Outer>& outer_knobs() {
             "momentum. Default nesterov.")
            .shown({{"default", "nesterov"}})
            .with(kDecides | kWritten)
+           .brings({{"nesterov", {"momentum"}}})
            .says("%"),
        knob("rate", &Outer::rate, number<double>({0, 1e3, true}, 1),
             "Learning rate of the outer optimizer; 1 with sgd is the mean. Default 0.7.")
@@ -261,8 +261,7 @@ const KnobTable<Outer>& outer_knobs() {
        knob("mix", &Outer::mix, number<double>({0, 1}, 1),
             "Share of its own parameters that a rank keeps when it takes the new ones (torchft's "
             "fragment_update_alpha). Default 0.")
-           .says("mix %")},
-      {KnobChoice{"optimizer", {{"nesterov", {"momentum"}}}}}};
+           .says("mix %")}};
   return table;
 }
 
@@ -320,6 +319,7 @@ const KnobTable<LocalSgd>& local_sgd_knobs() {
             "Whether the period follows the loss and the learning rate (see training). Default "
             "false.")
            .with(kDecides)
+           .brings({{false, {"period", "periods"}}, {true, {"init_period", "max_period"}}})
            .says(""),
        knob("init_period", &L::init_period, whole<std::int64_t>(1, kMostPeriod),
             "Period that adaptive LocalSGD begins with.")
@@ -328,9 +328,7 @@ const KnobTable<LocalSgd>& local_sgd_knobs() {
        knob("max_period", &L::max_period, whole<std::int64_t>(1, kMostPeriod),
             "Longest period that adaptive LocalSGD may choose. Default 16.")
            .with(kWritten)
-           .says("at most every %")},
-      {KnobChoice{"adaptive",
-                  {{false, {"period", "periods"}}, {true, {"init_period", "max_period"}}}}}};
+           .says("at most every %")}};
   return table;
 }
 
@@ -380,7 +378,8 @@ std::vector<Knob<Strategy>> transport_knobs() {
       knob("overlap", &S::overlap, yes_or_no(),
            "Whether communication overlaps the backward pass. Default true. false puts "
            "everything on the compute stream, one after the other.")
-          .with(kExact),
+          .with(kExact)
+          .brings({{true, {"streams", "cross_step", "priority", "local_sgd.delay"}}}),
       knob("streams", &S::streams, streams(),
            "Communication streams, each with a communicator of its own, so that so many "
            "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
@@ -421,6 +420,8 @@ std::vector<Knob<Strategy>> exchange_knobs() {
            "likewise, "
            "but gradients are all-reduced. Default all_reduce.")
           .with(kDecides)
+          .brings({{"sharded", {"gather_groups", "gather_format", "live_elements", "regather"}},
+                   {"sharded_update", {"gather_groups", "gather_format", "live_elements"}}})
           .varied(exchange_words),
       knob("gather_groups", &S::gather_groups, groups(false),
            "With exchange sharded: the buckets in which updated parameters are gathered, as "
@@ -430,7 +431,8 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "With exchange sharded: whether parameters are gathered again for the backward pass, "
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
-          .with(kDecides),
+          .with(kDecides)
+          .brings({{true, {"regather_group", "kept_groups"}}}),
       knob("regather_group", &S::regather_group, ranks_in_a_group(0),
            "With regather: parameters are gathered again among so many neighbours, which keep a "
            "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
@@ -470,6 +472,7 @@ std::vector<Knob<Strategy>> order_knobs() {
            "of for all of them. Each layer's update then comes before its forward pass. Default "
            "false.")
           .with(kDecides)
+          .brings({{true, {"live_elements"}}})
           .varied([](const S& s) {
             return std::string(s.cross_step ? "across steps" : "step by step");
           }),
@@ -477,6 +480,7 @@ std::vector<Knob<Strategy>> order_knobs() {
            "Which bucket goes when the network is free. ready: the one that was ready first. "
            "layer: the one that the next forward pass needs first. Default ready.")
           .with(kDecides)
+          .brings({{"layer", {"credit_mb"}}})
           .varied([](const S& s) {
             return std::string(s.priority == S::Priority::kLayer ? "first layers first"
                                                                  : "in the order of readiness");
@@ -485,8 +489,9 @@ std::vector<Knob<Strategy>> order_knobs() {
            "With priority layer: MiB handed to the network at a time, which later buckets can no "
            "longer overtake. 0: one bucket. Default 0."),
       knob("partition_mb", &S::partition, mebibytes(true),
-           "Gradients larger than this many MiB travel in parts of even size. Needs fusion rule "
-           "none. 0: whole. Default 0.")
+           "Gradients larger than this many MiB travel in parts of even size, each that has a "
+           "bucket "
+           "to itself and that no codec makes two factors of. 0: whole. Default 0.")
           .with(kExact)};
 }
 
@@ -514,18 +519,13 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
            "When parameters are updated. after_all: once every gradient has arrived. per_bucket: "
            "each bucket's as soon as its gradients have arrived. Default after_all, with "
            "cross_step per_bucket.")
-          .resting([](const S& s) { return s.update == usual_update(s); }),
+          .resting([](const S& s) { return s.update == usual_update(s); })
+          .brings({{Json(), {"cross_step"}},
+                   {"per_bucket", {"cross_step"}},
+                   {"after_all", {"compute_fusion.fuse_all_optimizer_ops"}}}),
       knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
           .with(kExact)
           .varied(compute_fusion_words)};
-}
-
-std::vector<KnobChoice> strategy_choices() {
-  const std::vector<std::string> gathered{"gather_groups", "gather_format", "live_elements"};
-  return {KnobChoice{"exchange", {{"sharded", gathered}, {"sharded_update", gathered}}},
-          KnobChoice{"regather", {{true, {"regather_group", "kept_groups"}}}},
-          KnobChoice{"cross_step", {{true, {"live_elements"}}}},
-          KnobChoice{"priority", {{"layer", {"credit_mb"}}}}};
 }
 
 }  // namespace
@@ -533,8 +533,7 @@ std::vector<KnobChoice> strategy_choices() {
 const KnobTable<Strategy>& strategy_knobs() {
   static const KnobTable<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
                                          joined(joined(transport_knobs(), exchange_knobs()),
-                                                joined(order_knobs(), surrounding_knobs())),
-                                         strategy_choices()};
+                                                joined(order_knobs(), surrounding_knobs()))};
   return table;
 }
 
