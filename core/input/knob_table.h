@@ -145,6 +145,7 @@ inline constexpr unsigned kChangesTraining = 8;  // not when something is comput
 struct Brings {
   Json value;
   std::vector<std::string> keys;
+  std::string why = {};  // they have none beside other values
 
   bool lists(const std::string& key) const { return std::ranges::find(keys, key) != keys.end(); }
 };
@@ -220,14 +221,17 @@ struct Knob {
     };
     const Json value = write(object);
     std::string allowed;
+    std::string why;
     for (const Brings& row : beside) {
       if (!lists(row)) continue;
       if (row.value.is_null() ? at_rest(object) : row.value == value) return "";
       if (!row.value.is_null()) {
         allowed += (allowed.empty() ? ", only with " : " or ") + spelt(row.value);
       }
+      if (!row.why.empty()) why = ": " + row.why;
     }
-    return "has no meaning with " + key + (value.is_string() ? " " : ": ") + spelt(value) + allowed;
+    return "has no meaning with " + key + (value.is_string() ? " " : ": ") + spelt(value) +
+           allowed + why;
   }
 };
 

@@ -379,7 +379,9 @@ std::vector<Knob<Strategy>> transport_knobs() {
            "Whether communication overlaps the backward pass. Default true. false puts "
            "everything on the compute stream, one after the other.")
           .with(kExact)
-          .brings({{true, {"streams", "cross_step", "priority", "local_sgd.delay"}}}),
+          .brings({{true,
+                    {"streams", "cross_step", "priority", "local_sgd.delay"},
+                    "without overlap everything is on one stream"}}),
       knob("streams", &S::streams, streams(),
            "Communication streams, each with a communicator of its own, so that so many "
            "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
@@ -490,8 +492,7 @@ std::vector<Knob<Strategy>> order_knobs() {
            "longer overtake. 0: one bucket. Default 0."),
       knob("partition_mb", &S::partition, mebibytes(true),
            "Gradients larger than this many MiB travel in parts of even size, each that has a "
-           "bucket "
-           "to itself and that no codec makes two factors of. 0: whole. Default 0.")
+           "bucket to itself and that no codec makes two factors of. 0: whole. Default 0.")
           .with(kExact)};
 }
 
@@ -521,8 +522,12 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
            "cross_step per_bucket.")
           .resting([](const S& s) { return s.update == usual_update(s); })
           .brings({{Json(), {"cross_step"}},
-                   {"per_bucket", {"cross_step"}},
-                   {"after_all", {"compute_fusion.fuse_all_optimizer_ops"}}}),
+                   {"per_bucket",
+                    {"cross_step"},
+                    "each layer's parameters are updated before its forward pass"},
+                   {"after_all",
+                    {"compute_fusion.fuse_all_optimizer_ops"},
+                    "the one operator waits for every gradient"}}),
       knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
           .with(kExact)
           .varied(compute_fusion_words)};

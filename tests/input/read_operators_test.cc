@@ -279,7 +279,8 @@ TEST(ReadOperators, ComputeFusionOfAStrategy) {
       plan::any(parsed(scenario_with(linear_layer().dump())).strategies[0].compute_fusion));
   EXPECT_TRUE(contains(
       message_of(strategy_of(R"({"fuse_all_optimizer_ops": true})", R"(, "update": "per_bucket")")),
-      "compute_fusion.fuse_all_optimizer_ops: has no meaning with update"));
+      "compute_fusion.fuse_all_optimizer_ops: has no meaning with update 'per_bucket', only with "
+      "'after_all': the one operator waits for every gradient"));
   EXPECT_TRUE(contains(message_of(strategy_of(R"({"fuse_bn_act_op": true})")),
                        "did you mean 'fuse_bn_act_ops'?"));
   Json plain = linear_layer();

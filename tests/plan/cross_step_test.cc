@@ -350,8 +350,10 @@ TEST(CrossStep, DearsBucketsAreFormedForward) {
 TEST(CrossStep, Mistakes) {
   const std::vector<std::pair<std::string, std::string>> mistakes{
       {R"("preset": "dare")", "did you mean 'dear'?"},
-      {R"("cross_step": true, "update": "after_all")", "only with 'per_bucket'"},
-      {R"("cross_step": true, "overlap": false)", "cross_step: has no meaning"},
+      {R"("cross_step": true, "update": "after_all")",
+       "only with 'per_bucket': each layer's parameters are updated"},
+      {R"("cross_step": true, "overlap": false)",
+       "cross_step: has no meaning with overlap: false, only with true: without overlap"},
       {R"("cross_step": true, "local_sgd": {"period": 2})", "cannot be combined with local_sgd"},
       {R"("exchange": "decoupled", "hierarchy": {"group_size": 4})",
        "'leaders' does no reduce_scatter"},
