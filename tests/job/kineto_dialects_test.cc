@@ -19,6 +19,7 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
                                                            {"copy_out", &Step::copy_out},
                                                            {"copy_kernels", &Step::copy_kernels},
                                                            {"exposed", &Step::exposed},
+                                                           {"stages", &Step::stages},
                                                            {"host_gap", &Step::host_gap},
                                                            {"update", &Step::update},
                                                            {"idle", &Step::idle}};

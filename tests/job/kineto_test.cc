@@ -66,6 +66,7 @@ TEST(Kineto, ResNet50OnTwoA100) {
     EXPECT_EQ(steps[i].number, static_cast<int>(4 + i));
     EXPECT_NEAR(steps[i].cpu, cpu[i] * kMs, 0.05 * kMs);
     EXPECT_NEAR(steps[i].gpu, gpu[i] * kMs, 0.05 * kMs);
+    EXPECT_EQ(steps[i].stages, 0);
     EXPECT_NEAR(test::sum_of(steps[i]), steps[i].gpu, 1e-9);
   }
 }
@@ -115,6 +116,7 @@ TEST(Kineto, BuffersOfBatchNorm) {
     EXPECT_NEAR(step.forward, 497e-6, 1e-9);
     EXPECT_NEAR(step.exposed, 150e-6, 1e-9);
     EXPECT_NEAR(step.host_gap, 4e-6, 1e-9);  // until the all-reduce runs
+    EXPECT_EQ(step.stages, 0);
     EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9);
     ASSERT_EQ(step.exchanges.size(), 3u);
     EXPECT_EQ(step.exchanges[1].elements, 1);
@@ -189,6 +191,7 @@ TEST(Kineto, DlrmOnEightV100) {
     const Step& step = job.ranks[i].steps[0];
     EXPECT_GE(step.cpu, 12.5 * kMs);
     EXPECT_LE(step.cpu, 19.95 * kMs);
+    EXPECT_EQ(step.stages, 0);
     EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9);
     EXPECT_EQ(step.gradients.size(), 15u);  // one more arrives undefined
     const std::vector<ObservedExchange> sent = all_reduces(step);

@@ -61,6 +61,8 @@ void expect_truth(const Observed& observed, const CutTraces& traces, const CutJo
     EXPECT_NEAR(step.update, seconds_of(truth.update), kExact) << rank.rank;
     EXPECT_NEAR(step.host_gap, 0, kExact) << rank.rank;
     EXPECT_NEAR(step.gpu, seconds_of(truth.end - truth.begin), kExact);
+    EXPECT_EQ(step.broadcast, 0);
+    EXPECT_EQ(step.copy_out, 0);
     EXPECT_NEAR(test::sum_of(step), step.gpu, kExact);
     expect_gradients(step, truth, job);
   }
@@ -535,6 +537,8 @@ TEST_F(WholeTrace, DamagedBytesNeverDoMoreThanARefusal) {
       ++results;
       if (!observed.whole) continue;
       for (const Step& step : observed.ranks.at(0).steps) {
+        EXPECT_EQ(step.broadcast, 0);
+        EXPECT_EQ(step.copy_out, 0);
         EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9 + 1e-9 * step.gpu);
       }
       (void)scenario_of(observed, {});
