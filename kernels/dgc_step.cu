@@ -522,6 +522,24 @@ SYNCLINE_BLOCK_ALGORITHM void load_items(const DgcShared& shared, const DgcTable
   }
 }
 
+// take(thread, key) for all items of a span.
+template <typename F>
+SYNCLINE_BLOCK_ALGORITHM void each_key(KernelBlock& block, DgcShared& shared,
+                                       const DgcTables& tables, const DgcSpan& span, F&& take) {
+  const DgcSource source = span.state->source;
+  const std::uint32_t items = span_items(block, shared, tables, span, source);
+  for (std::uint32_t round = 0; round < items; round += 4 * kBlockThreads) {
+    block.each([&](int thread) {
+      DgcItems got;
+      load_items(shared, tables, span, source, items,
+                 round + 4 * static_cast<std::uint32_t>(thread), got);
+      for (const std::uint32_t key : got.key) {
+        if (key != kNoKey) take(thread, key);
+      }
+    });
+  }
+}
+
 // The magnitude from which on the update lists candidates; 0: it lists none.
 SYNCLINE_BLOCK_ALGORITHM std::uint32_t dgc_guess(const DgcTensorState& state, const DgcStep& step) {
   const std::uint32_t guess = key_of(float_of(state.last) * step.candidate_scale);
@@ -630,21 +648,12 @@ __global__ void __launch_bounds__(kBlockThreads, 5) dgc_refine_kernel(DgcTables 
   const DgcSpan span = span_of_block(tables);
   DgcTensorState* state = span.state;
   if (state->settled != 0) return;
-  const DgcSource source = state->source;
   const std::uint32_t prefix = state->prefix;
   clear_histogram(block, shared);
-  const std::uint32_t items = span_items(block, shared, tables, span, source);
-  for (std::uint32_t round = 0; round < items; round += 4 * kBlockThreads) {
-    block.each([&](int thread) {
-      DgcItems got;
-      load_items(shared, tables, span, source, items,
-                 round + 4 * static_cast<std::uint32_t>(thread), got);
-      for (const std::uint32_t key : got.key) {
-        if (key == kNoKey || (key >> (shift + 10)) != prefix) continue;
-        KernelBlock::fetch_add(&shared.histogram[(key >> shift) & 1023u], 1);
-      }
-    });
-  }
+  each_key(block, shared, tables, span, [&](int, std::uint32_t key) {
+    if ((key >> (shift + 10)) != prefix) return;
+    KernelBlock::fetch_add(&shared.histogram[(key >> shift) & 1023u], 1);
+  });
   flush_histogram(block, shared, span.histogram);
   if (!block.last_of(&state->done, span.row.spans)) return;
   find_bin(block, shared, span.histogram, state->rank);
@@ -697,23 +706,13 @@ __global__ void __launch_bounds__(kBlockThreads, 5) dgc_count_kernel(DgcTables t
   const DgcSpan span = span_of_block(tables);
   const DgcRow& row = span.row;
   DgcTensorState* state = span.state;
-  const DgcSource source = state->source;
   const std::uint32_t threshold = state->threshold;
-  const std::uint32_t items = span_items(block, shared, tables, span, source);
   KernelBlock::Each<DgcSpanCount> counts;
   block.each([&](int thread) { counts[thread] = {0, 0}; });
-  for (std::uint32_t round = 0; round < items; round += 4 * kBlockThreads) {
-    block.each([&](int thread) {
-      DgcItems got;
-      load_items(shared, tables, span, source, items,
-                 round + 4 * static_cast<std::uint32_t>(thread), got);
-      for (const std::uint32_t key : got.key) {
-        if (key == kNoKey) continue;
-        counts[thread].greater += key > threshold ? 1 : 0;
-        counts[thread].ties += key == threshold ? 1 : 0;
-      }
-    });
-  }
+  each_key(block, shared, tables, span, [&](int thread, std::uint32_t key) {
+    counts[thread].greater += key > threshold ? 1 : 0;
+    counts[thread].ties += key == threshold ? 1 : 0;
+  });
   KernelBlock::Each<std::uint32_t> greater;
   KernelBlock::Each<std::uint32_t> ties;
   block.each([&](int thread) {
