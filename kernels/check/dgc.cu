@@ -123,9 +123,11 @@ class DgcCase {
     const auto kept = std::min(static_cast<std::size_t>(host.kept), host.residual.size());
     message.indices.resize(kept, kPadIndex);
     message.values.resize(kept, 0.0f);
-    const std::vector<std::uint32_t> got_indices(&indices[*packed_at], &indices[*packed_at] + kept);
-    const Values got_values(&values[*packed_at], &values[*packed_at] + kept);
+    const auto begin = static_cast<std::ptrdiff_t>(*packed_at);
     *packed_at += kept;
+    const auto end = static_cast<std::ptrdiff_t>(*packed_at);
+    const std::vector<std::uint32_t> got_indices(indices.begin() + begin, indices.begin() + end);
+    const Values got_values(values.begin() + begin, values.begin() + end);
     const std::string where = "tensor " + std::to_string(i) + " (" + path_name(report.path) + "): ";
     if (!same_bits(velocities_[i].get(), host.velocity)) return where + "velocity";
     if (!same_bits(residuals_[i].get(), host.residual)) return where + "residual";
