@@ -1,7 +1,6 @@
 //   computation   time passes on the compute stream (kernels/kernels.h), or the workload's
-//   operators
-//                 run as kernels (operator_load.h); backward passes write their gradients by device
-//                 copies
+//                 operators run as kernels (operator_load.h); backward passes write their gradients
+//                 by device copies
 //   buckets       views of the bucket where the plan allows it; otherwise packed, cast and unpacked
 //                 by one kernel (kernels/kernels.h)
 //   collectives   NCCL's own, in the bucket's number format. NCCL chooses algorithm and protocol,

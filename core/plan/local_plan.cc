@@ -1,9 +1,9 @@
+#include "core/plan/step_plan.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "core/plan/builder.h"
-#include "core/plan/step_plan.h"
 
 namespace syncline::plan {
 namespace {
