@@ -116,6 +116,11 @@ TEST(JobsOverProcesses, OnePieceApartNamesItsFailure) {
   EXPECT_EQ(told([]() -> std::string { throw InputError("wrong"); }), "it: wrong");
   EXPECT_EQ(told([]() -> std::string { ::_exit(7); }),
             "it: its process ended without an answer, exit code 7");
+  EXPECT_EQ(told([]() -> std::string {
+              ::kill(::getpid(), SIGKILL);
+              return "";
+            }),
+            "it: its process was ended by signal 9 (Killed)");
   EXPECT_TRUE(no_children());
 }
 
