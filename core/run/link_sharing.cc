@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cstdint>
 #include <limits>
 #include <map>
 
@@ -51,6 +52,14 @@ std::size_t place(const std::pair<int, double>& share) {
 }
 
 }  // namespace
+
+std::size_t LinkSharing::Hash::operator()(const FewClaims& claims) const {
+  std::size_t hash = 0;
+  for (const Claim* claim : claims) {
+    hash = hash * 0x9e3779b97f4a7c15 + reinterpret_cast<std::uintptr_t>(claim) / sizeof(Claim);
+  }
+  return hash;
+}
 
 void LinkSharing::share(std::vector<SharedFlow*>& flows) {
   if (flows.size() < 2 || flows.size() > kFew) return fill(flows);

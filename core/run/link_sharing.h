@@ -4,7 +4,6 @@
 
 #include <array>
 #include <cstddef>
-#include <map>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -61,10 +60,13 @@ class LinkSharing {
  private:
   static constexpr std::size_t kFew = 3;
   using FewClaims = std::array<const Claim*, kFew>;
+  struct Hash {
+    std::size_t operator()(const FewClaims& claims) const;
+  };
   void fill(std::vector<SharedFlow*>& open);
 
-  std::map<FewClaims, std::array<double, kFew>> known_;  // speeds
-  std::vector<double> taken_;                            // by resource
+  std::unordered_map<FewClaims, std::array<double, kFew>, Hash> known_;  // speeds
+  std::vector<double> taken_;                                            // by resource
   std::vector<double> slope_;  // what the open flows take as the level rises by 1
 };
 
