@@ -203,7 +203,7 @@ struct Learnt {
   }
 };
 
-// On straight lines over the logarithm of the payload, as prior.h has it.
+// On straight lines over the logarithm of the payload, as library.h has it.
 double between(const ByPayload& values, double bytes) {
   std::size_t c = 0;
   while (c + 2 < kPayloads.size() && bytes >= kPayloads[c + 1]) ++c;

@@ -13,7 +13,7 @@
 
 namespace syncline::calibrate {
 
-// Fitting the cost model of one table (size_cost_model.h): every candidate by least squares of
+// Fitting the cost model of one table (cost_model.h): every candidate by least squares of
 // relative errors, and of the candidates the one that predicts best the sizes it has not seen.
 struct SizeFit {
   cost::MeasuredTable measured;

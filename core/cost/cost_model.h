@@ -60,7 +60,7 @@ struct TableCostModel {
   double min_bytes = 0;  // of the fitted sizes
   double max_bytes = 0;
   int rows = 0;
-  double in_sample = 0;             // mean relative errors, see size_fit.h
+  double in_sample = 0;             // mean relative errors, see scale_fit.h
   double left_out = -1;             // negative: too few sizes
   std::vector<SizeSpread> spreads;  // of single sizes, honest: each was left out
   bool clean = true;                // the test's two times of each size agree

@@ -1,4 +1,3 @@
-
 #include "core/dialect/dialects.h"
 
 #include <algorithm>

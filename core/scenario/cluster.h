@@ -81,7 +81,7 @@ struct Device {
   double memory_size = 0;       // bytes that it has; 0: not known
   BytesPerSecond rounding = 0;  // by codecs that keep all elements, narrower; 0: like memory
   // Bytes of 16-bit values that the library adds up in software, on the processor that computes
-  // (core/plan/sums.h); 0: its sums cost nothing.
+  // (core/run/interference.h); 0: its sums cost nothing.
   BytesPerSecond sums = 0;
   // Elements a second that a sparse codec goes through until it has the largest ones, what it holds
   // back included; 0: by its memory traffic.

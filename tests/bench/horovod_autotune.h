@@ -15,7 +15,7 @@ struct HorovodKnobs {
   double cycle_ms = 1;
 };
 
-// A step of Horovod's background loop (core/plan/ticks.h): what a tick releases is queued on the
+// A step of Horovod's background loop (core/plan/fusion.h): what a tick releases is queued on the
 // one stream. The mean over `phases` positions of the first tick, spread evenly over a cycle.
 Seconds horovod_step_time(const StepTrace& trace, const AffineCost& cost, const HorovodKnobs& knobs,
                           int phases = 10);

@@ -1,4 +1,4 @@
-// The table of core/collective/prior.cc, found again on the logs that it was found on, and how it
+// The table of core/collective/library.cc, found again on the logs that it was found on, and how it
 // holds on each network that it was not found on.
 #include "core/calibrate/prior_fit.h"
 

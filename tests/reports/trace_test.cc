@@ -337,7 +337,7 @@ TEST(Gantt, OfNothingIsEmpty) {
   EXPECT_TRUE(gantt(traced_report({"one"}, {0}, 0), {0}).figure.boxes.empty());
 }
 
-// Names of operations (core/plan/describe.cc), as the trace shows them.
+// Names of operations (core/plan/plan.cc), as the trace shows them.
 
 TEST(Describe, EveryKindOfWork) {
   const Workload workload = test::named_workload(3);
