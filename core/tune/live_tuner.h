@@ -87,8 +87,8 @@ Json journal_header(const std::string& scenario, const SearchProblem& problem,
 std::string resume_advice(const LiveTuning& tuning, const SearchSettings& settings,
                           const Journal* journal, const std::string& command);
 
-// How good the answer really is: known for an emulated machine, measured by an
-// exhaustive sweep tells.
+// How good the answer really is: known of an emulated machine, of others where a sweep over all
+// candidates was measured.
 struct KnownTruth {
   bool measured = false;  // by a sweep over all candidates
   Seconds best = 0;       // the answer's true step time

@@ -26,11 +26,12 @@ class Measure(unittest.TestCase):
     def test_conflicts_and_choices_of_knobs_exclude(self):
         self.assertEqual(measure.exclusions_of("""
             std::optional<Conflict> of() { return Conflict{"streams", "one stream"}; }
-            auto rule = KnobChoice{"rule", {{"index", {"ends"}}}};
-            const Exclusion rules[]{Exclusion{"overlap", {"streams"}, "one stream"}};
+            knob("rule", &Fusion::rule, words(), "How.")
+                .brings({{"index", {"ends"}}}),
+            knob("overlap", &S::overlap, yes_or_no(), "Whether.").brings({{true, {"streams"}}}),
             struct Conflict { int key; };
-            KnobChoice choice{work->kind};
-            // KnobChoice{"comment", {}}"""), 3)
+            Knob brings(std::vector<Brings> rows) && { return Conflict{}; }
+            // Conflict{"comment", ""}"""), 3)
 
     def test_a_room_is_a_folder_and_below_core_one_of_its_own(self):
         self.assertEqual([measure.room_of(path) for path in (
