@@ -53,7 +53,7 @@ struct Tuning {
   std::string executor;
   std::string confirmed_by;  // empty: nothing was confirmed
   Tuned tuned;
-  measure::Bottleneck bottleneck;         // of the winner
+  measure::Bottleneck bottleneck;  // of the winner
   std::vector<Alternative> alternatives;
   // DDP's own steps over its cap, where it is asked (`emit`, else the baseline's framework), with
   // the other keys of that configuration; empty: it is not.
