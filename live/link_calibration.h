@@ -1,8 +1,8 @@
 // Links measured by the ranks themselves: ring all-reduces of many sizes are run by a live
 // executor, as a plan would run them, inside the groups of each tier. What a round of them takes,
-// by the bytes that a rank sends in it, is the tier's curve (core/cost/step_cost_model.h), which costs
-// every other collective; all-gathers and all-reduces across groups are measured too, to show how
-// well it does. The device's rate of encoding is fitted to encodings.
+// by the bytes that a rank sends in it, is the tier's curve (core/cost/step_cost_model.h), which
+// costs every other collective; all-gathers and all-reduces across groups are measured too, to show
+// how well it does. The device's rate of encoding is fitted to encodings.
 #pragma once
 
 #include <string>
