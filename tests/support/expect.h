@@ -1,9 +1,11 @@
-// What tests ask of a program's end, with what was said in the failure.
+// What tests ask of a program's end, with what was said in the failure, and of what is refused.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <string>
+
+#include "core/error.h"
 
 namespace syncline::test {
 
@@ -20,6 +22,17 @@ testing::AssertionResult failed(const Ran& ran, int code, const std::string& par
 template <typename Ran>
 testing::AssertionResult refused(const Ran& ran, const std::string& part) {
   return failed(ran, 2, part);
+}
+
+// Why it is refused; empty where it is not.
+template <typename Body>
+std::string input_error(Body body) {
+  try {
+    body();
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
 }
 
 }  // namespace syncline::test

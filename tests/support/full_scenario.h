@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/error.h"
 #include "core/input/document.h"
+#include "tests/support/expect.h"
 
 namespace syncline::test {
 
@@ -177,24 +177,9 @@ inline Scenario parsed(const Json& scenario) {
 // The message of the InputError, or nothing where the text is a valid scenario. Any other
 // exception is let through: it fails the test.
 inline std::string error_of_text(const std::string& text) {
-  try {
-    input::parse_scenario(input::document_from_text("x.json", text));
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
+  return input_error([&] { input::parse_scenario(input::document_from_text("x.json", text)); });
 }
 
 inline std::string error_of(const Json& scenario) { return error_of_text(scenario.dump()); }
-
-template <typename Body>
-std::string input_error(Body body) {
-  try {
-    body();
-    return "";
-  } catch (const InputError& error) {
-    return error.what();
-  }
-}
 
 }  // namespace syncline::test
