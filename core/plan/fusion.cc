@@ -4,11 +4,12 @@
 #include <cctype>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <limits>
 #include <span>
 #include <string_view>
 #include <unordered_map>
-#include <unordered_set>
+#include <utility>
 
 namespace syncline::plan {
 namespace {
@@ -85,18 +86,21 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
 }
 
 // Groups as they are listed; a candidate in none goes alone, what is not a candidate is left out.
-Parts as_listed(const std::vector<int>& candidates, const Parts& listed) {
+Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const Parts& listed) {
   Parts groups;
-  std::unordered_set<int> left(candidates.begin(), candidates.end());
+  groups.reserve(candidates.size());
+  std::vector<char> left(tensors, 0);
+  for (const int index : candidates) left.at(static_cast<std::size_t>(index)) = 1;
+  const auto take = [&](int index) {
+    return std::exchange(left.at(static_cast<std::size_t>(index)), 0) == 1;
+  };
   for (const auto& list : listed) {
     std::vector<int> group;
-    for (const int index : list) {
-      if (left.erase(index) > 0) group.push_back(index);
-    }
+    std::ranges::copy_if(list, std::back_inserter(group), take);
     if (!group.empty()) groups.push_back(std::move(group));
   }
   for (const int index : candidates) {
-    if (left.contains(index)) groups.push_back({index});
+    if (take(index)) groups.push_back({index});
   }
   return groups;
 }
@@ -166,7 +170,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
                                    const std::vector<int>& candidates, const Fusion& fusion) {
   switch (fusion.rule) {
     case Fusion::Rule::kNone:
-      return as_listed(candidates, {});
+      return as_listed(tensors.size(), candidates, {});
     case Fusion::Rule::kLayer:
       return layers(tensors, candidates, fusion.layer_key);
     case Fusion::Rule::kOne:
@@ -174,7 +178,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
     case Fusion::Rule::kIndex:
       return split_at(candidates, fusion.ends);
     case Fusion::Rule::kGroups:
-      return as_listed(candidates, fusion.groups);
+      return as_listed(tensors.size(), candidates, fusion.groups);
     case Fusion::Rule::kSize:
     case Fusion::Rule::kCount:
     case Fusion::Rule::kMgWfbp:  // needs ready times and costs: buckets.cc
