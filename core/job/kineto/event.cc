@@ -156,7 +156,9 @@ void read_argument(std::string_view key, ondemand::value value, Event& event) {
     return;
   }
   for (const auto& [name, words] : kTexts) {
-    if (key == name) event.*words = text(value);
+    if (key != name) continue;
+    event.*words = text(value);
+    return;
   }
   if (key == "Process Group Ranks") {
     read_ranks(value, event);
@@ -249,7 +251,6 @@ bool read_fields(ondemand::object object, Event& event) {
 }
 
 bool read_text(ondemand::parser& parser, std::string_view text, Event& event) {
-  clear(event);
   ondemand::document document =
       parser.iterate(text.data(), text.size(), text.size() + simdjson::SIMDJSON_PADDING);
   return read_fields(document.get_object(), event);
@@ -279,6 +280,7 @@ EventReading read_event(std::string_view text, Event& event) {
   } catch (const simdjson::simdjson_error&) {
     const std::string again = mended(text);
     if (again.empty()) return EventReading::kDamaged;
+    clear(event);
     try {
       const std::string_view whole(again.data(), again.size() - simdjson::SIMDJSON_PADDING);
       if (!read_text(parser, whole, event)) return EventReading::kSkipped;
