@@ -1,6 +1,7 @@
 #include "core/measure/advice.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <iterator>
@@ -10,6 +11,7 @@
 #include "core/collective/library.h"
 #include "core/compress/codec.h"
 #include "core/dialect/changes.h"
+#include "core/dialect/paddle.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/knobs.h"
@@ -23,6 +25,14 @@ namespace {
 
 // Candidates of one kind: only the best of them is reported.
 using Candidates = std::pair<dialect::ChangeKind, std::vector<Change>>;
+
+// The strategy with something of it set otherwise.
+template <typename Set>
+Change changed(std::string text, const Strategy& strategy, const Set& set) {
+  Change change{std::move(text), strategy};
+  set(change.strategy);
+  return change;
+}
 
 std::vector<Change> fusion_changes(const Strategy& strategy) {
   std::vector<Change> candidates;
@@ -42,36 +52,29 @@ std::vector<Change> fusion_changes(const Strategy& strategy) {
                           changed});
   }
   if (strategy.fusion.cycle > 0) return candidates;
-  Strategy alone = strategy;
-  alone.fusion = Fusion{};
-  candidates.push_back({"send each gradient by itself (fusion: rule none)", alone});
+  candidates.push_back(changed("send each gradient by itself (fusion: rule none)", strategy,
+                               [](Strategy& own) { own.fusion = {}; }));
   return candidates;
 }
 
 std::vector<Change> copy_changes(const Strategy& strategy) {
-  std::vector<Change> candidates;
-  if (!strategy.bucket_copies) return candidates;
-  Strategy changed = strategy;
-  changed.bucket_copies = false;
-  candidates.push_back({"keep gradients in their buckets (bucket_copies: false)", changed});
-  return candidates;
+  if (!strategy.bucket_copies) return {};
+  return {changed("keep gradients in their buckets (bucket_copies: false)", strategy,
+                  [](Strategy& own) { own.bucket_copies = false; })};
 }
 
 std::vector<Change> stream_changes(const Strategy& strategy) {
-  std::vector<Change> candidates;
   if (!strategy.overlap) {
-    Strategy changed = strategy;
-    changed.overlap = true;
-    candidates.push_back({"communicate during the backward pass (overlap: true)", changed});
-    return candidates;
+    return {changed("communicate during the backward pass (overlap: true)", strategy,
+                    [](Strategy& own) { own.overlap = true; })};
   }
+  std::vector<Change> candidates;
   for (const int streams : {2, 3, 4}) {
     if (streams <= strategy.streams) continue;
-    Strategy changed = strategy;
-    changed.streams = streams;
-    candidates.push_back({"use " + std::to_string(streams) +
-                              " communication streams (streams: " + std::to_string(streams) + ")",
-                          changed});
+    const std::string number = std::to_string(streams);
+    candidates.push_back(
+        changed("use " + number + " communication streams (streams: " + number + ")", strategy,
+                [&](Strategy& own) { own.streams = streams; }));
   }
   return candidates;
 }
@@ -83,15 +86,16 @@ std::vector<Change> hierarchy_changes(const Strategy& strategy, const Cluster& c
       strategy.exchange != Strategy::Exchange::kAllReduce || strategy.local_sgd.subgroup > 1) {
     return candidates;
   }
-  for (const bool sharded : {true, false}) {
+  for (const auto& [form, word] : {std::pair{Hierarchy::Form::kSharded, "sharded"},
+                                   std::pair{Hierarchy::Form::kLeaders, "leaders"}}) {
     Strategy changed = strategy;
     changed.algorithm = collective::library_algorithm(cluster);
     changed.hierarchy = Hierarchy{};
-    changed.hierarchy.form = sharded ? Hierarchy::Form::kSharded : Hierarchy::Form::kLeaders;
+    changed.hierarchy.form = form;
     changed.hierarchy.group_size = group;
     candidates.push_back(
         {std::string("all-reduce in two levels, inside each node and across (hierarchy: form ") +
-             (sharded ? "sharded)" : "leaders)"),
+             word + ")",
          changed});
   }
   return candidates;
@@ -109,11 +113,9 @@ std::vector<Change> algorithm_changes(const Strategy& strategy, const Cluster& c
         algorithm.fits(collective::CollectiveKind::kReduceScatter, cluster.ranks()) &&
         algorithm.fits(collective::CollectiveKind::kAllGather, cluster.ranks());
     if (strategy.exchange != Strategy::Exchange::kAllReduce && !halves) continue;
-    Strategy changed = strategy;
-    changed.algorithm = algorithm.name;
-    candidates.push_back({"all-reduce by " + std::string(algorithm.name) +
-                              " (algorithm: " + std::string(algorithm.name) + ")",
-                          changed});
+    const std::string name(algorithm.name);
+    candidates.push_back(changed("all-reduce by " + name + " (algorithm: " + name + ")", strategy,
+                                 [&](Strategy& own) { own.algorithm = name; }));
   }
   return candidates;
 }
@@ -143,24 +145,21 @@ std::vector<Change> rounding_changes(const Strategy& strategy, const Workload& w
   if (!sums_all(strategy) || std::all_of(tensors.begin(), tensors.end(), short_already)) {
     return candidates;
   }
-  for (const char* codec : {"fp16", "bf16"}) {
-    if (codec == std::string("bf16") && !dialect::has_bf16(cluster)) continue;
-    Strategy changed = strategy;
-    changed.compression.codec = codec;
+  for (const std::string codec : {"fp16", "bf16"}) {
+    if (codec == "bf16" && !dialect::has_bf16(cluster)) continue;
     candidates.push_back(
-        {"send gradients in half precision (compression: codec " + std::string(codec) + ")",
-         changed});
+        changed("send gradients in half precision (compression: codec " + codec + ")", strategy,
+                [&](Strategy& own) { own.compression.codec = codec; }));
   }
   return candidates;
 }
 
 std::vector<Change> compression_changes(const Strategy& strategy, const Cluster& cluster) {
-  std::vector<Change> candidates;
   // Neither a sparse exchange nor one of factors has halves.
-  if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return candidates;
-  Strategy sparse = strategy;
-  sparse.compression.codec = "dgc";
-  candidates.push_back({"send 0.1 % of each large gradient (compression: codec dgc)", sparse});
+  if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return {};
+  std::vector<Change> candidates{
+      changed("send 0.1 % of each large gradient (compression: codec dgc)", strategy,
+              [](Strategy& own) { own.compression.codec = "dgc"; })};
   if (cluster.device.flops == 0) return candidates;  // what its products take is not known
   constexpr int kRank = 4;
   Strategy factored = strategy;
@@ -209,11 +208,12 @@ std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& 
       strategy.exchange != Strategy::Exchange::kAllReduce) {
     return candidates;
   }
-  Strategy changed = strategy;
-  changed.fusion.cycle = 0;
-  changed.local_sgd.enabled = true;
-  changed.local_sgd.period = 4;
-  candidates.push_back({"average parameters every 4 steps (local_sgd: period 4)", changed});
+  candidates.push_back(changed("average parameters every 4 steps (local_sgd: period 4)", strategy,
+                               [](Strategy& own) {
+                                 own.fusion.cycle = 0;
+                                 own.local_sgd.enabled = true;
+                                 own.local_sgd.period = 4;
+                               }));
   return candidates;
 }
 
@@ -267,64 +267,16 @@ std::string in_words_of(const std::string& change, const Strategy& changed,
          (config.size() <= kLongest ? config : "what syncline emit writes");
 }
 
-// The best of some candidates, if it gains `least_percent` and more than `gain_before`.
-class Chooser {
- public:
-  Chooser(const Scenario& scenario, const Strategy& strategy, run::Executor& executor,
-          collective::CostCache& cache)
-      : scenario_(scenario),
-        strategy_(strategy),
-        executor_(executor),
-        cache_(cache),
-        now_(step_time(strategy)) {}
-
-  std::optional<Advice> best(const std::vector<Change>& candidates, double least_percent) {
-    std::optional<Advice> best;
-    for (const auto& candidate : candidates) {
-      const Seconds then = step_time(candidate.strategy);
-      const double gain = 100 * (1 - then / now_);
-      if (gain < least_percent || (best && gain <= best->gain_percent)) continue;
-      best = Advice{candidate.text, candidate.strategy, then, gain,
-                    training_beside(candidate.strategy, strategy_)};
-    }
-    return best;
-  }
-
- private:
-  Seconds step_time(const Strategy& strategy) {
-    return evaluate_strategy(scenario_, strategy, executor_, cache_).metrics.step_time;
-  }
-
-  const Scenario& scenario_;
-  const Strategy& strategy_;
-  run::Executor& executor_;
-  collective::CostCache& cache_;
-  Seconds now_;
-};
-
 // Each of Paddle's switches that is off, where the workload's operators tell what it would match.
 std::vector<Change> compute_changes(const Workload& workload, const Strategy& strategy) {
   std::vector<Change> candidates;
   if (workload.operators.empty()) return candidates;
-  struct Switch {
-    const char* name;
-    bool ComputeFusion::*knob;
-  };
-  for (const Switch& one :
-       {Switch{"fuse_relu_depthwise_conv", &ComputeFusion::fuse_relu_depthwise_conv},
-        Switch{"fuse_bn_act_ops", &ComputeFusion::fuse_bn_act_ops},
-        Switch{"fuse_bn_add_act_ops", &ComputeFusion::fuse_bn_add_act_ops},
-        Switch{"fuse_gemm_epilogue", &ComputeFusion::fuse_gemm_epilogue},
-        Switch{"fuse_elewise_add_act_ops", &ComputeFusion::fuse_elewise_add_act_ops},
-        Switch{"fuse_all_optimizer_ops", &ComputeFusion::fuse_all_optimizer_ops}}) {
-    if (strategy.compute_fusion.*one.knob) continue;
+  for (const auto& [name, on, usual] : dialect::kBuildSwitches) {
+    if (strategy.compute_fusion.*on) continue;
     Strategy changed = strategy;
-    changed.compute_fusion.*one.knob = true;
-    if (one.knob == &ComputeFusion::fuse_all_optimizer_ops) {
-      changed.update = Strategy::Update::kAfterAll;
-    }
-    candidates.push_back(
-        {"fuse operators (compute_fusion: " + std::string(one.name) + ")", changed});
+    changed.compute_fusion.*on = true;
+    if (on == &ComputeFusion::fuse_all_optimizer_ops) changed.update = Strategy::Update::kAfterAll;
+    candidates.push_back({"fuse operators (compute_fusion: " + std::string(name) + ")", changed});
   }
   return candidates;
 }
@@ -353,15 +305,8 @@ std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy&
 }  // namespace
 
 std::string_view word_of(TrainingChange training) {
-  switch (training) {
-    case TrainingChange::kSame:
-      return "same";
-    case TrainingChange::kRounded:
-      return "rounded";
-    case TrainingChange::kChanged:
-      break;
-  }
-  return "changed";
+  constexpr std::array<std::string_view, 3> kWords{"same", "rounded", "changed"};
+  return kWords.at(static_cast<std::size_t>(training));
 }
 
 TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
@@ -401,17 +346,32 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                            run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written) {
+  const auto step_of = [&](const Strategy& own) {
+    return evaluate_strategy(scenario, own, executor, cache).metrics.step_time;
+  };
+  const Seconds now = step_of(strategy);
+  // The best of some candidates, if it gains so much.
+  const auto best_of = [&](const std::vector<Change>& candidates, double least) {
+    std::optional<Advice> best;
+    for (const auto& candidate : candidates) {
+      const Seconds then = step_of(candidate.strategy);
+      const double gain = 100 * (1 - then / now);
+      if (gain < least || (best && gain <= best->gain_percent)) continue;
+      best = Advice{candidate.text, candidate.strategy, then, gain,
+                    training_beside(candidate.strategy, strategy)};
+    }
+    return best;
+  };
   std::vector<Advice> advice;
-  Chooser chooser(scenario, strategy, executor, cache);
   for (const auto& [kind, candidates] : all_candidates(scenario, strategy)) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
-      if (auto said = chooser.best(said_changes(kind, scenario, *written), least)) {
+      if (auto said = best_of(said_changes(kind, scenario, *written), least)) {
         least += said->gain_percent;
         advice.push_back(std::move(*said));
       }
     }
-    auto ours = chooser.best(candidates, least);
+    auto ours = best_of(candidates, least);
     if (!ours) continue;
     if (!strategy.dialect.empty()) {
       ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);
