@@ -9,12 +9,28 @@
 #include <utility>
 
 #include "core/fabric/kinds.h"
+#include "core/index.h"
 #include "core/run/executor.h"
 
 namespace syncline::measure {
 namespace {
 
-std::size_t at(int index) { return static_cast<std::size_t>(index); }
+// A copy whose links may have other capacities, and which knows on what it was measured.
+std::shared_ptr<fabric::Topology> changeable(const std::shared_ptr<const fabric::Topology>& given) {
+  auto topology = std::make_shared<fabric::Topology>(*given);
+  if (topology->as_measured == nullptr) topology->as_measured = given;
+  return topology;
+}
+
+// The links of the fabric, by their numbers in the network.
+std::vector<std::pair<int, const fabric::FabricLink*>> fabric_links(
+    const collective::Network& network) {
+  std::vector<std::pair<int, const fabric::FabricLink*>> links;
+  for (int id = 0; id < network.link_count(); ++id) {
+    if (const auto* link = network.in_fabric(id)) links.emplace_back(id, link);
+  }
+  return links;
+}
 
 // One of the jobs, on links as the others leave them.
 struct Guest {
@@ -41,12 +57,10 @@ struct Guest {
     use.assign(topology.links.size(), {});
     bytes.assign(topology.links.size(), 0);
     const auto all = link_use(plan, network, *cache);
-    for (int id = 0; id < network.link_count(); ++id) {
-      const fabric::FabricLink* link = network.in_fabric(id);
-      if (link == nullptr) continue;
-      const auto which = static_cast<std::size_t>(link - cluster.topology->links.data());
-      use[which] = all[at(id)];
-      bytes[which] = all[at(id)].busy * link->capacity;
+    for (const auto& [id, link] : fabric_links(network)) {
+      const std::size_t which = index(link - cluster.topology->links.data());
+      use[which] = all[index(id)];
+      bytes[which] = use[which].busy * link->capacity;
     }
   }
 
@@ -75,9 +89,7 @@ bool another_round(std::vector<Guest>& guests) {
   constexpr double kStill = 1e-3;  // of steps
   std::vector<std::shared_ptr<const fabric::Topology>> left;
   for (const Guest& guest : guests) {
-    const auto& whole = guest.scenario->cluster.topology;
-    auto topology = std::make_shared<fabric::Topology>(*whole);
-    if (topology->as_measured == nullptr) topology->as_measured = whole;
+    const auto topology = changeable(guest.scenario->cluster.topology);
     bool moved = false;
     for (std::size_t link = 0; link < topology->links.size(); ++link) {
       const BytesPerSecond before = guest.cluster.topology->links[link].capacity;
@@ -115,19 +127,15 @@ std::vector<Guest> settled_guests(const Scenario& scenario, const Strategy& stra
   return guests;
 }
 
-// What the strategy's step would be on this fabric.
-Seconds step_on(fabric::Topology topology, Scenario scenario, const Strategy& strategy) {
-  scenario.cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
-  const auto executor = run::make_model_executor({scenario.cluster, {}, scenario.seed});
-  collective::CostCache cache(scenario.cluster);
-  return evaluate_strategy(scenario, strategy, *executor, cache).metrics.step_time;
-}
-
 void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds step, HotLink& hot) {
   const fabric::Topology& given = *scenario.cluster.topology;
   const auto add = [&](const std::string& words, fabric::Topology changed) {
     if (changed.as_measured == nullptr) changed.as_measured = scenario.cluster.topology;
-    const Seconds cooled = step_on(std::move(changed), scenario, strategy);
+    Scenario on = scenario;
+    on.cluster.topology = std::make_shared<const fabric::Topology>(std::move(changed));
+    const auto executor = run::make_model_executor({on.cluster, {}, on.seed});
+    collective::CostCache cache(on.cluster);
+    const Seconds cooled = evaluate_strategy(on, strategy, *executor, cache).metrics.step_time;
     constexpr double kLittle = 0.995;
     if (cooled < kLittle * step) hot.cooler.emplace_back(words, cooled);
   };
@@ -144,8 +152,7 @@ void add_coolers(const Scenario& scenario, const Strategy& strategy, Seconds ste
   fabric::Topology faster = given;
   fabric::weaken(faster, hot.sort, 2);
   add(hot.sort + " links twice as fast", std::move(faster));
-  std::stable_sort(hot.cooler.begin(), hot.cooler.end(),
-                   [](const auto& a, const auto& b) { return a.second < b.second; });
+  std::ranges::stable_sort(hot.cooler, {}, &std::pair<std::string, Seconds>::second);
 }
 
 }  // namespace
@@ -158,13 +165,13 @@ std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network&
     if (collective == nullptr) continue;
     bytes[&cache.cost(*collective)] += static_cast<double>(collective->bytes()) / plan.steps;
   }
-  std::vector<LinkUse> use(at(network.link_count()));
+  std::vector<LinkUse> use(index(network.link_count()));
   for (const auto& [cost, all] : bytes) {
     std::vector<LinkUse> by_kind(cost->footprint->link_kinds());
     for (const auto& stage : cost->stages) {
       const double message = stage.flow_rate * stage.seconds_per_byte;  // its share of the payload
       for (const auto& [kind, seconds] : stage.links) {
-        LinkUse& one = by_kind[at(kind)];
+        LinkUse& one = by_kind[index(kind)];
         one.busy += seconds * all;
         one.present += stage.seconds_per_byte * all;
         const double messages = seconds * cost->footprint->capacity(kind) / message;
@@ -174,7 +181,7 @@ std::vector<LinkUse> link_use(const plan::Plan& plan, const collective::Network&
     const auto& kinds = cost->footprint->kind_of_link();
     for (std::size_t id = 0; id < kinds.size(); ++id) {
       if (kinds[id] < 0) continue;
-      const LinkUse& one = by_kind[at(kinds[id])];
+      const LinkUse& one = by_kind[index(kinds[id])];
       use[id].busy += one.busy;
       use[id].present += one.present;
       use[id].messages += one.messages;
@@ -199,8 +206,7 @@ void find_hot_links(Together& together) {
     }
     if (load > 0) hot.emplace_back(together.fabric->name(links[link]), load / links[link].capacity);
   }
-  std::stable_sort(hot.begin(), hot.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(hot, std::ranges::greater(), &std::pair<std::string, double>::second);
   hot.resize(std::min(kShown, hot.size()));
 }
 
@@ -223,8 +229,7 @@ Together together(const Scenario& scenario, const Strategy& strategy) {
 Scenario beside_others(Scenario scenario) {
   if (scenario.others.empty()) return scenario;
   const auto guests = settled_guests(scenario, *find_strategy(scenario, scenario.baseline));
-  auto left = std::make_shared<fabric::Topology>(*guests.front().cluster.topology);
-  if (left->as_measured == nullptr) left->as_measured = scenario.cluster.topology;
+  const auto left = changeable(guests.front().cluster.topology);
   for (std::size_t link = 0; link < left->links.size(); ++link) {
     // Where the baseline sends nothing another strategy may.
     if (guests.front().bytes[link] > 0) continue;
@@ -243,7 +248,7 @@ std::optional<HotLink> hot_link_of(const Evaluated& evaluated, const Scenario& s
   HotLink hot;
   const fabric::FabricLink* hottest = nullptr;
   for (int id = 0; id < network.link_count(); ++id) {
-    const Seconds seconds = use[at(id)].busy;
+    const Seconds seconds = use[index(id)].busy;
     const fabric::FabricLink* link = network.in_fabric(id);
     Seconds& most = link == nullptr ? hot.ports : hot.busy;
     if (seconds > most && link != nullptr) hottest = link;
@@ -262,10 +267,10 @@ std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& clust
   if (cluster.topology == nullptr) return {};
   const collective::Network network(cluster);
   const std::vector<LinkUse> use = link_use(plan, network, cache);
-  const auto busy = [&](int id) { return use[at(id)].busy; };
+  const auto busy = [&](int id) { return use[index(id)].busy; };
   std::vector<int> hot;
-  for (int id = 0; id < network.link_count(); ++id) {
-    if (network.in_fabric(id) != nullptr && busy(id) > 0) hot.push_back(id);
+  for (const auto& [id, link] : fabric_links(network)) {
+    if (busy(id) > 0) hot.push_back(id);
   }
   std::ranges::stable_sort(hot, [&](int a, int b) { return busy(a) > busy(b); });
   hot.resize(std::min(hot.size(), kMostLinksTraced));
@@ -287,7 +292,7 @@ std::vector<LinkWork> hottest_links(const plan::Plan& plan, const Cluster& clust
       for (LinkUse& each : of_cost->second) each.busy /= bytes;
     }
     for (std::size_t link = 0; link < links.size(); ++link) {
-      links[link].of_op[op] = of_cost->second[at(hot[link])].busy * bytes;
+      links[link].of_op[op] = of_cost->second[index(hot[link])].busy * bytes;
     }
   }
   return links;
@@ -299,10 +304,9 @@ std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& 
   const collective::Network network(cluster);
   const std::vector<LinkUse> use = link_use(evaluated.plan, network, cache);
   std::map<int, std::map<std::string, SwitchLoad>> switches;
-  for (int id = 0; id < network.link_count(); ++id) {
-    const fabric::FabricLink* link = network.in_fabric(id);
-    const Seconds busy = use[at(id)].busy;
-    if (link == nullptr || busy <= 0) continue;
+  for (const auto& [id, link] : fabric_links(network)) {
+    const Seconds busy = use[index(id)].busy;
+    if (busy <= 0) continue;
     Seconds& out = switches[link->from][link->sort].out;
     out = std::max(out, busy);
     Seconds& in = switches[link->to][link->sort].in;
@@ -311,7 +315,7 @@ std::vector<SwitchLoad> switch_loads(const Evaluated& evaluated, const Cluster& 
   const std::size_t together = (switches.size() + kMostSwitchesShown - 1) / kMostSwitchesShown;
   std::vector<SwitchLoad> loads;
   for (auto next = switches.begin(); next != switches.end();) {
-    const auto name = [&] { return cluster.topology->switches[at(next->first)].name; };
+    const auto name = [&] { return cluster.topology->switches[index(next->first)].name; };
     std::string all = name();
     std::map<std::string, SwitchLoad> group;
     for (std::size_t i = 0; i < together && next != switches.end(); ++i, ++next) {
