@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/index.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/plan/step_plan.h"
@@ -55,13 +56,12 @@ Seconds held_up(const plan::Plan& plan, const plan::Op& op) {
   if (!plan.computes(op.stream)) return 0;
   // Another fusion copies averaged parameters in other parts.
   const auto* busy = std::get_if<plan::Busy>(&op.work);
+  if (busy == nullptr) return 0;
+  if (busy->reason == plan::Busy::Reason::kHost) return busy->seconds;
+  if (busy->bucket >= 0 && plan.buckets[index(busy->bucket)].averaged) return 0;
   const bool copies =
-      busy != nullptr && busy->bucket >= 0 && busy->reason != plan::Busy::Reason::kHost;
-  if (copies && plan.buckets[static_cast<std::size_t>(busy->bucket)].averaged) return 0;
-  const auto reason = plan::reason_of(op.work);
-  const bool holds = reason == plan::Busy::Reason::kCopyIn ||
-                     reason == plan::Busy::Reason::kCopyOut || reason == plan::Busy::Reason::kHost;
-  return holds ? plan::seconds_of(op.work) : 0;
+      busy->reason == plan::Busy::Reason::kCopyIn || busy->reason == plan::Busy::Reason::kCopyOut;
+  return copies ? busy->seconds : 0;
 }
 
 ModelWork model_work(const plan::Plan& plan) {
@@ -75,19 +75,19 @@ ModelWork model_work(const plan::Plan& plan) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     if (compute == nullptr) continue;
     work.all += compute->seconds;
+    const auto id = static_cast<plan::OpId>(&op - plan.ops.data());
     if (compute->phase == plan::Phase::kForward) {
       work.forward += compute->seconds;
-      work.last_forward = static_cast<plan::OpId>(&op - &plan.ops[0]);
+      work.last_forward = id;
+      // Even one bucket may have cut it by layers: others would be awaited one by one.
+      work.crosses |= work.awaits && compute->last >= 0;
     }
-    if (compute->phase == plan::Phase::kUpdate) work.tail += compute->seconds;
-    updates += compute->phase == plan::Phase::kUpdate;
-    work.averages |= compute->phase == plan::Phase::kAverage;
-    // Even one bucket may have cut it: others would be awaited one by one.
-    const bool by_layers = compute->phase == plan::Phase::kForward && compute->last >= 0;
-    work.crosses |= work.awaits && by_layers;
     if (compute->phase == plan::Phase::kUpdate) {
-      work.last_update = static_cast<plan::OpId>(&op - &plan.ops[0]);
+      work.tail += compute->seconds;
+      work.last_update = id;
+      ++updates;
     }
+    work.averages |= compute->phase == plan::Phase::kAverage;
   }
   // Updates bucket by bucket may hide behind later exchanges, were there more of these than here; a
   // single one cannot.
@@ -113,11 +113,9 @@ std::set<plan::OpId> gathered_for_passes(const plan::Plan& plan) {
                                                compute->phase == plan::Phase::kBackward);
     if (!passes) continue;
     for (const plan::OpId id : op.after) {
-      const plan::Op& awaited = plan.ops[static_cast<std::size_t>(id)];
-      const auto* collective = std::get_if<collective::Collective>(&awaited.work);
-      const bool gathers_all =
-          collective != nullptr && collective->kind == collective::CollectiveKind::kAllGather;
-      if (gathers_all) gathers.insert(id);
+      const auto* collective = std::get_if<collective::Collective>(&plan.ops[index(id)].work);
+      if (collective == nullptr) continue;
+      if (collective->kind == collective::CollectiveKind::kAllGather) gathers.insert(id);
     }
   }
   return gathers;
@@ -145,10 +143,9 @@ Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
     if (collective == nullptr || ahead.contains(id)) continue;
     const collective::CollectiveCost* cost = &cache.cost(*collective);
     const auto [place, fresh] = places.try_emplace(cost, demands.costs.size());
-    const std::size_t index = place->second;
     if (fresh) demands.costs.push_back(cost);
 
-    Demand& demand = demands.buckets[static_cast<std::size_t>(collective->bucket)];
+    Demand& demand = demands.buckets[index(collective->bucket)];
     const Seconds overhead = cache.cluster().collective_overhead;
     const auto bytes = static_cast<double>(collective->bytes());
     // The cheapest byte and the cheapest start that any fusion could bring.
@@ -156,7 +153,7 @@ Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
     if (demand.payloads.empty()) demand.first_latency = overhead + least.first;
     demand.latency += overhead + least.latency;
     demand.transfer += bytes * least.seconds_per_byte;
-    demand.payloads.emplace_back(index, bytes * least.scale);
+    demand.payloads.emplace_back(place->second, bytes * least.scale);
   }
   return demands;
 }
@@ -166,18 +163,12 @@ Demands demands_of(const plan::Plan& plan, collective::CostCache& cache) {
 std::vector<std::vector<double>> link_profiles(
     const std::vector<const collective::CollectiveCost*>& costs) {
   std::vector<std::vector<double>> by_kind;
-  for (const auto* cost : costs) {
-    auto& own = by_kind.emplace_back(cost->footprint->link_kinds(), 0.0);
-    for (const auto& stage : cost->stages) {
-      for (const auto& [kind, seconds] : stage.links)
-        own[static_cast<std::size_t>(kind)] += seconds;
-    }
-  }
+  for (const auto* cost : costs) by_kind.push_back(link_times(*cost));
   std::set<std::vector<double>> distinct;
   for (const auto& joint : collective::joint_kinds(costs)) {
     std::vector<double> profile(costs.size(), 0.0);
     for (std::size_t p = 0; p < joint.size(); ++p) {
-      if (joint[p] >= 0) profile[p] = by_kind[p][static_cast<std::size_t>(joint[p])];
+      if (joint[p] >= 0) profile[p] = by_kind[p][index(joint[p])];
     }
     distinct.insert(std::move(profile));
   }
@@ -209,7 +200,7 @@ std::vector<Seconds> ready_after_need(const Workload& workload, const ModelWork&
   }
   Seconds rest = forward;  // from this layer on
   for (const auto& layer : plan::forward_layers(workload)) {
-    for (int t = layer.first; t <= layer.last; ++t) ready[static_cast<std::size_t>(t)] += rest;
+    for (int t = layer.first; t <= layer.last; ++t) ready[index(t)] += rest;
     rest -= layer.seconds * stretch;
   }
   return ready;
@@ -222,10 +213,8 @@ std::vector<char> local_buckets(const plan::Plan& plan, const ModelWork& work) {
   const auto ahead = gathered_for_passes(plan);
   const plan::OpId end = work.averages ? work.last_update : work.last_forward;
   for (plan::OpId id = 0; id < end; ++id) {
-    const auto* collective =
-        std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
-    if (collective != nullptr && !ahead.contains(id))
-      local[static_cast<std::size_t>(collective->bucket)] = 1;
+    const auto* collective = std::get_if<collective::Collective>(&plan.ops[index(id)].work);
+    if (collective != nullptr && !ahead.contains(id)) local[index(collective->bucket)] = 1;
   }
   return local;
 }
@@ -237,8 +226,8 @@ std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
   std::vector<Piece> pieces;
   for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
     if (local[b] != 0) continue;
-    for (const int index : plan.buckets[b].tensors) {
-      const auto t = static_cast<std::size_t>(index);
+    for (const int number : plan.buckets[b].tensors) {
+      const std::size_t t = index(number);
       const bool buffer = t >= workload.tensors.size();
       const Tensor& tensor =
           buffer ? workload.buffers[t - workload.tensors.size()] : workload.tensors[t];
@@ -248,23 +237,30 @@ std::vector<Piece> pieces_of(const plan::Plan& plan, const Workload& workload,
       pieces.push_back({work.averages ? work.all : ready[t], b, share});
     }
   }
-  std::stable_sort(pieces.begin(), pieces.end(),
-                   [](const Piece& a, const Piece& b) { return a.ready > b.ready; });
+  std::ranges::stable_sort(pieces, std::ranges::greater(), &Piece::ready);
   return pieces;
 }
 
 // Of a pipeline, the stage that computes most.
 Seconds busiest_stage(const plan::Plan& plan) {
-  std::vector<Seconds> all(static_cast<std::size_t>(plan.roles), 0);
+  std::vector<Seconds> all(index(plan.roles), 0);
   for (const auto& op : plan.ops) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
-    all[static_cast<std::size_t>(plan.role_of(op.stream))] +=
+    all[index(plan.role_of(op.stream))] +=
         held_up(plan, op) + (compute == nullptr ? 0 : compute->seconds);
   }
   return *std::ranges::max_element(all);
 }
 
 }  // namespace
+
+std::vector<double> link_times(const collective::CollectiveCost& cost, double share) {
+  std::vector<double> times(cost.footprint->link_kinds(), 0.0);
+  for (const auto& stage : cost.stages) {
+    for (const auto& [kind, seconds] : stage.links) times[index(kind)] += seconds * share;
+  }
+  return times;
+}
 
 void for_each_phase(const Scenario& scenario, const Strategy& strategy,
                     run::ExecutorTraits executor,

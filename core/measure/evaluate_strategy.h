@@ -51,6 +51,9 @@ Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
 Seconds lower_bound_of(const Scenario& scenario, const Strategy& strategy, Seconds step_time,
                        collective::CostCache& cache);
 
+// How long each kind of link works for a byte of the payload, of which the cost is a share.
+std::vector<double> link_times(const collective::CollectiveCost& cost, double share = 1);
+
 // The least step time that any fusion and any number of streams can reach, by latency, links and
 // computation: no gradient is sent before it is ready.
 

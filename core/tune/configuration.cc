@@ -8,6 +8,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/index.h"
 #include "core/input/knobs.h"
 #include "core/input/parts.h"
 #include "core/measure/evaluate_strategy.h"
@@ -56,18 +57,13 @@ double busiest_link(const plan::Route& route, double bytes, collective::CostCach
     }
     const double share = static_cast<double>(collective.bytes()) / bytes;
     costs.push_back(&cache.cost(collective));
-    auto& own = by_kind.emplace_back(costs.back()->footprint->link_kinds(), 0.0);
-    for (const auto& stage : costs.back()->stages) {
-      for (const auto& [kind, seconds] : stage.links) {
-        own[static_cast<std::size_t>(kind)] += seconds * share;
-      }
-    }
+    by_kind.push_back(measure::link_times(*costs.back(), share));
   }
   double busiest = 0;
   for (const auto& joint : collective::joint_kinds(costs)) {
     double seconds = 0;
     for (std::size_t p = 0; p < joint.size(); ++p) {
-      if (joint[p] >= 0) seconds += by_kind[p][static_cast<std::size_t>(joint[p])];
+      if (joint[p] >= 0) seconds += by_kind[p][index(joint[p])];
     }
     busiest = std::max(busiest, seconds);
   }
@@ -164,7 +160,7 @@ std::vector<Seconds> Configuration::ready_times(const plan::Plan& plan) {
       bucket = collective->bucket;
     }
     if (bucket < 0) continue;
-    auto& moment = ready[static_cast<std::size_t>(bucket)];
+    auto& moment = ready[index(bucket)];
     if (moment == 0) moment = clock + (strategy_.overlap ? encoded : 0);
     computed_ = clock;
   }
@@ -224,13 +220,11 @@ void Configuration::prepare_costs() {
                                : size_at_or_below(sums_.back().padded_bytes) + 2;
   costs_ = std::make_shared<std::vector<Seconds>>(room, -1.0);
   if (single_.empty()) return;
-  const auto largest = std::max_element(
-      single_.begin(), single_.end(),
-      [](const plan::Bucket& a, const plan::Bucket& b) { return a.padded_bytes < b.padded_bytes; });
+  const plan::Bucket& largest = *std::ranges::max_element(single_, {}, &plan::Bucket::padded_bytes);
   const plan::Exchange exchange =
-      plan::exchange_of(*largest, scenario_.workload, cluster(), strategy_);
+      plan::exchange_of(largest, scenario_.workload, cluster(), strategy_);
   link_seconds_per_byte_ =
-      busiest_link(exchange.reduce, static_cast<double>(largest->padded_bytes), cache_);
+      busiest_link(exchange.reduce, static_cast<double>(largest.padded_bytes), cache_);
 }
 
 Seconds Configuration::encode_launches() const {
@@ -328,7 +322,7 @@ Seconds Configuration::bound(const GroupEnds& ends) const {
     free = std::max(free, ready_[ends[g] - 1]) + cost(first, ends[g]);
     first = ends[g];
   }
-  Seconds finish = *std::max_element(stream.begin(), stream.end());
+  Seconds finish = std::ranges::max(stream);
   // The second: whatever the streams, all bytes that are released from a moment on have to pass the
   // busiest link after it.
   for (std::size_t g = 0; g < ends.size(); ++g) {
