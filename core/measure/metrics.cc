@@ -6,6 +6,8 @@
 #include <limits>
 #include <unordered_map>
 
+#include "core/index.h"
+
 namespace syncline::measure {
 namespace {
 
@@ -18,22 +20,13 @@ Account account_of(const plan::Plan& plan, const plan::Op& op) {
   if (std::holds_alternative<plan::Compute>(op.work)) return Account::kModel;
   const auto* busy = std::get_if<plan::Busy>(&op.work);
   if (busy == nullptr) return Account::kCommunication;
+  using Reason = plan::Busy::Reason;
   const bool computes = plan.computes(op.stream);
-  switch (busy->reason) {
-    case plan::Busy::Reason::kInterference:
-      return computes ? Account::kModel : Account::kCommunication;
-    case plan::Busy::Reason::kSums:
-      return Account::kCommunication;
-    case plan::Busy::Reason::kEncode:
-    case plan::Busy::Reason::kDecode:
-    case plan::Busy::Reason::kCopyIn:
-    case plan::Busy::Reason::kCopyOut:
-    case plan::Busy::Reason::kHost:
-      return computes ? Account::kHandling : Account::kNobody;
-    case plan::Busy::Reason::kTick:
-      break;
+  if (busy->reason == Reason::kSums) return Account::kCommunication;
+  if (busy->reason == Reason::kInterference) {
+    return computes ? Account::kModel : Account::kCommunication;
   }
-  return Account::kNobody;
+  return computes && busy->reason != Reason::kTick ? Account::kHandling : Account::kNobody;
 }
 
 // Length of the union of intervals, given by rising begin.
@@ -50,11 +43,10 @@ Seconds covered(const std::vector<std::pair<Seconds, Seconds>>& intervals) {
 
 // The role that computes most: the others wait for it.
 int busiest_role(const plan::Plan& plan) {
-  std::vector<Seconds> computes(static_cast<std::size_t>(plan.roles), 0);
+  std::vector<Seconds> computes(index(plan.roles), 0);
   for (const auto& op : plan.ops) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
-    if (compute == nullptr) continue;
-    computes[static_cast<std::size_t>(plan.role_of(op.stream))] += compute->seconds;
+    if (compute != nullptr) computes[index(plan.role_of(op.stream))] += compute->seconds;
   }
   return static_cast<int>(std::ranges::max_element(computes) - computes.begin());
 }
@@ -92,9 +84,9 @@ double collectives_per_step(const plan::Plan& plan) {
 
 Seconds step_time_of(const plan::Plan& plan, const run::Timeline& timeline, int warmup) {
   const auto& ends = timeline.period_ends;
-  assert(warmup >= 0 && static_cast<std::size_t>(warmup) < ends.size() && "a period must be left");
+  assert(warmup >= 0 && index(warmup) < ends.size() && "a period must be left");
   const auto kept = static_cast<double>(ends.size()) - warmup;
-  const Seconds begin = warmup == 0 ? 0 : ends[static_cast<std::size_t>(warmup) - 1];
+  const Seconds begin = warmup == 0 ? 0 : ends[index(warmup - 1)];
   return (ends.back() - begin) / (kept * plan.steps);
 }
 
@@ -109,7 +101,7 @@ Metrics measure(const plan::Plan& plan, const Workload& workload, const run::Tim
   std::vector<std::pair<Seconds, Seconds>> busy;
   for (const auto& span : timeline.spans) {
     if (span.rank != role * plan.role_step || span.period < warmup) continue;
-    const plan::Op& op = plan.ops[static_cast<std::size_t>(span.op)];
+    const plan::Op& op = plan.ops[index(span.op)];
     if (plan.role_of(op.stream) != role) continue;
     const Account account = account_of(plan, op);
     if (account == Account::kModel) metrics.compute += span.end - span.begin;

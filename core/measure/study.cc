@@ -36,6 +36,11 @@ class RowBytes {
       bytes_.append(reinterpret_cast<const char*>(&figure), sizeof figure);
     }
   }
+
+  template <typename... Figures>
+  void travel_all(Figures&... figures) {
+    (travel(figures), ...);
+  }
   void travel(std::string& text) {
     std::size_t size = text.size();
     travel(size);
@@ -77,27 +82,13 @@ class RowBytes {
 };
 
 void travel(Row& row, RowBytes& bytes) {
-  bytes.travel(row.metrics);
-  bytes.travel(row.memory);
-  bytes.travel(row.rounding_error);
-  bytes.travel(row.speedup);
-  bytes.travel(row.rate);
-  bytes.travel(row.sensitivity);
-  bytes.travel(row.step);
-  bytes.travel(row.gain);
-  bytes.travel(row.buckets, [&](auto& bucket) {
-    bytes.travel(bucket.first);
-    bytes.travel(bucket.second);
-  });
-  bytes.travel(row.company.jobs, [&](Company::Job& job) {
-    bytes.travel(job.name);
-    bytes.travel(job.alone);
-    bytes.travel(job.together);
-  });
-  bytes.travel(row.company.hot, [&](auto& link) {
-    bytes.travel(link.first);
-    bytes.travel(link.second);
-  });
+  bytes.travel_all(row.metrics, row.memory, row.rounding_error, row.speedup, row.rate,
+                   row.sensitivity, row.step, row.gain);
+  const auto pair = [&](auto& each) { bytes.travel_all(each.first, each.second); };
+  bytes.travel(row.buckets, pair);
+  bytes.travel(row.company.jobs,
+               [&](Company::Job& job) { bytes.travel_all(job.name, job.alone, job.together); });
+  bytes.travel(row.company.hot, pair);
   bytes.rest(row.executor);
 }
 
@@ -309,10 +300,9 @@ Report run_study(const input::Document& document, const StudyOptions& options) {
   return report;
 }
 
-std::string row_bytes(const Row& row) {
+std::string row_bytes(Row row) {
   RowBytes bytes;
-  Row copy = row;
-  travel(copy, bytes);
+  travel(row, bytes);
   return bytes.written();
 }
 

@@ -53,7 +53,7 @@ Report run_study(const input::Document& document, const StudyOptions& options);
 
 // Executor, metrics, speedup and buckets. What the scenario says of the row (its strategy, sweep
 // values, published figure) is not among them.
-std::string row_bytes(const Row& row);
+std::string row_bytes(Row row);
 // Throws MachineError where the bytes are cut short.
 Row row_from_bytes(const std::string& bytes);
 

@@ -20,6 +20,10 @@ namespace {
 
 std::size_t place_of(Uncertainty uncertainty) { return static_cast<std::size_t>(uncertainty); }
 
+bool of_network(Uncertainty uncertainty) {
+  return uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
+}
+
 // How much of a collective's uncertainty is that of small messages; the squares of this and of the
 // other part add up to one. Protocols change in between, so the two are taken to be independent.
 double small_part(double bytes) {
@@ -100,7 +104,7 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
     std::optional<CollectiveTime> answer;
     if (as_given->cost_model) answer = as_given->cost_model(asked);
     if (!answer) answer = nccl->time(asked);
-    if (!answer) return std::nullopt;
+    if (!answer) return answer;
     const double part = small_part(static_cast<double>(asked.bytes()));
     const double spread = fit_errors           ? *fit_errors
                           : answer->spread > 0 ? answer->spread
@@ -152,31 +156,17 @@ double computation_at(const Scenario& scenario, const FitErrors& fit_errors, dou
                         : std::min(rate, hosted(scenario, hardware::kLaunchAtLeast));
 }
 
-// What computation and collectives lose beside each other at one end of what is likely, over what
-// they are said to.
-double overlap_at(const Cluster& cluster, double deviations) {
-  const OverlapPrior estimate = overlap_estimate(cluster);
-  return deviations > 0 ? estimate.most : estimate.least;
-}
-
 }  // namespace
 
 std::string_view words_of(Uncertainty uncertainty) {
-  switch (uncertainty) {
-    case Uncertainty::kLatency:
-      return "what small messages take on the network";
-    case Uncertainty::kBandwidth:
-      return "what large messages take on the network";
-    case Uncertainty::kComputation:
-      return "the time of the computation";
-    case Uncertainty::kDevice:
-      return "the time of encoding and copying";
-    case Uncertainty::kOverlap:
-      return "how much computation slows down during a collective";
-    case Uncertainty::kFramework:
-      break;
-  }
-  return "what training in parallel costs besides its collectives";
+  constexpr std::array<std::string_view, kUncertainties> kWords{
+      "what small messages take on the network",
+      "what large messages take on the network",
+      "the time of the computation",
+      "the time of encoding and copying",
+      "how much computation slows down during a collective",
+      "what training in parallel costs besides its collectives"};
+  return kWords.at(place_of(uncertainty));
 }
 
 Interval interval_of(Seconds time, const Sensitivity& sensitivity) {
@@ -266,10 +256,9 @@ class Uncertainties::Shifted {
     auto* busy = std::get_if<plan::Busy>(&work);
     if (busy == nullptr) return;
     using Reason = plan::Busy::Reason;
-    const bool codes = busy->reason == Reason::kEncode || busy->reason == Reason::kDecode;
-    const bool copies = busy->reason == Reason::kCopyIn || busy->reason == Reason::kCopyOut;
-    if (codes) busy->seconds *= handling_;
-    if (copies) busy->seconds *= copies_;
+    const Reason reason = busy->reason;
+    if (reason == Reason::kEncode || reason == Reason::kDecode) busy->seconds *= handling_;
+    if (reason == Reason::kCopyIn || reason == Reason::kCopyOut) busy->seconds *= copies_;
   }
 
   std::shared_ptr<collective::CostCache> cache_;
@@ -292,25 +281,25 @@ Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slo
   auto& known = shifted_[place_of(uncertainty)][slower ? 1 : 0];
   if (known) return *known;
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
-  const bool network =
-      uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
   // What is computed differs plan by plan: the network's costs hold for all of those.
   std::shared_ptr<collective::CostCache> cache = cache_;
-  if (network) {
+  if (of_network(uncertainty)) {
     const ShiftedNetwork moved = shifted_network(
         scenario_.cluster, uncertainty == Uncertainty::kLatency, deviations, fit_errors_.network);
     cache = std::make_shared<collective::CostCache>(moved.cluster, moved.shift);
   }
   known = std::make_unique<Shifted>(std::move(cache), scenario_.cluster.device);
-  const Workload& workload = scenario_.workload;
   if (uncertainty == Uncertainty::kComputation) {
     known->move_computation(computation_at(scenario_, fit_errors_, deviations));
   }
   if (uncertainty == Uncertainty::kDevice) {
-    known->move_device(std::exp(deviations * kDeviceSpread), copies_at(workload, deviations));
+    known->move_device(std::exp(deviations * kDeviceSpread),
+                       copies_at(scenario_.workload, deviations));
   }
-  if (uncertainty == Uncertainty::kOverlap)
-    known->move_overlap(overlap_at(scenario_.cluster, deviations));
+  if (uncertainty == Uncertainty::kOverlap) {
+    const OverlapPrior estimate = overlap_estimate(scenario_.cluster);
+    known->move_overlap(slower ? estimate.most : estimate.least);
+  }
   return *known;
 }
 
@@ -366,13 +355,9 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   const bool alone = scenario_.cluster.ranks() == 1;
   for (const Uncertainty uncertainty : kAllUncertainties) {
     const std::size_t d = place_of(uncertainty);
-    const bool network =
-        uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
-    if (uncertainty == Uncertainty::kFramework || (alone && network)) continue;
-    if (uncertainty == Uncertainty::kOverlap &&
-        (alone || !scenario_.cluster.device.overlap.any())) {
-      continue;
-    }
+    const bool exchanges = of_network(uncertainty) || uncertainty == Uncertainty::kOverlap;
+    if (uncertainty == Uncertainty::kFramework || (alone && exchanges)) continue;
+    if (uncertainty == Uncertainty::kOverlap && !scenario_.cluster.device.overlap.any()) continue;
     sensitivity.slower[d] = std::log(step_with(strategy, uncertainty, true) / plain);
     sensitivity.faster[d] = std::log(step_with(strategy, uncertainty, false) / plain);
   }

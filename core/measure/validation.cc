@@ -1,46 +1,28 @@
 #include "core/measure/validation.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
 
+#include "core/index.h"
 #include "core/statistics.h"
 
 namespace syncline::measure {
 namespace {
 
 std::string kind_of(const plan::Work& work) {
+  // In the order of plan::Phase and of plan::Busy::Reason.
+  constexpr std::array kPhases{"forward", "backward", "update", "average"};
+  constexpr std::array kReasons{"encode", "decode", "copy", "copy", "wait", "wait", "sums", "wait"};
+  static_assert(kReasons.size() == static_cast<int>(plan::Busy::Reason::kInterference) + 1);
   if (const auto* compute = std::get_if<plan::Compute>(&work)) {
-    switch (compute->phase) {
-      case plan::Phase::kForward:
-        return "forward";
-      case plan::Phase::kBackward:
-        return "backward";
-      case plan::Phase::kUpdate:
-        return "update";
-      case plan::Phase::kAverage:
-        return "average";
-    }
+    return kPhases.at(static_cast<std::size_t>(compute->phase));
   }
   if (const auto* collective = std::get_if<collective::Collective>(&work)) {
     return std::string(collective::to_string(collective->kind));
   }
-  switch (std::get<plan::Busy>(work).reason) {
-    case plan::Busy::Reason::kEncode:
-      return "encode";
-    case plan::Busy::Reason::kDecode:
-      return "decode";
-    case plan::Busy::Reason::kCopyIn:
-    case plan::Busy::Reason::kCopyOut:
-      return "copy";
-    case plan::Busy::Reason::kSums:
-      return "sums";
-    case plan::Busy::Reason::kHost:
-    case plan::Busy::Reason::kTick:
-    case plan::Busy::Reason::kInterference:
-      break;
-  }
-  return "wait";
+  return kReasons.at(static_cast<std::size_t>(std::get<plan::Busy>(work).reason));
 }
 
 // Mean length of each operation over the ranks and periods from `first` on.
@@ -50,8 +32,8 @@ std::vector<Seconds> mean_lengths(const plan::Plan& plan, const run::Timeline& t
   std::vector<int> count(plan.ops.size(), 0);
   for (const auto& span : timeline.spans) {
     if (span.period < first) continue;
-    sum[static_cast<std::size_t>(span.op)] += span.end - span.begin;
-    ++count[static_cast<std::size_t>(span.op)];
+    sum[index(span.op)] += span.end - span.begin;
+    ++count[index(span.op)];
   }
   for (std::size_t i = 0; i < sum.size(); ++i) {
     if (count[i] > 0) sum[i] /= count[i];
@@ -80,7 +62,7 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
   row.predicted = predicted_step;
   const auto& ends = measured.period_ends;
   assert(static_cast<int>(ends.size()) > warmup && warmup > 0 && "a step lies between two ends");
-  for (std::size_t p = static_cast<std::size_t>(warmup); p < ends.size(); ++p) {
+  for (std::size_t p = index(warmup); p < ends.size(); ++p) {
     row.steps.push_back((ends[p] - ends[p - 1]) / plan.steps);
   }
   row.median = median(row.steps);
@@ -91,8 +73,8 @@ ValidatedRow compare(const std::string& strategy, const plan::Plan& plan, Second
   const auto forecast = mean_lengths(plan, predicted, last);
   const auto found = mean_lengths(plan, measured, warmup);
   // Where streams meet, or encodings keep ranks apart, a collective's length is not its link's.
-  const bool encodes = std::any_of(plan.buckets.begin(), plan.buckets.end(),
-                                   [](const plan::Bucket& b) { return b.codec != nullptr; });
+  const bool encodes = std::ranges::any_of(
+      plan.buckets, [](const auto* codec) { return codec != nullptr; }, &plan::Bucket::codec);
   const bool alone = plan::communication_streams(plan) <= 1 && !encodes;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const std::string kind = kind_of(plan.ops[i].work);
