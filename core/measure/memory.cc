@@ -18,6 +18,7 @@
 
 #include "core/compress/codec.h"
 #include "core/digits.h"
+#include "core/index.h"
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
 
@@ -27,10 +28,6 @@ namespace {
 using Groups = std::vector<std::vector<int>>;
 
 constexpr double kFull = 4;  // bytes of an fp32 value
-
-const Tensor& tensor_of(const Workload& workload, int index) {
-  return workload.tensors[static_cast<std::size_t>(index)];
-}
 
 // A gradient where it adds up: a sparse one has the rows that were touched.
 double gradient_of(const Tensor& tensor, const Strategy& strategy) {
@@ -55,7 +52,7 @@ double optimizer_of(const Tensor& tensor, double weights, const Workload& worklo
 template <typename Of>
 double sum_of(const Workload& workload, const std::vector<int>& group, Of of) {
   return std::accumulate(group.begin(), group.end(), 0.0,
-                         [&](double sum, int t) { return sum + of(tensor_of(workload, t)); });
+                         [&](double sum, int t) { return sum + of(workload.tensors[index(t)]); });
 }
 
 // What a rank holds at a time of groups of which two are in use: one that computes, and one that
@@ -84,7 +81,9 @@ class Accounts {
     }
     const Parallel& parallel = workload.parallel;
     for (const Tensor& tensor : workload.tensors) {
-      narrowest_ = std::min(narrowest_, static_cast<double>(size_of(tensor.dtype)));
+      const auto size = static_cast<double>(size_of(tensor.dtype));
+      narrowest_ = std::min(narrowest_, size);
+      widest_ = std::max(widest_, size);
       const bool own = !parallel.whole_job() ||
                        (tensor.part % parallel.pipeline == stage && tensor.expert == expert);
       own_.push_back(own ? 1 : 0);
@@ -97,11 +96,12 @@ class Accounts {
       if (own_[t] == 0) continue;
       const Tensor& tensor = workload_.tensors[t];
       const double shards = tensor.sparse ? 1 : shard_;
+      const double of_parameters = shards_parameters() ? shards : 1;
       const double weights = held_weights(tensor);
-      memory.weights += weights / (shards_parameters() ? shards : 1);
+      memory.weights += weights / of_parameters;
       memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
       memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
-      memory.optimizer += outer_of(tensor) / (shards_parameters() ? shards : 1);
+      memory.optimizer += outer_of(tensor) / of_parameters;
     }
     memory.buffers = gathered() + buckets() + encoded();
     return memory;
@@ -129,7 +129,7 @@ class Accounts {
     return level_ != Strategy::Sharded::kStates &&
            (strategy_.each_micro_batch || workload_.micro_batches == 1);
   }
-  double gradient(const Tensor& tensor) const { return gradient_of(tensor, strategy_); }
+
   template <typename Of>
   double all(Of of) const {
     double sum = 0;
@@ -142,7 +142,7 @@ class Accounts {
 
   Groups own_of(Groups groups) const {
     for (auto& group : groups) {
-      std::erase_if(group, [&](int t) { return own_[static_cast<std::size_t>(t)] == 0; });
+      std::erase_if(group, [&](int t) { return own_[index(t)] == 0; });
     }
     std::erase_if(groups, [](const std::vector<int>& group) { return group.empty(); });
     return groups;
@@ -200,22 +200,16 @@ class Accounts {
     }
     if (shard_ == 1) return strategy_.bucket_copies ? copies() : 0;
     const double laid_out = strategy_.bucket_copies
-                                ? static_cast<double>(strategy_.fusion.size) / kFull * widest() *
+                                ? static_cast<double>(strategy_.fusion.size) / kFull * widest_ *
                                       (strategy_.overlap && !shards_parameters() ? 2 : 1)
                                 : 0;
     if (!shards_gradients()) return laid_out;
-    return std::max(laid_out, two_largest(workload_, fused(),
-                                          [&](const Tensor& tensor) { return gradient(tensor); }));
+    return std::max(laid_out, two_largest(workload_, fused(), [&](const Tensor& tensor) {
+                      return gradient_of(tensor, strategy_);
+                    }));
   }
   double copies() const {
-    return all([&](const Tensor& tensor) { return gradient(tensor); });
-  }
-  double widest() const {
-    double size = 0;
-    for (const Tensor& tensor : workload_.tensors) {
-      size = std::max(size, static_cast<double>(size_of(tensor.dtype)));
-    }
-    return size;
+    return all([&](const Tensor& tensor) { return gradient_of(tensor, strategy_); });
   }
 
   // What is sent of it, and what is held back: DGC's momentum and residual, PowerSGD's error.
@@ -235,8 +229,8 @@ class Accounts {
   const Strategy& strategy_;
   int ranks_;
   int shard_ = 1;
-  double narrowest_ = 8;   // bytes of a value
-  std::vector<char> own_;  // by tensor
+  double narrowest_ = 8, widest_ = 0;  // bytes of a value
+  std::vector<char> own_;              // by tensor
   Strategy::Sharded level_ = Strategy::Sharded::kStates;
 };
 
@@ -269,10 +263,10 @@ Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
   const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
   if (parallel.whole_job() && experts) {
     const Memory more = kind(true);
-    memory.weights += more.weights;
-    memory.gradients += more.gradients;
-    memory.optimizer += more.optimizer;
-    memory.buffers += more.buffers;
+    for (const auto part :
+         {&Memory::weights, &Memory::gradients, &Memory::optimizer, &Memory::buffers}) {
+      memory.*part += more.*part;
+    }
   }
   for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
   if (!workload.operators.empty()) memory.activations = activations_of(workload, stage);
@@ -336,8 +330,6 @@ std::string remedy(const Scenario& scenario, const Strategy& strategy) {
          "tune --layouts finds layouts that do";
 }
 
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
-
 // A value that the backward pass reads, and for which gradient it does so first.
 struct Kept {
   double bytes = 0;
@@ -365,7 +357,7 @@ class Keeping {
   std::vector<Kept> kept() {
     std::vector<int> gradient_of(list_.values.size(), -1);
     for (std::size_t t = 0; t < list_.gradients.size(); ++t) {
-      if (list_.gradients[t] >= 0) gradient_of[place(list_.gradients[t])] = static_cast<int>(t);
+      if (list_.gradients[t] >= 0) gradient_of[index(list_.gradients[t])] = static_cast<int>(t);
     }
     const int last = static_cast<int>(list_.gradients.size()) - 1;
     std::vector<Kept> kept;
@@ -375,7 +367,7 @@ class Keeping {
       if (op.part != StepPart::kBackward) continue;
       for (const Operand& input : op.inputs) read(input.value, tensor, kept);
       for (const Operand& output : op.outputs) {
-        tensor = std::clamp(gradient_of[place(output.value)] + 1, tensor, std::max(0, last));
+        tensor = std::clamp(gradient_of[index(output.value)] + 1, tensor, std::max(0, last));
       }
     }
     return kept;
@@ -385,7 +377,7 @@ class Keeping {
   // Whether an operator only makes a parameter narrower: nobody wrote what it reads.
   bool casts_parameter(const Operator& op) const {
     return op.kind == "cast" && op.inputs.size() == 1 &&
-           written_[place(op.inputs.front().value)] == 0;
+           written_[index(op.inputs.front().value)] == 0;
   }
 
   void write(const Operator& op) {
@@ -393,20 +385,20 @@ class Keeping {
     const bool product = op.kind.ends_with("matmul_v2") && op.columns == 0;
     if (product) between_products_ = !between_products_;
     for (const Operand& output : op.outputs) {
-      const auto value = place(output.value);
+      const auto value = index(output.value);
       written_[value] = 1;
       scores_[value] = between_products_ ? 1 : 0;
       if (output.passes == 0 && !op.inputs.empty()) {
-        memory_[value] = memory_[place(op.inputs.front().value)];
+        memory_[value] = memory_[index(op.inputs.front().value)];
       }
     }
   }
 
   // Counts a value's memory once.
   void read(int value, int tensor, std::vector<Kept>& kept) {
-    if (written_[place(value)] == 0) return;
-    int& memory = memory_[place(value)];
-    const auto own = place(memory);
+    if (written_[index(value)] == 0) return;
+    int& memory = memory_[index(value)];
+    const auto own = index(memory);
     if (counted_.empty()) counted_.assign(list_.values.size(), 0);
     if (counted_[own] != 0) return;
     counted_[own] = 1;
@@ -429,15 +421,15 @@ struct OfPart {
 // With full recomputation a layer keeps what its backward pass reads last: its input.
 std::vector<OfPart> by_part(const Workload& workload) {
   using Recompute = Workload::Recompute;
-  std::vector<OfPart> parts(place(workload.parallel.parts()));
+  std::vector<OfPart> parts(index(workload.parallel.parts()));
   const std::vector<Kept> all = Keeping(workload).kept();
   const bool all_kept = workload.recompute == Recompute::kNone;
   const auto layer_at = [&](std::size_t i) {
-    return all_kept ? -1 : plan::layer_number(workload.tensors[place(all[i].tensor)].name);
+    return all_kept ? -1 : plan::layer_number(workload.tensors[index(all[i].tensor)].name);
   };
   double layer = 0;  // of the one at hand, so far: what is dropped
   for (std::size_t i = 0; i < all.size(); ++i) {
-    OfPart& part = parts[place(workload.tensors[place(all[i].tensor)].part)];
+    OfPart& part = parts[index(workload.tensors[index(all[i].tensor)].part)];
     const int number = layer_at(i);
     const bool last = i + 1 == all.size() || layer_at(i + 1) != number;
     const bool drops = workload.recompute == Recompute::kSelective ? all[i].scores
@@ -521,7 +513,7 @@ double activations_of(const Workload& workload, int stage) {
   const int batches = parallel.pipeline > 1 ? static_cast<int>(workload.micro_batches) : 1;
   double held = 0, most = 0;
   for (const plan::Pass& pass : plan::passes_of(parallel, batches, stage)) {
-    const OfPart& part = parts[place(pass.chunk * parallel.pipeline + stage)];
+    const OfPart& part = parts[index(pass.chunk * parallel.pipeline + stage)];
     using Kind = plan::Pass::Kind;
     if (pass.kind == Kind::kForward) held += part.held;
     most = std::max(most, held + (pass.kind == Kind::kBackward ? part.again : 0));

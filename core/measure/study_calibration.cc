@@ -22,10 +22,9 @@ namespace {
 
 // What of a sweep point is fitted on its own.
 SweepPoint part_of(const SweepPoint& point, const Calibration& calibration) {
-  const auto& each = calibration.each;
   SweepPoint part;
-  std::copy_if(point.begin(), point.end(), std::back_inserter(part), [&](const auto& value) {
-    return std::find(each.begin(), each.end(), value.first) != each.end();
+  std::ranges::copy_if(point, std::back_inserter(part), [&](const auto& value) {
+    return std::ranges::count(calibration.each, value.first) > 0;
   });
   return part;
 }
@@ -35,7 +34,7 @@ std::vector<SweepPoint> parts_of(const Scenario& scenario) {
   std::vector<SweepPoint> parts;
   for (const auto& point : sweep_points(scenario)) {
     const SweepPoint part = part_of(point, scenario.calibration);
-    if (std::find(parts.begin(), parts.end(), part) == parts.end()) parts.push_back(part);
+    if (std::ranges::count(parts, part) == 0) parts.push_back(part);
   }
   return parts;
 }
@@ -59,8 +58,7 @@ class PartFit {
   // Fits all calibrated rows but those in `left_out`.
   std::vector<Fitted> without(const std::function<bool(const RowKey&)>& left_out) const {
     std::vector<RowKey> keys;
-    std::copy_if(used_.begin(), used_.end(), std::back_inserter(keys),
-                 [&](const RowKey& key) { return !left_out(key); });
+    std::ranges::remove_copy_if(used_, std::back_inserter(keys), left_out);
     const auto& parameters = scenario_.calibration.parameters;
     if (keys.size() < parameters.size()) {
       std::string where;

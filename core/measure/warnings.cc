@@ -526,10 +526,8 @@ void suspect_names(const input::Document& document, const Scenario& scenario,
 
 // Without its digits: the same warning at another sweep point.
 std::string without_numbers(const std::string& text) {
-  std::string form;
-  std::copy_if(text.begin(), text.end(), std::back_inserter(form), [](char letter) {
-    return std::isdigit(static_cast<unsigned char>(letter)) == 0 && letter != '.';
-  });
+  std::string form = text;
+  std::erase_if(form, [](unsigned char letter) { return std::isdigit(letter) || letter == '.'; });
   return form;
 }
 
@@ -563,7 +561,7 @@ std::vector<std::string> warnings_of(
     const SweepPoint point = sweep.point(i);
     const Scenario here = point.empty() ? scenario : at_point(each, point);
     std::vector<std::string> told = warnings_of(here);
-    const bool named_here = std::none_of(point.begin(), point.end(), [](const auto& set) {
+    const bool named_here = std::ranges::none_of(point, [](const auto& set) {
       return set.first == "cluster" || set.first == "cluster.node" ||
              set.first.starts_with("cluster.device");
     });
@@ -571,9 +569,8 @@ std::vector<std::string> warnings_of(
     for (const auto& line : told) {
       const std::string form = without_numbers(line);
       // A form comes several times at one point where strategies differ by a number in their names.
-      const auto known = std::find_if(said.begin(), said.end(), [&](const Said& other) {
-        return other.form == form && other.last != i;
-      });
+      const auto known = std::ranges::find_if(
+          said, [&](const Said& other) { return other.form == form && other.last != i; });
       if (known == said.end()) {
         said.push_back({form, line, point, i});
         continue;
@@ -599,8 +596,8 @@ std::vector<std::string> warnings_of(
     }
     lines.push_back(std::move(warning.line));
   }
-  std::stable_partition(lines.begin(), lines.end(),
-                        [](const std::string& line) { return line.starts_with(kDoubtful); });
+  std::ranges::stable_partition(lines,
+                                [](const auto& line) { return line.starts_with(kDoubtful); });
   return lines;
 }
 
