@@ -6,6 +6,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "core/index.h"
 #include "core/scenario/cluster.h"
 #include "core/statistics.h"
 #include "core/tune/evaluator.h"
@@ -17,13 +18,9 @@ constexpr std::size_t kSizesAsked = 24;  // of the curve, for each input at each
 
 // The places of the curve that are evaluated again, the best among them.
 std::vector<std::size_t> places_asked(std::size_t count, std::size_t best) {
-  std::vector<std::size_t> places;
-  const std::size_t asked = std::min(count, kSizesAsked);
-  for (std::size_t i = 0; i < asked; ++i) {
-    places.push_back(asked < 2 ? 0 : i * (count - 1) / (asked - 1));
-  }
+  std::vector<std::size_t> places = spread_over(count, kSizesAsked);
   places.push_back(best);
-  std::sort(places.begin(), places.end());
+  std::ranges::sort(places);
   places.erase(std::unique(places.begin(), places.end()), places.end());
   return places;
 }
@@ -47,9 +44,7 @@ struct Case {
   bool slower;
   std::vector<Seconds> steps;
 
-  double lost(std::size_t i) const {
-    return percent_above(steps[i], *std::min_element(steps.begin(), steps.end()));
-  }
+  double lost(std::size_t i) const { return percent_above(steps[i], std::ranges::min(steps)); }
 };
 
 std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& tuned,
@@ -70,33 +65,25 @@ std::vector<Case> cases_of(measure::Uncertainties& uncertainties, const Tuned& t
 
 void add_sizes(measure::Uncertainties& uncertainties, const Tuned& tuned, Certainty& certainty) {
   const auto& curve = tuned.curve;
-  const auto least = std::min_element(
-      curve.begin(), curve.end(),
-      [](const CurvePoint& a, const CurvePoint& b) { return a.step_time < b.step_time; });
-  certainty.as_good = as_good_on(curve, least->step_time);
+  certainty.as_good =
+      as_good_on(curve, std::ranges::min(curve, {}, &CurvePoint::step_time).step_time);
   // The best's own place, where it is one of the curve.
   const Fusion& fusion = tuned.winner().strategy.fusion;
-  const auto own = std::find_if(curve.begin(), curve.end(), [&](const CurvePoint& point) {
-    return fusion.rule == Fusion::Rule::kSize && point.size == fusion.size;
-  });
-  if (own == curve.end()) return;
+  const auto own = std::ranges::find(curve, fusion.size, &CurvePoint::size);
+  if (fusion.rule != Fusion::Rule::kSize || own == curve.end()) return;
   certainty.size = own->size;
   std::vector<Bytes> sizes;
-  for (const std::size_t place :
-       places_asked(curve.size(), static_cast<std::size_t>(own - curve.begin()))) {
+  for (const std::size_t place : places_asked(curve.size(), index(own - curve.begin()))) {
     sizes.push_back(curve[place].size);
   }
-  const auto at = std::find(sizes.begin(), sizes.end(), own->size) - sizes.begin();
+  const std::size_t at = index(std::ranges::find(sizes, own->size) - sizes.begin());
   for (const Case& each : cases_of(uncertainties, tuned, sizes)) {
-    const auto then = std::min_element(each.steps.begin(), each.steps.end());
+    const auto then = std::ranges::min_element(each.steps);
     certainty.size_sensitivities.push_back(
-        {each.uncertainty, each.slower, sizes[static_cast<std::size_t>(then - each.steps.begin())],
-         each.lost(static_cast<std::size_t>(at))});
+        {each.uncertainty, each.slower, sizes[index(then - each.steps.begin())], each.lost(at)});
   }
-  std::stable_sort(certainty.size_sensitivities.begin(), certainty.size_sensitivities.end(),
-                   [](const SizeSensitivity& a, const SizeSensitivity& b) {
-                     return a.lost_percent > b.lost_percent;
-                   });
+  std::ranges::stable_sort(certainty.size_sensitivities, std::ranges::greater(),
+                           &SizeSensitivity::lost_percent);
 }
 
 using measure::FitErrors;
@@ -117,11 +104,15 @@ Race race_of(Seconds best, const Sensitivity& best_sensitivity, Seconds rival,
   return {std::log(ratio), std::log(ratio / interval.low) / measure::kHeldDeviations};
 }
 
-// What a measurement that leaves so much of it is expected to save: the mean of the lead is then
-// spread by what it takes away.
+// What a measurement takes away of it: by so much the mean of the lead is then spread.
+double told_by(const Race& now, const Race& after) {
+  return std::sqrt(
+      std::max(0.0, now.deviation * now.deviation - after.deviation * after.deviation));
+}
+
+// What that measurement is expected to save.
 double saved_by(const Race& now, const Race& after) {
-  const double told =
-      std::sqrt(std::max(0.0, now.deviation * now.deviation - after.deviation * after.deviation));
+  const double told = told_by(now, after);
   if (told <= 0) return 0;
   const double z = now.lead / told;
   const double density = std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
@@ -130,8 +121,7 @@ double saved_by(const Race& now, const Race& after) {
 
 // That whoever leads after the measurement is the faster one, over all that it may tell.
 double chance_after(const Race& now, const Race& after) {
-  const double told =
-      std::sqrt(std::max(0.0, now.deviation * now.deviation - after.deviation * after.deviation));
+  const double told = told_by(now, after);
   constexpr int kPlaces = 41;
   constexpr double kReach = 4;
   double sum = 0, weight = 0;
@@ -179,17 +169,10 @@ std::string size_word(std::uint64_t bytes) {
   return std::to_string(bytes) + kUnits[unit];
 }
 
-const char* test_of(collective::CollectiveKind kind) {
-  switch (kind) {
-    case collective::CollectiveKind::kAllReduce:
-      return "all_reduce_perf";
-    case collective::CollectiveKind::kAllGather:
-      return "all_gather_perf";
-    case collective::CollectiveKind::kReduceScatter:
-      return "reduce_scatter_perf";
-    default:
-      return "";
-  }
+// Whether nccl-tests has a program for it, which is called like it.
+bool has_test(collective::CollectiveKind kind) {
+  using Kind = collective::CollectiveKind;
+  return kind == Kind::kAllReduce || kind == Kind::kAllGather || kind == Kind::kReduceScatter;
 }
 
 // A rival and what the measurement makes of the race with it.
@@ -267,7 +250,7 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
   std::vector<Exchange> all;
   Evaluator model(scenario);
   for (const Strategy* strategy : {&one, &other}) add_exchanges(*strategy, model, all);
-  std::erase_if(all, [](const Exchange& each) { return *test_of(each.first.kind) == '\0'; });
+  std::erase_if(all, [](const Exchange& each) { return !has_test(each.first.kind); });
   if (all.empty()) return {};
   const Exchange& most = *std::ranges::max_element(all, {}, &Exchange::time);
   const collective::Groups& groups = most.first.groups;
@@ -282,7 +265,7 @@ std::string log_command(const Scenario& scenario, const Strategy& one, const Str
   };
   const std::string sizes = " -b " + size_word(std::bit_floor(whole(most.least))) + " -e " +
                             size_word(std::bit_ceil(whole(most.most))) + " -f 2";
-  const std::string test = test_of(most.first.kind) + sizes;
+  const std::string test = std::string(to_string(most.first.kind)) + "_perf" + sizes;
   if (nodes == 1) return test + " -g " + std::to_string(each);
   return "mpirun -np " + std::to_string(nodes * each) + " -N " + std::to_string(each) + " " + test +
          " -g 1";

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/plan/planner.h"
 #include "core/tune/configuration.h"
 #include "core/tune/evaluator.h"
@@ -19,16 +20,6 @@ namespace {
 
 // By model, on the scenario as it would be if that model were right.
 using Guides = std::deque<Evaluator>;
-
-std::vector<FusionChoice> sampled(std::vector<FusionChoice> choices, std::size_t most) {
-  if (choices.size() <= most) return choices;
-  std::vector<FusionChoice> sample;
-  for (std::size_t i = 0; i < most; ++i) {
-    sample.push_back(
-        std::move(choices[i * (choices.size() - 1) / std::max<std::size_t>(1, most - 1)]));
-  }
-  return sample;
-}
 
 // The buckets of a fusion that looks at more than sizes, as the first model has them.
 std::vector<std::vector<int>> planned_groups(const Scenario& scenario, const Strategy& strategy) {
@@ -65,8 +56,9 @@ std::vector<GroupedChoice> choices_of(const Search& search, const Strategy& stra
   }
   Evaluator& any = guides.front();  // rules look at sizes alone
   const Configuration configuration(any.scenario(), strategy, any.cache());
-  for (auto& choice : sampled(rule_choices(search, configuration), space.most_rules)) {
-    add(configuration, std::move(choice.fusion));
+  auto rules = rule_choices(search, configuration);
+  for (const std::size_t place : spread_over(rules.size(), space.most_rules)) {
+    add(configuration, std::move(rules[place].fusion));
   }
   return choices;
 }
@@ -75,8 +67,8 @@ double last_bytes(const GroupedChoice& choice, const Workload& workload) {
   if (choice.groups.empty()) return 1;
   double bytes = 0;
   const auto tensors = workload.tensors.size();
-  for (const int index : choice.groups.back()) {
-    const auto at = static_cast<std::size_t>(index);
+  for (const int number : choice.groups.back()) {
+    const std::size_t at = index(number);
     const Tensor& tensor = at < tensors ? workload.tensors[at] : workload.buffers[at - tensors];
     bytes += static_cast<double>(tensor.bytes());
   }
@@ -117,7 +109,7 @@ SearchProblem promising(SearchProblem problem, double margin) {
   for (Eigen::Index c = 0; c < problem.ensemble.means.cols(); ++c) {
     if ((problem.ensemble.means.col(c) - best).minCoeff() > reach) continue;
     kept.push_back(c);
-    candidates.push_back(std::move(problem.candidates[static_cast<std::size_t>(c)]));
+    candidates.push_back(std::move(problem.candidates[index(c)]));
   }
   problem.ensemble.means = Eigen::MatrixXd(problem.ensemble.means(Eigen::all, kept));
   problem.candidates = std::move(candidates);

@@ -134,6 +134,13 @@ std::vector<Bytes> rounder_sizes(Bytes size) {
   return written;
 }
 
+std::vector<std::size_t> spread_over(std::size_t count, std::size_t most) {
+  const std::size_t taken = std::min(count, most);
+  std::vector<std::size_t> places(taken, 0);
+  for (std::size_t i = 1; i < taken; ++i) places[i] = i * (count - 1) / (taken - 1);
+  return places;
+}
+
 Fusion by_size(Bytes size, Fusion::Close close, Bytes first_size) {
   Fusion fusion;
   fusion.rule = Fusion::Rule::kSize;

@@ -35,6 +35,10 @@ Bytes roundest_size(Bytes low, Bytes high);
 // 1 MiB). None where the size is such a one.
 std::vector<Bytes> rounder_sizes(Bytes size);
 
+// Places in a list of `count`, the first and the last among them: `most` of them, evenly spread, or
+// all where there are no more.
+std::vector<std::size_t> spread_over(std::size_t count, std::size_t most);
+
 // What a size that a person would write may cost of a step.
 inline constexpr double kRoundness = 5e-3;
 

@@ -11,6 +11,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <span>
 #include <tuple>
 
 #include "core/digits.h"
@@ -44,7 +45,7 @@ class Tuner {
         space_(scenario, search, *find_strategy(scenario, search.base), evaluator_.cache()),
         seen_(space_.points().size(), false),
         few_(kKinds * options.top),
-        cramped_(cramped(scenario, search)) {}
+        cramped_(cramped()) {}
 
   Tuned run() {
     tuned_.base = *find_strategy(scenario_, search_.base);
@@ -116,20 +117,16 @@ class Tuner {
     std::iota(order.begin(), order.end(), std::size_t{0});
     if (pruned() || budget() < points().size()) {
       // The scenario's own strategies come first: their bounds are left at nothing.
-      std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return points()[a].bound < points()[b].bound;
-      });
+      std::ranges::stable_sort(order, {}, [&](std::size_t i) { return points()[i].bound; });
     }
     return order;
   }
 
   // What none of the candidates from place `first` of the order on goes below.
   Seconds least_bound(const std::vector<std::size_t>& order, std::size_t first) const {
-    Seconds least = points()[order[first]].bound;
-    for (std::size_t i = first; i < order.size(); ++i) {
-      least = std::min(least, points()[order[i]].bound);
-    }
-    return least;
+    const auto left = std::span(order).subspan(first);
+    const auto bound_of = [&](std::size_t i) { return points()[i].bound; };
+    return bound_of(std::ranges::min(left, {}, bound_of));
   }
 
   // How far a walk is: by its candidates, or by its budget where that ends it earlier.
@@ -137,11 +134,8 @@ class Tuner {
     const std::size_t most = budget();
     const double of_all = static_cast<double>(seen) / static_cast<double>(candidates);
     const double of_budget = static_cast<double>(tuned_.evaluations) / static_cast<double>(most);
-    if (of_budget > of_all) {
-      options_.progress(tuned_.evaluations, most);
-    } else {
-      options_.progress(seen, candidates);
-    }
+    const bool ends_earlier = of_budget > of_all;
+    options_.progress(ends_earlier ? tuned_.evaluations : seen, ends_earlier ? most : candidates);
   }
 
   // Costs candidates one after the other, in a pruned walk those only that may matter by what was
@@ -210,13 +204,11 @@ class Tuner {
 
   // Whether some candidates fit into the device's memory and others may not: the fastest may be
   // among those.
-  static bool cramped(const Scenario& scenario, const Search& search) {
-    const auto has_room = [&](const Strategy& strategy) {
-      return measure::memory_of(scenario, strategy).fits();
-    };
-    const auto& own = scenario.strategies;
-    const bool some = !search.exchanges.empty() || std::any_of(own.begin(), own.end(), has_room);
-    return some && !std::all_of(own.begin(), own.end(), has_room);
+  bool cramped() const {
+    const auto has_room = [&](const Strategy& strategy) { return fits(strategy); };
+    const auto& own = scenario_.strategies;
+    const bool some = !search_.exchanges.empty() || std::ranges::any_of(own, has_room);
+    return some && !std::ranges::all_of(own, has_room);
   }
   bool fits(const Strategy& strategy) const {
     return measure::memory_of(scenario_, strategy).fits();
@@ -266,9 +258,8 @@ class Tuner {
     for (auto& [key, best] : groups_) bests.push_back(&best);
     std::map<const Best*, int> effort;
     for (const Best* best : bests) effort[best] = effort_of(*best);
-    std::stable_sort(bests.begin(), bests.end(), [&](const Best* a, const Best* b) {
-      return std::make_tuple(!a->fits, rounded(a->step), effort.at(a), a->index) <
-             std::make_tuple(!b->fits, rounded(b->step), effort.at(b), b->index);
+    std::ranges::stable_sort(bests, {}, [&](const Best* best) {
+      return std::tuple(!best->fits, rounded(best->step), effort.at(best), best->index);
     });
     if (!bests.empty()) tuned_.fastest = bests.front()->step;
     tuned_.ranking.push_back(bests.empty() ? tuned_.baseline : recommended(bests));
@@ -301,13 +292,9 @@ class Tuner {
     const auto end = std::find_if(bests.begin(), bests.end(), [&](const Best* best) {
       return best->step > limit || best->fits != bests.front()->fits;
     });
-    const auto simple = std::min_element(bests.begin(), end, [&](const Best* a, const Best* b) {
-      const int effort = effort_of(*a);
-      const int other = effort_of(*b);
-      return effort != other ? effort < other
-                             : a->ranked.metrics.collectives < b->ranked.metrics.collectives;
+    return **std::ranges::min_element(bests.begin(), end, {}, [&](const Best* best) {
+      return std::pair(effort_of(*best), best->ranked.metrics.collectives);
     });
-    return **simple;
   }
 
   // The simplest of a round size; a row of the scenario that is no slower than that stays.
@@ -444,13 +431,11 @@ class Tuner {
     };
     const auto thresholds =
         size_thresholds(configuration.tensors(), configuration.candidates(), form);
-    const std::size_t count = std::min(thresholds.size(), kMostCurvePoints);
     std::set<Bytes> sizes;
-    for (std::size_t i = 0; i < count; ++i) {
-      const std::size_t at = count < 2 ? 0 : i * (thresholds.size() - 1) / (count - 1);
+    for (const std::size_t at : spread_over(thresholds.size(), kMostCurvePoints)) {
       sizes.insert(thresholds[at]);
     }
-    if (by_size && count > 1) sizes.insert(best.size);
+    if (by_size && sizes.size() > 1) sizes.insert(best.size);
     for (const Bytes size : sizes) {
       if (options_.interrupted()) return;
       tuned_.curve.push_back({size, model.step_time(tuned_.curve_strategy(size))});
