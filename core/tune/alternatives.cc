@@ -209,16 +209,8 @@ class Finder {
     std::vector<Way> list;
     add_way(list, tuned_.winner().strategy, {}, true);
     for (const Strategy& strategy : scenario_.strategies) add_way(list, strategy, {}, true);
-    for (const Compression& compression : search_.compressions) {
-      Strategy training = baseline_;
-      training.compression = compression;
-      add_searched(list, training);
-    }
-    for (const LocalSgd& local : search_.local_sgds) {
-      Strategy training = baseline_;
-      training.local_sgd = local;
-      add_searched(list, training);
-    }
+    add_searched(list, search_.compressions, &Strategy::compression);
+    add_searched(list, search_.local_sgds, &Strategy::local_sgd);
     if (tuned_.best_changed) add_way(list, tuned_.best_changed->strategy, {}, true);
     const auto [asked, written] = in_framework();
     for (auto& change : measure::training_changes(scenario_, asked, &written)) {
@@ -245,18 +237,25 @@ class Finder {
     return {asked, {{"dialect", dialect_->name}, {"config", said_->config}}};
   }
 
-  void add_searched(std::vector<Way>& list, const Strategy& training) {
-    Strategy strategy = joined(training, baseline_);
-    strategy.name = way_words(strategy);
-    if (input::conflict_of(strategy, scenario_.workload, scenario_.cluster)) return;
-    add_way(list, strategy, {}, true);
+  template <typename Value>
+  void add_searched(std::vector<Way>& list, const std::vector<Value>& values,
+                    Value Strategy::*axis) {
+    for (const Value& value : values) {
+      Strategy training = baseline_;
+      training.*axis = value;
+      Strategy strategy = joined(training, baseline_);
+      strategy.name = way_words(strategy);
+      if (fits_together(strategy)) add_way(list, strategy, {}, true);
+    }
+  }
+  bool fits_together(const Strategy& strategy) const {
+    return !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
   }
 
   void add_way(std::vector<Way>& list, const Strategy& strategy, const Json& config, bool own) {
     if (!trains_otherwise(strategy)) return;
     const std::string name = way_of(strategy);
-    auto way =
-        std::find_if(list.begin(), list.end(), [&](const Way& one) { return one.name == name; });
+    auto way = std::ranges::find(list, name, &Way::name);
     // What a framework says of a way, ours need not say again.
     if (way != list.end() && !own && (way->own || config.is_null())) return;
     auto set = settable(strategy, config);
@@ -275,11 +274,10 @@ class Finder {
   // framework's own words first.
   void add_with_knobs_of_same(Way& way) {
     const Strategy training = way.choices.front().strategy;
-    const std::size_t rows = list_.size();
-    for (std::size_t i = rows; i-- > 1;) {
+    for (std::size_t i = list_.size(); i-- > 1;) {
       Strategy both = joined(training, list_[i].strategy);
       both.name = training.name + ", " + list_[i].strategy.name;
-      if (input::conflict_of(both, scenario_.workload, scenario_.cluster)) continue;
+      if (!fits_together(both)) continue;
       if (auto set = settable(both, {})) way.choices.push_back(std::move(*set));
     }
   }
@@ -387,7 +385,7 @@ class Finder {
 
   // Which of them are clearly faster than the baseline and the best that trains the same.
   void compare() {
-    const auto same = std::min_element(list_.begin(), list_.end(), goes_first);
+    const auto same = std::ranges::min_element(list_, goes_first);
     for (Alternative& row : list_) {
       row.clearly_faster = row.training != TrainingChange::kSame && row.memory.fits() &&
                            row.gain.low > 1 && row.step_time * (1 + kClearGain) < same->step_time &&

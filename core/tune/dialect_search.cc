@@ -134,10 +134,10 @@ int odd_numbers(const Json& config) {
   return odd;
 }
 
+Seconds step_of(const Tried* tried) { return tried->metrics.step_time; }
 Seconds least_of(const std::vector<const Tried*>& tried) {
-  Seconds least = std::numeric_limits<double>::infinity();
-  for (const Tried* each : tried) least = std::min(least, each->metrics.step_time);
-  return least;
+  return tried.empty() ? std::numeric_limits<double>::infinity()
+                       : step_of(std::ranges::min(tried, {}, step_of));
 }
 
 // What trains as the winner does comes before what is fast. A private variable has to gain 1 %,
@@ -153,20 +153,15 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
     if (kept_training(winner, each.strategy) == kept) left.push_back(&each);
   }
   const auto leave_out = [&](double more, const std::function<bool(const Tried&)>& unwanted) {
-    std::vector<const Tried*> wanted;
-    for (const Tried* each : left) {
-      if (!unwanted(*each)) wanted.push_back(each);
-    }
+    std::vector<const Tried*> wanted = left;
+    std::erase_if(wanted, [&](const Tried* each) { return unwanted(*each); });
     if (least_of(wanted) <= least_of(left) * (1 + more)) left = std::move(wanted);
   };
   leave_out(kPrivate, [](const Tried& each) { return has_private(each.config); });
   leave_out(kRoundness, [](const Tried& each) { return odd_numbers(each.config) > 0; });
   const Seconds least = least_of(left);
-  leave_out(kEqual,
-            [&](const Tried& each) { return each.metrics.step_time > least * (1 + kEqual); });
-  return **std::min_element(left.begin(), left.end(), [](const Tried* a, const Tried* b) {
-    return a->metrics.collectives < b->metrics.collectives;
-  });
+  leave_out(kEqual, [&](const Tried& each) { return step_of(&each) > least * (1 + kEqual); });
+  return *std::ranges::min(left, {}, [](const Tried* each) { return each->metrics.collectives; });
 }
 
 // What a framework can say about one winner, each configuration read back and evaluated once.

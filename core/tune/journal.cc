@@ -178,12 +178,8 @@ void Journal::check_header(const Json& found, const Json& header) const {
                    wanted.dump() + " here";
   };
   for (const auto& [key, wanted] : header.items()) {
-    const auto it = found.find(key);
-    if (it == found.end()) {
-      differ(key, Json(), wanted);
-    } else if (*it != wanted) {
-      differ(key, *it, wanted);
-    }
+    const Json other = found.value(key, Json());
+    if (other != wanted) differ(key, other, wanted);
   }
   for (const auto& [key, other] : found.items()) {
     if (!header.contains(key)) differ(key, other, Json());

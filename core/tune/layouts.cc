@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/input/document.h"
 #include "core/measure/study_calibration.h"
 #include "core/measure/uncertainty.h"
@@ -33,13 +34,9 @@ int extent_of(const Json& parallel, const char* key) { return parallel.value(key
 // The document with nothing but the strategy that is held.
 input::Document of_strategy(const input::Document& document, const Scenario& scenario) {
   input::Document own = document;
-  Json kept = Json::array();
-  for (std::size_t i = 0; i < scenario.strategies.size(); ++i) {
-    if (scenario.strategies[i].name == scenario.baseline) {
-      kept.push_back(document.root.at("strategies").at(i));
-    }
-  }
-  own.root["strategies"] = std::move(kept);
+  const auto baseline = std::ranges::find(scenario.strategies, scenario.baseline, &Strategy::name);
+  own.root["strategies"] = Json::array(
+      {document.root.at("strategies").at(index(baseline - scenario.strategies.begin()))});
   for (const char* key : {"sweep", "published", "calibration", "search"}) own.root.erase(key);
   return own;
 }
@@ -206,7 +203,8 @@ class LayoutSearch {
     cost(found_.given);
     look_at_all();
     evaluate_in_order();
-    for (RankedLayout* one : reported()) detail(*one);
+    detail(found_.given);
+    for (RankedLayout& one : found_.ranking) detail(one);
   }
 
  private:
@@ -258,7 +256,7 @@ class LayoutSearch {
       return seen.state == Seen::State::kTooLarge ? seen.needed : 1e300;
     };
     const auto least = std::ranges::min_element(seen_, {}, needed);
-    const RankedLayout& layout = layouts_[static_cast<std::size_t>(least - seen_.begin())];
+    const RankedLayout& layout = layouts_[index(least - seen_.begin())];
     found_.least = "'" + layout.words() + "' needs least, " + measure::gigabytes(least->needed) +
                    " of the " + measure::gigabytes(found_.scenario.cluster.device.memory_size) +
                    " GB of a GPU";
@@ -308,12 +306,6 @@ class LayoutSearch {
     const Strategy& strategy = scenario.strategies.front();
     one.memory = measure::memory_of(scenario, strategy);
     one.metrics = measure::evaluate_strategy(scenario, strategy, *executor_, cache_).metrics;
-  }
-
-  std::vector<RankedLayout*> reported() {
-    std::vector<RankedLayout*> all{&found_.given};
-    for (RankedLayout& one : found_.ranking) all.push_back(&one);
-    return all;
   }
 
   // Of those that are shown: where the step goes, and how sure it is.

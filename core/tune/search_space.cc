@@ -42,6 +42,13 @@ void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, S
   strategies = std::move(varied);
 }
 
+template <typename Value>
+void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values,
+          Value Strategy::*knob) {
+  vary(strategies, values,
+       [knob](Strategy& strategy, const Value& value) { strategy.*knob = value; });
+}
+
 // Across steps each layer's parameters are updated before its forward pass; within one, all of them
 // at once, unless the base says otherwise.
 void set_cross_step(Strategy& strategy, bool value) {
@@ -65,11 +72,8 @@ void set_exchange(Strategy& strategy, Strategy::Exchange value) {
 // value then varies between the two.
 template <typename Value>
 void widen(std::vector<Value>& values, const Value& base, const Value& other) {
-  const auto has = [&](const Value& value) {
-    return std::find(values.begin(), values.end(), value) != values.end();
-  };
   if (values.empty() && !(other == base)) values.push_back(base);
-  if (!values.empty() && !has(other)) values.push_back(other);
+  if (!values.empty() && std::ranges::count(values, other) == 0) values.push_back(other);
 }
 
 void set_priority(Strategy& strategy, Strategy::Priority value) {
@@ -82,14 +86,11 @@ bool copies_can_go(const Scenario& scenario, const Strategy& base) {
   const dialect::Dialect* dialect = dialect::find_dialect(base.dialect);
   if (!base.bucket_copies || dialect == nullptr || dialect->changes == nullptr) return false;
   const auto changes = dialect->changes(dialect::least_config(*dialect), exchanging(scenario));
-  const bool spared = std::any_of(changes.begin(), changes.end(), [](const auto& change) {
-    return change.kind == dialect::ChangeKind::kCopies;
-  });
-  const auto& tensors = scenario.workload.tensors;
+  const bool spared = std::ranges::any_of(
+      changes, [](const auto& change) { return change.kind == dialect::ChangeKind::kCopies; });
+  const auto copied = [](const Tensor& tensor) { return tensor.copy_in + tensor.copy_out > 0; };
   return spared && (scenario.cluster.device.memory > 0 ||
-                    std::any_of(tensors.begin(), tensors.end(), [](const Tensor& tensor) {
-                      return tensor.copy_in + tensor.copy_out > 0;
-                    }));
+                    std::ranges::any_of(scenario.workload.tensors, copied));
 }
 
 // Collects the choices of one configuration, axis by axis of the search; what does not fit is left
@@ -145,9 +146,8 @@ class RuleChoices {
     const auto thresholds =
         size_thresholds(configuration_.tensors(), configuration_.candidates(), form);
     const bool all = configuration_.candidates().size() <= kMostExact;
-    const auto ticks = [](Seconds cycle) { return cycle > 0; };
     const bool ticked = form.close == Fusion::Close::kBefore &&
-                        std::any_of(search_.cycles.begin(), search_.cycles.end(), ticks);
+                        std::ranges::any_of(search_.cycles, [](Seconds each) { return each > 0; });
     for (std::size_t i = 0; i < thresholds.size(); ++i) {
       const Bytes low = thresholds[i];
       const Bytes high = i + 1 < thresholds.size() ? thresholds[i + 1] - 1 : 2 * low;
@@ -180,13 +180,13 @@ class RuleChoices {
   void add_counts() {
     Fusion counted;
     counted.rule = Fusion::Rule::kCount;
-    for (const auto count : search_.counts) {
-      counted.count = count;
-      add(FusionKind::kCount, counted);
+    auto counts = search_.counts;
+    if (search_.all_counts) {
+      const auto all =
+          count_thresholds(configuration_.tensors(), configuration_.candidates(), counted);
+      counts.insert(counts.end(), all.begin(), all.end());
     }
-    if (!search_.all_counts) return;
-    for (const auto count :
-         count_thresholds(configuration_.tensors(), configuration_.candidates(), counted)) {
+    for (const auto count : counts) {
       counted.count = count;
       add(FusionKind::kCount, counted);
     }
@@ -261,22 +261,16 @@ std::vector<Strategy> strategies_of_configurations(const Search& search, const S
   plain.dialect.clear();
   plain.notes.clear();
   std::vector<Strategy> strategies{plain};
-  vary(strategies, search.local_sgds,
-       [](Strategy& strategy, const LocalSgd& value) { strategy.local_sgd = value; });
-  vary(strategies, search.compressions,
-       [](Strategy& strategy, const Compression& value) { strategy.compression = value; });
-  vary(strategies, search.hierarchies,
-       [](Strategy& strategy, const Hierarchy& value) { strategy.hierarchy = value; });
-  vary(strategies, search.algorithms,
-       [](Strategy& strategy, const std::string& value) { strategy.algorithm = value; });
-  vary(strategies, search.compute_fusions,
-       [](Strategy& strategy, const ComputeFusion& value) { strategy.compute_fusion = value; });
+  vary(strategies, search.local_sgds, &Strategy::local_sgd);
+  vary(strategies, search.compressions, &Strategy::compression);
+  vary(strategies, search.hierarchies, &Strategy::hierarchy);
+  vary(strategies, search.algorithms, &Strategy::algorithm);
+  vary(strategies, search.compute_fusions, &Strategy::compute_fusion);
   vary(strategies, search.exchanges, set_exchange);
   vary(strategies, search.cross_steps, set_cross_step);
   vary(strategies, search.priorities, set_priority);
-  vary(strategies, search.bucket_copies,
-       [](Strategy& strategy, bool value) { strategy.bucket_copies = value; });
-  vary(strategies, search.streams, [](Strategy& strategy, int value) { strategy.streams = value; });
+  vary(strategies, search.bucket_copies, &Strategy::bucket_copies);
+  vary(strategies, search.streams, &Strategy::streams);
   std::erase_if(strategies, [&](const Strategy& strategy) {
     // Ticks are the fusion's: a candidate with another fusion may fit.
     Strategy unticked = strategy;
@@ -395,8 +389,7 @@ CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, c
   for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
     if (left_out(strategy)) {
       const std::string words = "algorithm " + strategy.algorithm;
-      const auto known = std::find(unmeasured_.begin(), unmeasured_.end(), words);
-      if (known == unmeasured_.end()) unmeasured_.push_back(words);
+      if (std::ranges::count(unmeasured_, words) == 0) unmeasured_.push_back(words);
       continue;
     }
     configurations_.push_back(strategy);

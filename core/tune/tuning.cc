@@ -6,6 +6,7 @@
 
 #include "core/dialect/pytorch_apply.h"
 #include "core/error.h"
+#include "core/index.h"
 #include "core/input/scenario_json.h"
 #include "core/measure/company.h"
 #include "core/measure/warnings.h"
@@ -90,12 +91,12 @@ void take(const std::string& name, Evaluator& model, Tuning& tuning) {
     names.push_back(row.strategy.name);
     listed += (listed.empty() ? "'" : ", '") + names.back() + "'";
   }
-  const auto at = std::find(names.begin(), names.end(), name);
+  const auto at = std::ranges::find(names, name);
   if (at == names.end()) {
     throw InputError("--take: found no row '" + name + "'" + did_you_mean(name, names) +
                      ", the rows are " + listed);
   }
-  const Alternative& row = tuning.alternatives[static_cast<std::size_t>(at - names.begin())];
+  const Alternative& row = tuning.alternatives[index(at - names.begin())];
   tuning.taken = Ranked{row.strategy, FusionKind::kBase, model.metrics_of(row.strategy), {}};
   tuning.emitted = row.written;
 }
@@ -159,9 +160,7 @@ const Ranked& best_to_apply(const Tuning& tuning) {
                 .empty();
   });
   if (found.empty() || found.front() == &tuned.winner()) return tuned.winner();
-  return **std::min_element(found.begin(), found.end(), [](const auto* a, const auto* b) {
-    return a->metrics.step_time < b->metrics.step_time;
-  });
+  return *std::ranges::min(found, {}, [](const Ranked* each) { return each->metrics.step_time; });
 }
 
 }  // namespace syncline::tune

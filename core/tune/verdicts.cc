@@ -59,18 +59,9 @@ std::string outermost_bandwidth(const input::Document& document, const Scenario&
                                     : "cluster.intra.bandwidth_gbps";
 }
 
-// The same links by latency and bandwidth alone: steps that were measured speak of one bandwidth.
-input::Document without_measured_steps(input::Document document, const std::string& path) {
-  std::string tier = "/" + path.substr(0, path.rfind('.'));
-  std::replace(tier.begin(), tier.end(), '.', '/');
-  document.root.at(Json::json_pointer(tier)).erase("measured_steps_us");
-  return document;
-}
-
-double number_at(const input::Document& document, const std::string& path) {
-  std::string pointer = "/" + path;
-  std::replace(pointer.begin(), pointer.end(), '.', '/');
-  return document.root.at(Json::json_pointer(pointer)).get<double>();
+Json::json_pointer pointer_to(std::string path) {
+  std::ranges::replace(path, '.', '/');
+  return Json::json_pointer("/" + path);
 }
 
 }  // namespace
@@ -85,12 +76,15 @@ std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
   const Scenario scenario = input::parse_scenario(document);
   if (scenario.cluster.ranks() == 1) return std::nullopt;
   BreakEven even{strategy, against, outermost_bandwidth(document, scenario), 0, 0, {}, 0, 0};
-  even.now = number_at(document, even.path);
+  const Json::json_pointer pointer = pointer_to(even.path);
+  even.now = document.root.at(pointer).get<double>();
   even.least = even.now / 1000;
   even.most = even.now * 1000;
   const Comparison here(document, even.path, strategy, against, takes);
   even.gain_percent = here.gain(even.now).value_or(0);
-  const input::Document links = without_measured_steps(document, even.path);
+  // The same links by latency and bandwidth alone: steps that were measured speak of one bandwidth.
+  input::Document links = document;
+  links.root.at(pointer.parent_pointer()).erase("measured_steps_us");
   const Comparison compare(links, even.path, strategy, against, takes);
   const auto pays = [&](double bandwidth) { return compare.gain(bandwidth).value_or(0) > 0; };
 

@@ -114,8 +114,7 @@ class CurveReader {
   }
 
   void put_in_order(Curve& curve) const {
-    const auto earlier = [](const Look& a, const Look& b) { return a.at < b.at; };
-    std::stable_sort(curve.looks.begin(), curve.looks.end(), earlier);
+    std::ranges::stable_sort(curve.looks, {}, &Look::at);
     for (std::size_t i = 1; i < curve.looks.size(); ++i) {
       if (curve.looks[i].at > curve.looks[i - 1].at) continue;
       throw InputError(name_ + ": strategy " + quoted(curve.strategy) + ", seed " +
@@ -175,8 +174,7 @@ Reach reach_of(const std::string& strategy, const std::vector<std::optional<doub
 }
 
 const Reach* named(const std::vector<Reach>& reaches, const std::string& name) {
-  const auto found = std::find_if(reaches.begin(), reaches.end(),
-                                  [&](const Reach& reach) { return reach.strategy == name; });
+  const auto found = std::ranges::find(reaches, name, &Reach::strategy);
   return found == reaches.end() ? nullptr : &*found;
 }
 
@@ -237,9 +235,8 @@ Quantity quantity_in(std::string_view text) {
   std::string_view line = text.substr(0, text.find('\n'));
   if (line.ends_with('\r')) line.remove_suffix(1);
   const auto cells = cells_of(line);
-  const bool accuracy =
-      std::find(cells.begin(), cells.end(), word_of(Quantity::kAccuracy)) != cells.end();
-  return accuracy ? Quantity::kAccuracy : Quantity::kLoss;
+  return std::ranges::count(cells, word_of(Quantity::kAccuracy)) > 0 ? Quantity::kAccuracy
+                                                                     : Quantity::kLoss;
 }
 
 std::vector<Reach> reaches_of(const std::vector<Curve>& curves, Quantity quantity, double target) {

@@ -55,39 +55,29 @@ std::vector<Look> mean_curve(const std::vector<Curve>& curves, const std::string
   return means;
 }
 
-class Evaluating {
- public:
-  Evaluating(Worth& worth, const measure::ExecutorFactory& make_executor)
-      : worth_(worth), make_executor_(make_executor) {}
-
-  WorthRow row(const Strategy& strategy, const Reach& reach,
-               const std::optional<tune::TuneOptions>& search) const {
-    const Scenario scenario = over_steps(worth_.scenario, reach.at);
-    WorthRow row;
-    row.name = strategy.name;
-    row.strategy = search ? searched_strategy(scenario, strategy, *search) : strategy;
-    row.reach = reach;
-    row.step = tune::Evaluator(scenario, make_executor_).step_time(row.strategy);
-    row.sensitivity = measure::Uncertainties(scenario, worth_.fit_errors).sensitivity(row.strategy);
-    row.step_interval = measure::interval_of(row.step, row.sensitivity);
-    row.time = row.step * reach.at;
-    row.sensitivity.own = std::hypot(row.sensitivity.own, reach.spread.value_or(0));
-    row.interval = measure::interval_of(row.time, row.sensitivity);
-    for (const Look& look : mean_curve(worth_.objective.curves, row.name)) {
-      row.seen.push_back({look.at * row.step, look.value});
-    }
-    return row;
+WorthRow evaluated(const Worth& worth, const Strategy& strategy, const Reach& reach,
+                   const measure::ExecutorFactory& make_executor,
+                   const std::optional<tune::TuneOptions>& search) {
+  const Scenario scenario = over_steps(worth.scenario, reach.at);
+  WorthRow row;
+  row.name = strategy.name;
+  row.strategy = search ? searched_strategy(scenario, strategy, *search) : strategy;
+  row.reach = reach;
+  row.step = tune::Evaluator(scenario, make_executor).step_time(row.strategy);
+  row.sensitivity = measure::Uncertainties(scenario, worth.fit_errors).sensitivity(row.strategy);
+  row.step_interval = measure::interval_of(row.step, row.sensitivity);
+  row.time = row.step * reach.at;
+  row.sensitivity.own = std::hypot(row.sensitivity.own, reach.spread.value_or(0));
+  row.interval = measure::interval_of(row.time, row.sensitivity);
+  for (const Look& look : mean_curve(worth.objective.curves, row.name)) {
+    row.seen.push_back({look.at * row.step, look.value});
   }
-
- private:
-  const Worth& worth_;
-  const measure::ExecutorFactory& make_executor_;
-};
+  return row;
+}
 
 void compare(Worth& worth) {
   auto& rows = worth.rows;
-  std::stable_sort(rows.begin(), rows.end(),
-                   [](const WorthRow& a, const WorthRow& b) { return a.time < b.time; });
+  std::ranges::stable_sort(rows, {}, &WorthRow::time);
   const WorthRow* base = worth.baseline();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     if (i + 1 < rows.size()) {
@@ -118,8 +108,7 @@ void add_break_evens(const input::Document& document, Worth& worth) {
   const WorthRow* base = worth.baseline();
   if (base == nullptr) return;
   const tune::Takes takes = [&](const Scenario& scenario, const Strategy& strategy) {
-    const auto row = std::find_if(worth.rows.begin(), worth.rows.end(),
-                                  [&](const WorthRow& one) { return one.name == strategy.name; });
+    const auto row = std::ranges::find(worth.rows, strategy.name, &WorthRow::name);
     const double steps = row->reach.at;
     return steps * tune::step_by_model(over_steps(scenario, steps), row->strategy);
   };
@@ -136,8 +125,7 @@ std::optional<double> measured_ratio(const WorthRow& row) {
 }
 
 const WorthRow* Worth::baseline() const {
-  const auto found = std::find_if(
-      rows.begin(), rows.end(), [&](const WorthRow& row) { return row.name == scenario.baseline; });
+  const auto found = std::ranges::find(rows, scenario.baseline, &WorthRow::name);
   return found == rows.end() ? nullptr : &*found;
 }
 
@@ -152,19 +140,17 @@ Worth worth_of(const input::Document& document, Objective objective, const std::
   worth.searched = search.has_value();
   worth.executor = executor;
   worth.warnings = measure::warnings_of(fitted, worth.scenario);
-  const Evaluating evaluating(worth, make_executor);
+
   auto reaches =
       reaches_of(worth.objective.curves, worth.objective.quantity, worth.objective.target);
   for (const Strategy& strategy : worth.scenario.strategies) {
-    const auto reach = std::find_if(reaches.begin(), reaches.end(), [&](const Reach& one) {
-      return one.strategy == strategy.name;
-    });
+    const auto reach = std::ranges::find(reaches, strategy.name, &Reach::strategy);
     if (reach == reaches.end()) {
       worth.none.push_back(strategy.name);
       continue;
     }
     if (reach->always()) {
-      worth.rows.push_back(evaluating.row(strategy, *reach, search));
+      worth.rows.push_back(evaluated(worth, strategy, *reach, make_executor, search));
     } else {
       worth.never.push_back(*reach);
     }
