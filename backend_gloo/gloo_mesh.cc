@@ -15,6 +15,7 @@
 #include <gloo/transport/unbound_buffer.h>
 
 #include "core/error.h"
+#include "core/index.h"
 #include "core/plan/plan.h"
 #include "live/control_channel.h"
 
@@ -119,9 +120,9 @@ class ConnectedContext final : public tcp::Context {
       : tcp::Context(device, own_rank, static_cast<int>(pairs.size())) {
     setTimeout(timeout);
     for (int other = 0; other < size; ++other) {
-      live::Socket& socket = pairs[static_cast<std::size_t>(other)];
+      live::Socket& socket = pairs[index(other)];
       if (!socket) continue;
-      pairs_[static_cast<std::size_t>(other)] =
+      pairs_[index(other)] =
           std::make_unique<ConnectedPair>(this, device.get(), other, timeout, std::move(socket));
     }
   }
@@ -296,8 +297,7 @@ void GlooMesh::connect(int streams) {
 
 Bytes GlooMesh::run(int stream, const collective::Collective& collective,
                     const run::Payload& layout, std::int64_t begin, std::byte* payload) {
-  return state_->communicators[static_cast<std::size_t>(stream)]->run(collective, layout, begin,
-                                                                      payload);
+  return state_->communicators[index(stream)]->run(collective, layout, begin, payload);
 }
 
 std::shared_ptr<gloo::transport::Context> gloo_context(int rank, std::vector<live::Socket> pairs,

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <utility>
+
+#include "core/index.h"
 
 namespace syncline::sim {
 namespace {
@@ -28,8 +31,8 @@ struct PayloadKey {
 // Where the key is among the known ones; it is put there if it is new.
 template <typename Key>
 std::size_t place_of(const Key& key, std::vector<Key>& known) {
-  const auto it = std::find(known.begin(), known.end(), key);
-  const auto at = static_cast<std::size_t>(it - known.begin());
+  const auto it = std::ranges::find(known, key);
+  const std::size_t at = index(it - known.begin());
   if (it == known.end()) known.push_back(key);
   return at;
 }
@@ -129,11 +132,11 @@ Traffic joined(std::vector<Traffic> jobs, const std::vector<collective::Network>
       const bool port = link == nullptr;
       moved.push_back(port ? static_cast<int>(all.links.size())
                            : in_fabric.at(link - networks[job].topology()->links.data()));
-      if (port) all.links.push_back(own.links[static_cast<std::size_t>(id)]);
+      if (port) all.links.push_back(own.links[index(id)]);
     }
     const int routes = static_cast<int>(all.routes.size());
     for (Route& route : own.routes) {
-      for (int& link : route) link = moved[static_cast<std::size_t>(link)];
+      for (int& link : route) link = moved[index(link)];
       all.routes.push_back(std::move(route));
     }
     const std::size_t patterns = all.patterns.size();
@@ -252,8 +255,7 @@ struct LinkWork {
 
   bool outdoes(const LinkWork& other) const {
     return capacity <= other.capacity &&
-           std::equal(seconds.begin(), seconds.end(), other.seconds.begin(),
-                      [](double own, double others) { return own >= others; });
+           std::ranges::equal(seconds, other.seconds, std::greater_equal{});
   }
 };
 
@@ -264,10 +266,10 @@ std::vector<LinkWork> works_of(const std::vector<const collective::CollectiveCos
     const collective::Footprint& footprint = *costs[p]->footprint;
     for (const auto& stage : costs[p]->stages) {
       std::vector<double> by_kind(footprint.link_kinds(), 0.0);
-      for (const auto& [kind, busy] : stage.links) by_kind[static_cast<std::size_t>(kind)] = busy;
+      for (const auto& [kind, busy] : stage.links) by_kind[index(kind)] = busy;
       for (std::size_t link = 0; link < works.size(); ++link) {
         const int kind = joint[link][p];
-        const double busy = kind < 0 ? 0 : by_kind[static_cast<std::size_t>(kind)];
+        const double busy = kind < 0 ? 0 : by_kind[index(kind)];
         if (kind >= 0) works[link].capacity = footprint.capacity(kind);
         works[link].seconds.push_back(busy);
         works[link].sum += busy;
@@ -279,12 +281,11 @@ std::vector<LinkWork> works_of(const std::vector<const collective::CollectiveCos
 
 // Those that no other outdoes.
 std::vector<LinkWork> heaviest(std::vector<LinkWork> works) {
-  std::stable_sort(works.begin(), works.end(),
-                   [](const LinkWork& a, const LinkWork& b) { return a.sum > b.sum; });
+  std::ranges::stable_sort(works, std::greater{}, &LinkWork::sum);
   std::vector<LinkWork> kept;
   for (LinkWork& work : works) {
-    const bool outdone = std::any_of(kept.begin(), kept.end(),
-                                     [&](const LinkWork& other) { return other.outdoes(work); });
+    const bool outdone =
+        std::ranges::any_of(kept, [&](const LinkWork& other) { return other.outdoes(work); });
     if (!outdone) kept.push_back(std::move(work));
   }
   return kept;
@@ -302,7 +303,7 @@ class HeaviestFlows {
     const int link = static_cast<int>(set_.links.size());
     set_.links.push_back({work.capacity, false});
     const std::vector<double> messages = messages_on(work);
-    const double most = *std::max_element(messages.begin(), messages.end());
+    const double most = std::ranges::max(messages);
     std::size_t at = 0;
     for (std::size_t p = 0; p < costs_.size(); ++p) {
       for (std::size_t s = 0; s < costs_[p]->stages.size(); ++s, ++at) {

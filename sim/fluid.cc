@@ -10,6 +10,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index.h"
+
 namespace syncline::sim {
 namespace {
 
@@ -125,7 +127,7 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
     auto* host = zone->create_host("r" + std::to_string(r), 1.0);
     std::vector<sg::LinkInRoute> way;
     way.reserve(routes[r].size());
-    for (const int link : routes[r]) way.emplace_back(made[static_cast<std::size_t>(link)]);
+    for (const int link : routes[r]) way.emplace_back(made[index(link)]);
     // Past the zone's own routes, which would name a link once.
     zone->add_bypass_route(host->get_netpoint(), s.sink->get_netpoint(), nullptr, nullptr, way);
     s.sources.push_back(host);
@@ -148,7 +150,7 @@ void Fluid::start_timer(Seconds seconds, Token token) {
 
 void Fluid::start_flow(int route, double bytes, Token token) {
   token.job = parts_->job;
-  auto* source = parts_->sources[static_cast<std::size_t>(route)];
+  auto* source = parts_->sources[index(route)];
   sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
   parts_->pending.emplace(comm.get(), Parts::Pending{comm, token});

@@ -8,6 +8,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index.h"
+
 namespace syncline::sim {
 namespace {
 
@@ -19,7 +21,7 @@ Kinds kinds_by(const Colours& colours) {
     const auto [it, fresh] = seen.try_emplace(colour, static_cast<int>(seen.size()));
     if (fresh) kinds.first.push_back(kinds.of.size());
     if (fresh) kinds.members.push_back(0);
-    ++kinds.members[static_cast<std::size_t>(it->second)];
+    ++kinds.members[index(it->second)];
     kinds.of.push_back(it->second);
   }
   return kinds;
@@ -31,7 +33,7 @@ void refine(const std::vector<Route>& routes, Colours& of_routes, Colours& of_li
   for (std::size_t r = 0; r < routes.size(); ++r) {
     for (std::size_t place = 0; place < routes[r].size(); ++place) {
       // A sum: the order does not matter. The place tells ports up from ports down.
-      const auto link = static_cast<std::size_t>(routes[r][place]);
+      const auto link = index(routes[r][place]);
       crossed[link] += collective::mix(of_routes[r], place);
     }
   }
@@ -40,7 +42,7 @@ void refine(const std::vector<Route>& routes, Colours& of_routes, Colours& of_li
   }
   for (std::size_t r = 0; r < routes.size(); ++r) {
     for (const int link : routes[r]) {
-      of_routes[r] = collective::mix(of_routes[r], of_links[static_cast<std::size_t>(link)]);
+      of_routes[r] = collective::mix(of_routes[r], of_links[index(link)]);
     }
   }
 }
@@ -84,11 +86,11 @@ std::vector<Route> folded_routes(const std::vector<Route>& routes, const Folding
     const std::size_t members = folding.routes.members[folded.size()];
     std::map<int, std::size_t> crossings;  // by kind of link, of all routes of the kind
     for (const int link : routes[first]) {
-      crossings[folding.links.of[static_cast<std::size_t>(link)]] += members;
+      crossings[folding.links.of[index(link)]] += members;
     }
     Route& route = folded.emplace_back();
     for (const auto& [kind, all] : crossings) {
-      route.insert(route.end(), all / folding.links.members[static_cast<std::size_t>(kind)], kind);
+      route.insert(route.end(), all / folding.links.members[index(kind)], kind);
     }
   }
   return folded;
@@ -101,7 +103,7 @@ Traffic folded(const Traffic& traffic) {
   for (const auto& pattern : traffic.patterns) {
     for (const auto& set : pattern) {
       const collective::Colour colour = collective::mix(++set_id, 1);
-      for (const int route : set) of_routes[static_cast<std::size_t>(route)] += colour;
+      for (const int route : set) of_routes[index(route)] += colour;
     }
   }
   const Folding folding =
@@ -114,7 +116,7 @@ Traffic folded(const Traffic& traffic) {
     for (const std::vector<int>& set : sets) {
       std::vector<int>& kinds = pattern.emplace_back();
       for (const int route : set) {
-        const auto at = static_cast<std::size_t>(route);
+        const auto at = index(route);
         if (folding.routes.stands(at)) kinds.push_back(folding.routes.of[at]);
       }
     }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/collective/footprint.h"
+#include "core/index.h"
 #include "sim/flows.h"
 
 namespace syncline::sim {
@@ -16,7 +17,7 @@ struct Kinds {
   std::vector<std::size_t> first;         // by kind: the first thing of it
   std::vector<std::size_t> members;       // by kind
   bool stands(std::size_t thing) const {  // for all of its kind
-    return first[static_cast<std::size_t>(of[thing])] == thing;
+    return first[index(of[thing])] == thing;
   }
 };
 

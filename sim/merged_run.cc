@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "core/collective/cost.h"
+#include "core/index.h"
 #include "sim/collective_run.h"
 #include "sim/fold.h"
 
@@ -57,22 +58,22 @@ class MergedRun final : public CollectiveRun {
   };
 
   const FlowPlan& stages_of(plan::OpId op) const {
-    const int plan = flows_.plan_of_op[static_cast<std::size_t>(op)];
-    return flows_.plans[static_cast<std::size_t>(plan)];
+    const int plan = flows_.plan_of_op[index(op)];
+    return flows_.plans[index(plan)];
   }
 
   Seconds latency_of(plan::OpId op, std::size_t stage) const {
-    return latencies_[static_cast<std::size_t>(op)][stage];
+    return latencies_[index(op)][stage];
   }
 
   // Starts the stage's flows; false when there is nothing to carry.
   bool set_out(Fluid& fluid, int instance, Progress& progress) {
-    const auto& work = plan_.ops[static_cast<std::size_t>(progress.op)].work;
+    const auto& work = plan_.ops[index(progress.op)].work;
     const auto bytes = static_cast<double>(std::get<collective::Collective>(work).bytes());
     const auto& flows = stages_of(progress.op)[progress.stage];
     progress.outstanding = bytes > 0 ? static_cast<int>(flows.size()) : 0;
     if (progress.outstanding == 0) return false;
-    const double scale = scales_[static_cast<std::size_t>(progress.op)];
+    const double scale = scales_[index(progress.op)];
     for (const auto& flow : flows) {
       fluid.start_flow(flow.route, flow.fraction * bytes * scale, {kFlowDone, instance, 0});
     }

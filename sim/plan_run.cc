@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "core/collective/cost.h"
+#include "core/index.h"
 #include "core/run/stragglers.h"
 #include "core/run/walk.h"
 #include "sim/collective_run.h"
@@ -20,8 +21,8 @@ std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::ve
   std::vector<int> traced;
   for (int role = 0; role < plan.roles; ++role) traced.push_back(role * plan.role_step);
   for (int rank = 1; uneven && rank < plan.ranks; ++rank) {
-    const bool wanted = named.empty() ? rank < kFirstFew
-                                      : std::find(named.begin(), named.end(), rank) != named.end();
+    const bool wanted =
+        named.empty() ? rank < kFirstFew : std::ranges::find(named, rank) != named.end();
     if (wanted && !std::ranges::binary_search(traced, rank)) {
       traced.insert(std::ranges::upper_bound(traced, rank), rank);
     }
@@ -33,7 +34,7 @@ std::vector<int> traced_ranks(const plan::Plan& plan, bool uneven, const std::ve
 // whole, and nothing is known of its messages.
 bool evaluated_by_cost_model(const plan::Plan& plan, const Cluster& cluster) {
   collective::CostCache cache(cluster);
-  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+  return std::ranges::any_of(plan.ops, [&](const plan::Op& op) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     return collective != nullptr && cache.evaluated_by_cost_model(*collective);
   });
@@ -68,16 +69,16 @@ class PlanRun {
     const bool in_groups = waits.ranks > 1 && waits.groups > 1;
     uneven_ = jitter.kind != Jitter::Kind::kNone && !jitter.guessed && !in_groups;
     if (!uneven_) stretch_ = run::expected_slowest(jitter, waits);
-    lane_free_.assign(static_cast<std::size_t>(uneven_ ? plan.ranks : plan.roles), 0);
+    lane_free_.assign(index(uneven_ ? plan.ranks : plan.roles), 0);
     lane_step_ = uneven_ ? 1 : plan.role_step;
     traced_ = traced_ranks(plan, uneven_, traced);
-    begins_.assign(static_cast<std::size_t>(walk_.instances()), 0);
+    begins_.assign(index(walk_.instances()), 0);
   }
 
   // All periods, once more where they are over.
   void begin() {
     first_period_ = static_cast<int>(timeline_.period_ends.size());
-    timeline_.period_ends.resize(timeline_.period_ends.size() + static_cast<std::size_t>(periods_));
+    timeline_.period_ends.resize(timeline_.period_ends.size() + index(periods_));
     finished_.resize(timeline_.period_ends.size());
     walk_ = run::Walk(plan_, periods_);
     left_ = walk_.instances();
@@ -102,20 +103,16 @@ class PlanRun {
   // From the first on, those of which nothing is missing.
   std::size_t whole_periods() const {
     const auto whole = [&](std::size_t finished) { return finished == plan_.ops.size(); };
-    return static_cast<std::size_t>(std::find_if_not(finished_.begin(), finished_.end(), whole) -
-                                    finished_.begin());
+    return index(std::ranges::find_if_not(finished_, whole) - finished_.begin());
   }
 
   run::Timeline timeline() {
-    std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
-                     [](const run::Span& a, const run::Span& b) { return a.begin < b.begin; });
+    std::ranges::stable_sort(timeline_.spans, {}, &run::Span::begin);
     return std::move(timeline_);
   }
 
  private:
-  const plan::Op& op_of(int instance) const {
-    return plan_.ops[static_cast<std::size_t>(walk_.op(instance))];
-  }
+  const plan::Op& op_of(int instance) const { return plan_.ops[index(walk_.op(instance))]; }
 
   // Work on the compute stream goes on at each rank's own pace.
   bool own_pace(const plan::Op& op) const {
@@ -148,7 +145,7 @@ class PlanRun {
       fluid_.start_timer(wait, {kOpDone, ~instance, 0});
       return;
     }
-    begins_[static_cast<std::size_t>(instance)] = fluid_.now();
+    begins_[index(instance)] = fluid_.now();
     if (!collective) {
       fluid_.start_timer(plan::seconds_of(op.work), {kOpDone, instance, 0});
     } else if (collectives_->start(fluid_, instance, walk_.op(instance))) {
@@ -182,7 +179,7 @@ class PlanRun {
 
   // Those of the ranks that do an operation, or of the one that stands for them.
   std::vector<std::size_t>& lanes_of(const plan::Op& op) {
-    auto& lanes = lanes_[static_cast<std::size_t>(plan_.role_of(op.stream))];
+    auto& lanes = lanes_[index(plan_.role_of(op.stream))];
     if (!lanes.empty()) return lanes;
     for (std::size_t lane = 0; lane < lane_free_.size(); ++lane) {
       const int rank = static_cast<int>(lane) * lane_step_;
@@ -205,7 +202,7 @@ class PlanRun {
         factors_.push_back(sum / plan_.passes);
       }
     }
-    return factors_[static_cast<std::size_t>(rank)];
+    return factors_[index(rank)];
   }
 
   void finish(int instance) {
@@ -216,14 +213,14 @@ class PlanRun {
     const Seconds now = fluid_.now();
     const int period = first_period_ + walk_.period(instance);
     --left_;
-    ++finished_[static_cast<std::size_t>(period)];
-    auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
+    ++finished_[index(period)];
+    auto& end = timeline_.period_ends[index(period)];
     end = std::max(end, now);
     if (!own_pace(op_of(instance))) {
       for (const int rank : traced_) {
         if (plan_.role_of_rank(rank) != plan_.role_of(op_of(instance).stream)) continue;
         timeline_.spans.push_back(
-            {period, walk_.op(instance), rank, begins_[static_cast<std::size_t>(instance)], now});
+            {period, walk_.op(instance), rank, begins_[index(instance)], now});
       }
       walk_.pass_stream(instance, ready_);
     }
@@ -245,8 +242,8 @@ class PlanRun {
   int lane_step_ = 1;               // ranks from one lane to the next
   bool uneven_ = false;             // ranks' paces are drawn
   double stretch_ = 1;              // else what computation is expected to take longer for
-  std::vector<std::vector<std::size_t>> lanes_{static_cast<std::size_t>(plan_.roles)};  // by role
-  std::vector<Seconds> begins_;  // by instance
+  std::vector<std::vector<std::size_t>> lanes_{index(plan_.roles)};  // by role
+  std::vector<Seconds> begins_;                                      // by instance
   std::unordered_map<int, bool> awaited_;
   std::vector<double> factors_;
   std::int64_t factors_step_ = -1;
@@ -271,7 +268,7 @@ run::Outcome simulate(const plan::Plan& plan, const run::ExecutorSettings& setti
   }
   fluid.run([&](Fluid::Token token) {
     if (runs.front()->over()) return;
-    PlanRun& run = *runs[static_cast<std::size_t>(token.job)];
+    PlanRun& run = *runs[index(token.job)];
     fluid.serve(token.job);
     run.handle(token);
     if (token.job > 0 && run.over() && run.took_time()) run.begin();

@@ -25,10 +25,10 @@ void append(std::string& bytes, const std::vector<Item>& items) {
 template <typename Item>
 std::vector<Item> take(const std::string& bytes, std::size_t& at) {
   std::uint64_t count = 0;
-  if (at + sizeof count > bytes.size()) throw MachineError("simulation: its answer is cut short");
-  std::memcpy(&count, bytes.data() + at, sizeof count);
+  const bool counted = at + sizeof count <= bytes.size();
+  if (counted) std::memcpy(&count, bytes.data() + at, sizeof count);
   at += sizeof count;
-  if (count > (bytes.size() - at) / sizeof(Item)) {
+  if (!counted || count > (bytes.size() - at) / sizeof(Item)) {
     throw MachineError("simulation: its answer is cut short");
   }
   std::vector<Item> items(count);

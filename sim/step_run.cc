@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "core/index.h"
 #include "core/plan/plan.h"
 #include "sim/collective_run.h"
 #include "sim/fold.h"
@@ -62,9 +63,7 @@ class Programs {
   }
 
   const FluidPlan& fluid() const { return fluid_; }
-  Program& of(plan::OpId op) {
-    return all_[static_cast<std::size_t>(of_op_[static_cast<std::size_t>(op)])];
-  }
+  Program& of(plan::OpId op) { return all_[index(of_op_[index(op)])]; }
 
  private:
   using Message = Program::Message;
@@ -118,11 +117,11 @@ class Programs {
         const collective::Colour when = collective::mix(at, static_cast<unsigned>(round));
         const collective::Colour what = collective::mix(collective::bits(message.bytes),
                                                         collective::bits(message.extra_latency));
-        of_ways[static_cast<std::size_t>(message.route)] += collective::mix(when, what);
+        of_ways[index(message.route)] += collective::mix(when, what);
       });
     }
     Colours of_links = colours_of(links_of(network_));
-    of_links.insert(of_links.begin(), static_cast<std::size_t>(network_.ranks()), 0);
+    of_links.insert(of_links.begin(), index(network_.ranks()), 0);
     if (!fold) return {no_kinds(of_ways.size()), no_kinds(of_links.size())};
     return folding_of(ways.routes, std::move(of_ways), std::move(of_links));
   }
@@ -136,16 +135,14 @@ class Programs {
     for (const auto& collective : collectives) {
       Program& program = all_.emplace_back();
       // By kind of rank the messages that leave or reach it, by round.
-      std::vector<std::vector<End>> ends(static_cast<std::size_t>(ranks));
-      const auto end_of = [&](int rank) -> std::vector<End>& {
-        return ends[static_cast<std::size_t>(rank)];
-      };
+      std::vector<std::vector<End>> ends(index(ranks));
+      const auto end_of = [&](int rank) -> std::vector<End>& { return ends[index(rank)]; };
       visit_messages(collective, ways, [&](int round, Message message) {
-        const auto way = static_cast<std::size_t>(message.route);
+        const auto way = index(message.route);
         if (!folding.routes.stands(way)) return;
         message.route = first_route + folding.routes.of[way];
-        message.from = folding.links.of[static_cast<std::size_t>(message.from)];
-        message.to = folding.links.of[static_cast<std::size_t>(message.to)];
+        message.from = folding.links.of[index(message.from)];
+        message.to = folding.links.of[index(message.to)];
         const int id = static_cast<int>(program.messages.size());
         end_of(message.from).push_back({round, id, true});
         end_of(message.to).push_back({round, id, false});
@@ -190,7 +187,7 @@ class Programs {
         }
         open = round;
         ++program.events.back();
-        auto& message = program.messages[static_cast<std::size_t>(id)];
+        auto& message = program.messages[index(id)];
         const int number = static_cast<int>(program.events.size()) - 1;
         (leaves ? message.from_round : message.to_round) = number;
         if (leaves) program.sends.push_back(id);
@@ -256,7 +253,7 @@ class StepRun final : public CollectiveRun {
       begin(fluid, token.a, progress);
       return -1;
     }
-    const auto& message = progress.program->messages[static_cast<std::size_t>(token.b)];
+    const auto& message = progress.program->messages[index(token.b)];
     if (token.kind == kWoke) {
       fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
       return -1;
@@ -291,14 +288,14 @@ class StepRun final : public CollectiveRun {
   // Sends what the rank's round asks for, if there is one left.
   void send(Fluid& fluid, int instance, Progress& progress, int rank) {
     const Program& program = *progress.program;
-    const int round = progress.round[static_cast<std::size_t>(rank)];
-    if (round == program.first_round[static_cast<std::size_t>(rank) + 1]) return;
-    const int last = program.send_begin[static_cast<std::size_t>(round) + 1];
-    for (int s = program.send_begin[static_cast<std::size_t>(round)]; s < last; ++s) {
-      const int id = program.sends[static_cast<std::size_t>(s)];
-      const auto& message = program.messages[static_cast<std::size_t>(id)];
-      if (progress.receiving[static_cast<std::size_t>(message.to)] < message.to_round) {
-        progress.waiting[static_cast<std::size_t>(message.to_round)].push_back(id);
+    const int round = progress.round[index(rank)];
+    if (round == program.first_round[index(rank) + 1]) return;
+    const int last = program.send_begin[index(round) + 1];
+    for (int s = program.send_begin[index(round)]; s < last; ++s) {
+      const int id = program.sends[index(s)];
+      const auto& message = program.messages[index(id)];
+      if (progress.receiving[index(message.to)] < message.to_round) {
+        progress.waiting[index(message.to_round)].push_back(id);
         continue;
       }
       fluid.start_timer(latency_, {kWoke, instance, id});
@@ -307,33 +304,33 @@ class StepRun final : public CollectiveRun {
 
   // Moves the rank's receiving end past rounds that have nothing on the wire.
   static void skip_received(Progress& progress, int rank) {
-    int& at = progress.receiving[static_cast<std::size_t>(rank)];
-    const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
-    while (at < end && progress.on_wire[static_cast<std::size_t>(at)] == 0) ++at;
+    int& at = progress.receiving[index(rank)];
+    const int end = progress.program->first_round[index(rank) + 1];
+    while (at < end && progress.on_wire[index(at)] == 0) ++at;
   }
 
   // A message to `rank` has left the wire: whoever waited for the rank to get so far may send.
   void take_off_wire(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
-    --progress.on_wire[static_cast<std::size_t>(round)];
-    const int before = progress.receiving[static_cast<std::size_t>(rank)];
+    --progress.on_wire[index(round)];
+    const int before = progress.receiving[index(rank)];
     skip_received(progress, rank);
-    const int now = progress.receiving[static_cast<std::size_t>(rank)];
-    const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
+    const int now = progress.receiving[index(rank)];
+    const int end = progress.program->first_round[index(rank) + 1];
     for (int r = before + 1; r <= std::min(now, end - 1); ++r) {
-      for (const int id : progress.waiting[static_cast<std::size_t>(r)]) {
+      for (const int id : progress.waiting[index(r)]) {
         fluid.start_timer(latency_, {kWoke, instance, id});
       }
-      progress.waiting[static_cast<std::size_t>(r)].clear();
+      progress.waiting[index(r)].clear();
     }
   }
 
   // A message has left or reached the rank. Once its round is complete it goes on, past rounds
   // that were completed early too.
   void happen(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
-    --progress.missing[static_cast<std::size_t>(round)];
-    int& at = progress.round[static_cast<std::size_t>(rank)];
-    const int end = progress.program->first_round[static_cast<std::size_t>(rank) + 1];
-    while (at < end && progress.missing[static_cast<std::size_t>(at)] == 0) {
+    --progress.missing[index(round)];
+    int& at = progress.round[index(rank)];
+    const int end = progress.program->first_round[index(rank) + 1];
+    while (at < end && progress.missing[index(at)] == 0) {
       ++at;
       send(fluid, instance, progress, rank);
     }

@@ -11,6 +11,7 @@
 #include "core/collective/cost.h"
 #include "core/compress/dgc.h"
 #include "core/compress/power_sgd.h"
+#include "core/index.h"
 #include "core/plan/fusion.h"
 #include "core/plan/route.h"
 
@@ -21,6 +22,10 @@ std::vector<const Tensor*> pointers(const std::vector<Tensor>& tensors) {
   std::vector<const Tensor*> list;
   for (const auto& tensor : tensors) list.push_back(&tensor);
   return list;
+}
+
+void append(std::vector<Bucket>& list, std::vector<Bucket> more) {
+  std::ranges::move(more, std::back_inserter(list));
 }
 
 // Whether a codec that keeps every element, smaller, takes this tensor.
@@ -58,8 +63,7 @@ std::vector<Seconds> ready_times(const Workload& workload, const Cluster& cluste
   }
   const int last = static_cast<int>(ready.size()) - 1;
   for (int t = 0; t < last; ++t) {
-    ready[static_cast<std::size_t>(t)] =
-        ready[static_cast<std::size_t>(arrives_with(t, strategy, last))];
+    ready[index(t)] = ready[index(arrives_with(t, strategy, last))];
   }
   return ready;
 }
@@ -83,8 +87,8 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
   const auto all = ready_times(workload, cluster, strategy, codec);
   std::vector<Seconds> ready;
   std::vector<Bytes> bytes;
-  for (const int index : candidates) {
-    const auto t = static_cast<std::size_t>(index);
+  for (const int candidate : candidates) {
+    const std::size_t t = index(candidate);
     ready.push_back(all[t]);
     bytes.push_back(on_wire(codec, workload.tensors[t]).bytes);
   }
@@ -92,7 +96,7 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
   const Bytes least = strategy.fusion.min_elements * 4;
   const auto in_places = [&](std::vector<std::vector<int>> groups) {
     for (auto& group : groups) {
-      for (int& place : group) place = candidates[static_cast<std::size_t>(place)];
+      for (int& place : group) place = candidates[index(place)];
     }
     return groups;
   };
@@ -175,8 +179,8 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
   const Seconds phase = cycle * (tick_phase + 0.5) / kTickPhases;
   std::vector<Seconds> ready;
   std::vector<OnWire> wire;
-  for (const int index : candidates) {
-    const auto t = static_cast<std::size_t>(index);
+  for (const int candidate : candidates) {
+    const std::size_t t = index(candidate);
     ready.push_back(all[t]);
     wire.push_back(on_wire(codec, workload.tensors[t]));
   }
@@ -185,14 +189,14 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
   for (const auto& release : tick_releases(ready, wire, strategy.fusion.size, cycle, phase)) {
     for (const auto& places : release.groups) {
       std::vector<int> group;
-      for (const int place : places) group.push_back(candidates[static_cast<std::size_t>(place)]);
+      for (const int place : places) group.push_back(candidates[index(place)]);
       for (auto& bucket : buckets_of(tensors, group, strategy.fusion)) {
         released.emplace_back(release.time, std::move(bucket));
       }
     }
   }
   for (auto& bucket : alone) {
-    const Seconds there = all[static_cast<std::size_t>(bucket.ready)];
+    const Seconds there = all[index(bucket.ready)];
     released.emplace_back(tick_releases({there}, {OnWire{}}, 0, cycle, phase).front().time,
                           std::move(bucket));
   }
@@ -203,7 +207,7 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
   std::ranges::stable_sort(released, {}, queued);
   GradientBuckets gradients;
   for (auto& [time, bucket] : released) {
-    gradients.releases.emplace_back(time, all[static_cast<std::size_t>(bucket.ready)]);
+    gradients.releases.emplace_back(time, all[index(bucket.ready)]);
     gradients.buckets.push_back(std::move(bucket));
   }
   return gradients;
@@ -234,7 +238,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   std::vector<Bucket> alone;
   std::vector<int> candidates;
   for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
-    const Tensor& tensor = *tensors[static_cast<std::size_t>(i)];
+    const Tensor& tensor = *tensors[index(i)];
     if (!tensor.sparse && !compressed_alone(codec, strategy.compression, tensor)) {
       candidates.push_back(i);
       continue;
@@ -260,7 +264,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
                            ? merged_by_cost(workload, cluster, strategy, codec, candidates)
                            : fuse(tensors, candidates, fusion)) {
       if (fusion.order == Fusion::Order::kForward) std::reverse(group.begin(), group.end());
-      for (auto& bucket : buckets_of(tensors, group, fusion)) buckets.push_back(std::move(bucket));
+      append(buckets, buckets_of(tensors, group, fusion));
     }
     const int last = static_cast<int>(tensors.size()) - 1;
     for (auto& bucket : buckets) {
@@ -305,7 +309,7 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
     std::vector<int> candidates;
     const int kept = fragments - part;  // one for each that follows
     for (; next >= kept; --next) {
-      const auto bytes = static_cast<double>(tensors[static_cast<std::size_t>(next)]->bytes());
+      const auto bytes = static_cast<double>(tensors[index(next)]->bytes());
       // A tensor belongs where its middle lies.
       const bool behind = passed + bytes / 2 > total * part / fragments;
       if (kept > 0 && behind && !candidates.empty()) break;
@@ -317,7 +321,7 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
     }
     auto& own = parts.emplace_back();
     for (const auto& group : fuse(tensors, candidates, fusion)) {
-      for (auto& bucket : buckets_of(tensors, group, fusion)) own.push_back(std::move(bucket));
+      append(own, buckets_of(tensors, group, fusion));
     }
   }
   return parts;
@@ -332,7 +336,7 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
   places.pad_rows = strategy.fusion.pad_rows;
   std::vector<Bucket> buckets;
   for (const auto& group : strategy.gather_groups) {
-    for (auto& bucket : buckets_of(tensors, group, places)) buckets.push_back(std::move(bucket));
+    append(buckets, buckets_of(tensors, group, places));
   }
   return buckets;
 }
@@ -365,8 +369,8 @@ void compress(Bucket& bucket, const compress::Codec* codec, const Compression& c
   }
   if (codec->low_rank) {
     const bool known = compress::shapes_known(workload);
-    for (const int index : bucket.tensors) {
-      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
+    for (const int t : bucket.tensors) {
+      const Tensor& tensor = workload.tensors[index(t)];
       bucket.factors.push_back(compress::low_rank_of(tensor, compression, known));
     }
     const auto sizes = compress::low_rank_sizes(bucket.factors);
@@ -375,14 +379,14 @@ void compress(Bucket& bucket, const compress::Codec* codec, const Compression& c
     bucket.kept = sizes.sent();
     return;
   }
-  const Tensor& first_tensor = workload.tensors[static_cast<std::size_t>(bucket.tensors.front())];
+  const Tensor& first_tensor = workload.tensors[index(bucket.tensors.front())];
   if (codec->sparse) {
     if (bucket.tensors.size() != 1 || !codec->applies(first_tensor, compression.min_elements)) {
       return;
     }
-    const auto index = static_cast<std::size_t>(compress::sparsity_index(compression, step));
+    const std::size_t at = index(compress::sparsity_index(compression, step));
     bucket.codec = codec;
-    bucket.kept = compress::kept_elements(bucket.elements, compression.sparsity[index]);
+    bucket.kept = compress::kept_elements(bucket.elements, compression.sparsity[at]);
     return;
   }
   if (!codec->applies(first_tensor, 0)) return;
@@ -394,9 +398,7 @@ void compress(Bucket& bucket, const compress::Codec* codec, const Compression& c
 // something becomes ready or leaves it. What is ready waits by urgency; the most urgent is handed
 // over when the network is free, or early where the credit still has room for it.
 std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit) {
-  const auto item = [&](int place) -> const Urgent& {
-    return items[static_cast<std::size_t>(place)];
-  };
+  const auto item = [&](int place) -> const Urgent& { return items[index(place)]; };
   std::vector<int> coming(items.size());
   std::iota(coming.begin(), coming.end(), 0);
   std::ranges::stable_sort(coming, {}, [&](int place) { return item(place).ready; });

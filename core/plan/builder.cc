@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/index.h"
+
 namespace syncline::plan {
 
 Builder::Builder(const Workload& workload, const Communication& communication)
@@ -26,21 +28,21 @@ void Builder::earlier_micro_batches() {
 
 StreamId Builder::stream_of(std::size_t bucket) const {
   if (communication_.streams == 0) return kComputeStream;
-  return 1 + static_cast<StreamId>(bucket % static_cast<std::size_t>(communication_.streams));
+  return 1 + static_cast<StreamId>(bucket % index(communication_.streams));
 }
 
-OpId Builder::prepare(std::size_t index, const Exchange& exchange, OpId ready) {
-  const auto bucket = static_cast<int>(index);
+OpId Builder::prepare(std::size_t bucket, const Exchange& exchange, OpId ready) {
+  const auto number = static_cast<int>(bucket);
   if (exchange.copy_in > 0) {
-    ready = add(kComputeStream, Busy{Busy::Reason::kCopyIn, exchange.copy_in, bucket});
+    ready = add(kComputeStream, Busy{Busy::Reason::kCopyIn, exchange.copy_in, number});
   }
-  if (plan.ranks > 1 && plan.buckets[index].codec != nullptr) {
-    ready = add(kComputeStream, Busy{Busy::Reason::kEncode, exchange.encode, bucket});
+  if (plan.ranks > 1 && plan.buckets[bucket].codec != nullptr) {
+    ready = add(kComputeStream, Busy{Busy::Reason::kEncode, exchange.encode, number});
   }
   return ready;
 }
 
-OpId Builder::send(std::size_t index, const Route& route, StreamId stream,
+OpId Builder::send(std::size_t bucket, const Route& route, StreamId stream,
                    std::vector<OpId> after) {
   OpId last = after.empty() ? OpId{-1} : after.back();
   bool first = true;
@@ -53,41 +55,40 @@ OpId Builder::send(std::size_t index, const Route& route, StreamId stream,
     }
     if (follows && leg.own_stream && across_stream_ != kComputeStream) stream = across_stream_;
     // Stream order already holds an operation back until its predecessor there is done.
-    std::erase_if(after,
-                  [&](OpId id) { return plan.ops[static_cast<std::size_t>(id)].stream == stream; });
+    std::erase_if(after, [&](OpId id) { return plan.ops[index(id)].stream == stream; });
     last = add(stream, leg.collective, std::move(after));
-    std::get<collective::Collective>(plan.ops.back().work).bucket = static_cast<int>(index);
+    std::get<collective::Collective>(plan.ops.back().work).bucket = static_cast<int>(bucket);
     after = {last};
   }
   return last;
 }
 
-OpId Builder::gather(std::size_t index, const Route& route, StreamId stream,
+OpId Builder::gather(std::size_t bucket, const Route& route, StreamId stream,
                      std::vector<OpId> after) {
-  const OpId sent = send(index, route, stream, std::move(after));
-  plan.ops[static_cast<std::size_t>(sent)].gathers = true;
+  const OpId sent = send(bucket, route, stream, std::move(after));
+  plan.ops[index(sent)].gathers = true;
   return sent;
 }
 
-OpId Builder::receive(std::size_t index, const Exchange& exchange, OpId last) {
+OpId Builder::receive(std::size_t bucket, const Exchange& exchange, OpId last) {
   if (plan.ranks == 1) return last;
-  const StreamId stream = plan.ops[static_cast<std::size_t>(last)].stream;
-  if (plan.buckets[index].codec != nullptr) {
-    last = add(stream, Busy{Busy::Reason::kDecode, exchange.decode, static_cast<int>(index)});
+  const StreamId stream = plan.ops[index(last)].stream;
+  if (plan.buckets[bucket].codec != nullptr) {
+    last = add(stream, Busy{Busy::Reason::kDecode, exchange.decode, static_cast<int>(bucket)});
   }
   if (communication_.host_sync > 0) last = wait_for_host(communication_.host_sync, {}, stream);
   return last;
 }
 
-OpId Builder::copy_out(std::size_t index, const Exchange& exchange, OpId arrived) {
+OpId Builder::copy_out(std::size_t bucket, const Exchange& exchange, OpId arrived) {
   if (exchange.copy_out <= 0) return arrived;
-  const Busy copy{Busy::Reason::kCopyOut, exchange.copy_out, static_cast<int>(index)};
+  const Busy copy{Busy::Reason::kCopyOut, exchange.copy_out, static_cast<int>(bucket)};
   return add(kComputeStream, copy, {arrived});
 }
 
 OpId Builder::last_computed() const {
   auto id = static_cast<OpId>(plan.ops.size()) - 1;
-  while (plan.ops[static_cast<std::size_t>(id)].stream != kComputeStream) --id;
+  while (plan.ops[index(id)].stream != kComputeStream) --id;
   return id;
 }
 

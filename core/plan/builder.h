@@ -42,22 +42,22 @@ class Builder {
 
   // What a bucket of the plan needs before it is sent, on the compute stream. Returns its last
   // operation, or `ready` where there is nothing to do.
-  OpId prepare(std::size_t index, const Exchange& exchange, OpId ready);
+  OpId prepare(std::size_t bucket, const Exchange& exchange, OpId ready);
 
   // The collectives one after the other, from that stream on, beginning once all of `after` is
   // done. Returns the last one, or the last of `after` where there are none.
-  OpId send(std::size_t index, const Route& route, StreamId stream, std::vector<OpId> after);
+  OpId send(std::size_t bucket, const Route& route, StreamId stream, std::vector<OpId> after);
 
   // Likewise a route that gathers what ranks hold their parts of.
-  OpId gather(std::size_t index, const Route& route, StreamId stream, std::vector<OpId> after);
+  OpId gather(std::size_t bucket, const Route& route, StreamId stream, std::vector<OpId> after);
 
   // What follows a bucket's last collective on its stream. Returns the operation after which the
   // bucket is complete.
-  OpId receive(std::size_t index, const Exchange& exchange, OpId last);
+  OpId receive(std::size_t bucket, const Exchange& exchange, OpId last);
 
   // Back out of the bucket, on the compute stream. Returns its operation, or `arrived` where
   // nothing is copied.
-  OpId copy_out(std::size_t index, const Exchange& exchange, OpId arrived);
+  OpId copy_out(std::size_t bucket, const Exchange& exchange, OpId arrived);
 
   // The host's own delay ahead of the update, where one was measured, once all of `after` is done.
   void host_gap(std::vector<OpId> after);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/collective/cost.h"
+#include "core/index.h"
 #include "core/plan/buckets.h"
 #include "core/plan/route.h"
 #include "core/scenario/parallel.h"
@@ -41,7 +42,7 @@ std::vector<char> in_groups(const Workload& workload, const std::vector<std::vec
                             std::size_t count) {
   std::vector<char> in(workload.tensors.size(), 0);
   for (std::size_t g = 0; g < std::min(count, groups.size()); ++g) {
-    for (const int t : groups[g]) in[static_cast<std::size_t>(t)] = 1;
+    for (const int t : groups[g]) in[index(t)] = 1;
   }
   return in;
 }
@@ -56,7 +57,7 @@ void split(Communication& communication, const Workload& workload, const Cluster
     const bool selected = bucket.codec != nullptr && bucket.codec->sparse;
     const bool factored = bucket.codec != nullptr && bucket.codec->low_rank;
     const bool dense = !bucket.sparse && !selected && !factored;
-    const auto first = static_cast<std::size_t>(bucket.tensors.front());
+    const auto first = index(bucket.tensors.front());
     if (!dense || (apart && gathered_apart[first] == 0)) continue;
     if (shards_update(strategy)) exchange.shards = communication.shards;
     if (strategy.exchange != Strategy::Exchange::kShardedUpdate) {
@@ -75,14 +76,13 @@ void split(Communication& communication, const Workload& workload, const Cluster
 // Parameters in buckets of their own, of which those of the first groups stay gathered.
 void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
                   const Strategy& strategy) {
-  const auto kept =
-      in_groups(workload, strategy.gather_groups, static_cast<std::size_t>(strategy.kept_groups));
+  const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.kept_groups));
   for (const Bucket& bucket : gather_buckets(workload, strategy)) {
     Exchange& exchange = communication.parameters.emplace_back();
     exchange.bucket = bucket;
     exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
-    const int needed = *std::min_element(bucket.tensors.begin(), bucket.tensors.end());
-    const bool again = strategy.regather && kept[static_cast<std::size_t>(needed)] == 0;
+    const int needed = std::ranges::min(bucket.tensors);
+    const bool again = strategy.regather && kept[index(needed)] == 0;
     if (again) exchange.again = gather_of(bucket, workload, cluster, strategy, true);
   }
 }
@@ -96,7 +96,7 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
   int next = 0;
   for (const Exchange& exchange : communication.gradients) {
     for (; next <= exchange.bucket.ready; ++next) {
-      clock += workload.tensors[static_cast<std::size_t>(next)].backward;
+      clock += workload.tensors[index(next)].backward;
     }
     clock += exchange.encode;
     // What the forward pass needs first became ready last.
@@ -191,7 +191,7 @@ std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
     auto& own = fragments.emplace_back();
     for (Bucket& bucket : buckets) {
       bucket.averaged = true;
-      const auto first = static_cast<std::size_t>(bucket.tensors.front());
+      const auto first = index(bucket.tensors.front());
       if (first < workload.tensors.size())
         compress(bucket, codec, strategy.compression, workload, 0);
       own.push_back(exchange_of(std::move(bucket), workload, cluster, strategy));

@@ -11,6 +11,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "core/index.h"
+
 namespace syncline::plan {
 namespace {
 
@@ -26,11 +28,11 @@ Parts layers(const std::vector<const Tensor*>& tensors, const std::vector<int>& 
              Fusion::LayerKey key) {
   Parts groups;
   std::unordered_map<std::string_view, std::size_t> seen;
-  for (const int index : candidates) {
-    const auto layer = layer_key(tensors[static_cast<std::size_t>(index)]->name, key);
+  for (const int tensor : candidates) {
+    const auto layer = layer_key(tensors[index(tensor)]->name, key);
     const auto [it, fresh] = seen.try_emplace(layer, groups.size());
     if (fresh) groups.emplace_back();
-    groups[it->second].push_back(index);
+    groups[it->second].push_back(tensor);
   }
   return groups;
 }
@@ -54,7 +56,7 @@ Parts merge(const std::vector<const Tensor*>& tensors,
   };
   for (const auto& unit : units) {
     Bytes added = 0;
-    for (const int index : unit) added += tensors[static_cast<std::size_t>(index)]->bytes();
+    for (const int tensor : unit) added += tensors[index(tensor)]->bytes();
     const bool first = groups.empty() && fusion.first_size > 0;
     const Bytes limit = !by_size ? kNoLimit : first ? fusion.first_size : fusion.size;
     const auto count = static_cast<std::int64_t>(open.size() + unit.size());
@@ -80,7 +82,7 @@ Parts split_at(const std::vector<int>& candidates, const std::vector<std::int64_
                         candidates.begin() + static_cast<std::ptrdiff_t>(end));
     begin = end;
   };
-  for (const auto end : ends) cut(std::min(static_cast<std::size_t>(end) + 1, candidates.size()));
+  for (const auto end : ends) cut(std::min(index(end) + 1, candidates.size()));
   cut(candidates.size());
   return groups;
 }
@@ -90,17 +92,15 @@ Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const P
   Parts groups;
   groups.reserve(candidates.size());
   std::vector<char> left(tensors, 0);
-  for (const int index : candidates) left.at(static_cast<std::size_t>(index)) = 1;
-  const auto take = [&](int index) {
-    return std::exchange(left.at(static_cast<std::size_t>(index)), 0) == 1;
-  };
+  for (const int tensor : candidates) left.at(index(tensor)) = 1;
+  const auto take = [&](int tensor) { return std::exchange(left.at(index(tensor)), 0) == 1; };
   for (const auto& list : listed) {
     std::vector<int> group;
     std::ranges::copy_if(list, std::back_inserter(group), take);
     if (!group.empty()) groups.push_back(std::move(group));
   }
-  for (const int index : candidates) {
-    if (take(index)) groups.push_back({index});
+  for (const int tensor : candidates) {
+    if (take(tensor)) groups.push_back({tensor});
   }
   return groups;
 }
@@ -120,14 +120,14 @@ std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<On
                                      Bytes threshold) {
   std::vector<std::vector<int>> groups;
   while (!ready.empty()) {
-    const OnWire& first = wire[static_cast<std::size_t>(ready.front())];
+    const OnWire& first = wire[index(ready.front())];
     auto& group = groups.emplace_back(1, ready.front());
     ready.pop_front();
     Bytes bytes = first.bytes;
     Bytes looked_past = 0;
     std::vector<int> skipped;
     while (!ready.empty()) {
-      const OnWire& next = wire[static_cast<std::size_t>(ready.front())];
+      const OnWire& next = wire[index(ready.front())];
       if (next.dtype == first.dtype && bytes + next.bytes <= threshold) {
         group.push_back(ready.front());
         bytes += next.bytes;
@@ -188,7 +188,7 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
   std::vector<std::span<const int>> units(by_layer.begin(), by_layer.end());
   if (!fusion.by_layer) {
     units.reserve(candidates.size());
-    for (const int& index : candidates) units.emplace_back(&index, 1);
+    for (const int& tensor : candidates) units.emplace_back(&tensor, 1);
   }
   return merge(tensors, units, fusion);
 }
@@ -200,23 +200,22 @@ Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion) {
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion) {
   std::vector<Bucket> buckets;
-  for (const int index : group) {
-    const Tensor& tensor = *tensors[static_cast<std::size_t>(index)];
+  for (const int number : group) {
+    const Tensor& tensor = *tensors[index(number)];
     const bool cast = fusion.to_fp32 && size_of(tensor.dtype) < size_of(DType::kFp32);
     const DType dtype = cast ? DType::kFp32 : tensor.dtype;
     const Bytes bytes = tensor.elements * size_of(dtype);
-    auto it = std::find_if(buckets.begin(), buckets.end(),
-                           [&](const Bucket& bucket) { return bucket.dtype == dtype; });
+    auto it = std::ranges::find(buckets, dtype, &Bucket::dtype);
     if (it == buckets.end()) {
       it = buckets.emplace(buckets.end());
       it->dtype = dtype;
       it->tensors.reserve(group.size());
     }
-    it->tensors.push_back(index);
+    it->tensors.push_back(number);
     it->elements += tensor.elements;
     it->bytes += bytes;
     it->padded_bytes += padded(tensor, fusion, size_of(dtype));
-    it->ready = std::max(it->ready, index);
+    it->ready = std::max(it->ready, number);
   }
   for (auto& bucket : buckets) {
     const Bytes unit = fusion.pad_elements * size_of(bucket.dtype);

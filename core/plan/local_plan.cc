@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/index.h"
 #include "core/plan/builder.h"
 
 namespace syncline::plan {
@@ -108,7 +109,7 @@ class LocalPlan {
     // The first step's wait for the last one's.
     if (build_.step + 1 < build_.plan.steps) return;
     for (const OpId id : from_before_) {
-      shift(ops[static_cast<std::size_t>(id)].after_previous, base);
+      shift(ops[index(id)].after_previous, base);
     }
   }
 
@@ -117,12 +118,12 @@ class LocalPlan {
     OpId ready = build_.last_computed();
     if (waits()) ready = build_.wait_for_host(host_sync_);
     for (const Exchange& exchange : exchanges) {
-      const std::size_t index = build_.plan.buckets.size();
+      const std::size_t bucket = build_.plan.buckets.size();
       build_.plan.buckets.push_back(exchange.bucket);
-      const OpId prepared = build_.prepare(index, exchange, ready);
-      const StreamId stream = own_stream_ > 0 ? own_stream_ : build_.stream_of(index);
-      const OpId sent = build_.send(index, exchange.reduce, stream, {prepared});
-      arrived_[fragment].push_back(build_.receive(index, exchange, sent));
+      const OpId prepared = build_.prepare(bucket, exchange, ready);
+      const StreamId stream = own_stream_ > 0 ? own_stream_ : build_.stream_of(bucket);
+      const OpId sent = build_.send(bucket, exchange.reduce, stream, {prepared});
+      arrived_[fragment].push_back(build_.receive(bucket, exchange, sent));
     }
   }
 

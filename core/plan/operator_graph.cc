@@ -7,8 +7,6 @@
 namespace syncline::plan {
 namespace {
 
-std::size_t index(int id) { return static_cast<std::size_t>(id); }
-
 // One entry a value: a kernel that needs it twice for the same elements reads it once.
 void merge(std::vector<Operand>& operands, const Operand& operand) {
   for (auto& present : operands) {
@@ -38,21 +36,16 @@ int OperatorGraph::only_reader(int value) const {
 }
 
 bool OperatorGraph::reads(int op, int value) const {
-  const auto& list = readers(value);
-  return std::find(list.begin(), list.end(), op) != list.end();
+  return std::ranges::count(readers(value), op) > 0;
 }
 
-void OperatorGraph::forget_reader(int value, int op) {
-  auto& list = readers_[index(value)];
-  list.erase(std::remove(list.begin(), list.end(), op), list.end());
-}
+void OperatorGraph::forget_reader(int value, int op) { std::erase(readers_[index(value)], op); }
 
 void OperatorGraph::fold(int first, int second, int value, const std::string& kind) {
   assert(writer(value) == first && reads(second, value) && "fold follows an edge of the graph");
   Operator& from = edit(first);
   Operator& into = edit(second);
-  const auto link = std::find_if(into.inputs.begin(), into.inputs.end(),
-                                 [&](const Operand& o) { return o.value == value; });
+  const auto link = std::ranges::find(into.inputs, value, &Operand::value);
   // The edge goes. Where `second` passed over the value several times, it now passes over what
   // `first` made it from, once for each further pass.
   const int again = std::max(0, link->passes - 1);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "core/index.h"
 #include "core/scenario/workload.h"
 
 namespace syncline::plan {
@@ -15,14 +16,12 @@ class OperatorGraph {
 
   int size() const { return static_cast<int>(list_.operators.size()); }
   // Of an operator that was folded into another one: an empty kind.
-  const Operator& at(int op) const { return list_.operators[static_cast<std::size_t>(op)]; }
+  const Operator& at(int op) const { return list_.operators[index(op)]; }
   bool is(int op, const std::string& kind) const { return op >= 0 && at(op).kind == kind; }
-  const Value& value(int id) const { return list_.values[static_cast<std::size_t>(id)]; }
+  const Value& value(int id) const { return list_.values[index(id)]; }
 
-  int writer(int value) const { return writers_[static_cast<std::size_t>(value)]; }  // or -1
-  const std::vector<int>& readers(int value) const {
-    return readers_[static_cast<std::size_t>(value)];
-  }
+  int writer(int value) const { return writers_[index(value)]; }  // or -1
+  const std::vector<int>& readers(int value) const { return readers_[index(value)]; }
   // The one operator that reads the value, or -1 where none or several do.
   int only_reader(int value) const;
   bool reads(int op, int value) const;
@@ -41,7 +40,7 @@ class OperatorGraph {
   OperatorList finish() &&;
 
  private:
-  Operator& edit(int op) { return list_.operators[static_cast<std::size_t>(op)]; }
+  Operator& edit(int op) { return list_.operators[index(op)]; }
   void forget_reader(int value, int op);
 
   OperatorList list_;

@@ -5,6 +5,7 @@
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
+#include "core/index.h"
 #include "core/plan/builder.h"
 #include "core/plan/step_plan.h"
 
@@ -13,8 +14,6 @@ namespace {
 
 // Of the backward pass, the weights' gradients: half of a matrix product's.
 constexpr double kWeights = 0.5;
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 // A stage's forward passes: micro-batches in groups as large as the pipeline, chunk after chunk.
 std::vector<Pass> forward_passes(const Parallel& parallel, int micro_batches) {
@@ -39,7 +38,7 @@ std::size_t warmup(const Parallel& parallel, std::size_t passes, int stage) {
   if (parallel.schedule == Schedule::kInterleaved) {
     count = 2 * behind + (parallel.virtual_stages - 1) * parallel.pipeline;
   }
-  return std::min(place(count), passes);
+  return std::min(index(count), passes);
 }
 
 struct Some {
@@ -104,13 +103,11 @@ Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
   for (auto* groups : {&own.fusion.groups, &own.gather_groups}) {
     for (auto& group : *groups) {
-      std::vector<int> kept;
-      for (const int tensor : group) {
-        const auto found = std::ranges::lower_bound(tensors, tensor);
-        const bool here = found != tensors.end() && *found == tensor;
-        if (here) kept.push_back(static_cast<int>(found - tensors.begin()));
+      std::erase_if(group,
+                    [&](int tensor) { return !std::ranges::binary_search(tensors, tensor); });
+      for (int& tensor : group) {
+        tensor = static_cast<int>(std::ranges::lower_bound(tensors, tensor) - tensors.begin());
       }
-      group = std::move(kept);
     }
     std::erase_if(*groups, [](const std::vector<int>& group) { return group.empty(); });
   }
@@ -128,8 +125,8 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
   communication.ranks = cluster.ranks();
   for (auto* list : {&communication.gradients, &communication.parameters}) {
     for (Exchange& exchange : *list) {
-      for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[place(tensor)];
-      exchange.bucket.ready = kind.tensors[place(exchange.bucket.ready)];
+      for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[index(tensor)];
+      exchange.bucket.ready = kind.tensors[index(exchange.bucket.ready)];
       for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.again}) {
         for (Leg& leg : *route) place_in_stage(leg.collective, cluster, parallel, stage, step);
       }
@@ -182,9 +179,9 @@ class WholePlan {
         micro_batches_(static_cast<int>(workload.micro_batches)),
         each_micro_batch_(strategy.each_micro_batch),
         tied_(parallel_.tied * (strategy.fusion.to_fp32 ? widening(workload) : 1)),
-        arrived_(place(parallel_.parts() * micro_batches_), -1),
+        arrived_(index(parallel_.parts() * micro_batches_), -1),
         returned_(arrived_),
-        sending_(place(parallel_.pipeline), -1) {
+        sending_(index(parallel_.pipeline), -1) {
     Workload without = workload;
     without.tensors.clear();
     without.buffers.clear();
@@ -209,7 +206,7 @@ class WholePlan {
     const OpId tied = tie_ends();
     for (int k = parallel_.parts(); k-- > 0;) {
       const bool holds = k == 0 || k == parallel_.parts() - 1;
-      put(k, parts_[place(k)].cut.rest, end_of(k), holds ? tied : -1);
+      put(k, parts_[index(k)].cut.rest, end_of(k), holds ? tied : -1);
     }
     wait_for_the_step_before();
     return std::move(plan_);
@@ -225,7 +222,7 @@ class WholePlan {
   }
   bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
   int stage_of(int part) const { return part % parallel_.pipeline; }
-  OpId end_of(int part) const { return static_cast<OpId>(parts_[place(part)].plan.ops.size()); }
+  OpId end_of(int part) const { return static_cast<OpId>(parts_[index(part)].plan.ops.size()); }
 
   Template part(Some cut, const Strategy& strategy, const TrainingPoint& point, int number) {
     Workload& own = cut.workload;
@@ -290,11 +287,11 @@ class WholePlan {
   }
 
   std::size_t slot(int part, int micro_batch) const {
-    return place(part * micro_batches_ + micro_batch);
+    return index(part * micro_batches_ + micro_batch);
   }
 
   OpId compute(const Pass& pass, int part, OpId input) {
-    const Template& own = parts_[place(part)];
+    const Template& own = parts_[index(part)];
     const bool last = pass.micro_batch == micro_batches_ - 1;
     const bool gradients =
         pass.kind == (splits_backward() ? Pass::Kind::kWeights : Pass::Kind::kBackward);
@@ -324,18 +321,13 @@ class WholePlan {
     const int stage = stage_of(part);
     there = pair(collective::CollectiveKind::kBroadcast, stage, stage_of(to), parallel_.activation,
                  forward ? 0 : 1, {done});
-    if (!parallel_.overlap_sends) sending_[place(stage)] = there;
+    if (!parallel_.overlap_sends) sending_[index(stage)] = there;
   }
 
   // Between each rank of a stage and its like in another.
   OpId pair(collective::CollectiveKind kind, int from, int to, Bytes bytes, StreamId stream,
             std::vector<OpId> after) {
-    collective::Collective both;
-    both.kind = kind;
-    both.elements = bytes;
-    both.unit = 1;
-    both.bucket = -1;
-    both.groups = ranks_of(from);
+    collective::Collective both{kind, nullptr, ranks_of(from), bytes, 1, -1};
     both.groups.size = 2;
     both.groups.member_step = (to - from) * plan_.role_step;
     collective::choose_algorithm(both, collective::library_algorithm(cluster_), cluster_);
@@ -349,10 +341,10 @@ class WholePlan {
     if (parallel_.tied == 0 || last == 0) return -1;
     std::vector<OpId> summed;
     for (const int part : {0, parallel_.parts() - 1}) {
-      const Template& own = parts_[place(part)];
+      const Template& own = parts_[index(part)];
       for (OpId id = own.cut.backward; id < own.cut.rest; ++id) {
-        if (!std::holds_alternative<Busy>(own.plan.ops[place(id)].work)) {
-          summed.push_back(own.ids[place(id)]);
+        if (!std::holds_alternative<Busy>(own.plan.ops[index(id)].work)) {
+          summed.push_back(own.ids[index(id)]);
         }
       }
     }
@@ -372,7 +364,7 @@ class WholePlan {
 
   OpId add(int stage, StreamId stream, const Work& work, std::vector<OpId> after) {
     if (stream == kComputeStream) {
-      const OpId sent = std::exchange(sending_[place(stage)], -1);
+      const OpId sent = std::exchange(sending_[index(stage)], -1);
       if (sent >= 0) after.push_back(sent);
     }
     plan_.ops.push_back({stage * (streams_ + kSends) + stream, std::move(after), work});
@@ -382,21 +374,21 @@ class WholePlan {
   // Operations [begin, end) of the part's own step; its first computation waits for `input`.
   // Returns the last one that computes.
   OpId put(int number, OpId begin, OpId end, OpId input) {
-    Template& part = parts_[place(number)];
+    Template& part = parts_[index(number)];
     const int stage = stage_of(number);
     OpId last = input;
     for (OpId id = begin; id < end; ++id) {
-      Op op = part.plan.ops[place(id)];
+      Op op = part.plan.ops[index(id)];
       std::vector<OpId> after;
-      for (const OpId before : op.after) after.push_back(part.ids[place(before)]);
+      for (const OpId before : op.after) after.push_back(part.ids[index(before)]);
       const bool computes = std::holds_alternative<Compute>(op.work);
       if (computes && input >= 0) after.push_back(std::exchange(input, -1));
       shift(op.work, part);
       const OpId put = add(stage, op.stream, op.work, std::move(after));
       plan_.ops.back().gathers = op.gathers;
-      if (!op.after_previous.empty() && part.ids[place(id)] < 0)
+      if (!op.after_previous.empty() && part.ids[index(id)] < 0)
         waiting_.push_back({put, number, id});
-      part.ids[place(id)] = put;
+      part.ids[index(id)] = put;
       if (computes) last = put;
     }
     return last;
@@ -413,9 +405,9 @@ class WholePlan {
 
   void wait_for_the_step_before() {
     for (const Waiting& one : waiting_) {
-      const Template& part = parts_[place(one.part)];
-      for (const OpId before : part.plan.ops[place(one.op)].after_previous) {
-        plan_.ops[place(one.put)].after_previous.push_back(part.ids[place(before)]);
+      const Template& part = parts_[index(one.part)];
+      for (const OpId before : part.plan.ops[index(one.op)].after_previous) {
+        plan_.ops[index(one.put)].after_previous.push_back(part.ids[index(before)]);
       }
     }
   }
@@ -478,14 +470,14 @@ Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy
 Seconds least_step(const Workload& workload) {
   const Parallel& parallel = workload.parallel;
   const std::vector<Seconds> times = forward_times(workload);
-  const auto parts = place(parallel.parts());
+  const auto parts = index(parallel.parts());
   std::vector<Seconds> forward(parts, 0), backward(parts, 0);
-  std::vector<double> bytes(place(parallel.pipeline), 0);
+  std::vector<double> bytes(index(parallel.pipeline), 0);
   for (std::size_t t = 0; t < times.size(); ++t) {
     const Tensor& tensor = workload.tensors[t];
-    forward[place(tensor.part)] += times[t];
-    backward[place(tensor.part)] += tensor.backward;
-    bytes[place(tensor.part % parallel.pipeline)] += static_cast<double>(tensor.bytes());
+    forward[index(tensor.part)] += times[t];
+    backward[index(tensor.part)] += tensor.backward;
+    bytes[index(tensor.part % parallel.pipeline)] += static_cast<double>(tensor.bytes());
   }
   const auto micro_batches = static_cast<double>(workload.micro_batches);
   const double all = std::max(1.0, static_cast<double>(gradient_bytes(workload)));
@@ -495,14 +487,14 @@ Seconds least_step(const Workload& workload) {
   Seconds least = 0, before = 0;  // of the first chunks of the stages before
   for (int s = 0; s < parallel.pipeline; ++s) {
     Seconds passes = 0, own_backward = 0;
-    for (auto k = place(s); k < parts; k += place(parallel.pipeline)) {
+    for (auto k = index(s); k < parts; k += index(parallel.pipeline)) {
       passes += micro_batches * (forward[k] + backward[k]);
       own_backward += backward[k];
     }
     const double late = splits ? std::min<double>(micro_batches, s + 1) : 0;
     least = std::max({least, before + passes - late * kWeights * own_backward,
-                      passes + workload.update * bytes[place(s)] / all});
-    before += forward[place(s)] + awaited * backward[place(s)];
+                      passes + workload.update * bytes[index(s)] / all});
+    before += forward[index(s)] + awaited * backward[index(s)];
   }
   return least;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 
+#include "core/index.h"
+
 namespace syncline::plan {
 namespace {
 
@@ -16,19 +18,13 @@ std::string range_text(int first, int last, const Workload& workload) {
 std::string compute_text(const Compute& compute, const Workload& workload) {
   const bool all =
       compute.first == 0 && compute.last == static_cast<int>(workload.tensors.size()) - 1;
-  switch (compute.phase) {
-    // Likewise the forward pass, which is one operation unless steps overlap.
-    case Phase::kForward:
-      return all ? "forward" : "forward" + range_text(compute.first, compute.last, workload);
-    case Phase::kBackward:
-      return "backward" + range_text(compute.first, compute.last, workload);
-    // One update of everything needs no range; one a bucket does.
-    case Phase::kUpdate:
-      return all ? "update" : "update" + range_text(compute.first, compute.last, workload);
-    case Phase::kAverage:
-      return "average";
-  }
-  return "compute";
+  if (compute.phase == Phase::kAverage) return "average";
+  const std::string name = compute.phase == Phase::kForward    ? "forward"
+                           : compute.phase == Phase::kBackward ? "backward"
+                                                               : "update";
+  // One update of everything needs no range, nor does a forward pass in one piece.
+  if (all && compute.phase != Phase::kBackward) return name;
+  return name + range_text(compute.first, compute.last, workload);
 }
 
 std::string bucket_text(std::string_view verb, int bucket) {
@@ -36,25 +32,17 @@ std::string bucket_text(std::string_view verb, int bucket) {
 }
 
 std::string busy_text(const Busy& busy) {
-  switch (busy.reason) {
-    case Busy::Reason::kEncode:
-      return bucket_text("encode", busy.bucket);
-    case Busy::Reason::kDecode:
-      return bucket_text("decode", busy.bucket);
-    case Busy::Reason::kCopyIn:
-      return bucket_text("copy into", busy.bucket);
-    case Busy::Reason::kCopyOut:
-      return bucket_text("copy out of", busy.bucket);
-    case Busy::Reason::kSums:
-      return bucket_text("sum", busy.bucket);
-    case Busy::Reason::kInterference:
-      return busy.bucket < 0 ? "slowed by the step before" : bucket_text("slowed by", busy.bucket);
-    case Busy::Reason::kTick:
-      return "wait for the tick";
-    case Busy::Reason::kHost:
-      break;
+  using enum Busy::Reason;
+  if (busy.reason == kInterference && busy.bucket < 0) return "slowed by the step before";
+  for (const auto& [reason, verb] : {std::pair(kEncode, "encode"),
+                                     {kDecode, "decode"},
+                                     {kCopyIn, "copy into"},
+                                     {kCopyOut, "copy out of"},
+                                     {kSums, "sum"},
+                                     {kInterference, "slowed by"}}) {
+    if (reason == busy.reason) return bucket_text(verb, busy.bucket);
   }
-  return "host sync";
+  return busy.reason == kTick ? "wait for the tick" : "host sync";
 }
 
 // A stage's last two streams send: activations to the next one, their gradients back.
@@ -113,9 +101,8 @@ std::optional<Busy::Reason> reason_of(const Work& work) {
 }
 
 int communication_streams(const Plan& plan) {
-  const bool waits = std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
-    return reason_of(op.work) == Busy::Reason::kTick;
-  });
+  const bool waits = std::ranges::any_of(
+      plan.ops, [](const Op& op) { return reason_of(op.work) == Busy::Reason::kTick; });
   return plan.streams_of_role() - (waits ? 2 : 1);
 }
 
@@ -141,7 +128,7 @@ Seconds ahead_of_forward(const Plan& plan) {
 }
 
 bool crosses_steps(const Plan& plan) {
-  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const Op& op) {
+  return std::ranges::any_of(plan.ops, [](const Op& op) {
     return !op.after_previous.empty() && std::holds_alternative<Compute>(op.work);
   });
 }
@@ -159,7 +146,7 @@ collective::Schedule lower(const collective::Collective& collective) {
       collective.algorithm->rounds(collective.kind, groups.size, collective.elements);
   collective::Schedule world(inside.size());
   for (std::size_t r = 0; r < inside.size(); ++r) {
-    world[r].reserve(inside[r].size() * static_cast<std::size_t>(groups.count));
+    world[r].reserve(inside[r].size() * index(groups.count));
     for (int g = 0; g < groups.count; ++g) {
       for (collective::Transfer transfer : inside[r]) {
         transfer.from = groups.rank(g, transfer.from);

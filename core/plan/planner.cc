@@ -156,7 +156,7 @@ double loss_at(const Training& training, std::int64_t step) {
   const auto& loss = training.loss;
   const auto at = static_cast<double>(step);
   const auto after =
-      std::find_if(loss.begin(), loss.end(), [&](const auto& point) { return point.first >= at; });
+      std::ranges::find_if(loss, [&](const auto& point) { return point.first >= at; });
   if (after == loss.end()) return loss.back().second;
   if (after == loss.begin()) return loss.front().second;
   const auto before = after - 1;

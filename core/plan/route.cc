@@ -16,6 +16,7 @@
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
+#include "core/index.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::plan {
@@ -64,8 +65,8 @@ Payload gathered(const Bucket& bucket, const Workload& workload, int bytes) {
   const std::int64_t elements = uncompressed(bucket).elements;
   if (bytes > 1) return {elements, bytes};
   std::int64_t others = 0;
-  for (const int index : bucket.tensors) {
-    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(index)];
+  for (const int t : bucket.tensors) {
+    const Tensor& tensor = workload.tensors[index(t)];
     if (!layer_matrix(tensor)) others += tensor.elements;
   }
   return {elements + others, 1};
@@ -173,7 +174,7 @@ class Routes {
   Route sum(const Bucket& bucket, const Workload& workload) const {
     const compress::Codec* codec = bucket.codec;
     if (bucket.sparse) {
-      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(bucket.tensors.front())];
+      const Tensor& tensor = workload.tensors[index(bucket.tensors.front())];
       const std::int64_t rows = tensor.shape.empty() ? 1 : tensor.shape.front();
       return all_gather({bucket.kept * ranks_, tensor.bytes() / rows + kRowIndexBytes});
     }
@@ -250,8 +251,8 @@ class Handling {
     if (!strategy_.bucket_copies && !strategy_.fusion.to_fp32) return 0;
     Bytes own = 0;
     Seconds measured = 0;
-    for (const int index : bucket.tensors) {
-      const auto t = static_cast<std::size_t>(index);
+    for (const int number : bucket.tensors) {
+      const std::size_t t = index(number);
       if (t >= workload_.tensors.size()) continue;
       const Tensor& tensor = workload_.tensors[t];
       const bool part = bucket.tensors.size() == 1 && bucket.elements < tensor.elements;

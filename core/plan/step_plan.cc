@@ -1,16 +1,16 @@
 #include "core/plan/step_plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
+#include "core/index.h"
 #include "core/plan/builder.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::plan {
 namespace {
-
-std::size_t place_of(int index) { return static_cast<std::size_t>(index); }
 
 template <typename Item>
 void keep_each_once(std::vector<Item>& items) {
@@ -72,10 +72,10 @@ class Backward {
     int needed = 0;
   };
 
-  const Bucket& bucket(std::size_t index) const { return build_.plan.buckets[index]; }
+  const Bucket& bucket(std::size_t number) const { return build_.plan.buckets[number]; }
 
   std::size_t in_turn(std::size_t turn) const {
-    return communication_.order.empty() ? turn : place_of(communication_.order[turn]);
+    return communication_.order.empty() ? turn : index(communication_.order[turn]);
   }
 
   void find_parameters_again() {
@@ -98,7 +98,7 @@ class Backward {
   void find_kept_elements() {
     std::vector<char> again(workload_.tensors.size(), 0);
     for (const Again& one : again_) {
-      for (const int t : bucket(one.bucket).tensors) again[place_of(t)] = 1;
+      for (const int t : bucket(one.bucket).tensors) again[index(t)] = 1;
     }
     kept_.assign(workload_.tensors.size() + 1, 0);
     for (std::size_t t = workload_.tensors.size(); t-- > 0;) {
@@ -112,7 +112,7 @@ class Backward {
   // again_ among them.
   bool room_ahead(std::size_t needed) const {
     if (communication_.live_elements == 0) return true;
-    std::int64_t live = kept_[place_of(next_)];
+    std::int64_t live = kept_[index(next_)];
     for (std::size_t g = 0; g < needed; ++g) {
       const Bucket& gathered = bucket(again_[g].bucket);
       if (std::ranges::max(gathered.tensors) >= next_) live += gathered.elements;
@@ -125,7 +125,7 @@ class Backward {
   std::vector<OpId> awaited(std::size_t turn, const std::vector<OpId>& done) {
     std::vector<OpId> after;
     if (build_.plan.ranks == 1) return after;
-    const auto in_flight = place_of(communication_.in_flight);
+    const auto in_flight = index(communication_.in_flight);
     const auto over = [&](std::size_t t) { return counted_[t] + in_flight < counted_[turn]; };
     for (; in_flight > 0 && over(awaited_); ++awaited_) after.push_back(done[awaited_]);
     return after;
@@ -141,7 +141,7 @@ class Backward {
       const int last = cut ? again_[needed].needed - 1 : ready;
       fetch(needed, after);
       Seconds seconds = 0;
-      for (int t = next_; t <= last; ++t) seconds += workload_.tensors[place_of(t)].backward;
+      for (int t = next_; t <= last; ++t) seconds += workload_.tensors[index(t)].backward;
       segment_ = build_.compute(Phase::kBackward, seconds, next_, last, std::move(after));
       after.clear();
       next_ = last + 1;
@@ -153,22 +153,22 @@ class Backward {
   void fetch(std::size_t needed, std::vector<OpId>& after) {
     const std::size_t ahead = room_ahead(needed) ? 1 : 0;
     while (gathers_.size() < std::min(needed + ahead, again_.size())) {
-      const auto& [index, exchange, tensor] = again_[gathers_.size()];
-      const StreamId stream = build_.stream_of(index);
-      gathers_.push_back(build_.gather(index, exchange->again, stream, {segment_}));
+      const auto& [number, exchange, tensor] = again_[gathers_.size()];
+      const StreamId stream = build_.stream_of(number);
+      gathers_.push_back(build_.gather(number, exchange->again, stream, {segment_}));
     }
     for (; gathers_awaited_ < needed; ++gathers_awaited_) {
       after.push_back(gathers_[gathers_awaited_]);
     }
   }
 
-  OpId reduce(std::size_t index, const Exchange& exchange, std::size_t place,
+  OpId reduce(std::size_t number, const Exchange& exchange, std::size_t place,
               std::vector<OpId> after, bool prepare) {
     if (build_.plan.ranks == 1) return after.front();
-    if (prepare) after.front() = build_.prepare(index, exchange, after.front());
+    if (prepare) after.front() = build_.prepare(number, exchange, after.front());
     const OpId sent =
-        build_.send(index, exchange.reduce, build_.stream_of(place), std::move(after));
-    return exchange.scattered ? sent : build_.receive(index, exchange, sent);
+        build_.send(number, exchange.reduce, build_.stream_of(place), std::move(after));
+    return exchange.scattered ? sent : build_.receive(number, exchange, sent);
   }
 
   // The tick that releases an exchange: by the clock, or what is left of the cycle once it is
@@ -215,8 +215,7 @@ class StepPlan {
     // Each micro-batch that exchanges has buckets of its own; those of the last one come last.
     auto& buckets = build_.plan.buckets;
     const auto copies = communication_.each_micro_batch ? workload.micro_batches : 1;
-    buckets.reserve(static_cast<std::size_t>(copies) * gradients_ +
-                    communication_.parameters.size());
+    buckets.reserve(index(copies) * gradients_ + communication_.parameters.size());
     for (std::int64_t m = 1; m < copies; ++m) {
       for (const Exchange& one : communication_.gradients) buckets.push_back(one.bucket);
     }
@@ -250,7 +249,7 @@ class StepPlan {
     }
     // Only now is it known which operation brings in each bucket of the step before.
     for (const auto& [op, buckets_of_tensor] : next_step_waits_) {
-      auto& after = build_.plan.ops[place_of(op)].after_previous;
+      auto& after = build_.plan.ops[index(op)].after_previous;
       for (const auto b : buckets_of_tensor) after.push_back(arrived_[b]);
       keep_each_once(after);
     }
@@ -273,16 +272,16 @@ class StepPlan {
     if (!sharded_ && !communication_.cross_step) return;  // nobody will ask
     buckets_of_tensor_.resize(workload_.tensors.size());
     for (std::size_t b = gradients_; b < count(); ++b) {
-      for (const int index : bucket(b).tensors) {
-        buckets_of_tensor_[place_of(index)].push_back(b);
+      for (const int tensor : bucket(b).tensors) {
+        buckets_of_tensor_[index(tensor)].push_back(b);
       }
     }
     // A gradient's bucket brings its own parameters, unless a gather bucket does that.
     for (std::size_t b = 0; b < gradients_; ++b) {
-      const auto& first = buckets_of_tensor_[static_cast<std::size_t>(bucket(b).tensors.front())];
+      const auto& first = buckets_of_tensor_[index(bucket(b).tensors.front())];
       if (!first.empty() && first.front() >= gradients_) continue;
-      for (const int index : bucket(b).tensors) {
-        buckets_of_tensor_[place_of(index)].push_back(b);
+      for (const int tensor : bucket(b).tensors) {
+        buckets_of_tensor_[index(tensor)].push_back(b);
       }
     }
   }
@@ -290,8 +289,8 @@ class StepPlan {
   // The share of the update that a bucket's parameters take on one rank.
   double share_of(std::size_t b) const {
     double bytes = 0;
-    for (const int index : bucket(b).tensors) {
-      const Tensor& tensor = workload_.tensors[place_of(index)];
+    for (const int t : bucket(b).tensors) {
+      const Tensor& tensor = workload_.tensors[index(t)];
       const bool part = bucket(b).tensors.size() == 1;
       bytes += static_cast<double>(size_of(tensor.dtype)) *
                static_cast<double>(part ? bucket(b).elements : tensor.elements);
@@ -351,7 +350,7 @@ class StepPlan {
     for (const auto& layer : forward_layers(workload_)) {
       std::vector<std::size_t> fresh;
       for (int t = layer.first; t <= layer.last; ++t) {
-        for (const auto b : buckets_of_tensor_[place_of(t)]) {
+        for (const auto b : buckets_of_tensor_[index(t)]) {
           if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
         }
       }
@@ -434,11 +433,9 @@ class StepPlan {
       if (exchange(b).again.empty()) continue;
       const int lowest = std::ranges::min(bucket(b).tensors);
       // Segments walk the tensors from the last to the first.
-      const auto own = std::find_if(list.begin(), list.end(), [&](const Segment& segment) {
-        return segment.layers.first <= lowest;
-      });
-      if (own != list.end())
-        elements[static_cast<std::size_t>(own - list.begin())] += bucket(b).elements;
+      const auto own = std::ranges::find_if(
+          list, [&](const Segment& segment) { return segment.layers.first <= lowest; });
+      if (own != list.end()) elements[index(own - list.begin())] += bucket(b).elements;
     }
     return elements;
   }
@@ -485,9 +482,7 @@ class StepPlan {
     for (std::size_t b = 0; b < count(); ++b) {
       if (!exchange(b).gather.empty()) order.push_back(b);
     }
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-      return bucket(a).ready > bucket(b).ready;
-    });
+    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t b) { return bucket(b).ready; });
     std::size_t place = 0;
     for (const auto b : order) {
       const OpId sent = build_.gather(base_ + b, exchange(b).gather, build_.stream_of(place++),
@@ -502,14 +497,14 @@ class StepPlan {
     if (gradient_buckets_.empty()) {
       gradient_buckets_.resize(workload_.tensors.size() + workload_.buffers.size());
       for (std::size_t g = 0; g < gradients_; ++g) {
-        for (const int index : bucket(g).tensors) {
-          gradient_buckets_[place_of(index)].push_back(g);
+        for (const int tensor : bucket(g).tensors) {
+          gradient_buckets_[index(tensor)].push_back(g);
         }
       }
     }
     std::vector<std::size_t> list;
-    for (const int index : bucket(b).tensors) {
-      const auto& own = gradient_buckets_[place_of(index)];
+    for (const int tensor : bucket(b).tensors) {
+      const auto& own = gradient_buckets_[index(tensor)];
       list.insert(list.end(), own.begin(), own.end());
     }
     keep_each_once(list);
@@ -532,7 +527,7 @@ class StepPlan {
   // Ticks are counted from the step's begin, which is the end of the last one's computation.
   void begin_ticks_with_the_step(OpId first_tick) {
     if (first_tick < 0) return;
-    build_.plan.ops[place_of(first_tick)].after_previous = {build_.last_computed()};
+    build_.plan.ops[index(first_tick)].after_previous = {build_.last_computed()};
   }
 
   const Workload& workload_;
@@ -561,7 +556,7 @@ std::vector<ForwardLayer> forward_layers(const Workload& workload) {
   std::vector<ForwardLayer> layers;
   std::string open;
   for (int i = static_cast<int>(workload.tensors.size()) - 1; i >= 0; --i) {
-    const auto place = static_cast<std::size_t>(i);
+    const std::size_t place = index(i);
     std::string name = layer_of(workload.tensors[place].name, Fusion::LayerKey::kLastDot);
     if (layers.empty() || name != open) layers.push_back({i, i, 0});
     open = std::move(name);

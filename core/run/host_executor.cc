@@ -7,6 +7,7 @@
 #include <tuple>
 #include <utility>
 
+#include "core/index.h"
 #include "core/plan/plan.h"
 #include "core/run/payload.h"
 
@@ -18,7 +19,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
           std::vector<std::vector<std::byte>>& payloads, std::vector<Bytes>& sent) {
   const collective::Collective& collective = layouts.front().collectives()[n];
   const auto place = [&](int rank, const collective::Transfer& transfer) {
-    const auto r = static_cast<std::size_t>(rank);
+    const auto r = index(rank);
     return payloads[r].data() +
            layouts[r].place(n, collective::place_in(collective.groups, rank)->group) +
            transfer.elements.begin * collective.unit;
@@ -31,7 +32,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
       const std::byte* from = place(transfer.from, transfer);
       const Bytes bytes = transfer.elements.size() * collective.unit;
       messages.emplace_back(from, from + bytes);
-      sent[static_cast<std::size_t>(transfer.from)] += bytes;
+      sent[index(transfer.from)] += bytes;
     }
     // What is added to the same elements is one sum.
     std::map<std::tuple<int, std::byte*, std::size_t>, std::vector<const std::byte*>> sums;
@@ -46,7 +47,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
     }
     for (const auto& [what, from] : sums) {
       const auto& [rank, to, bytes] = what;
-      layouts[static_cast<std::size_t>(rank)].add(to, from, static_cast<std::int64_t>(bytes));
+      layouts[index(rank)].add(to, from, static_cast<std::int64_t>(bytes));
     }
   }
 }
@@ -56,7 +57,7 @@ void count_message(const plan::Work& work, std::vector<Bytes>& sent) {
   const auto* message = std::get_if<collective::Collective>(&work);
   if (message == nullptr || message->bucket >= 0) return;
   for (int group = 0; group < message->groups.count; ++group) {
-    sent[static_cast<std::size_t>(message->groups.rank(group, 0))] += message->bytes();
+    sent[index(message->groups.rank(group, 0))] += message->bytes();
   }
 }
 
@@ -70,7 +71,7 @@ class HostExecutor final : public Executor {
     assert(static_cast<int>(input.size()) == plan.ranks && "one set of gradients a rank");
     Outcome outcome;
     outcome.gradients = input;
-    outcome.bytes_sent.assign(static_cast<std::size_t>(plan.ranks), 0);
+    outcome.bytes_sent.assign(index(plan.ranks), 0);
     for (const plan::Op& op : plan.ops) {
       for (int p = 0; p < periods; ++p) count_message(op.work, outcome.bytes_sent);
     }
@@ -96,7 +97,7 @@ class HostExecutor final : public Executor {
     std::vector<char> under_way(plan.buckets.size(), 0);
     const auto for_each_of = [&](const plan::Bucket& bucket, const auto& visit) {
       for (std::size_t rank = 0; rank < sent.size(); ++rank) {
-        for (const int tensor : bucket.tensors) visit(rank, static_cast<std::size_t>(tensor));
+        for (const int tensor : bucket.tensors) visit(rank, index(tensor));
       }
     };
     for (int p = 0; p < periods; ++p) {
@@ -117,7 +118,7 @@ class HostExecutor final : public Executor {
         }
         const auto* collective = std::get_if<collective::Collective>(&op.work);
         if (collective == nullptr || collective->bucket < 0) continue;
-        const auto b = static_cast<std::size_t>(collective->bucket);
+        const auto b = index(collective->bucket);
         if (std::exchange(begun[b], 1) != 0) continue;
         under_way[b] = 1;
         const bool averaged = plan.buckets[b].averaged;
@@ -138,9 +139,9 @@ class HostExecutor final : public Executor {
     std::vector<std::vector<std::byte>> payloads;
     for (int rank = 0; rank < plan.ranks; ++rank) {
       const auto& layout = layouts.emplace_back(plan, bucket, rank, workload_);
-      payloads.emplace_back(static_cast<std::size_t>(layout.bytes()));
+      payloads.emplace_back(index(layout.bytes()));
       if (!layout.member()) continue;
-      layout.fill(values[static_cast<std::size_t>(rank)], payloads.back().data());
+      layout.fill(values[index(rank)], payloads.back().data());
     }
     for (std::size_t n = 0; n < layouts.front().collectives().size(); ++n) {
       move(n, layouts, payloads, sent);

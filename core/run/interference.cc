@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/index.h"
 #include "core/run/queues.h"
 
 namespace syncline::run {
@@ -12,8 +13,6 @@ namespace {
 
 using plan::Busy;
 using plan::OpId;
-
-std::size_t place(int index) { return static_cast<std::size_t>(index); }
 
 // Of its time, by computation while a collective runs: it gets on as in 1 / (1 + slowdown).
 double lost_share(const Device& device) {
@@ -31,17 +30,9 @@ struct Sums {
 
 // The share of a collective's time in which ranks add up; 0: they do not.
 double reducing_share(collective::CollectiveKind kind) {
-  switch (kind) {
-    case collective::CollectiveKind::kAllReduce:
-      return 0.5;  // each rank's part is summed first, then it goes round
-    case collective::CollectiveKind::kReduceScatter:
-    case collective::CollectiveKind::kReduce:
-      return 1;
-    case collective::CollectiveKind::kAllGather:
-    case collective::CollectiveKind::kBroadcast:
-      break;
-  }
-  return 0;
+  using enum collective::CollectiveKind;
+  if (kind == kAllReduce) return 0.5;  // each rank's part is summed first, then it goes round
+  return kind == kReduceScatter || kind == kReduce ? 1 : 0;
 }
 
 // Of one rank; no work where a collective adds nothing up, in wider formats, or at no cost.
@@ -127,7 +118,7 @@ class Inserted {
   std::vector<Effect> effects;  // by operation
 
  private:
-  const plan::Op& given(OpId id) const { return given_.ops[place(id)]; }
+  const plan::Op& given(OpId id) const { return given_.ops[index(id)]; }
 
   const plan::Compute* pass_at(OpId id) const {
     const auto* compute = std::get_if<plan::Compute>(&given(id).work);
@@ -163,11 +154,11 @@ class Inserted {
       Seconds preparing = 0;  // of its buckets
       OpId next_pass = -1;    // the pass of the model that follows, or nothing
     };
-    std::vector<Ahead> roles(place(given_.roles));
+    std::vector<Ahead> roles(index(given_.roles));
     auto exchange = exchanges_.rbegin();
     for (auto id = static_cast<OpId>(given_.ops.size()) - 1; id >= 0; --id) {
       const plan::Op& op = given(id);
-      auto& [pass, preparing, next_pass] = roles[place(given_.role_of(op.stream))];
+      auto& [pass, preparing, next_pass] = roles[index(given_.role_of(op.stream))];
       if (exchange != exchanges_.rend() && exchange->first == id) {
         settle(*exchange, pass + preparing, next_pass);
         ++exchange;
@@ -202,22 +193,22 @@ class Inserted {
     }
     for (const plan::Op& op : given_.ops) {
       for (const OpId id : op.after_previous) {
-        if (by_layers) awaited_[place(id)] = 1;
+        if (by_layers) awaited_[index(id)] = 1;
       }
     }
     for (std::size_t id = 0; id < awaited_.size(); ++id) {
       const auto* busy = std::get_if<Busy>(&given_.ops[id].work);
       if (busy != nullptr && busy->reason == Busy::Reason::kCopyOut && awaited_[id] != 0) {
-        copied[place(busy->bucket)] = 1;
+        copied[index(busy->bucket)] = 1;
       }
     }
     for (const Exchange& exchange : exchanges_) {
-      if (copied[place(exchange.bucket)] != 0) awaited_[place(exchange.last)] = 1;
+      if (copied[index(exchange.bucket)] != 0) awaited_[index(exchange.last)] = 1;
     }
   }
 
   void settle(Exchange& exchange, Seconds rest, OpId next_pass) {
-    const bool awaited = awaited_[place(exchange.last)] != 0;
+    const bool awaited = awaited_[index(exchange.last)] != 0;
     if (!exchange.gathers) {
       exchange.pass = rest;
       exchange.beyond = awaited ? forward_ : 0;
@@ -230,7 +221,7 @@ class Inserted {
       return;
     }
     const auto& after = given(next_pass).after;
-    const bool waits = std::find(after.begin(), after.end(), exchange.last) != after.end();
+    const bool waits = std::ranges::find(after, exchange.last) != after.end();
     if (!waits) exchange.pass = plan::seconds_of(given(next_pass).work);
   }
 
@@ -250,30 +241,30 @@ class Inserted {
 
   void insert() {
     std::size_t number = 0;
-    std::vector<std::vector<const Exchange*>> gathers(place(given_.roles));  // during the next pass
+    std::vector<std::vector<const Exchange*>> gathers(index(given_.roles));  // during the next pass
     bool first_forward = true;
     for (OpId id = 0; id < static_cast<OpId>(given_.ops.size()); ++id) {
       plan::Op op = given(id);
-      for (OpId& before : op.after) before = ends_[place(before)];
+      for (OpId& before : op.after) before = ends_[index(before)];
       const Exchange* exchange = number < exchanges_.size() ? &exchanges_[number] : nullptr;
       if (exchange != nullptr && exchange->first > id) exchange = nullptr;
       if (exchange != nullptr && exchange->first == id) delay(*exchange, op);
       const int part_of = exchange == nullptr ? -1 : static_cast<int>(number);
-      ends_[place(id)] = add(op, {Effect::Kind::kNone, part_of});
+      ends_[index(id)] = add(op, {Effect::Kind::kNone, part_of});
       if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
         sum(*collective, op, id, part_of);
       }
       if (exchange != nullptr && exchange->last == id) {
         lengthen(*exchange, op);
         if (exchange->gathers && exchange->pass > 0) {
-          gathers[place(given_.role_of(op.stream))].push_back(exchange);
+          gathers[index(given_.role_of(op.stream))].push_back(exchange);
         }
         ++number;
       }
       const auto* pass = pass_at(id);
       if (pass == nullptr) continue;
-      for (const Exchange* gather : std::exchange(gathers[place(given_.role_of(op.stream))], {})) {
-        ends_[place(id)] =
+      for (const Exchange* gather : std::exchange(gathers[index(given_.role_of(op.stream))], {})) {
+        ends_[index(id)] =
             add(Effect::Kind::kLostBehind, op.stream, gather, op.step, pass->seconds);
       }
       first_forward &= pass->phase == plan::Phase::kForward;
@@ -282,7 +273,7 @@ class Inserted {
       }
     }
     for (plan::Op& op : plan.ops) {
-      for (OpId& before : op.after_previous) before = ends_[place(before)];
+      for (OpId& before : op.after_previous) before = ends_[index(before)];
     }
   }
 
@@ -290,17 +281,17 @@ class Inserted {
   void delay(const Exchange& exchange, plan::Op& first) {
     const Seconds during = exchange.pass + exchange.beyond;
     if (device_.overlap.delay <= 0 || (during <= 0 && !exchange.next_step)) return;
-    std::erase_if(first.after, [&](OpId id) { return plan.ops[place(id)].stream == first.stream; });
+    std::erase_if(first.after, [&](OpId id) { return plan.ops[index(id)].stream == first.stream; });
     const OpId waits = add(exchange.next_step ? Effect::Kind::kDelayNextStep : Effect::Kind::kDelay,
                            first.stream, &exchange, first.step, during);
-    plan.ops[place(waits)].after = std::exchange(first.after, {});
-    plan.ops[place(waits)].after_previous = std::exchange(first.after_previous, {});
+    plan.ops[index(waits)].after = std::exchange(first.after, {});
+    plan.ops[index(waits)].after_previous = std::exchange(first.after_previous, {});
   }
 
   void sum(const collective::Collective& collective, const plan::Op& op, OpId id, int part_of) {
     const Sums sums = sums_of(collective, device_);
     if (sums.work <= 0) return;
-    ends_[place(id)] =
+    ends_[index(id)] =
         add({op.stream, {}, Busy{Busy::Reason::kSums, 0, collective.bucket}, op.step},
             {Effect::Kind::kSums, part_of, 0, sums});
   }
@@ -308,7 +299,7 @@ class Inserted {
   void lengthen(const Exchange& exchange, const plan::Op& last) {
     const Seconds during = exchange.pass + exchange.beyond;
     if (during <= 0 && !exchange.next_step) return;
-    ends_[place(exchange.last)] =
+    ends_[index(exchange.last)] =
         add(exchange.next_step ? Effect::Kind::kLongerNextStep : Effect::Kind::kLonger, last.stream,
             &exchange, last.step, during);
     if (exchange.gathers || exchange.pass <= 0) return;
@@ -372,8 +363,7 @@ class Pass {
       under_way_before_.back().begin -= period;
       under_way_before_.back().end -= period;
     }
-    std::sort(under_way_before_.begin(), under_way_before_.end(),
-              [](const Window& a, const Window& b) { return a.begin < b.begin; });
+    std::ranges::sort(under_way_before_, {}, &Window::begin);
     windows_.assign(windows_.size(), {});
     past_ = 0;
     forward_.clear();
@@ -385,7 +375,7 @@ class Pass {
 
   Seconds duration(plan::Op& op, const Effect& effect, Seconds begin) {
     computing_ = computing_beside(plan_, op.stream);
-    Window* window = effect.exchange < 0 ? nullptr : &windows_[place(effect.exchange)];
+    Window* window = effect.exchange < 0 ? nullptr : &windows_[index(effect.exchange)];
     if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
       return exchange(*collective, window, begin);
     }
@@ -550,8 +540,7 @@ class Pass {
 
   // The first stretch of the forward pass that is not over at that moment.
   std::vector<Stretch>::const_iterator computing_at(Seconds moment) const {
-    return std::partition_point(forward_.begin(), forward_.end(),
-                                [&](const Stretch& computed) { return computed.end <= moment; });
+    return std::ranges::upper_bound(forward_, moment, {}, &Stretch::end);
   }
 
   // That computation takes which loses so much of its time.
@@ -586,9 +575,9 @@ plan::Plan with_interference(plan::Plan plan, const Device& device, collective::
   Pass pass(inserted, device, cache);
   pass.fill();
   // By the third period the forward pass waits for what the exchanges take that wait for it.
-  const bool repeats = std::any_of(
-      inserted.effects.begin(), inserted.effects.end(),
-      [](const Effect& effect) { return effect.kind == Effect::Kind::kLostToStepBefore; });
+  const bool repeats = std::ranges::any_of(inserted.effects, [](const Effect& effect) {
+    return effect.kind == Effect::Kind::kLostToStepBefore;
+  });
   for (int period = 1; repeats && period < 3; ++period) {
     pass.turn_over();
     pass.fill();

@@ -6,6 +6,8 @@
 #include <limits>
 #include <map>
 
+#include "core/index.h"
+
 namespace syncline::run {
 
 Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(std::move(costs)) {
@@ -14,12 +16,11 @@ Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(
   std::vector<std::vector<Profile>> by_kind;
   int stage_id = 0;
   for (const auto* cost : costs_) {
-    first_.emplace(cost, static_cast<std::size_t>(stage_id));
+    first_.emplace(cost, index(stage_id));
     auto& own = by_kind.emplace_back(cost->footprint->link_kinds());
     for (const auto& stage : cost->stages) {
       for (const auto& [kind, seconds] : stage.links) {
-        own[static_cast<std::size_t>(kind)].emplace_back(stage_id,
-                                                         seconds / stage.seconds_per_byte);
+        own[index(kind)].emplace_back(stage_id, seconds / stage.seconds_per_byte);
       }
       claims_.push_back({{}, stage.flow_rate});
       ++stage_id;
@@ -32,26 +33,18 @@ Sharing::Sharing(std::vector<const collective::CollectiveCost*> costs) : costs_(
     Profile profile;
     for (std::size_t p = 0; p < joint.size(); ++p) {
       if (joint[p] < 0) continue;
-      const Profile& own = by_kind[p][static_cast<std::size_t>(joint[p])];
+      const Profile& own = by_kind[p][index(joint[p])];
       profile.insert(profile.end(), own.begin(), own.end());
     }
     const auto [it, fresh] = kinds.try_emplace(profile, static_cast<int>(kinds.size()));
     if (!fresh) continue;
     for (const auto& [stage, share] : profile) {
-      Claim& claim = claims_[static_cast<std::size_t>(stage)];
+      Claim& claim = claims_[index(stage)];
       claim.shares.emplace_back(it->second, share);
     }
   }
   resources_ = kinds.size();
 }
-
-namespace {
-
-std::size_t place(const std::pair<int, double>& share) {
-  return static_cast<std::size_t>(share.first);
-}
-
-}  // namespace
 
 std::size_t LinkSharing::Hash::operator()(const FewClaims& claims) const {
   std::size_t hash = 0;
@@ -86,26 +79,26 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
     return;
   }
   for (const auto* flow : open) {
-    for (const auto& share : flow->claim->shares) taken_[place(share)] = 0;
+    for (const auto& share : flow->claim->shares) taken_[index(share.first)] = 0;
   }
   double level = 0;
   while (!open.empty()) {
     // How far the level can rise: to the first flow at full speed or the first full resource.
     for (const auto* flow : open) {
-      for (const auto& share : flow->claim->shares) slope_[place(share)] = 0;
+      for (const auto& share : flow->claim->shares) slope_[index(share.first)] = 0;
     }
     double stop = std::numeric_limits<double>::infinity();
     for (const auto* flow : open) {
       stop = std::min(stop, flow->claim->flow_rate);
       for (const auto& share : flow->claim->shares) {
-        slope_[place(share)] += share.second / flow->claim->flow_rate;
+        slope_[index(share.first)] += share.second / flow->claim->flow_rate;
       }
     }
     int full = -1;  // of several that are full together, the first
     for (const auto* flow : open) {
       for (const auto& share : flow->claim->shares) {
-        const double left = (1 - taken_[place(share)]) / slope_[place(share)];
-        if (slope_[place(share)] <= 0 || left > stop || (left == stop && full < 0)) continue;
+        const double left = (1 - taken_[index(share.first)]) / slope_[index(share.first)];
+        if (slope_[index(share.first)] <= 0 || left > stop || (left == stop && full < 0)) continue;
         full = left == stop ? std::min(full, share.first) : share.first;
         stop = left;
       }
@@ -116,11 +109,12 @@ void LinkSharing::fill(std::vector<SharedFlow*>& open) {
     const std::size_t before = open.size();
     std::erase_if(open, [&](SharedFlow* flow) {
       const auto& claim = *flow->claim;
-      const bool blocked = std::any_of(claim.shares.begin(), claim.shares.end(),
-                                       [&](const auto& share) { return share.first == full; });
+      const bool blocked =
+          std::ranges::any_of(claim.shares, [&](const auto& share) { return share.first == full; });
       if (claim.flow_rate > level && !blocked) return false;
       flow->speed = std::min(1.0, level / claim.flow_rate);
-      for (const auto& share : claim.shares) taken_[place(share)] += flow->speed * share.second;
+      for (const auto& share : claim.shares)
+        taken_[index(share.first)] += flow->speed * share.second;
       return true;
     });
     assert(open.size() < before && "each round settles a flow");

@@ -10,6 +10,7 @@
 #include <unordered_set>
 
 #include "core/collective/cost.h"
+#include "core/index.h"
 #include "core/run/executor.h"
 #include "core/run/link_sharing.h"
 #include "core/run/queues.h"
@@ -41,22 +42,19 @@ class FluidModel {
         overhead_(overhead),
         stretch_(stretch),
         ready_(walk_.first()),
-        begins_(static_cast<std::size_t>(walk_.instances()), 0) {
+        begins_(index(walk_.instances()), 0) {
     timeline_.spans.reserve(begins_.size());
-    timeline_.period_ends.assign(static_cast<std::size_t>(periods), 0);
+    timeline_.period_ends.assign(index(periods), 0);
   }
 
   Timeline run() {
     start_ready();
-    Seconds next = next_event();
-    while (next < kNever) {
+    for (Seconds next = next_event(); next < kNever; next = next_event()) {
       advance(next);
       finish_timed();
       start_ready();
-      next = next_event();
     }
-    std::stable_sort(timeline_.spans.begin(), timeline_.spans.end(),
-                     [](const Span& a, const Span& b) { return a.begin < b.begin; });
+    std::ranges::stable_sort(timeline_.spans, {}, &Span::begin);
     return std::move(timeline_);
   }
 
@@ -77,19 +75,18 @@ class FluidModel {
   };
 
   void start_ready() {
-    bool changed = false;
+    if (ready_.empty()) return;
     while (!ready_.empty()) {
       const int instance = ready_.back();
       ready_.pop_back();
       start(instance);
-      changed = true;
     }
-    if (changed) share();
+    share();
   }
 
   void start(int instance) {
-    begins_[static_cast<std::size_t>(instance)] = now_;
-    const plan::Work& work = plan_.ops[static_cast<std::size_t>(walk_.op(instance))].work;
+    begins_[index(instance)] = now_;
+    const plan::Work& work = plan_.ops[index(walk_.op(instance))].work;
     const auto* collective = std::get_if<collective::Collective>(&work);
     if (collective == nullptr) {
       timed_.emplace(now_ + stretched_seconds(work, stretch_), instance);
@@ -169,10 +166,10 @@ class FluidModel {
 
   void finish(int instance) {
     const int period = walk_.period(instance);
-    const plan::Op& op = plan_.ops[static_cast<std::size_t>(walk_.op(instance))];
-    timeline_.spans.push_back({period, walk_.op(instance), plan_.first_rank(op.stream),
-                               begins_[static_cast<std::size_t>(instance)], now_});
-    auto& end = timeline_.period_ends[static_cast<std::size_t>(period)];
+    const plan::Op& op = plan_.ops[index(walk_.op(instance))];
+    timeline_.spans.push_back(
+        {period, walk_.op(instance), plan_.first_rank(op.stream), begins_[index(instance)], now_});
+    auto& end = timeline_.period_ends[index(period)];
     end = std::max(end, now_);
     walk_.pass_stream(instance, ready_);
     walk_.pass_dependents(instance, ready_);
@@ -231,7 +228,7 @@ class ModelExecutor final : public Executor {
   // One communication stream: durations do not depend on what else runs.
   Timeline run_queues(const plan::Plan& plan, int periods) {
     Timeline timeline;
-    timeline.spans.reserve(plan.ops.size() * static_cast<std::size_t>(periods));
+    timeline.spans.reserve(plan.ops.size() * index(periods));
     durations_.clear();
     for (const auto& op : plan.ops) durations_.push_back(duration(op.work));
     Queues queues(plan);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/index.h"
 #include "core/plan/plan.h"
 
 namespace syncline::run {
@@ -16,10 +17,10 @@ class Queues {
   explicit Queues(const plan::Plan& plan)
       : ends_(plan.ops.size(), 0),
         ends_before_(plan.ops.size(), 0),
-        free_(static_cast<std::size_t>(plan.streams), 0) {}
+        free_(index(plan.streams), 0) {}
 
   // Seconds from which on a stream is free; of an operation's end.
-  Seconds free(plan::StreamId stream) const { return free_[static_cast<std::size_t>(stream)]; }
+  Seconds free(plan::StreamId stream) const { return free_[index(stream)]; }
   Seconds end(std::size_t op) const { return ends_[op]; }
 
   // One period: each operation begins when its stream is free and what it waits for has ended, in
@@ -29,13 +30,13 @@ class Queues {
     std::swap(ends_, ends_before_);
     for (std::size_t i = 0; i < plan.ops.size(); ++i) {
       const plan::Op& op = plan.ops[i];
-      Seconds& stream = free_[static_cast<std::size_t>(op.stream)];
+      Seconds& stream = free_[index(op.stream)];
       Seconds begin = stream;
       for (const plan::OpId id : op.after) {
-        begin = std::max(begin, ends_[static_cast<std::size_t>(id)]);
+        begin = std::max(begin, ends_[index(id)]);
       }
       for (const plan::OpId id : op.after_previous) {
-        begin = std::max(begin, ends_before_[static_cast<std::size_t>(id)]);
+        begin = std::max(begin, ends_before_[index(id)]);
       }
       ends_[i] = stream = begin + duration(i, begin);
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "core/index.h"
 #include "core/random.h"
 
 namespace syncline::run {
@@ -20,7 +21,7 @@ float nearly_normal(Random& random) {
 // with another's and some do not.
 template <typename Value>
 std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
-  std::vector<float> gradient(static_cast<std::size_t>(tensor.elements), 0.0F);
+  std::vector<float> gradient(index(tensor.elements), 0.0F);
   if (!tensor.sparse) {
     for (auto& element : gradient) element = value();
     return gradient;
@@ -31,7 +32,7 @@ std::vector<float> filled(const Tensor& tensor, int rank, const Value& value) {
   for (std::int64_t i = 0; i < tensor.sparse_rows; ++i) {
     const std::int64_t row = (i * rows / tensor.sparse_rows + rank) % rows;
     for (std::int64_t e = 0; e < width; ++e) {
-      gradient[static_cast<std::size_t>(row * width + e)] = value();
+      gradient[index(row * width + e)] = value();
     }
   }
   return gradient;

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <variant>
 
+#include "core/index.h"
 #include "core/random.h"
 #include "core/statistics.h"
 
@@ -55,7 +56,7 @@ Waits waits_of(const plan::Plan& plan) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective == nullptr) continue;
     const int bucket = collective->bucket;
-    if (bucket >= 0 && plan.buckets[static_cast<std::size_t>(bucket)].averaged) continue;
+    if (bucket >= 0 && plan.buckets[index(bucket)].averaged) continue;
     ranks = std::max(ranks, collective->groups.size * std::abs(collective->groups.member_step));
   }
   return {ranks, plan.ranks / ranks, plan.passes, plan.steps};

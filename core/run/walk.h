@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "core/index.h"
 #include "core/plan/plan.h"
 
 namespace syncline::run {
@@ -29,7 +30,7 @@ class Walk {
 
  private:
   void release(int instance, std::vector<int>& ready) {
-    if (--waiting_[static_cast<std::size_t>(instance)] == 0) ready.push_back(instance);
+    if (--waiting_[index(instance)] == 0) ready.push_back(instance);
   }
 
   int operations_;
