@@ -9,31 +9,32 @@
 namespace syncline::plan {
 namespace {
 
-bool is_in(const std::vector<int>& list, int item) {
-  return std::find(list.begin(), list.end(), item) != list.end();
-}
-
 bool half_channels_last(const Operator& op) {
   return op.dtype == DType::kFp16 && op.layout == Layout::kNhwc;
 }
 
-// Folds every `first` into the `second` that alone reads it, where `guard` holds for the operator
-// at `guarded` of the two.
-template <typename Guard>
-int fold_pairs(OperatorGraph& graph, const std::string& first, const std::string& second,
-               const std::string& kind, Guard guard) {
+// Folds every chain of operators of these kinds, each of which alone reads the one before it, into
+// its last one, where `guard` holds for the operator at `guarded` of them.
+using Guard = bool (*)(const Operator&);
+int fold_chains(OperatorGraph& graph, const std::vector<std::string>& kinds,
+                const std::string& fused, Guard guard, std::size_t guarded = 0) {
   int count = 0;
   for (int op = 0; op < graph.size(); ++op) {
-    if (!graph.is(op, first)) continue;
-    const OperatorLink link = link_to(graph, op, second);
-    if (!link.found() || !guard(graph.at(op), graph.at(link.reader))) continue;
-    graph.fold(op, link.reader, link.value, kind);
+    if (!graph.is(op, kinds.front())) continue;
+    std::vector<OperatorLink> chain{{-1, op}};
+    while (chain.back().found() && chain.size() < kinds.size()) {
+      chain.push_back(link_to(graph, chain.back().reader, kinds[chain.size()]));
+    }
+    if (!chain.back().found() || !guard(graph.at(chain[guarded].reader))) continue;
+    for (std::size_t i = 1; i < chain.size(); ++i) {
+      graph.fold(chain[i - 1].reader, chain[i].reader, chain[i].value, fused);
+    }
     ++count;
   }
   return count;
 }
 
-bool always(const Operator&, const Operator&) { return true; }
+bool always(const Operator&) { return true; }
 
 // --- fuse_gemm_epilogue_pass.cc
 
@@ -95,9 +96,8 @@ int fuse_product_gradients(OperatorGraph& graph, const std::set<int>& activated)
     if (!link.found() || graph.at(link.reader).columns == 0) continue;
     const int product = link.reader;
     const auto& inputs = graph.at(product).inputs;
-    const bool behind_fused = std::any_of(inputs.begin(), inputs.end(), [&](const Operand& input) {
-      return activated.contains(input.value);
-    });
+    const bool behind_fused = std::ranges::any_of(
+        inputs, [&](const Operand& input) { return activated.contains(input.value); });
     graph.fold(op, product, link.value, "fused_gemm_epilogue_grad");
     ++count;
     if (!behind_fused) continue;
@@ -130,14 +130,14 @@ Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Wo
     ++updates.operators;
     int tensor = -1;
     for (const auto& input : graph.at(op).inputs) {
-      tensor = std::max(tensor, tensor_of[static_cast<std::size_t>(input.value)]);
+      tensor = std::max(tensor, tensor_of[index(input.value)]);
     }
     if (tensor < 0) {
       updates.direct = false;
       updates.dense.push_back(op);
       continue;
     }
-    const Tensor& gradient = workload.tensors[static_cast<std::size_t>(tensor)];
+    const Tensor& gradient = workload.tensors[index(tensor)];
     if (gradient.sparse) continue;
     updates.dense.push_back(op);
     updates.dtypes.insert(gradient.dtype);
@@ -147,12 +147,11 @@ Updates updates_of(const OperatorGraph& graph, const std::string& kind, const Wo
 
 // Whether one of the operators reads what another of them writes.
 bool dependent(const OperatorGraph& graph, const std::vector<int>& ops) {
-  return std::any_of(ops.begin(), ops.end(), [&](int op) {
-    const auto& outputs = graph.at(op).outputs;
-    return std::any_of(outputs.begin(), outputs.end(), [&](const Operand& output) {
-      const auto& readers = graph.readers(output.value);
-      return std::any_of(readers.begin(), readers.end(),
-                         [&](int reader) { return reader != op && is_in(ops, reader); });
+  return std::ranges::any_of(ops, [&](int op) {
+    return std::ranges::any_of(graph.at(op).outputs, [&](const Operand& output) {
+      return std::ranges::any_of(graph.readers(output.value), [&](int reader) {
+        return reader != op && std::ranges::find(ops, reader) != ops.end();
+      });
     });
   });
 }
@@ -179,12 +178,10 @@ FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload&) {
       // Besides the convolution only the two gradients may read the relu's output.
       const int conv_grad = reader_of_kind(graph, input.value, "depthwise_conv2d_grad");
       const int relu_grad = reader_of_kind(graph, input.value, "relu_grad");
-      std::vector<int> inside{conv, conv_grad, relu_grad};
-      const auto& readers = graph.readers(input.value);
-      if (!std::all_of(readers.begin(), readers.end(),
-                       [&](int reader) { return is_in(inside, reader); })) {
-        continue;
-      }
+      const bool inside = std::ranges::all_of(graph.readers(input.value), [&](int reader) {
+        return reader == conv || reader == conv_grad || reader == relu_grad;
+      });
+      if (!inside) continue;
       // In both directions or not at all: half a fusion would leave a gradient without its input.
       const OperatorLink back =
           conv_grad >= 0 ? link_to(graph, conv_grad, "relu_grad") : OperatorLink{};
@@ -207,35 +204,19 @@ FusionMatch fuse_relu_depthwise_conv(OperatorGraph& graph, const Workload&) {
 
 FusionMatch fuse_bn_act(OperatorGraph& graph, const Workload&) {
   FusionMatch count;
-  count.forward = fold_pairs(graph, "batch_norm", "relu", "fused_batch_norm_act",
-                             [](const auto& bn, const auto&) { return half_channels_last(bn); });
-  count.backward = fold_pairs(graph, "relu_grad", "batch_norm_grad", "fused_batch_norm_act_grad",
-                              [](const auto&, const auto& bn) { return half_channels_last(bn); });
+  count.forward =
+      fold_chains(graph, {"batch_norm", "relu"}, "fused_batch_norm_act", half_channels_last);
+  count.backward = fold_chains(graph, {"relu_grad", "batch_norm_grad"}, "fused_batch_norm_act_grad",
+                               half_channels_last, 1);
   return count;
 }
 
 FusionMatch fuse_bn_add_act(OperatorGraph& graph, const Workload&) {
   FusionMatch count;
-  for (int bn = 0; bn < graph.size(); ++bn) {
-    if (!graph.is(bn, "batch_norm") || !half_channels_last(graph.at(bn))) continue;
-    const OperatorLink sum = link_to(graph, bn, "elementwise_add");
-    if (!sum.found()) continue;
-    const OperatorLink act = link_to(graph, sum.reader, "relu");
-    if (!act.found()) continue;
-    graph.fold(bn, sum.reader, sum.value, "fused_bn_add_activation");
-    graph.fold(sum.reader, act.reader, act.value, "fused_bn_add_activation");
-    ++count.forward;
-  }
-  for (int act = 0; act < graph.size(); ++act) {
-    if (!graph.is(act, "relu_grad")) continue;
-    const OperatorLink sum = link_to(graph, act, "elementwise_add_grad");
-    if (!sum.found()) continue;
-    const OperatorLink bn = link_to(graph, sum.reader, "batch_norm_grad");
-    if (!bn.found() || !half_channels_last(graph.at(bn.reader))) continue;
-    graph.fold(act, sum.reader, sum.value, "fused_bn_add_activation_grad");
-    graph.fold(sum.reader, bn.reader, bn.value, "fused_bn_add_activation_grad");
-    ++count.backward;
-  }
+  count.forward = fold_chains(graph, {"batch_norm", "elementwise_add", "relu"},
+                              "fused_bn_add_activation", half_channels_last);
+  count.backward = fold_chains(graph, {"relu_grad", "elementwise_add_grad", "batch_norm_grad"},
+                               "fused_bn_add_activation_grad", half_channels_last, 2);
   return count;
 }
 
@@ -245,13 +226,15 @@ FusionMatch fuse_elewise_add_act(OperatorGraph& graph, const Workload&) {
   const std::string fused = "fused_elemwise_add_activation";
   FusionMatch count;
   for (const char* act : kActivations) {
-    count.forward += fold_pairs(graph, act, "elementwise_add", fused, always);
+    count.forward += fold_chains(graph, {act, "elementwise_add"}, fused, always);
   }
   for (const char* act : kActivations) {
-    count.forward += fold_pairs(graph, "elementwise_add", act, fused, always);
+    count.forward += fold_chains(graph, {"elementwise_add", act}, fused, always);
   }
-  count.backward += fold_pairs(graph, "relu_grad", "elementwise_add_grad", fused + "_grad", always);
-  count.backward += fold_pairs(graph, "elementwise_add_grad", "relu_grad", fused + "_grad", always);
+  count.backward +=
+      fold_chains(graph, {"relu_grad", "elementwise_add_grad"}, fused + "_grad", always);
+  count.backward +=
+      fold_chains(graph, {"elementwise_add_grad", "relu_grad"}, fused + "_grad", always);
   return count;
 }
 
@@ -268,7 +251,7 @@ FusionMatch fuse_all_optimizers(OperatorGraph& graph, const Workload& workload) 
   std::vector<int> tensor_of(workload.operators.values.size(), -1);
   for (std::size_t i = 0; i < workload.operators.gradients.size(); ++i) {
     const int value = workload.operators.gradients[i];
-    if (value >= 0) tensor_of[static_cast<std::size_t>(value)] = static_cast<int>(i);
+    if (value >= 0) tensor_of[index(value)] = static_cast<int>(i);
   }
   FusionMatch refused{.detail = "no sgd, momentum or adam operators"};
   bool none = true;
