@@ -22,42 +22,28 @@
 
 #include "core/compress/power_sgd.h"
 #include "core/error.h"
+#include "core/index.h"
 
 namespace syncline::run {
 namespace {
 
-template <typename Number>
-void write_numbers(const float* values, std::int64_t count, std::byte* bytes) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto number = static_cast<Number>(values[i]);
-    std::memcpy(bytes + i * static_cast<std::int64_t>(sizeof number), &number, sizeof number);
+// Calls `visit` with a number of that format.
+template <typename Visit>
+void with_number(DType format, const Visit& visit) {
+  switch (format) {
+    case DType::kFp32:
+      return visit(float{});
+    case DType::kFp16:
+      return visit(Eigen::half{});
+    case DType::kBf16:
+      return visit(Eigen::bfloat16{});
+    case DType::kFp64:
+      return visit(double{});
   }
 }
 
-template <typename Number>
-void read_numbers(const std::byte* bytes, std::int64_t count, float* values) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    Number number;
-    std::memcpy(&number, bytes + i * static_cast<std::int64_t>(sizeof number), sizeof number);
-    values[i] = static_cast<float>(number);
-  }
-}
-
-// Sums as a collective library does: in the format itself, rounding each time.
-template <typename Number>
-void add_numbers(std::byte* to, const std::byte* from, std::int64_t bytes) {
-  for (std::int64_t i = 0; i < bytes; i += static_cast<std::int64_t>(sizeof(Number))) {
-    Number sum;
-    Number other;
-    std::memcpy(&sum, to + i, sizeof sum);
-    std::memcpy(&other, from + i, sizeof other);
-    sum = static_cast<Number>(sum + other);
-    std::memcpy(to + i, &sum, sizeof sum);
-  }
-}
-
-const Tensor& tensor_of(const Workload& workload, int index) {
-  const auto t = static_cast<std::size_t>(index);
+const Tensor& tensor_of(const Workload& workload, int number) {
+  const std::size_t t = index(number);
   const std::size_t gradients = workload.tensors.size();
   return t < gradients ? workload.tensors[t] : workload.buffers[t - gradients];
 }
@@ -66,21 +52,16 @@ const Tensor& tensor_of(const Workload& workload, int index) {
 std::vector<float> joined(const RankGradients& gradients, std::span<const int> tensors) {
   std::vector<float> row;
   for (const int tensor : tensors) {
-    const auto& values = gradients[static_cast<std::size_t>(tensor)];
+    const auto& values = gradients[index(tensor)];
     row.insert(row.end(), values.begin(), values.end());
   }
   return row;
 }
 
-// Which part of the payload the ranks of a group hold: groups in runs hold the same.
-int shard_of(const collective::Groups& groups, int group) {
-  return groups.run > 0 ? group / groups.run : group;
-}
-
 void part(const std::vector<float>& row, std::span<const int> tensors, RankGradients& gradients) {
   auto at = row.begin();
   for (const int tensor : tensors) {
-    auto& values = gradients[static_cast<std::size_t>(tensor)];
+    auto& values = gradients[index(tensor)];
     const auto end = at + static_cast<std::ptrdiff_t>(values.size());
     std::copy(at, end, values.begin());
     at = end;
@@ -90,35 +71,33 @@ void part(const std::vector<float>& row, std::span<const int> tensors, RankGradi
 }  // namespace
 
 void write_as(DType format, const float* values, std::int64_t count, std::byte* bytes) {
-  switch (format) {
-    case DType::kFp32:
-      std::memcpy(bytes, values, static_cast<std::size_t>(count) * sizeof(float));
-      return;
-    case DType::kFp16:
-      return write_numbers<Eigen::half>(values, count, bytes);
-    case DType::kBf16:
-      return write_numbers<Eigen::bfloat16>(values, count, bytes);
-    case DType::kFp64:
-      return write_numbers<double>(values, count, bytes);
+  if (format == DType::kFp32) {
+    std::memcpy(bytes, values, index(count) * sizeof(float));
+    return;
   }
+  with_number(format, [=]<typename Number>(Number number) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      number = static_cast<Number>(values[i]);
+      std::memcpy(bytes + i * static_cast<std::int64_t>(sizeof number), &number, sizeof number);
+    }
+  });
 }
 
 void read_as(DType format, const std::byte* bytes, std::int64_t count, float* values) {
-  switch (format) {
-    case DType::kFp32:
-      std::memcpy(values, bytes, static_cast<std::size_t>(count) * sizeof(float));
-      return;
-    case DType::kFp16:
-      return read_numbers<Eigen::half>(bytes, count, values);
-    case DType::kBf16:
-      return read_numbers<Eigen::bfloat16>(bytes, count, values);
-    case DType::kFp64:
-      return read_numbers<double>(bytes, count, values);
+  if (format == DType::kFp32) {
+    std::memcpy(values, bytes, index(count) * sizeof(float));
+    return;
   }
+  with_number(format, [=](auto number) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::memcpy(&number, bytes + i * static_cast<std::int64_t>(sizeof number), sizeof number);
+      values[i] = static_cast<float>(number);
+    }
+  });
 }
 
 Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& workload)
-    : bucket_(plan.buckets[static_cast<std::size_t>(bucket)]) {
+    : bucket_(plan.buckets[index(bucket)]) {
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
     if (collective != nullptr && collective->bucket == bucket) collectives_.push_back(*collective);
@@ -164,30 +143,25 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   }
   if (bucket_.codec != nullptr && bucket_.codec->block > 1) layout_ = Layout::kBlocks;
   // One half, as often as it is done: parameters may be gathered for both passes.
-  const bool half = first.kind != collective::CollectiveKind::kAllReduce &&
-                    std::all_of(collectives_.begin(), collectives_.end(),
-                                [&](const auto& c) { return c.kind == first.kind; });
+  const bool half =
+      first.kind != collective::CollectiveKind::kAllReduce &&
+      std::ranges::all_of(collectives_, [&](const auto& c) { return c.kind == first.kind; });
   if (half) {
     layout_ = Layout::kShards;
     scatters_ = first.kind == collective::CollectiveKind::kReduceScatter;
   }
   // Numbers one behind the other. A bucket of one tensor may hold a part of it.
   std::int64_t at = 0;
-  for (const int index : bucket_.tensors) {
-    const std::int64_t whole = tensor_of(workload, index).elements;
+  for (const int tensor : bucket_.tensors) {
+    const std::int64_t whole = tensor_of(workload, tensor).elements;
     const bool part = bucket_.tensors.size() == 1 && bucket_.elements < whole;
     const std::int64_t count = part ? bucket_.elements : whole;
-    places_.push_back({index, part ? bucket_.first : 0, count, at});
+    places_.push_back({tensor, part ? bucket_.first : 0, count, at});
     at += count;
     assert((layout_ != Layout::kShards || count % ranks_ == 0) && "sharded tensors split evenly");
   }
   assert(at <= elements_ * (layout_ == Layout::kBlocks ? bucket_.codec->block : 1) &&
          "the collectives carry the whole bucket");
-}
-
-std::int64_t Payload::offset(const collective::Collective& collective, int group) const {
-  const bool shards = collective.groups.group_step == 1 && collective.elements < elements_;
-  return shards ? shard_of(collective.groups, group) * collective.elements * unit_ : 0;
 }
 
 // As many collectives sum each part that is not empty, padded as they are.
@@ -218,32 +192,31 @@ void Payload::lay_out_factors() {
 
 std::int64_t Payload::place(std::size_t n, int group) const {
   const collective::Collective& collective = collectives_[n];
-  if (layout_ != Layout::kFactors) return offset(collective, group);
-  const std::int64_t begin = parts_[part_of_[n]];
-  const bool shards =
-      collective.groups.group_step == 1 && collective.elements < parts_[part_of_[n] + 1] - begin;
-  return (begin + (shards ? shard_of(collective.groups, group) * collective.elements : 0)) * unit_;
+  const collective::Groups& groups = collective.groups;
+  const std::size_t part = layout_ == Layout::kFactors ? part_of_[n] : 0;
+  const std::int64_t begin = layout_ == Layout::kFactors ? parts_[part] : 0;
+  const std::int64_t end = layout_ == Layout::kFactors ? parts_[part + 1] : elements_;
+  const bool shards = groups.group_step == 1 && collective.elements < end - begin;
+  // Groups in runs hold the same part.
+  const int shard = groups.run > 0 ? group / groups.run : group;
+  return (begin + (shards ? shard * collective.elements : 0)) * unit_;
 }
 
 void Payload::add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const {
   assert(layout_ != Layout::kPairs && layout_ != Layout::kRows && "gathered, never summed");
   if (layout_ == Layout::kBlocks) return add_blocks(to, from, count);
-  for (const std::byte* one : from) {
-    switch (format_) {
-      case DType::kFp32:
-        add_numbers<float>(to, one, count);
-        break;
-      case DType::kFp16:
-        add_numbers<Eigen::half>(to, one, count);
-        break;
-      case DType::kBf16:
-        add_numbers<Eigen::bfloat16>(to, one, count);
-        break;
-      case DType::kFp64:
-        add_numbers<double>(to, one, count);
-        break;
+  // As a collective library does: in the format itself, rounding each time.
+  with_number(format_, [&]<typename Number>(Number sum) {
+    for (const std::byte* one : from) {
+      for (std::int64_t at = 0; at < count; at += static_cast<std::int64_t>(sizeof sum)) {
+        Number other;
+        std::memcpy(&sum, to + at, sizeof sum);
+        std::memcpy(&other, one + at, sizeof other);
+        sum = static_cast<Number>(sum + other);
+        std::memcpy(to + at, &sum, sizeof sum);
+      }
     }
-  }
+  });
 }
 
 void Payload::fill_tensor(int tensor, const std::vector<float>& values, std::byte* payload) const {
@@ -284,7 +257,7 @@ void Payload::fill(RankGradients& gradients, std::byte* payload) const {
   if (layout_ == Layout::kFactors) return fill_factors(gradients, payload);
   if (layout_ == Layout::kBlocks) return fill_blocks(gradients, payload);
   for (const auto& [tensor, first, count, at] : filled()) {
-    const auto& values = gradients[static_cast<std::size_t>(tensor)];
+    const auto& values = gradients[index(tensor)];
     write_as(format_, values.data() + first, count, payload + at);
   }
   if (layout_ == Layout::kShards) return;
@@ -298,13 +271,13 @@ void Payload::read(const std::byte* payload, RankGradients& gradients) const {
   if (layout_ == Layout::kFactors) return read_factors(payload, gradients);
   if (layout_ == Layout::kBlocks) return read_blocks(payload, gradients);
   for (const auto& [tensor, first, count, at] : read_back()) {
-    auto& values = gradients[static_cast<std::size_t>(tensor)];
+    auto& values = gradients[index(tensor)];
     read_as(format_, payload + at, count, values.data() + first);
   }
 }
 
 void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
-  auto& gradient = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  auto& gradient = gradients[index(bucket_.tensors.front())];
   const compress::Encoded own = bucket_.codec->encode(gradient, bucket_.kept);
   std::byte* at = payload + rank_ * bucket_.kept * unit_;
   // Fewer than `kept` elements there are only in a tensor that is smaller: the rest adds zero.
@@ -316,7 +289,7 @@ void Payload::fill_pairs(RankGradients& gradients, std::byte* payload) const {
 }
 
 void Payload::read_pairs(const std::byte* payload, RankGradients& gradients) const {
-  auto& sum = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  auto& sum = gradients[index(bucket_.tensors.front())];
   std::fill(sum.begin(), sum.end(), 0.0F);
   compress::Encoded encoded;
   const auto kept = static_cast<std::size_t>(bucket_.kept);
@@ -338,6 +311,13 @@ std::vector<float> starting_factor(const FactorPlace& place) {
   return q;
 }
 
+std::vector<float> Payload::numbers(const std::byte* payload, std::int64_t first,
+                                    std::int64_t count) const {
+  std::vector<float> values(index(count));
+  read_as(format_, payload + first * unit_, count, values.data());
+  return values;
+}
+
 void Payload::fill_factors(const RankGradients& gradients, std::byte* payload) const {
   std::memset(payload, 0, static_cast<std::size_t>(bytes()));
   for (const FactorPlace& place : factors_) {
@@ -357,8 +337,7 @@ void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* 
   if (!works_behind(n)) return;
   for (const auto& [tensors, matrix, first, second] : factors_) {
     if (matrix.rank == 0) continue;
-    std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
-    read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
+    auto p = numbers(payload, first, matrix.rows * matrix.rank);
     compress::orthogonalise(p, matrix.rank);
     write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
     const auto q = compress::second_factor(joined(gradients, tensors), matrix, p);
@@ -368,16 +347,14 @@ void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* 
 
 void Payload::read_factors(const std::byte* payload, RankGradients& gradients) const {
   for (const auto& [tensors, matrix, first, second] : factors_) {
-    std::vector<float> own(static_cast<std::size_t>(matrix.elements));
     if (matrix.rank == 0) {
-      read_as(format_, payload + first * unit_, matrix.elements, own.data());
-    } else {
-      std::vector<float> p(static_cast<std::size_t>(matrix.rows * matrix.rank));
-      std::vector<float> q(static_cast<std::size_t>(matrix.columns * matrix.rank));
-      read_as(format_, payload + first * unit_, matrix.rows * matrix.rank, p.data());
-      read_as(format_, payload + second * unit_, matrix.columns * matrix.rank, q.data());
-      compress::multiply(p, q, matrix, own);
+      part(numbers(payload, first, matrix.elements), tensors, gradients);
+      continue;
     }
+    const auto p = numbers(payload, first, matrix.rows * matrix.rank);
+    const auto q = numbers(payload, second, matrix.columns * matrix.rank);
+    std::vector<float> own(index(matrix.elements));
+    compress::multiply(p, q, matrix, own);
     part(own, tensors, gradients);
   }
 }
@@ -387,7 +364,7 @@ void Payload::fill_blocks(const RankGradients& gradients, std::byte* payload) co
   assert(unit_ == codec.encoded_bytes(codec.block, codec.block) && "blocks travel whole");
   std::vector<float> row(static_cast<std::size_t>(elements_ * codec.block), 0.0F);
   for (const auto& place : places_) {
-    const auto& values = gradients[static_cast<std::size_t>(place.tensor)];
+    const auto& values = gradients[index(place.tensor)];
     std::copy_n(values.begin() + place.first, place.count, row.begin() + place.at);
   }
   for (std::int64_t i = 0; i < elements_; ++i) {
@@ -402,7 +379,7 @@ void Payload::read_blocks(const std::byte* payload, RankGradients& gradients) co
     codec.unpack(payload + i * unit_, row.data() + i * codec.block);
   }
   for (const auto& place : places_) {
-    auto& values = gradients[static_cast<std::size_t>(place.tensor)];
+    auto& values = gradients[index(place.tensor)];
     std::copy_n(row.begin() + place.at, place.count, values.begin() + place.first);
   }
 }
@@ -423,7 +400,7 @@ void Payload::add_blocks(std::byte* to, std::span<const std::byte* const> from,
 }
 
 void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) const {
-  const auto& dense = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  const auto& dense = gradients[index(bucket_.tensors.front())];
   std::byte* at = payload + rank_ * bucket_.kept * unit_;
   std::int64_t found = 0;
   for (std::int64_t row = 0; row < rows_ && found < bucket_.kept; ++row) {
@@ -442,7 +419,7 @@ void Payload::fill_rows(const RankGradients& gradients, std::byte* payload) cons
 }
 
 void Payload::read_rows(const std::byte* payload, RankGradients& gradients) const {
-  auto& sum = gradients[static_cast<std::size_t>(bucket_.tensors.front())];
+  auto& sum = gradients[index(bucket_.tensors.front())];
   std::fill(sum.begin(), sum.end(), 0.0F);
   std::vector<float> values(static_cast<std::size_t>(width_));
   for (std::int64_t i = 0; i < ranks_ * bucket_.kept; ++i, payload += unit_) {
@@ -451,7 +428,7 @@ void Payload::read_rows(const std::byte* payload, RankGradients& gradients) cons
     if (row < 0) continue;
     read_as(format_, payload + sizeof row, width_, values.data());
     for (std::int64_t e = 0; e < width_; ++e) {
-      sum[static_cast<std::size_t>(row * width_ + e)] += values[static_cast<std::size_t>(e)];
+      sum[index(row * width_ + e)] += values[index(e)];
     }
   }
 }
@@ -459,37 +436,33 @@ void Payload::read_rows(const std::byte* payload, RankGradients& gradients) cons
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
   std::vector<BucketUse> uses(plan.buckets.size());
   std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
-  const auto of = [&](int bucket) -> BucketUse& { return uses[static_cast<std::size_t>(bucket)]; };
+  using Reason = plan::Busy::Reason;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto& work = plan.ops[i].work;
-    const auto* busy = std::get_if<plan::Busy>(&work);
-    const bool stages = busy != nullptr && (busy->reason == plan::Busy::Reason::kEncode ||
-                                            busy->reason == plan::Busy::Reason::kCopyIn ||
-                                            busy->reason == plan::Busy::Reason::kCopyOut);
-    if (stages) of(busy->bucket).staged = true;
-    const auto* collective = std::get_if<collective::Collective>(&work);
-    if (collective != nullptr && collective->bucket >= 0) {
-      if (!plan.ops[i].after_previous.empty()) {
-        throw InputError(
-            "live_elements is predicted, and carried out by the host alone: no backend gathers "
-            "parameters at a step's begin");
-      }
-      const plan::Bucket& bucket = plan.buckets[static_cast<std::size_t>(collective->bucket)];
-      const bool own =
-          bucket.codec != nullptr || bucket.sparse || collective->unit == size_of(bucket.dtype);
-      if (plan.ops[i].gathers && !own) {
-        throw InputError(
-            "gather_format is predicted, and carried out by the host alone: no backend gathers "
-            "parameters in a format of their own");
-      }
-      BucketUse& use = of(collective->bucket);
-      use.collectives.push_back(static_cast<plan::OpId>(i));
-      if (collective->kind != collective::CollectiveKind::kAllGather) {
-        gathered[static_cast<std::size_t>(collective->bucket)] = 0;
-      }
-      use.last = static_cast<plan::OpId>(i);
-      if (use.first < 0) use.first = use.last;
+    const auto reason = plan::reason_of(work);
+    if (reason == Reason::kEncode || reason == Reason::kCopyIn || reason == Reason::kCopyOut) {
+      uses[index(std::get<plan::Busy>(work).bucket)].staged = true;
     }
+    const auto* collective = std::get_if<collective::Collective>(&work);
+    if (collective == nullptr || collective->bucket < 0) continue;
+    if (!plan.ops[i].after_previous.empty()) {
+      throw InputError(
+          "live_elements is predicted, and carried out by the host alone: no backend gathers "
+          "parameters at a step's begin");
+    }
+    const std::size_t b = index(collective->bucket);
+    const plan::Bucket& bucket = plan.buckets[b];
+    const bool own =
+        bucket.codec != nullptr || bucket.sparse || collective->unit == size_of(bucket.dtype);
+    if (plan.ops[i].gathers && !own) {
+      throw InputError(
+          "gather_format is predicted, and carried out by the host alone: no backend gathers "
+          "parameters in a format of their own");
+    }
+    uses[b].collectives.push_back(static_cast<plan::OpId>(i));
+    if (collective->kind != collective::CollectiveKind::kAllGather) gathered[b] = 0;
+    uses[b].last = static_cast<plan::OpId>(i);
+    if (uses[b].first < 0) uses[b].first = uses[b].last;
   }
   for (std::size_t b = 0; b < uses.size(); ++b) {
     const bool pairs_or_rows = plan.buckets[b].sparse || plan.buckets[b].codec != nullptr;

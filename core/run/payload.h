@@ -53,10 +53,8 @@ class Payload {
   // their gradients' exchange behind it.
   const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
-  // Where the payload of `group` begins in a member's bytes: members of an all-reduce of shards own
-  // a part each, everyone else begins at the front.
-  std::int64_t offset(const collective::Collective& collective, int group) const;
-  // The same for the n-th of collectives(), which with factors carries a part of the payload.
+  // Where what the n-th of collectives() carries for `group` begins in a member's bytes: members of
+  // an all-reduce of shards own a part each; with factors each carries a part of the payload.
   std::int64_t place(std::size_t n, int group) const;
   // What a rank does behind the n-th of collectives() and ahead of the next: with factors the
   // second ones, once the first are summed. `gradients` as they were filled from.
@@ -101,6 +99,8 @@ class Payload {
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
   void read_rows(const std::byte* payload, RankGradients& gradients) const;
   void lay_out_factors();
+  std::vector<float> numbers(const std::byte* payload, std::int64_t first,
+                             std::int64_t count) const;
   void fill_factors(const RankGradients& gradients, std::byte* payload) const;
   void read_factors(const std::byte* payload, RankGradients& gradients) const;
   void fill_blocks(const RankGradients& gradients, std::byte* payload) const;
