@@ -25,12 +25,17 @@ using test::run_ranks;
 
 class GlooExecutor : public testing::TestWithParam<int> {};
 
-// Every plan ends on every rank with the host executor's values and bytes.
-void expect_as_host(const Workload& workload, const std::vector<test::LiveCase>& list, int ranks) {
+run::Gradients sampled(const Workload& workload, int ranks) {
   run::Gradients input;
   for (int rank = 0; rank < ranks; ++rank) {
     input.push_back(run::sample_gradients(workload, rank, ranks, 1));
   }
+  return input;
+}
+
+// Every plan ends on every rank with the host executor's values and bytes.
+void expect_as_host(const Workload& workload, const std::vector<test::LiveCase>& list, int ranks) {
+  const run::Gradients input = sampled(workload, ranks);
   std::vector<run::Outcome> expected;
   for (const auto& c : list) {
     expected.push_back(run::make_host_executor(workload)->run(c.plan, input, 1));
@@ -81,10 +86,7 @@ TEST(GlooExecutorOfOuterSteps, MovesWhatTheHostMoves) {
       plans.push_back(std::move(outer.plan));
     }
   }
-  run::Gradients input;
-  for (int rank = 0; rank < kRanks; ++rank) {
-    input.push_back(run::sample_gradients(workload, rank, kRanks, 1));
-  }
+  const run::Gradients input = sampled(workload, kRanks);
   const Failures failures = run_ranks(kRanks, [&](live::ControlChannel& channel) {
     const auto executor = make_gloo_executor(workload, channel);
     const auto rank = static_cast<std::size_t>(channel.rank());
@@ -105,8 +107,7 @@ TEST(GlooExecutorOfBlocks, MovesWhatTheHostMoves) {
   for (const int ranks : {2, 3, 4}) {
     std::vector<test::LiveCase> list;
     for (const char* codec : {"int8", "int4", "fp8"}) {
-      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
-      strategy.compression.codec = codec;
+      Strategy strategy = plan::compressing(codec, Fusion::Rule::kOne);
       list.push_back({codec, plan::make_plan(workload, cluster_of(ranks, 1), strategy)});
       strategy.algorithm = "all_to_all";
       list.push_back({"direct", plan::make_plan(workload, cluster_of(ranks, 1), strategy)});
@@ -183,7 +184,7 @@ TEST(GlooExecutorAmongUnauthenticatedPeers, MovesWhatTheHostMoves) {
 TEST(GlooExecutorAlone, OneRankHasNobodyToTalkTo) {
   const Workload workload = awkward();
   const Failures failures = run_ranks(1, [&](live::ControlChannel& channel) {
-    const run::Gradients input = {run::sample_gradients(workload, 0, 1, 1)};
+    const run::Gradients input = sampled(workload, 1);
     const run::Outcome outcome =
         make_gloo_executor(workload, channel)
             ->run(plan::make_plan(workload, cluster_of(1, 1), {}), input, 2);

@@ -27,10 +27,10 @@ Workload layers(int count) {
   return workload;
 }
 
-std::vector<const Op*> backwards(const Plan& plan) {
-  std::vector<const Op*> list = ops_of<Compute>(plan);
-  std::erase_if(list, [](const Op* op) { return compute_of(*op).phase != Phase::kBackward; });
-  return list;
+// What each piece of the backward pass waits for.
+using Awaited = std::vector<std::vector<OpId>>;
+Awaited awaited_backward(const Plan& plan) {
+  return each(ops_of(plan, Phase::kBackward), &Op::after);
 }
 
 Strategy in_groups(std::vector<std::vector<int>> groups) {
@@ -40,10 +40,8 @@ Strategy in_groups(std::vector<std::vector<int>> groups) {
 }
 
 Seconds step_time(const Workload& workload, const Cluster& cluster, const Strategy& strategy) {
-  const auto executor = run::make_model_executor({cluster, {}, 1});
-  const Plan plan = make_plan(workload, cluster, strategy);
-  const auto ends = executor->run(plan, {}, 3).timeline.period_ends;
-  return ends[2] - ends[1];
+  return last_period(*run::make_model_executor({cluster, {}, 1}),
+                     make_plan(workload, cluster, strategy));
 }
 
 TEST(InFlight, TheBackwardPassWaitsForAllButSoMany) {
@@ -51,17 +49,12 @@ TEST(InFlight, TheBackwardPassWaitsForAllButSoMany) {
   strategy.in_flight = 1;
   const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
   const auto sends = sent(plan, CollectiveKind::kAllReduce);
-  const auto computed = backwards(plan);
-  ASSERT_EQ(computed.size(), 4u);
-  EXPECT_TRUE(computed[0]->after.empty());
-  EXPECT_TRUE(computed[1]->after.empty());  // only the first is under way
-  EXPECT_EQ(computed[2]->after, (std::vector<OpId>{sends[0]}));
-  EXPECT_EQ(computed[3]->after, (std::vector<OpId>{sends[1]}));
+  // When the second begins only the first is under way.
+  EXPECT_EQ(awaited_backward(plan), (Awaited{{}, {}, {sends[0]}, {sends[1]}}));
   strategy.in_flight = 2;
   const Plan two = make_plan(layers(4), cluster_of(4, 1), strategy);
-  EXPECT_TRUE(backwards(two)[2]->after.empty());
-  EXPECT_EQ(backwards(two)[3]->after,
-            (std::vector<OpId>{sent(two, CollectiveKind::kAllReduce)[0]}));
+  EXPECT_EQ(awaited_backward(two),
+            (Awaited{{}, {}, {}, {sent(two, CollectiveKind::kAllReduce)[0]}}));
 }
 
 // By hand: four buckets of c seconds each and 1 ms of backward each. Under way alone, bucket i
@@ -120,14 +113,10 @@ TEST(InFlight, CountsAGradientsPartsAsOne) {
   strategy.in_flight = 1;
   strategy.fusion.cuts = {{1, {300, 700}}};
   const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
-  std::vector<std::int64_t> elements;
-  for (const auto& bucket : plan.buckets) elements.push_back(bucket.elements);
-  EXPECT_EQ(elements, (std::vector<std::int64_t>{1000, 300, 400, 300, 1000, 1000}));
+  EXPECT_EQ(each(plan.buckets, &Bucket::elements),
+            (std::vector<std::int64_t>{1000, 300, 400, 300, 1000, 1000}));
   const auto sends = sent(plan, CollectiveKind::kAllReduce);
-  const auto computed = backwards(plan);
-  ASSERT_EQ(computed.size(), 4u);
-  EXPECT_EQ(computed[2]->after, (std::vector<OpId>{sends[0]}));
-  EXPECT_EQ(computed[3]->after, (std::vector<OpId>{sends[1], sends[2], sends[3]}));
+  EXPECT_EQ(awaited_backward(plan), (Awaited{{}, {}, {sends[0]}, {sends[1], sends[2], sends[3]}}));
 }
 
 // What a part is copied for is its own bytes: all parts together cost what the whole does.
@@ -139,11 +128,8 @@ TEST(Cuts, CopiesCostTheSame) {
   strategy.bucket_copies = true;
   const auto copied = [&] {
     const Plan plan = make_plan(workload, cluster, strategy);
-    Seconds sum = 0;
-    for (const auto reason : {Busy::Reason::kCopyIn, Busy::Reason::kCopyOut}) {
-      for (const auto* op : ops_of(plan, reason)) sum += seconds_of(op->work);
-    }
-    return sum;
+    return seconds_of_all(ops_of(plan, Busy::Reason::kCopyIn)) +
+           seconds_of_all(ops_of(plan, Busy::Reason::kCopyOut));
   };
   const Seconds whole = copied();
   ASSERT_GT(whole, 0);
@@ -156,10 +142,8 @@ TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
   Strategy strategy = in_groups({{0, 1}, {2}, {3}});
   strategy.fusion.with_next = true;
   const Plan plan = make_plan(layers(4), cluster_of(2, 1), strategy);
-  ASSERT_EQ(plan.buckets.size(), 3u);
-  EXPECT_EQ(plan.buckets[0].ready, 2);
-  EXPECT_EQ(plan.buckets[1].ready, 3);
-  EXPECT_EQ(plan.buckets[2].ready, 3);  // nothing comes behind the last
+  EXPECT_EQ(each(plan.buckets, &Bucket::ready),
+            (std::vector<int>{2, 3, 3}));  // nothing comes behind
   EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{2}));
 }
 
@@ -183,8 +167,7 @@ TEST(EachMicroBatch, ExchangesInEveryOne) {
     EXPECT_EQ(none(sends), gathers ? 1 : 0);
     EXPECT_EQ(none(sent(plan, CollectiveKind::kAllGather)), 6);
     // The second micro-batch's forward pass waits for the first one's exchanges.
-    std::vector<const Op*> forward = ops_of<Compute>(plan);
-    std::erase_if(forward, [](const Op* op) { return compute_of(*op).phase != Phase::kForward; });
+    const auto forward = ops_of(plan, Phase::kForward);
     ASSERT_EQ(forward.size(), 3u);
     EXPECT_EQ(forward[1]->after, (std::vector<OpId>{sends[0], sends[1]}));
     EXPECT_NEAR(seconds_of_phase(plan, Phase::kForward), 3 * 0.010, 1e-12);
@@ -202,32 +185,25 @@ TEST(ShardedUpdate, ReducesInFullAndGathersParameters) {
   const auto reduced = sent(plan, CollectiveKind::kAllReduce);
   const auto gathered = sent(plan, CollectiveKind::kAllGather);
   EXPECT_TRUE(std::all_of(reduced.begin(), reduced.begin() + 4, [](OpId id) { return id > 0; }));
-  EXPECT_EQ(collective_in(plan.ops[static_cast<std::size_t>(gathered[4])]).bytes(), 4 * 4000);
+  EXPECT_EQ(collective_at(plan, gathered[4]).bytes(), 4 * 4000);
   // A quarter of the update on each of four ranks.
   EXPECT_NEAR(seconds_of_phase(plan, Phase::kUpdate), 0.002, 1e-12);
 }
 
 TEST(Regather, AsksForTheNextUnitAheadOfThisOnesBackwardPass) {
   const Plan plan = make_plan(layers(3), cluster_of(4, 1), regathering());
-  std::vector<CollectiveKind> kinds;
-  std::vector<int> buckets;
-  for (const auto* op : ops_of<collective::Collective>(plan)) {
-    kinds.push_back(collective_in(*op).kind);
-    buckets.push_back(collective_in(*op).bucket);
-  }
   constexpr auto kGather = CollectiveKind::kAllGather;
   constexpr auto kScatter = CollectiveKind::kReduceScatter;
   // The last unit, the root's, is not given up. Forward gathers come first layer first.
-  EXPECT_EQ(kinds, (std::vector<CollectiveKind>{kGather, kGather, kScatter, kScatter, kScatter,
-                                                kGather, kGather, kGather}));
-  EXPECT_EQ(buckets, (std::vector<int>{0, 1, 0, 1, 2, 2, 1, 0}));
-  const auto computed = backwards(plan);
-  ASSERT_EQ(computed.size(), 3u);
-  const auto wire = [&](const Op& op) {
-    return collective_in(plan.ops[static_cast<std::size_t>(op.after[0])]).bucket;
-  };
-  EXPECT_EQ(wire(*computed[0]), 0);
-  EXPECT_EQ(wire(*computed[1]), 1);
+  EXPECT_EQ(
+      each(collectives_of(plan), &collective::Collective::kind),
+      (std::vector{kGather, kGather, kScatter, kScatter, kScatter, kGather, kGather, kGather}));
+  EXPECT_EQ(each(collectives_of(plan), &collective::Collective::bucket),
+            (std::vector<int>{0, 1, 0, 1, 2, 2, 1, 0}));
+  const auto awaited = awaited_backward(plan);
+  ASSERT_EQ(awaited.size(), 3u);
+  EXPECT_EQ(collective_at(plan, awaited[0].at(0)).bucket, 0);
+  EXPECT_EQ(collective_at(plan, awaited[1].at(0)).bucket, 1);
 }
 
 // What was given up after a micro-batch's backward pass comes back layer by layer for the next
@@ -239,27 +215,15 @@ TEST(Regather, EachMicroBatchGathersForItsForwardPass) {
   workload.forward = 3e-3;
   workload.micro_batches = 2;
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
-  int gathers = 0;
-  int scatters = 0;
-  Seconds forward = 0;
-  std::vector<std::size_t> awaited;  // by the pieces of forward passes
-  for (const auto& op : plan.ops) {
-    if (const auto* collective = std::get_if<collective::Collective>(&op.work)) {
-      gathers += collective->kind == CollectiveKind::kAllGather;
-      scatters += collective->kind == CollectiveKind::kReduceScatter;
-    }
-    const auto* compute = std::get_if<Compute>(&op.work);
-    if (compute == nullptr || compute->phase != Phase::kForward) continue;
-    forward += compute->seconds;
-    awaited.push_back(op.after.size());
-  }
+  const auto kinds = each(collectives_of(plan), &collective::Collective::kind);
   // Twice for a forward pass of three units, twice for a backward pass of all but the root.
-  EXPECT_EQ(gathers, 2 * 3 + 2 * 2);
-  EXPECT_EQ(scatters, 2 * 3);
-  EXPECT_DOUBLE_EQ(forward, 2 * 3e-3);
+  EXPECT_EQ(std::ranges::count(kinds, CollectiveKind::kAllGather), 2 * 3 + 2 * 2);
+  EXPECT_EQ(std::ranges::count(kinds, CollectiveKind::kReduceScatter), 2 * 3);
+  EXPECT_DOUBLE_EQ(seconds_of_phase(plan, Phase::kForward), 2 * 3e-3);
   // The step's own forward pass waits for the step before; the second one for all that was
   // scattered, and each piece for its parameters.
-  EXPECT_EQ(awaited, (std::vector<std::size_t>{0, 0, 0, 4, 1, 1}));
+  EXPECT_EQ(each(ops_of(plan, Phase::kForward), [](const Op* op) { return op->after.size(); }),
+            (std::vector<std::size_t>{0, 0, 0, 4, 1, 1}));
 }
 
 // ZeRO-3: parameters in buckets of their own, of which some are still there for the backward pass;
@@ -273,11 +237,9 @@ TEST(Regather, InBucketsOfTheirOwn) {
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
   std::vector<int> pieces;
   std::vector<int> brought;
-  for (const Op* op : backwards(plan)) {
-    pieces.push_back(std::get<Compute>(op->work).first);
-    for (const OpId id : op->after) {
-      brought.push_back(collective_in(plan.ops[static_cast<std::size_t>(id)]).bucket);
-    }
+  for (const Op* op : ops_of(plan, Phase::kBackward)) {
+    pieces.push_back(compute_of(*op).first);
+    for (const OpId id : op->after) brought.push_back(collective_at(plan, id).bucket);
   }
   EXPECT_EQ(pieces, (std::vector<int>{0, 1, 3}));
   EXPECT_EQ(brought, (std::vector<int>{3, 2}));  // buckets 1 to 3 are the groups
@@ -350,18 +312,14 @@ TEST(LiveElements, InEachMicroBatch) {
 TEST(Pieces, OfTheBackwardPass) {
   Strategy strategy;
   strategy.pieces = {1, 3};
-  const auto ready = [&](const Workload& workload) {
-    std::vector<int> list;
-    for (const auto& bucket : make_plan(workload, cluster_of(4, 1), strategy).buckets) {
-      list.push_back(bucket.ready);
-    }
-    return list;
+  const auto ready = [&] {
+    return each(make_plan(layers(4), cluster_of(4, 1), strategy).buckets, &Bucket::ready);
   };
-  EXPECT_EQ(ready(layers(4)), (std::vector<int>{1, 1, 3, 3}));
+  EXPECT_EQ(ready(), (std::vector<int>{1, 1, 3, 3}));
   strategy.pieces = {1};  // the rest is one too
-  EXPECT_EQ(ready(layers(4)), (std::vector<int>{1, 1, 3, 3}));
+  EXPECT_EQ(ready(), (std::vector<int>{1, 1, 3, 3}));
   strategy.fusion.with_next = true;
-  EXPECT_EQ(ready(layers(4)), (std::vector<int>{1, 3, 3, 3}));
+  EXPECT_EQ(ready(), (std::vector<int>{1, 3, 3, 3}));
   strategy.fusion.with_next = false;
   // One piece hides nothing.
   strategy.pieces = {3};

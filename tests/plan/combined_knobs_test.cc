@@ -18,16 +18,16 @@ namespace {
 
 const char* const kTicks = R"("size_mb": 0.005, "close": "before", "cycle_ms": 0.7)";
 
-struct Row {
+struct Knobs {
   const char* name;
   std::string knobs;
   std::string fusion = kTicks;
   int micro_batches = 1;
 };
 
-std::ostream& operator<<(std::ostream& out, const Row& row) { return out << row.name; }
+std::ostream& operator<<(std::ostream& out, const Knobs& row) { return out << row.name; }
 
-const Row kRows[] = {
+const Knobs kRows[] = {
     {"TicksDecoupled", R"("exchange": "decoupled")"},
     {"TicksSharded", R"("exchange": "sharded")"},
     {"TicksShardedUpdate", R"("exchange": "sharded_update")"},
@@ -99,9 +99,9 @@ const Row kRows[] = {
      R"("rule": "one")"},
 };
 
-class CombinedKnobs : public testing::TestWithParam<Row> {};
+class CombinedKnobs : public testing::TestWithParam<Knobs> {};
 
-Scenario scenario_of_row(const Row& row) {
+Scenario scenario_of_row(const Knobs& row) {
   const std::string text =
       R"({"name": "combined", "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1,
           "inter": {"latency_us": 20, "bandwidth_gbps": 1},
@@ -118,6 +118,10 @@ Scenario scenario_of_row(const Row& row) {
         "strategies": [{"name": "s", "algorithm": "ring", "fusion": {)" +
       row.fusion + "}" + (row.knobs.empty() ? "" : ", ") + row.knobs + "}]}";
   return input::parse_lone_scenario(input::document_from_text("combined.json", text));
+}
+
+Scenario scenario_named(const std::string& name) {
+  return scenario_of_row(*std::ranges::find(kRows, name, &Knobs::name));
 }
 
 // Of rank 1, so that two factors hold them, and whole numbers, whose sums are exact.
@@ -178,20 +182,16 @@ INSTANTIATE_TEST_SUITE_P(Rows, CombinedKnobs, testing::ValuesIn(kRows),
 
 // What changes nothing is said, as nothing is wrong with it.
 TEST(CombinedNotes, AcrossLastAloneChangesNothing) {
-  for (const Row& row : kRows) {
-    if (std::string(row.name) != "AcrossLast") continue;
-    const auto notes = scenario_of_row(row).strategies.front().notes;
-    ASSERT_EQ(notes.size(), 1u);
-    EXPECT_TRUE(notes.front().starts_with("hierarchy.across_last changes nothing here"));
-  }
+  const auto notes = scenario_named("AcrossLast").strategies.front().notes;
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_TRUE(notes.front().starts_with("hierarchy.across_last changes nothing here"));
 }
 
 // What is left of a cycle is waited for once a bucket is ready, so that what holds the passes up
 // holds its release up too: a cycle costs the same on a slow step as on a fast one.
 TEST(CombinedTicks, WaitBehindWhatHoldsThePassesUp) {
   for (const char* name : {"TicksRegather", "TicksCrossStep", "TicksInFlight"}) {
-    const Row& row = *std::ranges::find(kRows, std::string(name), &Row::name);
-    const Scenario scenario = scenario_of_row(row);
+    const Scenario scenario = scenario_named(name);
     for (const Op& op :
          make_plan(scenario.workload, scenario.cluster, scenario.strategies.front()).ops) {
       if (reason_of(op.work) != Busy::Reason::kTick) continue;

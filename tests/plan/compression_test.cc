@@ -20,6 +20,10 @@ Workload matrices_and_vectors() {
   return workload;
 }
 
+Seconds first_seconds(const Plan& plan, Busy::Reason reason) {
+  return seconds_of(ops_of(plan, reason).at(0)->work);
+}
+
 TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
   Workload workload = five();
   workload.tensors[1] = tensor_of("large1", {20000});
@@ -27,10 +31,8 @@ TEST(Planner, DgcTensorsTravelAloneAndTheRestIsFused) {
   Strategy strategy = dgc_strategy(16384);
   strategy.fusion.rule = Fusion::Rule::kOne;
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
-  ASSERT_EQ(plan.buckets.size(), 3u);
-  EXPECT_EQ(plan.buckets[0].tensors, (std::vector<int>{1}));
-  EXPECT_EQ(plan.buckets[1].tensors, (std::vector<int>{3}));
-  EXPECT_EQ(plan.buckets[2].tensors, (std::vector<int>{0, 2, 4}));
+  ASSERT_EQ(each(plan.buckets, &Bucket::tensors),
+            (std::vector<std::vector<int>>{{1}, {3}, {0, 2, 4}}));
   EXPECT_EQ(plan.buckets[2].codec, nullptr);
   EXPECT_EQ(plan.buckets[0].codec, compress::find_codec("dgc"));
   EXPECT_EQ(plan.buckets[0].kept, 19);  // int(float(20000) * (1 - 0.999f))
@@ -72,8 +74,8 @@ TEST(Planner, RoundingHasARateOfItsOwn) {
     Strategy strategy = dgc_strategy(10);
     strategy.compression.codec = codec;
     const Plan plan = make_plan(five(), cluster, strategy);
-    return std::pair(std::get<Busy>(ops_of(plan, Busy::Reason::kEncode).at(0)->work).seconds,
-                     std::get<Busy>(ops_of(plan, Busy::Reason::kDecode).at(0)->work).seconds);
+    return std::pair(first_seconds(plan, Busy::Reason::kEncode),
+                     first_seconds(plan, Busy::Reason::kDecode));
   };
   const auto by_memory = times("fp16");
   const auto largest = times("dgc");
@@ -93,11 +95,10 @@ TEST(Planner, SelectionTakesWhatWasMeasured) {
   const auto encoding = [&](const Strategy& strategy) {
     const Plan plan = make_plan(five(), cluster, strategy);
     const auto& encode = std::get<Busy>(ops_of(plan, Busy::Reason::kEncode).at(0)->work);
-    const Bucket& bucket = plan.buckets[static_cast<std::size_t>(encode.bucket)];
+    const Bucket& bucket = plan.buckets[index(encode.bucket)];
     return encode.seconds / static_cast<double>(bucket.elements);
   };
-  Strategy half = strategy_with(Fusion::Rule::kOne);
-  half.compression.codec = "fp16";
+  const Strategy half = compressing("fp16", Fusion::Rule::kOne);
   EXPECT_DOUBLE_EQ(encoding(dgc_strategy(10)), 1e-6);
   cluster.device.selection = 1e-3;  // once a bucket, whatever is in it
   const auto elements =
@@ -114,21 +115,18 @@ TEST(Planner, DgcIsDenseBeforeItsRamp) {
   strategy.compression.rampup_begin_step = 100;
   strategy.compression.rampup_step = 100;
   strategy.compression.sparsity = {0.5, 0.9};
-  const auto kept = [&](std::int64_t step) {
-    return make_plan(five(), cluster_of(4, 1), strategy, {step, 0}).buckets[0].kept;
+  const auto at = [&](const TrainingPoint& point) {
+    return make_plan(five(), cluster_of(4, 1), strategy, point);
   };
-  EXPECT_TRUE(ops_of(make_plan(five(), cluster_of(4, 1), strategy, {99, 0}), Busy::Reason::kEncode)
-                  .empty());
-  EXPECT_EQ(kept(100), 50);
-  EXPECT_EQ(kept(149), 50);
-  EXPECT_EQ(kept(150), 10);
-  EXPECT_EQ(make_plan(five(), cluster_of(4, 1), strategy).buckets[0].kept, 10);
+  EXPECT_TRUE(ops_of(at({99, 0}), Busy::Reason::kEncode).empty());
+  EXPECT_EQ(at({100, 0}).buckets[0].kept, 50);
+  EXPECT_EQ(at({149, 0}).buckets[0].kept, 50);
+  EXPECT_EQ(at({150, 0}).buckets[0].kept, 10);
+  EXPECT_EQ(at({}).buckets[0].kept, 10);
 }
 
 TEST(Planner, HalfPrecisionHalvesWhatTravels) {
-  Strategy strategy = strategy_with(Fusion::Rule::kOne);
-  strategy.compression.codec = "fp16";
-  const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
+  const Plan plan = make_plan(five(), cluster_of(2, 1), compressing("fp16", Fusion::Rule::kOne));
   EXPECT_EQ(collectives_of(plan, 0)[0].kind, collective::CollectiveKind::kAllReduce);
   EXPECT_EQ(collectives_of(plan, 0)[0].bytes(), 1000);
 }
@@ -138,40 +136,37 @@ TEST(Planner, PowerSgdSumsTwoFactorsOneAfterTheOther) {
   const Workload workload = matrices_and_vectors();
   Cluster cluster = cluster_of(4, 1);
   cluster.device.launch = 1e-5;
-  Strategy strategy = strategy_with(Fusion::Rule::kGroups);
+  Strategy strategy = compressing("powersgd", Fusion::Rule::kGroups);
   strategy.fusion.groups = {{0, 1, 2}, {3}};
-  strategy.compression.codec = "powersgd";
   strategy.compression.rank = 3;
   strategy.compression.rampup_begin_step = 10;
   strategy.compression.encode_launches = 5;
   strategy.compression.decode_launches = 7;
   const Plan plan = make_plan(workload, cluster, strategy);
   ASSERT_EQ(plan.buckets.size(), 2U);
-  std::vector<std::int64_t> elements;
   for (const auto& collective : collectives_of(plan, 0)) {
     EXPECT_EQ(collective.kind, collective::CollectiveKind::kAllReduce);
-    elements.push_back(collective.elements);
   }
-  EXPECT_EQ(elements, (std::vector<std::int64_t>{100, 3 * (100 + 30), 3 * (50 + 40)}));
+  EXPECT_EQ(each(collectives_of(plan, 0), &collective::Collective::elements),
+            (std::vector<std::int64_t>{100, 3 * (100 + 30), 3 * (50 + 40)}));
   EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * (100 + 3 * 130 + 3 * 90));
   // A bucket of vectors alone travels as it is.
   EXPECT_EQ(plan.buckets[1].codec, nullptr);
   EXPECT_EQ(collectives_of(plan, 1).size(), 1U);
   // Launches count by matrix.
   ASSERT_EQ(ops_of(plan, Busy::Reason::kEncode).size(), 1U);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of(plan, Busy::Reason::kEncode).front()->work), 10e-5);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of(plan, Busy::Reason::kDecode).front()->work), 14e-5);
+  EXPECT_DOUBLE_EQ(first_seconds(plan, Busy::Reason::kEncode), 10e-5);
+  EXPECT_DOUBLE_EQ(first_seconds(plan, Busy::Reason::kDecode), 14e-5);
   // Whole before its start.
-  EXPECT_TRUE(
-      ops_of(make_plan(workload, cluster, strategy, {9, 0}), Busy::Reason::kEncode).empty());
-  EXPECT_EQ(ops_of(make_plan(workload, cluster, strategy, {10, 0}), Busy::Reason::kEncode).size(),
-            1U);
+  for (const std::int64_t step : {9, 10}) {
+    const Plan early = make_plan(workload, cluster, strategy, {step, 0});
+    EXPECT_EQ(ops_of(early, Busy::Reason::kEncode).size(), step < 10 ? 0U : 1U);
+  }
   // The memory's rate, or that of the products where they take longer.
   cluster.device.launch = 0;
   cluster.device.memory = 1e9;
   const auto encoding = [&] {
-    const Plan evaluated = make_plan(workload, cluster, strategy);
-    return seconds_of(ops_of(evaluated, Busy::Reason::kEncode).front()->work);
+    return first_seconds(make_plan(workload, cluster, strategy), Busy::Reason::kEncode);
   };
   const Seconds moved = encoding();
   EXPECT_GT(moved, 4.0 * 6 * 6300 / 1e9);
@@ -184,17 +179,15 @@ TEST(Planner, BatchedPowerSgdFactorsEachBucketAsOne) {
   const Workload workload = matrices_and_vectors();
   Cluster cluster = cluster_of(4, 1);
   cluster.device.launch = 1e-5;
-  Strategy strategy = strategy_with(Fusion::Rule::kOne);
-  strategy.compression.codec = "batched_powersgd";
+  Strategy strategy = compressing("batched_powersgd", Fusion::Rule::kOne);
   strategy.compression.rank = 3;
   strategy.compression.encode_launches = 5;
   const Plan plan = make_plan(workload, cluster, strategy);
   ASSERT_EQ(plan.buckets.size(), 1U);
-  std::vector<std::int64_t> elements;
-  for (const auto& collective : collectives_of(plan, 0)) elements.push_back(collective.elements);
-  EXPECT_EQ(elements, (std::vector<std::int64_t>{3 * 80, 3 * 80}));
+  EXPECT_EQ(each(collectives_of(plan, 0), &collective::Collective::elements),
+            (std::vector<std::int64_t>{3 * 80, 3 * 80}));
   EXPECT_EQ(encoded_bytes(plan.buckets[0]), 4 * 2 * 3 * 80);
-  EXPECT_DOUBLE_EQ(seconds_of(ops_of(plan, Busy::Reason::kEncode).front()->work), 5e-5);
+  EXPECT_DOUBLE_EQ(first_seconds(plan, Busy::Reason::kEncode), 5e-5);
   // Vectors too.
   strategy.fusion.rule = Fusion::Rule::kNone;
   EXPECT_EQ(ops_of(make_plan(workload, cluster, strategy), Busy::Reason::kEncode).size(), 4U);

@@ -6,8 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/plan/planner.h"
-#include "tests/support/small_plans.h"
+#include "tests/plan/planned.h"
 
 namespace syncline::plan {
 namespace {
@@ -15,29 +14,20 @@ namespace {
 using Groups = std::vector<std::vector<int>>;
 
 std::vector<OnWire> wires(const std::vector<Bytes>& bytes) {
-  std::vector<OnWire> list;
-  for (const Bytes size : bytes) list.push_back({DType::kFp32, size});
-  return list;
+  return each(bytes, [](Bytes size) { return OnWire{DType::kFp32, size}; });
 }
 
 TEST(Cycles, WhatIsReadyAtATickGoesTogether) {
   const auto releases =
       tick_releases({0.5, 1, 1.5, 1.5, 3.25}, wires({1, 1, 1, 1, 1}), 100, 1.0, 0.0);
-  ASSERT_EQ(releases.size(), 3u);
-  EXPECT_EQ(releases[0].time, 1);
-  EXPECT_EQ(releases[0].groups, (Groups{{0, 1}}));
-  EXPECT_EQ(releases[1].time, 2);
-  EXPECT_EQ(releases[1].groups, (Groups{{2, 3}}));
-  EXPECT_EQ(releases[2].time, 4);
-  EXPECT_EQ(releases[2].groups, (Groups{{4}}));
+  EXPECT_EQ(each(releases, &Release::time), (std::vector<Seconds>{1, 2, 4}));
+  EXPECT_EQ(each(releases, &Release::groups), (std::vector<Groups>{{{0, 1}}, {{2, 3}}, {{4}}}));
 }
 
 TEST(Cycles, ThePhaseShiftsThem) {
   const auto releases = tick_releases({0.5, 1, 1.5}, wires({1, 1, 1}), 100, 1.0, 0.75);
-  ASSERT_EQ(releases.size(), 2u);
-  EXPECT_EQ(releases[0].time, 0.75);
-  EXPECT_EQ(releases[1].time, 1.75);
-  EXPECT_EQ(releases[1].groups, (Groups{{1, 2}}));
+  EXPECT_EQ(each(releases, &Release::time), (std::vector<Seconds>{0.75, 1.75}));
+  EXPECT_EQ(releases.at(1).groups, (Groups{{1, 2}}));
 }
 
 TEST(Cycles, NeverExceedsTheThreshold) {
@@ -64,11 +54,7 @@ TEST(Cycles, ACompressedGradientHasItsCodecsFormat) {
   strategy.fusion.cycle = kMillisecond;
   const auto buckets_with = [&](const char* codec) {
     strategy.compression.codec = codec;
-    std::vector<std::vector<int>> buckets;
-    for (const auto& bucket : make_plan(workload, test::cluster_of(2, 1), strategy).buckets) {
-      buckets.push_back(bucket.tensors);
-    }
-    return buckets;
+    return each(make_plan(workload, test::cluster_of(2, 1), strategy).buckets, &Bucket::tensors);
   };
   EXPECT_EQ(buckets_with("bf16"), (Groups{{0, 2}, {1}}));
   EXPECT_EQ(buckets_with("fp16"), (Groups{{0}, {1}, {2}}));

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "tests/support/small_plans.h"
+#include "tests/plan/planned.h"
 
 namespace syncline::plan {
 namespace {
@@ -33,23 +33,20 @@ std::vector<Tensor> tensors_of(const std::vector<std::int64_t>& elements) {
 }
 
 Fusion by_size(Bytes size, Fusion::Close close = Fusion::Close::kAfter) {
-  Fusion fusion;
-  fusion.rule = Fusion::Rule::kSize;
+  Fusion fusion = strategy_with(Fusion::Rule::kSize).fusion;
   fusion.size = size;
   fusion.close = close;
   return fusion;
 }
 
 Fusion by_count(std::int64_t count) {
-  Fusion fusion;
-  fusion.rule = Fusion::Rule::kCount;
+  Fusion fusion = strategy_with(Fusion::Rule::kCount).fusion;
   fusion.count = count;
   return fusion;
 }
 
 Fusion by_index(std::vector<std::int64_t> ends) {
-  Fusion fusion;
-  fusion.rule = Fusion::Rule::kIndex;
+  Fusion fusion = strategy_with(Fusion::Rule::kIndex).fusion;
   fusion.ends = std::move(ends);
   return fusion;
 }
@@ -83,6 +80,13 @@ void expect_sizes(const std::vector<Tensor>& tensors, const Groups& groups, cons
     EXPECT_EQ(found[i].first, expected[i].first) << "group " << i;
     EXPECT_NEAR(found[i].second, expected[i].second, 6e-4) << "group " << i;
   }
+}
+
+// In parameter order.
+std::vector<Tensor> resnet50_forward() {
+  auto tensors = shipped_workload("resnet50_v100.json").tensors;
+  std::ranges::reverse(tensors);
+  return tensors;
 }
 
 // the counts of Paddle: the two counts of the documents' logs, and those of other heads.
@@ -129,8 +133,7 @@ TEST(PaddleFusion, PaddingOfTheFirstGroup) {
 }
 
 TEST(PaddleFusion, WithoutSizeMergingLayersStayAlone) {
-  Fusion fusion;
-  fusion.rule = Fusion::Rule::kLayer;
+  Fusion fusion = strategy_with(Fusion::Rule::kLayer).fusion;
   fusion.layer_key = Fusion::LayerKey::kFirstDot;
   // Only weight and bias of the head share what stands before the dot.
   EXPECT_EQ(fuse_all(paddle_resnet50(10).tensors, fusion).size(), 160u);
@@ -163,8 +166,7 @@ TEST(PaddleFusion, MixedPrecisionCounts) {
 
 // Paddle's dygraph reducer groups in forward order with PyTorch's limits.
 TEST(DdpFusion, ForwardOrderAsThePaddleReducer) {
-  auto tensors = shipped_workload("resnet50_v100.json").tensors;
-  std::reverse(tensors.begin(), tensors.end());
+  const auto tensors = resnet50_forward();
   Fusion fusion = by_size(25 * kMiB);
   fusion.first_size = kMiB;
   expect_sizes(tensors, fuse_all(tensors, fusion),
@@ -216,8 +218,7 @@ TEST(HorovodFusion, NoBucketOfResNetExceedsTheLimitUnlessAlone) {
 
 // MindSpore's index mode in parameter order.
 TEST(IndexFusion, InclusiveEndsAndTheRest) {
-  auto tensors = shipped_workload("resnet50_v100.json").tensors;
-  std::reverse(tensors.begin(), tensors.end());
+  const auto tensors = resnet50_forward();
   expect_sizes(tensors, fuse_all(tensors, by_index({85, 160})), {{86, 12.282}, {75, 85.210}});
   expect_sizes(tensors, fuse_all(tensors, by_index({85})), {{86, 12.282}, {75, 85.210}});
 }
@@ -230,8 +231,7 @@ TEST(IndexFusion, EndsPastTheLastCloseNothing) {
 
 // The same table: 16 MiB in effect, closed including the tensor that goes over.
 TEST(SizeFusion, MindSporeDataParallel) {
-  auto tensors = shipped_workload("resnet50_v100.json").tensors;
-  std::reverse(tensors.begin(), tensors.end());
+  const auto tensors = resnet50_forward();
   expect_sizes(tensors, fuse_all(tensors, by_size(16 * kMiB)),
                {{94, 16.543}, {33, 16.039}, {12, 23.031}, {9, 17.023}, {9, 17.023}, {4, 7.832}});
   EXPECT_EQ(fuse_all(tensors, by_size(8 * kMiB)).size(), 11u);
@@ -250,15 +250,13 @@ TEST(CountFusion, CountsTensorsNotLayers) {
 }
 
 TEST(OneFusion, OneGroupOrNone) {
-  Fusion fusion;
-  fusion.rule = Fusion::Rule::kOne;
+  const Fusion fusion = strategy_with(Fusion::Rule::kOne).fusion;
   EXPECT_EQ(fuse_all(tensors_of({1, 2, 3}), fusion), (Groups{{0, 1, 2}}));
   EXPECT_EQ(fuse_all({}, fusion), Groups{});
 }
 
 TEST(LayerFusion, MembersNeedNotBeNeighbours) {
-  Fusion fusion;
-  fusion.rule = Fusion::Rule::kLayer;
+  const Fusion fusion = strategy_with(Fusion::Rule::kLayer).fusion;
   const std::vector<Tensor> tensors{tensor_of("a.x", {1}), tensor_of("b.x", {1}),
                                     tensor_of("a.y", {1}), tensor_of("b.y", {1})};
   EXPECT_EQ(fuse_all(tensors, fusion), (Groups{{0, 2}, {1, 3}}));
@@ -277,16 +275,12 @@ TEST(Buckets, OneADtypeInFirstSeenOrder) {
   Fusion fusion;
   fusion.align = 16;
   const auto buckets = buckets_of(pointers_to(tensors), {0, 1, 2}, fusion);
-  ASSERT_EQ(buckets.size(), 2u);
-  EXPECT_EQ(buckets[0].tensors, (std::vector<int>{0, 2}));
-  EXPECT_EQ(buckets[0].dtype, DType::kFp16);
-  EXPECT_EQ(buckets[0].elements, 10);
-  EXPECT_EQ(buckets[0].bytes, 20);
-  EXPECT_EQ(buckets[0].padded_bytes, 32);
-  EXPECT_EQ(buckets[0].ready, 2);
-  EXPECT_EQ(buckets[1].tensors, (std::vector<int>{1}));
-  EXPECT_EQ(buckets[1].padded_bytes, 32);
-  EXPECT_EQ(buckets[1].ready, 1);
+  EXPECT_EQ(each(buckets, &Bucket::tensors), (Groups{{0, 2}, {1}}));
+  EXPECT_EQ(each(buckets, &Bucket::padded_bytes), (std::vector<Bytes>{32, 32}));
+  EXPECT_EQ(each(buckets, &Bucket::ready), (std::vector<int>{2, 1}));
+  EXPECT_EQ(buckets.at(0).dtype, DType::kFp16);
+  EXPECT_EQ(buckets.at(0).elements, 10);
+  EXPECT_EQ(buckets.at(0).bytes, 20);
 }
 
 // A rule drawn at random, with every knob that it knows.

@@ -47,11 +47,8 @@ Seconds ring(double bytes, const Cluster& cluster) {
 }
 
 Seconds period_of(const Plan& plan, const Cluster& cluster, bool simulated = false) {
-  const run::ExecutorSettings settings{cluster, {}, 1};
-  const auto executor =
-      simulated ? sim::make_sim_executor(settings) : run::make_model_executor(settings);
-  const auto ends = executor->run(plan, {}, 4).timeline.period_ends;
-  return ends[3] - ends[2];
+  const auto make_executor = simulated ? sim::make_sim_executor : run::make_model_executor;
+  return last_period(*make_executor({cluster, {}, 1}), plan, 4);
 }
 
 Seconds period_of(const Strategy& strategy, const Cluster& cluster, bool simulated = false) {
@@ -87,11 +84,11 @@ TEST(LocalPlan, FragmentsTravelBesideTheStepsOfTheirDelay) {
 
 TEST(LocalPlan, WithoutDelayOrFragmentsItIsAveraging) {
   const Cluster cluster = slow(1e5);
-  Strategy plain = local_strategy(1);
-  plain.fusion.rule = Fusion::Rule::kOne;
-  EXPECT_DOUBLE_EQ(period_of(diloco(1), cluster), period_of(plain, cluster));
-  plain.local_sgd.period = 7;
-  EXPECT_DOUBLE_EQ(period_of(diloco(7), cluster), period_of(plain, cluster));
+  for (const std::int64_t period : {1, 7}) {
+    Strategy plain = local_strategy(period);
+    plain.fusion.rule = Fusion::Rule::kOne;
+    EXPECT_DOUBLE_EQ(period_of(diloco(period), cluster), period_of(plain, cluster));
+  }
 }
 
 // Two of four ranks compute half as fast: a step is theirs, unless a period has fewer of them
@@ -186,9 +183,8 @@ TEST(LocalPlan, GradientsStayInTheirGroupAndPartsCross) {
     int across = 0;
     int gathered = 0;
     int inside = 0;
-    for (const Op* op : ops_of<collective::Collective>(plan)) {
-      const auto& collective = std::get<collective::Collective>(op->work);
-      const bool averaged = plan.buckets[static_cast<std::size_t>(collective.bucket)].averaged;
+    for (const auto& collective : collectives_of(plan)) {
+      const bool averaged = plan.buckets[index(collective.bucket)].averaged;
       const bool crosses = nodes_of(collective.groups, 0, 4).size() > 1;
       EXPECT_TRUE(averaged || !crosses);
       EXPECT_EQ(collective.groups.count * collective.groups.size, 12);
@@ -220,11 +216,8 @@ TEST(LocalPlan, AGroupsStepIsThatOfTheGroupAlone) {
     const Seconds alone = period_of(step, cluster_of(1, 4));
     collective::CostCache cache(cluster);
     Seconds outer = 0;
-    for (const Op* op : ops_of<collective::Collective>(plan)) {
-      const auto& collective = std::get<collective::Collective>(op->work);
-      if (plan.buckets[static_cast<std::size_t>(collective.bucket)].averaged) {
-        outer += cache.time(collective);
-      }
+    for (const auto& collective : collectives_of(plan)) {
+      if (plan.buckets[index(collective.bucket)].averaged) outer += cache.time(collective);
     }
     const Seconds found = period_of(plan, cluster);
     // The last step's gathers may hide behind the outer exchange, the next one's may not.
@@ -256,7 +249,7 @@ TEST(LocalPlan, FragmentsAreEvenAndHoldEveryParameterOnce) {
     Bytes most = 0;
     Bytes all = 0;
     for (const Bucket& bucket : plan.buckets) {
-      for (const int tensor : bucket.tensors) ++seen[static_cast<std::size_t>(tensor)];
+      for (const int tensor : bucket.tensors) ++seen[index(tensor)];
       most = std::max(most, bucket.bytes);
       all += bucket.bytes;
     }

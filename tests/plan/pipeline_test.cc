@@ -18,9 +18,6 @@
 namespace syncline::plan {
 namespace {
 
-constexpr Seconds kForward = kPartForward;
-constexpr Seconds kBackward = kPartBackward;
-
 // Nothing takes time on its links.
 Cluster free_links(int ranks) {
   Cluster cluster;
@@ -38,6 +35,11 @@ Seconds step_of(const Workload& workload, const Cluster& cluster, const Strategy
   return step_of(make_plan(workload, cluster, strategy), cluster);
 }
 
+std::vector<Parallel> all_schedules(int stages) {
+  return {pipeline(stages, Schedule::kGpipe), pipeline(stages, Schedule::k1F1B),
+          pipeline(stages, Schedule::kInterleaved, 3), pipeline(stages, Schedule::kZeroBubble)};
+}
+
 // (p - 1) (F + B) for GPipe and 1F1B; divided by the chunks where they are interleaved (Narayanan
 // et al. 2021, 2.2); (p - 1) (F + B - W) where the backward pass is B and W (Qi et al. 2023).
 TEST(Pipeline, BubblesAreThoseOfTheirAuthors) {
@@ -47,20 +49,21 @@ TEST(Pipeline, BubblesAreThoseOfTheirAuthors) {
       for (const Schedule schedule : {Schedule::kGpipe, Schedule::k1F1B}) {
         const Workload workload = job(pipeline(stages, schedule), m);
         EXPECT_NEAR(step_of(workload, free_links(stages)),
-                    (m + stages - 1) * (kForward + kBackward), 1e-12)
+                    (m + stages - 1) * (kPartForward + kPartBackward), 1e-12)
             << stages << " stages, " << m << " micro-batches";
       }
       for (const int chunks : {2, 3, 5}) {
         const Workload workload = job(pipeline(stages, Schedule::kInterleaved, chunks), m);
         EXPECT_NEAR(step_of(workload, free_links(stages)),
-                    (chunks * m + stages - 1) * (kForward + kBackward), 1e-12)
+                    (chunks * m + stages - 1) * (kPartForward + kPartBackward), 1e-12)
             << stages << " stages of " << chunks << " chunks, " << m << " micro-batches";
       }
       if (groups == 1) continue;  // its first stages have nothing to fill the bubble with
       const Workload workload = job(pipeline(stages, Schedule::kZeroBubble), m);
-      const Seconds half = kBackward / 2;
+      const Seconds half = kPartBackward / 2;
       EXPECT_NEAR(step_of(workload, free_links(stages)),
-                  m * (kForward + kBackward) + (stages - 1) * (kForward + half - half), 1e-12)
+                  m * (kPartForward + kPartBackward) + (stages - 1) * (kPartForward + half - half),
+                  1e-12)
           << stages << " stages, zero bubble, " << m << " micro-batches";
     }
   }
@@ -69,14 +72,12 @@ TEST(Pipeline, BubblesAreThoseOfTheirAuthors) {
 // A step that exchanges nothing and is even takes just that; an uneven one no less. Zero bubble's
 // last stage is bounded by one pass of weights less.
 TEST(Pipeline, NoStepIsShorterThanItsBound) {
-  for (const auto& parallel :
-       {pipeline(4, Schedule::kGpipe), pipeline(4, Schedule::k1F1B),
-        pipeline(4, Schedule::kInterleaved, 3), pipeline(4, Schedule::kZeroBubble)}) {
+  for (const auto& parallel : all_schedules(4)) {
     for (const int m : {4, 8, 20}) {
       const Workload even = job(parallel, m);
       const Seconds step = step_of(even, free_links(4));
       const bool splits = parallel.schedule == Schedule::kZeroBubble;
-      EXPECT_NEAR(least_step(even), step - (splits ? kBackward / 2 : 0), 1e-12);
+      EXPECT_NEAR(least_step(even), step - (splits ? kPartBackward / 2 : 0), 1e-12);
       for (std::size_t longer = 0; longer < even.tensors.size(); ++longer) {
         Workload uneven = even;
         uneven.tensors[longer].backward *= 3;
@@ -91,9 +92,7 @@ TEST(Pipeline, NoStepIsShorterThanItsBound) {
 
 // Each pass once, a backward pass behind its forward pass, and no stage holds more than it may.
 TEST(Pipeline, StagesWalkEachMicroBatchOnce) {
-  for (const auto& parallel :
-       {pipeline(4, Schedule::kGpipe), pipeline(4, Schedule::k1F1B),
-        pipeline(4, Schedule::kInterleaved, 3), pipeline(4, Schedule::kZeroBubble)}) {
+  for (const auto& parallel : all_schedules(4)) {
     for (const int m : {1, 3, 4, 7, 8}) {
       for (int stage = 0; stage < 4; ++stage) {
         std::vector<Pass> seen;
@@ -131,7 +130,7 @@ TEST(Pipeline, SendsTakeTimeOnTheirLinks) {
   cluster.tiers.front().bandwidth = 1e10;  // 0.1 ms a message
   cluster.library = Library::kLinks;
   const Seconds sent = 1e-4;
-  const Seconds through = (4 + 1) * (kForward + kBackward);
+  const Seconds through = (4 + 1) * (kPartForward + kPartBackward);
   EXPECT_NEAR(step_of(job(parallel, 4), cluster), through + 2 * 4 * sent, 1e-9);
   parallel.overlap_sends = true;
   EXPECT_NEAR(step_of(job(parallel, 4), cluster), through + 2 * sent, 1e-9);
@@ -151,7 +150,7 @@ TEST(Pipeline, EachStageSumsItsOwnGradients) {
     ASSERT_EQ(sums.size(), 1U);
     const collective::Groups expected{8 * bucket, 2, 1, 4, 2};
     EXPECT_EQ(sums.front().groups, expected);
-    for (const int tensor : plan.buckets[static_cast<std::size_t>(bucket)].tensors) {
+    for (const int tensor : plan.buckets[index(bucket)].tensors) {
       EXPECT_EQ(tensor / 2, 1 - bucket);
     }
   }
@@ -209,7 +208,7 @@ TEST(Pipeline, AStepByHand) {
           Cluster cluster = free_links(stages * replicas * tensor);
           cluster.tiers.front().bandwidth = 1e9;
           const Workload workload = job(parallel, m, 500000);
-          const Seconds computed = (m + stages - 1) * (kForward + kBackward);
+          const Seconds computed = (m + stages - 1) * (kPartForward + kPartBackward);
           const Seconds sum = 2.0 * (replicas - 1) / replicas * 4e6 / 1e9;
           const std::string what = std::to_string(stages) + " x " + std::to_string(replicas) +
                                    " x " + std::to_string(tensor);
@@ -217,7 +216,7 @@ TEST(Pipeline, AStepByHand) {
                       1e-9)
               << what;
           EXPECT_NEAR(step_of(workload, cluster, strategy_with(Fusion::Rule::kNone)),
-                      std::max(computed, computed - kBackward / 2 + sum / 2) + sum / 2, 1e-9)
+                      std::max(computed, computed - kPartBackward / 2 + sum / 2) + sum / 2, 1e-9)
               << what;
         }
       }
@@ -233,14 +232,12 @@ TEST(Pipeline, TiedEndsWaitForEachOther) {
   cluster.tiers.front().bandwidth = 1e9;
   const int m = 8;
   const Seconds alone = step_of(job(parallel, m), cluster);
-  EXPECT_NEAR(alone, (m + 3) * (kForward + kBackward), 1e-12);
+  EXPECT_NEAR(alone, (m + 3) * (kPartForward + kPartBackward), 1e-12);
   parallel.tied = 10'000'000;  // two ranks: each sends and gets them once, 10 ms
   EXPECT_NEAR(step_of(job(parallel, m), cluster), alone + 10e-3, 1e-9);
   const Plan plan = make_plan(job(parallel, m), cluster, {});
-  const auto sent = std::ranges::count_if(ops_of<collective::Collective>(plan), [](const Op* op) {
-    return std::get<collective::Collective>(op->work).elements == 10'000'000;
-  });
-  EXPECT_EQ(sent, 1);
+  EXPECT_EQ(std::ranges::count(collectives_of(plan), 10'000'000, &collective::Collective::elements),
+            1);
   parallel.tied = 0;
   EXPECT_NEAR(step_of(job(parallel, m), cluster), alone, 0);
 }
@@ -267,11 +264,11 @@ TEST(Pipeline, StreamsHaveNames) {
   }
 }
 
+int drawn(Random& random, int most) { return static_cast<int>(random.below(index(most) + 1)); }
+
 // A layout that a cluster of up to 64 ranks may have, any schedule and order.
 Parallel random_layout(Random& random) {
-  const auto up_to = [&](int most) {
-    return static_cast<int>(random.below(static_cast<std::size_t>(most) + 1));
-  };
+  const auto up_to = [&](int most) { return drawn(random, most); };
   constexpr Schedule kPlain[] = {Schedule::kGpipe, Schedule::k1F1B, Schedule::kZeroBubble};
   Parallel parallel = pipeline(1 << up_to(2), kPlain[up_to(2)]);
   parallel.tensor = 1 << up_to(2);
@@ -292,9 +289,7 @@ Parallel random_layout(Random& random) {
 // The simulation agrees with the model on random layouts.
 TEST(Pipeline, SimulationAgreesWithTheModel) {
   Random random(37);
-  const auto up_to = [&](int most) {
-    return static_cast<int>(random.below(static_cast<std::size_t>(most) + 1));
-  };
+  const auto up_to = [&](int most) { return drawn(random, most); };
   std::vector<double> apart;
   for (int trial = 0; trial < 300; ++trial) {
     const Parallel parallel = random_layout(random);

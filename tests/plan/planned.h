@@ -1,11 +1,15 @@
 // Small workloads, strategies for them, and what stands in their plans.
 #pragma once
 
+#include <functional>
 #include <string>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
+#include "core/index.h"
 #include "core/plan/planner.h"
+#include "core/run/executor.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::plan {
@@ -23,35 +27,55 @@ inline Workload five() {
   return workload;
 }
 
-template <typename Kind>
-std::vector<const Op*> ops_of(const Plan& plan) {
+// Of each thing one part, in order.
+template <typename List, typename Part>
+auto each(const List& list, Part part) {
+  std::vector<std::decay_t<decltype(std::invoke(part, *list.begin()))>> parts;
+  for (const auto& one : list) parts.push_back(std::invoke(part, one));
+  return parts;
+}
+
+template <typename Wanted>
+std::vector<const Op*> ops_where(const Plan& plan, Wanted wanted) {
   std::vector<const Op*> list;
   for (const auto& op : plan.ops) {
-    if (std::holds_alternative<Kind>(op.work)) list.push_back(&op);
+    if (wanted(op.work)) list.push_back(&op);
   }
   return list;
+}
+
+template <typename Kind>
+std::vector<const Op*> ops_of(const Plan& plan) {
+  return ops_where(plan, [](const Work& work) { return std::holds_alternative<Kind>(work); });
 }
 
 inline std::vector<const Op*> ops_of(const Plan& plan, Busy::Reason reason) {
-  std::vector<const Op*> list;
-  for (const auto& op : plan.ops) {
-    if (reason_of(op.work) == reason) list.push_back(&op);
-  }
-  return list;
+  return ops_where(plan, [&](const Work& work) { return reason_of(work) == reason; });
 }
 
-inline std::vector<collective::Collective> collectives_of(const Plan& plan, int bucket) {
-  std::vector<collective::Collective> list;
-  for (const auto* op : ops_of<collective::Collective>(plan)) {
-    const auto& collective = std::get<collective::Collective>(op->work);
-    if (collective.bucket == bucket) list.push_back(collective);
-  }
-  return list;
+inline std::vector<const Op*> ops_of(const Plan& plan, Phase phase) {
+  return ops_where(plan, [&](const Work& work) {
+    const auto* compute = std::get_if<Compute>(&work);
+    return compute != nullptr && compute->phase == phase;
+  });
 }
 
 inline const Compute& compute_of(const Op& op) { return std::get<Compute>(op.work); }
 inline const collective::Collective& collective_in(const Op& op) {
   return std::get<collective::Collective>(op.work);
+}
+inline const collective::Collective& collective_at(const Plan& plan, OpId id) {
+  return collective_in(plan.ops[index(id)]);
+}
+
+inline std::vector<collective::Collective> collectives_of(const Plan& plan) {
+  return each(ops_of<collective::Collective>(plan),
+              [](const Op* op) { return collective_in(*op); });
+}
+inline std::vector<collective::Collective> collectives_of(const Plan& plan, int bucket) {
+  auto list = collectives_of(plan);
+  std::erase_if(list, [&](const auto& collective) { return collective.bucket != bucket; });
+  return list;
 }
 
 // Operations of one kind of collective, by bucket; -1: it has none.
@@ -59,8 +83,7 @@ inline std::vector<OpId> sent(const Plan& plan, collective::CollectiveKind kind)
   std::vector<OpId> ids(plan.buckets.size(), -1);
   for (const auto* op : ops_of<collective::Collective>(plan)) {
     if (collective_in(*op).kind != kind) continue;
-    ids[static_cast<std::size_t>(collective_in(*op).bucket)] =
-        static_cast<OpId>(op - plan.ops.data());
+    ids[index(collective_in(*op).bucket)] = static_cast<OpId>(op - plan.ops.data());
   }
   return ids;
 }
@@ -72,9 +95,14 @@ inline Strategy strategy_with(Fusion::Rule rule) {
   return strategy;
 }
 
+inline Strategy compressing(const char* codec, Fusion::Rule rule = Fusion::Rule::kNone) {
+  Strategy strategy = strategy_with(rule);
+  strategy.compression.codec = codec;
+  return strategy;
+}
+
 inline Strategy dgc_strategy(std::int64_t min_elements) {
-  Strategy strategy;
-  strategy.compression.codec = "dgc";
+  Strategy strategy = compressing("dgc");
   strategy.compression.min_elements = min_elements;
   return strategy;
 }
@@ -108,12 +136,19 @@ inline Strategy regathering() {
   return strategy;
 }
 
-inline Seconds seconds_of_phase(const Plan& plan, Phase phase) {
+inline Seconds seconds_of_all(const std::vector<const Op*>& ops) {
   Seconds sum = 0;
-  for (const auto* op : ops_of<Compute>(plan)) {
-    if (compute_of(*op).phase == phase) sum += compute_of(*op).seconds;
-  }
+  for (const auto* op : ops) sum += seconds_of(op->work);
   return sum;
+}
+inline Seconds seconds_of_phase(const Plan& plan, Phase phase) {
+  return seconds_of_all(ops_of(plan, phase));
+}
+
+// What the last of so many periods takes.
+inline Seconds last_period(run::Executor& executor, const Plan& plan, int periods = 3) {
+  const auto ends = executor.run(plan, {}, periods).timeline.period_ends;
+  return ends.at(ends.size() - 1) - ends.at(ends.size() - 2);
 }
 
 inline constexpr Seconds kPartForward = 1e-3;

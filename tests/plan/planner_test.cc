@@ -66,9 +66,8 @@ TEST(Planner, BucketsGoRoundTheStreams) {
   strategy.streams = 3;
   const Plan plan = make_plan(five(), cluster_of(4, 1), strategy);
   EXPECT_EQ(plan.streams, 4);
-  std::vector<StreamId> streams;
-  for (const auto* op : ops_of<collective::Collective>(plan)) streams.push_back(op->stream);
-  EXPECT_EQ(streams, (std::vector<StreamId>{1, 2, 3, 1, 2}));
+  EXPECT_EQ(each(ops_of<collective::Collective>(plan), &Op::stream),
+            (std::vector<StreamId>{1, 2, 3, 1, 2}));
 }
 
 TEST(Planner, WithoutOverlapEverythingIsOnOneStream) {
@@ -92,10 +91,9 @@ TEST(Planner, LeadersReduceAllReduceAndBroadcast) {
   strategy.hierarchy.inside = "to_one";
   const Plan plan = make_plan(five(), cluster_of(4, 8), strategy);
   auto phases = collectives_of(plan, 0);
-  ASSERT_EQ(phases.size(), 3u);
-  EXPECT_EQ(phases[0].kind, collective::CollectiveKind::kReduce);
-  EXPECT_EQ(phases[1].kind, collective::CollectiveKind::kAllReduce);
-  EXPECT_EQ(phases[2].kind, collective::CollectiveKind::kBroadcast);
+  using enum collective::CollectiveKind;
+  ASSERT_EQ(each(phases, &collective::Collective::kind),
+            (std::vector{kReduce, kAllReduce, kBroadcast}));
   EXPECT_EQ(phases[0].groups, (collective::Groups{0, 4, 8, 8, 1}));
   EXPECT_EQ(phases[1].groups, (collective::Groups{0, 1, 0, 4, 8}));
   EXPECT_EQ(phases[2].groups, phases[0].groups);
@@ -105,7 +103,7 @@ TEST(Planner, LeadersReduceAllReduceAndBroadcast) {
 
   strategy.hierarchy.first_all_reduce = true;
   phases = collectives_of(make_plan(five(), cluster_of(4, 8), strategy), 0);
-  EXPECT_EQ(phases[0].kind, collective::CollectiveKind::kAllReduce);
+  EXPECT_EQ(phases[0].kind, kAllReduce);
 }
 
 TEST(Planner, ShardsReduceScatterAllReduceAndGather) {
@@ -113,16 +111,14 @@ TEST(Planner, ShardsReduceScatterAllReduceAndGather) {
   strategy.fusion.rule = Fusion::Rule::kOne;
   const Plan plan = make_plan(five(), cluster_of(4, 8), strategy);
   const auto phases = collectives_of(plan, 0);
-  ASSERT_EQ(phases.size(), 3u);
-  EXPECT_EQ(phases[0].kind, collective::CollectiveKind::kReduceScatter);
-  EXPECT_EQ(phases[1].kind, collective::CollectiveKind::kAllReduce);
-  EXPECT_EQ(phases[2].kind, collective::CollectiveKind::kAllGather);
+  using enum collective::CollectiveKind;
+  ASSERT_EQ(each(phases, &collective::Collective::kind),
+            (std::vector{kReduceScatter, kAllReduce, kAllGather}));
   EXPECT_EQ(phases[0].groups, (collective::Groups{0, 4, 8, 8, 1}));
   EXPECT_EQ(phases[1].groups, (collective::Groups{0, 8, 1, 4, 8}));
   // 500 elements do not divide by 8: 63 each, none lost.
-  EXPECT_EQ(phases[0].elements, 504);
-  EXPECT_EQ(phases[1].elements, 63);
-  EXPECT_EQ(phases[2].elements, 504);
+  EXPECT_EQ(each(phases, &collective::Collective::elements),
+            (std::vector<std::int64_t>{504, 63, 504}));
 }
 
 TEST(Planner, GroupsOfOneHaveNothingToDo) {
@@ -149,18 +145,13 @@ TEST(Planner, UpdatesBucketByBucket) {
   strategy.fusion.count = 2;
   strategy.update = Strategy::Update::kPerBucket;
   const Plan plan = make_plan(five(), cluster_of(2, 1), strategy);
-  Seconds seconds = 0;
   int updates = 0;
-  for (const auto* op : ops_of<Compute>(plan)) {
-    if (compute_of(*op).phase != Phase::kUpdate) continue;
+  for (const auto* op : ops_of(plan, Phase::kUpdate)) {
     ASSERT_EQ(op->after.size(), 1u);
-    const Op& before = plan.ops[static_cast<std::size_t>(op->after[0])];
-    EXPECT_EQ(collective_in(before).bucket, updates);
-    seconds += compute_of(*op).seconds;
-    ++updates;
+    EXPECT_EQ(collective_at(plan, op->after[0]).bucket, updates++);
   }
   EXPECT_EQ(updates, 3);
-  EXPECT_DOUBLE_EQ(seconds, 0.002);
+  EXPECT_DOUBLE_EQ(seconds_of_phase(plan, Phase::kUpdate), 0.002);
 }
 
 // What the device adds as soon as there are two ranks: a wait of the host before each step's
@@ -248,12 +239,11 @@ TEST(TrainingPhases, FollowTheRampOfDgc) {
   Training training;
   training.from = 1000;
   training.steps = 9000;
-  std::vector<std::pair<std::int64_t, std::int64_t>> found;
-  for (const auto& phase : training_phases(strategy, training)) {
-    found.emplace_back(phase.point.step, phase.steps);
-  }
-  EXPECT_EQ(found, (std::vector<std::pair<std::int64_t, std::int64_t>>{
-                       {1000, 1504}, {2504, 1252}, {3756, 1252}, {5008, 4992}}));
+  EXPECT_EQ(
+      each(training_phases(strategy, training),
+           [](const TrainingPhase& phase) { return std::pair(phase.point.step, phase.steps); }),
+      (std::vector<std::pair<std::int64_t, std::int64_t>>{
+          {1000, 1504}, {2504, 1252}, {3756, 1252}, {5008, 4992}}));
   training.from = 4000;
   training.steps = 10;
   EXPECT_EQ(training_phases(strategy, training).size(), 1u);
@@ -261,15 +251,12 @@ TEST(TrainingPhases, FollowTheRampOfDgc) {
 }
 
 TEST(TrainingPhases, PowerSgdStartsLate) {
-  Strategy strategy;
-  strategy.compression.codec = "powersgd";
+  Strategy strategy = compressing("powersgd");
   strategy.compression.rampup_begin_step = 30;
   Training training;
   training.steps = 100;
-  const auto phases = training_phases(strategy, training);
-  ASSERT_EQ(phases.size(), 2U);
-  EXPECT_EQ(phases[0].steps, 30);
-  EXPECT_EQ(phases[1].steps, 70);
+  EXPECT_EQ(each(training_phases(strategy, training), &TrainingPhase::steps),
+            (std::vector<std::int64_t>{30, 70}));
 }
 
 TEST(TrainingPhases, FollowThePeriodsOfLocalSgd) {
@@ -278,11 +265,9 @@ TEST(TrainingPhases, FollowThePeriodsOfLocalSgd) {
   const auto phases = training_phases(local_strategy(8, 30), training);
   ASSERT_EQ(phases.size(), 3u);
   // Behind the last averaging the run is over before the next one.
-  const std::int64_t expected[][2] = {{1, 30}, {8, 64}, {6, 6}};
-  for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ(phases[i].point.period, expected[i][0]) << i;
-    EXPECT_EQ(phases[i].steps, expected[i][1]) << i;
-  }
+  EXPECT_EQ(each(phases, [](const auto& phase) { return phase.point.period; }),
+            (std::vector<std::int64_t>{1, 8, 6}));
+  EXPECT_EQ(each(phases, &TrainingPhase::steps), (std::vector<std::int64_t>{30, 64, 6}));
   const Plan left = make_plan(five(), cluster_of(4, 1), local_strategy(8, 30), phases[2].point);
   EXPECT_EQ(left.steps, 1);
   EXPECT_TRUE(left.buckets.empty());
@@ -359,11 +344,10 @@ TEST(MicroBatches, AreExchangedBesideTheLastBackwardPass) {
     Strategy strategy = exchanging(exchange);
     strategy.fusion.rule = Fusion::Rule::kOne;
     const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
-    std::vector<Phase> phases;
-    for (const auto* op : ops_of<Compute>(plan)) phases.push_back(compute_of(*op).phase);
-    EXPECT_EQ(phases, (std::vector<Phase>{Phase::kForward, Phase::kBackward, Phase::kForward,
-                                          Phase::kBackward, Phase::kForward, Phase::kBackward,
-                                          Phase::kUpdate}));
+    using enum Phase;
+    EXPECT_EQ(
+        each(ops_of<Compute>(plan), [](const Op* op) { return compute_of(*op).phase; }),
+        (std::vector{kForward, kBackward, kForward, kBackward, kForward, kBackward, kUpdate}));
     EXPECT_EQ(plan.buckets.size(), 1u);
     EXPECT_EQ(ops_of<collective::Collective>(plan).front()->after, (std::vector<OpId>{5}));
     // The gradients of an earlier pass are not ready to be sent.
@@ -392,11 +376,9 @@ TEST(MeasuredCopies, TakeThePlaceOfTheMemoryRate) {
   strategy.fusion.count = 2;
   strategy.bucket_copies = true;
   const Plan plan = make_plan(copied(), cluster, strategy, {});
-  for (const auto& [reason, each] :
+  for (const auto& [reason, one] :
        {std::pair(Busy::Reason::kCopyIn, 0.0001), {Busy::Reason::kCopyOut, 0.0004}}) {
-    Seconds sum = 0;
-    for (const auto* op : ops_of(plan, reason)) sum += seconds_of(op->work);
-    EXPECT_NEAR(sum, 5 * each, 1e-12);
+    EXPECT_NEAR(seconds_of_all(ops_of(plan, reason)), 5 * one, 1e-12);
   }
 
   strategy.bucket_copies = false;
@@ -416,7 +398,7 @@ TEST(MeasuredCopies, AreOfGradientsAlone) {
     EXPECT_EQ(gone_in.size(), 5u);
     EXPECT_EQ(come_back.size(), shards_update(strategy) ? 0u : 5u);
     for (const Op* op : come_back) {
-      const Op& brought = plan.ops[static_cast<std::size_t>(op->after.at(0))];
+      const Op& brought = plan.ops[index(op->after.at(0))];
       EXPECT_EQ(brought.gathers, exchange == kDecoupled);
       EXPECT_EQ(collective_in(brought).bucket, std::get<Busy>(op->work).bucket);
     }

@@ -36,18 +36,15 @@ TEST(TwoLevel, ReducesInsideSumsAcrossAndGathersInside) {
   const Plan plan = make_plan(odd(), cluster_of(2, 4), two_level(4));
   for (const int bucket : {0, 1}) {
     const auto legs = collectives_of(plan, bucket);
-    ASSERT_EQ(legs.size(), 3U);
     const std::int64_t part = bucket == 0 ? 2 : 3;  // of 7 and of 10 elements, on each of four
-    const auto expect = [](const auto& leg, CollectiveKind kind, const collective::Groups& groups,
-                           std::int64_t elements) {
-      EXPECT_EQ(leg.kind, kind);
-      EXPECT_EQ(leg.groups, groups);
-      EXPECT_EQ(leg.elements, elements);
-    };
+    using enum CollectiveKind;
+    EXPECT_EQ(each(legs, &collective::Collective::kind),
+              (std::vector{kReduceScatter, kAllReduce, kAllGather}));
     const auto blocks = collective::block_groups(8, 4);
-    expect(legs[0], CollectiveKind::kReduceScatter, blocks, 4 * part);
-    expect(legs[1], CollectiveKind::kAllReduce, collective::shard_groups(8, 4), part);
-    expect(legs[2], CollectiveKind::kAllGather, blocks, 4 * part);
+    EXPECT_EQ(each(legs, &collective::Collective::groups),
+              (std::vector{blocks, collective::shard_groups(8, 4), blocks}));
+    EXPECT_EQ(each(legs, &collective::Collective::elements),
+              (std::vector<std::int64_t>{4 * part, part, 4 * part}));
   }
   // Each rank updates its part of four.
   EXPECT_DOUBLE_EQ(seconds_of(ops_of<Compute>(plan).back()->work), 1e-3 / 4);
@@ -101,9 +98,8 @@ TEST(TwoLevel, AcrossInTheLastMicroBatchAlone) {
   Strategy strategy = two_level(4);
   strategy.each_micro_batch = true;
   const auto count = [&](CollectiveKind kind) {
-    const Plan plan = make_plan(workload, cluster_of(2, 4), strategy);
-    return std::ranges::count_if(ops_of<collective::Collective>(plan),
-                                 [&](const Op* op) { return collective_in(*op).kind == kind; });
+    return std::ranges::count(collectives_of(make_plan(workload, cluster_of(2, 4), strategy)), kind,
+                              &collective::Collective::kind);
   };
   EXPECT_EQ(count(CollectiveKind::kAllReduce), 3 * 2);
   strategy.hierarchy.across_last = true;

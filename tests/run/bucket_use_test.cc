@@ -36,8 +36,8 @@ void expect_ends(const Used& used, std::size_t collectives) {
   for (std::size_t b = 0; b < used.uses.size(); ++b) {
     std::vector<plan::OpId> list;
     for (const auto* op : plan::ops_of<collective::Collective>(used.plan)) {
-      const bool own = plan::collective_in(*op).bucket == static_cast<int>(b);
-      if (own) list.push_back(static_cast<plan::OpId>(op - used.plan.ops.data()));
+      if (index(plan::collective_in(*op).bucket) != b) continue;
+      list.push_back(static_cast<plan::OpId>(op - used.plan.ops.data()));
     }
     ASSERT_EQ(list.size(), collectives);
     EXPECT_EQ(used.uses[b].collectives, list);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <random>
 
 #include "core/compress/dgc.h"
@@ -70,6 +71,17 @@ std::vector<Values> sum_of(const Gradients& gradients) {
     }
   }
   return sum;
+}
+
+// Each value made another one.
+template <typename Change>
+std::vector<Values> changed(std::vector<Values> gradients, Change change) {
+  for (auto& values : gradients) std::ranges::transform(values, values.begin(), change);
+  return gradients;
+}
+std::vector<Values> mean_of(const Gradients& gradients) {
+  const auto ranks = static_cast<float>(gradients.size());
+  return changed(sum_of(gradients), [&](float value) { return value / ranks; });
 }
 
 void expect_everywhere(const Gradients& found, const std::vector<Values>& expected,
@@ -185,10 +197,7 @@ int expect_sums(const Workload& workload, unsigned seed,
   int combinations = 0;
   for (const int ranks : kWorlds) {
     const Gradients input = random_gradients(workload, ranks, seed);
-    auto expected = sum_of(input);
-    for (auto& values : expected) {
-      for (auto& value : values) value /= mean ? static_cast<float>(ranks) : 1.0F;
-    }
+    const auto expected = mean ? mean_of(input) : sum_of(input);
     for_all_ways(ranks, [&](Strategy strategy, const std::string& what) {
       change(strategy);
       for (std::size_t f = 0; f < fusions.size(); ++f) {
@@ -203,9 +212,8 @@ int expect_sums(const Workload& workload, unsigned seed,
 }
 
 TEST(HostExecutor, EveryStrategyEndsWithTheSum) {
-  EXPECT_GT(expect_sums(
-                awkward(), 1, [](Strategy&) {}, all_fusions()),
-            1000);
+  const auto same = [](Strategy&) {};
+  EXPECT_GT(expect_sums(awkward(), 1, same, all_fusions()), 1000);
 }
 
 TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
@@ -213,9 +221,8 @@ TEST(HostExecutor, DifferentAlgorithmsInsideAndAcross) {
   const Gradients input = random_gradients(workload, 12, 2);
   for (const char* inside : {"ring", "to_one", "double_binary_tree"}) {
     for (const auto& across : collective::algorithms()) {
-      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
-      strategy.hierarchy.form = Hierarchy::Form::kLeaders;
-      strategy.hierarchy.group_size = 4;
+      Strategy strategy = plan::in_blocks(Hierarchy::Form::kLeaders, 4);
+      strategy.fusion.rule = Fusion::Rule::kOne;
       strategy.hierarchy.inside = inside;
       strategy.hierarchy.across = std::string(across.name);
       expect_everywhere(run(workload, cluster_of(3, 4), strategy, input).gradients, sum_of(input),
@@ -257,10 +264,9 @@ TEST(HostExecutor, DgcThatKeepsEverythingIsTheDenseSum) {
 // Keeps the `kept` largest magnitudes by sorting, the lower index first among equals.
 Values only_largest(const Values& values, std::size_t kept) {
   std::vector<std::size_t> order(values.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-    return std::fabs(values[a]) > std::fabs(values[b]);
-  });
+  std::iota(order.begin(), order.end(), 0U);
+  std::ranges::stable_sort(order, std::greater{},
+                           [&](std::size_t place) { return std::fabs(values[place]); });
   Values rest(values.size(), 0.0F);
   for (std::size_t i = 0; i < kept; ++i) rest[order[i]] = values[order[i]];
   return rest;
@@ -352,15 +358,11 @@ TEST(HostExecutor, PostLocalSgdLeavesStatisticsAlone) {
   strategy.local_sgd.warmup_gradients = true;
   const int ranks = 4;
   const Gradients input = random_gradients(workload, ranks, 8);
-  const auto sum = sum_of(input);
   const auto found = sums(workload, ranks, strategy, input);
   for (std::size_t rank = 0; rank < found.size(); ++rank) {
-    for (std::size_t t = 0; t < 2; ++t) {
-      for (std::size_t i = 0; i < sum[t].size(); ++i) {
-        EXPECT_EQ(found[rank][t][i], sum[t][i] / ranks);
-      }
-    }
-    EXPECT_EQ(found[rank][2], input[rank][2]);
+    auto expected = mean_of(input);
+    expected[2] = input[rank][2];
+    EXPECT_EQ(found[rank], expected);
   }
 }
 
@@ -409,13 +411,8 @@ TEST(HostExecutor, OuterStepsAcrossGroups) {
   strategy.local_sgd.outer = {Outer::Optimizer::kSgd, 1, 0, 0};
   Gradients input = random_gradients(workload, 8, 3);
   for (std::size_t r = 0; r < 8; ++r) input[r] = input[r / 4 * 4];  // a group's are alike
-  auto expected = input[0];
-  for (std::size_t t = 0; t < expected.size(); ++t) {
-    for (std::size_t i = 0; i < expected[t].size(); ++i) {
-      expected[t][i] = (expected[t][i] + input[4][t][i]) / 2;
-    }
-  }
-  expect_everywhere(run(workload, cluster_of(2, 4), strategy, input).gradients, expected, "groups");
+  expect_everywhere(run(workload, cluster_of(2, 4), strategy, input).gradients,
+                    mean_of({input[0], input[4]}), "groups");
 }
 
 // Blocks with scales: every rank ends with the same, within what so many roundings lose, and sends
@@ -426,8 +423,7 @@ TEST(HostExecutor, BlocksAreSummedWithScalesAnew) {
   for (const auto& [codec, error] :
        {std::pair{"int8", 0.01}, {"int4", 0.2}, {"fp8", 0.08}, {"fp8_e5m2", 0.16}}) {
     for (const int ranks : {2, 3, 4}) {
-      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
-      strategy.compression.codec = codec;
+      const Strategy strategy = plan::compressing(codec, Fusion::Rule::kOne);
       const Gradients input = random_gradients(workload, ranks, 8);
       const Outcome outcome = run(workload, cluster_of(ranks, 1), strategy, input);
       const auto sum = sum_of(input);
@@ -454,44 +450,41 @@ TEST(HostExecutor, BlocksAreSummedWithScalesAnew) {
 TEST(HostExecutor, BlocksAreRoundedTwice) {
   Workload workload;
   workload.tensors = {tensor_of("b", {900}), tensor_of("a", {41})};
-  const auto rounded = [](const compress::Codec& codec, const std::vector<float>& row) {
-    std::vector<float> values(row);
-    return codec.encode(values, 0).values;
+  const auto rounded = [](const compress::Codec& codec, Values row) {
+    return codec.encode(row, 0).values;
+  };
+  const auto joined = [](const std::vector<Values>& gradients) {
+    Values row(gradients[0]);
+    row.insert(row.end(), gradients[1].begin(), gradients[1].end());
+    return row;
   };
   for (const char* name : {"int8", "int4", "fp8", "fp8_e5m2"}) {
     for (const auto& [nodes, gpus] : {std::pair{2, 1}, {5, 1}, {2, 3}}) {
       const int ranks = nodes * gpus;
-      Strategy strategy = plan::strategy_with(Fusion::Rule::kOne);
-      strategy.compression.codec = name;
+      Strategy strategy = plan::compressing(name, Fusion::Rule::kOne);
       strategy.algorithm = "all_to_all";
       const compress::Codec& codec = *compress::find_codec(name);
       const Gradients input = random_gradients(workload, ranks, 8);
       const auto outcome = run(workload, cluster_of(nodes, gpus), strategy, input);
       // The rank of a part begins with its own.
       const std::int64_t blocks = 8;
-      std::vector<std::vector<float>> sent;
-      for (const auto& own : input) {
-        std::vector<float> row(own[0]);
-        row.insert(row.end(), own[1].begin(), own[1].end());
-        sent.push_back(rounded(codec, row));
-      }
-      std::vector<float> sum(sent[0].size());
+      std::vector<Values> sent;
+      for (const auto& own : input) sent.push_back(rounded(codec, joined(own)));
+      Values sum(sent[0].size());
       for (int owner = 0; owner < ranks; ++owner) {
         const auto part = collective::part_of(blocks, ranks, owner);
         const auto end = std::min(static_cast<std::int64_t>(sum.size()), part.end * 128);
         for (std::int64_t i = part.begin * 128; i < end; ++i) {
-          const auto e = static_cast<std::size_t>(i);
-          sum[e] = sent[static_cast<std::size_t>(owner)][e];
+          const std::size_t e = index(i);
+          sum[e] = sent[index(owner)][e];
           for (int r = 0; r < ranks; ++r) {
-            if (r != owner) sum[e] += sent[static_cast<std::size_t>(r)][e];
+            if (r != owner) sum[e] += sent[index(r)][e];
           }
         }
       }
       const auto wanted = rounded(codec, sum);
       for (const auto& found : outcome.gradients) {
-        std::vector<float> row(found[0]);
-        row.insert(row.end(), found[1].begin(), found[1].end());
-        EXPECT_EQ(row, wanted) << name << " on " << ranks;
+        EXPECT_EQ(joined(found), wanted) << name << " on " << ranks;
       }
     }
   }
@@ -553,9 +546,8 @@ TEST(HostExecutor, BatchedPowerSgdFactorsWholeBuckets) {
   for (const int ranks : {1, 2, 3, 5}) {
     Workload workload;
     workload.tensors = {tensor_of("b", {20}), tensor_of("a", {5, 5}), tensor_of("c", {16})};
-    Strategy strategy = plan::strategy_with(Fusion::Rule::kGroups);
+    Strategy strategy = plan::compressing("batched_powersgd", Fusion::Rule::kGroups);
     strategy.fusion.groups = {{0, 1}, {2}};  // 45 elements in a square of 7, 16 in one of 4
-    strategy.compression.codec = "batched_powersgd";
     strategy.compression.rank = 2;
     // Rows that are multiples of one, the last cut off: of rank 2.
     Values row(7);
@@ -633,10 +625,7 @@ TEST(HostExecutor, CountsPaddingAndPairs) {
 TEST(HostExecutor, ASecondPeriodSumsTheSums) {
   const Workload workload = awkward();
   const Gradients input = random_gradients(workload, 4, 12);
-  auto expected = sum_of(input);
-  for (auto& values : expected) {
-    for (auto& value : values) value *= 4;
-  }
+  const auto expected = changed(sum_of(input), [](float value) { return value * 4; });
   expect_everywhere(run(workload, cluster_of(4, 1), {}, input, 2).gradients, expected, "twice");
 }
 

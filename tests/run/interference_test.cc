@@ -8,10 +8,8 @@
 
 #include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "core/scenario/cluster.h"
 #include "sim/sim_executor.h"
+#include "tests/plan/planned.h"
 #include "tests/support/random_scenario.h"
 
 namespace syncline::run {
@@ -51,9 +49,8 @@ Seconds exchange_of(const Scenario& scenario,
   collective::CostCache cache(scenario.cluster);
   const plan::Plan plan =
       plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
-  for (const auto& op : plan.ops) {
-    const auto* collective = std::get_if<collective::Collective>(&op.work);
-    if (collective != nullptr && collective->kind == kind) return cache.time(*collective);
+  for (const auto& collective : plan::collectives_of(plan)) {
+    if (collective.kind == kind) return cache.time(collective);
   }
   return 0;
 }
@@ -277,15 +274,15 @@ TEST(Sums, FollowTheirCollectives) {
       plan::make_plan(scenario.workload, scenario.cluster, scenario.strategies.front());
   const auto plan = with_interference(given, scenario.cluster.device, cache);
   EXPECT_EQ(plan.ops.size(), given.ops.size() + 2);
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto* collective = std::get_if<collective::Collective>(&plan.ops[i].work);
-    if (collective == nullptr) continue;
-    const auto& sums = std::get<plan::Busy>(plan.ops[i + 1].work);
+  for (const plan::Op* op : plan::ops_of<collective::Collective>(plan)) {
+    const auto& collective = plan::collective_in(*op);
+    const plan::Op& next = *(op + 1);
+    const auto& sums = std::get<plan::Busy>(next.work);
     EXPECT_EQ(sums.reason, plan::Busy::Reason::kSums);
-    EXPECT_EQ(sums.bucket, collective->bucket);
-    EXPECT_EQ(plan.ops[i + 1].stream, plan.ops[i].stream);
+    EXPECT_EQ(sums.bucket, collective.bucket);
+    EXPECT_EQ(next.stream, op->stream);
     EXPECT_EQ(sums.seconds,
-              sums_beyond(*collective, scenario.cluster.device, cache.time(*collective)));
+              sums_beyond(collective, scenario.cluster.device, cache.time(collective)));
   }
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::run {
@@ -32,12 +33,12 @@ std::string piece_of_work(std::size_t piece) {
 
 bool no_children() { return ::waitpid(-1, nullptr, WNOHANG) == -1 && errno == ECHILD; }
 
-template <typename Error>
-std::string failure(std::size_t count, int jobs,
-                    const std::function<std::string(std::size_t)>& work) {
+// Why the machine fails it; empty where it does not.
+template <typename Body>
+std::string machine_error(Body body) {
   try {
-    run_jobs(count, jobs, work);
-  } catch (const Error& error) {
+    body();
+  } catch (const MachineError& error) {
     return error.what();
   }
   return "";
@@ -83,13 +84,13 @@ TEST_P(Jobs, TheFirstFailureIsTold) {
     if (piece == 11) throw MachineError("eleven broke");
     return "";
   };
-  EXPECT_EQ(failure<InputError>(20, GetParam(), work), "six is wrong");
+  EXPECT_EQ(test::input_error([&] { run_jobs(20, GetParam(), work); }), "six is wrong");
   EXPECT_TRUE(no_children());
 }
 
 TEST_P(Jobs, OtherExceptionsAreMachineErrors) {
   const auto work = [](std::size_t) -> std::string { throw std::logic_error("oh"); };
-  EXPECT_EQ(failure<MachineError>(3, GetParam(), work), "oh");
+  EXPECT_EQ(machine_error([&] { run_jobs(3, GetParam(), work); }), "oh");
 }
 
 TEST(JobsOverProcesses, ACrashNamesItsPiece) {
@@ -97,21 +98,18 @@ TEST(JobsOverProcesses, ACrashNamesItsPiece) {
     if (piece == 4) ::kill(::getpid(), SIGKILL);
     return "";
   };
-  EXPECT_EQ(failure<MachineError>(9, 3, work), "job 5: its process was ended by signal 9 (Killed)");
+  EXPECT_EQ(machine_error([&] { run_jobs(9, 3, work); }),
+            "job 5: its process was ended by signal 9 (Killed)");
   const auto leaving = [](std::size_t) -> std::string { ::_exit(7); };
-  EXPECT_EQ(failure<MachineError>(9, 3, leaving),
+  EXPECT_EQ(machine_error([&] { run_jobs(9, 3, leaving); }),
             "job 1: its process ended without an answer, exit code 7");
   EXPECT_TRUE(no_children());
 }
 
 TEST(JobsOverProcesses, OnePieceApartNamesItsFailure) {
   EXPECT_EQ(run_apart("it", [] { return std::string("done"); }), "done");
-  const auto told = [](const std::function<std::string()>& work) -> std::string {
-    try {
-      return run_apart("it", work);
-    } catch (const MachineError& error) {
-      return error.what();
-    }
+  const auto told = [](const std::function<std::string()>& work) {
+    return machine_error([&] { run_apart("it", work); });
   };
   EXPECT_EQ(told([]() -> std::string { throw InputError("wrong"); }), "it: wrong");
   EXPECT_EQ(told([]() -> std::string { ::_exit(7); }),

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <random>
 
+#include "core/index.h"
+
 namespace syncline::run {
 namespace {
 
@@ -23,17 +25,13 @@ plan::Plan plan_of(int streams, std::vector<plan::Op> ops) {
   return plan;
 }
 
-std::vector<int> sorted(std::vector<int> list) {
-  std::sort(list.begin(), list.end());
-  return list;
-}
-
-// Everything that a finished operation releases.
+// Everything that a finished operation releases, in order.
 std::vector<int> finish(Walk& walk, int instance) {
   std::vector<int> ready;
   walk.pass_stream(instance, ready);
   walk.pass_dependents(instance, ready);
-  return sorted(ready);
+  std::ranges::sort(ready);
+  return ready;
 }
 
 TEST(Walk, AStreamReleasesItsOperationsOneByOne) {
@@ -83,21 +81,21 @@ TEST(Walk, RandomPlansAreWalkedOnceAndInOrder) {
     const plan::Plan plan = plan_of(4, ops);
     Walk walk(plan, kPeriods);
     std::vector<int> ready = walk.first();
-    std::vector<char> done(static_cast<std::size_t>(walk.instances()), 0);
+    std::vector<char> done(index(walk.instances()), 0);
     std::vector<int> last(4, -1);
     int finished = 0;
     while (!ready.empty()) {
       std::swap(ready[random() % ready.size()], ready.back());
       const int instance = ready.back();
       ready.pop_back();
-      const plan::Op& op = plan.ops[static_cast<std::size_t>(walk.op(instance))];
-      ASSERT_FALSE(done[static_cast<std::size_t>(instance)]);
+      const plan::Op& op = plan.ops[index(walk.op(instance))];
+      ASSERT_FALSE(done[index(instance)]);
       for (const plan::OpId before : op.after) {
-        ASSERT_TRUE(done[static_cast<std::size_t>(instance - walk.op(instance) + before)]);
+        ASSERT_TRUE(done[index(instance - walk.op(instance) + before)]);
       }
-      ASSERT_GT(instance, last[static_cast<std::size_t>(op.stream)]);
-      last[static_cast<std::size_t>(op.stream)] = instance;
-      done[static_cast<std::size_t>(instance)] = 1;
+      ASSERT_GT(instance, last[index(op.stream)]);
+      last[index(op.stream)] = instance;
+      done[index(instance)] = 1;
       ++finished;
       walk.pass_stream(instance, ready);
       walk.pass_dependents(instance, ready);
@@ -112,12 +110,8 @@ TEST(Walk, WaitsForThePeriodBefore) {
   ops[0].after_previous = {2};
   Walk walk(plan_of(2, ops), 2);
   EXPECT_EQ(walk.first(), (std::vector<int>{0}));
-  EXPECT_EQ(finish(walk, 0), (std::vector<int>{1}));
   // 3 is next on stream 0 but waits for 2.
-  EXPECT_EQ(finish(walk, 1), (std::vector<int>{2}));
-  EXPECT_EQ(finish(walk, 2), (std::vector<int>{3}));
-  EXPECT_EQ(finish(walk, 3), (std::vector<int>{4}));
-  EXPECT_EQ(finish(walk, 4), (std::vector<int>{5}));
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(finish(walk, i), (std::vector<int>{i + 1}));
   EXPECT_EQ(finish(walk, 5), std::vector<int>{});
 }
 

@@ -7,10 +7,9 @@
 #include <cstdio>
 
 #include "core/collective/cost.h"
-#include "core/plan/planner.h"
+#include "tests/plan/planned.h"
 #include "tests/support/random_collectives.h"
 #include "tests/support/simulated.h"
-#include "tests/support/small_plans.h"
 
 namespace syncline::sim {
 namespace {
@@ -100,8 +99,7 @@ TEST(Agreement, OnTwoTiers) {
     for (const auto& [nodes, gpus] : {std::pair(2, 2), {4, 4}, {2, 8}, {8, 8}}) {
       const int ranks = nodes * gpus;
       for (const auto elements : kElements) {
-        const plan::Plan plan =
-            plan_of(ranks, {{1, all_reduce(ranks, std::string(algorithm.name), elements)}});
+        const plan::Plan plan = all_reduce_plan(ranks, std::string(algorithm.name), elements);
         const Times times = times_of(two_tier_cluster(nodes, gpus), plan);
         SCOPED_TRACE(testing::Message() << algorithm.name << " on " << nodes << " x " << gpus
                                         << ", " << elements << " elements");
@@ -115,9 +113,7 @@ TEST(Agreement, OnTwoTiers) {
 }
 
 Strategy low_precision(const char* codec) {
-  Strategy strategy;
-  strategy.fusion.rule = Fusion::Rule::kOne;
-  strategy.compression.codec = codec;
+  Strategy strategy = plan::compressing(codec, Fusion::Rule::kOne);
   strategy.algorithm = "all_to_all";
   return strategy;
 }
@@ -132,20 +128,16 @@ TEST(Agreement, LowPrecisionIsAnAllToAllAndAGather) {
     const Tier& tier = cluster.tiers.front();
     const plan::Plan plan = plan::make_plan(workload, cluster, low_precision("int8"));
     collective::CostCache costs(cluster);
-    std::vector<Seconds> legs;
-    for (const auto& op : plan.ops) {
-      const auto* leg = std::get_if<collective::Collective>(&op.work);
-      if (leg != nullptr) legs.push_back(costs.time(*leg));
-    }
+    const auto legs =
+        plan::each(plan::collectives_of(plan), [&](const auto& leg) { return costs.time(leg); });
     const double bytes = (1 << 24) / 128 * 132.0;
     const double share = (ranks - 1.0) / ranks;
     ASSERT_EQ(legs.size(), 2U);
     EXPECT_NEAR(legs[0], tier.latency + share * bytes / tier.bandwidth, 1e-9 * legs[0]);
     EXPECT_NEAR(legs[1], (ranks - 1) * tier.latency + share * bytes / tier.bandwidth,
                 1e-9 * legs[1]);
-    Strategy plain;
-    plain.fusion.rule = Fusion::Rule::kOne;
-    const plan::Plan whole = plan::make_plan(workload, cluster, plain);
+    const plan::Plan whole =
+        plan::make_plan(workload, cluster, plan::strategy_with(Fusion::Rule::kOne));
     const Times low = times_of(cluster, plan);
     const Times full = times_of(cluster, whole);
     EXPECT_NEAR(low.step / full.step, 132.0 / 512, 0.004);
@@ -233,6 +225,7 @@ TEST(OneTierGroups, AmongLeadersModelAndStepAgree) {
                                         << ", " << elements << " elements");
         EXPECT_NEAR(times.merged, times.model, 0.01 * times.model);
         EXPECT_NEAR(times.step, times.model, 0.01 * times.model);
+        EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), times.step, 1e-9 * times.step);
       }
     }
   }
@@ -243,8 +236,7 @@ TEST(OneTierGroups, AmongLeadersModelAndStepAgree) {
 TEST(OneTierGroups, ANearlyEqualTierIsNoStepInTheCost) {
   for (const auto& algorithm : collective::algorithms()) {
     Cluster cluster = two_tier_cluster(4, 4);
-    const plan::Plan plan =
-        plan_of(16, {{1, all_reduce(16, std::string(algorithm.name), 2000000)}});
+    const plan::Plan plan = all_reduce_plan(16, std::string(algorithm.name), 2000000);
     const Tier inter = cluster.tiers[1];
     cluster.tiers[0].latency = inter.latency;
     const Seconds equal = modelled(cluster, plan);

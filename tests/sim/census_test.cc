@@ -55,20 +55,21 @@ Difference difference_at(std::uint64_t seed) {
   return difference;
 }
 
-using Grain = double Difference::*;
+// The grain that the model is held against.
+using Side = double Difference::*;
 
 // What is below a share of all, by size and not by sign.
-double percentile(const std::vector<Difference>& all, Grain grain, double share) {
+double percentile(const std::vector<Difference>& all, Side grain, double share) {
   std::vector<double> sizes;
   for (const auto& each : all) sizes.push_back(std::fabs(each.*grain));
-  std::sort(sizes.begin(), sizes.end());
+  std::ranges::sort(sizes);
   const auto place = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sizes.size())));
   return sizes[std::max<std::size_t>(1, place) - 1];
 }
 
 void print_percentiles(const std::string& name, const std::vector<Difference>& all) {
   std::printf("%-34s %5zu", name.c_str(), all.size());
-  for (const Grain grain : {&Difference::merged, &Difference::step}) {
+  for (const Side grain : {&Difference::merged, &Difference::step}) {
     for (const double share : {0.5, 0.9, 0.99, 1.0}) {
       std::printf(" %7.3f", percentile(all, grain, share));
     }
@@ -103,11 +104,10 @@ std::vector<std::string> traits_of(const Json& scenario) {
   return traits;
 }
 
-void print_worst(std::vector<Difference> all, Grain grain, const char* name) {
+void print_worst(std::vector<Difference> all, Side grain, const char* name) {
   constexpr std::size_t kListed = 30;
-  std::sort(all.begin(), all.end(), [&](const Difference& a, const Difference& b) {
-    return std::fabs(a.*grain) > std::fabs(b.*grain);
-  });
+  std::ranges::sort(all, std::greater{},
+                    [&](const Difference& each) { return std::fabs(each.*grain); });
   all.resize(std::min(all.size(), kListed));
   std::printf("\nfarthest from %s:\n", name);
   for (const auto& each : all) {

@@ -16,16 +16,23 @@ using collective::CollectiveKind;
 
 constexpr std::int64_t kLarge = 1 << 24;  // elements, where latency hardly counts
 
-plan::Plan one(int ranks, CollectiveKind kind, const std::string& algorithm,
-               std::int64_t elements = kLarge) {
-  return plan_of(ranks,
-                 {{1, collective_of(kind, algorithm, collective::world_group(ranks), elements)}});
+// Rings side by side, or one.
+plan::Plan rings(int ranks, const collective::Groups& groups, std::int64_t elements = kLarge) {
+  return plan_of(ranks, {{1, collective_of(CollectiveKind::kAllReduce, "ring", groups, elements)}});
+}
+
+// In closed form and in both grains.
+void expect_time(const Cluster& cluster, const plan::Plan& plan, Seconds expected) {
+  EXPECT_NEAR(modelled(cluster, plan), expected, 1e-9 * expected);
+  EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), expected, 1e-4 * expected);
+  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), expected, 1e-4 * expected);
 }
 
 // A job alone on a balanced fabric has the network of its tiers: the same bits.
 TEST(BalancedFabric, EvaluatesExactlyAsTiers) {
   for (const int gpus : {1, 4}) {
     const Cluster tiers = gpus == 1 ? flat_cluster(16) : two_tier_cluster(16, gpus);
+    const collective::Groups world = collective::world_group(tiers.ranks());
     const std::vector<fabric::Topology> balanced{
         leaves(16, 4, 1), leaves(16, 4, 1, 4),
         fabric::fat_tree({{4, 2, 2}, {1, 4, 4}, {1, 1, 1}, {0, kNodePort, kNodePort}})};
@@ -35,7 +42,8 @@ TEST(BalancedFabric, EvaluatesExactlyAsTiers) {
         for (const auto kind : collective::kAllCollectiveKinds) {
           if (!algorithm.fits(kind, tiers.ranks())) continue;
           for (const std::int64_t elements : {std::int64_t{100}, kLarge}) {
-            const plan::Plan plan = one(tiers.ranks(), kind, std::string(algorithm.name), elements);
+            const plan::Plan plan =
+                plan_of(tiers.ranks(), {{1, {kind, &algorithm, world, elements, 4, 0}}});
             EXPECT_EQ(modelled(cluster, plan), modelled(tiers, plan)) << algorithm.name;
           }
         }
@@ -50,14 +58,9 @@ TEST(Oversubscription, CostsWhatItIsWhereAllCross) {
   for (const double k : {1.0, 2.0, 4.0, 8.0}) {
     const Cluster cluster = on_fabric(flat_cluster(8), leaves(8, 4, k));
     // Ranks 0-3 and 4-7 in two leaves; four groups, each of a rank here and one there.
-    const plan::Plan plan = plan_of(
-        8, {{1, collective_of(CollectiveKind::kAllReduce, "ring", {0, 4, 1, 2, 4}, kLarge)}});
-    const double bytes = 4.0 * kLarge;
     // Two ranks: two rounds of half the payload.
-    const Seconds expected = 2 * 20e-6 + k * bytes / kNodePort;
-    EXPECT_NEAR(modelled(cluster, plan), expected, 1e-9 * expected) << k;
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), expected, 1e-4 * expected) << k;
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), expected, 1e-4 * expected) << k;
+    SCOPED_TRACE(k);
+    expect_time(cluster, rings(8, {0, 4, 1, 2, 4}), 2 * 20e-6 + k * 4.0 * kLarge / kNodePort);
   }
 }
 
@@ -68,19 +71,16 @@ TEST(Hops, CostTimeOnTheWayFromSwitchToSwitch) {
   const Cluster cluster = on_fabric(flat_cluster(8), topology);
   for (const auto& [step, hops] : {std::pair{1, 0}, std::pair{4, 2}}) {
     // Two ranks, `step` apart: two rounds of half the payload.
-    const plan::Plan plan = plan_of(
-        8, {{1, collective_of(CollectiveKind::kAllReduce, "ring", {0, 1, 1, 2, step}, 1000)}});
-    const Seconds expected = 2 * (20e-6 + hops * 3e-6) + 4000 / kNodePort;
-    EXPECT_NEAR(modelled(cluster, plan), expected, 1e-9 * expected) << step;
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), expected, 1e-4 * expected) << step;
-    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), expected, 1e-4 * expected) << step;
+    SCOPED_TRACE(step);
+    expect_time(cluster, rings(8, {0, 1, 1, 2, step}, 1000),
+                2 * (20e-6 + hops * 3e-6) + 4000 / kNodePort);
   }
 }
 
 // A ring in the order of the leaves crosses each trunk once, whose four cables' worth it does not
 // need; the same ring over nodes that are dealt out leaf by leaf crosses with every message.
 TEST(Oversubscription, OfARingIsUpToThePlacement) {
-  const plan::Plan plan = one(16, CollectiveKind::kAllReduce, "ring");
+  const plan::Plan plan = all_reduce_plan(16, "ring", kLarge);
   const Seconds alone = modelled(flat_cluster(16), plan);
   const fabric::Topology topology = leaves(16, 4, 4);
   EXPECT_NEAR(modelled(on_fabric(flat_cluster(16), topology), plan), alone, 1e-9 * alone);
@@ -97,18 +97,16 @@ TEST(Oversubscription, OfARingIsUpToThePlacement) {
 TEST(Rails, CostNothingToCollectivesThatKeepToThem) {
   const int gpus = 4;
   const Cluster tiers = two_tier_cluster(8, gpus);
-  const collective::Groups rings = collective::shard_groups(tiers.ranks(), gpus);
-  const plan::Plan plan = plan_of(
-      tiers.ranks(), {{1, collective_of(CollectiveKind::kAllReduce, "ring", rings, kLarge)}});
+  const collective::Groups by_gpu = collective::shard_groups(tiers.ranks(), gpus);
+  const plan::Plan plan = rings(tiers.ranks(), by_gpu);
   const Cluster narrow = on_fabric(tiers, leaves(8, 8, 1000, gpus));
   EXPECT_NEAR(modelled(narrow, plan), modelled(tiers, plan), 1e-9 * modelled(tiers, plan));
   EXPECT_NEAR(simulated(narrow, plan, Grain::kStep), simulated(tiers, plan, Grain::kStep),
               1e-6 * modelled(tiers, plan));
   // One of the rings alone has one NIC, a quarter of the node's port.
-  collective::Groups single = rings;
+  collective::Groups single = by_gpu;
   single.count = 1;
-  const plan::Plan alone = plan_of(
-      tiers.ranks(), {{1, collective_of(CollectiveKind::kAllReduce, "ring", single, kLarge)}});
+  const plan::Plan alone = rings(tiers.ranks(), single);
   EXPECT_NEAR(modelled(narrow, alone), modelled(narrow, plan), 1e-6 * modelled(narrow, plan));
   // A ring from rail to rail crosses the spines, and 1000 times 8 NICs' worth are missing there.
   const Cluster crossing = on_fabric(tiers, leaves(8, 1, 4, gpus));
@@ -122,8 +120,7 @@ TEST(Rails, AllNicsOfANodeCarryWhateverTheGpusAreThatShareThem) {
   for (const int nics : {2, 4, 8, 12, 16}) {
     const Cluster cluster = on_fabric(tiers, leaves(4, 4, 1, nics));
     for (const auto& groups : {collective::world_group(32), collective::shard_groups(32, gpus)}) {
-      const plan::Plan plan =
-          plan_of(32, {{1, collective_of(CollectiveKind::kAllReduce, "ring", groups, kLarge)}});
+      const plan::Plan plan = rings(32, groups);
       const Seconds expected = modelled(tiers, plan);
       EXPECT_NEAR(modelled(cluster, plan), expected, 1e-3 * expected) << nics;
       EXPECT_NEAR(simulated(cluster, plan, Grain::kStep), simulated(tiers, plan, Grain::kStep),
@@ -137,7 +134,7 @@ TEST(Torus, ARingHasNoContention) {
   const std::vector<int> sizes{4, 4, 2};
   const Cluster flat = flat_cluster(32);
   const Cluster cluster = on_fabric(flat, fabric::torus(sizes, kNodePort));
-  const plan::Plan plan = one(32, CollectiveKind::kAllReduce, "ring");
+  const plan::Plan plan = all_reduce_plan(32, "ring", kLarge);
   EXPECT_NEAR(modelled(cluster, plan), modelled(flat, plan), 1e-9 * modelled(flat, plan));
   // Scattered, messages of several pairs share links.
   const fabric::Topology topology = fabric::torus(sizes, kNodePort);
@@ -165,7 +162,7 @@ std::pair<double, double> slowdowns(fabric::Topology topology, const std::vector
   topology.shared = true;
   const auto job = [&](const std::vector<int>& nodes) {
     const int ranks = static_cast<int>(nodes.size());
-    return run::Beside{one(ranks, CollectiveKind::kAllReduce, "ring"),
+    return run::Beside{all_reduce_plan(ranks, "ring", kLarge),
                        on_fabric(flat_cluster(ranks), topology, nodes)};
   };
   run::ExecutorSettings settings;
@@ -269,8 +266,7 @@ struct Errors {
     cases.emplace_back(100 * (model / truth - 1), words);
   }
   double percentile(double share) {
-    std::sort(cases.begin(), cases.end(),
-              [](const auto& a, const auto& b) { return std::fabs(a.first) < std::fabs(b.first); });
+    std::ranges::sort(cases, {}, [](const auto& each) { return std::fabs(each.first); });
     return std::fabs(
         cases[static_cast<std::size_t>(share * static_cast<double>(cases.size() - 1))].first);
   }

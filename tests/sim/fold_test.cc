@@ -54,7 +54,7 @@ TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
 
 TEST(Fold, TheScaleOfACostModelIsApplied) {
   Cluster cluster = two_tier_cluster(4, 4);
-  const plan::Plan plan = plan_of(16, {{1, all_reduce(16, "ring", 4'000'000)}});
+  const plan::Plan plan = all_reduce_plan(16, "ring", 4'000'000);
   cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
   EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-9);
   EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false), 1e-3, 1e-9);

@@ -27,17 +27,13 @@ Tier links(double latency_us, double gbps) {
   return tier;
 }
 
-plan::Plan all_reduce_on(int ranks, const std::string& algorithm, std::int64_t elements) {
-  return plan_of(ranks, {{1, all_reduce(ranks, algorithm, elements)}});
-}
-
 // Dozens of messages into one port, step by step: SimGrid once lost its way over what rounding left
 // of the link, and its process crashed.
 TEST(Grains, ManyMessagesIntoOnePort) {
   for (const int nodes : {2, 3, 8, 12, 25}) {
     for (const int gpus : {2, 3, 4, 8}) {
       const Cluster cluster = cluster_of_tiers(nodes, gpus, links(5, 1000), links(20, 1));
-      const plan::Plan plan = all_reduce_on(nodes * gpus, "to_one", 467720);
+      const plan::Plan plan = all_reduce_plan(nodes * gpus, "to_one", 467720);
       const Seconds model = modelled(cluster, plan);
       EXPECT_NEAR(simulated(cluster, plan, Grain::kStep, false) / model, 1, 1e-6)
           << nodes << " x " << gpus;
@@ -49,7 +45,7 @@ TEST(Grains, ManyMessagesIntoOnePort) {
 TEST(Grains, FoldedFlowsShareALinkInProportion) {
   for (const int gpus : {2, 3, 8}) {
     const Cluster cluster = cluster_of_tiers(5, gpus, links(1, 40), links(20, 25));
-    const plan::Plan plan = all_reduce_on(5 * gpus, "to_one", 5000000);
+    const plan::Plan plan = all_reduce_plan(5 * gpus, "to_one", 5000000);
     const Seconds unfolded = simulated(cluster, plan, Grain::kMerged, false);
     EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged) / unfolded, 1, 1e-6) << gpus;
     EXPECT_NEAR(modelled(cluster, plan) / unfolded, 1, 1e-6) << gpus;
@@ -60,7 +56,7 @@ TEST(Grains, FoldedFlowsShareALinkInProportion) {
 // and the slowest links of each do not add up.
 TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
   const Cluster halves = cluster_of_tiers(12, 2, links(5, 50), links(20, 1));
-  const plan::Plan halving = all_reduce_on(24, "halving_doubling", 9034598);
+  const plan::Plan halving = all_reduce_plan(24, "halving_doubling", 9034598);
   const Seconds model = modelled(halves, halving);
   EXPECT_NEAR(simulated(halves, halving, Grain::kMerged) / model, 1, 1e-6);
   EXPECT_NEAR(simulated(halves, halving, Grain::kStep, false) / model, 1, 1e-4);
@@ -70,7 +66,7 @@ TEST(Grains, RoundsOverlapWhereSomeRanksAreFaster) {
   EXPECT_NEAR(simulated(alike, halving, Grain::kStep, false) / modelled(alike, halving), 1, 1e-3);
 
   const Cluster trees = cluster_of_tiers(5, 6, links(20, 50), links(1, 1));
-  const plan::Plan tree = all_reduce_on(30, "double_binary_tree", 28526);
+  const plan::Plan tree = all_reduce_plan(30, "double_binary_tree", 28526);
   EXPECT_NEAR(simulated(trees, tree, Grain::kStep, false) / modelled(trees, tree), 1, 0.11);
 
   const Cluster nodes = cluster_of_tiers(3, 2, links(10, 1000), links(20, 1));

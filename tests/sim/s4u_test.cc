@@ -12,6 +12,7 @@
 #include "core/fabric/files.h"
 #include "core/random.h"
 #include "core/run/jobs.h"
+#include "tests/support/expect.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"
 #include "tests/support/simulated.h"
@@ -99,7 +100,7 @@ void expect_same(const char* what, const Prepare& prepare, const fabric::Topolog
   Cluster cluster = flat_cluster(ranks);
   cluster.tiers[0].latency = 0;
   cluster = on_fabric(cluster, topology, places);
-  const plan::Plan plan = plan_of(ranks, {{1, all_reduce(ranks, "ring", kElements)}});
+  const plan::Plan plan = all_reduce_plan(ranks, "ring", kElements);
   const Seconds step = simulated(cluster, plan, Grain::kStep);
   const Seconds model = modelled(cluster, plan);
   // SimGrid has one engine a process.
@@ -201,30 +202,25 @@ TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
 }
 
 TEST(PlatformFile, SaysWhatItCannotHold) {
-  const auto refusal = [](const std::string& inside) {
-    try {
-      fabric::simgrid_fabric("p.xml", std::string(kHead) + inside + "</platform>", 1);
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
-    return std::string("nothing");
-  };
-  const std::string flat = R"(<cluster id="c" radical="0-3" speed="1Gf" bw="1GBps" lat="0us"/>)";
-  EXPECT_TRUE(test::contains(refusal(flat), "FLAT cluster is one switch"));
-  EXPECT_TRUE(test::contains(refusal(R"(<zone id="z" routing="Full"/>)"), "routing Full"));
-  const std::string shared = R"(<zone id="z" routing="Floyd"><host id="h0" speed="1f"/>
+  const std::pair<const char*, const char*> refusals[] = {
+      {R"(<cluster id="c" radical="0-3" speed="1Gf" bw="1GBps" lat="0us"/>)",
+       "FLAT cluster is one switch"},
+      {R"(<zone id="z" routing="Full"/>)", "routing Full"},
+      {R"(<zone id="z" routing="Floyd"><host id="h0" speed="1f"/>
       <router id="r"/><link id="l" bandwidth="1GBps" latency="0"/>
-      <route src="h0" dst="r"><link_ctn id="l"/></route></zone>)";
-  EXPECT_TRUE(test::contains(refusal(shared), "both directions share it"));
-  const std::string endless = R"(<cluster id="c" bw="1GBps" sharing_policy="FATPIPE"
-      topology="TORUS" topo_parameters="2,2"/>)";
-  EXPECT_TRUE(test::contains(refusal(endless), "which nothing fills"));
-  EXPECT_TRUE(test::contains(
-      refusal(R"(<cluster id="c" bw="fast" topology="TORUS" topo_parameters="2,2"/>)"), "fast"));
-  EXPECT_TRUE(test::contains(
-      refusal(R"(<cluster id="c" bw="1GBps" topology="TORUS" topo_parameters="2,-2"/>)"),
-      "whole numbers"));
-  EXPECT_TRUE(test::contains(refusal(""), "neither"));
+      <route src="h0" dst="r"><link_ctn id="l"/></route></zone>)",
+       "both directions share it"},
+      {R"(<cluster id="c" bw="1GBps" sharing_policy="FATPIPE"
+      topology="TORUS" topo_parameters="2,2"/>)",
+       "which nothing fills"},
+      {R"(<cluster id="c" bw="fast" topology="TORUS" topo_parameters="2,2"/>)", "fast"},
+      {R"(<cluster id="c" bw="1GBps" topology="TORUS" topo_parameters="2,-2"/>)", "whole numbers"},
+      {"", "neither"}};
+  for (const auto& [inside, part] : refusals) {
+    const std::string text = std::string(kHead) + inside + "</platform>";
+    const auto read = [&] { fabric::simgrid_fabric("p.xml", text, 1); };
+    EXPECT_TRUE(test::contains(test::input_error(read), part));
+  }
 }
 
 // Bytes changed, cut off and put in twice: a fabric or a refusal.

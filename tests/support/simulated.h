@@ -28,5 +28,8 @@ inline collective::Collective all_reduce(int ranks, const std::string& algorithm
   return collective_of(collective::CollectiveKind::kAllReduce, algorithm,
                        collective::world_group(ranks), elements);
 }
+inline plan::Plan all_reduce_plan(int ranks, const std::string& algorithm, std::int64_t elements) {
+  return plan_of(ranks, {{1, all_reduce(ranks, algorithm, elements)}});
+}
 
 }  // namespace syncline
