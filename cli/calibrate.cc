@@ -1,4 +1,4 @@
-#include <iostream>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -27,6 +27,7 @@ namespace syncline::cli {
 namespace {
 
 struct CalibrateOptions {
+  std::string instead;  // what the old form, without a verb of calibrate's, is now
   std::vector<std::string> logs;
   std::vector<std::string> against;
   std::string out;
@@ -89,13 +90,27 @@ calibrate::KernelCosts kernel_costs_of(const CalibrateOptions& options) {
   return calibrate::kernel_costs(read_json_file(options.kernels), options.kernels);
 }
 
-// `json` must outlive the file.
-SideFile json_file(const std::string& path, const Json& json) {
-  return {path, [&json] { return json.dump(2) + "\n"; }};
+// `made` is the file that was asked for.
+int answer_with(const CalibrateOptions& options, const Json& made, const reports::Answer& answer,
+                const std::function<std::string()>& svg = {}) {
+  const SideFile file{options.out, [&] { return made.dump(2) + "\n"; }};
+  answer_with({file, {options.svg, svg}}, answer, options.output);
+  if (!options.instead.empty()) {
+    say("syncline: calibrate has verbs of its own: use syncline calibrate " + options.instead);
+  }
+  return 0;
 }
 
 // From logs of nccl-tests: the cluster that they are of.
 int calibrate_from_logs(const CalibrateOptions& options) {
+  if (options.logs.empty()) {
+    throw InputError(
+        options.kernels.empty()
+            ? "logs: expected at least one; or measure links with calibrate live, read "
+              "the file of make gpu-check with calibrate kernels, or measured steps "
+              "with calibrate steps"
+            : "--kernels needs logs, or --cluster with the cluster to update");
+  }
   const auto tables = calibrate::tables_in(options.logs, options.algorithm);
   const auto against = calibrate::tables_in(options.against, options.algorithm);
   std::optional<cost::TreeFactor> tree;
@@ -116,30 +131,23 @@ int calibrate_from_logs(const CalibrateOptions& options) {
     calibration.cluster =
         calibrate::with_kernel_costs(calibration.cluster, options.name, kernel_costs_of(options));
   }
-  const SideFile out = json_file(options.out, calibration.cluster);
-  const SideFile svg{options.svg, [&] { return reports::calibration_svg(calibration); }};
-  answer_with({out, svg}, reports::answer_of(calibration), options.output);
-  return 0;
+  return answer_with(options, calibration.cluster, reports::answer_of(calibration),
+                     [&] { return reports::calibration_svg(calibration); });
 }
 
 // From what make gpu-check wrote: a cluster that is there gets the device that was measured.
 int calibrate_from_kernels(const CalibrateOptions& options) {
-  if (options.cluster.empty()) {
-    throw InputError("--kernels needs logs, or --cluster with the cluster to update");
-  }
   const calibrate::KernelCosts costs = kernel_costs_of(options);
   const Json cluster =
       calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
-  answer_with({json_file(options.out, cluster)}, reports::answer_of(costs), options.output);
-  return 0;
+  return answer_with(options, cluster, reports::answer_of(costs));
 }
 
 // From measured steps of a scenario's own strategies: what its device loses beside exchanges.
 int calibrate_from_steps(const CalibrateOptions& options) {
   const calibrate::StepFit fit =
       calibrate::fit_steps(read({options.steps, options.set}), options.rows);
-  answer_with({json_file(options.out, fit.fitted.root)}, reports::answer_of(fit), options.output);
-  return 0;
+  return answer_with(options, fit.fitted.root, reports::answer_of(fit));
 }
 
 // Ranks measure their own links.
@@ -176,35 +184,24 @@ int calibrate_live(const CalibrateOptions& options) {
     validation.cluster = options.name;
     validation.ranks = channel.ranks();
     validation.samples = calibration.samples;
-    answer_with({json_file(options.out, json)}, reports::links_answer(validation, json),
-                options.output);
-    return 0;
+    return answer_with(options, json, reports::links_answer(validation, json));
   });
 }
 
-int run(const CalibrateOptions& options) {
-  expect_writable({options.out, options.svg, options.output.html});
-  if (!options.live.empty()) return calibrate_live(options);
-  if (!options.steps.empty()) return calibrate_from_steps(options);
-  if (options.logs.empty() && !options.kernels.empty()) return calibrate_from_kernels(options);
-  if (options.logs.empty()) {
-    throw InputError(
-        "logs: expected at least one; or --live gloo to measure links, --kernels with the file of "
-        "make gpu-check, or --steps with a scenario of measured steps");
-  }
-  if (!options.cluster.empty()) {
-    throw InputError("--cluster is for --kernels without logs: logs define the cluster");
-  }
-  return calibrate_from_logs(options);
+// What each verb writes.
+void add_outputs(CLI::App& verb, CalibrateOptions& options, const std::string& made = "cluster") {
+  add_file(verb, "-o,--out", options.out, ("write the " + made + " (JSON)").c_str());
+  add_format(verb, options.output);
+  add_html(verb, options.output);
+  verb.add_option("--old-form", options.instead)->group("");
 }
 
-// Logs of collectives, and what comes of them.
 void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("logs", options.logs,
                   "nccl-tests logs (FILE@10x2: 10 nodes of 2 GPUs; FILE:tree: forced tree) or "
                   "Inspector's folder");
   add_file(verb, "--against", options.against, "logs to predict, not to fit");
-  add_file(verb, "-o,--out", options.out, "write the cluster (JSON)");
+  add_outputs(verb, options);
   add_file(verb, "--svg", options.svg, "plot measured and fitted times");
   verb.add_option("--name", options.name, "name of the cluster")->capture_default_str();
   verb.add_option("--node", options.node,
@@ -218,10 +215,6 @@ void add_log_options(CLI::App& verb, CalibrateOptions& options) {
       ->capture_default_str();
   add_file(verb, "--factor-from", options.factor_from,
            "use the tree cost factor of this calibrated cluster (JSON)");
-}
-
-// What a GPU of the cluster computes and moves.
-void add_device_options(CLI::App& verb, CalibrateOptions& options) {
   auto* trace = add_file(verb, "--trace", options.trace,
                          "backward pass of --workload on one GPU: CSV of wait_us,bytes");
   verb.add_option("--throughput", options.throughput, "samples per second of --workload on one GPU")
@@ -229,30 +222,27 @@ void add_device_options(CLI::App& verb, CalibrateOptions& options) {
       ->excludes(trace);
   add_file(verb, "--workload", options.workload, "workload (JSON) of --trace or --throughput");
   add_file(verb, "--kernels", options.kernels, "kernel times of one GPU (JSON of make gpu-check)");
-  add_file(verb, "--cluster", options.cluster,
-           "cluster (JSON) to update with --kernels, without logs");
+  put_in_group(verb, "Logs", {"--svg", "--algorithm", "--factor-from"});
+  put_in_group(verb, "Device of a GPU", {"--trace", "--throughput", "--workload", "--kernels"});
 }
 
-// Measured steps in place of logs: what the others exclude.
-CLI::Option* add_steps_options(CLI::App& verb, CalibrateOptions& options) {
-  CLI::Option* steps =
-      add_file(verb, "--steps", options.steps,
-               "fit interference to the measured steps of this scenario, without logs");
+void add_step_options(CLI::App& verb, CalibrateOptions& options) {
+  add_file(verb, "file", options.steps, "scenario (JSON) with measured steps")->required();
+  add_outputs(verb, options, "scenario");
   verb.add_option("--rows", options.rows,
-                  "rows to fit, names or the first N (default: calibrated rows, else 2)")
-      ->needs(steps);
-  add_set(verb, options.set)->needs(steps);
-  return steps;
+                  "rows to fit, names or the first N (default: calibrated rows, else 2)");
+  add_set(verb, options.set);
 }
 
-// Ranks in place of logs: what the others exclude.
-CLI::Option* add_link_options(CLI::App& verb, CalibrateOptions& options) {
-  auto* live = verb.add_option("--live", options.live, "measure the links of ranks, without logs")
-                   ->transform(one_of_words(backend_names()));
-  add_ranks_options(verb, options.ranks, live);
+void add_link_options(CLI::App& verb, CalibrateOptions& options) {
+  verb.add_option("backend", options.live, "backend of the ranks")
+      ->transform(one_of_words(backend_names()))
+      ->required();
+  add_outputs(verb, options);
+  verb.add_option("--name", options.name, "name of the cluster")->capture_default_str();
+  add_ranks_options(verb, options.ranks);
   verb.add_option("--gpus-per-node", options.gpus_per_node, "ranks per node")
       ->check(CLI::Range(1, 1024))
-      ->needs(live)
       ->capture_default_str();
   std::vector<std::string> codec_words;
   for (const auto& codec : compress::codecs()) {
@@ -260,31 +250,34 @@ CLI::Option* add_link_options(CLI::App& verb, CalibrateOptions& options) {
   }
   verb.add_option("--codec", options.codec, "codec to measure as well")
       ->transform(one_of_words(codec_words))
-      ->needs(live)
       ->capture_default_str();
-  return live;
 }
 
-void add_calibrate_options(CLI::App& verb, CalibrateOptions& options) {
-  add_log_options(verb, options);
-  add_device_options(verb, options);
-  CLI::Option* steps = add_steps_options(verb, options);
-  add_format(verb, options.output);
-  add_html(verb, options.output);
-  CLI::Option* live = add_link_options(verb, options);
-  for (const char* other :
-       {"logs", "--against", "--svg", "--line-rate", "--node", "--algorithm", "--factor-from",
-        "--trace", "--throughput", "--workload", "--kernels", "--cluster"}) {
-    live->excludes(verb.get_option(other));
-    steps->excludes(verb.get_option(other));
-  }
-  live->excludes(steps);
-  put_in_group(verb, "Logs", {"--svg", "--algorithm", "--factor-from"});
-  put_in_group(verb, "Device of a GPU",
-               {"--trace", "--throughput", "--workload", "--kernels", "--cluster"});
-  put_in_group(verb, "Measured steps (with --steps)", {"--rows", "--set"});
-  put_in_group(verb, "Links of ranks (with --live)",
-               {"--ranks", "--timeout", "--meet", "--gpus-per-node", "--codec"});
+void add_kernel_options(CLI::App& verb, CalibrateOptions& options) {
+  add_file(verb, "file", options.kernels, "kernel times of one GPU (JSON of make gpu-check)")
+      ->required();
+  add_outputs(verb, options);
+  add_file(verb, "--cluster", options.cluster, "cluster (JSON) to update")->required();
+}
+
+// The verbs of calibrate, by what they read.
+struct Tool {
+  std::string name;
+  const char* about;
+  void (*add_options)(CLI::App& verb, CalibrateOptions& options);
+  int (*run)(const CalibrateOptions& options);
+};
+
+const std::vector<Tool>& tools() {
+  static const std::vector<Tool> tools{
+      {"logs", "Fit a cluster to logs of nccl-tests or NCCL Inspector", add_log_options,
+       calibrate_from_logs},
+      {"steps", "Fit interference to a scenario's measured steps", add_step_options,
+       calibrate_from_steps},
+      {"live", "Measure the links of running ranks", add_link_options, calibrate_live},
+      {"kernels", "Write a GPU's measured kernel rates into a cluster", add_kernel_options,
+       calibrate_from_kernels}};
+  return tools;
 }
 
 }  // namespace
@@ -293,8 +286,14 @@ VerbAction add_calibrate(CLI::App& app) {
   auto options = std::make_shared<CalibrateOptions>();
   auto* verb =
       app.add_subcommand("calibrate", "Fit a cluster to nccl-tests logs, step times or live links");
-  add_calibrate_options(*verb, *options);
-  return [options] { return run(*options); };
+  for (const Tool& tool : tools()) {
+    tool.add_options(*verb->add_subcommand(tool.name, tool.about)->group("Verbs"), *options);
+  }
+  return [options, verb] {
+    expect_writable({options->out, options->svg, options->output.html});
+    const std::string name = verb->get_subcommands().front()->get_name();
+    return std::ranges::find(tools(), name, &Tool::name)->run(*options);
+  };
 }
 
 }  // namespace syncline::cli

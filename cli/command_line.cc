@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/help.h"
 #include "core/json/reader.h"
 #include "core/visible.h"
 
@@ -43,7 +44,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   const std::string word = argv[1];
   std::vector<std::string> verbs;
   std::string known;
-  for (const auto* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
+  for (const auto* verb : verbs_of(app)) {
     if (verb->get_name() == word) return "";
     verbs.push_back(verb->get_name());
     known += (known.empty() ? "" : ", ") + verb->get_name();
@@ -119,6 +120,38 @@ std::vector<const char*> as_options(int argc, const char* const* argv) {
   return words;
 }
 
+std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words) {
+  if (words.size() < 2 || std::string_view(words[1]) != "calibrate") return words;
+  static const std::vector<std::string> known{"logs", "steps",  "live",      "kernels",
+                                              "-h",   "--help", "--help-all"};
+  if (words.size() > 2 && std::ranges::count(known, words[2]) > 0) return words;
+  // What stands behind an option of that name: an argument now.
+  const auto argument = [&](const std::string& option) {
+    for (auto at = words.begin() + 2; at != words.end(); ++at) {
+      const std::string_view word = *at;
+      const bool joined = word.starts_with(option + "=");
+      if (!joined && (word != option || at + 1 == words.end())) continue;
+      const char* value = joined ? *at + option.size() + 1 : at[1];
+      words.erase(at, at + (joined ? 1 : 2));
+      return value;
+    }
+    return static_cast<const char*>(nullptr);
+  };
+  const bool no_logs = std::ranges::any_of(
+      words, [](std::string_view word) { return word.starts_with("--cluster"); });
+  std::vector<const char*> verb{"logs"};
+  for (const char* name : {"live", "steps", "kernels"}) {
+    if (name == std::string_view("kernels") && !no_logs) break;
+    const char* value = argument(std::string("--") + name);
+    if (value == nullptr) continue;
+    verb = {name, value};
+    break;
+  }
+  verb.insert(verb.end(), {"--old-form", verb.front()});
+  words.insert(words.begin() + 2, verb.begin(), verb.end());
+  return words;
+}
+
 std::string mistyped(const CLI::App& app, int argc, const char* const* argv) {
   const std::string mistaken = mistaken_argument(argc, argv);
   return mistaken.empty() ? unknown_verb(app, argc, argv) : mistaken;
@@ -126,14 +159,18 @@ std::string mistyped(const CLI::App& app, int argc, const char* const* argv) {
 
 std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
                     const char* const* argv) {
-  const auto verbs = app.get_subcommands();
-  const std::string verb = verbs.empty() ? "" : verbs.front()->get_name() + " ";
+  std::string name;
+  const CLI::App* verb = &app;
+  while (!verb->get_subcommands().empty()) {
+    verb = verb->get_subcommands().front();
+    name += verb->get_name() + " ";
+  }
   // A mistyped option may also leave a required one out.
   const bool extra = dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr ||
                      dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
   const std::string option =
-      extra && !verbs.empty() ? unknown_option(*verbs.front(), argc, argv) : std::string();
-  return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + verb) +
+      extra && verb != &app ? unknown_option(*verb, argc, argv) : std::string();
+  return (option.empty() ? parser_words(error, argc, argv) : option) + ("; see syncline " + name) +
          "--help";
 }
 

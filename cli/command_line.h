@@ -10,6 +10,10 @@ namespace syncline::cli {
 // The command line with `version`, `help` and `help VERB` as the options that they stand for.
 std::vector<const char*> as_options(int argc, const char* const* argv);
 
+// `calibrate` without a verb of its own, as before it had any: with the one that its options mean,
+// and --old-form with its name.
+std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words);
+
 // Before parsing: names an argument that is not UTF-8, or an unknown verb. Empty without a mistake.
 std::string mistyped(const CLI::App& app, int argc, const char* const* argv);
 

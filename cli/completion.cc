@@ -19,10 +19,20 @@ struct CompletedWord {
 };
 
 struct CompletedVerb {
-  std::string name;
+  std::string name;  // "run"; of a verb's own verb "calibrate-logs"
   std::string about;
   std::vector<CompletedWord> words;
+  bool nested = false;
 };
+
+// The names of verbs of the program, or of those of verbs.
+std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const char* between) {
+  std::string names;
+  for (const CompletedVerb& verb : verbs) {
+    if (verb.nested == nested) names += (names.empty() ? "" : between) + verb.name;
+  }
+  return names;
+}
 
 std::string spaced(const std::vector<std::string>& parts) {
   std::string text;
@@ -46,12 +56,18 @@ std::string bash(const std::vector<CompletedVerb>& verbs) {
          "  [ \"$word\" = = ] && word=\n"
          "  [ \"$before\" = = ] && before=${COMP_WORDS[COMP_CWORD-2]}\n"
          "  COMPREPLY=()\n"
+         "  local verb=${COMP_WORDS[1]}\n"
+         "  [ \"$COMP_CWORD\" -gt 2 ] && case $verb-${COMP_WORDS[2]} in\n"
+         "    "
+      << names_of(verbs, true, "|")
+      << ") verb+=-${COMP_WORDS[2]} ;;\n"
+         "  esac\n"
          "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-         "    words='";
-  for (const CompletedVerb& verb : verbs) out << verb.name << " ";
-  out << "--help --version'\n"
+         "    words='"
+      << names_of(verbs, false, " ")
+      << " --help --version'\n"
          "  else\n"
-         "    case \"${COMP_WORDS[1]} $before\" in\n";
+         "    case \"$verb $before\" in\n";
   std::ostringstream options;
   for (const CompletedVerb& verb : verbs) {
     std::string names, choices;
@@ -68,7 +84,7 @@ std::string bash(const std::vector<CompletedVerb>& verbs) {
     if (!choices.empty())
       options << "        '" << verb.name << " '*) words='" << choices << "' ;;\n";
   }
-  out << "      *) case \"${COMP_WORDS[1]} $word\" in\n"
+  out << "      *) case \"$verb $word\" in\n"
       << options.str()
       << "      esac ;;\n"
          "    esac\n"
@@ -109,7 +125,8 @@ std::string zsh(const std::vector<CompletedVerb>& verbs) {
          "  if (( CURRENT == 2 )); then\n"
          "    local -a verbs=(\n";
   for (const CompletedVerb& verb : verbs) {
-    out << "      " << quoted(verb.name + ":" + zsh_text(verb.about), "'\\''") << "\n";
+    if (!verb.nested)
+      out << "      " << quoted(verb.name + ":" + zsh_text(verb.about), "'\\''") << "\n";
   }
   out << "    )\n"
          "    _describe verb verbs\n"
@@ -118,6 +135,14 @@ std::string zsh(const std::vector<CompletedVerb>& verbs) {
          "  local verb=$words[2]\n"
          "  shift words\n"
          "  (( CURRENT-- ))\n"
+         "  (( CURRENT > 2 )) && case $verb-$words[2] in\n"
+         "    "
+      << names_of(verbs, true, "|")
+      << ")\n"
+         "      verb+=-$words[2]\n"
+         "      shift words\n"
+         "      (( CURRENT-- )) ;;\n"
+         "  esac\n"
          "  case $verb in\n";
   for (const CompletedVerb& verb : verbs) {
     out << "    " << verb.name << ")\n      _arguments";
@@ -141,10 +166,13 @@ std::string fish(const std::vector<CompletedVerb>& verbs) {
   std::ostringstream out;
   out << "# fish completion for syncline: made by `syncline completion fish`.\n";
   for (const CompletedVerb& verb : verbs) {
-    out << "complete -c syncline -n __fish_use_subcommand -f -a " << verb.name << " -d "
-        << text(verb.about) << "\n";
-    const std::string begin =
-        "complete -c syncline -n '__fish_seen_subcommand_from " + verb.name + "'";
+    if (!verb.nested) {
+      out << "complete -c syncline -n __fish_use_subcommand -f -a " << verb.name << " -d "
+          << text(verb.about) << "\n";
+    }
+    std::string seen = verb.name;
+    if (verb.nested) seen.replace(seen.find('-'), 1, "; and __fish_seen_subcommand_from ");
+    const std::string begin = "complete -c syncline -n '__fish_seen_subcommand_from " + seen + "'";
     for (const CompletedWord& word : verb.words) {
       if (word.names.empty() && word.choices.empty()) continue;
       out << begin;
@@ -173,13 +201,20 @@ CompletedWord word_of(const CLI::Option& option) {
   return word;
 }
 
-std::vector<CompletedVerb> verbs_of(const CLI::App& app) {
+// With the verbs of verbs, whose names begin with `before`.
+std::vector<CompletedVerb> completed_verbs(const CLI::App& app, const std::string& before = "") {
   std::vector<CompletedVerb> verbs;
-  for (const CLI::App* verb : app.get_subcommands([](const CLI::App*) { return true; })) {
-    verbs.push_back({verb->get_name(), verb->get_description(), {}});
+  for (const CLI::App* verb : verbs_of(app)) {
+    const std::string name = before + verb->get_name();
+    CompletedVerb completed{name, verb->get_description(), {}, !before.empty()};
     for (const CLI::Option* option : verb->get_options()) {
-      if (!option->get_group().empty()) verbs.back().words.push_back(word_of(*option));
+      if (!option->get_group().empty()) completed.words.push_back(word_of(*option));
     }
+    CompletedWord own{{}, "what to do", true, false, {}};
+    for (const CLI::App* nested : verbs_of(*verb)) own.choices.push_back(nested->get_name());
+    if (!own.choices.empty()) completed.words.push_back(own);
+    verbs.push_back(completed);
+    for (CompletedVerb& nested : completed_verbs(*verb, name + "-")) verbs.push_back(nested);
   }
   return verbs;
 }
@@ -196,7 +231,7 @@ VerbAction add_completion(CLI::App& app) {
       "In a running shell: source <(syncline completion bash).\n"
       "An installed Syncline needs no such line.");
   return [&app, shell] {
-    const auto verbs = verbs_of(app);
+    const auto verbs = completed_verbs(app);
     std::cout << (*shell == "bash" ? bash(verbs) : *shell == "zsh" ? zsh(verbs) : fish(verbs));
     return 0;
   };

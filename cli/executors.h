@@ -21,7 +21,7 @@ struct Backend {
   std::string_view name;
   std::string_view summary;
   live::LiveExecutorFactory make;  // its computation is timers
-  // What the kernels take on this process's device, as `calibrate --kernels` reads it; null: it has
+  // What the kernels take on this process's device, as `calibrate kernels` reads it; null: it has
   // no device of its own.
   std::string (*kernels)() = nullptr;
   // Its computation is the workload's operators; those without a kernel take the time that `device`

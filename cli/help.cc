@@ -90,10 +90,16 @@ std::string with_footer(const CLI::App& app, std::size_t width) {
   return footer.empty() ? "" : "\n" + reports::wrapped_lines(footer, width);
 }
 
+// Those that stand without a name; an old form's are in no group.
+std::vector<const CLI::Option*> arguments_of(const CLI::App& verb) {
+  return verb.get_options([](const CLI::Option* option) {
+    return option->get_positional() && !option->get_group().empty();
+  });
+}
+
 std::string usage(const CLI::App& verb, const std::string& name) {
-  std::string line = "Usage: " + name + " [OPTIONS]";
-  for (const CLI::Option* option : verb.get_options()) {
-    if (!option->get_positional()) continue;
+  std::string line = "Usage: " + name + (verbs_of(verb).empty() ? "" : " VERB") + " [OPTIONS]";
+  for (const CLI::Option* option : arguments_of(verb)) {
     const std::string key = key_of(*option);
     line += option->get_required() ? " " + key : " [" + key + "]";
   }
@@ -109,6 +115,18 @@ std::vector<HelpLine> options_in(const CLI::App& app, const std::string& group, 
     lines.push_back({key_of(*option), text_of(*option)});
   }
   return lines;
+}
+
+// The verbs, by what a user wants.
+std::vector<HelpGroup> verb_groups(const CLI::App& app) {
+  std::vector<HelpGroup> groups;
+  for (const CLI::App* verb : verbs_of(app)) {
+    if (groups.empty() || groups.back().first != verb->get_group()) {
+      groups.push_back({verb->get_group(), {}});
+    }
+    groups.back().second.push_back({verb->get_name(), verb->get_description()});
+  }
+  return groups;
 }
 
 class Help : public CLI::FormatterBase {
@@ -127,21 +145,18 @@ class Help : public CLI::FormatterBase {
 };
 
 std::string Help::of_program(const CLI::App& app, CLI::AppFormatMode mode) const {
-  std::vector<HelpGroup> groups;
-  const auto verbs = app.get_subcommands([](const CLI::App*) { return true; });
-  for (const CLI::App* verb : verbs) {
-    if (groups.empty() || groups.back().first != verb->get_group()) {
-      groups.push_back({verb->get_group(), {}});
-    }
-    groups.back().second.push_back({verb->get_name(), verb->get_description()});
-  }
+  std::vector<HelpGroup> groups = verb_groups(app);
   groups.push_back({kCommonOptions, options_in(app, kCommonOptions, true)});
   const std::string head = app.get_description() + "\nUsage: " + app.get_name() + " VERB [OPTIONS]";
   std::string text =
       reports::wrapped_lines(head, width_) + lines_of(groups, width_) + with_footer(app, width_);
   if (mode != CLI::AppFormatMode::All) return text;
-  for (const CLI::App* verb : verbs) {
-    text += "\n" + of_verb(*verb, app.get_name() + " " + verb->get_name(), mode);
+  for (const CLI::App* verb : verbs_of(app)) {
+    const std::string name = app.get_name() + " " + verb->get_name();
+    text += "\n" + of_verb(*verb, name, mode);
+    for (const CLI::App* nested : verbs_of(*verb)) {
+      text += "\n" + of_verb(*nested, name + " " + nested->get_name(), mode);
+    }
   }
   return text;
 }
@@ -149,11 +164,12 @@ std::string Help::of_program(const CLI::App& app, CLI::AppFormatMode mode) const
 std::string Help::of_verb(const CLI::App& verb, const std::string& name,
                           CLI::AppFormatMode mode) const {
   const bool all = mode == CLI::AppFormatMode::All;
-  std::vector<HelpGroup> groups{{"Arguments", {}}};
-  for (const CLI::Option* option : verb.get_options()) {
-    if (option->get_positional()) groups[0].second.push_back({key_of(*option), text_of(*option)});
+  std::vector<HelpGroup> groups = verb_groups(verb);
+  const auto arguments = arguments_of(verb);
+  if (!arguments.empty()) groups.push_back({"Arguments", {}});
+  for (const CLI::Option* option : arguments) {
+    groups.back().second.push_back({key_of(*option), text_of(*option)});
   }
-  if (groups[0].second.empty()) groups.clear();
   bool more = false;
   for (const std::string& group : verb.get_groups()) {
     auto lines = options_in(verb, group, all);
@@ -191,6 +207,10 @@ std::vector<std::string> choices_of(const CLI::Option& option) {
   std::istringstream list(type.substr(from + 1, to - from - 1));
   for (std::string word; std::getline(list, word, ',');) choices.push_back(word);
   return choices;
+}
+
+std::vector<const CLI::App*> verbs_of(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
 void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names) {

@@ -16,6 +16,9 @@ std::shared_ptr<CLI::FormatterBase> help_within(std::size_t width);
 // The group of the options that --help shows; others are shown by --help-all alone.
 inline constexpr const char* kCommonOptions = "Options";
 
+// What is called by its name: the program's verbs, or those of a verb.
+std::vector<const CLI::App*> verbs_of(const CLI::App& app);
+
 // Moves options of a verb to such a group.
 void put_in_group(CLI::App& verb, const std::string& group, const std::vector<const char*>& names);
 

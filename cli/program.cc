@@ -72,8 +72,7 @@ std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app) {
 }
 
 int run_verb(int argc, const char* const* given) {
-  const std::vector<const char*> words = as_options(argc, given);
-  const char* const* argv = words.data();
+  std::vector<const char*> words = as_options(argc, given);
   CLI::App app{"Predict, tune and validate gradient synchronisation of data parallelism."};
   app.name("syncline");
   app.formatter(help_within(help_width()));
@@ -91,8 +90,11 @@ int run_verb(int argc, const char* const* given) {
     std::cerr << app.help();
     return kWrongInput;
   }
-  const std::string mistake = mistyped(app, argc, argv);
+  const std::string mistake = mistyped(app, argc, words.data());
   if (!mistake.empty()) return say(mistake, kWrongInput);
+  words = with_verb_of_calibrate(words);
+  argc = static_cast<int>(words.size());
+  const char* const* argv = words.data();
   try {
     app.parse(argc, argv);
   } catch (const CLI::Success& success) {  // --help, --version

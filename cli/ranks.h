@@ -1,4 +1,4 @@
-// Verbs that run on several ranks at once (validate, calibrate --live, tune --live): this process
+// Verbs that run on several ranks at once (validate, calibrate live, tune --live): this process
 // is one of them, or starts them.
 #pragma once
 

@@ -33,7 +33,14 @@ paragraphs() {
 # The line that says what a verb is for: the first one of its help.
 purpose() { "$program" "$@" --help | sed -n '1s/-/\\-/gp'; }
 
-verbs=$("$program" --help | sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p')
+# The verbs that a help lists.
+verbs() { sed -n 's/^  \([a-z]\{1,\}\) .*/\1/p'; }
+
+section() {
+  printf '.SS %s\n' "$*"
+  purpose "$@"
+  "$program" "$@" --help-all | paragraphs
+}
 
 cat <<END
 .TH SYNCLINE 1 "" "$("$program" --version | sed -n 1p)" "User Commands"
@@ -48,10 +55,11 @@ $("$program" --help | sed -n 1p)
 A scenario, a JSON file, names a workload, a cluster and strategies.
 .SH VERBS
 END
-for verb in $verbs; do
-  printf '.SS %s\n' "$verb"
-  purpose "$verb"
-  "$program" "$verb" --help-all | paragraphs
+for verb in $("$program" --help | verbs); do
+  section "$verb"
+  for nested in $("$program" "$verb" --help | sed -n '/^Verbs:/,$p' | verbs); do
+    section "$verb" "$nested"
+  done
 done
 cat <<'END'
 .SH EXIT STATUS
@@ -75,6 +83,6 @@ What each strategy of a scenario costs.
 .B syncline tune scenarios/resnet50_ddp.json \-\-emit pytorch
 The best strategy, and the nearest that PyTorch DDP can be told.
 .TP
-.B syncline calibrate all_reduce.log \-o cluster.json
+.B syncline calibrate logs all_reduce.log \-o cluster.json
 A cluster, from what nccl\-tests printed.
 END

@@ -205,7 +205,7 @@ class Pages:
         assert own == [[p["bytes"], p["step_time_s"]] for p in self.answers["tune"]["ddp_curve"]]
 
     def check_calibrate(self, log):
-        self.load(self.make("calibrate", "calibrate", log))
+        self.load(self.make("calibrate", "calibrate", "logs", log))
         rows = self.answers["calibrate"]["fitted"][0]["rows"]
         drawn = sorted(p for points in self.points("s-time").values() for p in points)
         wanted = sorted([row["bytes"], row[key]] for row in rows

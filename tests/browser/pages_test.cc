@@ -23,7 +23,7 @@ const std::vector<std::pair<std::vector<std::string>, std::string>> kPages{
     {{"tune", kFirst, "--budget", "20"}, "s-size"},
     {{"tune", kFirst, "--live", "emulated", "--budget", "4"}, "s-search"},
     {{"explain", kFirst}, "s-shares"},
-    {{"calibrate", kLog}, "s-bandwidth"},
+    {{"calibrate", "logs", kLog}, "s-bandwidth"},
     {{"fidelity", "--from", kScenarios, "--set", "documents"}, "s-errors"},
     {{"validate", kFirst, "--ranks", "8", "--only", "sparse", "--repeats", "2"}, "s-gantt-0"}};
 

@@ -91,8 +91,8 @@ Commands commands() {
       {"check", {"check", kScenarios + "frameworks.json"}},
       {"fidelity", {"fidelity", "--from", kScenarios, "--set", "live"}},
       {"fidelity_live", {"fidelity", "--live", kScenarios + "measured/live/dgc_1gbit.json"}},
-      {"calibrate_logs", {"calibrate", logs + "1.txt", "--against", logs + "2.txt"}},
-      {"calibrate_steps", {"calibrate", "--steps", job}},
+      {"calibrate_logs", {"calibrate", "logs", logs + "1.txt", "--against", logs + "2.txt"}},
+      {"calibrate_steps", {"calibrate", "steps", job}},
       {"import", {"import", traces + "resnet50_ddp_2xA100_rank0.json.gz"}},
       {"import",
        {"import", traces + "dlrm_8xV100_rank0.json.gz", traces + "dlrm_8xV100_rank1.json.gz"}},
@@ -119,8 +119,8 @@ TEST(AnswersSchema, HoldsForKernels) {
     "machine": {"name": "a GPU"}, "launch": {"submit_us": 3, "gap_us": 1},
     "timings": [{"case": "pack fp32", "kind": "pack", "elements": 100000000,
                  "counted_bytes": 800000000, "us": 400}]})");
-  const json said = answer({"calibrate", "--kernels", measured, "--cluster",
-                            kScenarios + "clusters/v100_4x8_100g.json"});
+  const json said = answer(
+      {"calibrate", "kernels", measured, "--cluster", kScenarios + "clusters/v100_4x8_100g.json"});
   EXPECT_EQ(errors("calibrate_kernels", said), "");
 }
 

@@ -25,7 +25,7 @@ const std::string kPcie = kLogs + "a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
 using test::Said;
 
 Said calibrate_verb(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), "calibrate");
+  arguments.insert(arguments.begin(), {"calibrate", "logs"});
   return test::say(std::move(arguments));
 }
 
@@ -187,10 +187,10 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
       "published": [{"strategy": "each", "step_time_s": 0.036},
                     {"strategy": "all", "step_time_s": 0.040}]})");
   const std::string fitted = scratch().path("fitted.json");
-  const Said said = calibrate_verb({"--steps", job, "--rows", "each", "-o", fitted});
+  const Said said = test::say({"calibrate", "steps", job, "--rows", "each", "-o", fitted});
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("predicted"), std::string::npos) << said.out;
-  const Said again = calibrate_verb({"--steps", job, "--rows", "1", "--format", "json"});
+  const Said again = test::say({"calibrate", "steps", job, "--rows", "1", "--format", "json"});
   const auto answer = nlohmann::json::parse(again.out);
   ASSERT_EQ(answer.at("rows").size(), 2u);
   EXPECT_TRUE(answer.at("rows")[0].at("fitted").get<bool>());
@@ -199,9 +199,10 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_NEAR(nlohmann::json::parse(run.out).at("rows")[0].at("step_time_s").get<double>(),
               answer.at("rows")[0].at("after_s").get<double>(), 1e-6);
-  EXPECT_EQ(calibrate_verb({"--rows", "1"}).code, 2);
+  EXPECT_EQ(test::say({"calibrate", "steps", "--rows", "1"}).code, 2);
+  EXPECT_EQ(test::say({"calibrate", "steps", job, kPcie}).code, 2);
   EXPECT_EQ(calibrate_verb({kPcie, "--steps", job}).code, 2);
-  EXPECT_EQ(calibrate_verb({"--steps", job, "--rows", "nobody"}).code, 2);
+  EXPECT_EQ(test::say({"calibrate", "steps", job, "--rows", "nobody"}).code, 2);
 }
 
 TEST(Calibrate, LogsOfTwoKindsOfGpuAreTwoClusters) {
@@ -235,7 +236,7 @@ TEST(Calibrate, CountsBehindAnAtNeedBothNumbers) {
   EXPECT_TRUE(test::refused(calibrate_verb({kPcie + "@16"}), "expected " + kPcie + "@NODESxGPUS"));
 }
 
-// `calibrate --kernels` as a user calls it.
+// `calibrate kernels` as a user calls it.
 
 using test::say;
 
@@ -252,7 +253,7 @@ std::string measured() {
 
 TEST(CalibrateKernels, WritesTheDeviceOfACluster) {
   const std::string out = scratch().path("with_kernels.json");
-  const Said said = say({"calibrate", "--kernels", measured(), "--cluster", kCluster, "-o", out});
+  const Said said = say({"calibrate", "kernels", measured(), "--cluster", kCluster, "-o", out});
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("memory_gbytes_per_s = 2000"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("pack fp32"), std::string::npos);
@@ -265,7 +266,7 @@ TEST(CalibrateKernels, WritesTheDeviceOfACluster) {
 
 TEST(CalibrateKernels, JoinsLogsToo) {
   const std::string out = scratch().path("logs_and_kernels.json");
-  const Said said = say({"calibrate", kPcie, "--kernels", measured(), "-o", out});
+  const Said said = calibrate_verb({kPcie, "--kernels", measured(), "-o", out});
   ASSERT_EQ(said.code, 0) << said.err;
   const Json made = read_json_file(out);
   EXPECT_TRUE(made.contains("calibration"));
@@ -274,9 +275,70 @@ TEST(CalibrateKernels, JoinsLogsToo) {
 
 TEST(CalibrateKernels, SaysWhatIsMissing) {
   EXPECT_TRUE(test::refused(say({"calibrate"}), "logs: expected at least one"));
-  EXPECT_TRUE(test::refused(say({"calibrate", "--kernels", measured()}), "--cluster"));
-  EXPECT_TRUE(test::refused(say({"calibrate", "--kernels", "/no/file.json", "--cluster", kCluster}),
+  EXPECT_TRUE(test::refused(say({"calibrate", "kernels", measured()}), "--cluster"));
+  EXPECT_TRUE(test::refused(say({"calibrate", "kernels", "/no/file.json", "--cluster", kCluster}),
                             "/no/file.json"));
+}
+
+// Before calibrate had verbs, options chose what it reads: the same answers, and what to write now.
+TEST(CalibrateOldForm, AnswersTheSameAndNamesTheVerb) {
+  const std::string steps = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/record/mlp.json";
+  const std::string kernels = measured();
+  struct Form {
+    std::vector<std::string> old, now;
+  };
+  for (const auto& [old, now] : {
+           Form{{kPcie, "--format", "json"}, {"logs", kPcie, "--format", "json"}},
+           Form{{"--name", "live", kPcie}, {"logs", "--name", "live", kPcie}},
+           Form{{kPcie, "--kernels", kernels}, {"logs", kPcie, "--kernels", kernels}},
+           Form{{"--steps", steps, "--rows", "1"}, {"steps", steps, "--rows", "1"}},
+           Form{{"--rows", "1", "--steps=" + steps}, {"steps", "--rows", "1", steps}},
+           Form{{"--kernels", kernels, "--cluster", kCluster},
+                {"kernels", kernels, "--cluster", kCluster}},
+           Form{{"--cluster=" + kCluster, "--kernels=" + kernels},
+                {"kernels", kernels, "--cluster", kCluster}},
+       }) {
+    SCOPED_TRACE(testing::PrintToString(old));
+    const auto told = [](std::vector<std::string> words) {
+      words.insert(words.begin(), "calibrate");
+      return say(words);
+    };
+    const Said before = told(old), after = told(now);
+    EXPECT_EQ(before.code, 0) << before.err;
+    EXPECT_EQ(before.out, after.out);
+    EXPECT_EQ(after.err, "");
+    EXPECT_EQ(before.err,
+              "syncline: calibrate has verbs of its own: use syncline calibrate " + now[0] + "\n");
+  }
+}
+
+TEST(CalibrateOldForm, WhatDidNotGoTogetherIsStillRefused) {
+  for (const auto& [words, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--rows", "1"}, "--rows"},
+           {{kPcie, "--steps", "x.json"}, "not expected"},
+           {{"--live", "gloo", "--steps", "x.json"}, "--steps"},
+           {{"--live", "mpi"}, "gloo"},
+           {{"--kernels", measured()}, "--kernels needs logs, or --cluster"},
+           {{kPcie, "--kernels", measured(), "--cluster", kCluster}, "not expected"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), "calibrate");
+    EXPECT_TRUE(test::refused(say(all), why)) << testing::PrintToString(words);
+  }
+}
+
+// A verb has its own options alone.
+TEST(CalibrateVerbs, TakeNoOptionsOfOthers) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"logs", kPcie, "--cluster", kCluster},
+        {"logs", kPcie, "--ranks", "2"},
+        {"steps", "x.json", "--node", "dgx-h100"},
+        {"live", "gloo", "--rows", "1"},
+        {"kernels", "x.json", "--cluster", kCluster, "--name", "x"},
+        {"--name", "x", "logs", kPcie}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.begin(), "calibrate");
+    EXPECT_EQ(say(all).code, 2) << testing::PrintToString(words);
+  }
 }
 
 }  // namespace

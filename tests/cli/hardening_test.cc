@@ -51,8 +51,8 @@ class Hardening : public testing::Test {
 
 TEST_F(Hardening, ArgumentsThatAreNoTextAreWrongInput) {
   for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"calibrate", kLog, "--name", "\xff"},
-        {"calibrate", path("log\xff.txt")},
+       {std::vector<std::string>{"calibrate", "logs", kLog, "--name", "\xff"},
+        {"calibrate", "logs", path("log\xff.txt")},
         {"tune", kFirst, "--set", "strategies.0.name=\xff"},
         {"run", "\xed\xa0\x80"},
         {"\xff"}}) {
@@ -87,7 +87,7 @@ TEST_F(Hardening, AnAnswerIsNotLostWithAFileBesideIt) {
   for (const std::vector<std::string>& arguments :
        {std::vector<std::string>{"run", kFirst, "--trace", "/dev/full"},
         {"tune", kFirst, "--budget", "20", "--svg", "/dev/full"},
-        {"calibrate", kLog, "-o", "/dev/full"}}) {
+        {"calibrate", "logs", kLog, "-o", "/dev/full"}}) {
     const Ran ran = syncline_run(arguments);
     expect_end(ran, 3, "/dev/full");
     EXPECT_GT(ran.out.size(), 200u) << arguments.front();
@@ -99,7 +99,7 @@ TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
        {std::vector<std::string>{"run", kFirst, "--trace"},
         {"tune", kFirst, "--svg"},
         {"tune", kFirst, "--csv"},
-        {"calibrate", kLog, "-o"}}) {
+        {"calibrate", "logs", kLog, "-o"}}) {
     auto whole = arguments;
     whole.push_back("/nonexistent/x");
     const Ran ran = syncline_run(whole);
@@ -151,8 +151,8 @@ TEST_F(Hardening, OptionsAreNumbers) {
        {std::vector<std::string>{"validate", kFirst, "--ranks", "2", "--timeout"},
         {"tune", kFirst, "--live", "emulated", "--noise"},
         {"tune", kFirst, "--live", "emulated", "--pace"},
-        {"calibrate", kLog, "--workload", "x", "--throughput"},
-        {"calibrate", kLog, "--line-rate"},
+        {"calibrate", "logs", kLog, "--workload", "x", "--throughput"},
+        {"calibrate", "logs", kLog, "--line-rate"},
         {"lab", "--rate", "1gbit", "--patience"},
         {"lab", "--rate", "1gbit", "--grace"}}) {
     for (const char* value : {"nan", "-nan", "NAN", "inf", "1e999", "-1e300"}) {
@@ -219,7 +219,7 @@ TEST_F(Hardening, APipeIsNoFileOfAJob) {
 TEST_F(Hardening, AFileThatIsTooLargeIsKnownByItsSize) {
   write_text(path("zeros"), "");
   fs::resize_file(path("zeros"), std::uintmax_t{1} << 40);
-  expect_end(syncline_run({"calibrate", path("zeros")}), 2, "expected at most 64 MiB");
+  expect_end(syncline_run({"calibrate", "logs", path("zeros")}), 2, "expected at most 64 MiB");
 }
 
 TEST_F(Hardening, WhatIsNoTextIsNotPrintedAsItIs) {
@@ -234,10 +234,10 @@ TEST_F(Hardening, APathIsCutAndTheReasonStays) {
   while (longest.size() < 4000) longest += "/folder";
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"run", longest},
                                                     {"import", longest},
-                                                    {"calibrate", longest},
+                                                    {"calibrate", "logs", longest},
                                                     {"run", kFirst, "--trace", longest}}) {
     const Ran ran = syncline_run(arguments);
-    expect_end(ran, arguments.size() > 2 ? 3 : 2, ": ");
+    expect_end(ran, arguments.size() > 3 ? 3 : 2, ": ");
     EXPECT_FALSE(ran.err.ends_with("...\n")) << ran.err;
     EXPECT_TRUE(contains(ran.err, "o such file")) << ran.err;
   }

@@ -32,7 +32,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST(Help, OfEachVerbFitsOneScreen) {
   for (const auto& verb : test::verbs_in_help()) {
-    const auto ran = syncline_run({verb, "--help"});
+    const auto ran = syncline_run(test::with_verb(verb, {"--help"}));
     EXPECT_EQ(ran.code, 0) << verb << ran.err;
     EXPECT_TRUE(contains(ran.out, verb)) << ran.out;
     const auto lines = lines_of(ran.out);
@@ -57,7 +57,7 @@ TEST(Help, OfTheProgramGroupsTheVerbs) {
     last = at;
   }
   EXPECT_TRUE(contains(help, "Exit codes"));
-  EXPECT_GE(test::verbs_in_help().size(), 17U);
+  EXPECT_GE(test::verbs_of("").size(), 17U);
 }
 
 TEST(Help, IsPrintedWithoutAVerb) {
@@ -70,7 +70,7 @@ TEST(Help, IsPrintedWithoutAVerb) {
 // The last line names --help-all exactly where that shows more.
 TEST(Help, NamesWhereMoreOptionsAre) {
   for (const auto& verb : test::verbs_in_help()) {
-    const std::string common = syncline_run({verb, "--help"}).out;
+    const std::string common = syncline_run(test::with_verb(verb, {"--help"})).out;
     const auto shown = test::entries_in_help(common);
     const auto all = test::entries_of(verb);
     const bool more = all.size() > shown.size() + 1;  // --help-all itself
@@ -112,7 +112,7 @@ TEST(Help, SaysItInTheFieldsWords) {
       "obstacle|beside|behind|ahead|holds?|pays?|exchanges?|taken|meet|beat|bye|carriers|leads|"
       "slowed|binds|pieces|belief|truth|what|whose)\\b");
   for (const auto& verb : test::verbs_in_help()) {
-    const std::string help = syncline_run({verb, "--help-all"}).out;
+    const std::string help = syncline_run(test::with_verb(verb, {"--help-all"})).out;
     for (const auto& entry : test::entries_in_help(help)) {
       EXPECT_FALSE(std::regex_search(entry.text, own)) << verb << " " << entry.key << entry.text;
       const auto words = std::count(entry.text.begin(), entry.text.end(), ' ') + 1;
@@ -130,6 +130,12 @@ using Words = std::set<std::string>;
 Words verbs() {
   const auto list = test::verbs_in_help();
   return {list.begin(), list.end()};
+}
+
+// As the scripts name it.
+std::string joined(std::string verb) {
+  std::ranges::replace(verb, ' ', '-');
+  return verb;
 }
 
 class Bash {
@@ -157,17 +163,21 @@ class Bash {
 };
 
 TEST(Completion, BashOffersTheVerbs) {
-  Words all = verbs();
+  const auto list = test::verbs_of("");
+  Words all(list.begin(), list.end());
   EXPECT_GT(all.size(), 15u);
   all.insert({"--help", "--version"});
   EXPECT_EQ(Bash().offers({"syncline", ""}), all);
   EXPECT_EQ(Bash().offers({"syncline", "calib"}), Words{"calibrate"});
+  EXPECT_EQ(Bash().offers({"syncline", "calibrate", ""}),
+            (Words{"logs", "steps", "live", "kernels"}));
 }
 
 TEST(Completion, BashOffersEveryOptionOfAVerb) {
   const Bash bash;
   for (const auto& verb : verbs()) {
-    EXPECT_EQ(bash.offers({"syncline", verb, "-"}), test::options_of(verb)) << verb;
+    EXPECT_EQ(bash.offers(test::with_verb("syncline " + verb, {"-"})), test::options_of(verb))
+        << verb;
   }
 }
 
@@ -179,9 +189,13 @@ TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
       const Words words = entry.choices();
       if (words.empty() || !entry.is_option()) continue;
       const std::string name = *entry.names().rbegin();
-      EXPECT_EQ(bash.offers({"syncline", verb, name, ""}), words) << verb << " " << name;
-      EXPECT_EQ(bash.offers({"syncline", verb, name, "=", *words.begin()}).count(*words.begin()),
-                1u);
+      const auto offered = [&](const std::vector<std::string>& value) {
+        auto line = test::with_verb("syncline " + verb, {name});
+        line.insert(line.end(), value.begin(), value.end());
+        return bash.offers(line);
+      };
+      EXPECT_EQ(offered({""}), words) << verb << " " << name;
+      EXPECT_EQ(offered({"=", *words.begin()}).count(*words.begin()), 1u);
       ++options_with_words;
     }
   }
@@ -191,22 +205,27 @@ TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
 TEST(Completion, WhereAFileIsMeantBashIsLeftToItsOwn) {
   EXPECT_EQ(Bash().offers({"syncline", "run", ""}), Words{});
   EXPECT_EQ(Bash().offers({"syncline", "run", "--html", ""}), Words{});
+  EXPECT_EQ(Bash().offers({"syncline", "calibrate", "logs", ""}), Words{});
 }
 
 TEST(Completion, TheOthersNameEveryOption) {
   const std::string zsh = test::syncline_run({"completion", "zsh"}).out;
   const std::string fish = test::syncline_run({"completion", "fish"}).out;
   for (const auto& verb : verbs()) {
-    const std::size_t from = zsh.find("    " + verb + ")\n");
+    const std::size_t from = zsh.find("    " + joined(verb) + ")\n");
     ASSERT_NE(from, std::string::npos) << verb;
     const std::string part = zsh.substr(from, zsh.find(" ;;\n", from) - from);
-    EXPECT_TRUE(contains(fish, "-f -a " + verb + " -d ")) << verb;
+    const bool nested = contains(verb, " ");
+    EXPECT_EQ(contains(fish, "-f -a " + verb + " -d "), !nested) << verb;
+    EXPECT_EQ(contains(zsh, "      '" + verb + ":"), !nested) << verb;
+    const std::string seen =
+        std::regex_replace(verb, std::regex(" "), "; and __fish_seen_subcommand_from ");
     for (const auto& option : test::options_of(verb)) {
       EXPECT_TRUE(contains(part, option + "[")) << verb << " " << option;
       const std::string letters =
           option.starts_with("--") ? "-l " + option.substr(2) : "-s " + option.substr(1);
       EXPECT_TRUE(std::regex_search(
-          fish, std::regex("seen_subcommand_from " + verb + "'.* " + letters + " ")))
+          fish, std::regex("seen_subcommand_from " + seen + "'.* " + letters + " ")))
           << verb << " " << option;
     }
   }

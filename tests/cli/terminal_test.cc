@@ -52,7 +52,13 @@ std::map<std::string, std::vector<std::vector<std::string>>> commands() {
       {"emit", {{kFirst, "--strategy", "one by one", "--dialect", "pytorch"}}},
       {"import", {{kSource + "tests/data/kineto/resnet50_ddp_2xA100_rank0.json.gz"}}},
       {"init", {}},  // below: asked for a file, as its JSON is one
-      {"calibrate", {{logs + "1.txt", logs + "2.txt"}}},
+      {"calibrate", {}},
+      {"calibrate logs", {{logs + "1.txt", logs + "2.txt"}}},
+      {"calibrate steps", {{kSource + "scenarios/record/mlp.json"}}},
+      {"calibrate live", {{"gloo", "--ranks", "2"}}},
+      {"calibrate kernels",
+       {{measured + "kernels/h100.json", "--cluster",
+         kSource + "scenarios/clusters/v100_4x8_100g.json"}}},
       {"validate",
        {{kFirst, "--set", "cluster.nodes=2", "--ranks", "2", "--warmup", "1", "--repeats", "1"}}},
       {"fidelity",
@@ -80,9 +86,10 @@ TEST(Terminal, NoLineOfAnyVerbIsWiderThanTheTerminal) {
   EXPECT_EQ(names.size(), known.size());
   for (const auto& verb : names) {
     ASSERT_TRUE(known.contains(verb)) << verb << ": say in commands() what it is asked";
-    for (std::vector<std::string> words : known.at(verb)) {
-      words.insert(words.begin(), verb);
-      for (const std::size_t columns : {80u, 60u}) expect_narrow(words, columns);
+    for (const auto& words : known.at(verb)) {
+      for (const std::size_t columns : {80u, 60u}) {
+        expect_narrow(test::with_verb(verb, words), columns);
+      }
     }
   }
 }
@@ -104,8 +111,8 @@ TEST(Terminal, NoLineOfAnyHelpIsWiderThanTheTerminal) {
     expect_narrow({"--help"}, columns);
     expect_narrow({"--version"}, columns);
     for (const auto& verb : test::verbs_in_help()) {
-      expect_narrow({verb, "--help"}, columns);
-      expect_narrow({verb, "--help-all"}, columns);
+      expect_narrow(test::with_verb(verb, {"--help"}), columns);
+      expect_narrow(test::with_verb(verb, {"--help-all"}), columns);
     }
   }
 }

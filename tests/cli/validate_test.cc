@@ -1,4 +1,4 @@
-// `syncline validate`, `tune --live gloo` and `calibrate --live gloo` with real processes: what
+// `syncline validate`, `tune --live gloo` and `calibrate live gloo` with real processes: what
 // they give, and what is said and left behind when a rank, a link, a disk or a person ends them.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
@@ -412,7 +412,7 @@ TEST_F(LiveVerbs, AJournalOfAnotherSearchIsRefusedOnce) {
 
 TEST_F(LiveVerbs, ACalibrationIsAClusterToRunOn) {
   const std::string file = scratch.path("cluster.json");
-  const Ran ran = syncline_run({"calibrate", "--live", "gloo", "--ranks", "2", "-o", file});
+  const Ran ran = syncline_run({"calibrate", "live", "gloo", "--ranks", "2", "-o", file});
   ASSERT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(complaints(ran.err), Words());
   const Json cluster = Json::parse(text_of(file));

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "tests/docs/scenario_reference.h"
+#include "tests/support/help.h"
 #include "tests/support/program.h"
 
 namespace syncline {
@@ -165,11 +166,8 @@ TEST(Pages, LinksLeadSomewhere) {
 // The manual page has a section for each verb, and in it each of the verb's options.
 TEST(Pages, TheManualNamesEveryVerbAndOption) {
   const std::string manual = printed_by("docs/manual.sh \"$SYNCLINE\"");
-  const std::string help = printed_by("\"$SYNCLINE\" --help");
-  const std::regex verb_line("\n  ([a-z]+) ");
   int verbs = 0;
-  for (std::sregex_iterator at(help.begin(), help.end(), verb_line), end; at != end; ++at) {
-    const std::string verb = (*at)[1];
+  for (const std::string& verb : test::verbs_in_help()) {
     const std::size_t begin = manual.find(".SS " + verb + "\n");
     ASSERT_NE(begin, std::string::npos) << verb;
     const std::string section = manual.substr(begin, manual.find("\n.S", begin + 1) - begin);

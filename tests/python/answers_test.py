@@ -136,9 +136,9 @@ class Answers(unittest.TestCase):
     def test_calibrate_from_logs(self):
         out = str(self.folder / "cluster.json")
         answer = syncline.calibrate([LOG, TREE], against=TREE, name="mine", line_rate=10)
-        self.expect_program(answer, "calibrate", LOG, TREE, "--against", TREE, "--name", "mine",
+        self.expect_program(answer, "calibrate", "logs", LOG, TREE, "--against", TREE, "--name", "mine",
                             "--line-rate", "10")
-        program("calibrate", LOG, TREE, "--name", "mine", "--line-rate", "10", "-o", out)
+        program("calibrate", "logs", LOG, TREE, "--name", "mine", "--line-rate", "10", "-o", out)
         self.assertEqual(answer.made, loaded(out))
         sizes = [len(table["rows"]) for table in answer.json["fitted"]]
         self.assertEqual(len(answer.rows), sum(sizes))
@@ -148,20 +148,20 @@ class Answers(unittest.TestCase):
     def test_calibrate_with_another_networks_tree(self):
         other = syncline.calibrate([LOG.replace("_ring_n008x4", "_ring_n016x1") + ":ring", TREE])
         path = self.written("other.json", other.made)
-        words = ["calibrate", LOG + ":ring", "--factor-from", path]
+        words = ["calibrate", "logs", LOG + ":ring", "--factor-from", path]
         self.expect_program(syncline.calibrate(LOG + ":ring", factor_from=path), *words)
 
     def test_calibrate_a_device(self):
         workload = "scenarios/workloads/resnet50_v100.json"
         trace = "scenarios/measured/traces/v100_bs32_backward_resnet50.csv"
         self.expect_program(syncline.calibrate(LOG, workload=workload, trace=trace),
-                            "calibrate", LOG, "--workload", workload, "--trace", trace)
+                            "calibrate", "logs", LOG, "--workload", workload, "--trace", trace)
 
     def test_calibrate_from_steps(self):
         out = str(self.folder / "fitted.json")
         answer = syncline.calibrate(steps=STEPS, rows=1)
-        self.expect_program(answer, "calibrate", "--steps", STEPS, "--rows", "1")
-        program("calibrate", "--steps", STEPS, "--rows", "1", "-o", out)
+        self.expect_program(answer, "calibrate", "steps", STEPS, "--rows", "1")
+        program("calibrate", "steps", STEPS, "--rows", "1", "-o", out)
         self.assertEqual(answer.made, loaded(out))
         self.assertEqual(answer.rows, answer.json["rows"])
 
@@ -169,8 +169,8 @@ class Answers(unittest.TestCase):
         kernels = self.written("gpu.json", KERNELS)
         out = str(self.folder / "cluster.json")
         answer = syncline.calibrate(kernels=kernels, cluster=CLUSTER)
-        self.expect_program(answer, "calibrate", "--kernels", kernels, "--cluster", CLUSTER)
-        program("calibrate", "--kernels", kernels, "--cluster", CLUSTER, "-o", out)
+        self.expect_program(answer, "calibrate", "kernels", kernels, "--cluster", CLUSTER)
+        program("calibrate", "kernels", kernels, "--cluster", CLUSTER, "-o", out)
         self.assertEqual(answer.made, loaded(out))
         given = syncline.calibrate(kernels=KERNELS, cluster=loaded(CLUSTER))
         self.assertEqual((given.rows, given.made), (answer.rows, answer.made))

@@ -136,8 +136,8 @@ TEST(Record, TwoRanksAsDdpItselfLoggedThem) {
     EXPECT_TRUE(test::contains(ran.out, std::string("syncline tune ") + scratch.path(name)))
         << name;
     // The measured all-reduces make a cluster, too.
-    const auto fitted =
-        test::syncline_run({"calibrate", scratch.path(std::string(name) + ".all_reduce.txt")});
+    const auto fitted = test::syncline_run(
+        {"calibrate", "logs", scratch.path(std::string(name) + ".all_reduce.txt")});
     EXPECT_EQ(fitted.code, 0) << fitted.err;
   }
   const auto ran_plan = answer({"run", scratch.path("rebuilt.json")});

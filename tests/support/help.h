@@ -12,15 +12,39 @@
 
 namespace syncline::test {
 
-// The verbs, in the order of the program's own --help.
-inline std::vector<std::string> verbs_in_help() {
-  static const std::string help = syncline_run({"--help"}).out;
+// A command of the program that begins with such a verb.
+inline std::vector<std::string> with_verb(const std::string& verb,
+                                          const std::vector<std::string>& more) {
+  std::istringstream parts(verb);
+  std::vector<std::string> words;
+  for (std::string word; parts >> word;) words.push_back(word);
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// The verbs of the program, or of a verb: "calibrate logs". In the order of its --help.
+inline std::vector<std::string> verbs_of(const std::string& verb) {
   static const std::regex line("\n  ([a-z]+) ");
+  std::string help = syncline_run(with_verb(verb, {"--help"})).out;
+  if (!verb.empty()) help.erase(0, std::min(help.find("\nVerbs:\n"), help.size()));
   std::vector<std::string> verbs;
   for (std::sregex_iterator at(help.begin(), help.end(), line), end; at != end; ++at) {
-    verbs.push_back((*at)[1]);
+    verbs.push_back((verb.empty() ? "" : verb + " ") + (*at)[1].str());
   }
   return verbs;
+}
+
+// All of them, and behind each those that it has itself.
+inline const std::vector<std::string>& verbs_in_help() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> found;
+    for (const auto& verb : verbs_of("")) {
+      found.push_back(verb);
+      for (const auto& nested : verbs_of(verb)) found.push_back(nested);
+    }
+    return found;
+  }();
+  return all;
 }
 
 // A line of the help, continuations joined: "-o,--out FILE", and what that does.
@@ -79,7 +103,7 @@ inline std::vector<HelpEntry> entries_in_help(const std::string& help) {
 
 // Of a verb, all of them.
 inline std::vector<HelpEntry> entries_of(const std::string& verb) {
-  return entries_in_help(syncline_run({verb, "--help-all"}).out);
+  return entries_in_help(syncline_run(with_verb(verb, {"--help-all"})).out);
 }
 
 inline std::set<std::string> options_of(const std::string& verb) {

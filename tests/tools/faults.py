@@ -207,7 +207,7 @@ class Faults:
             ["run", FIRST, "--trace", "DIR/trace.json"], ["run", FIRST, "--out", "DIR/out"],
             ["tune", FIRST, "--budget", "20", "--svg", "DIR/c.svg", "--csv", "DIR/c.csv"],
             ["tune", FIRST, "--live", "emulated", "--budget", "2", "--journal", "DIR/j"],
-            ["calibrate", LOG, "-o", "DIR/c.json"],
+            ["calibrate", "logs", LOG, "-o", "DIR/c.json"],
             ["validate", scenario, "--ranks", "2", "--timeout", "5", "-o", "DIR/v.json"],
         ]
 
