@@ -1,6 +1,4 @@
-#include "core/collective/algorithm.h"
-
-#include <cassert>
+#include "core/collective/guarded.h"
 
 namespace syncline::collective {
 namespace {
@@ -14,7 +12,7 @@ bool gathers(CollectiveKind kind) {
 }
 
 bool fits(CollectiveKind kind, int ranks) {
-  return ranks == 1 || (ranks > 1 && ranks <= kMostAllToAll && (scatters(kind) || gathers(kind)));
+  return ranks <= kMostAllToAll && (scatters(kind) || gathers(kind));
 }
 
 int rounds_of(CollectiveKind kind) { return (scatters(kind) ? 1 : 0) + (gathers(kind) ? 1 : 0); }
@@ -32,25 +30,19 @@ Round between_all(int ranks, std::int64_t elements, bool add) {
 }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "all_to_all: rounds asked for a collective that does not fit");
   Schedule rounds;
-  if (ranks > 1 && scatters(kind)) rounds.push_back(between_all(ranks, elements, true));
-  if (ranks > 1 && gathers(kind)) rounds.push_back(between_all(ranks, elements, false));
+  if (scatters(kind)) rounds.push_back(between_all(ranks, elements, true));
+  if (gathers(kind)) rounds.push_back(between_all(ranks, elements, false));
   return rounds;
 }
 
-EdgeSets edges(CollectiveKind, int ranks) {
-  return ranks == 1 ? EdgeSets{} : EdgeSets{edges_of(between_all(ranks, ranks, false))};
-}
+EdgeSets edges(CollectiveKind, int ranks) { return {edges_of(between_all(ranks, ranks, false))}; }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
-  assert(fits(kind, ranks) && "all_to_all: stages asked for a collective that does not fit");
-  if (ranks == 1) return {};
   return {{0, 1, 1.0 / ranks, rounds_of(kind)}};
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
-  if (ranks == 1) return {};
   const double steps = rounds_of(kind);
   return {steps, steps * (ranks - 1) / ranks};
 }
@@ -58,11 +50,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }  // namespace
 
 const Algorithm* all_to_all() {
-  static const Algorithm row{
-      "all_to_all", "each member sends each other its part, which sums them: 2 steps",
-      fits,         rounds,
-      edges,        stages,
-      cost,         one_chunk};
+  static const Algorithm row = guarded<fits, rounds, edges, stages, cost, one_chunk>(
+      "all_to_all", "each member sends each other its part, which sums them: 2 steps");
   return &row;
 }
 

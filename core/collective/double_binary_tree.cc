@@ -1,8 +1,7 @@
-#include "core/collective/algorithm.h"
+#include "core/collective/guarded.h"
 
 #include <algorithm>
 #include <bit>
-#include <cassert>
 
 namespace syncline::collective {
 namespace {
@@ -92,21 +91,17 @@ TwoTrees two_trees(CollectiveKind kind, int ranks) {
   return trees;
 }
 
-bool fits(CollectiveKind kind, int ranks) {
-  if (ranks <= 1) return ranks == 1;
+bool fits(CollectiveKind kind, int) {
   return kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllGather;
 }
 
-std::int64_t chunks(CollectiveKind, int ranks, std::int64_t elements) {
-  return ranks > 1 ? pipeline_chunks(elements) : 1;
+std::int64_t chunks(CollectiveKind, int, std::int64_t elements) {
+  return pipeline_chunks(elements);
 }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "double_binary_tree: rounds asked for what does not fit");
-  if (ranks == 1) return {};
-
   const TwoTrees trees = two_trees(kind, ranks);
-  const std::int64_t count = chunks(kind, ranks, elements);
+  const std::int64_t count = pipeline_chunks(elements);
   Schedule rounds;
   for (std::int64_t r = 0; r < count + trees.starts - 1; ++r) {
     Round& round = rounds.emplace_back();
@@ -126,8 +121,6 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 // The edges that start in the same round are busy together. Two members may be joined in both
 // trees: their messages stay two, and share a link as two.
 EdgeSets edges(CollectiveKind kind, int ranks) {
-  assert(fits(kind, ranks) && "double_binary_tree: edges asked for what does not fit");
-  if (ranks == 1) return {};
   const TwoTrees trees = two_trees(kind, ranks);
   EdgeSets sets(static_cast<std::size_t>(trees.starts));
   for (const TreeEdge& edge : trees.edges) {
@@ -137,10 +130,7 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
 }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "double_binary_tree: stages asked for what does not fit");
-  if (ranks == 1) return {};
-
-  const std::int64_t count = chunks(kind, ranks, elements);
+  const std::int64_t count = pipeline_chunks(elements);
   return pipelined_stages(starts_of(kind, ranks), count, 0.5 / static_cast<double>(count));
 }
 
@@ -177,8 +167,7 @@ double all_reduce_half_chunks(int ranks, double count) {
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
-  if (ranks == 1) return {};
-  const auto count = static_cast<double>(chunks(kind, ranks, elements));
+  const auto count = static_cast<double>(pipeline_chunks(elements));
   if (kind == CollectiveKind::kAllReduce) {
     const double steps = count + 2 * tree_height(ranks) - 1;
     return {steps, all_reduce_half_chunks(ranks, count) / (2 * count)};
@@ -190,14 +179,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 }  // namespace
 
 Algorithm double_binary_tree_algorithm() {
-  return {"double_binary_tree",
-          "two pipelined trees, half of the payload each: log N steps",
-          fits,
-          rounds,
-          edges,
-          stages,
-          cost,
-          chunks};
+  return guarded<fits, rounds, edges, stages, cost, chunks>(
+      "double_binary_tree", "two pipelined trees, half of the payload each: log N steps");
 }
 
 }  // namespace syncline::collective

@@ -1,10 +1,9 @@
 // R. Rabenseifner's all-reduce, as described in R. Thakur, R. Rabenseifner and W. Gropp,
 // "Optimization of collective communication operations in MPICH", Int. J. High Performance
 // Computing Applications 19 (2005).
-#include "core/collective/algorithm.h"
+#include "core/collective/guarded.h"
 
 #include <bit>
-#include <cassert>
 #include <utility>
 
 namespace syncline::collective {
@@ -69,7 +68,6 @@ Round exchange(const Halving& halving, int step, std::int64_t elements, bool add
 }
 
 bool fits(CollectiveKind kind, int ranks) {
-  if (ranks <= 1) return ranks == 1;
   if (kind == CollectiveKind::kAllReduce) return true;
   return (kind == CollectiveKind::kReduceScatter || kind == CollectiveKind::kAllGather) &&
          std::has_single_bit(static_cast<unsigned>(ranks));
@@ -89,9 +87,6 @@ std::pair<Round, Round> folding(const Fold& fold, std::int64_t elements) {
 }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "halving_doubling: rounds asked for what does not fit");
-  if (ranks == 1) return {};
-
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
   const auto [fold_in, fold_out] = folding(halving.fold, elements);
   Schedule rounds;
@@ -108,9 +103,6 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 
 // A set for each step, the same on the way there and back; then those that fold away and give back.
 EdgeSets edges(CollectiveKind kind, int ranks) {
-  assert(fits(kind, ranks) && "halving_doubling: edges asked for what does not fit");
-  if (ranks == 1) return {};
-
   const Halving halving = {fold_of(ranks), kind == CollectiveKind::kAllReduce};
   EdgeSets sets;
   for (int step = 0; step < halving.steps(); ++step) {
@@ -123,9 +115,6 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
 }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
-  assert(fits(kind, ranks) && "halving_doubling: stages asked for what does not fit");
-  if (ranks == 1) return {};
-
   const Fold fold = fold_of(ranks);
   const int steps = log2_of(fold.core);
   const auto one_set = [](int set, double fraction) {
@@ -146,7 +135,6 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
-  if (ranks == 1) return {};
   const Fold fold = fold_of(ranks);
   const double phases = kind == CollectiveKind::kAllReduce ? 2 : 1;
   const double folding = fold.extra > 0 ? 2 : 0;
@@ -156,14 +144,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }  // namespace
 
 Algorithm halving_doubling_algorithm() {
-  return {"halving_doubling",
-          "partners swap halves, then double: fewest bytes, 2 log2 N steps",
-          fits,
-          rounds,
-          edges,
-          stages,
-          cost,
-          one_chunk};
+  return guarded<fits, rounds, edges, stages, cost, one_chunk>(
+      "halving_doubling", "partners swap halves, then double: fewest bytes, 2 log2 N steps");
 }
 
 }  // namespace syncline::collective

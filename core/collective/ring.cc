@@ -1,7 +1,6 @@
-#include "core/collective/algorithm.h"
+#include "core/collective/guarded.h"
 
 #include <algorithm>
-#include <cassert>
 
 namespace syncline::collective {
 namespace {
@@ -15,12 +14,10 @@ bool is_chain(CollectiveKind kind) {
   return kind == CollectiveKind::kReduce || kind == CollectiveKind::kBroadcast;
 }
 
-bool fits(CollectiveKind kind, int ranks) {
-  return ranks >= 1 && (!is_chain(kind) || ranks <= kMaxChainRanks);
-}
+bool fits(CollectiveKind kind, int ranks) { return !is_chain(kind) || ranks <= kMaxChainRanks; }
 
-std::int64_t chunks(CollectiveKind kind, int ranks, std::int64_t elements) {
-  return is_chain(kind) && ranks > 1 ? pipeline_chunks(elements) : 1;
+std::int64_t chunks(CollectiveKind kind, int, std::int64_t elements) {
+  return is_chain(kind) ? pipeline_chunks(elements) : 1;
 }
 
 // One lap: the payload is cut into N shards, and in each of N-1 rounds every member passes the
@@ -67,8 +64,6 @@ Schedule chain_rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 int laps(CollectiveKind kind) { return kind == CollectiveKind::kAllReduce ? 2 : 1; }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "ring: rounds asked for a collective that does not fit");
-  if (ranks == 1) return {};
   if (is_chain(kind)) return chain_rounds(kind, ranks, elements);
 
   Schedule rounds;
@@ -78,8 +73,6 @@ Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 EdgeSets edges(CollectiveKind kind, int ranks) {
-  assert(fits(kind, ranks) && "ring: edges asked for a collective that does not fit");
-  if (ranks == 1) return {};
   EdgeSets sets;
   if (is_chain(kind)) {
     for (int depth = 0; depth <= ranks - 2; ++depth) {
@@ -94,8 +87,6 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
 }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "ring: stages asked for a collective that does not fit");
-  if (ranks == 1) return {};
   if (is_chain(kind)) {
     const std::int64_t count = chunks(kind, ranks, elements);
     return pipelined_stages(ranks - 1, count, 1.0 / static_cast<double>(count));
@@ -104,7 +95,6 @@ Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
-  if (ranks == 1) return {};
   if (is_chain(kind)) {
     const auto count = static_cast<double>(chunks(kind, ranks, elements));
     const double steps = count + ranks - 2;
@@ -117,10 +107,8 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 }  // namespace
 
 Algorithm ring_algorithm() {
-  return {"ring", "each member passes shards to the next: fewest bytes, 2(N-1) steps",
-          fits,   rounds,
-          edges,  stages,
-          cost,   chunks};
+  return guarded<fits, rounds, edges, stages, cost, chunks>(
+      "ring", "each member passes shards to the next: fewest bytes, 2(N-1) steps");
 }
 
 }  // namespace syncline::collective

@@ -1,6 +1,4 @@
-#include "core/collective/algorithm.h"
-
-#include <cassert>
+#include "core/collective/guarded.h"
 
 namespace syncline::collective {
 namespace {
@@ -15,14 +13,9 @@ bool spreads(CollectiveKind kind) {
   return kind == CollectiveKind::kAllReduce || kind == CollectiveKind::kBroadcast;
 }
 
-bool fits(CollectiveKind kind, int ranks) {
-  return ranks == 1 || (ranks > 1 && (gathers(kind) || spreads(kind)));
-}
+bool fits(CollectiveKind kind, int) { return gathers(kind) || spreads(kind); }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
-  assert(fits(kind, ranks) && "to_one: rounds asked for a collective that does not fit");
-  if (ranks == 1) return {};
-
   Round in;
   Round out;
   if (elements > 0) {
@@ -43,26 +36,21 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
   return sets;
 }
 
-Stages stages(CollectiveKind kind, int ranks, std::int64_t) {
-  assert(fits(kind, ranks) && "to_one: stages asked for a collective that does not fit");
-  if (ranks == 1) return {};
+Stages stages(CollectiveKind kind, int, std::int64_t) {
   if (gathers(kind) && spreads(kind)) return {{0, 1, 1.0, 1}, {1, 2, 1.0, 1}};
   return {{0, 1, 1.0, 1}};
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
   const double directions = kind == CollectiveKind::kAllReduce ? 2 : 1;
-  if (ranks == 1) return {};
   return {directions, directions * (ranks - 1)};
 }
 
 }  // namespace
 
 Algorithm to_one_algorithm() {
-  return {"to_one", "all send to member 0, which sums and sends back: 2 steps, one busy port",
-          fits,     rounds,
-          edges,    stages,
-          cost,     one_chunk};
+  return guarded<fits, rounds, edges, stages, cost, one_chunk>(
+      "to_one", "all send to member 0, which sums and sends back: 2 steps, one busy port");
 }
 
 }  // namespace syncline::collective

@@ -1,0 +1,34 @@
+// A row of the table from functions of two ranks or more: one rank fits, and does nothing.
+#pragma once
+
+#include <cassert>
+
+#include "core/collective/algorithm.h"
+
+namespace syncline::collective {
+
+// The functions are those of an Algorithm, asked of two ranks or more, all but kFits of what fits.
+template <auto kFits, auto kRounds, auto kEdges, auto kStages, auto kCost, auto kChunks>
+Algorithm guarded(std::string_view name, std::string_view summary) {
+  using Kind = CollectiveKind;
+  static constexpr auto kFit = [](Kind kind, int ranks) {
+    return ranks == 1 || (ranks > 1 && kFits(kind, ranks));
+  };
+  static constexpr auto kAsked = [](auto of, Kind kind, int ranks, auto... elements) {
+    assert(kFit(kind, ranks) && "an algorithm was asked for a collective that does not fit");
+    return ranks == 1 ? decltype(of(kind, ranks, elements...)){} : of(kind, ranks, elements...);
+  };
+  return {
+      name,
+      summary,
+      kFit,
+      [](Kind k, int ranks, std::int64_t n) { return kAsked(kRounds, k, ranks, n); },
+      [](Kind k, int ranks) { return kAsked(kEdges, k, ranks); },
+      [](Kind k, int ranks, std::int64_t n) { return kAsked(kStages, k, ranks, n); },
+      [](Kind k, int ranks, std::int64_t n) { return ranks == 1 ? Cost{} : kCost(k, ranks, n); },
+      [](Kind k, int ranks, std::int64_t n) {
+        return ranks == 1 ? std::int64_t{1} : kChunks(k, ranks, n);
+      }};
+}
+
+}  // namespace syncline::collective
