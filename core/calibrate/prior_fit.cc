@@ -237,23 +237,16 @@ double spread_of(const std::vector<PriorUnit>& units, const Path& path, std::siz
 
 std::string name_of(const Path& path) {
   if (!path.across) return path.nvlink ? "NVLink inside a node" : "PCIe inside a node";
-  switch (path.fabric) {
-    case Fabric::kRdma:
-      return path.nvlink ? "RDMA, nodes with NVLink" : "RDMA, one GPU a node or PCIe";
-    case Fabric::kEfa:
-      return "EFA";
-    case Fabric::kSlingshot:
-      return "Slingshot";
-    case Fabric::kTcp:
-      return "TCP";
-    case Fabric::kTcpx:
-      return "GPUDirect over TCP";
-    case Fabric::kRccl:
-      return "RCCL";
-    case Fabric::kUnknown:
-      break;
-  }
-  return "unnamed";
+  if (path.fabric == Fabric::kRdma && path.nvlink) return "RDMA, nodes with NVLink";
+  static const std::map<Fabric, std::string> names = {
+      {Fabric::kRdma, "RDMA, one GPU a node or PCIe"},
+      {Fabric::kEfa, "EFA"},
+      {Fabric::kSlingshot, "Slingshot"},
+      {Fabric::kTcp, "TCP"},
+      {Fabric::kTcpx, "GPUDirect over TCP"},
+      {Fabric::kRccl, "RCCL"},
+      {Fabric::kUnknown, "unnamed"}};
+  return names.at(path.fabric);
 }
 
 // A site's rows, predicted with nothing learnt from it.

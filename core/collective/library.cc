@@ -53,40 +53,28 @@ struct Row {
   Values spread;
 };
 
-// One GPU a node, or boxes whose GPUs are joined by PCIe, reach less of their NICs than boxes with
-// NVLink.
-constexpr Row kRdma = {{-0.16, 0.19, 0.15, 0.06}, {0.55, 0.54, 0.25, 0.33}};
-constexpr Row kRdmaPlain = {{-0.07, 0.38, 0.50, 0.48}, {0.52, 0.56, 0.42, 0.38}};
-constexpr Row kEfa = {{0.41, 0.84, 0.60, 0.26}, {0.42, 0.48, 0.34, 0.32}};
-constexpr Row kSlingshot = {{-0.05, 1.10, 0.43, 0.26}, {0.61, 0.62, 0.39, 0.32}};
-constexpr Row kTcp = {{-0.03, 0.43, 0.30, 0.07}, {0.46, 0.70, 0.38, 0.24}};
-constexpr Row kTcpx = {{0.17, 1.00, 0.82, 0.26}, {0.36, 1.19, 0.44, 0.44}};
-constexpr Row kUnknown = {{0.15, 0.39, 0.52, 0.15}, {0.50, 0.77, 0.46, 0.32}};
 constexpr Row kNvlink = {{-0.57, -0.03, 0.26, 0.24}, {0.60, 0.63, 0.26, 0.18}};
 constexpr Row kPcie = {{-0.21, 0.56, 0.55, 0.52}, {0.74, 0.84, 0.45, 0.40}};
-// No log of it is here. A survey of MI300X over two nodes says 219 us up to 128 KiB, where 35 are
-// said, and 4.2 times what is said in the median of all sizes; large payloads as on any network.
-constexpr Row kRccl = {{1.83, 1.43, 0.52, 0.15}, {0.50, 0.77, 0.46, 0.32}};
+// One GPU a node, or boxes whose GPUs are joined by PCIe, reach less of their NICs than boxes with
+// NVLink.
+constexpr Row kRdmaOfNvlink = {{-0.16, 0.19, 0.15, 0.06}, {0.55, 0.54, 0.25, 0.33}};
+constexpr std::pair<Fabric, Row> kAcross[] = {
+    {Fabric::kRdma, {{-0.07, 0.38, 0.50, 0.48}, {0.52, 0.56, 0.42, 0.38}}},
+    {Fabric::kEfa, {{0.41, 0.84, 0.60, 0.26}, {0.42, 0.48, 0.34, 0.32}}},
+    {Fabric::kSlingshot, {{-0.05, 1.10, 0.43, 0.26}, {0.61, 0.62, 0.39, 0.32}}},
+    {Fabric::kTcp, {{-0.03, 0.43, 0.30, 0.07}, {0.46, 0.70, 0.38, 0.24}}},
+    {Fabric::kTcpx, {{0.17, 1.00, 0.82, 0.26}, {0.36, 1.19, 0.44, 0.44}}},
+    {Fabric::kUnknown, {{0.15, 0.39, 0.52, 0.15}, {0.50, 0.77, 0.46, 0.32}}},
+    // No log of it is here. A survey of MI300X over two nodes says 219 us up to 128 KiB, where 35
+    // are said, and 4.2 times what is said in the median of all sizes; large payloads as on any
+    // network.
+    {Fabric::kRccl, {{1.83, 1.43, 0.52, 0.15}, {0.50, 0.77, 0.46, 0.32}}},
+};
 
 const Row& row_of(const Path& path) {
   if (!path.across) return path.nvlink ? kNvlink : kPcie;
-  switch (path.fabric) {
-    case Fabric::kRdma:
-      return path.nvlink ? kRdma : kRdmaPlain;
-    case Fabric::kEfa:
-      return kEfa;
-    case Fabric::kSlingshot:
-      return kSlingshot;
-    case Fabric::kTcp:
-      return kTcp;
-    case Fabric::kTcpx:
-      return kTcpx;
-    case Fabric::kRccl:
-      return kRccl;
-    case Fabric::kUnknown:
-      break;
-  }
-  return kUnknown;
+  if (path.fabric == Fabric::kRdma && path.nvlink) return kRdmaOfNvlink;
+  return std::ranges::find(kAcross, path.fabric, &std::pair<Fabric, Row>::first)->second;
 }
 
 }  // namespace
@@ -114,28 +102,17 @@ std::string_view library_algorithm(const Cluster& cluster) {
 }
 
 std::vector<std::string> library_algorithms(const Cluster& cluster) {
-  switch (cluster.library) {
-    case Library::kNccl:
-      return {std::string(kNcclName), "ring", "double_binary_tree"};
-    case Library::kGloo:
-      return {"ring"};
-    case Library::kLinks:
-      break;
-  }
-  return algorithm_choices();
+  if (cluster.library == Library::kLinks) return algorithm_choices();
+  if (cluster.library == Library::kGloo) return {"ring"};
+  return {std::string(kNcclName), "ring", "double_binary_tree"};
 }
 
 std::string library_words(const Cluster& cluster) {
-  const bool measured = static_cast<bool>(cluster.cost_model);
-  switch (cluster.library) {
-    case Library::kNccl:
-      return measured ? "NCCL, as calibrated here" : "NCCL, by its own model";
-    case Library::kGloo:
-      return measured ? "rings over Gloo, as calibrated here" : "rings over Gloo, on the links";
-    case Library::kLinks:
-      break;
-  }
-  return "rings on the links as given";
+  if (cluster.library == Library::kLinks) return "rings on the links as given";
+  const bool nccl = cluster.library == Library::kNccl;
+  const std::string runs = nccl ? "NCCL" : "rings over Gloo";
+  if (cluster.cost_model) return runs + ", as calibrated here";
+  return runs + (nccl ? ", by its own model" : ", on the links");
 }
 
 Prior nccl_prior(const Path& path, double bytes) {

@@ -1,24 +1,15 @@
 #include "core/collective/schedule.h"
 
+#include <array>
 #include <cassert>
+#include <iterator>
 
 namespace syncline::collective {
 
 std::string_view to_string(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::kAllReduce:
-      return "all_reduce";
-    case CollectiveKind::kReduceScatter:
-      return "reduce_scatter";
-    case CollectiveKind::kAllGather:
-      return "all_gather";
-    case CollectiveKind::kReduce:
-      return "reduce";
-    case CollectiveKind::kBroadcast:
-      return "broadcast";
-  }
-  assert(false && "a collective kind without a name");
-  return "?";
+  constexpr std::array<std::string_view, std::size(kAllCollectiveKinds)> kNames = {
+      "all_reduce", "reduce_scatter", "all_gather", "reduce", "broadcast"};
+  return kNames[static_cast<std::size_t>(kind)];
 }
 
 Range part_of(std::int64_t elements, std::int64_t parts, std::int64_t index) {

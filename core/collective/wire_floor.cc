@@ -36,15 +36,10 @@ enum class Moves { kMessages, kRing, kSwitch };
 
 Moves moves_of(const Collective& collective) {
   if (!collective.nccl) return Moves::kMessages;
-  switch (collective.nccl->algorithm) {
-    case NcclAlgorithm::kRing:
-      return Moves::kRing;
-    case NcclAlgorithm::kNvls:
-    case NcclAlgorithm::kNvlsTree:
-      return Moves::kSwitch;
-    default:
-      return Moves::kMessages;
-  }
+  const NcclAlgorithm algorithm = collective.nccl->algorithm;
+  if (algorithm == NcclAlgorithm::kRing) return Moves::kRing;
+  const bool nvls = algorithm == NcclAlgorithm::kNvls || algorithm == NcclAlgorithm::kNvlsTree;
+  return nvls ? Moves::kSwitch : Moves::kMessages;
 }
 
 // Shares of the payload, one group's at one port.
