@@ -225,8 +225,7 @@ Support support_of(const MeasuredCostModel& model, collective::CollectiveKind ki
 }
 
 bool was_shown(const ScaleCostModel& scale, StepPath path) {
-  return std::any_of(scale.steps.begin(), scale.steps.end(),
-                     [path](const StepCostModel& model) { return model.path == path; });
+  return std::ranges::find(scale.steps, path, &StepCostModel::path) != scale.steps.end();
 }
 
 }  // namespace
@@ -344,10 +343,8 @@ double rate_share(const ScaleCostModel& scale, int gpus_per_node) {
 }
 
 StepCostModel step_cost_model_of(const ScaleCostModel& scale, StepPath path) {
-  for (const StepCostModel& model : scale.steps) {
-    if (model.path == path) return model;
-  }
-  return prior_cost_model(path, scale.prior);
+  const auto known = std::ranges::find(scale.steps, path, &StepCostModel::path);
+  return known != scale.steps.end() ? *known : prior_cost_model(path, scale.prior);
 }
 
 std::optional<CostModelAnswer> cost_model_time(const MeasuredCostModel& model,

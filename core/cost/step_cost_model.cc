@@ -170,17 +170,14 @@ std::pair<StepCostModel, double> fit_step_cost_model(StepPath path,
 }
 
 std::string to_string(StepPath path) {
-  constexpr std::array<const char*, 3> kNames = {"LL", "LL128", "Simple"};
-  return std::string(path.tree ? "tree " : "ring ") + kNames[index(path.protocol)];
+  return (path.tree ? "tree " : "ring ") + std::string(collective::to_string(path.protocol));
 }
 
 std::vector<StepPath> all_step_paths() {
   std::vector<StepPath> paths;
   for (const bool tree : {false, true}) {
-    for (const auto protocol : {collective::NcclProtocol::kLl, collective::NcclProtocol::kLl128,
-                                collective::NcclProtocol::kSimple}) {
-      paths.push_back({tree, protocol});
-    }
+    using enum collective::NcclProtocol;
+    for (const auto protocol : {kLl, kLl128, kSimple}) paths.push_back({tree, protocol});
   }
   return paths;
 }

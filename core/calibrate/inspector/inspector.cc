@@ -109,10 +109,6 @@ double spread_of(const std::vector<Seconds>& times, Seconds middle) {
   return spread > 0 ? std::hypot(spread, kMicrosecond / std::sqrt(12.0) / middle) : 0;
 }
 
-std::string count_of(std::size_t count, const char* one, const char* several) {
-  return std::to_string(count) + " " + (count == 1 ? one : several);
-}
-
 // The Inspector's lines, joined over ranks.
 class JoinedRanks {
  public:
@@ -240,35 +236,30 @@ class JoinedRanks {
 
   std::vector<std::string> dropped(const Measured& measured) const {
     std::vector<std::string> list;
+    const auto say = [&](std::size_t count, const std::string& one, const std::string& several,
+                         const std::string& what) {
+      if (count > 0) list.push_back(std::to_string(count) + (count == 1 ? one : several) + what);
+    };
     for (const auto& [shape, count] : measured.incomplete) {
       const auto& [kind, ranks, nodes] = shape;
-      list.push_back(count_of(count, "collective", "collectives") + " (" + kind + " of " +
-                     std::to_string(ranks) + " ranks) that not all ranks reported, at most " +
-                     std::to_string(measured.most_ranks) +
-                     ": the least time would contain waiting for the others");
+      say(count, " collective (", " collectives (",
+          kind + " of " + std::to_string(ranks) + " ranks) that not all ranks reported, at most " +
+              std::to_string(measured.most_ranks) +
+              ": the least time would contain waiting for the others");
     }
-    if (host_timed_ > 0) {
-      std::string sources;
-      for (const std::string& source : host_sources_) {
-        sources += (sources.empty() ? "" : ", ") + source;
-      }
-      list.push_back(count_of(host_timed_, "line", "lines") + " whose time the host took (" +
-                     sources + "): only kernel_gpu is the collective's own");
+    std::string sources;
+    for (const std::string& source : host_sources_) {
+      sources += (sources.empty() ? "" : ", ") + source;
     }
-    if (timeless_ > 0)
-      list.push_back(count_of(timeless_, "line", "lines") + " without time or bytes");
-    if (repeated_ > 0) {
-      list.push_back(count_of(repeated_, "line tells", "lines tell") +
-                     " the same collective of the same rank again: two runs in one folder?");
-    }
-    if (measured.uneven > 0) {
-      list.push_back(count_of(measured.uneven, "collective", "collectives") +
-                     " whose ranks do not divide into their nodes");
-    }
-    if (measured.disagreeing > 0) {
-      list.push_back(count_of(measured.disagreeing, "collective", "collectives") +
-                     " for which ranks report different sizes or counts");
-    }
+    say(host_timed_, " line", " lines",
+        " whose time the host took (" + sources + "): only kernel_gpu is the collective's own");
+    say(timeless_, " line", " lines", " without time or bytes");
+    say(repeated_, " line tells", " lines tell",
+        " the same collective of the same rank again: two runs in one folder?");
+    say(measured.uneven, " collective", " collectives",
+        " whose ranks do not divide into their nodes");
+    say(measured.disagreeing, " collective", " collectives",
+        " for which ranks report different sizes or counts");
     std::int64_t lost = 0;
     for (const auto& [rank, count] : lost_) lost = std::max(lost, count);
     if (lost > 0) {
