@@ -136,10 +136,8 @@ std::vector<Inner> inner_collectives(const ArchitectureOptions& options);
 TransformerShape completed(TransformerShape shape);
 
 // The rows, each in a file of its own.
-void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options);
-void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options);
-void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options);
-void build_vgg19(GraphBuilder& build, const ArchitectureOptions& options);
+void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first);
+void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep);
 void build_bert(GraphBuilder& build, const ArchitectureOptions& options);
 void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options);
 void build_llama(GraphBuilder& build, const ArchitectureOptions& options);

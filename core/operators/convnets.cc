@@ -36,10 +36,10 @@ Image bottleneck(GraphBuilder& build, const Image& x, const std::string& name,
   return y;
 }
 
-void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first) {
-  Image x{0, options.batch, 3, options.image};
-  x.value = build.activation(x.elements());
-  build.mark_constant(x.value);
+}  // namespace
+
+void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options, bool stride_first) {
+  Image x = input_image(build, options);
   x = conv_bn(build, x, "conv1", "bn_conv1", 64, 7, 2, true);
   x = pool(build, x, false);
   constexpr std::array<int, 4> kBlocks{3, 4, 6, 3};
@@ -62,9 +62,7 @@ void build_resnet(GraphBuilder& build, const ArchitectureOptions& options, bool 
 // has so many, and three fully connected layers. In Paddle a convolution's bias is an
 // elementwise_add of its own, before the relu.
 void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::size_t deep) {
-  Image x{0, options.batch, 3, options.image};
-  x.value = build.activation(x.elements());
-  build.mark_constant(x.value);
+  Image x = input_image(build, options);
   int position = 0;  // in torchvision's list of layers, which the names count
   using Channels = std::vector<std::int64_t>;
   const std::vector<Channels> groups{
@@ -92,24 +90,6 @@ void build_vgg(GraphBuilder& build, const ArchitectureOptions& options, std::siz
     y = dropout(build, y, options.batch * columns);
   }
   cross_entropy(build, y, options.batch * options.classes);
-}
-
-}  // namespace
-
-void build_resnet50(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_resnet(build, options, true);
-}
-
-void build_resnet50_v1_5(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_resnet(build, options, false);
-}
-
-void build_vgg16(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_vgg(build, options, 3);
-}
-
-void build_vgg19(GraphBuilder& build, const ArchitectureOptions& options) {
-  build_vgg(build, options, 4);
 }
 
 }  // namespace syncline::operators

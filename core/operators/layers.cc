@@ -37,6 +37,13 @@ void elementwise_gradient(GraphBuilder& build, const std::string& kind, int x, i
 
 }  // namespace
 
+Image input_image(GraphBuilder& build, const ArchitectureOptions& options) {
+  Image x{0, options.batch, 3, options.image};
+  x.value = build.activation(x.elements());
+  build.mark_constant(x.value);
+  return x;
+}
+
 Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std::int64_t channels,
              std::int64_t kernel, std::int64_t stride) {
   Image y = x;

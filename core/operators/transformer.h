@@ -25,6 +25,9 @@ struct Image {
   std::int64_t elements() const { return batch * channels * size * size; }
 };
 
+// What the model is given, which has no gradient.
+Image input_image(GraphBuilder& build, const ArchitectureOptions& options);
+
 Image conv2d(GraphBuilder& build, const Image& x, const std::string& weight, std::int64_t channels,
              std::int64_t kernel, std::int64_t stride);
 // Parameters PREFIX_scale and _offset, statistics PREFIX_mean and _variance.

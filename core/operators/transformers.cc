@@ -265,11 +265,8 @@ void build_vit(GraphBuilder& build, const ArchitectureOptions& options) {
   Block block{options, side * side + 1, true, true};
   block.options.flash_attention = true;
   block.options.fused_attention = block.options.fused_feedforward = false;
-  Image image{0, options.batch, 3, options.image};
-  image.value = build.activation(image.elements());
-  build.mark_constant(image.value);
-  const Image patches = conv2d(build, image, "conv_proj.weight", block.hidden, options.shape.patch,
-                               options.shape.patch);
+  const Image patches = conv2d(build, input_image(build, options), "conv_proj.weight", block.hidden,
+                               options.shape.patch, options.shape.patch);
   int x = add_bias(build, patches.value, patches.elements(), "conv_proj.bias", block.hidden);
   x = activate(build, "transpose2", x, patches.elements(), 0);
   x = with_class_token(build, x, block);
