@@ -13,7 +13,8 @@
 #include "core/error.h"
 #include "core/input/parts.h"
 #include "core/json/reader.h"
-#include "tests/support/full_scenario.h"
+#include "tests/support/expect.h"
+#include "tests/support/nccl_tables.h"
 #include "tests/support/packed.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
@@ -139,8 +140,7 @@ TEST(LeftOut, CountsThatNoTableMeasuredAreWarnedOf) {
 // over TCP it is poor throughout.
 TEST(BesideOthers, AreRowsOverTheMedianOfSuchNetworks) {
   const auto beside = [](const char* file, const char* node) {
-    const auto tables =
-        tables_in({std::string(SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/") + file});
+    const auto tables = tables_in({test::kNcclLogs + file});
     LogCalibration calibration = calibration_of(tables, {}, "log");
     set_node(calibration, tables, node);
     return calibration.beside;
@@ -164,10 +164,8 @@ class CalibratedOnAFabric : public ::testing::Test {
   static Json calibrated() {
     std::vector<std::string> logs;
     for (const char* nodes : {"1", "2", "4"}) {
-      logs.push_back(std::string(SYNCLINE_SOURCE_DIR
-                                 "/scenarios/measured/nccl-tests/"
-                                 "gh200-alps-slingshot-ofi1.9.2_allreduce_n00") +
-                     nodes + "x4.txt");
+      logs.push_back(test::kNcclLogs + "gh200-alps-slingshot-ofi1.9.2_allreduce_n00" + nodes +
+                     "x4.txt");
     }
     return calibration_of(tables_in(logs), {}, "alps").cluster;
   }
@@ -255,9 +253,8 @@ TEST(BesideOthers, TheLogsGpusTellTheNode) {
 // On 8 nodes of Alps two sizes are slower than a smaller one, in three runs of two stacks.
 TEST(SlowSizes, AreThoseBelowASmallerOnesRate) {
   const auto found = calibration_of(
-      tables_in({SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/"
-                                     "gh200-alps-slingshot-ofi1.9.2_allreduce_n008x4.txt"}),
-      {}, "alps");
+      tables_in({test::kNcclLogs + "gh200-alps-slingshot-ofi1.9.2_allreduce_n008x4.txt"}), {},
+      "alps");
   const auto slow = slow_sizes(found.fitted.front());
   ASSERT_EQ(slow.size(), 2U);
   EXPECT_EQ(slow[0].bytes, Bytes{16} << 20);

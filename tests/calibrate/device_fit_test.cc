@@ -12,7 +12,7 @@
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
-#include "tests/support/full_scenario.h"
+#include "tests/support/expect.h"
 #include "tests/support/text.h"
 
 namespace syncline::calibrate {

@@ -10,14 +10,14 @@
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
 #include "tests/support/dice.h"
+#include "tests/support/nccl_tables.h"
 
 namespace syncline::calibrate {
 namespace {
 
 std::vector<cost::MeasuredTable> published() {
   std::vector<std::string> files;
-  const std::string folder = SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::kNcclLogs)) {
     if (entry.path().extension() == ".txt") files.push_back(entry.path().string());
   }
   std::sort(files.begin(), files.end());
@@ -107,13 +107,7 @@ TEST(FewSizes, TheIntervalHoldsWhatItPromisesOnPublishedTables) {
 // From one size on: a whole calibration, of one node and of several, is answered and doubted.
 TEST(FewSizes, NoCountOfSizesFails) {
   for (const int nodes : {1, 2, 16}) {
-    cost::MeasuredTable table;
-    table.source = "job";
-    table.test = "all_reduce";
-    table.kind = collective::CollectiveKind::kAllReduce;
-    table.nodes = nodes;
-    table.gpus_per_node = 2;
-    table.ranks = 2 * nodes;
+    cost::MeasuredTable table = test::nccl_table(collective::CollectiveKind::kAllReduce, nodes, 2);
     double before = 0;
     for (const Bytes size : {8196000, 31502336, 26255360, 26550272, 9724160}) {
       cost::MeasuredRow& row = table.rows.emplace_back();

@@ -7,21 +7,19 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/calibrate/log_files.h"
 #include "core/error.h"
-#include "tests/support/full_scenario.h"
+#include "tests/support/expect.h"
+#include "tests/support/nccl_tables.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
 
-const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests";
-
 // By a list beside a link to the published logs.
 std::vector<measure::FidelityTable> compared(const std::string& text) {
   const test::Scratch scratch;
-  std::filesystem::create_directory_symlink(kLogs, scratch.path("logs"));
+  std::filesystem::create_directory_symlink(test::kNcclLogs, scratch.path("logs"));
   test::write_text(scratch.path("list.json"), text);
   return log_fidelity(
       scratch.path("list.json"), [](std::size_t, std::size_t) {}, [] { return false; });
@@ -84,7 +82,7 @@ TEST(LogFidelity, WrongListsAreToldWhere) {
 }
 
 TEST(LogFiles, TheNameMaySayTheCounts) {
-  const std::string log = kLogs + "/2080ti-10gbe-tcp_allreduce_ring_n016x1.txt";
+  const std::string log = test::kNcclLogs + "2080ti-10gbe-tcp_allreduce_ring_n016x1.txt";
   const auto tables = tables_in({log + "@16x1"});
   ASSERT_FALSE(tables.empty());
   EXPECT_EQ(tables.front().nodes, 16);

@@ -10,15 +10,14 @@
 
 #include "core/error.h"
 #include "tests/support/corpus.h"
-#include "tests/support/full_scenario.h"
+#include "tests/support/expect.h"
+#include "tests/support/nccl_tables.h"
 #include "tests/support/text.h"
 
 namespace syncline::calibrate {
 namespace {
 
 namespace fs = std::filesystem;
-
-const fs::path kLogs = fs::path(SYNCLINE_SOURCE_DIR) / "scenarios/measured/nccl-tests";
 
 std::vector<cost::MeasuredTable> read(const std::string& text, const std::string& name = "x.txt") {
   return nccl_log_from_text(name, text);
@@ -28,6 +27,12 @@ cost::MeasuredTable one(const std::string& text, const std::string& name = "x.tx
   const auto tables = read(text, name);
   EXPECT_EQ(tables.size(), 1U);
   return tables.at(0);
+}
+
+// "all_reduce, 2 x 4 of 8": nodes, GPUs of each, ranks.
+std::string shape(const cost::MeasuredTable& table) {
+  return table.test + ", " + std::to_string(table.nodes) + " x " +
+         std::to_string(table.gpus_per_node) + " of " + std::to_string(table.ranks);
 }
 
 bool noted(const cost::MeasuredTable& table, const std::string& part) {
@@ -60,11 +65,8 @@ const std::string kLog =
 
 TEST(NcclLog, AModernTable) {
   const cost::MeasuredTable table = one(kLog);
-  EXPECT_EQ(table.test, "all_reduce");
+  EXPECT_EQ(shape(table), "all_reduce, 2 x 2 of 4");
   EXPECT_EQ(table.kind, collective::CollectiveKind::kAllReduce);
-  EXPECT_EQ(table.ranks, 4);
-  EXPECT_EQ(table.nodes, 2);
-  EXPECT_EQ(table.gpus_per_node, 2);
   EXPECT_EQ(table.line, 9);
   EXPECT_TRUE(table.notes.empty()) << table.notes.front();
   ASSERT_EQ(table.rows.size(), 2U);
@@ -81,7 +83,7 @@ TEST(NcclLog, AModernTable) {
 
 // The figures of all published files, as the index beside them gives them.
 TEST(NcclLog, EveryPublishedFileAgreesWithItsIndex) {
-  std::ifstream index(kLogs / "INDEX.csv");
+  std::ifstream index(test::kNcclLogs + "INDEX.csv");
   std::string line;
   std::getline(index, line);
   const std::map<std::string, std::string> by_hand = {
@@ -105,7 +107,7 @@ TEST(NcclLog, EveryPublishedFileAgreesWithItsIndex) {
     }
     ASSERT_GE(cells.size(), 6U) << line;
     const std::string& file = cells[0];
-    const auto tables = read_nccl_log((kLogs / file).string());
+    const auto tables = read_nccl_log(test::kNcclLogs + file);
     ASSERT_EQ(tables.size(), 1U) << file;
     const cost::MeasuredTable& table = tables[0];
     ++files;
@@ -146,7 +148,7 @@ TEST(NcclLog, EveryPublishedFileAgreesWithItsIndex) {
 }
 
 TEST(NcclLog, EachPublishedFileNamesItsSource) {
-  for (const auto& entry : fs::directory_iterator(kLogs)) {
+  for (const auto& entry : fs::directory_iterator(test::kNcclLogs)) {
     if (entry.path().extension() != ".txt") continue;
     std::ifstream in(entry.path());
     std::string first;
@@ -157,7 +159,7 @@ TEST(NcclLog, EachPublishedFileNamesItsSource) {
 
 TEST(NcclLog, CleanTablesAreThoseWhoseTwoMeasurementsAgree) {
   const auto clean = [](const char* file) {
-    return cost::is_clean(read_nccl_log((kLogs / file).string()).at(0));
+    return cost::is_clean(read_nccl_log(test::kNcclLogs + file).at(0));
   };
   EXPECT_TRUE(clean("a100-echo-ndv4_allreduce_gpu016.txt"));
   EXPECT_TRUE(clean("gh200-alps-slingshot-ofi1.9.2_allreduce_n032x4.txt"));
@@ -180,8 +182,7 @@ TEST(NcclLog, OldLayoutsHaveNoRootAndAnErrorColumn) {
           " 1073741824 268435456 float sum 12345 86.98 86.98 2e-07 23456 45.78 45.78 N/A\n"
           "# Out of bounds values : 0 OK\n"
           "# Avg bus bandwidth : 40\n");
-  EXPECT_EQ(table.ranks, 2);
-  EXPECT_EQ(table.test, "all_reduce");
+  EXPECT_EQ(shape(table), "all_reduce, 1 x 2 of 2");
   ASSERT_EQ(table.rows.size(), 1U);
   EXPECT_DOUBLE_EQ(*table.rows[0].out_of_place, 12345e-6);
   EXPECT_DOUBLE_EQ(*table.rows[0].in_place, 23456e-6);
@@ -194,8 +195,7 @@ TEST(NcclLog, OldAllGatherHasNoOperationAndOldBroadcastARoot) {
       one("# COLLECTIVE: allgather\n"
           "# size count type time algbw busbw error time algbw busbw error\n"
           " 4294967296 134217728 float 17016 252.40 220.85 N/A 16474 260.71 228.12 N/A\n");
-  EXPECT_EQ(gather.test, "all_gather");
-  EXPECT_EQ(gather.ranks, 8);
+  EXPECT_EQ(shape(gather), "all_gather, 0 x 0 of 8");
   EXPECT_EQ(gather.rows.at(0).redop, "");
   EXPECT_DOUBLE_EQ(*gather.rows[0].in_place, 16474e-6);
 
@@ -222,8 +222,7 @@ TEST(NcclLog, TheTestsOf2018PrintMilliseconds) {
       " 33554432 8388608 float sum 2.123 15.80 15.80 2e-06 2.000 16.78 16.78 N/A\n";
   const std::string small = " 4 1 float sum 0.010 0.00 0.00 N/A 0.009 0.00 0.00 N/A\n";
   const cost::MeasuredTable table = one(head + small + large);
-  EXPECT_EQ(table.ranks, 2);
-  EXPECT_EQ(table.nodes, 1);
+  EXPECT_EQ(shape(table), "all_reduce, 1 x 2 of 2");
   EXPECT_NEAR(*table.rows.at(1).out_of_place, 2.123e-3, 1e-12);
   EXPECT_NEAR(*table.rows.at(0).in_place, 9e-6, 1e-12);
   // With nothing but rounded-off bandwidths the head alone decides.
@@ -267,9 +266,8 @@ TEST(NcclLog, OperationsTypesAndRoots) {
   }
   const cost::MeasuredTable alltoall =
       one(kHead + " 1048576 65536 float none -1 100.00 10.49 7.87 0 101.00 10.38 7.79 N/A\n");
-  EXPECT_EQ(alltoall.test, "alltoall");
+  EXPECT_EQ(shape(alltoall), "alltoall, 0 x 0 of 4");
   EXPECT_FALSE(alltoall.kind.has_value());
-  EXPECT_EQ(alltoall.ranks, 4);
   const cost::MeasuredTable reduce =
       one(kHead + " 1048576 262144 float sum 0 100.00 10.49 10.49 0 101.00 10.38 10.38 0\n");
   EXPECT_EQ(reduce.test, "reduce");
@@ -290,9 +288,7 @@ TEST(NcclLog, PrefixesOfLaunchersChangeNothing) {
         "[prterun-host-1@1,0]<stdout>: ", "0: ", "12: ", "2024-05-01T10:00:00.123456Z ", "    ",
         "> ", "| ", "worker-0  | ", "\t", "\x1b[0m\x1b[32m", "[2025-01-01 10:00:00] "}) {
     const cost::MeasuredTable table = one(prefixed(prefix));
-    EXPECT_EQ(table.test, plain.test) << prefix;
-    EXPECT_EQ(table.ranks, 4) << prefix;
-    EXPECT_EQ(table.nodes, 2) << prefix;
+    EXPECT_EQ(shape(table), "all_reduce, 2 x 2 of 4") << prefix;
     ASSERT_EQ(table.rows.size(), 2U) << prefix;
     EXPECT_EQ(table.rows[1].out_of_place, plain.rows[1].out_of_place) << prefix;
     EXPECT_EQ(table.rows[1].in_place, plain.rows[1].in_place) << prefix;
@@ -355,23 +351,20 @@ TEST(NcclLog, SeveralTestsInOneFile) {
                          gather + kEnd);
   ASSERT_EQ(full.size(), 2U);
   EXPECT_EQ(full[0].test, "all_reduce");
-  EXPECT_EQ(full[1].test, "all_gather");
-  EXPECT_EQ(full[1].ranks, 4);
+  EXPECT_EQ(shape(full[1]), "all_gather, 2 x 2 of 4");
   EXPECT_GT(full[1].line, full[0].line);
 
   // Without a word in between: the devices are still those, the collective is told by its columns.
   const auto bare = read(kLog + kHead + gather + kEnd);
   ASSERT_EQ(bare.size(), 2U);
-  EXPECT_EQ(bare[1].test, "all_gather");
-  EXPECT_EQ(bare[1].nodes, 2);
+  EXPECT_EQ(shape(bare[1]), "all_gather, 2 x 2 of 4");
 
   // Other devices replace the first ones.
   const auto other =
       read(kLog + second + kHead +
            " 1048576 262144 float sum -1 100.00 10.49 10.49 0 101.00 10.38 10.38 0\n" + kEnd);
   ASSERT_EQ(other.size(), 2U);
-  EXPECT_EQ(other[1].ranks, 2);
-  EXPECT_EQ(other[1].gpus_per_node, 1);
+  EXPECT_EQ(shape(other[1]), "all_reduce, 2 x 1 of 2");
 }
 
 TEST(NcclLog, AbridgedAndCutOffLogs) {
@@ -407,13 +400,11 @@ TEST(NcclLog, AListOfDevicesThatIsCutOff) {
           "# Rank 0 Group 0 Pid 1 on hostA device 0 [0x07] A100\n"
           "# Rank 1 Group 0 Pid 1 on hostA devi...\n" +
           kHead + row);
-  EXPECT_EQ(cut.ranks, 16);
-  EXPECT_EQ(cut.nodes, 0);
+  EXPECT_EQ(shape(cut), "all_reduce, 0 x 0 of 16");
   // Only the last rank was kept: as many ranks, but the nodes are unknown.
   const cost::MeasuredTable last =
       one("#  Rank 15 Group  0 Pid 1 on hostZ device  3 [0x07] A100\n" + kHead + row);
-  EXPECT_EQ(last.ranks, 16);
-  EXPECT_EQ(last.nodes, 0);
+  EXPECT_EQ(shape(last), "all_reduce, 0 x 0 of 16");
 }
 
 // Trap 6.
@@ -441,9 +432,7 @@ TEST(NcclLog, RanksAreNotToldApartByTheirDevice) {
             " on  nid005583 device  0 [0x01] NVIDIA GH200 120GB\n";
   }
   const cost::MeasuredTable table = one(text + kHead + kRows);
-  EXPECT_EQ(table.ranks, 4);
-  EXPECT_EQ(table.nodes, 1);
-  EXPECT_EQ(table.gpus_per_node, 4);
+  EXPECT_EQ(shape(table), "all_reduce, 1 x 4 of 4");
 }
 
 TEST(NcclLog, ASplitWorldIsItsFirstCommunicator) {
@@ -453,8 +442,7 @@ TEST(NcclLog, ASplitWorldIsItsFirstCommunicator) {
             " Pid 7 on host" + std::to_string(r / 4) + " device  0 [0x01] H100\n";
   }
   const cost::MeasuredTable table = one(text + kHead + kRows);
-  EXPECT_EQ(table.ranks, 4);
-  EXPECT_EQ(table.nodes, 2);
+  EXPECT_EQ(shape(table), "all_reduce, 2 x 2 of 4");
   EXPECT_TRUE(noted(table, "split"));
 }
 
@@ -515,8 +503,7 @@ TEST(NcclLog, WhatIsSaidIsCheckedAgainstTheColumns) {
   EXPECT_EQ(table.test, "all_gather");
   const cost::MeasuredTable liar =
       one("# COLLECTIVE: all_reduce_perf\n# GPUS: 7\n# NODES: 3\n" + kHead + kRows);
-  EXPECT_EQ(liar.ranks, 4);
-  EXPECT_EQ(liar.nodes, 0);
+  EXPECT_EQ(shape(liar), "all_reduce, 0 x 0 of 4");
   EXPECT_TRUE(noted(liar, "7 GPUs"));
   // Small bandwidths leave the ranks open.
   const cost::MeasuredTable open =
@@ -536,11 +523,9 @@ TEST(NcclLog, TheCallerKnowsBetter) {
 }
 
 TEST(NcclLog, WithoutATableTheErrorSaysWhatWasLookedFor) {
-  for (const std::string& text :
-       {std::string(), std::string("hello\n"), kDevices + kHead + kEnd, std::string("{}"),
-        std::string("{\"results\": 3}"), std::string("{\"results\": []}"),
-        std::string("{ not json"), std::string(1, '\0'),
-        kHead + "  1048576  262144  float  sum  -1\n"}) {
+  for (const std::string& text : std::vector<std::string>{
+           "", "hello\n", kDevices + kHead + kEnd, "{}", R"({"results": 3})", R"({"results": []})",
+           "{ not json", std::string(1, '\0'), kHead + "  1048576  262144  float  sum  -1\n"}) {
     const std::string message = test::input_error([&] { read(text); });
     EXPECT_EQ(message.rfind("x.txt: ", 0), 0U) << text;
     EXPECT_NE(message.find("looked for"), std::string::npos) << text;
@@ -572,12 +557,9 @@ const std::string kReport = R"({"version":2,"start_time":"2025-11-01 10:00:00",
 
 TEST(NcclLog, TheJsonReport) {
   const cost::MeasuredTable table = one(kReport, "x.json");
-  EXPECT_EQ(table.test, "all_gather");
   EXPECT_EQ(table.nccl_version, "2.28.9");
   // One device is listed for each process; the process has two.
-  EXPECT_EQ(table.ranks, 4);
-  EXPECT_EQ(table.nodes, 2);
-  EXPECT_EQ(table.gpus_per_node, 2);
+  EXPECT_EQ(shape(table), "all_gather, 2 x 2 of 4");
   ASSERT_EQ(table.rows.size(), 2U);
   EXPECT_NEAR(*table.rows[0].out_of_place, 10.5e-6, 1e-12);
   EXPECT_EQ(table.rows[0].out_of_place_wrong, 0.0);
@@ -603,7 +585,7 @@ TEST(NcclLog, AJsonReportThatIsCutOff) {
 
 // Any prefix of any published file is read or refused, never worse.
 TEST(NcclLog, PrefixesOfAFileNeverFailOtherwise) {
-  std::ifstream in(kLogs / "a100-echo-ndv4_allreduce_gpu016.txt");
+  std::ifstream in(test::kNcclLogs + "a100-echo-ndv4_allreduce_gpu016.txt");
   const std::string text((std::istreambuf_iterator<char>(in)), {});
   std::size_t rows = 0;
   for (std::size_t length = 0; length <= text.size(); length += 13) {

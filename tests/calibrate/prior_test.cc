@@ -6,7 +6,7 @@
 
 #include <cmath>
 
-#include "tests/support/full_scenario.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
 

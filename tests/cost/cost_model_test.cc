@@ -9,7 +9,6 @@
 #include <string>
 
 #include "core/calibrate/calibration.h"
-#include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/cost/cost_model.h"
 #include "core/error.h"
@@ -18,6 +17,7 @@
 #include "core/statistics.h"
 #include "reports/calibration.h"
 #include "sim/sim_executor.h"
+#include "tests/support/nccl_tables.h"
 #include "tests/support/printed.h"
 #include "tests/support/studies.h"
 #include "tests/support/text.h"
@@ -25,17 +25,8 @@
 namespace syncline::cost {
 namespace {
 
-const std::string kLogs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests/";
-
-std::vector<MeasuredTable> logs(const std::vector<std::string>& names) {
-  std::vector<MeasuredTable> tables;
-  for (const auto& name : names) {
-    for (auto& table : calibrate::read_nccl_log(kLogs + name + ".txt")) {
-      tables.push_back(std::move(table));
-    }
-  }
-  return tables;
-}
+using test::nccl_logs;
+using enum collective::CollectiveKind;
 
 std::string alps(int nodes) {
   const std::string count = std::to_string(nodes);
@@ -64,13 +55,7 @@ double bandwidth_factor(const std::vector<MeasuredPoint>& points, BytesPerSecond
 template <typename Time>
 MeasuredTable made_up(collective::CollectiveKind kind, int nodes, int gpus, Bytes from, Bytes to,
                       Time time) {
-  MeasuredTable table;
-  table.source = "made up " + std::to_string(nodes) + "x" + std::to_string(gpus);
-  table.test = std::string(collective::to_string(kind));
-  table.kind = kind;
-  table.nodes = nodes;
-  table.gpus_per_node = gpus;
-  table.ranks = nodes * gpus;
+  MeasuredTable table = test::nccl_table(kind, nodes, gpus);
   for (Bytes size = from; size <= to; size *= 2) {
     MeasuredRow row;
     row.size = size;
@@ -79,8 +64,6 @@ MeasuredTable made_up(collective::CollectiveKind kind, int nodes, int gpus, Byte
   }
   return table;
 }
-
-constexpr auto kAllReduce = collective::CollectiveKind::kAllReduce;
 
 calibrate::SizeFit fit_of(const MeasuredTable& table) {
   return calibrate::fit_sizes(calibrate::points_of(table));
@@ -159,7 +142,7 @@ TEST(SizeFit, NamesWhatItLeavesOut) {
 TEST(SizeFit, A100LogsWithinTheirTargets) {
   double sum = 0;
   for (const char* gpus : {"002", "004", "008", "016"}) {
-    auto tables = logs({std::string("a100-echo-ndv4_allreduce_gpu") + gpus});
+    auto tables = nccl_logs({std::string("a100-echo-ndv4_allreduce_gpu") + gpus});
     ASSERT_EQ(tables.size(), 1u);
     std::erase_if(tables[0].rows,
                   [](const MeasuredRow& row) { return row.size < kKiB || row.size > kGiB; });
@@ -177,7 +160,7 @@ TEST(SizeFit, A100LogsWithinTheirTargets) {
 TEST(SizeFit, EveryCleanLogWithinItsTargets) {
   std::vector<double> medians;
   std::vector<std::filesystem::path> files;
-  for (const auto& entry : std::filesystem::directory_iterator(kLogs)) {
+  for (const auto& entry : std::filesystem::directory_iterator(test::kNcclLogs)) {
     const std::string name = entry.path().filename().string();
     if (entry.path().extension() == ".txt" && !name.starts_with("rtx5090")) {
       files.push_back(entry.path());
@@ -224,7 +207,8 @@ TEST(Scale, OneCountOfNodesToOthers) {
     }
   }
   for (const Case& one : cases) {
-    const auto answer = calibrate::calibration_of(logs(one.used), logs(one.unseen), "one count");
+    const auto answer =
+        calibrate::calibration_of(nccl_logs(one.used), nccl_logs(one.unseen), "one count");
     for (const auto& table : answer.against) {
       EXPECT_LT(percent_errors(table, 64 * kKiB).median, one.most) << table.file;
       for (const auto& row : table.rows) EXPECT_FALSE(row.in_range) << table.file;
@@ -235,11 +219,12 @@ TEST(Scale, OneCountOfNodesToOthers) {
 // Eight GPUs may be added up by the switch, which no table of four shows.
 TEST(Scale, KnowsThatItCannotKnowMoreGpusInANode) {
   const std::string node = "h100-cluster01-nvswitch_allreduce_n001x";
-  const auto larger = calibrate::calibration_of(logs({node + "4"}), logs({node + "8"}), "node");
+  const auto larger =
+      calibrate::calibration_of(nccl_logs({node + "4"}), nccl_logs({node + "8"}), "node");
   EXPECT_FALSE(larger.against.at(0).rows.at(0).in_range);
   const auto network =
-      calibrate::calibration_of(logs({"h100-cluster01-ib_allreduce_n010x1"}),
-                                logs({"h100-cluster01-ib_allreduce_n010x2"}), "network");
+      calibrate::calibration_of(nccl_logs({"h100-cluster01-ib_allreduce_n010x1"}),
+                                nccl_logs({"h100-cluster01-ib_allreduce_n010x2"}), "network");
   EXPECT_FALSE(network.against.at(0).rows.at(0).in_range);
   EXPECT_LT(percent_errors(network.against[0], 0).median, 4);
 }
@@ -249,7 +234,8 @@ TEST(Scale, KnowsThatItCannotKnowMoreGpusInANode) {
 TEST(Scale, OneCountOfTwoNodesToEightTimesAsMany) {
   const auto errors = [](const std::string& from, const std::vector<std::string>& to) {
     std::vector<double> medians;
-    for (const auto& table : calibrate::calibration_of(logs({from}), logs(to), "one").against) {
+    for (const auto& table :
+         calibrate::calibration_of(nccl_logs({from}), nccl_logs(to), "one").against) {
       medians.push_back(percent_errors(table, 64 * kKiB).median);
     }
     return medians;
@@ -263,7 +249,7 @@ TEST(Scale, OneCountOfTwoNodesToEightTimesAsMany) {
 // One count of a ladder that ran slow as a whole is named, and what is predicted at other counts is
 // what the others say. A ladder as it was measured has none.
 TEST(Scale, ASlowRunInALadderIsNamedAndBendsNothing) {
-  auto tables = logs({alps(2), alps(4), alps(8), alps(16)});
+  auto tables = nccl_logs({alps(2), alps(4), alps(8), alps(16)});
   const auto sound = calibrate::calibrate(tables);
   for (const TableCostModel& table : sound.cost_model.tables)
     EXPECT_EQ(table.slow, 0) << table.source;
@@ -288,8 +274,8 @@ TEST(Scale, ASlowRunInALadderIsNamedAndBendsNothing) {
 }
 
 TEST(Scale, AlpsToFourTimesTheNodes) {
-  const auto answer = calibrate::calibration_of(logs({alps(1), alps(2), alps(4), alps(8)}),
-                                                logs({alps(16), alps(32)}), "alps");
+  const auto answer = calibrate::calibration_of(nccl_logs({alps(1), alps(2), alps(4), alps(8)}),
+                                                nccl_logs({alps(16), alps(32)}), "alps");
   ASSERT_EQ(answer.against.size(), 2u);
   for (const auto& table : answer.against) {
     const measure::ErrorSummary medium = percent_errors(table, 64 * kKiB);
@@ -309,7 +295,7 @@ TEST(Scale, H100ToTwiceTheGpusOfANode) {
     used.push_back("h100-cluster01-ib_" + test + "_n010x1");
     unseen.push_back("h100-cluster01-ib_" + test + "_n010x2");
   }
-  const auto answer = calibrate::calibration_of(logs(used), logs(unseen), "h100");
+  const auto answer = calibrate::calibration_of(nccl_logs(used), nccl_logs(unseen), "h100");
   ASSERT_EQ(answer.against.size(), 3u);
   for (const auto& table : answer.against) {
     const measure::ErrorSummary errors = percent_errors(table, 0);
@@ -321,8 +307,8 @@ TEST(Scale, H100ToTwiceTheGpusOfANode) {
 
 TEST(Scale, OneTcpNetworkToOneGpuANode) {
   const auto answer =
-      calibrate::calibration_of(logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"}),
-                                logs({"2080ti-10gbe-tcp_allreduce_ring_n016x1"}), "2080ti");
+      calibrate::calibration_of(nccl_logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"}),
+                                nccl_logs({"2080ti-10gbe-tcp_allreduce_ring_n016x1"}), "2080ti");
   EXPECT_LT(percent_errors(answer.against.at(0), 0).median, 10);
   // Other counts than the single measured one: the tool says so itself.
   EXPECT_FALSE(answer.against[0].rows[0].in_range);
@@ -332,16 +318,16 @@ TEST(Scale, OneTcpNetworkToOneGpuANode) {
 TEST(Scale, ForcedTreeFromOneNetworkToTheOther) {
   const std::string networks[] = {"2080ti-10gbe-tcp", "2080ti-100gib"};
   const auto rate = [](const std::string& network) {
-    return calibrate::calibrate(logs({network + "_allreduce_default_n008x4"}))
+    return calibrate::calibrate(nccl_logs({network + "_allreduce_default_n008x4"}))
         .cost_model.scale->rates[0]
         .bandwidth;
   };
   for (const int here : {0, 1}) {
-    const auto there = logs({networks[1 - here] + "_allreduce_tree_n016x1"});
+    const auto there = nccl_logs({networks[1 - here] + "_allreduce_tree_n016x1"});
     const double factor =
         bandwidth_factor(calibrate::points_of(there[0]).points, rate(networks[1 - here]));
     EXPECT_NEAR(factor, 4.1, 0.1);
-    const auto table = logs({networks[here] + "_allreduce_tree_n016x1"});
+    const auto table = nccl_logs({networks[here] + "_allreduce_tree_n016x1"});
     const BytesPerSecond own = rate(networks[here]);
     calibrate::ComparedTable compared;
     for (const auto& point : calibrate::points_of(table[0]).points) {
@@ -363,21 +349,21 @@ TEST(Scale, ForcedTreeByTheFactorOfAnotherCluster) {
   const std::string networks[] = {"2080ti-10gbe-tcp_allreduce_", "2080ti-100gib_allreduce_"};
   for (const int here : {0, 1}) {
     const std::string& there = networks[1 - here];
-    auto used = logs({there + "default_n008x4"});
-    for (auto& table : forced(logs({there + "tree_n016x1"}), ForcedAlgorithm::kTree)) {
+    auto used = nccl_logs({there + "default_n008x4"});
+    for (auto& table : forced(nccl_logs({there + "tree_n016x1"}), ForcedAlgorithm::kTree)) {
       used.push_back(std::move(table));
     }
     const auto factor = tree_factor(calibrate::calibration_of(used, {}, "there").cost_model);
     ASSERT_TRUE(factor.has_value());
     EXPECT_NEAR(*factor, 4.1, 0.1);
-    const auto unseen = forced(logs({networks[here] + "tree_n016x1"}), ForcedAlgorithm::kTree);
-    const auto answer = calibrate::calibration_of(logs({networks[here] + "default_n008x4"}), unseen,
-                                                  "here", TreeFactor{*factor, "there"});
+    const auto unseen = forced(nccl_logs({networks[here] + "tree_n016x1"}), ForcedAlgorithm::kTree);
+    const auto answer = calibrate::calibration_of(nccl_logs({networks[here] + "default_n008x4"}),
+                                                  unseen, "here", TreeFactor{*factor, "there"});
     EXPECT_LT(percent_errors(answer.against.at(0), 0).median, 8) << networks[here];
     for (const auto& row : answer.against[0].rows) EXPECT_FALSE(row.in_range);
   }
   // Trees alone do not show what their network carries.
-  const auto trees = forced(logs({networks[0] + "tree_n016x1"}), ForcedAlgorithm::kTree);
+  const auto trees = forced(nccl_logs({networks[0] + "tree_n016x1"}), ForcedAlgorithm::kTree);
   EXPECT_FALSE(tree_factor(calibrate::calibrate(trees).cost_model).has_value());
 }
 
@@ -398,15 +384,12 @@ TEST(Scale, KeepsForcedTablesApart) {
   EXPECT_TRUE(time(ForcedAlgorithm::kTree)->in_range);
   ASSERT_TRUE(time(ForcedAlgorithm::kRing).has_value());
   EXPECT_FALSE(time(ForcedAlgorithm::kRing)->in_range);  // no table was
-  EXPECT_FALSE(cost_model_time(found.cost_model, collective::CollectiveKind::kAllGather, kMiB, 4, 2,
-                               ForcedAlgorithm::kTree));
+  EXPECT_FALSE(cost_model_time(found.cost_model, kAllGather, kMiB, 4, 2, ForcedAlgorithm::kTree));
 }
 
 TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
-  const auto found = calibrate::calibrate(logs({alps(2)}));
-  for (const auto kind :
-       {collective::CollectiveKind::kAllReduce, collective::CollectiveKind::kAllGather,
-        collective::CollectiveKind::kReduceScatter}) {
+  const auto found = calibrate::calibrate(nccl_logs({alps(2)}));
+  for (const auto kind : {kAllReduce, kAllGather, kReduceScatter}) {
     for (const int nodes : {2, 3, 7, 64, 1024}) {
       for (const int gpus : {1, 4, 8}) {
         for (double bytes = 1; bytes < 1e13; bytes *= 10) {
@@ -422,13 +405,12 @@ TEST(Scale, HasNoHolesAndKeepsItsSizesInOrderBeyondTheTables) {
       }
     }
   }
-  EXPECT_FALSE(cost_model_time(found.cost_model, collective::CollectiveKind::kBroadcast, 1e6, 2, 4)
-                   .has_value());
+  EXPECT_FALSE(cost_model_time(found.cost_model, kBroadcast, 1e6, 2, 4).has_value());
   EXPECT_FALSE(cost_model_time(found.cost_model, kAllReduce, 1e6, 1, 1).has_value());
 }
 
 TEST(CostModel, ReadsBackWhatItWrites) {
-  const auto found = calibrate::calibrate(logs({alps(1), alps(2)}));
+  const auto found = calibrate::calibrate(nccl_logs({alps(1), alps(2)}));
   const Json once = input::cost_model_json(found.cost_model);
   const MeasuredCostModel read = input::read_cost_model(Reader(once, "x.json", "calibration"));
   EXPECT_EQ(input::cost_model_json(read).dump(), once.dump());
@@ -442,21 +424,22 @@ TEST(CostModel, ReadsBackWhatItWrites) {
 }
 
 TEST(CostModel, RefusesUnknownKeys) {
-  Json json = input::cost_model_json(calibrate::calibrate(logs({alps(2)})).cost_model);
+  Json json = input::cost_model_json(calibrate::calibrate(nccl_logs({alps(2)})).cost_model);
   json["scale"]["steps"][0]["latenzy_us"] = 1;
   EXPECT_THROW(input::read_cost_model(Reader(json, "x.json", "calibration")), InputError);
 }
 
 TEST(CostModel, TwoClustersAreNotMixed) {
-  EXPECT_THROW(calibrate::calibration_of(logs({"2080ti-10gbe-tcp_allreduce_default_n008x4",
-                                               "2080ti-100gib_allreduce_default_n008x4"}),
+  EXPECT_THROW(calibrate::calibration_of(nccl_logs({"2080ti-10gbe-tcp_allreduce_default_n008x4",
+                                                    "2080ti-100gib_allreduce_default_n008x4"}),
                                          {}, "mixed"),
                InputError);
 }
 
 TEST(CostModel, TheSameLogsGiveTheSameBytes) {
   const auto answer = [] {
-    const auto found = calibrate::calibration_of(logs({alps(1), alps(2)}), logs({alps(4)}), "alps");
+    const auto found =
+        calibrate::calibration_of(nccl_logs({alps(1), alps(2)}), nccl_logs({alps(4)}), "alps");
     return found.cluster.dump(2) + test::table_of(found) + test::markdown_of(found) +
            test::json_of(found) + reports::calibration_svg(found);
   };
@@ -477,7 +460,7 @@ Seconds step_of(const Json& cluster, const char* algorithm,
 // A calibrated cluster runs at once; NCCL's times are the cost model's, in the model and in the
 // simulation.
 TEST(CostModel, EvaluatesTheAlgorithmNccl) {
-  const auto found = calibrate::calibration_of(logs({alps(1), alps(2)}), {}, "alps");
+  const auto found = calibrate::calibration_of(nccl_logs({alps(1), alps(2)}), {}, "alps");
   const Seconds cost_model =
       cost_model_time(found.cost_model, kAllReduce, 4.0 * (1 << 22), 2, 4)->time;
   for (const auto& executor : {run::make_model_executor, sim::make_sim_executor}) {
@@ -503,7 +486,7 @@ TEST(CostModel, EvaluatesForcedAlgorithms) {
 }
 
 TEST(CostModel, ReadsBackForcedTablesAndTheFactor) {
-  auto tables = logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"});
+  auto tables = nccl_logs({"2080ti-10gbe-tcp_allreduce_default_n008x4"});
   tables[0].forced = ForcedAlgorithm::kRing;
   const auto found =
       calibrate::calibration_of(tables, {}, "forced", TreeFactor{4.125, "elsewhere"});

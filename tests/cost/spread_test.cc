@@ -7,32 +7,24 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/log_files.h"
 #include "core/calibrate/scale_fit.h"
 #include "core/cost/cost_model.h"
 #include "core/error.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/random.h"
+#include "tests/support/nccl_tables.h"
 
 namespace syncline::cost {
 namespace {
 
-constexpr auto kAllReduce = collective::CollectiveKind::kAllReduce;
-constexpr auto kAllGather = collective::CollectiveKind::kAllGather;
-constexpr double kMiB = 1 << 20;
+using enum collective::CollectiveKind;
 
 // All-reduces of 1 KiB to 1 GiB on a line of latency and bandwidth; each time off by `noise` as a
 // standard deviation of its logarithm, the two of a size by `apart`.
 MeasuredTable noisy_table(int nodes, int gpus, double noise, std::uint64_t seed, double apart = 0) {
   Random random(seed);
-  MeasuredTable table;
-  table.source = "made up";
-  table.test = "all_reduce";
-  table.kind = kAllReduce;
-  table.nodes = nodes;
-  table.gpus_per_node = gpus;
-  table.ranks = nodes * gpus;
+  MeasuredTable table = test::nccl_table(kAllReduce, nodes, gpus);
   for (Bytes size = 1024; size <= Bytes{1} << 30; size *= 2) {
     MeasuredRow row;
     row.size = size;
@@ -131,13 +123,9 @@ TEST(Spread, GrowsWithTheDistanceFromWhatWasMeasured) {
 }
 
 TEST(Spread, EveryAnswerOfAPublishedLogHasOne) {
-  const std::string logs = std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/measured/nccl-tests/";
-  std::vector<MeasuredTable> tables;
-  for (const char* name : {"gh200-alps-slingshot-ofi1.9.2_allreduce_n001x4.txt",
-                           "gh200-alps-slingshot-ofi1.9.2_allreduce_n002x4.txt"}) {
-    for (auto& table : calibrate::read_nccl_log(logs + name)) tables.push_back(std::move(table));
-  }
-  const MeasuredCostModel cost_model = cost_model_of(tables);
+  const MeasuredCostModel cost_model =
+      cost_model_of(test::nccl_logs({"gh200-alps-slingshot-ofi1.9.2_allreduce_n001x4",
+                                     "gh200-alps-slingshot-ofi1.9.2_allreduce_n002x4"}));
   Random random(7);
   for (int i = 0; i < 3000; ++i) {
     const double bytes = std::exp2(50 * random.uniform());

@@ -8,6 +8,7 @@
 #include "core/collective/cost.h"
 #include "core/error.h"
 #include "core/json/reader.h"
+#include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::cost {
@@ -21,23 +22,17 @@ StepCurve line(Seconds latency, BytesPerSecond bandwidth) {
   return curve;
 }
 
-collective::Collective collective_of(const char* algorithm, collective::CollectiveKind kind,
-                                     const collective::Groups& groups, std::int64_t elements) {
-  collective::Collective collective;
-  collective.kind = kind;
-  collective.algorithm = collective::find_algorithm(algorithm);
-  collective.groups = groups;
-  collective.elements = elements;
-  return collective;
+// An all-reduce by a ring.
+collective::Collective ring_of(const collective::Groups& groups, std::int64_t elements) {
+  return collective_of(collective::CollectiveKind::kAllReduce, "ring", groups, elements);
 }
 
 TEST(StepCurve, IsStraightBetweenPointsFlatBelowAndGoesOnAbove) {
   const StepCurve curve = {{100, 1e-3}, {200, 2e-3}, {400, 3e-3}};
-  EXPECT_DOUBLE_EQ(step_time(curve, 0), 1e-3);
-  EXPECT_DOUBLE_EQ(step_time(curve, 100), 1e-3);
-  EXPECT_DOUBLE_EQ(step_time(curve, 150), 1.5e-3);
-  EXPECT_DOUBLE_EQ(step_time(curve, 400), 3e-3);
-  EXPECT_DOUBLE_EQ(step_time(curve, 600), 4e-3);
+  for (const auto& [bytes, seconds] :
+       {std::pair{0, 1e-3}, {100, 1e-3}, {150, 1.5e-3}, {400, 3e-3}, {600, 4e-3}}) {
+    EXPECT_DOUBLE_EQ(step_time(curve, bytes), seconds) << bytes;
+  }
   EXPECT_DOUBLE_EQ(slope_of(curve), 200 / 1e-3);
 }
 
@@ -54,7 +49,7 @@ TEST(StepCostModel, OfALineIsTheClosedForm) {
         if (!algorithm.fits(kind, ranks)) continue;
         for (const std::int64_t elements : {std::int64_t{24}, std::int64_t{2400000}}) {
           const collective::Collective c =
-              collective_of(algorithm.name.data(), kind, collective::world_group(ranks), elements);
+              collective_of(kind, algorithm.name.data(), collective::world_group(ranks), elements);
           collective::CostCache links(cluster);
           const Seconds expected = links.time(c);
           // A pipeline's first and last rounds do not fill every port: the links' closed form
@@ -77,9 +72,7 @@ TEST(StepCostModel, TheOutermostTierThatIsCrossedDecides) {
   const CollectiveCostModel cost_model = step_cost_model(cluster, {inside, across});
   constexpr std::int64_t kElements = 1000000;
   const auto all_reduce = [&](const collective::Groups& groups) {
-    return cost_model(
-               collective_of("ring", collective::CollectiveKind::kAllReduce, groups, kElements))
-        ->time;
+    return cost_model(ring_of(groups, kElements))->time;
   };
   EXPECT_DOUBLE_EQ(all_reduce(collective::block_groups(4, 2)),
                    2 * step_time(inside, kElements * 2));
@@ -96,9 +89,7 @@ TEST(StepCostModel, IsLessSureOfSmallMessages) {
   const Cluster cluster = cluster_of(2, 1);
   const CollectiveCostModel cost_model = step_cost_model(cluster, {line(1e-3, 1e8)});
   const auto spread_of = [&](std::int64_t elements) {
-    return cost_model(collective_of("ring", collective::CollectiveKind::kAllReduce,
-                                    collective::world_group(2), elements))
-        ->spread;
+    return cost_model(ring_of(collective::world_group(2), elements))->spread;
   };
   EXPECT_NEAR(spread_of(1), 0.3, 0.01);
   EXPECT_NEAR(spread_of(100'000'000), 0.03, 0.001);
@@ -108,10 +99,8 @@ TEST(StepCostModel, IsLessSureOfSmallMessages) {
 TEST(StepCostModel, LeavesWhatWasNotMeasuredToTheLinks) {
   const Cluster cluster = cluster_of(2, 2);
   const CollectiveCostModel cost_model = step_cost_model(cluster, {line(1e-5, 1e9), {}});
-  EXPECT_TRUE(cost_model(collective_of("ring", collective::CollectiveKind::kAllReduce,
-                                       collective::block_groups(4, 2), 100)));
-  EXPECT_FALSE(cost_model(collective_of("ring", collective::CollectiveKind::kAllReduce,
-                                        collective::world_group(4), 100)));
+  EXPECT_TRUE(cost_model(ring_of(collective::block_groups(4, 2), 100)));
+  EXPECT_FALSE(cost_model(ring_of(collective::world_group(4), 100)));
 }
 
 // Read from a cluster, the curve costs; the fixed cost comes on top.
@@ -125,9 +114,7 @@ TEST(StepCostModel, StandsInTheClusterFile) {
   };
   const Cluster cluster = cluster_from("[[1000, 100], [2000, 104], [1002000, 8104]]");
   collective::CostCache cache(cluster);
-  const collective::Collective c = collective_of("ring", collective::CollectiveKind::kAllReduce,
-                                                 collective::world_group(2), 750);
-  EXPECT_NEAR(cache.time(c), 7e-6 + 2 * 102e-6, 1e-12);
+  EXPECT_NEAR(cache.time(ring_of(collective::world_group(2), 750)), 7e-6 + 2 * 102e-6, 1e-12);
 
   for (const char* wrong :
        {"[[1000, 100]]", "[[1000, 100], [900, 200]]", "[[1, 2], [2, 1]]", "[[1, 2], \"x\"]",

@@ -8,8 +8,8 @@
 #include <map>
 #include <sstream>
 
-#include "core/error.h"
 #include "core/fabric/kinds.h"
+#include "tests/support/expect.h"
 
 namespace syncline::fabric {
 namespace {
@@ -58,15 +58,6 @@ std::string two_levels(int leaves, int hosts, int adapters, int spines, bool bro
     }
   }
   return text + above + adapters_own;
-}
-
-std::string refusal(const std::string& text, int ports = 1) {
-  try {
-    ibnetdiscover_fabric(text, ports, kHdr, 1);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 // Capacities by the names of both ends.
@@ -124,7 +115,7 @@ TEST(Ibnetdiscover, AdaptersAreLanes) {
   EXPECT_EQ(read.lanes, 2);
   EXPECT_EQ(read.names, (std::vector<std::string>{"n1", "n2"}));
   EXPECT_EQ(read.plugs, (std::vector<int>{0, 1, 0, 1}));
-  EXPECT_EQ(refusal(text, 4),
+  EXPECT_EQ(test::input_error([&] { ibnetdiscover_fabric(text, 4, kHdr, 1); }),
             "no host has 4 ports, as 'inter' says of a node; by their ports there are 1 of 1, 2 of "
             "2");
 }
@@ -192,22 +183,25 @@ TEST(Ibnetdiscover, SpinesOfTwoPlanesStayApart) {
 
 TEST(Ibnetdiscover, SaysWhatIsWrong) {
   const std::string leaf = switch_line("a", "x") + cable("H-1", "n1", "4xHDR");
-  EXPECT_EQ(refusal(leaf + cable("S-b", "y", "4xHDR")),
-            "the switch S-b is named and not described");
-  EXPECT_EQ(refusal(leaf + cable("S-b", "y", "4xHDR") + switch_line("b", "y")),
-            "not all cables between x and y are reported by both");
-  EXPECT_EQ(refusal(leaf + leaf), "line 9: the switch stands there twice");
-  EXPECT_EQ(refusal(leaf + cable("H-1", "n1", "4xHDR")), "line 6: a port stands there twice");
-  EXPECT_EQ(refusal(leaf + cable("H-2", "n2", "4x")),
-            "line 6: expected a cable's width and speed, such as 4xHDR");
-  EXPECT_EQ(refusal(leaf + cable("H-2", "n2", "999xHDR")),
-            "line 6: expected a cable's width and speed, such as 4xHDR");
-  EXPECT_EQ(refusal(leaf + "[2] \"H-"), "line 6: expected a node in quotes, and its description");
-  EXPECT_EQ(refusal("Switch\t: 0x0002c902 ports 36 \"MF0;x\" base port 0\n"),
-            "line 1: expected a node in quotes, and its description");
-  EXPECT_EQ(refusal(""), "no host has 1 ports, as 'inter' says of a node");
-  EXPECT_EQ(refusal("SwitchName=s0 Nodes=a\n"),
-            "line 1: expected a node in quotes, and its description");
+  const std::string no_rate = "line 6: expected a cable's width and speed, such as 4xHDR";
+  const std::string no_quotes = ": expected a node in quotes, and its description";
+  const std::pair<std::string, std::string> mistakes[] = {
+      {leaf + cable("S-b", "y", "4xHDR"), "the switch S-b is named and not described"},
+      {leaf + cable("S-b", "y", "4xHDR") + switch_line("b", "y"),
+       "not all cables between x and y are reported by both"},
+      {leaf + leaf, "line 9: the switch stands there twice"},
+      {leaf + cable("H-1", "n1", "4xHDR"), "line 6: a port stands there twice"},
+      {leaf + cable("H-2", "n2", "4x"), no_rate},
+      {leaf + cable("H-2", "n2", "999xHDR"), no_rate},
+      {leaf + "[2] \"H-", "line 6" + no_quotes},
+      {"Switch\t: 0x0002c902 ports 36 \"MF0;x\" base port 0\n", "line 1" + no_quotes},
+      {"", "no host has 1 ports, as 'inter' says of a node"},
+      {"SwitchName=s0 Nodes=a\n", "line 1" + no_quotes},
+  };
+  for (const auto& [text, told] : mistakes) {
+    EXPECT_EQ(test::input_error([&, text = text] { ibnetdiscover_fabric(text, 1, kHdr, 1); }),
+              told);
+  }
 }
 
 }  // namespace

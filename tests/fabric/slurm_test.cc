@@ -3,21 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "tests/support/expect.h"
 
 namespace syncline::fabric {
 namespace {
 
 using Names = std::vector<std::string>;
-
-std::string refusal(const std::string& text) {
-  try {
-    slurm_fabric(text, 1, 1);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(HostLists, AreThoseOfSlurm) {
   EXPECT_EQ(hosts_listed("tux[0-3,12,18-20]"),
@@ -25,12 +16,10 @@ TEST(HostLists, AreThoseOfSlurm) {
   EXPECT_EQ(hosts_listed("gpu[08-11]"), (Names{"gpu08", "gpu09", "gpu10", "gpu11"}));
   EXPECT_EQ(hosts_listed("a,b[1-2]-ib,c"), (Names{"a", "b1-ib", "b2-ib", "c"}));
   EXPECT_EQ(hosts_listed("r[1-2]n[1-2]"), (Names{"r1n1", "r1n2", "r2n1", "r2n2"}));
-  EXPECT_THROW(hosts_listed("a[1-"), InputError);
-  EXPECT_THROW(hosts_listed("a]1["), InputError);
-  EXPECT_THROW(hosts_listed("a[3-1]"), InputError);
-  EXPECT_THROW(hosts_listed("a[x]"), InputError);
-  EXPECT_THROW(hosts_listed("a[0-99999999]"), InputError);
-  EXPECT_THROW(hosts_listed("a[0-9999][0-9999]"), InputError);
+  for (const char* wrong :
+       {"a[1-", "a]1[", "a[3-1]", "a[x]", "a[0-99999999]", "a[0-9999][0-9999]"}) {
+    EXPECT_THROW(hosts_listed(wrong), InputError) << wrong;
+  }
 }
 
 // The example of Slurm's manual page, with a comment and a speed.
@@ -69,19 +58,22 @@ TEST(SlurmFabric, MayNameSwitchesBeforeTheyAreDescribed) {
 }
 
 TEST(SlurmFabric, SaysWhichLineIsWrong) {
-  EXPECT_EQ(refusal("SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\n"),
-            "line 2: node a is below two switches");
-  EXPECT_EQ(refusal("\n\nSwitchName=s0\n"),
-            "line 3: switch s0 needs Switches or Nodes, one of both");
-  EXPECT_EQ(refusal("Nodes=a\n"), "line 1: expected one SwitchName");
-  EXPECT_EQ(refusal("SwitchName=s[0-1] Nodes=a\n"), "line 1: expected one SwitchName");
-  EXPECT_EQ(refusal("hello\n"), "line 1: 'hello' is no KEY=VALUE");
-  EXPECT_EQ(refusal("SwitchName=a Switches=b\nSwitchName=c Switches=b\n"),
-            "line 2: switch b is below two switches");
-  EXPECT_EQ(refusal("SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n"),
-            "");
-  EXPECT_NE(refusal("SwitchName=a Nodes=n\nSwitchName=b Switches=a\nSwitchName=a Switches=b\n"),
-            "");
+  for (const auto& [text, told] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\n",
+            "line 2: node a is below two switches"},
+           {"\n\nSwitchName=s0\n", "line 3: switch s0 needs Switches or Nodes, one of both"},
+           {"Nodes=a\n", "line 1: expected one SwitchName"},
+           {"SwitchName=s[0-1] Nodes=a\n", "line 1: expected one SwitchName"},
+           {"hello\n", "line 1: 'hello' is no KEY=VALUE"},
+           {"SwitchName=a Switches=b\nSwitchName=c Switches=b\n",
+            "line 2: switch b is below two switches"},
+           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n", ""}}) {
+    EXPECT_EQ(test::input_error([text = text] { slurm_fabric(text, 1, 1); }), told);
+  }
+  EXPECT_THROW(
+      slurm_fabric("SwitchName=a Nodes=n\nSwitchName=b Switches=a\nSwitchName=a Switches=b\n", 1,
+                   1),
+      InputError);
 }
 
 }  // namespace

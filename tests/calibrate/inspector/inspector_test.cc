@@ -13,7 +13,7 @@
 #include "core/statistics.h"
 #include "tests/support/corpus.h"
 #include "tests/support/dice.h"
-#include "tests/support/full_scenario.h"
+#include "tests/support/expect.h"
 #include "tests/support/packed.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
