@@ -24,9 +24,14 @@ const std::string kPcie = kLogs + "a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
 
 using test::Said;
 
-Said calibrate_verb(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), {"calibrate", "logs"});
+Said calibrate(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "calibrate");
   return test::say(std::move(arguments));
+}
+
+Said calibrate_logs(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), "logs");
+  return calibrate(std::move(arguments));
 }
 
 std::string written(const std::string& name, const std::string& text) {
@@ -36,7 +41,7 @@ std::string written(const std::string& name, const std::string& text) {
 
 TEST(CalibrateVerb, AnswersInJsonAsDescribed) {
   const std::string other = kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt";
-  const Said said = calibrate_verb({kPcie, "--against", other, "--format", "json"});
+  const Said said = calibrate_logs({kPcie, "--against", other, "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.err;
   const auto answer = nlohmann::json::parse(said.out);
   EXPECT_EQ(answer.at("verb"), "calibrate");
@@ -83,7 +88,7 @@ TEST(CalibrateVerb, CausesAreThoseOfTheNodesFabric) {
              "dgx-b200",
              {"P2P", "nvidia-smi nvlink"},
              {"NSOCKS", "NCCL_IB_HCA", "GDR"}}}) {
-    const Said said = calibrate_verb({kLogs + poor.log, "--node", poor.node});
+    const Said said = calibrate_logs({kLogs + poor.log, "--node", poor.node});
     ASSERT_EQ(said.code, 0) << said.err;
     EXPECT_NE(said.out.find("poor"), std::string::npos) << poor.log;
     for (const char* part : poor.said) {
@@ -110,26 +115,26 @@ TEST(CalibrateVerb, ForcedAlgorithmsFromNetworkToNetwork) {
     std::sort(errors.begin(), errors.end());
     return errors.at(errors.size() / 2);
   };
-  const Said ring = calibrate_verb({slow + "default_n008x4.txt", "--against",
+  const Said ring = calibrate_logs({slow + "default_n008x4.txt", "--against",
                                     slow + "ring_n016x1.txt:ring", "--format", "json"});
   ASSERT_EQ(ring.code, 0) << ring.err;
   EXPECT_LT(median(ring), 0.10);
   const std::string cluster = scratch().path("forced.json");
   for (const auto& [here, there] : {std::pair{slow, fast}, {fast, slow}}) {
-    const Said other = calibrate_verb(
+    const Said other = calibrate_logs(
         {there + "default_n008x4.txt", there + "tree_n016x1.txt:tree", "-o", cluster});
     ASSERT_EQ(other.code, 0) << other.err;
     const Said tree =
-        calibrate_verb({here + "default_n008x4.txt", "--factor-from", cluster, "--against",
+        calibrate_logs({here + "default_n008x4.txt", "--factor-from", cluster, "--against",
                         here + "tree_n016x1.txt@16x1:tree", "--format", "json"});
     ASSERT_EQ(tree.code, 0) << tree.err;
     EXPECT_LT(median(tree), 0.08) << here;
   }
   // A cluster without a forced tree has no factor, a text has no calibration, all-gather no tree.
-  calibrate_verb({slow + "default_n008x4.txt", "-o", cluster});
-  EXPECT_EQ(calibrate_verb({kPcie, "--factor-from", cluster}).code, 2);
-  EXPECT_EQ(calibrate_verb({kPcie, "--factor-from", written("none.json", "{}")}).code, 2);
-  EXPECT_TRUE(test::refused(calibrate_verb({kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt",
+  calibrate_logs({slow + "default_n008x4.txt", "-o", cluster});
+  EXPECT_EQ(calibrate_logs({kPcie, "--factor-from", cluster}).code, 2);
+  EXPECT_EQ(calibrate_logs({kPcie, "--factor-from", written("none.json", "{}")}).code, 2);
+  EXPECT_TRUE(test::refused(calibrate_logs({kLogs + "a100pcie-ib-gdr_allgather_medium_n002x1.txt",
                                             "--algorithm", "tree"}),
                             "all_reduce only"));
 }
@@ -139,7 +144,7 @@ TEST(CalibrateVerb, WritesAClusterAndAPictureThatDoNotChange) {
   const std::string picture = scratch().path("calibrated.svg");
   std::string first;
   for (int time = 0; time < 2; ++time) {
-    const Said said = calibrate_verb({kPcie, "-o", cluster, "--svg", picture, "--name", "pcie"});
+    const Said said = calibrate_logs({kPcie, "-o", cluster, "--svg", picture, "--name", "pcie"});
     ASSERT_EQ(said.code, 0) << said.err;
     EXPECT_NE(said.out.find("Fitted: all_reduce, 2 x 1 GPUs"), std::string::npos);
     const std::string all = text_of(cluster) + text_of(picture) + said.out;
@@ -158,21 +163,21 @@ TEST(CalibrateVerb, TakesTheCountsFromTheNameWhereTheLogDoesNotSay) {
                                    "18.35 0\n"
                                    "4194304 1048576 float sum -1 250.0 16.78 29.36 0 250.0 16.78 "
                                    "29.36 0\n");
-  EXPECT_TRUE(test::refused(calibrate_verb({bare}), "@NODESxGPUS"));
-  const Said with = calibrate_verb({bare + "@1x8"});
+  EXPECT_TRUE(test::refused(calibrate_logs({bare}), "@NODESxGPUS"));
+  const Said with = calibrate_logs({bare + "@1x8"});
   EXPECT_EQ(with.code, 0) << with.err;
-  const Said wrong = calibrate_verb({bare + "@3x8"});
+  const Said wrong = calibrate_logs({bare + "@3x8"});
   EXPECT_EQ(wrong.code, 2);
 }
 
 TEST(CalibrateVerb, SaysWhatIsWrongWithLogs) {
-  EXPECT_EQ(calibrate_verb({}).code, 2);
-  EXPECT_EQ(calibrate_verb({"/nowhere.txt"}).code, 2);
-  EXPECT_EQ(calibrate_verb({written("empty.txt", "nothing\n")}).code, 2);
+  EXPECT_EQ(calibrate_logs({}).code, 2);
+  EXPECT_EQ(calibrate_logs({"/nowhere.txt"}).code, 2);
+  EXPECT_EQ(calibrate_logs({written("empty.txt", "nothing\n")}).code, 2);
   EXPECT_TRUE(
-      test::refused(calibrate_verb({kLogs + "p100-pcie_gather_n001x2.txt"}), "found gather"));
+      test::refused(calibrate_logs({kLogs + "p100-pcie_gather_n001x2.txt"}), "found gather"));
   EXPECT_TRUE(test::refused(
-      calibrate_verb({kLogs + "a100pcie-internal_allreduce_medium_n001x2.txt", "--against", kPcie}),
+      calibrate_logs({kLogs + "a100pcie-internal_allreduce_medium_n001x2.txt", "--against", kPcie}),
       "none of them is of several nodes"));
 }
 
@@ -187,10 +192,10 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
       "published": [{"strategy": "each", "step_time_s": 0.036},
                     {"strategy": "all", "step_time_s": 0.040}]})");
   const std::string fitted = scratch().path("fitted.json");
-  const Said said = test::say({"calibrate", "steps", job, "--rows", "each", "-o", fitted});
+  const Said said = calibrate({"steps", job, "--rows", "each", "-o", fitted});
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("predicted"), std::string::npos) << said.out;
-  const Said again = test::say({"calibrate", "steps", job, "--rows", "1", "--format", "json"});
+  const Said again = calibrate({"steps", job, "--rows", "1", "--format", "json"});
   const auto answer = nlohmann::json::parse(again.out);
   ASSERT_EQ(answer.at("rows").size(), 2u);
   EXPECT_TRUE(answer.at("rows")[0].at("fitted").get<bool>());
@@ -199,10 +204,10 @@ TEST(CalibrateVerb, FitsMeasuredStepsAndRunTakesWhatItWrites) {
   ASSERT_EQ(run.code, 0) << run.err;
   EXPECT_NEAR(nlohmann::json::parse(run.out).at("rows")[0].at("step_time_s").get<double>(),
               answer.at("rows")[0].at("after_s").get<double>(), 1e-6);
-  EXPECT_EQ(test::say({"calibrate", "steps", "--rows", "1"}).code, 2);
-  EXPECT_EQ(test::say({"calibrate", "steps", job, kPcie}).code, 2);
-  EXPECT_EQ(calibrate_verb({kPcie, "--steps", job}).code, 2);
-  EXPECT_EQ(test::say({"calibrate", "steps", job, "--rows", "nobody"}).code, 2);
+  EXPECT_EQ(calibrate({"steps", "--rows", "1"}).code, 2);
+  EXPECT_EQ(calibrate({"steps", job, kPcie}).code, 2);
+  EXPECT_EQ(calibrate_logs({kPcie, "--steps", job}).code, 2);
+  EXPECT_EQ(calibrate({"steps", job, "--rows", "nobody"}).code, 2);
 }
 
 TEST(Calibrate, LogsOfTwoKindsOfGpuAreTwoClusters) {
@@ -215,30 +220,28 @@ TEST(Calibrate, LogsOfTwoKindsOfGpuAreTwoClusters) {
     }
     return other;
   };
-  const Said said = calibrate_verb({a100, written("gh200.txt", on("NVIDIA GH200 120GB"))});
+  const Said said = calibrate_logs({a100, written("gh200.txt", on("NVIDIA GH200 120GB"))});
   EXPECT_EQ(said.code, 2);
   EXPECT_NE(said.err.find("the logs name different GPUs, A100-SXM4-40GB and NVIDIA GH200 120GB"),
             std::string::npos)
       << said.err;
   // Another memory is no other network.
-  EXPECT_EQ(calibrate_verb({a100, written("80.txt", on("NVIDIA A100-SXM4-80GB"))}).code, 0);
+  EXPECT_EQ(calibrate_logs({a100, written("80.txt", on("NVIDIA A100-SXM4-80GB"))}).code, 0);
 }
 
 TEST(Calibrate, ALineRateInGigabytesIsUncertain) {
   const std::string log = kLogs + "a100-p4d-efa_allreduce_n002x8.txt";
-  const Said mistake = calibrate_verb({log, "--line-rate", "50"});
+  const Said mistake = calibrate_logs({log, "--line-rate", "50"});
   EXPECT_NE(mistake.out.find("were GB/s meant (400 Gbit/s)?"), std::string::npos) << mistake.out;
   EXPECT_LT(mistake.out.find("Doubtful:"), mistake.out.find("Mean error")) << mistake.out;
-  EXPECT_EQ(calibrate_verb({log, "--line-rate", "400"}).out.find("Doubtful"), std::string::npos);
+  EXPECT_EQ(calibrate_logs({log, "--line-rate", "400"}).out.find("Doubtful"), std::string::npos);
 }
 
 TEST(Calibrate, CountsBehindAnAtNeedBothNumbers) {
-  EXPECT_TRUE(test::refused(calibrate_verb({kPcie + "@16"}), "expected " + kPcie + "@NODESxGPUS"));
+  EXPECT_TRUE(test::refused(calibrate_logs({kPcie + "@16"}), "expected " + kPcie + "@NODESxGPUS"));
 }
 
 // `calibrate kernels` as a user calls it.
-
-using test::say;
 
 const std::string kCluster =
     std::string(SYNCLINE_SOURCE_DIR) + "/scenarios/clusters/v100_4x8_100g.json";
@@ -253,7 +256,7 @@ std::string measured() {
 
 TEST(CalibrateKernels, WritesTheDeviceOfACluster) {
   const std::string out = scratch().path("with_kernels.json");
-  const Said said = say({"calibrate", "kernels", measured(), "--cluster", kCluster, "-o", out});
+  const Said said = calibrate({"kernels", measured(), "--cluster", kCluster, "-o", out});
   ASSERT_EQ(said.code, 0) << said.err;
   EXPECT_NE(said.out.find("memory_gbytes_per_s = 2000"), std::string::npos) << said.out;
   EXPECT_NE(said.out.find("pack fp32"), std::string::npos);
@@ -266,7 +269,7 @@ TEST(CalibrateKernels, WritesTheDeviceOfACluster) {
 
 TEST(CalibrateKernels, JoinsLogsToo) {
   const std::string out = scratch().path("logs_and_kernels.json");
-  const Said said = calibrate_verb({kPcie, "--kernels", measured(), "-o", out});
+  const Said said = calibrate_logs({kPcie, "--kernels", measured(), "-o", out});
   ASSERT_EQ(said.code, 0) << said.err;
   const Json made = read_json_file(out);
   EXPECT_TRUE(made.contains("calibration"));
@@ -274,9 +277,9 @@ TEST(CalibrateKernels, JoinsLogsToo) {
 }
 
 TEST(CalibrateKernels, SaysWhatIsMissing) {
-  EXPECT_TRUE(test::refused(say({"calibrate"}), "logs: expected at least one"));
-  EXPECT_TRUE(test::refused(say({"calibrate", "kernels", measured()}), "--cluster"));
-  EXPECT_TRUE(test::refused(say({"calibrate", "kernels", "/no/file.json", "--cluster", kCluster}),
+  EXPECT_TRUE(test::refused(calibrate({}), "logs: expected at least one"));
+  EXPECT_TRUE(test::refused(calibrate({"kernels", measured()}), "--cluster"));
+  EXPECT_TRUE(test::refused(calibrate({"kernels", "/no/file.json", "--cluster", kCluster}),
                             "/no/file.json"));
 }
 
@@ -299,11 +302,7 @@ TEST(CalibrateOldForm, AnswersTheSameAndNamesTheVerb) {
                 {"kernels", kernels, "--cluster", kCluster}},
        }) {
     SCOPED_TRACE(testing::PrintToString(old));
-    const auto told = [](std::vector<std::string> words) {
-      words.insert(words.begin(), "calibrate");
-      return say(words);
-    };
-    const Said before = told(old), after = told(now);
+    const Said before = calibrate(old), after = calibrate(now);
     EXPECT_EQ(before.code, 0) << before.err;
     EXPECT_EQ(before.out, after.out);
     EXPECT_EQ(after.err, "");
@@ -320,9 +319,7 @@ TEST(CalibrateOldForm, WhatDidNotGoTogetherIsStillRefused) {
            {{"--live", "mpi"}, "gloo"},
            {{"--kernels", measured()}, "--kernels needs logs, or --cluster"},
            {{kPcie, "--kernels", measured(), "--cluster", kCluster}, "not expected"}}) {
-    std::vector<std::string> all = words;
-    all.insert(all.begin(), "calibrate");
-    EXPECT_TRUE(test::refused(say(all), why)) << testing::PrintToString(words);
+    EXPECT_TRUE(test::refused(calibrate(words), why)) << testing::PrintToString(words);
   }
 }
 
@@ -335,9 +332,7 @@ TEST(CalibrateVerbs, TakeNoOptionsOfOthers) {
         {"live", "gloo", "--rows", "1"},
         {"kernels", "x.json", "--cluster", kCluster, "--name", "x"},
         {"--name", "x", "logs", kPcie}}) {
-    std::vector<std::string> all = words;
-    all.insert(all.begin(), "calibrate");
-    EXPECT_EQ(say(all).code, 2) << testing::PrintToString(words);
+    EXPECT_EQ(calibrate(words).code, 2) << testing::PrintToString(words);
   }
 }
 
