@@ -7,7 +7,7 @@
 #include <random>
 
 #include "core/dialect/dialect.h"
-#include "core/input/document.h"
+#include "core/index.h"
 #include "tests/support/text.h"
 
 namespace syncline::job {
@@ -18,30 +18,23 @@ using test::contains;
 Step step_of(std::mt19937& random, int gradients, std::int64_t most) {
   Step step;
   for (int i = 0; i < gradients; ++i) {
-    Gradient gradient;
-    gradient.elements = 1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
-    step.gradients.push_back(gradient);
+    step.gradients.emplace_back().elements =
+        1 + static_cast<std::int64_t>(random() % static_cast<unsigned>(most));
   }
   return step;
-}
-
-Workload workload_of(const Step& step) {
-  Workload workload;
-  for (const Gradient& gradient : step.gradients) {
-    Tensor tensor;
-    tensor.elements = gradient.elements;
-    tensor.dtype = gradient.dtype;
-    workload.tensors.push_back(tensor);
-  }
-  return workload;
 }
 
 std::vector<std::vector<int>> made_by(const Json& config, const Step& step,
                                       const std::string& torch = "") {
   Cluster cluster;
   cluster.nodes = 2;
-  Workload workload = workload_of(step);
+  Workload workload;
   workload.torch = torch;
+  for (const Gradient& gradient : step.gradients) {
+    Tensor& tensor = workload.tensors.emplace_back();
+    tensor.elements = gradient.elements;
+    tensor.dtype = gradient.dtype;
+  }
   return dialect::reading_of(*dialect::find_dialect("pytorch"), config, workload, cluster)
       .strategy.fusion.groups;
 }
@@ -49,13 +42,10 @@ std::vector<std::vector<int>> made_by(const Json& config, const Step& step,
 void exchange(Step& step, const std::vector<std::vector<int>>& buckets, bool told) {
   step.exchanges.clear();
   for (const auto& bucket : buckets) {
-    ObservedExchange one;
+    ObservedExchange& one = step.exchanges.emplace_back();
     one.kind = "all_reduce";
-    for (const int i : bucket) {
-      one.elements += step.gradients[static_cast<std::size_t>(i)].elements;
-    }
+    for (const int i : bucket) one.elements += step.gradients[index(i)].elements;
     if (told) one.gradients = bucket;
-    step.exchanges.push_back(one);
   }
 }
 
@@ -145,7 +135,7 @@ TEST(BucketRule, OthersCloseBeforeTheyWouldExceedALimit) {
   std::vector<std::vector<int>> buckets(1);
   Bytes bytes = 0;
   for (int i = 0; i < 50; ++i) {
-    const Bytes own = step.gradients[static_cast<std::size_t>(i)].bytes();
+    const Bytes own = step.gradients[index(i)].bytes();
     if (bytes + own > kLimit) {
       buckets.emplace_back();
       bytes = 0;

@@ -2,32 +2,23 @@
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "tests/support/scratch.h"
-#include "tests/support/text.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job {
 namespace {
 
 using test::contains;
-
-std::string refusal(const std::vector<std::string>& files) {
-  try {
-    (void)read_job(files);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+using test::refusal_of_files;
+using test::refusal_of_job;
 
 TEST(ImportFormat, ForeignFilesAreRefusedByName) {
   const test::Scratch scratch;
   const std::string path = scratch.path("notes.txt");
   test::write_text(path, "what we did today");
-  EXPECT_TRUE(refusal({path}).starts_with(path + ": not a file that a job writes"));
+  EXPECT_TRUE(refusal_of_job(path).starts_with("not a file that a job writes"));
   test::write_text(path, "");
-  EXPECT_TRUE(refusal({path}).starts_with(path + ": empty"));
-  EXPECT_EQ(refusal({scratch.path("absent")}), scratch.path("absent") + ": no such file");
+  EXPECT_TRUE(refusal_of_job(path).starts_with("empty"));
+  EXPECT_EQ(refusal_of_job(scratch.path("absent")), "no such file");
 }
 
 TEST(ImportFormat, SettingsOfAFrameworkAreForInit) {
@@ -36,19 +27,20 @@ TEST(ImportFormat, SettingsOfAFrameworkAreForInit) {
   test::write_text(path,
                    "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 "
                    "--num-attention-heads 4 --seq-length 64 --vocab-size 100\n");
-  EXPECT_EQ(refusal({path}), path + ": settings of Megatron, which no job wrote: `syncline init " +
-                                 path + " --node KIND --nodes N` makes a scenario of them");
+  EXPECT_EQ(refusal_of_job(path), "settings of Megatron, which no job wrote: `syncline init " +
+                                      path + " --node KIND --nodes N` makes a scenario of them");
 }
 
 TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
   const test::Scratch scratch;
   const std::string path = scratch.path("alpha-pid7.log");
   test::write_text(path, R"({"header": {"id": "0x1"}, "metadata": {}, "coll_perf": {}})");
-  EXPECT_EQ(refusal({path}), path +
-                                 ": written by NCCL's Inspector: it tells what collectives took, "
-                                 "no gradients; `syncline calibrate " +
-                                 path + " -o cluster.json` makes a cluster of it");
-  EXPECT_TRUE(contains(refusal({scratch.folder()}), "syncline calibrate " + scratch.folder()));
+  EXPECT_EQ(refusal_of_job(path),
+            "written by NCCL's Inspector: it tells what collectives took, no gradients; `syncline "
+            "calibrate " +
+                path + " -o cluster.json` makes a cluster of it");
+  EXPECT_TRUE(
+      contains(refusal_of_files({scratch.folder()}), "syncline calibrate " + scratch.folder()));
 }
 
 TEST(ImportFormat, TheTypicalStepIsTheMedianOne) {

@@ -6,46 +6,33 @@
 
 #include <tuple>
 
-#include "core/error.h"
 #include "core/hardware/device.h"
-#include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/measure/study_calibration.h"
 #include "core/operators/architecture.h"
-#include "core/run/executor.h"
-#include "tests/support/scratch.h"
-#include "tests/support/text.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job {
 namespace {
 
 using test::contains;
 
-Scenario read(const Begun& begun) {
-  return input::parse_scenario(input::document_from_text("begun.json", begun.scenario.dump()));
+Scenario begun_as(const InitOptions& options) {
+  return test::scenario_in(init_scenario(options).scenario);
 }
 
-std::string refusal(const InitOptions& options) {
-  try {
-    (void)init_scenario(options);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+std::string refusal_of(const InitOptions& options) {
+  return test::input_error([&] { (void)init_scenario(options); });
 }
 
 bool says(const Begun& begun, const std::string& words) {
-  for (const std::string& line : begun.assumed) {
-    if (line.find(words) != std::string::npos) return true;
-  }
-  return false;
+  return test::any_contains(begun.assumed, words);
 }
 
 TEST(Init, EveryArchitectureIsAScenario) {
   for (const auto& row : operators::architectures()) {
     if (row.shaped) continue;
-    const Begun begun = init_scenario({.model = std::string(row.name), .node = "dgx-h100"});
-    const Scenario scenario = read(begun);
+    const Scenario scenario = begun_as({.model = std::string(row.name), .node = "dgx-h100"});
     EXPECT_GT(backward_time(scenario.workload), 0) << row.name;
     EXPECT_TRUE(scenario.workload.rated_times) << row.name;
     EXPECT_EQ(scenario.baseline, "DDP's default");
@@ -55,7 +42,7 @@ TEST(Init, EveryArchitectureIsAScenario) {
 TEST(Init, EveryNodeIsACluster) {
   for (const auto& node : hardware::nodes()) {
     const Scenario scenario =
-        read(init_scenario({.model = "gpt2_small", .node = std::string(node.name), .nodes = 3}));
+        begun_as({.model = "gpt2_small", .node = std::string(node.name), .nodes = 3});
     EXPECT_EQ(scenario.cluster.ranks(), 3 * node.gpus) << node.name;
   }
 }
@@ -63,17 +50,16 @@ TEST(Init, EveryNodeIsACluster) {
 TEST(Init, WhatIsGivenIsNotAssumed) {
   InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 4};
   const Begun guessed = init_scenario(options);
-  EXPECT_TRUE(says(guessed, "(--batch)"));
-  EXPECT_TRUE(says(guessed, "(--sequence)"));
-  EXPECT_TRUE(says(guessed, "(--dtype"));
-  EXPECT_TRUE(says(guessed, "latencies assumed"));
+  for (const char* words : {"(--batch)", "(--sequence)", "(--dtype", "latencies assumed"}) {
+    EXPECT_TRUE(says(guessed, words)) << words;
+  }
   options.batch = 2;
   options.sequence = 512;
   options.dtype = "fp32";
   options.compiled = true;
   const Begun given = init_scenario(options);
   EXPECT_FALSE(says(given, "(--"));
-  const Scenario scenario = read(given);
+  const Scenario scenario = test::scenario_in(given.scenario);
   EXPECT_EQ(scenario.workload.batch, 2);
   EXPECT_EQ(scenario.workload.tensors.front().dtype, DType::kFp32);
   EXPECT_EQ(given.scenario["workload"]["operators"]["sequence"], 512);
@@ -86,9 +72,9 @@ TEST(Init, WhatIsGivenIsNotAssumed) {
 // TF32 is a format of products alone: gradients stay in fp32, and nothing is cast.
 TEST(Init, Tf32) {
   InitOptions options{.model = "gpt2_medium", .node = "dgx-h100", .nodes = 4, .dtype = "fp32"};
-  const Scenario exact = read(init_scenario(options));
+  const Scenario exact = begun_as(options);
   options.dtype = "tf32";
-  const Scenario rounded = read(init_scenario(options));
+  const Scenario rounded = begun_as(options);
   EXPECT_EQ(rounded.workload.tensors.front().dtype, DType::kFp32);
   EXPECT_EQ(rounded.workload.operators.operators.size(), exact.workload.operators.operators.size());
   EXPECT_LT(rounded.workload.forward, exact.workload.forward / 2);
@@ -114,10 +100,11 @@ TEST(Init, ModulesRunAsTheyComeUnlessCompiled) {
   options.compiled = true;
   const Begun compiled = init_scenario(options);
   EXPECT_FALSE(compiled.scenario["workload"]["operators"].contains("eager"));
-  EXPECT_NEAR(read(compiled).cluster.device.launch, 5e-6, 1e-12);
-  EXPECT_LT(read(compiled).workload.forward, read(eager).workload.forward);
+  const Scenario fast = test::scenario_in(compiled.scenario);
+  EXPECT_NEAR(fast.cluster.device.launch, 5e-6, 1e-12);
+  EXPECT_LT(fast.workload.forward, test::scenario_in(eager.scenario).workload.forward);
   options.parallel = {{"tensor", 2}};
-  EXPECT_TRUE(contains(refusal(options), "--compiled has no meaning with a job that is cut"));
+  EXPECT_TRUE(contains(refusal_of(options), "--compiled has no meaning with a job that is cut"));
   options.compiled = false;
   EXPECT_FALSE(init_scenario(options).scenario["workload"]["operators"].contains("eager"));
 }
@@ -126,18 +113,18 @@ TEST(Init, ModulesRunAsTheyComeUnlessCompiled) {
 TEST(Init, ANodeMayBeTheUsersOwn) {
   InitOptions options{.model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "rtx-3090", .gpus = 2};
   options.net = "25gbit";
-  const Cluster cards = read(init_scenario(options)).cluster;
+  const Cluster cards = begun_as(options).cluster;
   EXPECT_EQ(cards.ranks(), 8);
   EXPECT_NEAR(cards.tiers[0].bandwidth, 5.5e9, 1e3);  // through host memory
   EXPECT_NEAR(cards.tiers[1].bandwidth, 25e9 / 8, 1);
   EXPECT_EQ(cards.fabric, Fabric::kTcp);
   EXPECT_EQ(cards.nccl.gpu_direct, false);
   options.net = "200gbit:rdma";
-  EXPECT_EQ(read(init_scenario(options)).cluster.nccl.gpu_direct, false);  // GeForce has none
+  EXPECT_EQ(begun_as(options).cluster.nccl.gpu_direct, false);  // GeForce has none
   options.gpu = "H100-SXM";
   options.gpus = 8;
   options.net = "4x200gbit:efa";
-  const Cluster boxes = read(init_scenario(options)).cluster;
+  const Cluster boxes = begun_as(options).cluster;
   EXPECT_NEAR(boxes.tiers[0].bandwidth, 450e9, 1);
   EXPECT_EQ(boxes.tiers[1].nics, 4);
   EXPECT_EQ(boxes.fabric, Fabric::kEfa);
@@ -145,14 +132,14 @@ TEST(Init, ANodeMayBeTheUsersOwn) {
   EXPECT_NEAR(boxes.tiers[1].latency, 15e-6, 1e-12);
   options.nodes = options.gpus = 1;
   options.net.clear();
-  EXPECT_EQ(read(init_scenario(options)).cluster.ranks(), 1);
+  EXPECT_EQ(begun_as(options).cluster.ranks(), 1);
   for (const char* wrong : {"fast", "25", "25gbit:", "25gbit:ib", "0x25gbit", "1.5x25gbit",
                             "-1gbit", "1e300gbit", "nangbit", "99x1gbit"}) {
     options.net = wrong;
-    EXPECT_TRUE(contains(refusal(options), "--net: found '" + std::string(wrong))) << wrong;
+    EXPECT_TRUE(contains(refusal_of(options), "--net: found '" + std::string(wrong))) << wrong;
   }
   options.gpu = "h1000";
-  EXPECT_TRUE(contains(refusal(options), "--gpu: 'h1000' is not known"));
+  EXPECT_TRUE(contains(refusal_of(options), "--gpu: 'h1000' is not known"));
 }
 
 // Steps that were measured are explained: one node's by the device, the others by the network.
@@ -162,35 +149,30 @@ TEST(Init, StepsThatWereMeasuredAreFitted) {
   options.steps = {{1, 1.2}, {2, 2.0}, {4, 4.0}};
   const Begun begun = init_scenario(options);
   const auto fitted = measure::calibrated(input::document_of("begun", begun.scenario));
+  const auto step_time = [](const Scenario& scenario) {
+    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+    collective::CostCache cache(scenario.cluster);
+    return measure::evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache)
+        .metrics.step_time;
+  };
   const Scenario scenario = input::parse_scenario(fitted.document);
   EXPECT_EQ(scenario.cluster.nodes, 4);
-  const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
-  collective::CostCache cache(scenario.cluster);
-  const auto evaluated =
-      measure::evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache);
-  EXPECT_NEAR(evaluated.metrics.step_time, 4.0, 0.02);
-  const Scenario alone = [&] {
-    Json one = begun.scenario;
-    for (const char* key : {"sweep", "published", "calibration"}) one.erase(key);
-    one["cluster"]["nodes"] = 1;
-    return input::parse_scenario(input::document_of("one", one));
-  }();
-  const auto lonely = run::make_model_executor({alone.cluster, {}, 1});
-  collective::CostCache none(alone.cluster);
-  EXPECT_NEAR(
-      measure::evaluate_strategy(alone, alone.strategies.front(), *lonely, none).metrics.step_time,
-      1.2, 0.01);
+  EXPECT_NEAR(step_time(scenario), 4.0, 0.02);
+  Json alone = begun.scenario;
+  for (const char* key : {"sweep", "published", "calibration"}) alone.erase(key);
+  alone["cluster"]["nodes"] = 1;
+  EXPECT_NEAR(step_time(test::scenario_in(alone)), 1.2, 0.01);
 }
 
 // A step of few samples is as long as its host takes to launch it, whatever the device's rates.
 TEST(Init, AStepThatWaitsForItsHostTellsTheHostsPace) {
   InitOptions options{.model = "gpt2_small", .node = "dgx-h100", .nodes = 1, .batch = 1};
   options.sequence = 128;
-  const Scenario guessed = read(init_scenario(options));
+  const Scenario guessed = begun_as(options);
   options.steps = {{1, 0.02}};
-  const Scenario fast = read(init_scenario(options));
+  const Scenario fast = begun_as(options);
   options.steps = {{1, 0.2}};
-  const Scenario slow = read(init_scenario(options));
+  const Scenario slow = begun_as(options);
   EXPECT_LT(fast.cluster.device.launch, guessed.cluster.device.launch);
   EXPECT_GT(slow.cluster.device.launch, 2 * guessed.cluster.device.launch);
   EXPECT_EQ(slow.cluster.device.half_flops, guessed.cluster.device.half_flops);
@@ -198,21 +180,18 @@ TEST(Init, AStepThatWaitsForItsHostTellsTheHostsPace) {
               0.02);
   options.batch = 256;  // products decide
   options.sequence = 1024;
-  const Scenario many = read(init_scenario(options));
-  EXPECT_EQ(many.cluster.device.launch, guessed.cluster.device.launch);
+  EXPECT_EQ(begun_as(options).cluster.device.launch, guessed.cluster.device.launch);
 }
 
 TEST(Init, HalfPrecisionIsTheDevices) {
   const auto dtype = [](const char* node) {
     const Begun begun = init_scenario({.model = "bert_base", .node = node});
-    EXPECT_EQ(read(begun).workload.tensors.front().dtype, DType::kFp32);
+    EXPECT_EQ(test::scenario_in(begun.scenario).workload.tensors.front().dtype, DType::kFp32);
     return begun.scenario["workload"]["operators"]["dtype"].get<std::string>();
   };
   EXPECT_EQ(dtype("dgx-1"), "fp16");
   EXPECT_EQ(dtype("dgx-a100"), "bf16");
-  InitOptions wrong{.model = "bert_base", .node = "dgx-1"};
-  wrong.dtype = "bf16";
-  EXPECT_TRUE(says(init_scenario(wrong),
+  EXPECT_TRUE(says(init_scenario({.model = "bert_base", .node = "dgx-1", .dtype = "bf16"}),
                    "in bf16 at the rate of fp32, as NVIDIA V100 SXM2 16 GB has no fast ones"));
 }
 
@@ -231,7 +210,7 @@ TEST(Init, ModelFilesAreModelsToo) {
                               "n_positions": 128, "vocab_size": 1000})");
   const Begun begun = init_scenario({.model = config, .node = "g5.48xlarge", .nodes = 2});
   EXPECT_EQ(begun.scenario["workload"]["operators"]["sequence"], 128);
-  EXPECT_EQ(read(begun).workload.batch, 64);
+  EXPECT_EQ(test::scenario_in(begun.scenario).workload.batch, 64);
 
   const std::string header = R"({"a.weight":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]}})";
   std::string bytes(8, '\0');
@@ -239,28 +218,30 @@ TEST(Init, ModelFilesAreModelsToo) {
   const std::string weights = scratch.path("weights.safetensors");
   test::write_text(weights, bytes + header);
   const auto flops = [&](std::optional<std::int64_t> batch, std::optional<std::int64_t> sequence) {
-    InitOptions options{.model = weights, .node = "dgx-h100"};
-    options.batch = batch;
-    options.sequence = sequence;
-    const Begun one = init_scenario(options);
-    (void)read(one);
-    return one.scenario["workload"]["tensors"][0]["forward_flops"].get<double>();
+    const Json scenario =
+        init_scenario({.model = weights, .node = "dgx-h100", .batch = batch, .sequence = sequence})
+            .scenario;
+    (void)test::scenario_in(scenario);
+    return scenario["workload"]["tensors"][0]["forward_flops"].get<double>();
   };
   EXPECT_DOUBLE_EQ(flops({}, {}), 2.0 * 16 * 1024);
   EXPECT_DOUBLE_EQ(flops(8, 256), 2.0 * 16 * 8 * 256);
   // Which of its dimensions a layout cuts, such a file does not tell.
-  InitOptions cut{.model = weights, .node = "dgx-h100"};
-  cut.parallel = Json{{"tensor", 2}};
-  EXPECT_THROW(init_scenario(cut), InputError);
+  EXPECT_THROW(
+      init_scenario({.model = weights, .node = "dgx-h100", .parallel = Json{{"tensor", 2}}}),
+      InputError);
 }
 
 // Layouts by options: parts and inner collectives follow from the model by operators.
 TEST(Init, AJobMayBeCut) {
-  InitOptions options{.model = "llama3_70b", .node = "dgx-h100", .nodes = 8};
-  options.sequence = 8192;
-  options.parallel = {{"tensor", 4}, {"pipeline", 4}, {"virtual_stages", 5}, {"sequence", true}};
-  options.micro_batches = 64;
-  const Scenario scenario = read(init_scenario(options));
+  InitOptions options{
+      .model = "llama3_70b",
+      .node = "dgx-h100",
+      .nodes = 8,
+      .sequence = 8192,
+      .parallel = {{"tensor", 4}, {"pipeline", 4}, {"virtual_stages", 5}, {"sequence", true}},
+      .micro_batches = 64};
+  const Scenario scenario = begun_as(options);
   const Parallel& parallel = scenario.workload.parallel;
   EXPECT_EQ(parallel.parts(), 20);
   EXPECT_EQ(parallel.schedule, Schedule::kInterleaved);
@@ -289,50 +270,47 @@ TEST(Init, WhatSettingsAskForInVainIsNoted) {
 
 TEST(Init, WrongProductsNameTheNumbers) {
   const auto refused = [](const char* model, Json parallel) {
-    InitOptions options{.model = model, .node = "dgx-h100", .nodes = 2};
-    options.parallel = std::move(parallel);
-    return refusal(options);
+    return refusal_of(
+        {.model = model, .node = "dgx-h100", .nodes = 2, .parallel = std::move(parallel)});
   };
   EXPECT_EQ(
       refused("llama3_8b", {{"tensor", 4}, {"pipeline", 3}}),
       "init: workload.parallel.pipeline: tensor 4 x context 1 x pipeline 3 is 12 ranks, which "
       "do not divide the cluster's 16");
-  EXPECT_TRUE(contains(refused("llama3_8b", {{"virtual_stages", 2}}), "needs a pipeline"));
-  EXPECT_TRUE(contains(refused("llama3_8b", {{"expert", 2}}), "has no experts"));
+  const std::tuple<const char*, Json, const char*> layouts[] = {
+      {"llama3_8b", {{"virtual_stages", 2}}, "needs a pipeline"},
+      {"llama3_8b", {{"expert", 2}}, "has no experts"},
+      {"mixtral_8x7b", {{"expert", 3}}, "do not divide a stage's 16 ranks"},
+      {"llama3_8b", {{"pipeline", 1048576}, {"tensor", 1048576}}, "ranks"},
+      {"resnet50", {{"tensor", 2}}, "is not cut"}};
+  for (const auto& [model, parallel, words] : layouts) {
+    EXPECT_TRUE(contains(refused(model, parallel), words)) << words;
+  }
+  const std::pair<const char*, const char*> settings[] = {
+      {"--tensor-model-parallel-size 2 --micro-batch-size 3 --global-batch-size 16",
+       "a step of 16 samples is no multiple of 3 a micro-batch x 4"},
+      {"--tensor-model-parallel-size 3 --micro-batch-size 1 --global-batch-size 32",
+       "is 3 ranks, which do not divide the cluster's 8"},
+      {"nowhere.sh", "nowhere.sh: no settings that are known"}};
+  for (const auto& [own, words] : settings) {
+    const InitOptions options{.model = "llama3_8b", .node = "dgx-h100", .settings = own};
+    EXPECT_TRUE(contains(refusal_of(options), words)) << words;
+  }
   EXPECT_TRUE(
-      contains(refused("mixtral_8x7b", {{"expert", 3}}), "do not divide a stage's 16 ranks"));
-  EXPECT_TRUE(
-      contains(refused("llama3_8b", {{"pipeline", 1048576}, {"tensor", 1048576}}), "ranks"));
-  EXPECT_TRUE(contains(refused("resnet50", {{"tensor", 2}}), "is not cut"));
-  EXPECT_TRUE(contains(refusal({.model = "llama3_8b",
-                                .node = "dgx-h100",
-                                .settings = "--tensor-model-parallel-size 2 --micro-batch-size 3 "
-                                            "--global-batch-size 16"}),
-                       "a step of 16 samples is no multiple of 3 a micro-batch x 4"));
-  EXPECT_TRUE(contains(refusal({.model = "llama3_8b",
-                                .node = "dgx-h100",
-                                .settings = "--tensor-model-parallel-size 3 --micro-batch-size 1 "
-                                            "--global-batch-size 32"}),
-                       "is 3 ranks, which do not divide the cluster's 8"));
-  EXPECT_TRUE(
-      contains(refusal({.model = "llama3_8b", .node = "dgx-h100", .settings = "nowhere.sh"}),
-               "nowhere.sh: no settings that are known"));
-  EXPECT_TRUE(
-      contains(refusal({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"}),
+      contains(refusal_of({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"}),
                "name no known model"));
 }
 
 TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
-  EXPECT_EQ(refusal({.model = "llama3_8", .node = "dgx-h100"}),
+  EXPECT_EQ(refusal_of({.model = "llama3_8", .node = "dgx-h100"}),
             "model 'llama3_8' is neither an architecture nor a file (did you mean 'llama3_8b'?); "
             "`syncline list` names the architectures");
-  EXPECT_EQ(refusal({.model = "gpt2_small", .node = "dgx-h10"}),
+  EXPECT_EQ(refusal_of({.model = "gpt2_small", .node = "dgx-h10"}),
             "node 'dgx-h10' is not known (did you mean 'dgx-h100'?); `syncline list` names them");
-  InitOptions images{.model = "vgg16", .node = "dgx-h100"};
-  images.sequence = 12;
-  EXPECT_TRUE(contains(refusal(images), "--sequence has no meaning"));
-  const test::Scratch scratch;
-  EXPECT_TRUE(contains(refusal({.model = "llama", .node = "dgx-h100"}), "neither an architecture"));
+  EXPECT_TRUE(contains(refusal_of({.model = "vgg16", .node = "dgx-h100", .sequence = 12}),
+                       "--sequence has no meaning"));
+  EXPECT_TRUE(
+      contains(refusal_of({.model = "llama", .node = "dgx-h100"}), "neither an architecture"));
 }
 
 }  // namespace

@@ -11,27 +11,12 @@ namespace syncline::job::kineto {
 namespace {
 
 using test::contains;
+using test::dlrm_files;
+using test::kResNet50;
+using test::refusal_of_files;
 
-std::string sample(const std::string& name) {
-  return std::string(SYNCLINE_SOURCE_DIR "/tests/data/kineto/") + name;
-}
-
-std::vector<std::string> dlrm() {
-  std::vector<std::string> files;
-  for (const char rank : {'5', '3', '0', '7', '1', '6', '2', '4'}) {
-    files.push_back(sample("dlrm_8xV100_rank" + std::string(1, rank) + ".json.gz"));
-  }
-  return files;
-}
-
-std::string refusal(const std::vector<std::string>& files) {
-  try {
-    (void)read_job(files);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
+// In whichever order.
+std::vector<std::string> dlrm() { return dlrm_files({5, 3, 0, 7, 1, 6, 2, 4}); }
 
 std::vector<ObservedExchange> all_reduces(const Step& step) {
   std::vector<ObservedExchange> found;
@@ -44,17 +29,14 @@ std::vector<ObservedExchange> all_reduces(const Step& step) {
 constexpr double kMs = 1e-3;
 
 TEST(Kineto, ResNet50OnTwoA100) {
-  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
-  EXPECT_EQ(job.format, "kineto");
-  EXPECT_EQ(job.framework, "pytorch");
-  EXPECT_EQ(job.backend, "nccl");
-  EXPECT_EQ(job.nccl_version, "2.17.1");
-  EXPECT_EQ(job.device, "NVIDIA A100-PG509-200");
-  EXPECT_EQ(job.name, "resnet50_ddp_2xA100_rank0");
-  EXPECT_EQ(job.world_size, 2);
-  EXPECT_EQ(job.devices_a_node, 8);
-  EXPECT_EQ(job.ddp_modules, 1);
-  EXPECT_EQ(job.accumulation_steps, 1);
+  const Observed job = read_job({kResNet50});
+  EXPECT_EQ(
+      (std::vector{job.format, job.framework, job.backend, job.nccl_version, job.device, job.name}),
+      (std::vector<std::string>{"kineto", "pytorch", "nccl", "2.17.1", "NVIDIA A100-PG509-200",
+                                "resnet50_ddp_2xA100_rank0"}));
+  EXPECT_EQ(
+      (std::vector{job.world_size, job.devices_a_node, job.ddp_modules, job.accumulation_steps}),
+      (std::vector{2, 8, 1, 1}));
   EXPECT_FALSE(job.bucket_views);
   EXPECT_FALSE(job.comm_hook);
   ASSERT_EQ(job.ranks.size(), 1u);
@@ -72,13 +54,15 @@ TEST(Kineto, ResNet50OnTwoA100) {
 }
 
 TEST(Kineto, AStepOfResNet50AddsUp) {
-  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  const Observed job = read_job({kResNet50});
   const Step& step = job.ranks[0].steps[1];
-  EXPECT_NEAR(step.broadcast + step.forward, 99.5 * kMs, 0.05 * kMs);
-  EXPECT_NEAR(step.backward, 82.7 * kMs, 0.05 * kMs);
-  EXPECT_NEAR(step.copy_out, 16.7 * kMs, 0.05 * kMs);
-  EXPECT_NEAR(step.host_gap, 5.2 * kMs, 0.05 * kMs);
-  EXPECT_NEAR(step.update, 9.4 * kMs, 0.05 * kMs);
+  for (const auto& [part, milliseconds] : {std::pair{step.broadcast + step.forward, 99.5},
+                                           {step.backward, 82.7},
+                                           {step.copy_out, 16.7},
+                                           {step.host_gap, 5.2},
+                                           {step.update, 9.4}}) {
+    EXPECT_NEAR(part, milliseconds * kMs, 0.05 * kMs);
+  }
   EXPECT_EQ(step.exposed, 0);  // the last all-reduce lies under the copies
   // The device copies for a millisecond of the 36 that copies take.
   EXPECT_NEAR(step.copy_kernels, 0.972 * kMs, 0.001 * kMs);
@@ -98,7 +82,7 @@ TEST(Kineto, AStepOfResNet50AddsUp) {
 // DDP joins the buffers, floats and then integers, broadcasts both and copies all 159 back: a third
 // of the 100 ms until the backward pass, nearly all of it the host's.
 TEST(Kineto, ResNet50sBuffersAreBroadcastAheadOfItsForwardPass) {
-  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  const Observed job = read_job({kResNet50});
   for (const Step& step : job.ranks[0].steps) {
     EXPECT_NEAR(step.broadcast, 33.6 * kMs, 0.2 * kMs);
     EXPECT_EQ(step.exchanges[0].kind, "broadcast");
@@ -109,7 +93,7 @@ TEST(Kineto, ResNet50sBuffersAreBroadcastAheadOfItsForwardPass) {
 // Joined in 3 and 2 us, broadcast from 8 to 28 and from 30 to 38, copied back until 48: what is
 // behind that is the forward pass, up to 545 us.
 TEST(Kineto, BuffersOfBatchNorm) {
-  const Observed job = read_job({sample("batch_norm_2ranks_rank0.json")});
+  const Observed job = read_job({test::kineto_sample("batch_norm_2ranks_rank0.json")});
   ASSERT_EQ(job.ranks[0].steps.size(), 3u);
   for (const Step& step : job.ranks[0].steps) {
     EXPECT_NEAR(step.broadcast, 48e-6, 1e-9);
@@ -131,12 +115,10 @@ TEST(Kineto, BuffersOfBatchNorm) {
 }
 
 TEST(Kineto, ResNet50sBucketsAreTold) {
-  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  const Observed job = read_job({kResNet50});
   for (const Step& step : job.ranks[0].steps) {
     ASSERT_EQ(step.gradients.size(), 161u);
-    Bytes bytes = 0;
-    for (const Gradient& gradient : step.gradients) bytes += gradient.bytes();
-    EXPECT_EQ(bytes, 102228128);
+    EXPECT_EQ(gradient_bytes(step), 102228128);
     const std::vector<ObservedExchange> sent = all_reduces(step);
     ASSERT_EQ(sent.size(), 5u);
     const std::int64_t elements[] = {2049000, 7875584, 6563840, 6637568, 2431040};
@@ -164,14 +146,13 @@ TEST(Kineto, ResNet50sBucketsAreTold) {
 }
 
 TEST(Kineto, ResNet50sWarningsSayWhatIsNoBasis) {
-  const Observed job = read_job({sample("resnet50_ddp_2xA100_rank0.json.gz")});
+  const Observed job = read_job({kResNet50});
   EXPECT_TRUE(job.warnings.front().starts_with("one rank alone (1 of 2)"));
-  EXPECT_TRUE(test::warns(job, "do not follow their size"));
-  EXPECT_TRUE(test::warns(job, "the device copies for 0.9 ms of 36.9 ms"));
-  EXPECT_TRUE(
-      test::warns(job,
-                  "the host is slower than the device (a step takes it 222.4 ms, the device "
-                  "215.8 ms)"));
+  for (const char* part :
+       {"do not follow their size", "the device copies for 0.9 ms of 36.9 ms",
+        "the host is slower than the device (a step takes it 222.4 ms, the device 215.8 ms)"}) {
+    EXPECT_TRUE(test::warns(job, part)) << part;
+  }
 }
 
 TEST(Kineto, DlrmOnEightV100) {
@@ -194,14 +175,13 @@ TEST(Kineto, DlrmOnEightV100) {
     EXPECT_EQ(step.stages, 0);
     EXPECT_NEAR(test::sum_of(step), step.gpu, 1e-9);
     EXPECT_EQ(step.gradients.size(), 15u);  // one more arrives undefined
-    const std::vector<ObservedExchange> sent = all_reduces(step);
-    ASSERT_EQ(sent.size(), 3u);
-    EXPECT_EQ(sent[0].elements, 394241);
-    EXPECT_EQ(sent[0].gradients, (std::vector<int>{0, 1, 2, 3, 4, 5}));
-    EXPECT_EQ(sent[1].elements, 112);
-    EXPECT_EQ(sent[1].gradients, (std::vector<int>{8}));
-    EXPECT_EQ(sent[2].elements, 226960);
-    EXPECT_EQ(sent[2].gradients, (std::vector<int>{6, 7, 9, 10, 11, 12, 13, 14}));
+    std::vector<std::pair<std::int64_t, std::vector<int>>> buckets;
+    for (const ObservedExchange& sent : all_reduces(step)) {
+      buckets.emplace_back(sent.elements, sent.gradients);
+    }
+    EXPECT_EQ(buckets, (decltype(buckets){{394241, {0, 1, 2, 3, 4, 5}},
+                                          {112, {8}},
+                                          {226960, {6, 7, 9, 10, 11, 12, 13, 14}}}));
   }
 }
 
@@ -224,13 +204,13 @@ TEST(Kineto, DlrmsCollectivesTakeWhatTheLatestRankTakes) {
 }
 
 TEST(Kineto, RanksAreOfOneJobAndStandThereOnce) {
-  std::vector<std::string> twice = {dlrm()[0], dlrm()[1], dlrm()[0]};
-  EXPECT_TRUE(contains(refusal(twice), "rank 5 once more"));
-  EXPECT_TRUE(contains(refusal({dlrm()[2], sample("resnet50_ddp_2xA100_rank0.json.gz")}),
-                       "rank 0 once more"));
-  EXPECT_TRUE(contains(refusal({dlrm()[1], sample("resnet50_ddp_2xA100_rank0.json.gz")}),
-                       "of 8 ranks, but"));
-  EXPECT_TRUE(test::warns(read_job({dlrm()[0], dlrm()[1]}), "2 of 8 ranks"));
+  EXPECT_TRUE(contains(refusal_of_files(dlrm_files({5, 3, 5})), "rank 5 once more"));
+  const auto beside_resnet = [](int rank) {
+    return refusal_of_files({dlrm_files({rank}).front(), kResNet50});
+  };
+  EXPECT_TRUE(contains(beside_resnet(0), "rank 0 once more"));
+  EXPECT_TRUE(contains(beside_resnet(3), "of 8 ranks, but"));
+  EXPECT_TRUE(test::warns(read_job(dlrm_files({5, 3})), "2 of 8 ranks"));
 }
 
 TEST(Kineto, CollectivesHaveOneNameWhoeverNamesThem) {
@@ -259,10 +239,9 @@ TEST(Kineto, CollectivesHaveOneNameWhoeverNamesThem) {
 }
 
 TEST(Kineto, AJobOnTheCpuIsRefusedByName) {
-  const std::string path = sample("cpu_only.json.gz");
-  EXPECT_EQ(refusal({path}), path +
-                                 ": a job on the CPU (gloo): its trace has no kernels to time "
-                                 "gradients by; `syncline record` measures such a job");
+  EXPECT_EQ(test::refusal_of_job(test::kineto_sample("cpu_only.json.gz")),
+            "a job on the CPU (gloo): its trace has no kernels to time gradients by; `syncline "
+            "record` measures such a job");
 }
 
 }  // namespace

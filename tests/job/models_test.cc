@@ -4,48 +4,55 @@
 
 #include <random>
 
-#include "core/error.h"
 #include "core/input/parts.h"
-#include "core/job/format.h"
 #include "core/job/scenario_of.h"
 #include "core/json/reader.h"
-#include "tests/support/scratch.h"
-#include "tests/support/text.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job {
 namespace {
 
 using test::contains;
 
-struct Files {
-  const test::Scratch scratch;
-
+class ModelFiles : public testing::Test {
+ protected:
   std::string config(const std::string& text) const {
-    const std::string path = scratch.path("config.json");
-    test::write_text(path, text);
-    return path;
+    test::write_text(scratch_.path("config.json"), text);
+    return scratch_.path("config.json");
   }
   std::string safetensors(const std::string& header, std::uint64_t length,
                           const std::string& name = "model.safetensors") const {
     std::string bytes;
     for (int i = 0; i < 8; ++i) bytes += static_cast<char>(length >> (8 * i) & 0xff);
-    const std::string path = scratch.path(name);
-    test::write_text(path, bytes + header);
-    return path;
+    test::write_text(scratch_.path(name), bytes + header);
+    return scratch_.path(name);
   }
   std::string safetensors(const std::string& header) const {
     return safetensors(header, header.size());
   }
-};
 
-std::string refusal(const std::string& file) {
-  try {
-    (void)read_job({file});
-  } catch (const InputError& error) {
-    return error.what();
+  // A config is refused for the value of one key; null: for its absence.
+  struct Wrong {
+    const char* config;
+    const char* key;
+    Json value;
+    const char* words;
+  };
+  void expect_refused(const std::vector<Wrong>& rows) const {
+    for (const auto& [text, key, value, words] : rows) {
+      Json json = Json::parse(text);
+      json[key] = value;
+      if (value.is_null()) json.erase(key);
+      const std::string said = test::refusal_of_job(config(json.dump()));
+      EXPECT_TRUE(contains(said, words)) << key << ": " << said;
+    }
   }
-  return "";
-}
+
+ private:
+  const test::Scratch scratch_;
+};
+using Config = ModelFiles;
+using Safetensors = ModelFiles;
 
 Workload workload_of(const Json& json) {
   Cluster cluster;
@@ -116,23 +123,22 @@ std::string vit_config() {
   return json.dump();
 }
 
-TEST(Config, ModelsHaveTheirPublishedParameters) {
-  const Files files;
+TEST_F(Config, ModelsHaveTheirPublishedParameters) {
   const std::pair<std::string, std::int64_t> models[] = {
       {kLlama2, 6738415616}, {kQwen25, 494032768}, {kQwen3, 596049920},     {kMistral, 7241732096},
       {kGpt2, 124439808},    {kBert, 109482240},   {vit_config(), 86567656}};
   for (const auto& [text, count] : models) {
-    const Observed observed = read_job({files.config(text)});
+    const Observed observed = read_job({config(text)});
     EXPECT_EQ(observed.format, "config");
     ASSERT_TRUE(observed.workload);
     EXPECT_EQ(parameters_of(*observed.workload), count) << observed.name;
     EXPECT_GT(backward_time(workload_of(*observed.workload)), 0);
   }
-  EXPECT_EQ(read_job({files.config(kLlama2)}).name, "Llama-2-7b-hf");
+  EXPECT_EQ(read_job({config(kLlama2)}).name, "Llama-2-7b-hf");
 }
 
 // By the config.json beside each checkpoint; their sizes are those of the rows by name.
-TEST(Config, MixturesOfExperts) {
+TEST_F(Config, MixturesOfExperts) {
   constexpr const char* kMixtral =
       R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
           "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
@@ -152,80 +158,55 @@ TEST(Config, MixturesOfExperts) {
           "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
           "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280,
           "max_position_embeddings": 163840})";
-  const Files files;
   for (const auto& [text, row] :
        {std::pair{kMixtral, "mixtral_8x7b"}, std::pair{kQwen, "qwen3_30b_a3b"},
         std::pair{kDeepSeek, "deepseek_v3"}}) {
-    const Observed observed = read_job({files.config(text)});
+    const Observed observed = read_job({config(text)});
     const Json named = {{"name", row}, {"operators", {{"architecture", row}}}};
     EXPECT_EQ(parameters_of(*observed.workload), parameters_of(named)) << row;
   }
-  const auto with = [&](const char* text, const char* key, const Json& value) {
-    Json json = Json::parse(text);
-    json[key] = value;
-    return refusal(files.config(json.dump()));
-  };
-  EXPECT_TRUE(contains(with(kQwen, "decoder_sparse_step", 2), "only 1 is known"));
-  EXPECT_TRUE(contains(with(kQwen, "mlp_only_layers", {3}), "only none is known"));
-  EXPECT_TRUE(contains(with(kDeepSeek, "v_head_dim", 64), "only that of qk_nope_head_dim, 128"));
-  EXPECT_TRUE(contains(with(kDeepSeek, "n_routed_experts", 1 << 20), "found 1048576"));
+  expect_refused({{kQwen, "decoder_sparse_step", 2, "only 1 is known"},
+                  {kQwen, "mlp_only_layers", Json::array({3}), "only none is known"},
+                  {kDeepSeek, "v_head_dim", 64, "only that of qk_nope_head_dim, 128"},
+                  {kDeepSeek, "n_routed_experts", 1 << 20, "found 1048576"}});
 }
 
-TEST(Config, WhatIsNotKnownIsRefusedByName) {
-  const Files files;
-  const auto changed = [&](const char* key, const Json& value) {
-    Json json = Json::parse(kLlama2);
-    json[key] = value;
-    if (value.is_null()) json.erase(key);
-    return refusal(files.config(json.dump()));
-  };
-  EXPECT_TRUE(
-      contains(changed("model_type", "t5"), "model_type: 't5' is not known, only llama, mistral"));
-  EXPECT_TRUE(contains(changed("model_type", "mixtral"), "num_local_experts: missing"));
-  Json olmoe = Json::parse(kMistral);
-  olmoe["model_type"] = "olmoe";
-  olmoe["num_experts"] = 64;
-  EXPECT_TRUE(
-      contains(refusal(files.config(olmoe.dump())), "a mixture of experts (olmoe), which is not"));
-  EXPECT_TRUE(contains(changed("hidden_size", nullptr), "hidden_size: missing"));
-  EXPECT_TRUE(contains(changed("hidden_size", "big"), "hidden_size: found 'big'"));
-  EXPECT_TRUE(contains(changed("num_hidden_layers", 0), "num_hidden_layers"));
-  EXPECT_TRUE(contains(changed("num_hidden_layers", 1e30), "num_hidden_layers"));
-  EXPECT_TRUE(contains(changed("attention_bias", true), "attention_bias: found true"));
-  EXPECT_TRUE(contains(changed("model_type", nullptr), "model_type: missing"));
+TEST_F(Config, WhatIsNotKnownIsRefusedByName) {
+  Json experts = Json::parse(kMistral);
+  experts["num_experts"] = 64;
+  const std::string mixture = experts.dump();
+  expect_refused(
+      {{kLlama2, "model_type", "t5", "model_type: 't5' is not known, only llama, mistral"},
+       {kLlama2, "model_type", "mixtral", "num_local_experts: missing"},
+       {mixture.c_str(), "model_type", "olmoe", "a mixture of experts (olmoe), which is not"},
+       {kLlama2, "hidden_size", nullptr, "hidden_size: missing"},
+       {kLlama2, "hidden_size", "big", "hidden_size: found 'big'"},
+       {kLlama2, "num_hidden_layers", 0, "num_hidden_layers"},
+       {kLlama2, "num_hidden_layers", 1e30, "num_hidden_layers"},
+       {kLlama2, "attention_bias", true, "attention_bias: found true"},
+       {kLlama2, "model_type", nullptr, "model_type: missing"}});
 }
 
 // What the scenario refuses, the config's reader has refused before, in the file's own words.
-TEST(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
-  const Files files;
-  const auto with = [&](const char* json, const char* key, const Json& value) {
-    Json changed = Json::parse(json);
-    changed[key] = value;
-    return refusal(files.config(changed.dump()));
-  };
-  const auto says = [](const std::string& refusal, const char* words) {
-    EXPECT_TRUE(contains(refusal, words)) << refusal;
-  };
-  says(with(kLlama2, "num_key_value_heads", 5), "num_key_value_heads: found 5, expected a divisor");
-  says(with(kLlama2, "num_key_value_heads", 64), "expected a divisor of 32 heads");
-  says(with(kLlama2, "num_attention_heads", 33), "num_attention_heads: found 33, expected a div");
-  says(with(kLlama2, "num_hidden_layers", 2049), "num_hidden_layers: found 2049");
-  says(with(kLlama2, "hidden_size", 1 << 21), "hidden_size: found 2097152");
-  says(with(kLlama2, "intermediate_size", 1 << 23), "intermediate_size: found 8388608");
-  says(with(kLlama2, "head_dim", 1 << 17), "head_dim: found 131072");
+TEST_F(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
   constexpr const char* kVit =
       R"({"model_type": "vit", "hidden_size": 1048576, "num_hidden_layers": 2,
           "num_attention_heads": 16384, "intermediate_size": 64, "image_size": 4096})";
-  says(with(kVit, "patch_size", 15), "patch_size: found 15, expected a divisor of 4096 pixels");
-  says(with(kVit, "image_size", 16), "image_size: found 16");
-  says(with(kVit, "patch_size", 1), "patch_size: found 1 for images of 4096: a tensor of more");
+  expect_refused(
+      {{kLlama2, "num_key_value_heads", 5, "num_key_value_heads: found 5, expected a divisor"},
+       {kLlama2, "num_key_value_heads", 64, "expected a divisor of 32 heads"},
+       {kLlama2, "num_attention_heads", 33, "num_attention_heads: found 33, expected a div"},
+       {kLlama2, "num_hidden_layers", 2049, "num_hidden_layers: found 2049"},
+       {kLlama2, "hidden_size", 1 << 21, "hidden_size: found 2097152"},
+       {kLlama2, "intermediate_size", 1 << 23, "intermediate_size: found 8388608"},
+       {kLlama2, "head_dim", 1 << 17, "head_dim: found 131072"},
+       {kVit, "patch_size", 15, "patch_size: found 15, expected a divisor of 4096 pixels"},
+       {kVit, "image_size", 16, "image_size: found 16"},
+       {kVit, "patch_size", 1, "patch_size: found 1 for images of 4096: a tensor of more"}});
 }
 
-TEST(Config, BecomesAScenarioOfAnyBatch) {
-  const Files files;
-  ImportOptions options;
-  options.batch = 4;
-  const Imported imported = scenario_of(read_job({files.config(kGpt2)}), options);
+TEST_F(Config, BecomesAScenarioOfAnyBatch) {
+  const Imported imported = scenario_of(read_job({config(kGpt2)}), {.cluster = {}, .batch = 4});
   EXPECT_EQ(imported.scenario["workload"]["batch"], 4);
   EXPECT_EQ(imported.scenario["workload"]["operators"]["architecture"], "gpt2");
   EXPECT_EQ(imported.scenario["cluster"]["node"], "dgx-h100");
@@ -259,90 +240,77 @@ Json small_gpt2() {
   return header;
 }
 
-TEST(Safetensors, TensorsAreGradientsInBackwardOrder) {
-  const Files files;
-  const Observed observed = read_job({files.safetensors(small_gpt2().dump())});
+TEST_F(Safetensors, TensorsAreGradientsInBackwardOrder) {
+  const Observed observed = read_job({safetensors(small_gpt2().dump())});
   EXPECT_EQ(observed.format, "safetensors");
   const Workload workload = workload_of(*observed.workload);
-  std::vector<std::string> names;
-  for (const Tensor& tensor : workload.tensors) names.push_back(tensor.name);
-  ASSERT_EQ(names.size(), 4u * 4 + 3);
-  EXPECT_EQ(names.front(), "ln_f.weight");
-  EXPECT_EQ(names[1], "h.10.mlp.c_fc.weight");
-  EXPECT_EQ(names[2], "h.10.attn.c_attn.bias");
-  EXPECT_EQ(names[3], "h.10.attn.c_attn.weight");
-  EXPECT_EQ(names[4], "h.10.ln_1.weight");
-  EXPECT_EQ(names[5], "h.2.mlp.c_fc.weight");
-  EXPECT_EQ(names.back(), "wte.weight");
+  ASSERT_EQ(workload.tensors.size(), 4u * 4 + 3);
+  const char* first[] = {"ln_f.weight",           "h.10.mlp.c_fc.weight",
+                         "h.10.attn.c_attn.bias", "h.10.attn.c_attn.weight",
+                         "h.10.ln_1.weight",      "h.2.mlp.c_fc.weight"};
+  for (std::size_t i = 0; i < std::size(first); ++i) EXPECT_EQ(workload.tensors[i].name, first[i]);
+  EXPECT_EQ(workload.tensors.back().name, "wte.weight");
   EXPECT_EQ(workload.tensors.front().dtype, DType::kFp32);
   EXPECT_EQ(workload.tensors.back().dtype, DType::kBf16);
 }
 
 // 2 FLOPs a weight and token in every product; the head shares the word embedding.
-TEST(Safetensors, FlopsAreThoseOfTheProducts) {
-  const Files files;
-  const Observed observed = read_job({files.safetensors(small_gpt2().dump())});
-  double flops = 0;
-  for (const Json& tensor : (*observed.workload)["tensors"]) {
-    flops += tensor["forward_flops"].get<double>();
-    EXPECT_EQ(tensor["backward_flops"].get<double>(), 2 * tensor["forward_flops"].get<double>());
-  }
+TEST_F(Safetensors, FlopsAreThoseOfTheProducts) {
+  const Observed observed = read_job({safetensors(small_gpt2().dump())});
+  const auto flops_of = [](const Json& workload) {
+    double flops = 0;
+    for (const Json& tensor : workload["tensors"]) {
+      flops += tensor["forward_flops"].get<double>();
+      EXPECT_EQ(tensor["backward_flops"].get<double>(), 2 * tensor["forward_flops"].get<double>());
+    }
+    return flops;
+  };
+  const double flops = flops_of(*observed.workload);
   EXPECT_DOUBLE_EQ(flops, 2.0 * 1024 * (4 * (8 * 24 + 8 * 32) + 100 * 8));
-  ImportOptions options;
-  options.batch = 3;
-  const Json scaled = scenario_of(observed, options).scenario["workload"];
-  double three = 0;
-  for (const Json& tensor : scaled["tensors"]) three += tensor["forward_flops"].get<double>();
-  EXPECT_DOUBLE_EQ(three, 3 * flops);
+  EXPECT_DOUBLE_EQ(
+      flops_of(scenario_of(observed, {.cluster = {}, .batch = 3}).scenario["workload"]), 3 * flops);
 }
 
-TEST(Safetensors, PartsOfOneModelAreReadTogether) {
-  const Files files;
+TEST_F(Safetensors, PartsOfOneModelAreReadTogether) {
   Json first = Json::object(), second = Json::object();
   const Json whole = small_gpt2();
   for (const auto& [name, tensor] : whole.items()) {
     (name < "h.10" ? first : second)[name] = tensor;
   }
   const std::string one =
-      files.safetensors(first.dump(), first.dump().size(), "model-00001-of-00002.safetensors");
+      safetensors(first.dump(), first.dump().size(), "model-00001-of-00002.safetensors");
   const std::string two =
-      files.safetensors(second.dump(), second.dump().size(), "model-00002-of-00002.safetensors");
+      safetensors(second.dump(), second.dump().size(), "model-00002-of-00002.safetensors");
   EXPECT_EQ((*read_job({one, two}).workload)["tensors"].size(), 4u * 4 + 3);
   EXPECT_THROW(read_job({one, one}), InputError);
 }
 
-TEST(Safetensors, HostileHeadersAreRefusedInOneLine) {
-  const Files files;
-  const auto refused = [&](const std::string& path, const char* reason) {
-    const std::string said = refusal(path);
-    EXPECT_TRUE(contains(said, reason)) << said;
-    EXPECT_EQ(said.find('\n'), std::string::npos) << said;
-  };
+TEST_F(Safetensors, HostileHeadersAreRefusedInOneLine) {
+  for (const std::uint64_t length :
+       {std::uint64_t{1} << 63, ~std::uint64_t{0}, std::uint64_t{99'999'999}}) {
+    EXPECT_TRUE(contains(test::refusal_of_job(safetensors("{}", length)), "damaged, or cut off"));
+  }
   const std::string tensor = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
-  refused(files.safetensors("{}", std::uint64_t{1} << 63), "damaged, or cut off");
-  refused(files.safetensors("{}", ~std::uint64_t{0}), "damaged, or cut off");
-  refused(files.safetensors("{}", 99'999'999), "damaged, or cut off");
-  refused(files.safetensors("{}"), "holds no tensor");
-  refused(files.safetensors("{" + std::string(200, '[')), "not valid JSON");
-  refused(files.safetensors(R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}"),
-          "64 levels");
-  refused(files.safetensors(R"({"a":)" + tensor + R"(,"a":)" + tensor + "}"), "given twice");
-  refused(files.safetensors(R"({"a":7})"), "a: found 7");
-  refused(files.safetensors(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})"), "shape");
-  refused(
-      files.safetensors(R"({"a":{"dtype":"F32","shape":[1099511627776,8],"data_offsets":[0,8]}})"),
-      "more than 2^40");
-  refused(files.safetensors(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})"),
-          "span 8 bytes, its shape needs 12");
-  refused(files.safetensors(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})"),
-          "data_offsets");
-  refused(files.safetensors(R"({"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})"),
-          "quantised");
+  const std::pair<std::string, const char*> headers[] = {
+      {"{}", "holds no tensor"},
+      {"{" + std::string(200, '['), "not valid JSON"},
+      {R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}", "64 levels"},
+      {R"({"a":)" + tensor + R"(,"a":)" + tensor + "}", "given twice"},
+      {R"({"a":7})", "a: found 7"},
+      {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "shape"},
+      {R"({"a":{"dtype":"F32","shape":[1099511627776,8],"data_offsets":[0,8]}})", "more than 2^40"},
+      {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})",
+       "span 8 bytes, its shape needs 12"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "data_offsets"},
+      {R"({"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})", "quantised"}};
+  for (const auto& [header, reason] : headers) {
+    const std::string said = test::refusal_of_job(safetensors(header));
+    EXPECT_TRUE(contains(said, reason)) << said;
+  }
 }
 
 // Whatever the bytes are: read, or refused.
-TEST(Safetensors, DamagedFilesNeverBreakTheReader) {
-  const Files files;
+TEST_F(Safetensors, DamagedFilesNeverBreakTheReader) {
   const std::string whole = small_gpt2().dump();
   std::mt19937 random(7);
   for (int i = 0; i < 300; ++i) {
@@ -350,7 +318,7 @@ TEST(Safetensors, DamagedFilesNeverBreakTheReader) {
     for (int n = 0; n < 3; ++n) header[random() % header.size()] = static_cast<char>(random());
     if (i % 3 == 0) header.resize(random() % header.size() + 1);
     const std::string path =
-        files.safetensors(header, i % 2 == 0 ? header.size() : whole.size() + random() % 3);
+        safetensors(header, i % 2 == 0 ? header.size() : whole.size() + random() % 3);
     try {
       const Observed observed = read_job({path});
       EXPECT_FALSE((*observed.workload)["tensors"].empty());

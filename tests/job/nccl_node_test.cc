@@ -1,8 +1,8 @@
 // NCCL's topology file: nodes of data sheets as it writes them are those of the data sheets.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/job/init.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::job {
@@ -59,12 +59,7 @@ class NcclNode : public testing::Test {
 
   std::string refusal(const std::string& text, const std::string& gpu = "") {
     test::write_text(path(), text);
-    try {
-      nccl_node(path(), gpu, "");
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
+    return test::input_error([&] { (void)nccl_node(path(), gpu, ""); });
   }
 
   std::string path() const { return scratch_.path("topo.xml"); }
@@ -74,15 +69,18 @@ class NcclNode : public testing::Test {
 
 void expect_alike(const hardware::KnownNode& node, const char* name) {
   const hardware::KnownNode& known = *hardware::find_node(name);
-  EXPECT_EQ(node.gpus, known.gpus) << name;
+  const auto exact = [](const hardware::KnownNode& one) {
+    return std::tuple{one.gpus,
+                      one.inside.latency,
+                      one.outside.count,
+                      one.outside.bandwidth,
+                      one.outside.latency,
+                      one.outside.fabric,
+                      one.gpu_direct,
+                      one.cpu};
+  };
+  EXPECT_EQ(exact(node), exact(known)) << name;
   EXPECT_DOUBLE_EQ(node.inside.bandwidth, known.inside.bandwidth) << name;
-  EXPECT_EQ(node.inside.latency, known.inside.latency) << name;
-  EXPECT_EQ(node.outside.count, known.outside.count) << name;
-  EXPECT_EQ(node.outside.bandwidth, known.outside.bandwidth) << name;
-  EXPECT_EQ(node.outside.latency, known.outside.latency) << name;
-  EXPECT_EQ(node.outside.fabric, known.outside.fabric) << name;
-  EXPECT_EQ(node.gpu_direct, known.gpu_direct) << name;
-  EXPECT_EQ(node.cpu, known.cpu) << name;
 }
 
 // Twelve links of each GPU lead to six switches, which are one; two ports are for storage.
@@ -162,27 +160,26 @@ TEST_F(NcclNode, WithoutGpusTheirPlacesCount) {
 TEST_F(NcclNode, SaysWhatIsWrong) {
   const auto whole = [](const std::string& text) { return "<system>" + text + "</system>"; };
   const std::string two = gpus(90, Links(2, {{-1, 18}}), "");
-  EXPECT_EQ(refusal(whole(cpu("", two))),
-            path() +
-                ": its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-sxm, gh200; --gpu says "
-                "which");
   EXPECT_EQ(refusal(whole(cpu("", two)), "a100-sxm-80gb"),
             "--gpu: a100-sxm-80gb has compute capability 80, the GPUs of " + path() + " 90");
-  EXPECT_EQ(refusal(whole(cpu("", pci("a", "0x030200", "", "")))),
-            path() + ": it does not say which GPUs these are; --gpu says which");
-  EXPECT_EQ(refusal(whole("")), path() +
-                                    ": expected NCCL's topology, <system> with GPUs "
-                                    "(NCCL_TOPO_DUMP_FILE writes it)");
-  EXPECT_EQ(refusal("<graphs version=\"1\"/>"), refusal(whole("")));
-  EXPECT_EQ(refusal("<system>\n<cpu>\n</system>"), path() + ": line 3: mismatched tag");
-  EXPECT_EQ(refusal(""), path() + ": line 1: no element found");
-  EXPECT_EQ(refusal("{}"), path() + ": line 1: not well-formed (invalid token)");
-  std::string deep;
+  std::string deep, many;
   for (int i = 0; i < 100000; ++i) deep += "<pci>";
-  EXPECT_EQ(refusal(deep), path() + ": line 1: more than 64 levels");
-  std::string many;
   for (int i = 0; i < 100001; ++i) many += "<a/>";
-  EXPECT_EQ(refusal(whole(many)), path() + ": line 1: more than 100000 values");
+  const char* foreign =
+      "expected NCCL's topology, <system> with GPUs (NCCL_TOPO_DUMP_FILE writes it)";
+  const std::pair<std::string, std::string> rows[] = {
+      {whole(cpu("", two)),
+       "its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-sxm, gh200; --gpu says which"},
+      {whole(cpu("", pci("a", "0x030200", "", ""))),
+       "it does not say which GPUs these are; --gpu says which"},
+      {whole(""), foreign},
+      {"<graphs version=\"1\"/>", foreign},
+      {"<system>\n<cpu>\n</system>", "line 3: mismatched tag"},
+      {"", "line 1: no element found"},
+      {"{}", "line 1: not well-formed (invalid token)"},
+      {deep, "line 1: more than 64 levels"},
+      {whole(many), "line 1: more than 100000 values"}};
+  for (const auto& [text, what] : rows) EXPECT_EQ(refusal(text), path() + ": " + what);
   // A GPU whose links lead nowhere has none.
   EXPECT_NEAR(
       read(cpu("", gpus(80, {{{7, 12}}, {{0, 12}}}, "16 GT/s")), "a100-sxm-80gb").inside.bandwidth,
@@ -202,12 +199,10 @@ TEST_F(NcclNode, InitTakesTheFile) {
   read(box, "b200");
   InitOptions options{.model = "gpt2_medium", .node = path(), .nodes = 2, .gpu = "b200"};
   const Json cluster = init_scenario(options).scenario["cluster"];
-  EXPECT_EQ(cluster["gpus_per_node"], 8);
-  EXPECT_EQ(cluster["intra"]["bandwidth_gbps"], 7200);
-  EXPECT_EQ(cluster["inter"]["nics"], 8);
-  EXPECT_EQ(cluster["inter"]["bandwidth_gbps"], 400);
-  EXPECT_EQ(cluster["fabric"], "rdma");
-  EXPECT_EQ(cluster["name"], "2 x 8 b200");
+  EXPECT_EQ(
+      (Json{cluster["gpus_per_node"], cluster["intra"]["bandwidth_gbps"], cluster["inter"]["nics"],
+            cluster["inter"]["bandwidth_gbps"], cluster["fabric"], cluster["name"]}),
+      Json::parse(R"([8, 7200, 8, 400, "rdma", "2 x 8 b200"])"));
   read(cpu("GenuineIntel", gpus(100, Links(8, {{-1, 18}}), "")), "b200");
   EXPECT_THROW(init_scenario(options), InputError);
   options.nodes = 1;

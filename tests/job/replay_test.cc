@@ -9,16 +9,7 @@ namespace syncline::job {
 namespace {
 
 using test::contains;
-
-const std::string kTraces = SYNCLINE_SOURCE_DIR "/tests/data/kineto/";
-
-std::vector<std::string> dlrm_ranks() {
-  std::vector<std::string> files;
-  for (int rank = 0; rank < 8; ++rank) {
-    files.push_back(kTraces + "dlrm_8xV100_rank" + std::to_string(rank) + ".json.gz");
-  }
-  return files;
-}
+using test::kResNet50;
 
 // Each step of the job by itself, with the job's own configuration.
 void expect_replayed(const std::vector<std::string>& files) {
@@ -36,13 +27,11 @@ void expect_replayed(const std::vector<std::string>& files) {
   }
 }
 
-TEST(Replay, ResNet50OnTwoA100) {
-  expect_replayed({kTraces + "resnet50_ddp_2xA100_rank0.json.gz"});
-}
-TEST(Replay, DlrmOnEightV100) { expect_replayed(dlrm_ranks()); }
+TEST(Replay, ResNet50OnTwoA100) { expect_replayed({kResNet50}); }
+TEST(Replay, DlrmOnEightV100) { expect_replayed(test::dlrm_files()); }
 
 TEST(Replay, WhatTheNetworkDoesNotExplainIsLateRanks) {
-  const Imported imported = scenario_of(read_job(dlrm_ranks()), {});
+  const Imported imported = scenario_of(read_job(test::dlrm_files()), {});
   const double waiting =
       imported.scenario.at("cluster").at("device").at("data_parallel_overhead_us");
   // The last all-reduce is exposed for 480 us and takes 69 once all ranks are there.
@@ -55,8 +44,7 @@ TEST(Replay, WhatTheNetworkDoesNotExplainIsLateRanks) {
 TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   const test::Scratch scratch;
   const std::string job = scratch.path("job.json");
-  const auto import =
-      test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz", "-o", job});
+  const auto import = test::say({"import", kResNet50, "-o", job});
   EXPECT_EQ(import.code, 0) << import.err;
   EXPECT_TRUE(contains(import.out, "torch's default: 1 MiB, then 25 MiB"));
   EXPECT_TRUE(contains(import.out, "syncline tune " + job + " --emit pytorch"));
@@ -72,8 +60,7 @@ TEST(Replay, TheVerbWritesWhatRunAndTuneTake) {
   const auto tune = test::say({"tune", job, "--emit", "pytorch", "--budget", "300"});
   EXPECT_EQ(tune.code, 0) << tune.err;
   EXPECT_TRUE(contains(tune.out, "\"gradient_as_bucket_view\": true")) << tune.out;
-  const Json answer = Json::parse(
-      test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz", "--format", "json"}).out);
+  const Json answer = Json::parse(test::say({"import", kResNet50, "--format", "json"}).out);
   EXPECT_EQ(answer.at("typical").at("exchanges").size(), 7U);
   EXPECT_EQ(answer.at("buckets").at("explained"), true);
   EXPECT_EQ(answer.at("typical").at("all_reduced_bytes"),
@@ -91,8 +78,8 @@ TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
   const std::string cluster = scratch.path("cluster.json");
   test::write_text(cluster, R"({"name": "mine", "nodes": 2, "gpus_per_node": 1,
       "inter": {"latency_us": 20, "bandwidth_gbps": 10}})");
-  const auto said = test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz", "--cluster",
-                               cluster, "--batch", "64", "--format", "json"});
+  const auto said =
+      test::say({"import", kResNet50, "--cluster", cluster, "--batch", "64", "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.err;
   const Json scenario = Json::parse(said.out).at("scenario_file");
   EXPECT_EQ(scenario.at("cluster").at("name"), "mine");
@@ -100,8 +87,7 @@ TEST(Replay, AClusterThatIsGivenTakesThePlaceOfWhatIsAssumed) {
   EXPECT_TRUE(scenario.contains("published"));
   test::write_text(cluster, R"({"name": "larger", "nodes": 8, "gpus_per_node": 1,
       "inter": {"latency_us": 20, "bandwidth_gbps": 10}})");
-  const auto larger = test::say({"import", kTraces + "resnet50_ddp_2xA100_rank0.json.gz",
-                                 "--cluster", cluster, "--format", "json"});
+  const auto larger = test::say({"import", kResNet50, "--cluster", cluster, "--format", "json"});
   ASSERT_EQ(larger.code, 0) << larger.err;
   EXPECT_FALSE(Json::parse(larger.out).at("scenario_file").contains("published"));
   EXPECT_TRUE(contains(larger.out, "ran on 2 ranks, the cluster has 8"));

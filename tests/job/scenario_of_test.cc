@@ -76,9 +76,7 @@ TEST(ScenarioOf, ViewsSaveTheCopiesAndTheIntervalSaysHowSure) {
   std::mt19937 random(4);
   const Observed job = job_of(random, false);
   const measure::Report report = test::evaluated(scenario_of(job, {.cluster = kFast}).scenario);
-  const auto views = std::find_if(report.rows.begin(), report.rows.end(), [](const auto& row) {
-    return row.strategy == "gradients as views";
-  });
+  const auto views = std::ranges::find(report.rows, "gradients as views", &measure::Row::strategy);
   ASSERT_NE(views, report.rows.end());
   const Step& step = typical_step(job.ranks[0]);
   EXPECT_NEAR(report.rows.front().metrics.step_time - views->metrics.step_time,
@@ -105,22 +103,17 @@ TEST(ScenarioOf, WhatNobodyToldIsAssumedAndSaidSo) {
 }
 
 Bytes bytes_in(const Json& scenario) {
-  const Scenario parsed =
-      input::parse_scenario(input::document_from_text("job.json", scenario.dump()));
-  return gradient_bytes(parsed.workload);
+  return gradient_bytes(test::scenario_in(scenario).workload);
 }
 
 bool assumes(const Imported& imported, const std::string& part) {
-  return std::any_of(
-      imported.assumed.begin(), imported.assumed.end(),
-      [&](const std::string& sentence) { return sentence.find(part) != std::string::npos; });
+  return test::any_contains(imported.assumed, part);
 }
 
 TEST(ScenarioOf, WhatABucketCarriesBesideItsGradientsTravelsToo) {
   std::mt19937 random(7);
   Observed job = job_of(random, false);
-  Bytes told = 0;
-  for (const Gradient& gradient : typical_step(job.ranks[0]).gradients) told += gradient.bytes();
+  const Bytes told = gradient_bytes(typical_step(job.ranks[0]));
   EXPECT_EQ(bytes_in(scenario_of(job, {.cluster = kFast}).scenario), told);
   EXPECT_FALSE(assumes(scenario_of(job, {.cluster = kFast}), "the buckets carry"));
   for (Step& step : job.ranks[0].steps) step.exchanges[0].elements += told / 8;

@@ -6,12 +6,9 @@
 #include <random>
 
 #include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/input/document.h"
 #include "core/job/init.h"
 #include "core/plan/planner.h"
-#include "tests/support/scratch.h"
-#include "tests/support/text.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job {
 namespace {
@@ -23,18 +20,13 @@ constexpr const char* kModel =
     "--seq-length 64 --vocab-size 1000 --position-embedding-type rope --swiglu "
     "--untie-embeddings-and-output-weights --disable-bias-linear --normalization RMSNorm --bf16 ";
 
-Settings settings_of(const std::string& text) {
-  auto settings = read_settings(text);
-  if (!settings) throw std::runtime_error("no settings");
-  return *settings;
-}
+Settings settings_of(const std::string& text) { return read_settings(text).value(); }
 
-std::string refusal(const std::string& text) {
-  try {
-    return read_settings(text) ? "read" : "none";
-  } catch (const InputError& error) {
-    return error.what();
-  }
+// Why settings are refused; "none" where a text has none.
+std::string refusal_of_settings(const std::string& text) {
+  bool found = true;
+  const std::string said = test::input_error([&] { found = read_settings(text).has_value(); });
+  return found ? said : "none";
 }
 
 Settings of_file(const char* name, const std::string& text) {
@@ -46,15 +38,12 @@ Settings of_file(const char* name, const std::string& text) {
 std::string refusal_of_file(const char* name, const std::string& text) {
   const test::Scratch scratch;
   test::write_text(scratch.path(name), text);
-  const std::string said = refusal(scratch.path(name));
+  const std::string said = refusal_of_settings(scratch.path(name));
   return said.starts_with(scratch.folder()) ? said.substr(scratch.folder().size() + 1) : said;
 }
 
 bool assumes(const Settings& settings, const std::string& words) {
-  for (const std::string& line : settings.assumed) {
-    if (line.find(words) != std::string::npos) return true;
-  }
-  return false;
+  return test::any_contains(settings.assumed, words);
 }
 
 TEST(Flags, AreReadAsAShellWould) {
@@ -142,21 +131,22 @@ TEST(Megatron, LayoutsByTheirLayers) {
   EXPECT_EQ(layers("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
                    "--decoder-first-pipeline-num-layers 2"),
             Json::parse(R"({"pipeline": 2, "virtual_stages": 2, "layers": [1, 3, 1, 3]})"));
-  const auto says = [](const std::string& layout, const std::string& words) {
-    const std::string text =
-        refusal(std::string(kModel) + "--pipeline-model-parallel-size 2 " + layout);
-    EXPECT_TRUE(contains(text, words)) << layout << ": " << text;
-  };
   const std::string flag = "--pipeline-model-parallel-layout ";
-  says(flag + "'Et|tt|L'", "the number of parts, 3, is no multiple of the 2 stages");
-  says(flag + "'E(t|L'", "'(' without ')'");
-  says(flag + "'Et)|L'", "')' without '('");
-  says(flag + "'Et*|L'", "'*' without a number");
-  says(flag + "'Et*99999|L'", "without a number of times");
-  says(flag + "'((((((t*4000)*4000)*4000)*4000)*4000)*4000)'", "too many layers");
-  says(flag + "'Etx|L'", "'x' is none of E, t, m, L and |");
-  says(flag + "'Et|tmL'", "predict further");
-  says("--decoder-first-pipeline-num-layers 9", "leaves -1 layers for 1 stages");
+  const std::pair<std::string, const char*> wrong[] = {
+      {flag + "'Et|tt|L'", "the number of parts, 3, is no multiple of the 2 stages"},
+      {flag + "'E(t|L'", "'(' without ')'"},
+      {flag + "'Et)|L'", "')' without '('"},
+      {flag + "'Et*|L'", "'*' without a number"},
+      {flag + "'Et*99999|L'", "without a number of times"},
+      {flag + "'((((((t*4000)*4000)*4000)*4000)*4000)*4000)'", "too many layers"},
+      {flag + "'Etx|L'", "'x' is none of E, t, m, L and |"},
+      {flag + "'Et|tmL'", "predict further"},
+      {"--decoder-first-pipeline-num-layers 9", "leaves -1 layers for 1 stages"}};
+  for (const auto& [layout, words] : wrong) {
+    const std::string text =
+        refusal_of_settings(std::string(kModel) + "--pipeline-model-parallel-size 2 " + layout);
+    EXPECT_TRUE(contains(text, words)) << layout << ": " << text;
+  }
 }
 
 // FP8 is scaled with a delay unless another recipe is named.
@@ -263,37 +253,35 @@ lr: 2.5e-4
 
 TEST(Megatron, WhatMakesNoSenseIsNamed) {
   const std::string model = kModel;
-  EXPECT_EQ(
-      refusal(model + "--tensor-model-parallel-size four"),
-      "the flags: tensor-model-parallel-size: found 'four', expected a whole number from 1 to "
-      "1048576");
-  EXPECT_TRUE(contains(refusal(model + "--tensor-model-parallel-size 0"), "found 0"));
-  EXPECT_TRUE(
-      contains(refusal(model + "--pipeline-model-parallel-size 1e99"), "pipeline-model-parallel"));
-  EXPECT_EQ(refusal(model + "--tensor-model-parallel-size $TP"),
-            "the flags: tensor-model-parallel-size: is $TP, a variable that is set elsewhere: "
-            "write its value");
-  EXPECT_EQ(refusal(model + "--pipeline-model-parallel-size 2 "
-                            "--num-layers-per-virtual-pipeline-stage 3"),
-            "the flags: num-layers-per-virtual-pipeline-stage: 8 layers are no multiple of 2 "
-            "stages x 3");
-  EXPECT_EQ(refusal(model + "--tensor-model-parallel-size 2 --tp-comm-overlap"),
-            "the flags: tp-comm-overlap: can happen only with sequence-parallel");
-  EXPECT_TRUE(contains(refusal(model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]"),
-                       "only layers without experts before all others"));
-  EXPECT_TRUE(
-      contains(refusal(model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1"), "only"));
-  EXPECT_TRUE(
-      contains(refusal("--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8"),
-               "vocab-size: is missing"));
-  EXPECT_TRUE(
-      contains(refusal("--num-layers 2 --hidden-size 64 --seq-length 8"), "num-attention-heads"));
-  EXPECT_TRUE(
-      contains(refusal(model + "--recompute-granularity all"), "expected full or selective"));
+  const std::pair<const char*, const char*> whole[] = {
+      {"--tensor-model-parallel-size four",
+       "tensor-model-parallel-size: found 'four', expected a whole number from 1 to 1048576"},
+      {"--tensor-model-parallel-size $TP",
+       "tensor-model-parallel-size: is $TP, a variable that is set elsewhere: write its value"},
+      {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
+       "num-layers-per-virtual-pipeline-stage: 8 layers are no multiple of 2 stages x 3"},
+      {"--tensor-model-parallel-size 2 --tp-comm-overlap",
+       "tp-comm-overlap: can happen only with sequence-parallel"}};
+  for (const auto& [flags, what] : whole) {
+    EXPECT_EQ(refusal_of_settings(model + flags), std::string("the flags: ") + what);
+  }
+  const std::pair<std::string, const char*> parts[] = {
+      {model + "--tensor-model-parallel-size 0", "found 0"},
+      {model + "--pipeline-model-parallel-size 1e99", "pipeline-model-parallel"},
+      {model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]",
+       "only layers without experts before all others"},
+      {model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1", "only"},
+      {"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8",
+       "vocab-size: is missing"},
+      {"--num-layers 2 --hidden-size 64 --seq-length 8", "num-attention-heads"},
+      {model + "--recompute-granularity all", "expected full or selective"}};
+  for (const auto& [flags, part] : parts) {
+    EXPECT_TRUE(contains(refusal_of_settings(flags), part)) << flags;
+  }
   EXPECT_EQ(refusal_of_file("model.safetensors", "\xff --num-layers 2"), "none");
   EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"), "other.yaml: no settings of Megatron's");
-  EXPECT_EQ(refusal("--foo 1 --bar"), "none");
-  EXPECT_EQ(refusal("llama3_70b"), "none");
+  EXPECT_EQ(refusal_of_settings("--foo 1 --bar"), "none");
+  EXPECT_EQ(refusal_of_settings("llama3_70b"), "none");
 }
 
 TEST(Torchtitan, TomlIsAJob) {
@@ -333,16 +321,11 @@ mode = "full"
 
 // 80 layers with embedding and head are 82: in stages of 11 eight, two a rank of four.
 TEST(Torchtitan, StagesFollowTheirLayers) {
-  const auto job = [](const std::string& more) {
-    return refusal_of_file("a.toml",
-                           "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\n"
-                           "pipeline_parallel_degree = 4\n" +
-                               more);
-  };
-  EXPECT_EQ(of_file("a.toml",
-                    "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\n"
-                    "pipeline_parallel_degree = 4\npipeline_parallel_layers_per_stage = 11\n"
-                    "pipeline_parallel_schedule = 'Interleaved1F1B'")
+  const std::string model =
+      "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\npipeline_parallel_degree = 4\n";
+  const auto job = [&](const char* more) { return refusal_of_file("a.toml", model + more); };
+  EXPECT_EQ(of_file("a.toml", model + "pipeline_parallel_layers_per_stage = 11\n"
+                                      "pipeline_parallel_schedule = 'Interleaved1F1B'")
                 .workload["parallel"]["virtual_stages"],
             2);
   EXPECT_TRUE(contains(job("pipeline_parallel_layers_per_stage = 12"), "no multiple of 4 ranks"));
@@ -387,8 +370,7 @@ struct Taken {
 
 Taken taken(const std::string& line, int nodes) {
   const Begun begun = init_scenario({.model = line, .node = "dgx-h100", .nodes = nodes});
-  Taken taken{input::parse_scenario(input::document_from_text("begun.json", begun.scenario.dump())),
-              {}};
+  Taken taken{test::scenario_in(begun.scenario), {}};
   const Strategy& own = taken.scenario.strategies.front();
   const auto written = dialect::write_config(*dialect::find_dialect("megatron"), own,
                                              taken.scenario.workload, taken.scenario.cluster);

@@ -6,9 +6,8 @@
 #include <map>
 
 #include "core/calibrate/calibration.h"
-#include "core/job/format.h"
 #include "core/statistics.h"
-#include "tests/support/dice.h"
+#include "tests/support/jobs.h"
 
 namespace syncline::job {
 namespace {
@@ -73,16 +72,14 @@ TEST(TablesOf, WhatIsNotMeasuredGivesNone) {
   Observed observed = job(4, 4);
   add_to_all(observed, 0, exchange(1000, 1e-4));
   EXPECT_EQ(tables_of(observed).size(), 1u);
-  Observed alone = observed;
-  alone.ranks.resize(1);
-  EXPECT_TRUE(tables_of(alone).empty());
-  // Three of four ranks: who came last may be the fourth.
-  Observed some = observed;
-  some.ranks.resize(3);
-  EXPECT_TRUE(tables_of(some).empty());
-  Observed unknown = observed;
-  unknown.devices_a_node = 0;
-  EXPECT_TRUE(tables_of(unknown).empty());
+  // One alone; three of four ranks: who came last may be the fourth.
+  for (const std::size_t ranks : {1, 3}) {
+    Observed some = observed;
+    some.ranks.resize(ranks);
+    EXPECT_TRUE(tables_of(some).empty()) << ranks;
+  }
+  observed.devices_a_node = 0;
+  EXPECT_TRUE(tables_of(observed).empty());
 }
 
 TEST(TablesOf, GroupsThatLieNobodyKnowsHowAreLeftOut) {
@@ -104,24 +101,15 @@ TEST(TablesOf, GroupsThatLieNobodyKnowsHowAreLeftOut) {
 
 // DLRM on 8 V100: three all-reduces, 86, 20 and 69 us once all ranks are there.
 TEST(TablesOf, EightRanksOfARealJobMakeANetwork) {
-  std::vector<std::string> files;
-  for (int rank = 0; rank < 8; ++rank) {
-    files.push_back(SYNCLINE_SOURCE_DIR "/tests/data/kineto/dlrm_8xV100_rank" +
-                    std::to_string(rank) + ".json.gz");
-  }
-  const auto tables = tables_of(read_job(files));
+  const auto tables = tables_of(read_job(test::dlrm_files()));
   const auto found =
-      std::find_if(tables.begin(), tables.end(), [](const cost::MeasuredTable& table) {
-        return table.kind == collective::CollectiveKind::kAllReduce;
-      });
+      std::ranges::find(tables, collective::CollectiveKind::kAllReduce, &cost::MeasuredTable::kind);
   ASSERT_NE(found, tables.end());
   EXPECT_EQ(found->nodes, 1);
   EXPECT_EQ(found->gpus_per_node, 8);
   const std::pair<std::int64_t, double> expected[] = {{112, 20}, {226960, 69}, {394241, 86}};
   for (const auto& [elements, microseconds] : expected) {
-    const auto row = std::find_if(
-        found->rows.begin(), found->rows.end(),
-        [&, size = 4 * elements](const cost::MeasuredRow& one) { return one.size == size; });
+    const auto row = std::ranges::find(found->rows, 4 * elements, &cost::MeasuredRow::size);
     ASSERT_NE(row, found->rows.end()) << elements;
     EXPECT_NEAR(*row->out_of_place * 1e6, microseconds, 1) << elements;
   }
@@ -132,10 +120,7 @@ TEST(TablesOf, EightRanksOfARealJobMakeANetwork) {
   EXPECT_NEAR(answer->time * 1e6, 69, 10);
   // One step was recorded: nothing shows how well a time repeats.
   EXPECT_FALSE(answer->in_range);
-  EXPECT_TRUE(std::any_of(calibration.warnings.begin(), calibration.warnings.end(),
-                          [](const std::string& one) {
-                            return one.find("each size has one time") != std::string::npos;
-                          }));
+  EXPECT_TRUE(test::any_contains(calibration.warnings, "each size has one time"));
 }
 
 }  // namespace

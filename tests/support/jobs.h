@@ -7,29 +7,45 @@
 #include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
-#include "core/error.h"
 #include "core/input/document.h"
 #include "core/job/format.h"
 #include "core/measure/study.h"
 #include "core/run/executor.h"
 #include "tests/support/dice.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
 namespace syncline::test {
 
-// What a job's file is refused for: one line, which names the file; empty where it is read.
-inline std::string refusal_of_job(const std::string& path) {
-  try {
-    (void)job::read_job({path});
-  } catch (const InputError& error) {
-    const std::string what = error.what();
-    EXPECT_TRUE(what.starts_with(path + ": ")) << what;
-    EXPECT_EQ(what.find('\n'), std::string::npos) << what;
-    return what.substr(path.size() + 2);
+// Traces of real jobs.
+inline std::string kineto_sample(const std::string& name) {
+  return SYNCLINE_SOURCE_DIR "/tests/data/kineto/" + name;
+}
+inline const std::string kResNet50 = kineto_sample("resnet50_ddp_2xA100_rank0.json.gz");
+inline std::vector<std::string> dlrm_files(const std::vector<int>& ranks = {0, 1, 2, 3, 4, 5, 6,
+                                                                            7}) {
+  std::vector<std::string> files;
+  for (const int rank : ranks) {
+    files.push_back(kineto_sample("dlrm_8xV100_rank" + std::to_string(rank) + ".json.gz"));
   }
-  return "";
+  return files;
+}
+
+// Why the files of a job are refused; empty where they are read.
+inline std::string refusal_of_files(const std::vector<std::string>& files) {
+  return input_error([&] { (void)job::read_job(files); });
+}
+
+// The same of one file: one line, which names it.
+inline std::string refusal_of_job(const std::string& path) {
+  const std::string what = refusal_of_files({path});
+  if (what.empty()) return "";
+  EXPECT_TRUE(what.starts_with(path + ": ")) << what;
+  EXPECT_EQ(what.find('\n'), std::string::npos) << what;
+  return what.substr(path.size() + 2);
 }
 
 class JobFiles : public testing::Test {
@@ -40,13 +56,16 @@ class JobFiles : public testing::Test {
     return path;
   }
   std::string refusal(const std::string& text) { return refusal_of_job(written(text)); }
+  void expect_refusal(const std::string& text, const std::string& part) {
+    const std::string said = refusal(text);
+    EXPECT_TRUE(contains(said, part)) << said;
+  }
 
   Scratch scratch_;
 };
 
 inline bool warns(const job::Observed& observed, const std::string& part) {
-  return std::ranges::any_of(observed.warnings,
-                             [&](const std::string& warning) { return contains(warning, part); });
+  return any_contains(observed.warnings, part);
 }
 
 // The parts that a step is made of.
@@ -74,6 +93,10 @@ inline std::string damaged(std::string text, Dice& dice, int most,
     text[at] = dice.pick<char>(letters);
   }
   return text;
+}
+
+inline Scenario scenario_in(const Json& json) {
+  return input::parse_scenario(input::document_from_text("job.json", json.dump()));
 }
 
 inline measure::Report evaluated(const Json& scenario) {

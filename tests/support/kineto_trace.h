@@ -9,10 +9,48 @@
 #include <string>
 #include <vector>
 
+#include "core/index.h"
 #include "core/job/observed.h"
 #include "tests/support/dice.h"
 
 namespace syncline::test {
+
+// What all traces are written in. Times in nanoseconds, from a begin of the trace's own.
+using Nano = std::int64_t;
+inline constexpr Nano kMicro = 1000;
+
+inline Seconds seconds_of(Nano time) { return 1e-9 * static_cast<double>(time); }
+
+inline std::string micros(Nano time) {
+  const std::string rest = std::to_string(1000 + time % kMicro).substr(1);
+  return std::to_string(time / kMicro) + (time % kMicro == 0 ? "" : "." + rest);
+}
+
+inline std::string trace_event(const std::string& category, const std::string& name, int process,
+                               const std::string& thread, Nano start, Nano end,
+                               const std::string& args) {
+  return "{\"ph\": \"X\", \"cat\": \"" + category + "\", \"name\": \"" + name +
+         "\", \"pid\": " + std::to_string(process) + ", \"tid\": " + thread +
+         ", \"ts\": " + micros(start) + ", \"dur\": " + micros(end - start) + ", \"args\": {" +
+         args + "}}";
+}
+
+// Members of a file.
+inline std::string trace_head(const std::string& device, int devices, int rank, int world) {
+  std::string list;
+  for (int i = 0; i < devices; ++i) {
+    list += std::string(i > 0 ? ", " : "") + "{\"id\": " + std::to_string(i) + ", \"name\": \"" +
+            device + "\"}";
+  }
+  return "\"schemaVersion\": 1, \"deviceProperties\": [" + list +
+         "], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " + std::to_string(rank) +
+         ", \"world_size\": " + std::to_string(world) + "}";
+}
+inline std::string trace_events(const std::vector<std::string>& events) {
+  std::string list = "\"traceEvents\": [";
+  for (std::size_t i = 0; i < events.size(); ++i) list += (i > 0 ? ",\n" : "\n") + events[i];
+  return list + "\n]";
+}
 
 struct TraceDialect {
   std::string name = "2024";
@@ -41,11 +79,6 @@ struct TraceDialect {
   bool step_a_pass = false;  // with a ProfilerStep each
 };
 
-struct TracedStep {
-  job::Step truth;
-  std::string events;  // separated by commas
-};
-
 class TraceWriter {
  public:
   TraceWriter(const TraceDialect& dialect, std::uint64_t seed)
@@ -55,28 +88,21 @@ class TraceWriter {
   std::string file(int steps, int rank = 0, int world = 2) {
     draw_model();
     dice_ = Dice(1000 * seed_ + static_cast<std::uint64_t>(rank));
-    std::string head =
-        "\"schemaVersion\": 1, \"deviceProperties\": [{\"id\": 0, \"name\": "
-        "\"NVIDIA H100\"}], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " +
-        std::to_string(rank) + ", \"world_size\": " + std::to_string(world) + "}";
     for (int i = 0; i < steps; ++i) draw_step(i);
     if (dialect_.disorder) {
       for (std::size_t i = events_.size(); i > 1; --i) {
-        std::swap(events_[i - 1],
-                  events_[static_cast<std::size_t>(dice_.between(0, static_cast<int>(i) - 1))]);
+        std::swap(events_[i - 1], events_[index(dice_.between(0, static_cast<int>(i) - 1))]);
       }
     }
-    std::string list = "\"traceEvents\": [";
-    for (std::size_t i = 0; i < events_.size(); ++i) list += (i > 0 ? ",\n" : "\n") + events_[i];
-    list += "\n]";
+    const std::string head = trace_head("NVIDIA H100", 1, rank, world);
+    const std::string list = trace_events(events_);
     return dialect_.metadata_last ? "{" + list + ", " + head + "}" : "{" + head + ", " + list + "}";
   }
 
   const std::vector<job::Step>& truth() const { return truth_; }
 
  private:
-  using Time = std::int64_t;  // nanoseconds
-  static constexpr Time kMicro = 1000;
+  using Time = Nano;
   static constexpr int kMain = 1001;
   static constexpr int kEngine = 1002;
   static constexpr int kOtherEngine = 1003;
@@ -86,27 +112,25 @@ class TraceWriter {
                           : dice_.between(1000 * low, 1000 * high);
   }
 
-  static std::string micros(Time time) {
-    const std::string rest = std::to_string(1000 + time % kMicro).substr(1);
-    return std::to_string(time / kMicro) + (time % kMicro == 0 ? "" : "." + rest);
-  }
-
   void event(const std::string& category, const std::string& name, int process,
              const std::string& thread, Time start, Time end, const std::string& args) {
-    events_.push_back("{\"ph\": \"X\", \"cat\": \"" + category + "\", \"name\": \"" + name +
-                      "\", \"pid\": " + std::to_string(process) + ", \"tid\": " + thread +
-                      ", \"ts\": " + micros(kEpoch + start) + ", \"dur\": " + micros(end - start) +
-                      ", \"args\": {" + args + "}}");
+    events_.push_back(
+        trace_event(category, name, process, thread, kEpoch + start, kEpoch + end, args));
+  }
+
+  // The word, in the profiler's own; in those of 2021.
+  std::string word(const std::string& now, const std::string& then) const {
+    return dialect_.old_words ? then : now;
+  }
+  std::string thread_text(int thread) const {
+    const std::string text = std::to_string(thread);
+    return word(text, "\"" + text + "\"");
   }
 
   void host(const std::string& name, int thread, Time start, Time end, const std::string& args = "",
             bool annotation = false) {
-    const std::string tid =
-        dialect_.old_words ? "\"" + std::to_string(thread) + "\"" : std::to_string(thread);
-    event(dialect_.old_words ? "Operator"
-          : annotation       ? "user_annotation"
-                             : "cpu_op",
-          name, 77, tid, start, end, args);
+    event(word(annotation ? "user_annotation" : "cpu_op", "Operator"), name, 77,
+          thread_text(thread), start, end, args);
   }
 
   // A call of the host's, and what it makes the device do.
@@ -116,22 +140,19 @@ class TraceWriter {
     const bool copies = category == "gpu_memcpy";
     const std::string runtime =
         std::string(dialect_.amd ? "hip" : "cuda") + (copies ? "MemcpyAsync" : "LaunchKernel");
-    const std::string tid =
-        dialect_.old_words ? "\"" + std::to_string(thread) + "\"" : std::to_string(thread);
     // AMD's copies tell their size where they are called.
     const std::size_t colon = args.find(": ");
     const std::string size = copies ? ", \"size\": \"" + args.substr(colon + 2) + "\"" : "";
     if (!dialect_.lost_calls || !name.starts_with("nccl")) {
-      event(dialect_.old_words ? "Runtime" : "cuda_runtime", runtime, 77, tid, call, returned,
+      event(word("cuda_runtime", "Runtime"), runtime, 77, thread_text(thread), call, returned,
             id + (dialect_.amd ? size : ""));
     }
-    const std::string old = copies ? "Memcpy" : "Kernel";
-    const std::string where =
-        dialect_.old_words ? "\"stream " + std::to_string(stream) + "\"" : std::to_string(stream);
-    const std::string on = dialect_.old_words ? "" : ", \"stream\": " + std::to_string(stream);
+    const std::string number = std::to_string(stream);
     busy_.emplace_back(start, end);
-    event(dialect_.old_words ? old : category, name, 0, where, start, end,
-          id + ", \"device\": 0" + on + (dialect_.amd && copies ? "" : args));
+    event(word(category, copies ? "Memcpy" : "Kernel"), name, 0,
+          word(number, "\"stream " + number + "\""), start, end,
+          id + ", \"device\": 0" + word(", \"stream\": " + number, "") +
+              (dialect_.amd && copies ? "" : args));
     // Flows and other noise stand between.
     events_.push_back("{\"ph\": \"s\", \"id\": " + std::to_string(correlation_) +
                       ", \"pid\": 77, \"tid\": 1, \"ts\": " + micros(kEpoch + call) +
@@ -151,7 +172,7 @@ class TraceWriter {
       const int end = std::min(gradients, begin + dice_.between(1, 12));
       buckets_.push_back({begin, end});
       const bool brain = dialect_.mixed && dice_.chance(50);
-      formats_.resize(static_cast<std::size_t>(end), brain ? DType::kBf16 : DType::kFp32);
+      formats_.resize(index(end), brain ? DType::kBf16 : DType::kFp32);
       begin = end;
     }
   }
@@ -193,10 +214,10 @@ class TraceWriter {
   void send(const std::pair<int, int>& bucket, Time call, Time& network, job::Step& step) {
     job::ObservedExchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "all_reduce";
-    exchange.dtype = formats_[static_cast<std::size_t>(bucket.first)];
+    exchange.dtype = formats_[index(bucket.first)];
     for (int i = bucket.first; i < bucket.second; ++i) {
       exchange.gradients.push_back(i);
-      exchange.elements += elements(static_cast<std::size_t>(i));
+      exchange.elements += elements(index(i));
     }
     const Time ready = complete_.back();
     const Time start = std::max(ready, network) + draw(1, dialect_.late_sends ? 3000 : 20);
@@ -204,9 +225,9 @@ class TraceWriter {
     network = end;
     starts_.push_back(start);
     ends_.push_back(end);
-    exchange.complete = 1e-9 * static_cast<double>(ready - forward_);
-    exchange.sent = 1e-9 * static_cast<double>(start - forward_);
-    exchange.duration = exchange.time = 1e-9 * static_cast<double>(end - start);
+    exchange.complete = seconds_of(ready - forward_);
+    exchange.sent = seconds_of(start - forward_);
+    exchange.duration = exchange.time = seconds_of(end - start);
     const std::string shape = dialect_.shapes
                                   ? "\"Input Dims\": [[" + std::to_string(exchange.elements) +
                                         "]], \"Input type\": [\"float\"]"
@@ -239,7 +260,7 @@ class TraceWriter {
              call + 5 * kMicro);
       }
       kernel(engine_, call, device, draw(1, 400));
-      gradient.wait = 1e-9 * static_cast<double>(device - begin);
+      gradient.wait = seconds_of(device - begin);
     }
     std::string shape = dialect_.shapes ? "\"Input Dims\": [[" : "";
     if (dialect_.shapes) {
@@ -260,9 +281,9 @@ class TraceWriter {
       work("kernel", "void mul<float>()", engine_, outer + 4 * kMicro, outer + 5 * kMicro, 7,
            device + idle, device + idle + length);
       device += idle + length;
-      gradient.copy_in = 1e-9 * static_cast<double>(idle + length);
+      gradient.copy_in = seconds_of(idle + length);
       step.copy_in += gradient.copy_in;
-      step.copy_kernels += 1e-9 * static_cast<double>(length);
+      step.copy_kernels += seconds_of(length);
     }
     complete_.push_back(device);
     if (exchanges) step.gradients.push_back(gradient);
@@ -284,8 +305,8 @@ class TraceWriter {
     for (std::size_t i = 0; i <= last; ++i) {
       const Time begin = std::max(from, starts_[i]);
       if (begin >= ends_[i]) continue;
-      const double part = 1e-9 * static_cast<double>(ends_[i] - begin);
-      idle += 1e-9 * static_cast<double>(begin - from);
+      const double part = seconds_of(ends_[i] - begin);
+      idle += seconds_of(begin - from);
       exposed += part;
       step.exchanges[first_exchange + i].exposed += part;
       from = ends_[i];
@@ -313,8 +334,8 @@ class TraceWriter {
     network_ = end;
     starts_.push_back(start);
     ends_.push_back(end);
-    exchange.sent = exchange.complete = 1e-9 * static_cast<double>(start - forward_);
-    exchange.duration = exchange.time = 1e-9 * static_cast<double>(end - start);
+    exchange.sent = exchange.complete = seconds_of(start - forward_);
+    exchange.duration = exchange.time = seconds_of(end - start);
     const std::string told = message(count, DType::kFp32, "broadcast");
     host("c10d::broadcast_", kMain, call, call + 6 * kMicro);
     host("record_param_comms", kMain, call + kMicro, call + 5 * kMicro, told.substr(2));
@@ -338,7 +359,7 @@ class TraceWriter {
       call += 10 * kMicro;
       device = end + (copies > 1 && dice_.chance(40) ? draw(1, 20) : 0);
     }
-    step.broadcast = 1e-9 * static_cast<double>(device - forward_);
+    step.broadcast = seconds_of(device - forward_);
     device += dice_.chance(50) ? draw(1, 20) : 0;
     // Buckets' exchanges are counted from here on.
     starts_.clear();
@@ -354,7 +375,7 @@ class TraceWriter {
       idle += std::max<Time>(start - from, 0);
       from = std::max(from, end);
     }
-    return 1e-9 * static_cast<double>(idle + std::max<Time>(to - from, 0));
+    return seconds_of(idle + std::max<Time>(to - from, 0));
   }
 
   // When the host returns from its next call: late for the device, or ahead of it.
@@ -367,7 +388,7 @@ class TraceWriter {
   void copy_out(Time& device, job::Step& step) {
     for (std::size_t b = 0; b < buckets_.size(); ++b) {
       for (int i = buckets_[b].first; i < buckets_[b].second; ++i) {
-        const auto place = static_cast<std::size_t>(i);
+        const auto place = index(i);
         const bool first = i == buckets_[b].first;
         const Time returned = next_call(device, 60);
         const double waited = step.exposed + step.host_gap;
@@ -379,9 +400,9 @@ class TraceWriter {
              returned, 7, start, end,
              ", \"bytes\": " + std::to_string(step.gradients[place].bytes()));
         step.gradients[place].copy_out =
-            1e-9 * static_cast<double>(end - device) - (step.exposed + step.host_gap - waited);
+            seconds_of(end - device) - (step.exposed + step.host_gap - waited);
         step.copy_out += step.gradients[place].copy_out;
-        step.copy_kernels += 1e-9 * static_cast<double>(end - start);
+        step.copy_kernels += seconds_of(end - start);
         device = end;
       }
     }
@@ -394,8 +415,7 @@ class TraceWriter {
     Time start = begin_behind(device, returned, last, step);
     const Time rest = dice_.chance(50) ? draw(1, 40) : 0;  // the device itself takes its time
     start += rest;
-    step.host_gap +=
-        1e-9 * static_cast<double>(start - device) - (step.exposed + step.host_gap - waited);
+    step.host_gap += seconds_of(start - device) - (step.exposed + step.host_gap - waited);
     const Time call = returned - kMicro;
     Time behind = start;
     work("kernel", "void sgd()", kMain, call, returned, 7, start, start + 3 * kMicro);
@@ -408,7 +428,7 @@ class TraceWriter {
       host("Optimizer.step#" + dialect_.optimizer + ".step", kMain, call - 3 * kMicro,
            returned + 9 * kMicro, "", true);
     }
-    step.update = 1e-9 * static_cast<double>(behind - start);
+    step.update = seconds_of(behind - start);
     device = behind;
     host_ = returned + 20 * kMicro;
   }
@@ -447,18 +467,18 @@ class TraceWriter {
         pass_begin = call;
       }
     }
-    step.forward = 1e-9 * static_cast<double>(backward - forward_) - step.broadcast;
-    step.backward = 1e-9 * static_cast<double>(device - backward);
+    step.forward = seconds_of(backward - forward_) - step.broadcast;
+    step.backward = seconds_of(device - backward);
     host_ = call;
     if (!dialect_.views) copy_out(device, step);
     update(device, step);
-    step.gpu = 1e-9 * static_cast<double>(device - forward_);
+    step.gpu = seconds_of(device - forward_);
     step.idle = idle(forward_, device);
     device_ = device;
     if (dialect_.step_a_pass) step.number = (number + 1) * dialect_.passes - 1;
     if (dialect_.profiler_steps) {
       host("ProfilerStep#" + std::to_string(step.number), kMain, pass_begin, host_, "", true);
-      step.cpu = 1e-9 * static_cast<double>(host_ - begin);
+      step.cpu = seconds_of(host_ - begin);
     }
     truth_.push_back(step);
   }

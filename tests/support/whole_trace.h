@@ -4,12 +4,14 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>
+
+#include "core/index.h"
+#include "tests/support/kineto_trace.h"
 
 namespace syncline::test {
 
@@ -34,8 +36,6 @@ struct CutJob {
   int world() const { return tensor * context * pipeline * data; }
 };
 
-using Nano = std::int64_t;
-
 // What a rank's step was, by the walk itself.
 struct CutTruth {
   Nano forward = 0, backward = 0, exposed = 0, stages = 0, update = 0;
@@ -46,7 +46,7 @@ struct CutTruth {
 
 class CutTraces {
  public:
-  explicit CutTraces(const CutJob& job) : job_(job), ranks_(static_cast<std::size_t>(job.world())) {
+  explicit CutTraces(const CutJob& job) : job_(job), ranks_(index(job.world())) {
     for (int step = 0; step < job.steps; ++step) {
       for (int rank = 0; rank < job.world(); ++rank) write_program(rank);
       walk();
@@ -56,18 +56,11 @@ class CutTraces {
 
   // The file of one rank.
   std::string file(int rank) const {
-    const Rank& own = ranks_[static_cast<std::size_t>(rank)];
-    std::string text =
-        "{\"schemaVersion\": 1, \"deviceProperties\": [" + devices() +
-        "], \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": " + std::to_string(rank) +
-        ", \"world_size\": " + std::to_string(job_.world()) + "}, \"traceEvents\": [";
-    for (std::size_t i = 0; i < own.events.size(); ++i) {
-      text += (i > 0 ? ",\n" : "\n") + own.events[i];
-    }
-    return text + "\n]}";
+    return "{" + trace_head("NVIDIA H100 80GB HBM3", 8, rank, job_.world()) + ", " +
+           trace_events(ranks_[index(rank)].events) + "}";
   }
   // Of the last step.
-  const CutTruth& truth(int rank) const { return ranks_[static_cast<std::size_t>(rank)].truth; }
+  const CutTruth& truth(int rank) const { return ranks_[index(rank)].truth; }
 
   static constexpr std::int64_t kWide = 5120, kHigh = 4096;  // a layer's weight; its bias is kHigh
   static constexpr std::int64_t kLayer = kWide * kHigh + kHigh;
@@ -110,15 +103,6 @@ class CutTraces {
     Nano last = 0;
   };
 
-  static std::string devices() {
-    std::string text;
-    for (int i = 0; i < 8; ++i) {
-      text += std::string(i > 0 ? ", " : "") + "{\"id\": " + std::to_string(i) +
-              ", \"name\": \"NVIDIA H100 80GB HBM3\"}";
-    }
-    return text;
-  }
-
   // Megatron's order: tensor, context, data, pipeline.
   int tensor_of(int rank) const { return rank % job_.tensor; }
   int context_of(int rank) const { return rank / job_.tensor % job_.context; }
@@ -155,21 +139,15 @@ class CutTraces {
   int start(int rank, const std::string& group, const std::string& kind, std::int64_t given,
             std::int64_t got, Nano cost, int behind = -1, int peer = -1,
             const std::string& way = "") {
-    Rank& own = ranks_[static_cast<std::size_t>(rank)];
-    Own one;
-    one.group = group;
-    one.kind = kind;
-    one.ranks = members(rank, group);
-    one.members = peer < 0 ? static_cast<int>(one.ranks.size()) : 2;
-    one.key = group + way;
+    Rank& own = ranks_[index(rank)];
+    const std::vector<int> ranks = members(rank, group);
     const std::vector<int> meet =
-        peer < 0 ? one.ranks : std::vector<int>{std::min(rank, peer), std::max(rank, peer)};
-    for (const int member : meet) one.key += " " + std::to_string(member);
-    one.key += " #" + std::to_string(own.counts[one.key]++);
-    one.given = given;
-    one.got = got;
-    one.cost = cost;
-    own.collectives.push_back(one);
+        peer < 0 ? ranks : std::vector<int>{std::min(rank, peer), std::max(rank, peer)};
+    std::string key = group + way;
+    for (const int member : meet) key += " " + std::to_string(member);
+    key += " #" + std::to_string(own.counts[key]++);
+    own.collectives.push_back(
+        {group, kind, ranks, key, static_cast<int>(meet.size()), given, got, cost});
     const int place = static_cast<int>(own.collectives.size()) - 1;
     own.ops.push_back({Kind::kStart, phase_, 0, place, behind, -1});
     return place;
@@ -179,9 +157,7 @@ class CutTraces {
     if (rank == job_.late_rank) length += length / 10;
     add(rank, {Kind::kKernel, phase_, length});
   }
-  void add(int rank, Op op) { ranks_[static_cast<std::size_t>(rank)].ops.push_back(op); }
-
-  static constexpr Nano kMicro = 1000;
+  void add(int rank, Op op) { ranks_[index(rank)].ops.push_back(op); }
 
   void reduce_inside(int rank) {
     if (job_.tensor == 1) return;
@@ -278,8 +254,7 @@ class CutTraces {
     const int last = reduce(rank, job_.instances > 1 ? "shard" : "dp", 2 * kLayer);
     sums_.push_back(last);
     if (job_.instances > 1) {
-      const std::int64_t own =
-          ranks_[static_cast<std::size_t>(rank)].collectives[static_cast<std::size_t>(last)].got;
+      const std::int64_t own = ranks_[index(rank)].collectives[index(last)].got;
       sums_.push_back(start(rank, "replica", "allreduce", own, own, 50 * kMicro, last));
     }
     if (job_.expert > 1) sums_.push_back(reduce(rank, "edp", 2 * kExpert));
@@ -293,14 +268,13 @@ class CutTraces {
   }
 
   void write_program(int rank) {
-    Rank& own = ranks_[static_cast<std::size_t>(rank)];
+    Rank& own = ranks_[index(rank)];
     own.ops.clear();
     own.collectives.clear();
     own.counts.clear();
     own.at = 0;
     own.truth = {};
-    own.truth.waits.assign(
-        static_cast<std::size_t>(gradients_a_layer() * job_.layers * job_.chunks), 0);
+    own.truth.waits.assign(index(gradients_a_layer() * job_.layers * job_.chunks), 0);
     sums_.clear();
     for (const auto& [forwards, chunk, last] : order(rank)) {
       if (forwards) {
@@ -315,7 +289,7 @@ class CutTraces {
     kernel(rank, 200 * kMicro);
     if (job_.shard > 0 || job_.all_reduce || job_.data == 1) return;
     for (std::size_t i = 0; i < sums_.size(); ++i) {
-      const Own sum = own.collectives[static_cast<std::size_t>(sums_[i])];
+      const Own sum = own.collectives[index(sums_[i])];
       if (sum.kind == "allreduce") continue;
       wait(rank, start(rank, sum.group, "_allgather_base", sum.got, sum.given, 130 * kMicro));
     }
@@ -336,11 +310,11 @@ class CutTraces {
       return forwards ? of : job_.chunks - 1 - of;
     };
     std::vector<std::tuple<bool, int, bool>> passes;
-    std::vector<int> left(static_cast<std::size_t>(job_.chunks), job_.micro_batches);
+    std::vector<int> left(index(job_.chunks), job_.micro_batches);
     int next = 0;
     const auto go_back = [&](int pass) {
       const int own = chunk(pass, false);
-      passes.emplace_back(false, own, --left[static_cast<std::size_t>(own)] == 0);
+      passes.emplace_back(false, own, --left[index(own)] == 0);
     };
     for (; next < warm; ++next) passes.emplace_back(true, chunk(next, true), false);
     int back = 0;
@@ -380,10 +354,10 @@ class CutTraces {
   static bool go(Rank& rank, std::map<std::string, Rendezvous>& meetings) {
     const Op& op = rank.ops[rank.at];
     if (op.kind == Kind::kStart) {
-      Own& one = rank.collectives[static_cast<std::size_t>(op.collective)];
+      Own& one = rank.collectives[index(op.collective)];
       if (one.start < 0 && !begin(rank, op, one, meetings)) return false;
     } else if (op.kind == Kind::kWait) {
-      Own& one = rank.collectives[static_cast<std::size_t>(op.collective)];
+      Own& one = rank.collectives[index(op.collective)];
       if (!ended(one, meetings)) return false;
       const Nano gap = std::max<Nano>(0, one.end - rank.now);
       count(rank, one, gap, op);
@@ -407,7 +381,7 @@ class CutTraces {
     std::size_t at = rank.at;
     while (rank.ops[at].kind != Kind::kKernel) ++at;
     while (rank.ops[at].gradient < 0) ++at;
-    return static_cast<std::size_t>(rank.ops[at].gradient);
+    return index(rank.ops[at].gradient);
   }
 
   static bool ended(Own& one, std::map<std::string, Rendezvous>& meetings) {
@@ -422,7 +396,7 @@ class CutTraces {
     Nano from = rank.now;
     for (const int place : {op.behind, stream->second}) {
       if (place < 0) continue;
-      Own& before = rank.collectives[static_cast<std::size_t>(place)];
+      Own& before = rank.collectives[index(place)];
       if (!ended(before, meetings)) return false;
       from = std::max(from, before.end);
     }
@@ -453,17 +427,10 @@ class CutTraces {
 
   // Printing.
 
-  static std::string micros(Nano time) {
-    const std::string rest = std::to_string(1000 + time % kMicro).substr(1);
-    return std::to_string(time / kMicro) + "." + rest;
-  }
-
   static void event(Rank& rank, const std::string& category, const std::string& name, int process,
                     int thread, Nano start, Nano end, const std::string& args) {
-    rank.events.push_back("{\"ph\": \"X\", \"cat\": \"" + category + "\", \"name\": \"" + name +
-                          "\", \"pid\": " + std::to_string(process) + ", \"tid\": " +
-                          std::to_string(thread) + ", \"ts\": " + micros(kEpoch + start) +
-                          ", \"dur\": " + micros(end - start) + ", \"args\": {" + args + "}}");
+    rank.events.push_back(trace_event(category, name, process, std::to_string(thread),
+                                      kEpoch + start, kEpoch + end, args));
   }
 
   static void work(Rank& rank, const std::string& name, int thread, Nano call, int stream,
@@ -509,7 +476,7 @@ class CutTraces {
   }
 
   void print_step(int number, int step) {
-    Rank& rank = ranks_[static_cast<std::size_t>(number)];
+    Rank& rank = ranks_[index(number)];
     constexpr int kMain = 1001, kEngine = 1002;
     Nano host = host_;
     for (std::size_t i = 0; i < rank.ops.size(); ++i) {
@@ -530,7 +497,7 @@ class CutTraces {
         event(rank, "cpu_op", node, 77, thread, host + kMicro, host + 8 * kMicro,
               "\"Input Dims\": [[" + shape + "]], \"Input type\": [\"c10::BFloat16\"]");
       } else if (op.kind == Kind::kStart) {
-        const Own& one = rank.collectives[static_cast<std::size_t>(op.collective)];
+        const Own& one = rank.collectives[index(op.collective)];
         rank.truth.use[one.group].first += 1;
         const bool message = one.group == "pp";
         work(rank, message ? "ncclDevKernel_SendRecv(ncclDevKernelArgs)" : "ncclDevKernel_Sum(a)",
