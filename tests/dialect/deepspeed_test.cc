@@ -19,23 +19,27 @@ namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
-using test::contains;
+using test::Groups;
+using test::has_note;
 using test::shipped_workload;
 using test::tensor_of;
 using test::workload_of;
-using Groups = std::vector<std::vector<int>>;
 
-Reading reading_of(const std::string& config, const Workload& workload) {
-  return test::read_config(deepspeed_dialect(), config, workload, cluster_of(2, 4));
-}
+const test::Framework kDeepSpeed{deepspeed_dialect(), cluster_of(2, 4)};
+const test::Framework kTrainer{hf_trainer_dialect(), cluster_of(2, 4)};
 
 Reading zero(const std::string& keys, const Workload& workload) {
-  return reading_of(R"({"zero_optimization": {)" + keys + "}}", workload);
+  return kDeepSpeed.read(R"({"zero_optimization": {)" + keys + "}}", workload);
 }
 
-std::string message_of(const Dialect& dialect, const std::string& config,
-                       const Workload& workload) {
-  return test::refusal_of(dialect, config, workload, cluster_of(2, 4));
+// From DeepSpeed's own words and from the Trainer's.
+void expect_comes_back_from_both(const Json& config, const Workload& workload) {
+  SCOPED_TRACE(config);
+  const Strategy strategy =
+      dialect::reading_of(kDeepSpeed.row, config, workload, kDeepSpeed.cluster).strategy;
+  for (const auto& framework : {kDeepSpeed, kTrainer}) {
+    framework.expect_comes_back(strategy, workload);
+  }
 }
 
 TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
@@ -49,7 +53,7 @@ TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
   // Each goes with the gradient that no longer fits, and all parameters are gathered at once. Of
   // the large one, 10 elements behind the first, three parts end with partitions of 64: at 118 and
   // 246.
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  const plan::Plan plan = kDeepSpeed.plan_of(strategy, workload);
   std::vector<int> ready;
   for (const auto& bucket : plan.buckets) ready.push_back(bucket.ready);
   EXPECT_EQ(ready, (std::vector<int>{2, 4, 5, 6, 6, 6, 7, 7}));
@@ -115,7 +119,7 @@ TEST(DeepSpeed, AGradientAboveTheSizeIsReducedInParts) {
       EXPECT_EQ(parts, parts_by_walk(workload, t, size, cluster.ranks())) << round << " " << t;
       cut += parts.size() > 1;
     }
-    test::expect_comes_back(deepspeed_dialect(), strategy, workload, cluster);
+    kDeepSpeed.on(cluster).expect_comes_back(strategy, workload);
   }
   EXPECT_GT(cut, 100u);
 }
@@ -125,19 +129,19 @@ TEST(DeepSpeed, AGradientAboveTheSizeIsReducedInParts) {
 TEST(DeepSpeed, PartsOfAnEmbedding) {
   Workload workload = workload_of({8 * 4096 * 1024, 128256 * 2048});
   workload.tensors.back().name = "emb.w";
+  const auto one_node = kDeepSpeed.on(cluster_of(1, 8));
   const auto read = [&](const std::string& more) {
-    return test::read_config(deepspeed_dialect(),
-                             R"({"zero_optimization": {"stage": 2, "overlap_comm": true,
+    return one_node.read(R"({"zero_optimization": {"stage": 2, "overlap_comm": true,
                                  "reduce_bucket_size": 50000000)" +
-                                 more + "}}",
-                             workload, cluster_of(1, 8));
+                             more + "}}",
+                         workload);
   };
   const auto collectives = [&](const std::string& more) {
-    return test::count_of(plan::make_plan(workload, cluster_of(1, 8), read(more).strategy),
+    return test::count_of(one_node.plan_of(read(more).strategy, workload),
                           collective::CollectiveKind::kAllReduce);
   };
   EXPECT_EQ(collectives(""), 5u);
-  EXPECT_TRUE(test::has_note(read(""), "emb.w is larger than reduce_bucket_size"));
+  EXPECT_TRUE(has_note(read(""), "emb.w is larger than reduce_bucket_size"));
   // Without slices by rank the bucket is reduced in one go.
   EXPECT_EQ(collectives(R"(, "reduce_scatter": false)"), 2u);
 }
@@ -146,17 +150,17 @@ TEST(DeepSpeed, StagesDifferInWhatTheyReduceWhen) {
   Workload workload = workload_of({100, 100, 100});
   workload.micro_batches = 4;
   const auto plan_of = [&](const std::string& keys) {
-    return plan::make_plan(workload, cluster_of(2, 4), zero(keys, workload).strategy);
+    return kDeepSpeed.plan_of(zero(keys, workload).strategy, workload);
   };
   // The last micro-batch alone; every micro-batch; each with one gather.
   EXPECT_EQ(plan_of(R"("stage": 1, "reduce_bucket_size": 100)").buckets.size(), 3u + 1);
   EXPECT_EQ(plan_of(R"("stage": 2, "reduce_bucket_size": 100)").buckets.size(), 4u * 3 + 1);
-  EXPECT_TRUE(test::has_note(zero(R"("stage": 2)", workload), "in every micro-batch"));
+  EXPECT_TRUE(has_note(zero(R"("stage": 2)", workload), "in every micro-batch"));
   // Stage 0 has buckets of its own size, and no overlap.
   const Reading plain = zero(R"("stage": 0, "reduce_bucket_size": 100)", workload);
   EXPECT_EQ(plain.strategy.fusion.groups, (Groups{{0, 1, 2}}));
   EXPECT_FALSE(plain.strategy.overlap);
-  EXPECT_TRUE(test::has_note(plain, "no effect at stage 0"));
+  EXPECT_TRUE(has_note(plain, "no effect at stage 0"));
 }
 
 TEST(DeepSpeed, DefaultsAreSaid) {
@@ -165,13 +169,13 @@ TEST(DeepSpeed, DefaultsAreSaid) {
       zero(R"("stage": 2, "allgather_bucket_size": 2e8, "reduce_scatter": true)", workload);
   EXPECT_FALSE(reading.strategy.overlap);
   EXPECT_EQ(reading.strategy.in_flight, 0);
-  EXPECT_TRUE(test::has_note(reading, "overlap_comm is off"));
-  EXPECT_TRUE(test::has_note(reading, "allgather_bucket_size has no effect"));
-  EXPECT_TRUE(test::has_note(reading, "all-reduced, not reduce-scattered"));
+  EXPECT_TRUE(has_note(reading, "overlap_comm is off"));
+  EXPECT_TRUE(has_note(reading, "allgather_bucket_size has no effect"));
+  EXPECT_TRUE(has_note(reading, "all-reduced, not reduce-scattered"));
   const Strategy owners =
       zero(R"("stage": 1, "use_multi_rank_bucket_allreduce": false)", workload).strategy;
   EXPECT_EQ(owners.exchange, Strategy::Exchange::kSharded);
-  EXPECT_EQ(reading_of("{}", workload).strategy.exchange, Strategy::Exchange::kAllReduce);
+  EXPECT_EQ(kDeepSpeed.read("{}", workload).strategy.exchange, Strategy::Exchange::kAllReduce);
 }
 
 // The sizes that nobody gives, each to the element.
@@ -204,32 +208,28 @@ TEST(DeepSpeed, FormatsShareBucketsWhereOneIsCommunicated) {
   workload.tensors[2].dtype = DType::kFp16;
   const std::string config =
       R"("zero_optimization": {"stage": 1, "reduce_bucket_size": 100, "overlap_comm": true}})";
-  EXPECT_EQ(reading_of("{" + config, workload).strategy.fusion.groups.size(), 2u);
+  EXPECT_EQ(kDeepSpeed.read("{" + config, workload).strategy.fusion.groups.size(), 2u);
   const Strategy strategy =
-      reading_of(R"({"communication_data_type": "fp32", )" + config, workload).strategy;
+      kDeepSpeed.read(R"({"communication_data_type": "fp32", )" + config, workload).strategy;
   EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2}}));
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  const plan::Plan plan = kDeepSpeed.plan_of(strategy, workload);
   EXPECT_EQ(plan.buckets.front().bytes, 400);
 }
 
 TEST(DeepSpeed, SaysWhatItRefuses) {
   Workload workload = workload_of({100});
-  const auto message = [&](const std::string& config) {
-    return message_of(deepspeed_dialect(), config, workload);
-  };
-  EXPECT_TRUE(contains(message(R"({"zero_optimization": {"stage": 4}})"), "stage"));
-  EXPECT_TRUE(contains(message(R"({"zero_optimization": {"reduce_buckets_size": 3}})"),
-                       "reduce_bucket_size"));
-  EXPECT_TRUE(
-      contains(message(R"({"zero_optimization": {"reduce_bucket_size": "auto"}})"), "hidden_size"));
-  EXPECT_TRUE(contains(message(R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4,
-                        "gradient_accumulation_steps": 3})"),
-                       "100 != 4 * 3 * 8"));
   const std::string batches = R"({"train_batch_size": 96, "train_micro_batch_size_per_gpu": 4,
                                   "optimizer": {"type": "AdamW"}})";
-  EXPECT_TRUE(contains(message(batches), "3 micro-batches"));
+  kDeepSpeed.expect_refusals(
+      workload, {{R"({"zero_optimization": {"stage": 4}})", "stage"},
+                 {R"({"zero_optimization": {"reduce_buckets_size": 3}})", "reduce_bucket_size"},
+                 {R"({"zero_optimization": {"reduce_bucket_size": "auto"}})", "hidden_size"},
+                 {R"({"train_batch_size": 100, "train_micro_batch_size_per_gpu": 4,
+            "gradient_accumulation_steps": 3})",
+                  "100 != 4 * 3 * 8"},
+                 {batches, "3 micro-batches"}});
   workload.micro_batches = 3;
-  EXPECT_EQ(message(batches), "");
+  EXPECT_EQ(kDeepSpeed.refusal(batches, workload), "");
 }
 
 TEST(DeepSpeed, ComesBack) {
@@ -245,13 +245,7 @@ TEST(DeepSpeed, ComesBack) {
             {"contiguous_gradients", round % 5 != 0},
             {"use_multi_rank_bucket_allreduce", round % 4 != 0},
             {"reduce_bucket_size", 1 + static_cast<std::int64_t>(random() % 30'000'000)}}}};
-      const Cluster cluster = cluster_of(2, 4);
-      const Strategy strategy =
-          dialect::reading_of(deepspeed_dialect(), config, workload, cluster).strategy;
-      SCOPED_TRACE(config);
-      for (const Dialect& dialect : {deepspeed_dialect(), hf_trainer_dialect()}) {
-        test::expect_comes_back(dialect, strategy, workload, cluster);
-      }
+      expect_comes_back_from_both(config, workload);
     }
   }
 }
@@ -297,7 +291,7 @@ TEST(DeepSpeed, Stage3CollectivesAStep) {
            workload)
           .strategy;
   EXPECT_EQ(strategy.gather_groups, (Groups{{1, 4}, {0}, {5, 6}, {3}, {2}}));
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(2, 4), strategy);
+  const plan::Plan plan = kDeepSpeed.plan_of(strategy, workload);
   std::map<int, int> gathered;
   for (const auto& op : plan.ops) {
     const auto* collective = std::get_if<collective::Collective>(&op.work);
@@ -346,10 +340,10 @@ TEST(DeepSpeed, Stage3HasSoManyLiveParameters) {
     EXPECT_EQ(strategy_of(keys).gather_groups, alone) << keys;
     EXPECT_EQ(strategy_of(keys).live_elements, 1) << keys;
   }
-  EXPECT_TRUE(test::has_note(zero(R"("stage": 3, "stage3_max_live_parameters": 5,
+  EXPECT_TRUE(has_note(zero(R"("stage": 3, "stage3_max_live_parameters": 5,
                                      "stage3_param_persistence_threshold": 10)",
-                                  workload),
-                             "more elements than stage3_max_live_parameters"));
+                            workload),
+                       "more elements than stage3_max_live_parameters"));
 }
 
 TEST(DeepSpeed, Stage3ComesBack) {
@@ -368,22 +362,14 @@ TEST(DeepSpeed, Stage3ComesBack) {
          static_cast<std::int64_t>(random() % (round % 3 == 0 ? 50'000'000 : 200'000'000))},
         {"stage3_param_persistence_threshold", 1 + static_cast<std::int64_t>(random() % 700'000)},
         {"stage3_max_reuse_distance", 1 + static_cast<std::int64_t>(random() % 300'000'000)}};
-    const Cluster cluster = cluster_of(2, 4);
-    const Strategy strategy =
-        dialect::reading_of(deepspeed_dialect(), config, workload, cluster).strategy;
-    SCOPED_TRACE(config);
-    for (const Dialect& dialect : {deepspeed_dialect(), hf_trainer_dialect()}) {
-      test::expect_comes_back(dialect, strategy, workload, cluster);
-    }
+    expect_comes_back_from_both(config, workload);
   }
 }
 
 TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
   const Workload workload = workload_of(std::vector<std::int64_t>(8, 1 << 18));  // 1 MiB each
-  const Cluster cluster = cluster_of(2, 4);
   const auto groups = [&](const std::string& config) {
-    return test::read_config(hf_trainer_dialect(), config, workload, cluster)
-        .strategy.fusion.groups;
+    return kTrainer.groups_of(config, workload);
   };
   // An explicit cap is the first bucket's too.
   EXPECT_EQ(groups(R"({"ddp_bucket_cap_mb": 3, "ddp_find_unused_parameters": false,
@@ -402,55 +388,46 @@ TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
   EXPECT_EQ(limited(R"(, "ddp_bucket_cap_mb": 25)"), limited(""));
   EXPECT_EQ(limited(R"(, "ddp_bucket_cap_mb": 24)"), (Groups{{0, 1, 2, 3, 4, 5, 6, 7}}));
   const auto told = [&](const std::string& torch) {
-    return test::has_note(
-        test::read_config(hf_trainer_dialect(),
-                          R"({"ddp_bucket_cap_mb": 25, "torch": ")" + torch + "\"}", workload,
-                          cluster),
+    return has_note(
+        kTrainer.read(R"({"ddp_bucket_cap_mb": 25, "torch": ")" + torch + "\"}", workload),
         "accelerate's default");
   };
   EXPECT_TRUE(told("2.7"));
   EXPECT_FALSE(told("2.2"));  // there the first bucket closes at 1 MiB whatever is given
-  const Reading reading =
-      test::read_config(hf_trainer_dialect(), R"({"bf16": true})", workload, cluster);
-  EXPECT_TRUE(test::has_note(reading, "ddp_find_unused_parameters is not given"));
-  EXPECT_TRUE(test::has_note(reading, "autocast"));
+  const Reading reading = kTrainer.read(R"({"bf16": true})", workload);
+  EXPECT_TRUE(has_note(reading, "ddp_find_unused_parameters is not given"));
+  EXPECT_TRUE(has_note(reading, "autocast"));
   // torch_compile: what DDPOptimizer makes of it.
   const Strategy compiled =
-      test::read_config(hf_trainer_dialect(), R"({"ddp_bucket_cap_mb": 3, "torch_compile": true})",
-                        workload, cluster)
-          .strategy;
+      kTrainer.strategy_of(R"({"ddp_bucket_cap_mb": 3, "torch_compile": true})", workload);
   EXPECT_FALSE(compiled.pieces.empty());
-  EXPECT_TRUE(contains(message_of(hf_trainer_dialect(), R"({"ddp_bucket_cap": 3})", workload),
-                       "ddp_bucket_cap_mb"));
-  EXPECT_TRUE(
-      contains(message_of(hf_trainer_dialect(), R"({"gradient_accumulation_steps": 8})", workload),
-               "\"micro_batches\": 1"));
-  EXPECT_TRUE(
-      contains(message_of(hf_trainer_dialect(), R"({"fsdp": "full_shard"})", workload), "fsdp"));
+  kTrainer.expect_refusals(workload,
+                           {{R"({"ddp_bucket_cap": 3})", "ddp_bucket_cap_mb"},
+                            {R"({"gradient_accumulation_steps": 8})", "\"micro_batches\": 1"},
+                            {R"({"fsdp": "full_shard"})", "fsdp"}});
 }
 
 TEST(HfTrainer, DeepSpeedInside) {
   Workload workload = workload_of({100, 100});
   workload.micro_batches = 2;
-  const Reading reading = test::read_config(
-      hf_trainer_dialect(), R"({"gradient_accumulation_steps": 2, "ddp_bucket_cap_mb": 5,
+  const Reading reading = kTrainer.read(
+      R"({"gradient_accumulation_steps": 2, "ddp_bucket_cap_mb": 5,
           "deepspeed": {"train_batch_size": "auto", "gradient_accumulation_steps": "auto",
                         "zero_optimization": {"stage": 1, "reduce_bucket_size": 100}}})",
-      workload, cluster_of(2, 4));
+      workload);
   EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0}, {1}}));
-  EXPECT_TRUE(test::has_note(reading, "ddp_bucket_cap_mb has no effect"));
+  EXPECT_TRUE(has_note(reading, "ddp_bucket_cap_mb has no effect"));
 }
 
 TEST(HfTrainer, ComesBack) {
   const Workload workload = shipped_workload("bert_base.json");
-  const Cluster cluster = cluster_of(2, 4);
   for (const char* config :
        {R"({"ddp_bucket_cap_mb": 10})", R"({"ddp_find_unused_parameters": false})",
         R"({"ddp_bucket_cap_mb": 100, "ddp_find_unused_parameters": false})"}) {
     const Strategy strategy =
-        dialect::reading_of(hf_trainer_dialect(), Json::parse(config), workload, cluster).strategy;
+        dialect::reading_of(kTrainer.row, Json::parse(config), workload, kTrainer.cluster).strategy;
     SCOPED_TRACE(config);
-    test::expect_comes_back(hf_trainer_dialect(), strategy, workload, cluster);
+    kTrainer.expect_comes_back(strategy, workload);
   }
 }
 

@@ -23,15 +23,10 @@ using test::paddle_resnet50;
 using test::shipped_workload;
 using test::tensor_of;
 
-std::vector<plan::Bucket> buckets_in(const std::string& dialect, const std::string& config,
-                                     const Workload& workload) {
-  const Cluster cluster = cluster_of(2, 8);
-  const auto reading = test::read_config(*find_dialect(dialect), config, workload, cluster);
-  return plan::make_plan(workload, cluster, reading.strategy).buckets;
-}
+const test::Framework kPaddleAtTwoNodes{*find_dialect("paddle"), cluster_of(2, 8)};
 
 std::size_t count_in_paddle(const std::string& config, const Workload& workload) {
-  return buckets_in("paddle", config, workload).size();
+  return kPaddleAtTwoNodes.plan_of(config, workload).buckets.size();
 }
 
 constexpr const char* kBySixteen = R"({"fuse_grad_size_in_MB": 16})";
@@ -84,11 +79,8 @@ TEST(DocumentedNumbers, ALayerAboveTheSizeIsAloneOnlyWhereItBeginsAGroup) {
   constexpr std::int64_t kHuge = 20 * kMiB / 4;
   workload.tensors = {tensor_of("a", {kHuge}), tensor_of("b", {10}), tensor_of("c", {kHuge}),
                       tensor_of("d", {10})};
-  const auto buckets = buckets_in("paddle", kBySixteen, workload);
-  ASSERT_EQ(buckets.size(), 3U);
-  EXPECT_EQ(buckets[0].tensors, (std::vector<int>{0}));
-  EXPECT_EQ(buckets[1].tensors, (std::vector<int>{1, 2}));
-  EXPECT_EQ(buckets[2].tensors, (std::vector<int>{3}));
+  EXPECT_EQ(test::tensors_in(kPaddleAtTwoNodes.plan_of(kBySixteen, workload).buckets),
+            (test::Groups{{0}, {1, 2}, {3}}));
 }
 
 // Mixed precision: 53 convolutions and weight and bias of the head are halves, 106 of batch norm
@@ -107,11 +99,9 @@ TEST(DocumentedNumbers, MixedPrecisionHasFiftyFiveHalves) {
 TEST(DocumentedNumbers, BytesOfTheHierarchicalAllReduce) {
   const Workload workload = paddle_resnet50(10);
   const Cluster cluster = cluster_of(4, 8);
-  const auto reading = test::read_config(
-      *find_dialect("paddle"),
-      R"({"use_hierarchical_allreduce": true, "hierarchical_allreduce_inter_nranks": 8})", workload,
-      cluster);
-  const plan::Plan plan = plan::make_plan(workload, cluster, reading.strategy);
+  const plan::Plan plan = kPaddleAtTwoNodes.on(cluster).plan_of(
+      R"({"use_hierarchical_allreduce": true, "hierarchical_allreduce_inter_nranks": 8})",
+      workload);
   collective::CostCache cache(cluster);
   std::vector<double> leader, follower;
   for (const auto& op : plan.ops) {
@@ -135,11 +125,9 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
   workload.tensors = {tensor_of("w", {1 << 20})};
   const auto sent = [&](int ranks, const char* config) {
     const Cluster cluster = cluster_of(ranks, 1);
-    const auto reading = test::read_config(*find_dialect("paddle"), config, workload, cluster);
-    const plan::Plan plan = plan::make_plan(workload, cluster, reading.strategy);
     collective::CostCache cache(cluster);
     double bytes = 0;
-    for (const auto& op : plan.ops) {
+    for (const auto& op : kPaddleAtTwoNodes.on(cluster).plan_of(config, workload).ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
       bytes += cache.cost(*collective).sent(0) * static_cast<double>(collective->bytes());
@@ -158,14 +146,13 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
 // MindSpore's model zoo splits ResNet-101 by [180, 313], ResNet-50 by [85, 160]: the last index is
 // that of the last parameter.
 TEST(DocumentedNumbers, ModelZooIndexLists) {
-  const auto counts = [](const char* list, const Workload& workload) {
+  const test::Framework mindspore{*find_dialect("mindspore"), cluster_of(2, 8)};
+  const auto counts = [&](const char* list, const Workload& workload) {
+    const std::string config = R"({"parallel_mode": "data_parallel", "comm_fusion":
+        {"allreduce": {"mode": "index", "config": )" +
+                               std::string(list) + "}}}";
     std::vector<std::size_t> found;
-    for (const auto& bucket :
-         buckets_in("mindspore",
-                    R"({"parallel_mode": "data_parallel", "comm_fusion": {"allreduce": {"mode":
-                        "index", "config": )" +
-                        std::string(list) + "}}}",
-                    workload)) {
+    for (const auto& bucket : mindspore.plan_of(config, workload).buckets) {
       found.push_back(bucket.tensors.size());
     }
     return found;  // in backward order: the list's last part first

@@ -20,8 +20,9 @@ using collective::CollectiveKind;
 using test::cluster_of;
 using test::contains;
 using test::count_of;
+using test::Groups;
+using test::has_note;
 using test::tensor_of;
-using Groups = std::vector<std::vector<int>>;
 
 // Two layers between an embedding and a head, in backward order.
 Workload transformer() {
@@ -36,17 +37,11 @@ Workload transformer() {
   return workload;
 }
 
-Reading reading_of(const std::string& config) {
-  return test::read_config(fsdp_dialect(), config, transformer(), cluster_of(1, 4));
-}
-
-std::string message_of(const std::string& config, const Workload& workload = transformer()) {
-  return test::refusal_of(fsdp_dialect(), config, workload, cluster_of(1, 4));
-}
+const test::Framework kFsdp{fsdp_dialect(), cluster_of(1, 4)};
 
 TEST(Fsdp, ParametersBelongToTheInnermostUnit) {
   const auto groups = [](const std::string& units) {
-    return reading_of(R"({"units": )" + units + "}").strategy.fusion.groups;
+    return kFsdp.groups_of(R"({"units": )" + units + "}", transformer());
   };
   EXPECT_EQ(groups(R"(["model.layers.*"])"), (Groups{{1, 2}, {3, 4}, {0, 5}}));
   EXPECT_EQ(groups("[]"), (Groups{{0, 1, 2, 3, 4, 5}}));
@@ -59,8 +54,7 @@ TEST(Fsdp, ParametersBelongToTheInnermostUnit) {
 // root keeps its parameters), scattered three times.
 TEST(Fsdp, CollectivesAStep) {
   const auto plan_of = [](const std::string& more) {
-    return plan::make_plan(transformer(), cluster_of(1, 4),
-                           reading_of(R"({"units": ["model.layers.*"])" + more + "}").strategy);
+    return kFsdp.plan_of(R"({"units": ["model.layers.*"])" + more + "}", transformer());
   };
   const plan::Plan again = plan_of("");
   EXPECT_EQ(count_of(again, CollectiveKind::kAllGather), 5u);
@@ -88,21 +82,19 @@ TEST(Fsdp, ComesBack) {
     for (const std::int64_t micro_batches : {1, 3}) {
       Workload workload = transformer();
       workload.micro_batches = micro_batches;
-      const Cluster cluster = cluster_of(1, 4);
       const Strategy strategy =
-          dialect::reading_of(fsdp_dialect(), Json::parse(config), workload, cluster).strategy;
+          dialect::reading_of(kFsdp.row, Json::parse(config), workload, kFsdp.cluster).strategy;
       SCOPED_TRACE(config);
-      test::expect_comes_back(fsdp_dialect(), strategy, workload, cluster);
+      kFsdp.expect_comes_back(strategy, workload);
     }
   }
-  const auto written =
-      write_config(fsdp_dialect(), reading_of(R"({"units": ["model.layers.*"]})").strategy,
-                   transformer(), cluster_of(1, 4));
+  const Strategy layers = kFsdp.strategy_of(R"({"units": ["model.layers.*"]})", transformer());
+  const auto written = kFsdp.write(layers, transformer());
   EXPECT_EQ(written->config["units"], Json::array({"model.layers.*"}));
   // What it cannot say.
   Strategy streams;
   streams.streams = 2;
-  EXPECT_FALSE(write_config(fsdp_dialect(), streams, transformer(), cluster_of(1, 4))->exact);
+  EXPECT_FALSE(kFsdp.write(streams, transformer())->exact);
 }
 
 // FSDP2 deals out the first dimension of each parameter, padded to the ranks; FSDP1 a unit's
@@ -111,33 +103,30 @@ TEST(Fsdp, PadsTheFirstDimensionOfEachParameter) {
   Workload workload;
   workload.tensors = {tensor_of("blocks.0.w", {768, 768}), tensor_of("pos_embed", {1, 197, 768}),
                       tensor_of("cls", {1, 1, 768})};
-  const Cluster cluster = cluster_of(8, 8);
+  const auto fsdp = kFsdp.on(cluster_of(8, 8));
   const auto padded = [&](const Reading& reading) {
     std::vector<std::int64_t> elements;
-    for (const auto& bucket : plan::make_plan(workload, cluster, reading.strategy).buckets) {
+    for (const auto& bucket : fsdp.plan_of(reading.strategy, workload).buckets) {
       elements.push_back(bucket.padded_bytes / 4);
     }
     return elements;
   };
-  const auto read = [&](const std::string& config) {
-    return test::read_config(fsdp_dialect(), config, workload, cluster);
-  };
-  const Reading second = read(R"({"units": ["blocks.*"]})");
+  const Reading second = fsdp.read(R"({"units": ["blocks.*"]})", workload);
   EXPECT_EQ(padded(second), (std::vector<std::int64_t>{768 * 768, 64 * 197 * 768 + 64 * 768}));
-  EXPECT_TRUE(test::has_note(second, "pos_embed of 1 row travels as 64"));
-  const Reading first = read(R"({"units": ["blocks.*"], "version": 1})");
+  EXPECT_TRUE(has_note(second, "pos_embed of 1 row travels as 64"));
+  const Reading first = fsdp.read(R"({"units": ["blocks.*"], "version": 1})", workload);
   EXPECT_EQ(padded(first), (std::vector<std::int64_t>{768 * 768, 198 * 768}));
-  EXPECT_FALSE(test::has_note(first, "pads"));
+  EXPECT_FALSE(has_note(first, "pads"));
   // Nothing to tell where all rows come out even.
   workload.tensors = {tensor_of("blocks.0.w", {768, 768}), tensor_of("b", {768})};
-  EXPECT_FALSE(test::has_note(read(R"({"units": ["blocks.*"]})"), "pads"));
+  EXPECT_FALSE(has_note(fsdp.read(R"({"units": ["blocks.*"]})", workload), "pads"));
 }
 
 // torch shards a unit as one.
 TEST(Fsdp, RefusesAUnitOfSeveralFormats) {
   Workload workload = transformer();
   workload.tensors[3].dtype = DType::kBf16;  // model.layers.0.mlp.weight
-  const auto message = [&](const std::string& config) { return message_of(config, workload); };
+  const auto message = [&](const std::string& config) { return kFsdp.refusal(config, workload); };
   const std::string two = message(R"({"units": ["model.layers.*"]})");
   EXPECT_TRUE(
       contains(two, "model.layers.0.mlp.weight in bf16 and model.layers.0.att.weight in fp32"))
@@ -153,7 +142,7 @@ TEST(Fsdp, RefusesAUnitOfSeveralFormats) {
   EXPECT_EQ(message(R"({"units": [], "version": 1})"), "");
   // Then no configuration can say another strategy either, which is told, not passed over.
   workload.tensors = {tensor_of("w.a", {10}), tensor_of("w.b", {10}, DType::kBf16)};
-  EXPECT_THROW(write_config(fsdp_dialect(), Strategy{}, workload, cluster_of(1, 4)), InputError);
+  EXPECT_THROW(kFsdp.write(Strategy{}, workload), InputError);
 }
 
 // Parameters travel in param_dtype, sums in reduce_dtype: 2,000 and 4,000 bytes a unit of 1,000.
@@ -161,11 +150,10 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
   const auto bytes = [](const std::string& config, DType dtype) {
     Workload workload = transformer();
     for (Tensor& tensor : workload.tensors) tensor.dtype = dtype;
-    const Cluster cluster = cluster_of(1, 4);
-    const Strategy strategy = test::read_config(fsdp_dialect(), config, workload, cluster).strategy;
-    test::expect_comes_back(fsdp_dialect(), strategy, workload, cluster);
+    const Strategy strategy = kFsdp.strategy_of(config, workload);
+    kFsdp.expect_comes_back(strategy, workload);
     std::set<Bytes> gathered, summed;
-    for (const auto& op : plan::make_plan(workload, cluster, strategy).ops) {
+    for (const auto& op : kFsdp.plan_of(strategy, workload).ops) {
       const auto* moved = std::get_if<collective::Collective>(&op.work);
       if (moved != nullptr) (op.gathers ? gathered : summed).insert(moved->bytes());
     }
@@ -181,16 +169,16 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
             (Pair{of(2), of(4)}));
   EXPECT_EQ(bytes(units + R"(, "mp_policy": {"param_dtype": "bf16"}})", DType::kBf16),
             (Pair{of(2), of(2)}));
-  EXPECT_TRUE(contains(message_of(R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})"),
-                       "sums gradients in 2 bytes, where the workload's have 4"));
 }
 
 TEST(Fsdp, SaysWhatItRefuses) {
-  EXPECT_TRUE(contains(message_of(R"({"units": ["model.layer.*"]})"), "names no module"));
-  EXPECT_TRUE(
-      contains(message_of(R"({"units": [], "sharding_strategy": "FULL_SHARD"})"), "FSDP1's"));
-  EXPECT_TRUE(contains(message_of(R"({"sharding_strategy": "FULL_SHARD"})"), "\"version\": 1"));
-  EXPECT_TRUE(test::has_note(reading_of(R"({"units": []})"), "everything is one unit"));
+  kFsdp.expect_refusals(transformer(),
+                        {{R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})",
+                          "sums gradients in 2 bytes, where the workload's have 4"},
+                         {R"({"units": ["model.layer.*"]})", "names no module"},
+                         {R"({"units": [], "sharding_strategy": "FULL_SHARD"})", "FSDP1's"},
+                         {R"({"sharding_strategy": "FULL_SHARD"})", "\"version\": 1"}});
+  EXPECT_TRUE(has_note(kFsdp.read(R"({"units": []})", transformer()), "everything is one unit"));
 }
 
 }  // namespace

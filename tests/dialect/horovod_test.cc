@@ -20,26 +20,18 @@ namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
-using test::contains;
+using test::Groups;
 using test::has_note;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
-using Groups = std::vector<std::vector<int>>;
 
-Reading reading_of(const std::string& config, const Workload& workload,
-                   const Cluster& cluster = cluster_of(4, 1)) {
-  return test::read_config(horovod_dialect(), config, workload, cluster);
-}
+const test::Framework kHorovod{horovod_dialect(), cluster_of(4, 1)};
 
-Groups groups_of(const std::string& config, const Workload& workload,
-                 const Cluster& cluster = cluster_of(4, 1)) {
-  const Strategy strategy = reading_of(config, workload, cluster).strategy;
-  Groups groups;
-  for (const auto& bucket : plan::gradient_buckets(workload, cluster, strategy, {}).buckets) {
-    groups.push_back(bucket.tensors);
-  }
-  return groups;
+Groups packed(const std::string& config, const Workload& workload,
+              const Cluster& cluster = kHorovod.cluster) {
+  const Strategy strategy = kHorovod.on(cluster).strategy_of(config, workload);
+  return test::tensors_in(plan::gradient_buckets(workload, cluster, strategy, {}).buckets);
 }
 
 // Gradients of these many KiB, all ready at once unless a wait is given.
@@ -59,48 +51,48 @@ std::string threshold(std::int64_t bytes, const std::string& more = "") {
 
 TEST(Horovod, NeverExceedsTheThresholdAndSendsLargerOnesAlone) {
   const Workload workload = gradients_of({3, 5, 1, 20, 2, 6, 1});
-  EXPECT_EQ(groups_of(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2}, {3}, {4, 5}, {6}}));
-  EXPECT_EQ(groups_of(threshold(0), workload), (Groups{{0}, {1}, {2}, {3}, {4}, {5}, {6}}));
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 1, 2, 3, 4, 5, 6}}));
+  EXPECT_EQ(packed(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2}, {3}, {4, 5}, {6}}));
+  EXPECT_EQ(packed(threshold(0), workload), (Groups{{0}, {1}, {2}, {3}, {4}, {5}, {6}}));
+  EXPECT_EQ(packed("{}", workload), (Groups{{0, 1, 2, 3, 4, 5, 6}}));
 }
 
 TEST(Horovod, DefaultIs128MiB) {
-  EXPECT_EQ(groups_of("{}", gradients_of({64 * 1024, 64 * 1024, 1})), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(packed("{}", gradients_of({64 * 1024, 64 * 1024, 1})), (Groups{{0, 1}, {2}}));
 }
 
 TEST(Horovod, BufferSplitsEvenlyAmongTheRanksOfANode) {
   // 8 GPUs: multiples of 4 KiB, so 5 KiB become 8.
   const Workload workload = gradients_of({3, 5, 1});
-  EXPECT_EQ(groups_of(threshold(5 * kKiB), workload, cluster_of(1, 8)), (Groups{{0, 1}, {2}}));
-  EXPECT_EQ(groups_of(threshold(5 * kKiB), workload, cluster_of(8, 1)), (Groups{{0}, {1}, {2}}));
+  EXPECT_EQ(packed(threshold(5 * kKiB), workload, cluster_of(1, 8)), (Groups{{0, 1}, {2}}));
+  EXPECT_EQ(packed(threshold(5 * kKiB), workload, cluster_of(8, 1)), (Groups{{0}, {1}, {2}}));
 }
 
 TEST(Horovod, LooksPastAnotherTypeWhileItFits) {
   Workload workload = gradients_of({2, 4, 2, 2});
   workload.tensors[1].dtype = DType::kFp16;  // 2 KiB
-  EXPECT_EQ(groups_of(threshold(8 * kKiB), workload), (Groups{{0, 2, 3}, {1}}));
+  EXPECT_EQ(packed(threshold(8 * kKiB), workload), (Groups{{0, 2, 3}, {1}}));
   // 2 + 2 looked past is more than 3: the bucket closes there, and what follows the half waits for
   // the half's bucket, which looks past nothing either.
-  EXPECT_EQ(groups_of(threshold(3 * kKiB), workload), (Groups{{0}, {1}, {2}, {3}}));
+  EXPECT_EQ(packed(threshold(3 * kKiB), workload), (Groups{{0}, {1}, {2}, {3}}));
   // What was looked past comes first for the next bucket, in its order.
   workload = gradients_of({2, 2, 2, 2, 2});
   workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
-  EXPECT_EQ(groups_of(threshold(16 * kKiB), workload), (Groups{{0, 2, 4}, {1, 3}}));
+  EXPECT_EQ(packed(threshold(16 * kKiB), workload), (Groups{{0, 2, 4}, {1, 3}}));
 }
 
 // Ticks of the first phase come a fortieth of a cycle after whole ones.
 TEST(Horovod, TicksSeparate) {
   // Ready at 0.5, 1, 1.5, 1.5, 3.25 ms: ticks 1.025, 1.025, 2.025, 2.025, 4.025.
   const Workload workload = gradients_of({1, 1, 1, 1, 1}, {0.5, 0.5, 0.5, 0, 1.75});
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 1}, {2, 3}, {4}}));
-  EXPECT_EQ(groups_of(R"({"HOROVOD_CYCLE_TIME": 2})", workload), (Groups{{0, 1, 2, 3}, {4}}));
-  EXPECT_EQ(groups_of(R"({"HOROVOD_CYCLE_TIME": "3.5"})", workload), (Groups{{0, 1, 2, 3, 4}}));
+  EXPECT_EQ(packed("{}", workload), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(packed(R"({"HOROVOD_CYCLE_TIME": 2})", workload), (Groups{{0, 1, 2, 3}, {4}}));
+  EXPECT_EQ(packed(R"({"HOROVOD_CYCLE_TIME": "3.5"})", workload), (Groups{{0, 1, 2, 3, 4}}));
   // Without a cycle each moment is released by itself.
-  EXPECT_EQ(groups_of(R"({"HOROVOD_CYCLE_TIME": 0})", workload), (Groups{{0}, {1}, {2, 3}, {4}}));
+  EXPECT_EQ(packed(R"({"HOROVOD_CYCLE_TIME": 0})", workload), (Groups{{0}, {1}, {2, 3}, {4}}));
   // The forward pass shifts the ticks: 0.75, 1.25, 1.75, 1.75, 3.5.
   Workload later = workload;
   later.forward = 0.25e-3;
-  EXPECT_EQ(groups_of("{}", later), (Groups{{0}, {1, 2, 3}, {4}}));
+  EXPECT_EQ(packed("{}", later), (Groups{{0}, {1, 2, 3}, {4}}));
 }
 
 // A second way to the same buckets: every tick's list cut greedily by sums.
@@ -124,10 +116,9 @@ TEST(Horovod, ResNet50PacksInOrder) {
         bytes += tensor.bytes();
         expected.back().push_back(i);
       }
-      EXPECT_EQ(
-          groups_of(threshold(mib * kMiB, R"(, "HOROVOD_CYCLE_TIME": )" + std::to_string(cycle)),
-                    workload, cluster_of(4, 8)),
-          expected)
+      EXPECT_EQ(packed(threshold(mib * kMiB, R"(, "HOROVOD_CYCLE_TIME": )" + std::to_string(cycle)),
+                       workload, cluster_of(4, 8)),
+                expected)
           << cycle << " ms, " << mib << " MiB";
     }
   }
@@ -137,7 +128,7 @@ TEST(Horovod, EveryGradientOnce) {
   Workload workload = shipped_workload("resnet50_v100.json");
   for (std::size_t i = 0; i < workload.tensors.size(); i += 3)
     workload.tensors[i].dtype = DType::kFp16;
-  const auto groups = groups_of(threshold(4 * kMiB), workload);
+  const auto groups = packed(threshold(4 * kMiB), workload);
   std::multiset<int> seen;
   for (const auto& group : groups) {
     Bytes bytes = 0;
@@ -157,9 +148,10 @@ TEST(Horovod, EveryGradientOnce) {
 
 TEST(Horovod, HalvesHalveWhatIsPacked) {
   const Workload workload = gradients_of({4, 4, 4, 4});
-  EXPECT_EQ(groups_of(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2, 3}}));
-  const Reading reading = reading_of(threshold(8 * kKiB, R"(, "compression": "fp16")"), workload);
-  EXPECT_EQ(groups_of(threshold(8 * kKiB, R"(, "compression": "fp16")"), workload),
+  EXPECT_EQ(packed(threshold(8 * kKiB), workload), (Groups{{0, 1}, {2, 3}}));
+  const Reading reading =
+      kHorovod.read(threshold(8 * kKiB, R"(, "compression": "fp16")"), workload);
+  EXPECT_EQ(packed(threshold(8 * kKiB, R"(, "compression": "fp16")"), workload),
             (Groups{{0, 1, 2, 3}}));
   EXPECT_EQ(reading.strategy.compression.codec, "fp16");
 }
@@ -167,8 +159,8 @@ TEST(Horovod, HalvesHalveWhatIsPacked) {
 TEST(Horovod, SparseGradientsAreGatheredAlone) {
   Workload workload = gradients_of({1, 1});
   workload.tensors.insert(workload.tensors.begin() + 1, sparse_tensor_of("embedding", {100, 4}, 3));
-  const Reading reading = reading_of("{}", workload);
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1}}));
+  const Reading reading = kHorovod.read("{}", workload);
+  EXPECT_EQ(packed("{}", workload), (Groups{{0, 2}, {1}}));
   EXPECT_EQ(plan::make_plan(workload, cluster_of(4, 1), reading.strategy).buckets.size(), 2u);
 }
 
@@ -177,33 +169,33 @@ TEST(Horovod, HierarchicalShardsInsideTheNode) {
   for (const char* on :
        {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": "1"})",
         R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": true})"}) {
-    const Reading reading = reading_of(on, workload, cluster_of(2, 4));
+    const Reading reading = kHorovod.on(cluster_of(2, 4)).read(on, workload);
     EXPECT_EQ(reading.strategy.hierarchy.form, Hierarchy::Form::kSharded) << on;
     EXPECT_EQ(reading.strategy.hierarchy.group_size, 4);
     EXPECT_GT(plan::make_plan(workload, cluster_of(2, 4), reading.strategy).ops.size(), 4u);
   }
   const Reading single =
-      reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload, cluster_of(1, 8));
+      kHorovod.on(cluster_of(1, 8)).read(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload);
   EXPECT_EQ(single.strategy.hierarchy.form, Hierarchy::Form::kFlat);
   EXPECT_TRUE(has_note(single, "flat with one node"));
-  EXPECT_TRUE(
-      has_note(reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload, cluster_of(8, 1)),
-               "flat with one GPU a node"));
+  EXPECT_TRUE(has_note(
+      kHorovod.on(cluster_of(8, 1)).read(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 1})", workload),
+      "flat with one GPU a node"));
   const Reading word =
-      reading_of(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": "true"})", workload, cluster_of(2, 4));
+      kHorovod.on(cluster_of(2, 4)).read(R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": "true"})", workload);
   EXPECT_EQ(word.strategy.hierarchy.form, Hierarchy::Form::kFlat);
   EXPECT_TRUE(has_note(word, "'true' is none: off"));
 }
 
 TEST(Horovod, Notes) {
   const Workload workload = gradients_of({1, 1});
-  EXPECT_TRUE(has_note(reading_of(R"({"HOROVOD_AUTOTUNE": 1})", workload), "not emulated"));
-  EXPECT_TRUE(has_note(reading_of(R"({"HOROVOD_AUTOTUNE": 1})", workload), "cannot come back"));
-  EXPECT_TRUE(has_note(reading_of(R"({"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": 5})", workload),
+  EXPECT_TRUE(has_note(kHorovod.read(R"({"HOROVOD_AUTOTUNE": 1})", workload), "not emulated"));
+  EXPECT_TRUE(has_note(kHorovod.read(R"({"HOROVOD_AUTOTUNE": 1})", workload), "cannot come back"));
+  EXPECT_TRUE(has_note(kHorovod.read(R"({"HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE": 5})", workload),
                        "no effect without HOROVOD_AUTOTUNE: HOROVOD_AUTOTUNE_STEPS_PER_SAMPLE"));
-  EXPECT_TRUE(has_note(reading_of("{}", workload), "wait for a tick"));
-  EXPECT_FALSE(has_note(reading_of("{}", workload), "emulated"));
-  EXPECT_TRUE(has_note(reading_of(R"({"HOROVOD_CYCLE_TIME": 0})", workload), "without a pause"));
+  EXPECT_TRUE(has_note(kHorovod.read("{}", workload), "wait for a tick"));
+  EXPECT_FALSE(has_note(kHorovod.read("{}", workload), "emulated"));
+  EXPECT_TRUE(has_note(kHorovod.read(R"({"HOROVOD_CYCLE_TIME": 0})", workload), "without a pause"));
 }
 
 // A tick delays: one gradient, ready at 0.5 ms, exchanged in 1 ms, ticks every 4 ms. A step that
@@ -216,7 +208,8 @@ TEST(Horovod, TheMeanOverThePhasesOfACycle) {
   Scenario scenario;
   scenario.workload = workload;
   scenario.cluster = cluster;
-  const Strategy strategy = reading_of(R"({"HOROVOD_CYCLE_TIME": 4})", workload, cluster).strategy;
+  const Strategy strategy =
+      kHorovod.on(cluster).strategy_of(R"({"HOROVOD_CYCLE_TIME": 4})", workload);
   const auto model = run::make_model_executor({cluster, {}, 1});
   collective::CostCache cache(cluster);
   double sum = 0;
@@ -258,7 +251,7 @@ TEST(Horovod, TicksOnMeasuredTraces) {
     const auto model = run::make_model_executor({scenario.cluster, {}, 1});
     collective::CostCache cache(scenario.cluster);
     const auto percent = [&](const std::string& config) {
-      const auto strategy = reading_of(config, scenario.workload, scenario.cluster).strategy;
+      const auto strategy = kHorovod.on(scenario.cluster).strategy_of(config, scenario.workload);
       const auto evaluated = measure::evaluate_strategy(scenario, strategy, *model, cache);
       return 100 * (evaluated.metrics.step_time * 1e3 / row.optimum_ms - 1);
     };
@@ -272,45 +265,39 @@ TEST(Horovod, TicksOnMeasuredTraces) {
 
 TEST(Horovod, ComesBack) {
   const Workload workload = shipped_workload("resnet50_v100.json");
-  const Cluster cluster = cluster_of(4, 8);
+  const auto horovod = kHorovod.on(cluster_of(4, 8));
   for (const char* config :
        {"{}", R"({"HOROVOD_FUSION_THRESHOLD": 16777216, "HOROVOD_CYCLE_TIME": 2.5})",
         R"({"HOROVOD_FUSION_THRESHOLD": 0})", R"({"HOROVOD_CYCLE_TIME": 0})",
         R"({"compression": "fp16", "HOROVOD_HIERARCHICAL_ALLREDUCE": 1})",
         R"({"HOROVOD_NUM_NCCL_STREAMS": 2})"}) {
-    const Strategy strategy = reading_of(config, workload, cluster).strategy;
     SCOPED_TRACE(config);
-    test::expect_comes_back(horovod_dialect(), strategy, workload, cluster);
+    horovod.expect_comes_back(horovod.strategy_of(config, workload), workload);
   }
   // Without ticks there is only a nearest.
   Strategy plain;
   plain.fusion.rule = Fusion::Rule::kOne;
-  const auto nearest = write_config(horovod_dialect(), plain, workload, cluster);
+  const auto nearest = horovod.write(plain, workload);
   ASSERT_TRUE(nearest.has_value());
   EXPECT_FALSE(nearest->exact);
 }
 
 TEST(Horovod, Mistakes) {
-  const Workload workload = gradients_of({1, 1});
-  const std::vector<std::pair<std::string, std::string>> mistakes{
-      {R"({"HOROVOD_FUSION_THRESHOLD": -1})",
-       "x.json: c.HOROVOD_FUSION_THRESHOLD: found -1, expected"},
-      {R"({"HOROVOD_FUSION_THRESHOLD": "64MB"})", "found '64MB', expected a number"},
-      {R"({"HOROVOD_FUSION_THRESHOLD": ""})", "expected a number"},
-      {R"({"HOROVOD_FUSION_THRESHOLD": "nan"})", "expected a number"},
-      {R"({"HOROVOD_FUSION_THRESHOLD": 1.5})", "a whole number of bytes"},
-      {R"({"HOROVOD_CYCLE_TIME": -2})", "c.HOROVOD_CYCLE_TIME: found -2"},
-      {R"({"HOROVOD_CYCLE_TIME": []})", "c.HOROVOD_CYCLE_TIME: found a list"},
-      {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 2})", "c.HOROVOD_HIERARCHICAL_ALLREDUCE: found 2"},
-      {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": null})", "expected 0 or 1, or true or false"},
-      {R"({"HOROVOD_TORUS_ALLREDUCE": 1})", "not modelled"},
-      {R"({"compression": "fp15"})", "did you mean 'fp16'?"},
-      {R"({"HOROVOD_FUSION_TRESHOLD": 1})", "did you mean 'HOROVOD_FUSION_THRESHOLD'?"},
-  };
-  for (const auto& [config, part] : mistakes) {
-    const auto message = test::refusal_of(horovod_dialect(), config, workload, cluster_of(4, 1));
-    EXPECT_TRUE(contains(message, part)) << config << "\n" << message;
-  }
+  kHorovod.expect_refusals(
+      gradients_of({1, 1}),
+      {{R"({"HOROVOD_FUSION_THRESHOLD": -1})",
+        "x.json: c.HOROVOD_FUSION_THRESHOLD: found -1, expected"},
+       {R"({"HOROVOD_FUSION_THRESHOLD": "64MB"})", "found '64MB', expected a number"},
+       {R"({"HOROVOD_FUSION_THRESHOLD": ""})", "expected a number"},
+       {R"({"HOROVOD_FUSION_THRESHOLD": "nan"})", "expected a number"},
+       {R"({"HOROVOD_FUSION_THRESHOLD": 1.5})", "a whole number of bytes"},
+       {R"({"HOROVOD_CYCLE_TIME": -2})", "c.HOROVOD_CYCLE_TIME: found -2"},
+       {R"({"HOROVOD_CYCLE_TIME": []})", "c.HOROVOD_CYCLE_TIME: found a list"},
+       {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": 2})", "c.HOROVOD_HIERARCHICAL_ALLREDUCE: found 2"},
+       {R"({"HOROVOD_HIERARCHICAL_ALLREDUCE": null})", "expected 0 or 1, or true or false"},
+       {R"({"HOROVOD_TORUS_ALLREDUCE": 1})", "not modelled"},
+       {R"({"compression": "fp15"})", "did you mean 'fp16'?"},
+       {R"({"HOROVOD_FUSION_TRESHOLD": 1})", "did you mean 'HOROVOD_FUSION_THRESHOLD'?"}});
 }
 
 }  // namespace

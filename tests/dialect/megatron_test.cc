@@ -17,34 +17,27 @@ namespace {
 
 using test::cluster_of;
 using test::contains;
+using test::Groups;
+using test::has_note;
 using test::shipped_workload;
 using test::tensor_of;
 using test::workload_of;
-using Groups = std::vector<std::vector<int>>;
 
-Reading reading_of(const std::string& config, const Workload& workload,
-                   const Cluster& cluster = cluster_of(1, 3)) {
-  return test::read_config(megatron_dialect(), config, workload, cluster);
-}
-
-std::string message_of(const std::string& config, const Workload& workload) {
-  return test::refusal_of(megatron_dialect(), config, workload, cluster_of(1, 3));
-}
+const test::Framework kMegatron{megatron_dialect(), cluster_of(1, 3)};
 
 TEST(Megatron, ABucketClosesOnceItHoldsItsElements) {
   const Workload workload = workload_of({60, 40, 99, 1, 100, 7});
-  EXPECT_EQ(reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload)
-                .strategy.fusion.groups,
-            (Groups{{0, 1}, {2, 3}, {4}, {5}}));
+  EXPECT_EQ(
+      kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload),
+      (Groups{{0, 1}, {2, 3}, {4}, {5}}));
   // 307 parameters in two: 153 each.
-  EXPECT_EQ(reading_of(R"({"overlap-grad-reduce": true, "ddp-num-buckets": 2})", workload)
-                .strategy.fusion.groups,
+  EXPECT_EQ(kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-num-buckets": 2})", workload),
             (Groups{{0, 1, 2}, {3, 4, 5}}));
   // The number wins.
-  const Reading both = reading_of(
+  const Reading both = kMegatron.read(
       R"({"overlap-grad-reduce": true, "ddp-bucket-size": 1, "ddp-num-buckets": 2})", workload);
   EXPECT_EQ(both.strategy.fusion.groups, (Groups{{0, 1, 2}, {3, 4, 5}}));
-  EXPECT_TRUE(test::has_note(both, "ddp-num-buckets wins"));
+  EXPECT_TRUE(has_note(both, "ddp-num-buckets wins"));
 }
 
 // With the distributed optimizer parameters begin at multiples of 64: 60 + 40 ends at 64 + 40 =
@@ -52,71 +45,70 @@ TEST(Megatron, ABucketClosesOnceItHoldsItsElements) {
 TEST(Megatron, AlignmentCountsTowardsTheSize) {
   const Workload workload = workload_of({60, 40, 30, 30, 10});
   const std::string sized = R"({"overlap-grad-reduce": true, "ddp-bucket-size": 104)";
-  EXPECT_EQ(reading_of(sized + "}", workload).strategy.fusion.groups, (Groups{{0, 1, 2}, {3, 4}}));
+  EXPECT_EQ(kMegatron.groups_of(sized + "}", workload), (Groups{{0, 1, 2}, {3, 4}}));
   const Strategy sharded =
-      reading_of(sized + R"(, "use-distributed-optimizer": true})", workload).strategy;
+      kMegatron.read(sized + R"(, "use-distributed-optimizer": true})", workload).strategy;
   // {60, 40} ends at 104; {30, 30, 10} at 64 + 64 + 10 = 138.
   EXPECT_EQ(sharded.fusion.groups, (Groups{{0, 1}, {2, 3, 4}}));
   EXPECT_EQ(sharded.exchange, Strategy::Exchange::kSharded);
   // Three ranks: multiples of lcm(3, 128) = 384 elements. Each bucket comes to one of them.
-  const plan::Plan plan = plan::make_plan(workload, cluster_of(1, 3), sharded);
+  const plan::Plan plan = kMegatron.plan_of(sharded, workload);
   ASSERT_EQ(plan.buckets.size(), 2u);
   EXPECT_EQ(plan.buckets[0].padded_bytes, 384 * 4);
   EXPECT_EQ(plan.buckets[1].padded_bytes, 384 * 4);
   // For even rings lcm(3, 128, 65536) = 196608.
-  const Strategy even = reading_of(sized + R"(, "use-distributed-optimizer": true,
+  const Strategy even = kMegatron
+                            .read(sized + R"(, "use-distributed-optimizer": true,
                                              "ddp-pad-buckets-for-high-nccl-busbw": true})",
-                                   workload)
+                                  workload)
                             .strategy;
-  EXPECT_EQ(plan::make_plan(workload, cluster_of(1, 3), even).buckets[0].padded_bytes, 196608 * 4);
+  EXPECT_EQ(kMegatron.plan_of(even, workload).buckets[0].padded_bytes, 196608 * 4);
 }
 
-// The default grows with the ranks: 40 million elements, or a million a rank.
 // By the order in which parameters were registered, the last one first; buckets go as they are
 // complete.
 TEST(Megatron, BucketsFollowTheModelsOrder) {
   Workload workload = workload_of({60, 40, 99, 1});
   const auto groups_with = [&](const std::vector<int>& places) {
     for (std::size_t i = 0; i < places.size(); ++i) workload.tensors[i].registered = places[i];
-    return reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload)
-        .strategy.fusion.groups;
+    return kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})",
+                               workload);
   };
   EXPECT_EQ(groups_with({3, 2, 1, 0}), (Groups{{0, 1}, {2, 3}}));
   EXPECT_EQ(groups_with({3, 1, 2, 0}), (Groups{{0, 2}, {1, 3}}));
   EXPECT_EQ(groups_with({0, 1, 2, 3}), (Groups{{1, 0}, {3, 2}}));
 }
 
+// The default grows with the ranks: 40 million elements, or a million a rank.
 TEST(Megatron, DefaultSizes) {
   const Workload workload = workload_of(std::vector<std::int64_t>(100, 1'000'000));
   const auto count = [&](int nodes) {
-    return reading_of(R"({"overlap-grad-reduce": true})", workload, cluster_of(nodes, 8))
+    return kMegatron.on(cluster_of(nodes, 8))
+        .read(R"({"overlap-grad-reduce": true})", workload)
         .strategy.fusion.groups.size();
   };
   EXPECT_EQ(count(1), 3u);  // 40, 40, 20
   EXPECT_EQ(count(5), 3u);
   EXPECT_EQ(count(8), 2u);  // 64, 36
-  const Reading off = reading_of(R"({"ddp-bucket-size": 5})", workload);
+  const Reading off = kMegatron.read(R"({"ddp-bucket-size": 5})", workload);
   EXPECT_EQ(off.strategy.fusion.groups.size(), 1u);
-  EXPECT_TRUE(test::has_note(off, "no effect without overlap-grad-reduce"));
+  EXPECT_TRUE(has_note(off, "no effect without overlap-grad-reduce"));
 }
 
 TEST(Megatron, ABufferForEachFormat) {
   Workload workload = workload_of({10, 10, 10, 10});
   workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
-  EXPECT_EQ(reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 20})", workload)
-                .strategy.fusion.groups,
-            (Groups{{0, 2}, {1, 3}}));
-  EXPECT_EQ(reading_of("{}", workload).strategy.fusion.groups, (Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(
+      kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 20})", workload),
+      (Groups{{0, 2}, {1, 3}}));
+  EXPECT_EQ(kMegatron.read("{}", workload).strategy.fusion.groups, (Groups{{0, 2}, {1, 3}}));
 }
 
 TEST(Megatron, Bf16IsReducedInFp32UnlessThatIsTurnedOff) {
   const Workload workload = workload_of({640, 640}, DType::kBf16);
-  const Cluster cluster = cluster_of(1, 2);
   const auto plan_of = [&](const std::string& more) {
-    return plan::make_plan(
-        workload, cluster,
-        reading_of(R"({"use-distributed-optimizer": true)" + more + "}", workload, cluster)
-            .strategy);
+    return kMegatron.on(cluster_of(1, 2))
+        .plan_of(R"({"use-distributed-optimizer": true)" + more + "}", workload);
   };
   // Gradients of 1280 elements in four bytes; parameters are gathered in two.
   const plan::Plan wide = plan_of("");
@@ -126,7 +118,7 @@ TEST(Megatron, Bf16IsReducedInFp32UnlessThatIsTurnedOff) {
   const plan::Plan narrow = plan_of(R"(, "grad-reduce-in-bf16": true)");
   ASSERT_EQ(narrow.buckets.size(), 1u);
   EXPECT_EQ(narrow.buckets[0].bytes, 1280 * 2);
-  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "twice the bytes"));
+  EXPECT_TRUE(has_note(kMegatron.read("{}", workload), "twice the bytes"));
 }
 
 // A bucket goes when all its parameters are ready in the last micro-batch: that one's backward pass
@@ -135,10 +127,9 @@ TEST(Megatron, ExchangesInTheLastMicroBatch) {
   Workload workload = workload_of({60, 40, 99, 1});
   workload.micro_batches = 4;
   for (auto& tensor : workload.tensors) tensor.backward = 1e-3;
-  const Cluster cluster = cluster_of(2, 4);
   const plan::Plan plan = plan::make_plan(
-      workload, cluster,
-      reading_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload).strategy);
+      workload, cluster_of(2, 4),
+      kMegatron.strategy_of(R"({"overlap-grad-reduce": true, "ddp-bucket-size": 100})", workload));
   EXPECT_EQ(plan.buckets.size(), 2U);
   Seconds computed = 0;
   for (const auto& op : plan.ops) {
@@ -152,27 +143,28 @@ TEST(Megatron, ExchangesInTheLastMicroBatch) {
 
 TEST(Megatron, SaysWhatItRefuses) {
   Workload workload = workload_of({10});
-  EXPECT_TRUE(contains(message_of(R"({"overlap-param-gather": true})", workload),
-                       "only supported with use-distributed-optimizer"));
-  EXPECT_TRUE(contains(message_of(R"({"tensor-model-parallel-size": 2})", workload),
-                       "is 2, but the workload has \"parallel\": {\"tensor\": 1}"));
-  EXPECT_TRUE(contains(message_of(R"({"sequence-parallel": true})", workload), "\"sequence\": 0"));
-  EXPECT_TRUE(contains(message_of(R"({"ddp-bucket-sise": 2})", workload), "ddp-bucket-size"));
+  kMegatron.expect_refusals(workload, {{R"({"overlap-param-gather": true})",
+                                        "only supported with use-distributed-optimizer"},
+                                       {R"({"tensor-model-parallel-size": 2})",
+                                        "is 2, but the workload has \"parallel\": {\"tensor\": 1}"},
+                                       {R"({"sequence-parallel": true})", "\"sequence\": 0"},
+                                       {R"({"ddp-bucket-sise": 2})", "ddp-bucket-size"}});
   const std::string batches =
       R"({"micro-batch-size": 2, "global-batch-size": 24})";  // 24 / (2 * 3)
-  EXPECT_TRUE(contains(message_of(batches, workload), "4 micro-batches a step"));
+  EXPECT_TRUE(contains(kMegatron.refusal(batches, workload), "4 micro-batches a step"));
   workload.micro_batches = 4;
-  EXPECT_EQ(message_of(batches, workload), "");
-  EXPECT_TRUE(contains(message_of(R"({"micro-batch-size": 2, "global-batch-size": 25})", workload),
-                       "is not divisible"));
+  EXPECT_EQ(kMegatron.refusal(batches, workload), "");
+  EXPECT_TRUE(
+      contains(kMegatron.refusal(R"({"micro-batch-size": 2, "global-batch-size": 25})", workload),
+               "is not divisible"));
 }
 
 // Megatron has no flag for other schedules than its own two.
 TEST(Megatron, SaysWhichSchedulesItHas) {
   Workload workload = workload_of({10});
-  EXPECT_FALSE(test::has_note(reading_of("{}", workload), "no flag says"));
+  EXPECT_FALSE(has_note(kMegatron.read("{}", workload), "no flag says"));
   workload.parallel.schedule = Schedule::kZeroBubble;
-  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "no flag says the workload's"));
+  EXPECT_TRUE(has_note(kMegatron.read("{}", workload), "no flag says the workload's"));
 }
 
 // Layers' matrices are gathered in a byte each and have buffers of their own; the embedding and the
@@ -193,31 +185,32 @@ TEST(Megatron, GathersFp8ParametersInOneByte) {
               {"grad-reduce-in-bf16", true},
               {"fp8-format", "hybrid"},
               {"fp8-param-gather", true}};
-  const Cluster cluster = cluster_of(1, 3);
-  const Reading fp8 = reading_of(config.dump(), workload, cluster);
+  const Reading fp8 = kMegatron.read(config.dump(), workload);
   EXPECT_EQ(fp8.strategy.fusion.groups, (Groups{{0, 2}, {1, 3}}));
   const auto gathered = [&](const Strategy& strategy) {
     std::vector<Bytes> bytes;
-    for (const auto& op : plan::make_plan(workload, cluster, strategy).ops) {
+    for (const auto& op : kMegatron.plan_of(strategy, workload).ops) {
       if (op.gathers) bytes.push_back(std::get<collective::Collective>(op.work).bytes());
     }
     std::ranges::sort(bytes);
     return bytes;
   };
   EXPECT_EQ(gathered(fp8.strategy), (std::vector<Bytes>{(768 + 384) * 128, 2 * (384 + 768 * 128)}));
-  EXPECT_TRUE(write_config(megatron_dialect(), fp8.strategy, workload, cluster)->exact);
+  EXPECT_TRUE(kMegatron.write(fp8.strategy, workload)->exact);
 
   config.erase("fp8-param-gather");
-  const Reading bf16 = reading_of(config.dump(), workload, cluster);
+  const Reading bf16 = kMegatron.read(config.dump(), workload);
   EXPECT_EQ(bf16.strategy.fusion.groups, (Groups{{0, 1, 2, 3}}));
   workload.delayed_scaling = false;
-  EXPECT_TRUE(contains(message_of(config.dump(), workload), "\"delayed_scaling\": true"));
+  EXPECT_TRUE(contains(kMegatron.refusal(config.dump(), workload), "\"delayed_scaling\": true"));
   config["fp8-recipe"] = "blockwise";
-  EXPECT_EQ(message_of(config.dump(), workload), "");
-  EXPECT_TRUE(contains(message_of(R"({"fp8-param-gather": true})", workload), "with fp8-format"));
-  EXPECT_TRUE(contains(
-      message_of(R"({"fp8-param-gather": true, "fp8": "e4m3", "fp8-recipe": "mxfp8"})", workload),
-      "needs use-distributed-optimizer"));
+  EXPECT_EQ(kMegatron.refusal(config.dump(), workload), "");
+  EXPECT_TRUE(
+      contains(kMegatron.refusal(R"({"fp8-param-gather": true})", workload), "with fp8-format"));
+  EXPECT_TRUE(
+      contains(kMegatron.refusal(
+                   R"({"fp8-param-gather": true, "fp8": "e4m3", "fp8-recipe": "mxfp8"})", workload),
+               "needs use-distributed-optimizer"));
 }
 
 // Read, planned, written and read again: the same plan.
@@ -232,11 +225,11 @@ TEST(Megatron, ComesBack) {
       if (round % 2 == 0) config["use-distributed-optimizer"] = true;
       if (round % 4 == 0) config["overlap-param-gather"] = true;
       if (round % 6 == 0) config["ddp-pad-buckets-for-high-nccl-busbw"] = true;
-      const Cluster cluster = cluster_of(2, 4);
-      Strategy strategy =
-          dialect::reading_of(megatron_dialect(), config, workload, cluster).strategy;
+      const auto megatron = kMegatron.on(cluster_of(2, 4));
+      const Strategy strategy =
+          dialect::reading_of(megatron.row, config, workload, megatron.cluster).strategy;
       SCOPED_TRACE(config);
-      const Written back = test::expect_comes_back(megatron_dialect(), strategy, workload, cluster);
+      const Written back = megatron.expect_comes_back(strategy, workload);
       EXPECT_EQ(back.strategy.fusion.pad_elements, strategy.fusion.pad_elements);
     }
   }

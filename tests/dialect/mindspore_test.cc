@@ -19,19 +19,17 @@ namespace syncline::dialect {
 namespace {
 
 using test::cluster_of;
-using test::contains;
 using test::count_of;
+using test::Groups;
 using test::has_note;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
 
 // (tensors, MiB to three places), first layer first.
-using Sizes = std::vector<std::pair<int, double>>;
+using Fused = std::vector<std::pair<int, double>>;
 
-Reading reading_of(const std::string& config, const Workload& workload, bool as_documents = false) {
-  return test::read_config(mindspore_dialect(), config, workload, cluster_of(2, 4), as_documents);
-}
+const test::Framework kMindSpore{mindspore_dialect(), cluster_of(2, 4)};
 
 const Workload& resnet50() {
   static const Workload workload = shipped_workload("resnet50_v100.json");
@@ -39,7 +37,7 @@ const Workload& resnet50() {
 }
 
 // Workload indices of the groups as a plan gets them, latest gradient first.
-std::vector<std::vector<int>> groups_of(const Reading& reading, const Workload& workload) {
+Groups fused_groups(const Reading& reading, const Workload& workload) {
   auto groups = plan::fuse(test::pointers_to(workload.tensors), test::indices_of(workload.tensors),
                            reading.strategy.fusion);
   std::sort(groups.begin(), groups.end(),
@@ -47,9 +45,9 @@ std::vector<std::vector<int>> groups_of(const Reading& reading, const Workload& 
   return groups;
 }
 
-Sizes sizes_of(const Reading& reading, const Workload& workload) {
-  Sizes sizes;
-  for (const auto& group : groups_of(reading, workload)) {
+Fused fused_of(const Reading& reading, const Workload& workload) {
+  Fused sizes;
+  for (const auto& group : fused_groups(reading, workload)) {
     Bytes bytes = 0;
     for (const int index : group)
       bytes += workload.tensors[static_cast<std::size_t>(index)].bytes();
@@ -61,13 +59,13 @@ Sizes sizes_of(const Reading& reading, const Workload& workload) {
 
 std::vector<int> counts_of(const Reading& reading, const Workload& workload) {
   std::vector<int> counts;
-  for (const auto& [count, mib] : sizes_of(reading, workload)) counts.push_back(count);
+  for (const auto& [count, mib] : fused_of(reading, workload)) counts.push_back(count);
   return counts;
 }
 
 std::vector<int> counts(const std::string& config, const Workload& workload,
                         bool as_documents = false) {
-  return counts_of(reading_of(config, workload, as_documents), workload);
+  return counts_of(kMindSpore.read(config, workload, as_documents), workload);
 }
 
 std::string sized(const std::string& mode, int megabytes) {
@@ -110,10 +108,10 @@ Workload parameters_of(const std::vector<std::int64_t>& elements) {
 TEST(MindSpore, SemiAutoCountsElementsAndNotTheOpeningGradient) {
   for (const char* mode : {"semi_auto_parallel", "auto_parallel"}) {
     const auto of = [&](int mb) {
-      return sizes_of(reading_of(sized(mode, mb), resnet50()), resnet50());
+      return fused_of(kMindSpore.read(sized(mode, mb), resnet50()), resnet50());
     };
-    EXPECT_EQ(of(64), (Sizes{{144, 59.633}, {17, 37.859}}));
-    EXPECT_EQ(of(32), (Sizes{{126, 31.582}, {18, 28.051}, {17, 37.859}}));
+    EXPECT_EQ(of(64), (Fused{{144, 59.633}, {17, 37.859}}));
+    EXPECT_EQ(of(32), (Fused{{126, 31.582}, {18, 28.051}, {17, 37.859}}));
     EXPECT_EQ(of(16).size(), 6u);
     EXPECT_EQ(of(8).size(), 11u);
   }
@@ -129,34 +127,34 @@ TEST(MindSpore, SemiAutoByHand) {
 TEST(MindSpore, SemiAutoThresholdKnowsNoBytes) {
   Workload halves = resnet50();
   for (auto& tensor : halves.tensors) tensor.dtype = DType::kFp16;
-  EXPECT_EQ(sizes_of(reading_of(sized("semi_auto_parallel", 64), halves), halves),
-            (Sizes{{144, 29.817}, {17, 18.93}}));
+  EXPECT_EQ(fused_of(kMindSpore.read(sized("semi_auto_parallel", 64), halves), halves),
+            (Fused{{144, 29.817}, {17, 18.93}}));
 }
 
 TEST(MindSpore, AutoModeAndTheDefaultAreSixtyFour) {
   const auto sixty_four =
-      groups_of(reading_of(sized("semi_auto_parallel", 64), resnet50()), resnet50());
+      fused_groups(kMindSpore.read(sized("semi_auto_parallel", 64), resnet50()), resnet50());
   for (const char* config :
        {R"({"parallel_mode": "semi_auto_parallel"})",
         R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": true}})",
         R"({"parallel_mode": "semi_auto_parallel",
             "comm_fusion": {"allreduce": {"mode": "auto", "config": null}}})"}) {
-    EXPECT_EQ(groups_of(reading_of(config, resnet50()), resnet50()), sixty_four) << config;
+    EXPECT_EQ(fused_groups(kMindSpore.read(config, resnet50()), resnet50()), sixty_four) << config;
   }
-  const Reading ignored = reading_of(R"({"parallel_mode": "semi_auto_parallel",
+  const Reading ignored = kMindSpore.read(R"({"parallel_mode": "semi_auto_parallel",
       "comm_fusion": {"allreduce": {"mode": "auto", "config": 8}}})",
-                                     resnet50());
-  EXPECT_EQ(groups_of(ignored, resnet50()), sixty_four);
+                                          resnet50());
+  EXPECT_EQ(fused_groups(ignored, resnet50()), sixty_four);
   EXPECT_TRUE(has_note(ignored, "mode auto does not look at its config"));
 }
 
 TEST(MindSpore, DataParallelCountsBytesAndOvershoots) {
   const auto of = [](int mb) {
-    return sizes_of(reading_of(sized("data_parallel", mb), resnet50()), resnet50());
+    return fused_of(kMindSpore.read(sized("data_parallel", mb), resnet50()), resnet50());
   };
   EXPECT_EQ(
       of(64),
-      (Sizes{{94, 16.543}, {33, 16.039}, {12, 23.031}, {9, 17.023}, {9, 17.023}, {4, 7.832}}));
+      (Fused{{94, 16.543}, {33, 16.039}, {12, 23.031}, {9, 17.023}, {9, 17.023}, {4, 7.832}}));
   EXPECT_EQ(of(32).size(), 11u);
   EXPECT_EQ(of(16).size(), 19u);
   EXPECT_EQ(of(0).size(), 161u);  // the pass returns: no fusion
@@ -169,11 +167,11 @@ TEST(MindSpore, DataParallelDefaultIsOneAllReduce) {
   for (const char* config :
        {R"({"parallel_mode": "data_parallel"})", "{}", R"({"parallel_mode": "hybrid_parallel"})",
         R"({"parallel_mode": "data_parallel", "comm_fusion": {"openstate": false}})"}) {
-    const Reading reading = reading_of(config, resnet50());
-    EXPECT_EQ(sizes_of(reading, resnet50()), (Sizes{{161, 97.492}})) << config;
+    const Reading reading = kMindSpore.read(config, resnet50());
+    EXPECT_EQ(fused_of(reading, resnet50()), (Fused{{161, 97.492}})) << config;
     EXPECT_TRUE(has_note(reading, "all 161 gradients go in one AllReduce")) << config;
   }
-  EXPECT_TRUE(has_note(reading_of("{}", resnet50()), "parallel_mode is not given"));
+  EXPECT_TRUE(has_note(kMindSpore.read("{}", resnet50()), "parallel_mode is not given"));
   // Auto mode sets 64 and is not the default here.
   EXPECT_EQ(counts(R"({"parallel_mode": "data_parallel",
                 "comm_fusion": {"allreduce": {"mode": "auto", "config": null}}})",
@@ -183,27 +181,28 @@ TEST(MindSpore, DataParallelDefaultIsOneAllReduce) {
 }
 
 TEST(MindSpore, HybridParallelKnowsNoSize) {
-  const Reading reading = reading_of(sized("hybrid_parallel", 16), resnet50());
+  const Reading reading = kMindSpore.read(sized("hybrid_parallel", 16), resnet50());
   EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{161}));
   EXPECT_TRUE(has_note(reading, "no effect in hybrid_parallel"));
 }
 
 TEST(MindSpore, IndexEndsAreInclusive) {
   const auto of = [](const std::string& list) {
-    return sizes_of(reading_of(indexed("data_parallel", list), resnet50()), resnet50());
+    return fused_of(kMindSpore.read(indexed("data_parallel", list), resnet50()), resnet50());
   };
-  EXPECT_EQ(of("[85, 160]"), (Sizes{{86, 12.282}, {75, 85.21}}));
+  EXPECT_EQ(of("[85, 160]"), (Fused{{86, 12.282}, {75, 85.21}}));
   EXPECT_EQ(of("[0]")[0].first, 1);
-  const Reading documented = reading_of(indexed("data_parallel", "[20, 35]"), resnet50());
+  const Reading documented = kMindSpore.read(indexed("data_parallel", "[20, 35]"), resnet50());
   EXPECT_EQ(counts_of(documented, resnet50()), (std::vector<int>{21, 15, 125}));
   EXPECT_EQ(counts(indexed("hybrid_parallel", "[20, 35]"), resnet50()),
             (std::vector<int>{21, 15, 125}));
-  const Reading read_so = reading_of(indexed("data_parallel", "[20, 35]"), resnet50(), true);
+  const Reading read_so = kMindSpore.read(indexed("data_parallel", "[20, 35]"), resnet50(), true);
   EXPECT_EQ(counts_of(read_so, resnet50()), (std::vector<int>{20, 15, 126}));
 }
 
 TEST(MindSpore, IndexPastTheEndIsIgnored) {
-  const Reading reading = reading_of(indexed("data_parallel", "[85, 161, 5000000000]"), resnet50());
+  const Reading reading =
+      kMindSpore.read(indexed("data_parallel", "[85, 161, 5000000000]"), resnet50());
   EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{86, 75}));
   EXPECT_TRUE(has_note(reading, "index 161 is past the end of 161 gradients"));
   EXPECT_TRUE(has_note(reading, "index 4294967295 is past the end"));
@@ -211,7 +210,7 @@ TEST(MindSpore, IndexPastTheEndIsIgnored) {
 
 // The front end numbers by size first; the list is registered for id 1.
 TEST(MindSpore, IndexInSemiAutoSplitsTheFirstGroupAlone) {
-  const Reading reading = reading_of(indexed("semi_auto_parallel", "[85, 160]"), resnet50());
+  const Reading reading = kMindSpore.read(indexed("semi_auto_parallel", "[85, 160]"), resnet50());
   EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{86, 58, 17}));
   EXPECT_TRUE(has_note(reading, "splits fusion id 1 alone, 144 gradients"));
   EXPECT_TRUE(has_note(reading, "index 160 is past the end of 144 gradients"));
@@ -223,7 +222,7 @@ constexpr const char* kDocumentedIds =
 TEST(MindSpore, DocumentedCellExampleNeedsOpenstateFalse) {
   const Workload net = documented_net();
   const std::string mode = R"({"parallel_mode": "semi_auto_parallel", )";
-  const Reading by_default = reading_of(mode + kDocumentedIds + "}", net);
+  const Reading by_default = kMindSpore.read(mode + kDocumentedIds + "}", net);
   EXPECT_EQ(counts_of(by_default, net), (std::vector<int>{14}));
   EXPECT_TRUE(has_note(by_default, "overwritten by the size rule"));
   const std::string closed =
@@ -239,12 +238,12 @@ TEST(MindSpore, DocumentedCellExampleNeedsOpenstateFalse) {
 
 TEST(MindSpore, OpenstateFalseLeavesTheDefaultIdTogether) {
   const Workload net = documented_net();
-  const Reading reading = reading_of(
+  const Reading reading = kMindSpore.read(
       R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false},
           "set_comm_fusion": {"layer2": 5, "layer2.input_mapping.bias": 0}})",
       net);
-  EXPECT_EQ(groups_of(reading, net),
-            (std::vector<std::vector<int>>{{0, 1, 2, 3, 8, 9, 10, 11, 12, 13}, {4, 5, 7}, {6}}));
+  EXPECT_EQ(fused_groups(reading, net),
+            (Groups{{0, 1, 2, 3, 8, 9, 10, 11, 12, 13}, {4, 5, 7}, {6}}));
   EXPECT_TRUE(has_note(reading, "have id 1 and still travel together"));
 }
 
@@ -256,9 +255,9 @@ TEST(MindSpore, LaterCallsOverwriteAndPrefixesEndAtADot) {
   const std::string closed =
       R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false}, )";
   const auto groups = [&](const std::string& ids) {
-    return groups_of(reading_of(closed + R"("set_comm_fusion": )" + ids + "}", workload), workload);
+    return fused_groups(kMindSpore.read(closed + R"("set_comm_fusion": )" + ids + "}", workload),
+                        workload);
   };
-  using Groups = std::vector<std::vector<int>>;
   EXPECT_EQ(groups(R"({"layer1": 2})"), (Groups{{1, 2}, {0}}));
   EXPECT_EQ(groups(R"({"layer1.bias": 3, "layer1": 2})"), (Groups{{1, 2}, {0}}));
   EXPECT_EQ(groups(R"({"layer1": 2, "layer1.bias": 3})"), (Groups{{2}, {1}, {0}}));
@@ -269,14 +268,14 @@ TEST(MindSpore, LaterCallsOverwriteAndPrefixesEndAtADot) {
 TEST(MindSpore, IdsThatDoNotDifferHaveNoEffectInDataParallel) {
   const Workload net = documented_net();
   const Reading reading =
-      reading_of(R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"": 0}})", net);
+      kMindSpore.read(R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"": 0}})", net);
   EXPECT_EQ(counts_of(reading, net), (std::vector<int>{14}));
   EXPECT_TRUE(has_note(reading, "ids that do not differ have no effect"));
 }
 
 TEST(MindSpore, DifferingIdsGoBeforeTheIndexListInDataParallel) {
   const Workload net = documented_net();
-  const Reading reading = reading_of(
+  const Reading reading = kMindSpore.read(
       R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"layer3": 2},
           "comm_fusion": {"allreduce": {"mode": "index", "config": [3]}}})",
       net);
@@ -286,20 +285,21 @@ TEST(MindSpore, DifferingIdsGoBeforeTheIndexListInDataParallel) {
 
 TEST(MindSpore, SizeSplitsEachIdByItself) {
   const Workload workload = parameters_of({65537, 1, 65537, 1, 1});
-  const Reading reading = reading_of(
+  const Reading reading = kMindSpore.read(
       R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"p3": 2, "p4": 2},
           "comm_fusion": {"allreduce": {"mode": "size", "config": 1}}})",
       workload);
-  EXPECT_EQ(groups_of(reading, workload), (std::vector<std::vector<int>>{{4}, {2, 3}, {0, 1}}));
+  EXPECT_EQ(fused_groups(reading, workload), (Groups{{4}, {2, 3}, {0, 1}}));
 }
 
 TEST(MindSpore, TypesAreKeysExceptWhereTheyAreCast) {
   Workload workload = parameters_of({1, 1, 1, 1});
   workload.tensors[1].dtype = workload.tensors[3].dtype = DType::kFp16;
-  EXPECT_EQ(groups_of(reading_of(R"({"parallel_mode": "semi_auto_parallel"})", workload), workload),
-            (std::vector<std::vector<int>>{{1, 3}, {0, 2}}));
-  const Reading data = reading_of(R"({"parallel_mode": "data_parallel"})", workload);
-  EXPECT_EQ(groups_of(data, workload), (std::vector<std::vector<int>>{{0, 1, 2, 3}}));
+  EXPECT_EQ(fused_groups(kMindSpore.read(R"({"parallel_mode": "semi_auto_parallel"})", workload),
+                         workload),
+            (Groups{{1, 3}, {0, 2}}));
+  const Reading data = kMindSpore.read(R"({"parallel_mode": "data_parallel"})", workload);
+  EXPECT_EQ(fused_groups(data, workload), (Groups{{0, 1, 2, 3}}));
   EXPECT_TRUE(has_note(data, "cast to FP32"));
   // 100000 halves are 400 kB once they are cast.
   Workload halves = parameters_of({100000, 1});
@@ -311,32 +311,32 @@ TEST(MindSpore, SparseGradientsAreInNoGroup) {
   Workload workload = parameters_of({1, 1, 1});
   workload.tensors.insert(workload.tensors.begin() + 1, sparse_tensor_of("embedding", {100, 4}, 3));
   for (const char* mode : {"semi_auto_parallel", "data_parallel"}) {
-    const Reading reading = reading_of(sized(mode, 64), workload);
-    EXPECT_EQ(reading.strategy.fusion.groups, (std::vector<std::vector<int>>{{0, 2, 3}})) << mode;
+    const Reading reading = kMindSpore.read(sized(mode, 64), workload);
+    EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 2, 3}})) << mode;
   }
 }
 
 TEST(MindSpore, OpenstateFalseHidesWhatStandsBehindIt) {
   const Workload net = documented_net();
-  const Reading behind = reading_of(R"({"parallel_mode": "data_parallel",
+  const Reading behind = kMindSpore.read(R"({"parallel_mode": "data_parallel",
       "comm_fusion": {"openstate": false, "allreduce": {"mode": "size", "config": 0}}})",
-                                    net);
+                                         net);
   EXPECT_EQ(counts_of(behind, net), (std::vector<int>{14}));
   EXPECT_TRUE(has_note(behind, "'allreduce' comes after openstate False"));
-  const Reading wrong = reading_of(R"({"parallel_mode": "data_parallel",
+  const Reading wrong = kMindSpore.read(R"({"parallel_mode": "data_parallel",
       "comm_fusion": {"openstate": false, "allgather": 3}})",
-                                   net);
+                                        net);
   EXPECT_EQ(counts_of(wrong, net), (std::vector<int>{14}));
-  const Reading before = reading_of(R"({"parallel_mode": "data_parallel",
+  const Reading before = kMindSpore.read(R"({"parallel_mode": "data_parallel",
       "comm_fusion": {"allreduce": {"mode": "size", "config": 0}, "openstate": false}})",
-                                    net);
+                                         net);
   EXPECT_EQ(counts_of(before, net).size(), 14u);
 }
 
 TEST(MindSpore, ShardedKindsAreJudgedAndNoted) {
-  const Reading reading = reading_of(R"({"parallel_mode": "semi_auto_parallel", "comm_fusion":
+  const Reading reading = kMindSpore.read(R"({"parallel_mode": "semi_auto_parallel", "comm_fusion":
       {"allgather": {"mode": "size", "config": 32}, "reducescatter": {"mode": "auto", "config": null}}})",
-                                     resnet50());
+                                          resnet50());
   EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{144, 17}));
   EXPECT_TRUE(has_note(reading, "enable_parallel_optimizer"));
 }
@@ -346,7 +346,7 @@ TEST(MindSpore, HalvesAreCastToSinglePrecision) {
   for (auto& tensor : workload.tensors) tensor.dtype = DType::kFp16;
   Cluster cluster = cluster_of(4, 1);
   cluster.device.memory = 1e9;
-  const Reading data = reading_of(R"({"parallel_mode": "data_parallel"})", workload);
+  const Reading data = kMindSpore.read(R"({"parallel_mode": "data_parallel"})", workload);
   const plan::Plan plan = plan::make_plan(workload, cluster, data.strategy);
   ASSERT_EQ(plan.buckets.size(), 1u);
   EXPECT_EQ(plan.buckets[0].bytes, 8000);
@@ -360,7 +360,7 @@ TEST(MindSpore, HalvesAreCastToSinglePrecision) {
     if (copied) copies.push_back(plan::seconds_of(op.work));
   }
   EXPECT_EQ(copies, (std::vector<double>{12e-6, 12e-6}));
-  const Reading semi = reading_of(R"({"parallel_mode": "semi_auto_parallel"})", workload);
+  const Reading semi = kMindSpore.read(R"({"parallel_mode": "semi_auto_parallel"})", workload);
   EXPECT_EQ(plan::make_plan(workload, cluster, semi.strategy).buckets[0].bytes, 4000);
 }
 
@@ -368,15 +368,14 @@ TEST(MindSpore, HalvesAreCastToSinglePrecision) {
 // ones, each kind by its own threshold, and all-reduces the small one.
 TEST(MindSpore, AParallelOptimizerShardsLargeParameters) {
   const Workload workload = parameters_of({262144, 262144, 262144, 262144, 8});
-  const Cluster cluster = cluster_of(2, 4);
   const auto plan_of = [&](const std::string& fusion) {
-    const Reading reading = reading_of(
+    const Reading reading = kMindSpore.read(
         R"({"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true, "comm_fusion": {)" +
             fusion + "}}",
         workload);
     EXPECT_TRUE(has_note(reading, "shards 4 parameters"));
     EXPECT_EQ(reading.strategy.exchange, Strategy::Exchange::kSharded);
-    return plan::make_plan(workload, cluster, reading.strategy);
+    return kMindSpore.plan_of(reading.strategy, workload);
   };
   using collective::CollectiveKind;
   const plan::Plan fused = plan_of("");
@@ -393,47 +392,46 @@ TEST(MindSpore, AParallelOptimizerShardsLargeParameters) {
 }
 
 TEST(MindSpore, AParallelOptimizerComesBack) {
-  const Workload workload = resnet50();
-  const Cluster cluster = cluster_of(2, 4);
   const Strategy strategy =
-      reading_of(R"({"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true,
+      kMindSpore
+          .read(R"({"parallel_mode": "semi_auto_parallel", "enable_parallel_optimizer": true,
         "comm_fusion": {"allgather": {"mode": "size", "config": 16},
                         "reducescatter": {"mode": "size", "config": 8}}})",
-                 workload)
+                resnet50())
           .strategy;
-  test::expect_comes_back(mindspore_dialect(), strategy, workload, cluster);
+  kMindSpore.expect_comes_back(strategy, resnet50());
 }
 
 TEST(MindSpore, DocumentedBufferIsNeverExceeded) {
-  const Reading reading = reading_of(sized("semi_auto_parallel", 16), resnet50(), true);
+  const Reading reading = kMindSpore.read(sized("semi_auto_parallel", 16), resnet50(), true);
   double sum = 0;
   int tensors = 0;
-  for (const auto& [count, mib] : sizes_of(reading, resnet50())) {
+  for (const auto& [count, mib] : fused_of(reading, resnet50())) {
     EXPECT_LE(mib, 16);
     sum += mib;
     tensors += count;
   }
   EXPECT_EQ(tensors, 161);
   EXPECT_NEAR(sum, 97.492, 0.01);
-  const Reading off =
-      reading_of(R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false}})",
-                 resnet50(), true);
+  const Reading off = kMindSpore.read(
+      R"({"parallel_mode": "semi_auto_parallel", "comm_fusion": {"openstate": false}})", resnet50(),
+      true);
   EXPECT_EQ(counts_of(off, resnet50()).size(), 161u);
 }
 
 TEST(MindSpore, GroupsBecomeBucketsInReadyOrder) {
-  const Reading reading = reading_of(sized("data_parallel", 64), resnet50());
-  const plan::Plan plan = plan::make_plan(resnet50(), cluster_of(2, 4), reading.strategy);
+  const Reading reading = kMindSpore.read(sized("data_parallel", 64), resnet50());
   std::vector<std::size_t> counts;
-  for (const auto& bucket : plan.buckets) counts.push_back(bucket.tensors.size());
+  for (const auto& bucket : kMindSpore.plan_of(reading.strategy, resnet50()).buckets)
+    counts.push_back(bucket.tensors.size());
   EXPECT_EQ(counts, (std::vector<std::size_t>{4, 9, 9, 12, 33, 94}));
 }
 
 TEST(MindSpore, EmptyWorkload) {
   const Workload workload;
   for (const char* mode : {"semi_auto_parallel", "data_parallel"}) {
-    EXPECT_TRUE(reading_of(sized(mode, 64), workload).strategy.fusion.groups.empty());
-    EXPECT_TRUE(reading_of(indexed(mode, "[1]"), workload).strategy.fusion.groups.empty());
+    EXPECT_TRUE(kMindSpore.read(sized(mode, 64), workload).strategy.fusion.groups.empty());
+    EXPECT_TRUE(kMindSpore.read(indexed(mode, "[1]"), workload).strategy.fusion.groups.empty());
   }
 }
 
@@ -513,11 +511,10 @@ TEST(MindSpore, RaisesWhatMindSporeRaises) {
       {R"({"comm_fuson": {}})", "c.comm_fuson", "unknown key (did you mean 'comm_fusion'?)"},
   };
   for (const auto& mistake : mistakes) {
-    const std::string message =
-        test::refusal_of(mindspore_dialect(), mistake.config, resnet50(), cluster_of(2, 4));
+    const std::string message = kMindSpore.refusal(mistake.config, resnet50());
     EXPECT_TRUE(message.starts_with("x.json: " + mistake.place + ": ")) << message << "\n"
                                                                         << mistake.config;
-    EXPECT_TRUE(contains(message, mistake.what)) << message << "\n" << mistake.what;
+    EXPECT_TRUE(test::contains(message, mistake.what)) << message << "\n" << mistake.what;
   }
 }
 

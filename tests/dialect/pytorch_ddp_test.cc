@@ -21,19 +21,15 @@ namespace {
 
 using test::cluster_of;
 using test::contains;
+using test::Groups;
+using test::has_note;
 using test::shipped_workload;
 using test::sparse_tensor_of;
 using test::tensor_of;
+using test::tensors_in;
 using test::workload_of;
-using Groups = std::vector<std::vector<int>>;
 
-Reading reading_of(const std::string& config, const Workload& workload) {
-  return test::read_config(pytorch_ddp_dialect(), config, workload, cluster_of(2, 4));
-}
-
-Groups groups_of(const std::string& config, const Workload& workload) {
-  return reading_of(config, workload).strategy.fusion.groups;
-}
+const test::Framework kDdp{pytorch_ddp_dialect(), cluster_of(2, 4)};
 
 Bytes bytes_of(const std::vector<int>& group, const Workload& workload) {
   Bytes bytes = 0;
@@ -86,13 +82,19 @@ Groups by_type(const Workload& workload, Bytes first, Bytes cap) {
   return groups;
 }
 
+std::vector<int> ready_of(const std::vector<plan::Bucket>& buckets) {
+  std::vector<int> ready;
+  for (const auto& bucket : buckets) ready.push_back(bucket.ready);
+  return ready;
+}
+
 std::string capped(double mib, const char* torch = "2.7") {
   return R"({"bucket_cap_mb": )" + std::to_string(mib) + R"(, "torch": ")" + torch + "\"}";
 }
 
 TEST(PyTorchDdp, ResNet50ByDefault) {
   const Workload workload = shipped_workload("resnet50_v100.json");
-  const Groups groups = groups_of("{}", workload);
+  const Groups groups = kDdp.groups_of("{}", workload);
   EXPECT_EQ(groups, by_type(workload, kMiB, 25 * kMiB));
   EXPECT_EQ(groups.front(), (std::vector<int>{0, 1}));  // fc.bias and fc.weight, 7.8 MiB
   EXPECT_GE(bytes_of(groups.front(), workload), kMiB);
@@ -114,9 +116,9 @@ TEST(PyTorchDdp, EveryModelAndCap) {
                            "bert_base.json", "gpt2_small.json", "fasterrcnn_r50_fpn.json"}) {
     const Workload workload = shipped_workload(name);
     for (const int mib : {1, 4, 25, 64, 1000}) {
-      EXPECT_EQ(groups_of(capped(mib), workload), by_type(workload, mib * kMiB, mib * kMiB))
+      EXPECT_EQ(kDdp.groups_of(capped(mib), workload), by_type(workload, mib * kMiB, mib * kMiB))
           << name << " " << mib;
-      EXPECT_EQ(groups_of(capped(mib, "2.2"), workload), by_type(workload, kMiB, mib * kMiB))
+      EXPECT_EQ(kDdp.groups_of(capped(mib, "2.2"), workload), by_type(workload, kMiB, mib * kMiB))
           << name << " " << mib;
     }
   }
@@ -127,12 +129,13 @@ TEST(PyTorchDdp, FractionsOfAMebibyte) {
   workload.tensors = {tensor_of("a", {1 << 18}), tensor_of("b", {1 << 16}),
                       tensor_of("c", {1 << 16}), tensor_of("d", {1 << 17}), tensor_of("e", {1})};
   // 1 MiB is the first limit; then 0.5 MiB each: 0.25 + 0.25, 0.5, and the rest.
-  EXPECT_EQ(groups_of(capped(0.5, "2.2.1"), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
+  EXPECT_EQ(kDdp.groups_of(capped(0.5, "2.2.1"), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
   // Before torch 2.3 the cap does not lower the first limit.
   workload.tensors[0] = tensor_of("a", {(1 << 18) - 1});
-  EXPECT_EQ(groups_of(capped(0.5, "1.13.1+cu117"), workload), (Groups{{0, 1}, {2, 3}, {4}}));
-  EXPECT_EQ(groups_of(capped(0.5, "2.3.0a0"), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
-  EXPECT_EQ(groups_of(capped(0.5), workload), groups_of(R"({"bucket_cap_mb": 0.5})", workload));
+  EXPECT_EQ(kDdp.groups_of(capped(0.5, "1.13.1+cu117"), workload), (Groups{{0, 1}, {2, 3}, {4}}));
+  EXPECT_EQ(kDdp.groups_of(capped(0.5, "2.3.0a0"), workload), (Groups{{0}, {1, 2}, {3}, {4}}));
+  EXPECT_EQ(kDdp.groups_of(capped(0.5), workload),
+            kDdp.groups_of(R"({"bucket_cap_mb": 0.5})", workload));
 }
 
 TEST(PyTorchDdp, TypesFillBucketsOfTheirOwn) {
@@ -141,7 +144,7 @@ TEST(PyTorchDdp, TypesFillBucketsOfTheirOwn) {
   workload.tensors = {tensor_of("a", {10}), half(1 << 18),        tensor_of("b", {1 << 18}),
                       half(1 << 18),        tensor_of("c", {10}), half(10)};
   // FP32 reaches 1 MiB with b, FP16 with the second of 0.5 MiB; the rest closes at the end.
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{0, 2}, {1, 3}, {5}, {4}}));
+  EXPECT_EQ(kDdp.groups_of("{}", workload), (Groups{{0, 2}, {1, 3}, {5}, {4}}));
 }
 
 // The reducer launches buckets by their index. What is left over of a type has the last ones,
@@ -152,20 +155,12 @@ TEST(PyTorchDdp, WhatIsLeftOverGoesLast) {
   for (int i = 0; i < 3; ++i) {
     workload.tensors.push_back(tensor_of("b", {1 << 20}, DType::kBf16));  // 2 MiB
   }
-  const auto plan_of = [&](const std::string& config) {
-    return plan::make_plan(workload, cluster_of(2, 4), reading_of(config, workload).strategy);
-  };
-  Groups order;
-  std::vector<int> ready;
-  for (const auto& bucket : plan_of(capped(2)).buckets) {
-    order.push_back(bucket.tensors);
-    ready.push_back(bucket.ready);
-  }
-  EXPECT_EQ(order, (Groups{{1}, {2}, {3}, {0}}));
-  EXPECT_EQ(ready, (std::vector<int>{1, 2, 3, 3}));
+  const auto buckets = [&] { return kDdp.plan_of(capped(2), workload).buckets; };
+  EXPECT_EQ(tensors_in(buckets()), (Groups{{1}, {2}, {3}, {0}}));
+  EXPECT_EQ(ready_of(buckets()), (std::vector<int>{1, 2, 3, 3}));
   // A sparse gradient has a bucket of its own, which closes as it comes: ahead of what is left.
   workload.tensors.push_back(sparse_tensor_of("embedding", {1000, 4}, 3));
-  EXPECT_EQ(plan_of(capped(2)).buckets.back().tensors, (std::vector<int>{0}));
+  EXPECT_EQ(buckets().back().tensors, (std::vector<int>{0}));
 }
 
 TEST(PyTorchDdp, PlansKeepTheOrderOfTheBuckets) {
@@ -185,17 +180,15 @@ TEST(PyTorchDdp, PlansKeepTheOrderOfTheBuckets) {
     std::shuffle(places.begin(), places.end(), random);
     for (std::size_t i = 0; i < places.size(); ++i) workload.tensors[i].registered = places[i];
     const std::string stay = round % 2 == 0 ? "true" : "false";
-    const Strategy strategy =
-        reading_of(R"({"bucket_cap_mb": 1, "find_unused_parameters": )" + stay + "}", workload)
-            .strategy;
-    Groups planned;
+    const Strategy strategy = kDdp.strategy_of(
+        R"({"bucket_cap_mb": 1, "find_unused_parameters": )" + stay + "}", workload);
+    const auto buckets = kDdp.plan_of(strategy, workload).buckets;
     int ready = 0;
-    for (const auto& bucket : plan::make_plan(workload, cluster_of(2, 4), strategy).buckets) {
-      planned.push_back(bucket.tensors);
+    for (const auto& bucket : buckets) {
       ready = std::max(ready, *std::max_element(bucket.tensors.begin(), bucket.tensors.end()));
       EXPECT_EQ(bucket.ready, ready) << round;
     }
-    EXPECT_EQ(planned, strategy.fusion.groups) << round;
+    EXPECT_EQ(tensors_in(buckets), strategy.fusion.groups) << round;
   }
 }
 
@@ -203,10 +196,8 @@ TEST(PyTorchDdp, SparseGradientsAreBucketsByThemselves) {
   Workload workload;
   workload.tensors = {tensor_of("a", {10}), sparse_tensor_of("embedding", {1000000, 4}, 3),
                       tensor_of("b", {10})};
-  EXPECT_EQ(groups_of("{}", workload), (Groups{{1}, {0, 2}}));
-  EXPECT_EQ(plan::make_plan(workload, cluster_of(2, 4), reading_of("{}", workload).strategy)
-                .buckets.size(),
-            2u);
+  EXPECT_EQ(kDdp.groups_of("{}", workload), (Groups{{1}, {0, 2}}));
+  EXPECT_EQ(kDdp.plan_of("{}", workload).buckets.size(), 2u);
 }
 
 TEST(PyTorchDdp, RandomLists) {
@@ -222,7 +213,7 @@ TEST(PyTorchDdp, RandomLists) {
       if (random() % 10 == 0) workload.tensors.back().sparse = true;
     }
     const double cap = 0.25 * static_cast<double>(1 + random() % 40);
-    EXPECT_EQ(groups_of(capped(cap), workload),
+    EXPECT_EQ(kDdp.groups_of(capped(cap), workload),
               by_type(workload, static_cast<Bytes>(cap * static_cast<double>(kMiB)),
                       static_cast<Bytes>(cap * static_cast<double>(kMiB))))
         << round;
@@ -238,12 +229,12 @@ TEST(PyTorchDdp, UnusedParametersKeepTheBucketsOfTheFirstStep) {
   const std::string unused =
       R"({"bucket_cap_mb": 0.5, "torch": "2.2", "find_unused_parameters": true)";
   // a is 1 MiB, the first limit; then 0.5 MiB each: b and c, d; e is left over.
-  EXPECT_EQ(groups_of(unused + "}", workload), (Groups{{0}, {1}, {3, 2}, {4}}));
-  EXPECT_TRUE(test::has_note(reading_of(unused + "}", workload), "never rebuilt"));
+  EXPECT_EQ(kDdp.groups_of(unused + "}", workload), (Groups{{0}, {1}, {3, 2}, {4}}));
+  EXPECT_TRUE(has_note(kDdp.read(unused + "}", workload), "never rebuilt"));
   // A static graph is rebuilt all the same: e, d and c reach 1 MiB, b and a the rest.
-  EXPECT_EQ(groups_of(unused + R"(, "static_graph": true})", workload),
-            groups_of(capped(0.5, "2.2"), workload));
-  EXPECT_EQ(groups_of(capped(0.5, "2.2"), workload), (Groups{{0, 1, 2}, {3, 4}}));
+  EXPECT_EQ(kDdp.groups_of(unused + R"(, "static_graph": true})", workload),
+            kDdp.groups_of(capped(0.5, "2.2"), workload));
+  EXPECT_EQ(kDdp.groups_of(capped(0.5, "2.2"), workload), (Groups{{0, 1, 2}, {3, 4}}));
 }
 
 // GPT-2 124M on two GPUs, counted by github.com/schemmy/exp-llm under explicit caps: the first
@@ -252,32 +243,34 @@ TEST(PyTorchDdp, CountedAllReducesOfGpt2) {
   const Workload workload = shipped_workload("gpt2_small.json");
   for (const auto& [cap, buckets] :
        std::vector<std::pair<double, std::size_t>>{{1, 50}, {25, 13}, {100, 4}, {500, 1}}) {
-    EXPECT_EQ(groups_of(capped(cap), workload).size(), buckets) << cap;
+    EXPECT_EQ(kDdp.groups_of(capped(cap), workload).size(), buckets) << cap;
   }
-  EXPECT_EQ(groups_of(capped(100, "2.2"), workload).size(), 5U);
-  EXPECT_EQ(groups_of(capped(500, "2.2"), workload).size(), 2U);
+  EXPECT_EQ(kDdp.groups_of(capped(100, "2.2"), workload).size(), 5U);
+  EXPECT_EQ(kDdp.groups_of(capped(500, "2.2"), workload).size(), 2U);
 }
 
 TEST(PyTorchDdp, ALimitForEachBucket) {
   const Workload workload = workload_of(std::vector<std::int64_t>(8, 1 << 16));  // 0.25 MiB each
-  EXPECT_EQ(groups_of(R"({"bucket_cap_mb_list": [0.25, 0.75, 0.5]})", workload),
+  EXPECT_EQ(kDdp.groups_of(R"({"bucket_cap_mb_list": [0.25, 0.75, 0.5]})", workload),
             (Groups{{0}, {1, 2, 3}, {4, 5}, {6, 7}}));
-  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 500000})", workload),
+  EXPECT_EQ(kDdp.groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 500000})", workload),
             (Groups{{0, 1}, {2, 3, 4, 5, 6, 7}}));
   // Only where no cap was given, from torch 2.3 on.
-  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "bucket_cap_mb": 1})", workload),
+  EXPECT_EQ(kDdp.groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "bucket_cap_mb": 1})", workload),
             (Groups{{0, 1, 2, 3}, {4, 5, 6, 7}}));
-  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "bucket_cap_mb": 1, "torch": "2.1"})",
-                      workload),
-            (Groups{{0}, {1, 2, 3, 4}, {5, 6, 7}}));
+  EXPECT_EQ(
+      kDdp.groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "bucket_cap_mb": 1, "torch": "2.1"})",
+                     workload),
+      (Groups{{0}, {1, 2, 3, 4}, {5, 6, 7}}));
   // The small bucket last.
-  EXPECT_EQ(groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 262144, "DDP_SET_LAST_BUCKET_CAP": 1})",
-                      workload),
-            (Groups{{0, 1, 2, 3, 4, 5, 6}, {7}}));
+  EXPECT_EQ(
+      kDdp.groups_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 262144, "DDP_SET_LAST_BUCKET_CAP": 1})",
+                     workload),
+      (Groups{{0, 1, 2, 3, 4, 5, 6}, {7}}));
   // It acts where buckets are rebuilt: those of the first step stay as they are.
   const std::string unused = R"({"find_unused_parameters": true)";
-  EXPECT_EQ(groups_of(unused + R"(, "DDP_SET_LAST_BUCKET_CAP": 1})", workload),
-            groups_of(unused + "}", workload));
+  EXPECT_EQ(kDdp.groups_of(unused + R"(, "DDP_SET_LAST_BUCKET_CAP": 1})", workload),
+            kDdp.groups_of(unused + "}", workload));
 }
 
 // Every backward pass exchanges, unless it runs under no_sync.
@@ -285,37 +278,31 @@ TEST(PyTorchDdp, MicroBatchesUnderNoSync) {
   Workload workload = shipped_workload("resnet50_v100.json");
   workload.micro_batches = 3;
   const auto buckets_of = [&](const std::string& config) {
-    const Strategy strategy = reading_of(config, workload).strategy;
-    test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
-    return plan::make_plan(workload, cluster_of(2, 4), strategy).buckets.size();
+    const Strategy strategy = kDdp.strategy_of(config, workload);
+    kDdp.expect_comes_back(strategy, workload);
+    return kDdp.plan_of(strategy, workload).buckets.size();
   };
   EXPECT_EQ(buckets_of("{}"), 3u * 5);
   EXPECT_EQ(buckets_of(R"({"no_sync": true})"), 5u);
-  EXPECT_TRUE(test::has_note(reading_of("{}", workload), "saves 2 all-reduces"));
+  EXPECT_TRUE(has_note(kDdp.read("{}", workload), "saves 2 all-reduces"));
 }
 
 TEST(PyTorchDdp, PlanHasTheSameBuckets) {
   const Workload workload = shipped_workload("resnet50_v100.json");
-  const Reading reading = reading_of("{}", workload);
-  Groups planned;
-  for (const auto& bucket : plan::make_plan(workload, cluster_of(2, 4), reading.strategy).buckets) {
-    planned.push_back(bucket.tensors);
-  }
-  EXPECT_EQ(planned, reading.strategy.fusion.groups);
+  const Strategy strategy = kDdp.strategy_of("{}", workload);
+  EXPECT_EQ(tensors_in(kDdp.plan_of(strategy, workload).buckets), strategy.fusion.groups);
 }
 
 TEST(PyTorchDdp, Hooks) {
   const Workload workload = shipped_workload("resnet50_v100.json");
-  EXPECT_EQ(reading_of(R"({"comm_hook": "allreduce_hook"})", workload).strategy.compression.codec,
-            "");
-  EXPECT_EQ(
-      reading_of(R"({"comm_hook": "fp16_compress_hook"})", workload).strategy.compression.codec,
-      "fp16");
-  EXPECT_EQ(
-      reading_of(R"({"comm_hook": "bf16_compress_hook"})", workload).strategy.compression.codec,
-      "bf16");
-  EXPECT_EQ(groups_of(R"({"comm_hook": "fp16_compress_hook"})", workload),
-            groups_of("{}", workload));
+  for (const auto& [hook, codec] : {std::pair{"allreduce_hook", ""},
+                                    {"fp16_compress_hook", "fp16"},
+                                    {"bf16_compress_hook", "bf16"}}) {
+    const std::string config = R"({"comm_hook": ")" + std::string(hook) + "\"}";
+    EXPECT_EQ(kDdp.strategy_of(config, workload).compression.codec, codec);
+  }
+  EXPECT_EQ(kDdp.groups_of(R"({"comm_hook": "fp16_compress_hook"})", workload),
+            kDdp.groups_of("{}", workload));
 }
 
 // Where torch itself fails, that is said of the configuration.
@@ -325,12 +312,12 @@ TEST(PyTorchDdp, WhatFailsInsideTorch) {
   Cluster cluster = cluster_of(2, 1);
   const auto said = [&](const std::string& hook, const std::string& torch) {
     const std::string config = R"({"comm_hook": ")" + hook + R"(", "torch": ")" + torch + R"("})";
-    try {
-      const auto reading = test::read_config(pytorch_ddp_dialect(), config, workload, cluster);
-      return test::has_note(reading, "fails inside torch") ? reading.notes[1] : "";
-    } catch (const InputError& error) {
-      return std::string(error.what());
-    }
+    std::string note;
+    const std::string refusal = test::input_error([&] {
+      const Reading reading = kDdp.on(cluster).read(config, workload);
+      if (has_note(reading, "fails inside torch")) note = reading.notes[1];
+    });
+    return refusal + note;
   };
   EXPECT_TRUE(contains(said("powerSGD_hook", "2.7"), "first dimension of scale"));
   EXPECT_EQ(said("batched_powerSGD_hook", "2.7"), "");
@@ -350,30 +337,28 @@ TEST(PyTorchDdp, WhatFailsInsideTorch) {
 TEST(PyTorchDdp, PowerSgd) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const Compression plain =
-      reading_of(R"({"comm_hook": "powerSGD_hook"})", workload).strategy.compression;
+      kDdp.read(R"({"comm_hook": "powerSGD_hook"})", workload).strategy.compression;
   EXPECT_EQ(plain.codec, "powersgd");
-  EXPECT_EQ(plain.rank, 1);
-  EXPECT_EQ(plain.min_rate, 2);
-  EXPECT_EQ(plain.rampup_begin_step, 1000);
+  EXPECT_EQ(std::tuple(plain.rank, plain.min_rate, plain.rampup_begin_step),
+            std::tuple(1, 2.0, 1000));
   const std::string config = R"({"comm_hook": "powerSGD_hook", "bucket_cap_mb": 8, "PowerSGDState":
       {"matrix_approximation_rank": 4, "start_powerSGD_iter": 10, "min_compression_rate": 0.5}})";
-  const Reading reading = reading_of(config, workload);
-  EXPECT_EQ(reading.strategy.compression.rank, 4);
-  EXPECT_EQ(reading.strategy.compression.min_rate, 0.5);
-  EXPECT_EQ(reading.strategy.compression.rampup_begin_step, 10);
-  EXPECT_EQ(reading.strategy.fusion.groups, groups_of(capped(8), workload));
+  const Reading reading = kDdp.read(config, workload);
+  const Compression& given = reading.strategy.compression;
+  EXPECT_EQ(std::tuple(given.rank, given.min_rate, given.rampup_begin_step),
+            std::tuple(4, 0.5, 10));
+  EXPECT_EQ(reading.strategy.fusion.groups, kDdp.groups_of(capped(8), workload));
   // On links alone nothing is known of a device that would be waited for; NCCL's hook waits.
   EXPECT_TRUE(reading.strategy.overlap);
   Cluster gpus = cluster_of(2, 4);
   gpus.library = Library::kNccl;
-  const Reading waits = test::read_config(pytorch_ddp_dialect(), config, workload, gpus);
+  const Reading waits = kDdp.on(gpus).read(config, workload);
   EXPECT_FALSE(waits.strategy.overlap);
-  EXPECT_TRUE(test::has_note(waits, "torch.cuda.synchronize"));
+  EXPECT_TRUE(has_note(waits, "torch.cuda.synchronize"));
   for (const Cluster& cluster : {cluster_of(2, 4), gpus}) {
     const Strategy strategy =
         dialect::reading_of(pytorch_ddp_dialect(), Json::parse(config), workload, cluster).strategy;
-    const Json back =
-        test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster).config;
+    const Json back = kDdp.on(cluster).expect_comes_back(strategy, workload).config;
     EXPECT_EQ(back.at("PowerSGDState").at("matrix_approximation_rank"), 4);
   }
 }
@@ -386,7 +371,7 @@ TEST(PyTorchDdp, PowerSgdsColumns) {
     const std::string config =
         R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"matrix_approximation_rank": )" +
         std::to_string(rank) + "}}";
-    return reading_of(config, workload).strategy.compression.encode_launches - 1;
+    return kDdp.read(config, workload).strategy.compression.encode_launches - 1;
   };
   EXPECT_EQ(launches(1, "2.1"), 2);
   EXPECT_EQ(launches(2, "2.1"), 8);
@@ -400,20 +385,19 @@ TEST(PyTorchDdp, BatchedPowerSgd) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const std::string config = R"({"comm_hook": "batched_powerSGD_hook", "PowerSGDState":
       {"matrix_approximation_rank": 2, "min_compression_rate": 7}})";
-  const Strategy strategy = reading_of(config, workload).strategy;
+  const Strategy strategy = kDdp.strategy_of(config, workload);
   EXPECT_EQ(strategy.compression.codec, "batched_powersgd");
   EXPECT_EQ(strategy.compression.rank, 2);
   EXPECT_EQ(strategy.compression.rampup_begin_step, 1000);
-  const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
-  ASSERT_TRUE(written && written->exact);
-  EXPECT_EQ(written->config["comm_hook"], "batched_powerSGD_hook");
-  EXPECT_FALSE(written->config["PowerSGDState"].contains("min_compression_rate"));
-  EXPECT_EQ(written->config["PowerSGDState"]["start_powerSGD_iter"], 1000);
+  const Json back = kDdp.expect_comes_back(strategy, workload).config;
+  EXPECT_EQ(back["comm_hook"], "batched_powerSGD_hook");
+  EXPECT_FALSE(back["PowerSGDState"].contains("min_compression_rate"));
+  EXPECT_EQ(back["PowerSGDState"]["start_powerSGD_iter"], 1000);
   Cluster gpus = cluster_of(2, 4);
   gpus.library = Library::kNccl;
-  const Reading waits = test::read_config(pytorch_ddp_dialect(), config, workload, gpus);
+  const Reading waits = kDdp.on(gpus).read(config, workload);
   EXPECT_FALSE(waits.strategy.overlap);
-  EXPECT_TRUE(test::has_note(waits, "batched_powerSGD_hook waits for the device"));
+  EXPECT_TRUE(has_note(waits, "batched_powerSGD_hook waits for the device"));
 }
 
 // DDPOptimizer counts whole layers from the last one on: the first piece ends where 1 MiB is
@@ -426,30 +410,23 @@ TEST(PyTorchDdp, CompiledModelsComeInPieces) {
   }
   // Layers of 1 MiB. DDP's buckets are of 2 MiB from the first on, the pieces of 1, 2, 2 and 2.
   const Reading split =
-      reading_of(R"({"bucket_cap_mb": 2, "torch_compile": {"optimize_ddp": true}})", workload);
+      kDdp.read(R"({"bucket_cap_mb": 2, "torch_compile": {"optimize_ddp": true}})", workload);
   EXPECT_EQ(split.strategy.pieces, (std::vector<std::int64_t>{1, 5, 9, 13}));
   EXPECT_EQ(split.strategy.fusion.groups.size(), 4u);
-  const auto ready = [&](const Reading& reading) {
-    std::vector<int> list;
-    for (const auto& bucket :
-         plan::make_plan(workload, cluster_of(2, 4), reading.strategy).buckets) {
-      list.push_back(bucket.ready);
-    }
-    return list;
+  const auto ready = [&](const std::string& config) {
+    return ready_of(kDdp.plan_of(config, workload).buckets);
   };
-  EXPECT_EQ(ready(split), (std::vector<int>{5, 9, 13, 13}));
-  EXPECT_EQ(
-      ready(reading_of(R"({"bucket_cap_mb": 2, "torch": "2.2", "torch_compile": true})", workload)),
-      (std::vector<int>{1, 5, 9, 13}));
-  EXPECT_TRUE(test::has_note(split, "into 4"));
+  EXPECT_EQ(ready_of(kDdp.plan_of(split.strategy, workload).buckets),
+            (std::vector<int>{5, 9, 13, 13}));
+  EXPECT_EQ(ready(R"({"bucket_cap_mb": 2, "torch": "2.2", "torch_compile": true})"),
+            (std::vector<int>{1, 5, 9, 13}));
+  EXPECT_TRUE(has_note(split, "into 4"));
   // In one graph nothing is there before its end; uncompiled each is there by itself.
-  EXPECT_EQ(ready(reading_of(R"({"bucket_cap_mb": 4, "torch_compile": {"optimize_ddp": false}})",
-                             workload)),
+  EXPECT_EQ(ready(R"({"bucket_cap_mb": 4, "torch_compile": {"optimize_ddp": false}})"),
             (std::vector<int>{13, 13}));
-  EXPECT_EQ(ready(reading_of(R"({"bucket_cap_mb": 4, "torch_compile": false})", workload)),
-            (std::vector<int>{7, 13}));
+  EXPECT_EQ(ready(R"({"bucket_cap_mb": 4, "torch_compile": false})"), (std::vector<int>{7, 13}));
   // A piece ends between layers.
-  EXPECT_EQ(reading_of(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "torch_compile": true})", workload)
+  EXPECT_EQ(kDdp.read(R"({"_DEFAULT_FIRST_BUCKET_BYTES": 1, "torch_compile": true})", workload)
                 .strategy.pieces,
             (std::vector<std::int64_t>{1, 13}));
 }
@@ -459,7 +436,7 @@ TEST(PyTorchDdp, CompiledModelsComeInPieces) {
 TEST(PyTorchDdp, TheCompilerJoinsAllReducesItself) {
   const Workload workload = workload_of(std::vector<std::int64_t>(8, 1 << 17));  // 0.5 MiB each
   for (const char* mode : {"python_reducer", "python_reducer_without_compiled_forward"}) {
-    const Reading reading = reading_of(
+    const Reading reading = kDdp.read(
         R"({"bucket_cap_mb": 1.5, "gradient_as_bucket_view": true,
             "torch_compile": {"optimize_ddp": ")" +
             std::string(mode) + "\"}}",
@@ -475,13 +452,9 @@ TEST(PyTorchDdp, TheCompilerJoinsAllReducesItself) {
 // same.
 TEST(PyTorchDdp, ArgumentsThatChangeNoStep) {
   const Workload workload = shipped_workload("resnet50_v100.json");
-  const Cluster cluster = cluster_of(2, 4);
-  const auto plan_of = [&](const std::string& config) {
-    return plan::make_plan(workload, cluster, reading_of(config, workload).strategy);
-  };
   for (const char* key : {"init_sync", "skip_all_reduce_unused_params", "batched_grad_copy"}) {
-    EXPECT_EQ(plan_difference(plan_of("{}"), plan_of(R"({")" + std::string(key) + R"(": true})")),
-              "")
+    const std::string config = R"({")" + std::string(key) + R"(": true})";
+    EXPECT_EQ(plan_difference(kDdp.plan_of("{}", workload), kDdp.plan_of(config, workload)), "")
         << key;
   }
 }
@@ -491,7 +464,7 @@ TEST(PyTorchDdp, ArgumentsThatChangeNoStep) {
 TEST(PyTorchDdp, TheFirstStepHasOneBucket) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const auto whole = [&](const std::string& config) {
-    return reading_of(config, workload).strategy.whole_first_step;
+    return kDdp.read(config, workload).strategy.whole_first_step;
   };
   EXPECT_TRUE(whole("{}"));
   EXPECT_TRUE(whole(capped(25)));
@@ -514,47 +487,44 @@ TEST(PyTorchDdp, LimitsForAnyRunsOfGradients) {
       if (i == 0 || random() % 3 == 0) strategy.fusion.groups.emplace_back();
       strategy.fusion.groups.back().push_back(i);
     }
-    const Json config =
-        test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4)).config;
-    EXPECT_EQ(groups_of(config.dump(), workload), strategy.fusion.groups) << config;
+    const Json config = kDdp.expect_comes_back(strategy, workload).config;
+    EXPECT_EQ(kDdp.groups_of(config.dump(), workload), strategy.fusion.groups) << config;
   }
   // One cap where that does it.
   const Workload workload = shipped_workload("resnet50_v100.json");
-  const auto written = write_config(pytorch_ddp_dialect(), reading_of(capped(8), workload).strategy,
-                                    workload, cluster_of(2, 4));
+  const auto written = kDdp.write(kDdp.strategy_of(capped(8), workload), workload);
   EXPECT_TRUE(written->config.contains("bucket_cap_mb")) << written->config;
   // Parts of an order that is not the gradients' have none.
   Strategy crossed;
   crossed.fusion.rule = Fusion::Rule::kGroups;
   crossed.fusion.groups = {{0, 2}, {1, 3}};
-  EXPECT_FALSE(write_config(pytorch_ddp_dialect(), crossed, workload_of({1000, 1000, 1000, 1000}),
-                            cluster_of(2, 4))
-                   ->exact);
+  EXPECT_FALSE(kDdp.write(crossed, workload_of({1000, 1000, 1000, 1000}))->exact);
 }
 
 // What the job's torch makes of a configuration counts where the configuration names none, and what
 // is written for the job is what that version understands.
 TEST(PyTorchDdp, AJobHasATorch) {
   Workload workload = shipped_workload("resnet50_v100.json");
-  const Strategy eight = reading_of(capped(8), workload).strategy;
-  const Strategy mixed = reading_of(R"({"bucket_cap_mb_list": [1, 2, 40, 12]})", workload).strategy;
+  const Strategy eight = kDdp.strategy_of(capped(8), workload);
+  const Strategy mixed = kDdp.strategy_of(R"({"bucket_cap_mb_list": [1, 2, 40, 12]})", workload);
   const auto write = [&](const Strategy& strategy) {
-    const auto written = write_config(pytorch_ddp_dialect(), strategy, workload, cluster_of(2, 4));
+    const auto written = kDdp.write(strategy, workload);
     EXPECT_TRUE(written);
     return written.value_or(Written{});
   };
   EXPECT_EQ(write(eight).config, (Json{{"bucket_cap_mb", 8.0}}));
   EXPECT_TRUE(write(mixed).exact);
   workload.torch = "1.13";
-  EXPECT_EQ(groups_of(R"({"bucket_cap_mb": 8})", workload), groups_of(capped(8, "2.2"), workload));
-  EXPECT_EQ(groups_of(capped(8, "2.7"), workload), eight.fusion.groups);
+  EXPECT_EQ(kDdp.groups_of(R"({"bucket_cap_mb": 8})", workload),
+            kDdp.groups_of(capped(8, "2.2"), workload));
+  EXPECT_EQ(kDdp.groups_of(capped(8, "2.7"), workload), eight.fusion.groups);
   // Its first bucket has a limit of its own, and it knows no list.
   EXPECT_EQ(write(eight).config,
             (Json{{"bucket_cap_mb", 8.0}, {"_DEFAULT_FIRST_BUCKET_BYTES", 8 * kMiB}}));
   EXPECT_TRUE(write(eight).exact);
   EXPECT_FALSE(write(mixed).exact);
   EXPECT_FALSE(write(mixed).config.contains("bucket_cap_mb_list"));
-  const Strategy old = reading_of(R"({"bucket_cap_mb": 8})", workload).strategy;
+  const Strategy old = kDdp.strategy_of(R"({"bucket_cap_mb": 8})", workload);
   EXPECT_EQ(write(old).config, (Json{{"bucket_cap_mb", 8.0}}));
   EXPECT_TRUE(write(old).exact);
   // The Trainer has no word for the variable.
@@ -563,9 +533,9 @@ TEST(PyTorchDdp, AJobHasATorch) {
   EXPECT_FALSE(trained->exact) << trained->config;
   // A version that a configuration alone names is not the job's, and that is said.
   const char* alone = "torch is given for this configuration alone";
-  EXPECT_FALSE(test::has_note(reading_of(capped(8), workload), alone));
+  EXPECT_FALSE(has_note(kDdp.read(capped(8), workload), alone));
   workload.torch.clear();
-  EXPECT_TRUE(test::has_note(reading_of(capped(8), workload), alone));
+  EXPECT_TRUE(has_note(kDdp.read(capped(8), workload), alone));
   workload.torch = "2.4";
   EXPECT_FALSE(write(mixed).config.contains("bucket_cap_mb_list"));
   workload.torch = "2.12";
@@ -573,14 +543,13 @@ TEST(PyTorchDdp, AJobHasATorch) {
 }
 
 TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
-  Workload workload;
-  workload.tensors = {tensor_of("b", {1000}), tensor_of("a", {1000})};
+  const Workload workload = workload_of({1000, 1000});
   Cluster cluster = cluster_of(2, 4);
   cluster.device.memory = 1e9;
   const auto copies = [&](const std::string& config) {
     std::vector<std::pair<bool, Seconds>> list;
     for (const auto& op :
-         plan::make_plan(workload, cluster, reading_of(config, workload).strategy).ops) {
+         plan::make_plan(workload, cluster, kDdp.strategy_of(config, workload)).ops) {
       const auto reason = plan::reason_of(op.work);
       const bool into = reason == plan::Busy::Reason::kCopyIn;
       if (into || reason == plan::Busy::Reason::kCopyOut) {
@@ -595,32 +564,25 @@ TEST(PyTorchDdp, CopiesUnlessGradientsAreViews) {
 }
 
 TEST(PyTorchDdp, BuffersAreBroadcastUnlessItIsTurnedOff) {
-  Workload workload;
-  workload.tensors = {tensor_of("b", {1000}), tensor_of("a", {1000})};
+  Workload workload = workload_of({1000, 1000});
   workload.buffer_broadcast = 0.003;
-  const Cluster cluster = cluster_of(2, 4);
   for (const bool on : {true, false}) {
     const std::string config = on ? "{}" : R"({"broadcast_buffers": false})";
-    const Strategy strategy = reading_of(config, workload).strategy;
-    EXPECT_EQ(plan::ahead_of_forward(plan::make_plan(workload, cluster, strategy)),
-              on ? 0.003 : 0.0);
-    const Json back =
-        test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster).config;
+    const Strategy strategy = kDdp.strategy_of(config, workload);
+    EXPECT_EQ(plan::ahead_of_forward(kDdp.plan_of(strategy, workload)), on ? 0.003 : 0.0);
+    const Json back = kDdp.expect_comes_back(strategy, workload).config;
     EXPECT_EQ(back.contains("broadcast_buffers"), !on);
   }
 }
 
 TEST(PyTorchDdp, PostLocalSgd) {
-  Workload workload;
+  Workload workload = workload_of({1000000, 1000000});
   workload.forward = 1e-3;
-  workload.tensors = {tensor_of("b", {1000000}), tensor_of("a", {1000000})};
-  const Cluster cluster = cluster_of(2, 4);
-  const Strategy strategy = reading_of(R"({"comm_hook": "post_localSGD_hook",
+  const Strategy strategy = kDdp.strategy_of(R"({"comm_hook": "post_localSGD_hook",
       "PostLocalSGDState": {"start_localSGD_iter": 100}, "PeriodicModelAverager": {"period": 4}})",
-                                       workload)
-                                .strategy;
+                                             workload);
   // Two buckets in each of four steps inside the nodes, then everything once among all.
-  const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
+  const plan::Plan plan = kDdp.plan_of(strategy, workload);
   EXPECT_EQ(plan.steps, 4);
   std::vector<int> sizes;
   for (const auto& op : plan.ops) {
@@ -632,7 +594,7 @@ TEST(PyTorchDdp, PostLocalSgd) {
   EXPECT_EQ(sizes, (std::vector<int>{4, 4, 4, 4, 4, 4, 4, 4, 8}));
   EXPECT_EQ(plan.buckets.back().bytes, 8000000);
   // Before its start: gradients, among all.
-  const plan::Plan before = plan::make_plan(workload, cluster, strategy, {99});
+  const plan::Plan before = plan::make_plan(workload, kDdp.cluster, strategy, {99});
   EXPECT_EQ(before.steps, 1);
   EXPECT_EQ(before.buckets.size(), 2u);
   Training training;
@@ -642,27 +604,23 @@ TEST(PyTorchDdp, PostLocalSgd) {
   EXPECT_EQ(phases[0].steps, 100);
   EXPECT_EQ(phases[1].steps, 400);
   EXPECT_EQ(phases[1].point.period, 4);
-  const Json again =
-      test::expect_comes_back(pytorch_ddp_dialect(), strategy, workload, cluster).config;
+  const Json again = kDdp.expect_comes_back(strategy, workload).config;
   EXPECT_EQ(again.value("comm_hook", ""), "post_localSGD_hook");
 }
 
 // DDP goes on broadcasting buffers ahead of each step, and the averager has the parameters alone.
 TEST(PyTorchDdp, PostLocalSgdLeavesBuffersToDdp) {
-  Workload workload;
+  Workload workload = workload_of({1000000, 1000000});
   workload.forward = 1e-3;
-  workload.tensors = {tensor_of("b", {1000000}), tensor_of("a", {1000000})};
   workload.buffers = {tensor_of("mean", {64})};
   workload.buffer_broadcast = 0.002;
-  const Cluster cluster = cluster_of(2, 4);
   for (const bool inside : {true, false}) {
-    const Strategy strategy = reading_of(R"({"comm_hook": "post_localSGD_hook",
+    const Strategy strategy = kDdp.strategy_of(R"({"comm_hook": "post_localSGD_hook",
         "PostLocalSGDState": {"start_localSGD_iter": 100, "post_local_gradient_allreduce": )" +
-                                             std::string(inside ? "true" : "false") +
-                                             R"(}, "PeriodicModelAverager": {"period": 4}})",
-                                         workload)
-                                  .strategy;
-    const plan::Plan plan = plan::make_plan(workload, cluster, strategy);
+                                                   std::string(inside ? "true" : "false") +
+                                                   R"(}, "PeriodicModelAverager": {"period": 4}})",
+                                               workload);
+    const plan::Plan plan = kDdp.plan_of(strategy, workload);
     EXPECT_DOUBLE_EQ(plan::ahead_of_forward(plan), 4 * 0.002) << inside;
     EXPECT_EQ(plan.buckets.back().bytes, 8000000) << inside;
     EXPECT_EQ(plan.buckets.size(), inside ? 9u : 1u);
@@ -696,7 +654,7 @@ TEST(PyTorchDdp, Mistakes) {
         R"({"torch_compile": {"optimize_ddp": "reducer"}})",
         R"({"torch_compile": {"mode": "default"}})",
         R"({"torch_compile": true, "bucket_cap_mb": 0.5})"}) {
-    EXPECT_THROW(reading_of(config, workload), InputError) << config;
+    EXPECT_THROW(kDdp.read(config, workload), InputError) << config;
   }
 }
 

@@ -20,7 +20,6 @@ namespace {
 
 using collective::CollectiveKind;
 using test::cluster_of;
-using test::contains;
 using test::tensor_of;
 
 // One collective: its kind, the ranks of a group, how far apart they are, and its elements.
@@ -88,7 +87,7 @@ void expect_streams(const plan::Plan& plan, bool own_stream) {
 }
 
 // A model of layers over an embedding, in backward order, and the ranks it is trained on.
-struct Case {
+struct Trained {
   Workload workload;
   Cluster cluster;
   int layers = 0;
@@ -109,8 +108,8 @@ int divisor_of(std::mt19937& random, int number) {
   return divisors[random() % divisors.size()];
 }
 
-Case random_case(std::mt19937& random) {
-  Case one;
+Trained random_case(std::mt19937& random) {
+  Trained one;
   one.cluster = cluster_of(between(random, 1, 4), 1 << between(random, 1, 3));
   one.shards = divisor_of(random, one.ranks());
   one.layers = between(random, 2, 5);
@@ -128,7 +127,7 @@ Case random_case(std::mt19937& random) {
 }
 
 // The padded elements of each unit, in the order in which its gradients are complete.
-std::vector<std::int64_t> units_of(const Case& one, int version) {
+std::vector<std::int64_t> units_of(const Trained& one, int version) {
   std::vector<std::int64_t> units;
   std::string open;
   for (const Tensor& tensor : one.workload.tensors) {
@@ -144,21 +143,22 @@ std::vector<std::int64_t> units_of(const Case& one, int version) {
   return units;
 }
 
-Strategy strategy_of(const Dialect& dialect, const Json& config, const Case& one) {
-  return test::read_config(dialect, config.dump(), one.workload, one.cluster).strategy;
+Strategy strategy_of(const Dialect& dialect, const Json& config, const Trained& one) {
+  return test::Framework{dialect, one.cluster}.strategy_of(config.dump(), one.workload);
 }
 
-void expect_comes_back(const Dialect& dialect, const Strategy& strategy, const Case& one) {
-  const Written written = test::expect_comes_back(dialect, strategy, one.workload, one.cluster);
-  const plan::Plan plan = plan::make_plan(one.workload, one.cluster, strategy);
-  const plan::Plan again = plan::make_plan(one.workload, one.cluster, written.strategy);
+void expect_comes_back(const Dialect& dialect, const Strategy& strategy, const Trained& one) {
+  const test::Framework framework{dialect, one.cluster};
+  const Written written = framework.expect_comes_back(strategy, one.workload);
+  const plan::Plan plan = framework.plan_of(strategy, one.workload);
+  const plan::Plan again = framework.plan_of(written.strategy, one.workload);
   EXPECT_EQ(sent_in(again, false), sent_in(plan, false)) << written.config;
   EXPECT_EQ(sent_in(again, true), sent_in(plan, true)) << written.config;
   EXPECT_EQ(written.strategy.hierarchy, strategy.hierarchy) << written.config;
 }
 
 // FSDP: `again` is the group in which units are gathered for the backward pass, 0: they are not.
-void expect_fsdp(const Json& config, const Case& one, int version, int again) {
+void expect_fsdp(const Json& config, const Trained& one, int version, int again) {
   SCOPED_TRACE(config.dump() + " on " + std::to_string(one.ranks()));
   const Strategy strategy = strategy_of(fsdp_dialect(), config, one);
   const plan::Plan plan = plan::make_plan(one.workload, one.cluster, strategy);
@@ -193,7 +193,7 @@ void expect_fsdp(const Json& config, const Case& one, int version, int again) {
 TEST(TwoLevels, Fsdp1Hybrid) {
   std::mt19937 random(1);
   for (int round = 0; round < 200; ++round) {
-    Case one = random_case(random);
+    Trained one = random_case(random);
     const bool zero2 = round % 2 == 0;
     Json config{{"version", 1},
                 {"units", {"m.*"}},
@@ -210,7 +210,7 @@ TEST(TwoLevels, Fsdp1Hybrid) {
 TEST(TwoLevels, Fsdp2OnAMesh) {
   std::mt19937 random(2);
   for (int round = 0; round < 200; ++round) {
-    const Case one = random_case(random);
+    const Trained one = random_case(random);
     const bool kept = round % 3 == 0;
     expect_fsdp({{"units", {"m.*"}},
                  {"mesh", {one.ranks() / one.shards, one.shards}},
@@ -222,7 +222,7 @@ TEST(TwoLevels, Fsdp2OnAMesh) {
 TEST(TwoLevels, Fsdp2ReshardsToANumber) {
   std::mt19937 random(3);
   for (int round = 0; round < 200; ++round) {
-    Case one = random_case(random);
+    Trained one = random_case(random);
     Json config{{"units", {"m.*"}}};
     if (round % 2 == 0) {
       config["mesh"] = {one.ranks() / one.shards, one.shards};
@@ -238,7 +238,7 @@ TEST(TwoLevels, Fsdp2ReshardsToANumber) {
 TEST(TwoLevels, MegatronInstances) {
   std::mt19937 random(4);
   for (int round = 0; round < 200; ++round) {
-    const Case one = random_case(random);
+    const Trained one = random_case(random);
     const std::int64_t size = between(random, 1, 3000);
     const bool late = round % 2 == 0;
     const Json config{{"use-distributed-optimizer", true},
@@ -285,7 +285,7 @@ Json stage_3(const char* key, int ranks) {
 TEST(TwoLevels, MicsSumsAcrossInTheLastMicroBatch) {
   std::mt19937 random(5);
   for (int round = 0; round < 200; ++round) {
-    Case one = random_case(random);
+    Trained one = random_case(random);
     one.workload.micro_batches = between(random, 1, 3);
     const Json config = stage_3("mics_shard_size", one.shards);
     SCOPED_TRACE(config.dump() + " on " + std::to_string(one.ranks()));
@@ -311,7 +311,7 @@ TEST(TwoLevels, MicsSumsAcrossInTheLastMicroBatch) {
 TEST(TwoLevels, HpzGathersForTheBackwardPassInItsOwnGroup) {
   std::mt19937 random(6);
   for (int round = 0; round < 200; ++round) {
-    Case one = random_case(random);
+    Trained one = random_case(random);
     const int secondary = one.shards;
     const Json config = stage_3("zero_hpz_partition_size", secondary);
     SCOPED_TRACE(config.dump() + " on " + std::to_string(one.ranks()));
@@ -336,7 +336,7 @@ TEST(TwoLevels, HpzGathersForTheBackwardPassInItsOwnGroup) {
 
 // Each micro-batch's forward pass gathers among all ranks, its backward pass in the small group.
 TEST(TwoLevels, HpzInEveryMicroBatch) {
-  Case one;
+  Trained one;
   one.cluster = cluster_of(2, 4);
   one.workload.micro_batches = 3;
   for (const char* name : {"m.2.w", "m.1.w", "m.0.w"}) {
@@ -354,8 +354,8 @@ TEST(TwoLevels, HpzInEveryMicroBatch) {
 }
 
 // Two nodes of four: 10 + 6 elements in the layer, 5 in the embedding.
-Case by_hand() {
-  Case one;
+Trained by_hand() {
+  Trained one;
   one.cluster = cluster_of(2, 4);
   one.workload.tensors = {tensor_of("m.0.a", {5, 2}), tensor_of("m.0.b", {6}),
                           tensor_of("embed.w", {5})};
@@ -364,10 +364,8 @@ Case by_hand() {
 }
 
 std::vector<Sent> sent_by_hand(const Dialect& dialect, const std::string& config, bool gathers) {
-  const Case one = by_hand();
-  return sent_in(
-      plan::make_plan(one.workload, one.cluster, strategy_of(dialect, Json::parse(config), one)),
-      gathers);
+  const Trained one = by_hand();
+  return sent_in(test::Framework{dialect, one.cluster}.plan_of(config, one.workload), gathers);
 }
 
 TEST(TwoLevels, ByHand) {
@@ -411,8 +409,9 @@ TEST(TwoLevels, ByHand) {
 
 TEST(TwoLevels, SaysHowManyReplicasThereAre) {
   const auto says = [](const Dialect& dialect, const std::string& config, const char* words) {
-    const Case one = by_hand();
-    return test::has_note(test::read_config(dialect, config, one.workload, one.cluster), words);
+    const Trained one = by_hand();
+    const test::Framework framework{dialect, one.cluster};
+    return test::has_note(framework.read(config, one.workload), words);
   };
   EXPECT_TRUE(says(fsdp_dialect(), R"({"mesh": [2, 4]})",
                    "groups of 4 ranks, and the 2 groups are replicas"));
@@ -433,32 +432,28 @@ TEST(TwoLevels, SaysHowManyReplicasThereAre) {
 }
 
 TEST(TwoLevels, SaysWhatItRefuses) {
-  const auto message = [](const Dialect& dialect, const std::string& config) {
-    return test::refusal_of(dialect, config, by_hand().workload, by_hand().cluster);
-  };
-  const std::vector<std::tuple<Dialect, std::string, std::string>> refused{
-      {fsdp_dialect(), R"({"mesh": [3, 4]})", "has 12 ranks, the cluster has 8"},
-      {fsdp_dialect(), R"({"mesh": [2, 2, 2]})", "1D or 2D mesh"},
-      {fsdp_dialect(), R"({"mesh": [8, 1]})", "shards nothing"},
-      {fsdp_dialect(), R"({"device_mesh": [2, 4]})", "FSDP2 has mesh"},
-      {fsdp_dialect(), R"({"sharding_strategy": "HYBRID_SHARD"})", "\"version\": 1"},
-      {fsdp_dialect(), R"({"version": 1, "device_mesh": [2, 4]})", "needs HYBRID_SHARD"},
-      {fsdp_dialect(), R"({"mesh": [2, 4], "reshard_after_forward": 8})", "a factor of 4"},
-      {fsdp_dialect(), R"({"reshard_after_forward": 3})", "a factor of 8"},
-      {fsdp_dialect(), R"({"reshard_after_forward": 0})", "a factor of 8"},
-      {fsdp_dialect(), R"({"reshard_after_forward": 2.5})", "a factor of 8"},
-      {megatron_dialect(), R"({"num-distributed-optimizer-instances": 2})",
-       "use-distributed-optimizer"},
-      {megatron_dialect(),
-       R"({"use-distributed-optimizer": true, "num-distributed-optimizer-instances": 3})",
-       "is not divisible by 3"},
-      {deepspeed_dialect(), stage_3("mics_shard_size", 3).dump(), "3 does not divide the 8 ranks"},
-      {deepspeed_dialect(), stage_3("zero_hpz_partition_size", 3).dump(), "3 does not divide"}};
-  for (const auto& [dialect, config, words] : refused) {
-    EXPECT_TRUE(contains(message(dialect, config), words))
-        << config << ": " << message(dialect, config);
-  }
-  EXPECT_EQ(message(fsdp_dialect(), R"({"mesh": [8]})"), "");
+  const Trained one = by_hand();
+  const test::Framework fsdp{fsdp_dialect(), one.cluster};
+  fsdp.expect_refusals(one.workload,
+                       {{R"({"mesh": [3, 4]})", "has 12 ranks, the cluster has 8"},
+                        {R"({"mesh": [2, 2, 2]})", "1D or 2D mesh"},
+                        {R"({"mesh": [8, 1]})", "shards nothing"},
+                        {R"({"device_mesh": [2, 4]})", "FSDP2 has mesh"},
+                        {R"({"sharding_strategy": "HYBRID_SHARD"})", "\"version\": 1"},
+                        {R"({"version": 1, "device_mesh": [2, 4]})", "needs HYBRID_SHARD"},
+                        {R"({"mesh": [2, 4], "reshard_after_forward": 8})", "a factor of 4"},
+                        {R"({"reshard_after_forward": 3})", "a factor of 8"},
+                        {R"({"reshard_after_forward": 0})", "a factor of 8"},
+                        {R"({"reshard_after_forward": 2.5})", "a factor of 8"}});
+  EXPECT_EQ(fsdp.refusal(R"({"mesh": [8]})", one.workload), "");
+  test::Framework{megatron_dialect(), one.cluster}.expect_refusals(
+      one.workload,
+      {{R"({"num-distributed-optimizer-instances": 2})", "use-distributed-optimizer"},
+       {R"({"use-distributed-optimizer": true, "num-distributed-optimizer-instances": 3})",
+        "is not divisible by 3"}});
+  test::Framework{deepspeed_dialect(), one.cluster}.expect_refusals(
+      one.workload, {{stage_3("mics_shard_size", 3).dump(), "3 does not divide the 8 ranks"},
+                     {stage_3("zero_hpz_partition_size", 3).dump(), "3 does not divide"}});
 }
 
 }  // namespace

@@ -4,49 +4,92 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "core/dialect/write.h"
-#include "core/error.h"
 #include "core/json/reader.h"
 #include "core/json/text.h"
+#include "core/plan/planner.h"
+#include "tests/support/expect.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"
 
 namespace syncline::test {
 
-// Messages about this configuration begin with "x.json: c".
-inline dialect::Reading read_config(const dialect::Dialect& dialect, const std::string& config,
-                                    const Workload& workload, const Cluster& cluster,
-                                    bool as_documents = false) {
-  const Json json = parse_json_text("x.json", config);
-  return dialect.read(Reader(json, "x.json", "c"), workload, cluster, as_documents);
-}
+using Groups = std::vector<std::vector<int>>;
+
+// A framework on a cluster: what its dialect makes of configurations there, and back.
+struct Framework {
+  dialect::Dialect row;
+  Cluster cluster;
+
+  Framework on(const Cluster& other) const { return {row, other}; }
+
+  // Messages about this configuration begin with "x.json: c".
+  dialect::Reading read(const std::string& config, const Workload& workload,
+                        bool as_documents = false) const {
+    const Json json = parse_json_text("x.json", config);
+    return row.read(Reader(json, "x.json", "c"), workload, cluster, as_documents);
+  }
+
+  // Why a configuration is refused; empty where it is read.
+  std::string refusal(const std::string& config, const Workload& workload,
+                      bool as_documents = false) const {
+    return input_error([&] { read(config, workload, as_documents); });
+  }
+
+  Strategy strategy_of(const std::string& config, const Workload& workload) const {
+    return read(config, workload).strategy;
+  }
+
+  Groups groups_of(const std::string& config, const Workload& workload) const {
+    return strategy_of(config, workload).fusion.groups;
+  }
+
+  plan::Plan plan_of(const std::string& config, const Workload& workload) const {
+    return plan_of(strategy_of(config, workload), workload);
+  }
+
+  plan::Plan plan_of(const Strategy& strategy, const Workload& workload) const {
+    return plan::make_plan(workload, cluster, strategy);
+  }
+
+  std::optional<dialect::Written> write(const Strategy& strategy, const Workload& workload) const {
+    return dialect::write_config(row, strategy, workload, cluster);
+  }
+
+  // Written and read again, what a configuration came to makes the same plan.
+  dialect::Written expect_comes_back(const Strategy& strategy, const Workload& workload) const {
+    const auto written = write(strategy, workload);
+    EXPECT_TRUE(written && written->exact)
+        << row.name << (written ? written->config.dump() + written->difference : "");
+    return written.value_or(dialect::Written{});
+  }
+
+  // Each of these configurations is refused, and the message says so.
+  void expect_refusals(const Workload& workload,
+                       const std::vector<std::pair<std::string, std::string>>& refused,
+                       bool as_documents = false) const {
+    for (const auto& [config, part] : refused) {
+      const std::string message = refusal(config, workload, as_documents);
+      EXPECT_TRUE(message.starts_with("x.json: c") && contains(message, part))
+          << config << "\n"
+          << message << "\nshould say: " << part;
+    }
+  }
+};
 
 inline bool has_note(const dialect::Reading& reading, const std::string& part) {
-  return std::any_of(reading.notes.begin(), reading.notes.end(),
-                     [&](const auto& note) { return note.find(part) != std::string::npos; });
+  return any_contains(reading.notes, part);
 }
 
-// Why a configuration is refused; empty where it is read.
-inline std::string refusal_of(const dialect::Dialect& dialect, const std::string& config,
-                              const Workload& workload, const Cluster& cluster,
-                              bool as_documents = false) {
-  try {
-    read_config(dialect, config, workload, cluster, as_documents);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-// Written and read again, what a configuration came to makes the same plan.
-inline dialect::Written expect_comes_back(const dialect::Dialect& dialect, const Strategy& strategy,
-                                          const Workload& workload, const Cluster& cluster) {
-  const auto written = dialect::write_config(dialect, strategy, workload, cluster);
-  EXPECT_TRUE(written && written->exact)
-      << dialect.name << (written ? written->config.dump() + written->difference : "");
-  return written.value_or(dialect::Written{});
+inline Groups tensors_in(const std::vector<plan::Bucket>& buckets) {
+  Groups groups;
+  for (const auto& bucket : buckets) groups.push_back(bucket.tensors);
+  return groups;
 }
 
 // Gradients of these numbers of elements.
