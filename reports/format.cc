@@ -1,12 +1,12 @@
 #include "reports/format.h"
 
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <span>
 
 #include "core/digits.h"
 #include "core/visible.h"
+#include "reports/chart/scale.h"
 
 namespace syncline::reports {
 namespace {
@@ -15,10 +15,7 @@ namespace {
 constexpr std::string_view kNoFigure = "-";
 
 std::string fixed(double value, int decimals) {
-  std::array<char, 400> text{};  // the largest double has 309 digits
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                 std::chars_format::fixed, decimals);
-  return {text.data(), end.ptr};
+  return chart::chars_of(value, std::chars_format::fixed, decimals);
 }
 
 std::string digits_text(double value, int digits) {
@@ -135,11 +132,8 @@ std::string plain_number(double value) {
 }
 
 std::string copied_number(double value) {
-  if (!std::isfinite(value)) return std::string(kNoFigure);
-  std::array<char, 64> text{};
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), value, std::chars_format::general, 6);
-  return {text.data(), end.ptr};
+  return std::isfinite(value) ? chart::chars_of(value, std::chars_format::general, 6)
+                              : std::string(kNoFigure);
 }
 
 std::string join_and(const std::vector<std::string>& words, const char* last) {
@@ -151,7 +145,16 @@ std::string join_and(const std::vector<std::string>& words, const char* last) {
   return text;
 }
 
-std::string plural(std::size_t count, std::string_view noun) {
+std::string joined(const std::vector<std::string>& words, std::string_view between) {
+  std::string text;
+  for (const auto& word : words) {
+    if (&word != words.data()) text += between;
+    text += word;
+  }
+  return text;
+}
+
+std::string plural(std::int64_t count, std::string_view noun) {
   return std::to_string(count) + " " + std::string(noun) + (count == 1 ? "" : "s");
 }
 

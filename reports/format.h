@@ -2,6 +2,8 @@
 // scale. The text depends on the value alone, never on the machine's locale.
 #pragma once
 
+#include <concepts>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +21,17 @@ std::string seconds_text(Seconds seconds, int digits = kTableDigits);
 
 // "97.49 MiB", "1.500 KiB", "512 B"; in sentences "1.5 KiB". A mean over steps need not be whole.
 std::string bytes_text(double bytes, int digits = kTableDigits);
+template <std::integral Number>
+std::string bytes_text(Number bytes, int digits = kTableDigits) {
+  return bytes_text(static_cast<double>(bytes), digits);
+}
 
 // "54", "12,345"; a mean that is not whole has four significant digits: "13.50".
 std::string count_text(double count);
+template <std::integral Number>
+std::string count_text(Number count) {
+  return count_text(static_cast<double>(count));
+}
 
 // Of a step: "35 collectives per step", "0.2500 collectives per step".
 std::string collectives_text(double per_step);
@@ -56,8 +66,11 @@ std::string copied_number(double value);
 // "a", "a and b", "a, b and c".
 std::string join_and(const std::vector<std::string>& words, const char* last = " and ");
 
+// One after the other: "a, b, c".
+std::string joined(const std::vector<std::string>& words, std::string_view between = ", ");
+
 // "1 row", "2 rows".
-std::string plural(std::size_t count, std::string_view noun);
+std::string plural(std::int64_t count, std::string_view noun);
 
 // Names come from files: line breaks, tabs and other control characters become spaces.
 std::string one_line(std::string_view text);

@@ -47,7 +47,7 @@ std::string link_of(std::size_t traced, int bucket) {
 }
 
 // Of several stretches, those parts in which there is at least one.
-std::vector<Stretch> joined(std::vector<Stretch> stretches) {
+std::vector<Stretch> merged(std::vector<Stretch> stretches) {
   std::sort(stretches.begin(), stretches.end(),
             [](const Stretch& a, const Stretch& b) { return a.begin < b.begin; });
   std::vector<Stretch> result;
@@ -61,7 +61,7 @@ std::vector<Stretch> joined(std::vector<Stretch> stretches) {
   return result;
 }
 
-// The parts of `these` in which none of `those` is. Both joined.
+// The parts of `these` in which none of `those` is. Both merged.
 std::vector<Stretch> without(const std::vector<Stretch>& these, const std::vector<Stretch>& those) {
   std::vector<Stretch> result;
   for (auto [begin, end] : these) {
@@ -134,8 +134,7 @@ class Lanes {
         plan::describe(op, traced_.plan, workload_) + ", " + seconds_text(span.end - span.begin);
     if (const auto bucket = bucket_of(op.work)) {
       const plan::Bucket& about = traced_.plan.buckets[static_cast<std::size_t>(*bucket)];
-      name += ", " + bytes_text(static_cast<double>(about.bytes)) + " of " +
-              plural(about.tensors.size(), "tensor");
+      name += ", " + bytes_text(about.bytes) + " of " + plural(about.tensors.size(), "tensor");
     }
     return name;
   }
@@ -182,7 +181,7 @@ class Lanes {
       }
     }
     const Seconds least = window_.length() * 1e-6;
-    for (const auto& [begin, end] : without(joined(exchanging), joined(busy))) {
+    for (const auto& [begin, end] : without(merged(exchanging), merged(busy))) {
       if (end - begin < least) continue;
       figure.boxes.push_back({lane, begin, end, chart::kVermilion,
                               "exposed communication, " + seconds_text(end - begin)});
@@ -203,8 +202,8 @@ void list_buckets(const measure::Report& report, std::size_t place, Illustration
   for (std::size_t b = 0; b < listed; ++b) {
     const plan::Bucket& bucket = traced.plan.buckets[b];
     picture.details.lines.push_back(
-        {{one_line(traced.strategy), std::to_string(b),
-          bytes_text(static_cast<double>(bucket.bytes)), std::to_string(bucket.tensors.size()),
+        {{one_line(traced.strategy), std::to_string(b), bytes_text(bucket.bytes),
+          std::to_string(bucket.tensors.size()),
           tensors_text(bucket, report.traced_workload, kListedTensors)},
          b == 0 && !picture.details.lines.empty()});
     picture.ids.push_back(link_of(place, static_cast<int>(b)));

@@ -1,8 +1,6 @@
 #include "reports/chart/scale.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
 #include "core/units.h"
@@ -15,54 +13,26 @@ struct Counted {
   const char* name = "";
 };
 
-constexpr std::array<Counted, 4> kSeconds{{{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}}};
-constexpr std::array<Counted, 5> kBytes{
-    {{1099511627776.0, "TiB"}, {1073741824.0, "GiB"}, {1048576.0, "MiB"}, {1024, "KiB"}, {1, "B"}}};
-constexpr std::array<Counted, 4> kRates{{{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}}};
+// Of each kind of axis, the largest first.
+const std::vector<Counted> kUnits[] = {
+    {{1, ""}},
+    {{1, "s"}, {1e-3, "ms"}, {1e-6, "us"}, {1e-9, "ns"}},
+    {{1099511627776.0, "TiB"}, {1073741824.0, "GiB"}, {1048576.0, "MiB"}, {1024, "KiB"}, {1, "B"}},
+    {{1e9, "GB/s"}, {1e6, "MB/s"}, {1e3, "kB/s"}, {1, "B/s"}},
+    {{1, "%"}}};
 
-// The largest unit of which the value is at least one.
-template <std::size_t size>
-Counted counted_in(const std::array<Counted, size>& units, double value) {
-  for (const auto& unit : units) {
-    if (value >= unit.size * (1 - 1e-9)) return unit;
+// The largest of which the value is at least one.
+Counted counted_in(Unit unit, double value) {
+  const auto& units = kUnits[static_cast<std::size_t>(unit)];
+  for (const Counted& one : units) {
+    if (value >= one.size * (1 - 1e-9)) return one;
   }
   return units.back();
 }
 
-Counted counted_in(Unit unit, double value) {
-  switch (unit) {
-    case Unit::kSeconds:
-      return counted_in(kSeconds, value);
-    case Unit::kBytes:
-      return counted_in(kBytes, value);
-    case Unit::kBytesPerSecond:
-      return counted_in(kRates, value);
-    case Unit::kPercent:
-      return {1, "%"};
-    case Unit::kNumber:
-      break;
-  }
-  return {};
-}
-
-std::string fixed(double value, int decimals) {
-  std::array<char, 64> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                 std::chars_format::fixed, decimals);
-  return {text.data(), end.ptr};
-}
-
-// Few digits, none of them superfluous.
-std::string shortest(double value, int digits) {
-  std::array<char, 64> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value,
-                                 std::chars_format::general, digits);
-  return {text.data(), end.ptr};
-}
-
 std::string with_unit(Unit unit, double value, int digits = 6) {
   const Counted counted = counted_in(unit, value);
-  const std::string number = shortest(value / counted.size, digits);
+  const std::string number = chars_of(value / counted.size, std::chars_format::general, digits);
   return *counted.name == 0 ? number : number + " " + counted.name;
 }
 
@@ -165,8 +135,9 @@ std::vector<Tick> Scale::by_steps(int wanted) const {
   for (double n = std::ceil(least_ / unit / step - 1e-9);
        n * step * unit <= most_ + step * unit * 1e-9; ++n) {
     const double value = n * step * unit;
-    ticks.push_back(
-        {value, logarithmic_ ? with_unit(axis_.unit, value) : fixed(n * step + 0.0, decimals)});
+    ticks.push_back({value, logarithmic_
+                                ? with_unit(axis_.unit, value)
+                                : chars_of(n * step + 0.0, std::chars_format::fixed, decimals)});
   }
   return ticks;
 }

@@ -1,6 +1,8 @@
 // From values to pixels, and where the ticks stand: at round values, written with their unit.
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <string>
 #include <vector>
 
@@ -42,6 +44,14 @@ class Scale {
   double least_ = 0;
   double most_ = 1;
 };
+
+// The number's characters as std::to_chars has them, which asks no locale.
+template <typename... How>
+std::string chars_of(double value, How... how) {
+  std::array<char, 400> text{};  // the largest double has 309 digits
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), value, how...);
+  return {text.data(), end.ptr};
+}
 
 // A value with its unit, in four digits: "3.214 s".
 std::string value_text(Unit unit, double value);

@@ -1,8 +1,6 @@
 #include "reports/chart/figure.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -27,19 +25,7 @@ constexpr double kBold = 1.12;  // how much wider bold letters are
 constexpr int kDashes = 4;      // kinds of lines, the full one among them
 
 // Pixels, to a tenth; a whole number without a point.
-std::string px(double value) {
-  std::array<char, 32> text{};
-  const auto end =
-      std::to_chars(text.data(), text.data() + text.size(), std::round(value * 10) / 10 + 0.0);
-  return {text.data(), end.ptr};
-}
-
-// All digits.
-std::string exact(double value) {
-  std::array<char, 32> text{};
-  const auto end = std::to_chars(text.data(), text.data() + text.size(), value);
-  return {text.data(), end.ptr};
-}
+std::string px(double value) { return chars_of(std::round(value * 10) / 10 + 0.0); }
 
 std::string attribute(const char* name, const std::string& value) {
   return std::string(" ") + name + "=\"" + value + "\"";
@@ -78,8 +64,8 @@ const char* unit_word(Unit unit) {
 }
 
 std::string axis_data(const ChartAxis& axis, const Scale& scale) {
-  return std::string(scale.logarithmic() ? "log " : "lin ") + exact(scale.least()) + " " +
-         exact(scale.most()) + " " + unit_word(axis.unit);
+  return std::string(scale.logarithmic() ? "log " : "lin ") + chars_of(scale.least()) + " " +
+         chars_of(scale.most()) + " " + unit_word(axis.unit);
 }
 
 std::string colour_class(const char* letter, int colour) {
@@ -314,8 +300,8 @@ class Drawing {
     return "<rect class=\"band " + colour_class("c", stretch.colour) + "\"" +
            attribute("x", px(from)) + attribute("y", "0") +
            attribute("width", px(std::max(2.0, x_of(stretch.to) - from))) +
-           attribute("height", px(high_)) + attribute("data-from", exact(stretch.from)) +
-           attribute("data-to", exact(stretch.to)) + "><title>" + escaped(stretch.name) +
+           attribute("height", px(high_)) + attribute("data-from", chars_of(stretch.from)) +
+           attribute("data-to", chars_of(stretch.to)) + "><title>" + escaped(stretch.name) +
            "</title></rect>\n";
   }
 
@@ -323,7 +309,7 @@ class Drawing {
     const std::string way = rule.upright ? "M" + px(x_of(rule.at)) + " 0v" + px(high_)
                                          : "M0 " + px(y_of(rule.at)) + "h" + px(broad_);
     return "<path class=\"" + line_class(rule.colour, true) + "\" d=\"" + way + "\"" +
-           attribute("data-at", exact(rule.at)) + kUnscaled + "><title>" + escaped(rule.name) +
+           attribute("data-at", chars_of(rule.at)) + kUnscaled + "><title>" + escaped(rule.name) +
            "</title></path>\n";
   }
 
@@ -335,7 +321,7 @@ class Drawing {
     std::string svg =
         "<rect class=\"cell h" + std::to_string(cell.shade) + "\"" + attribute("x", px(x)) +
         attribute("y", px(y)) + attribute("width", px(room)) +
-        attribute("height", px(2 * (middle - y))) + attribute("data-value", exact(cell.value)) +
+        attribute("height", px(2 * (middle - y))) + attribute("data-value", chars_of(cell.value)) +
         "><title>" +
         escaped(figure_.up.names[static_cast<std::size_t>(cell.lane)] + ", " +
                 figure_.across.names[static_cast<std::size_t>(cell.column)] + ": " + cell.text) +
@@ -354,8 +340,8 @@ class Drawing {
     std::string svg = "<rect class=\"box " + colour_class("c", box.colour) + "\"" +
                       attribute("x", px(x)) + attribute("y", px(y)) +
                       attribute("width", px(std::max(0.3, x_of(box.to) - x))) +
-                      attribute("height", px(tall)) + attribute("data-from", exact(box.from)) +
-                      attribute("data-to", exact(box.to));
+                      attribute("height", px(tall)) + attribute("data-from", chars_of(box.from)) +
+                      attribute("data-to", chars_of(box.to));
     if (!box.name.empty()) {
       svg += attribute("data-name", escaped(box.name)) + "><title>" + escaped(box.name) +
              "</title></rect>";
@@ -374,8 +360,8 @@ class Drawing {
       const double low = x_of(end.low), high = x_of(end.high);
       svg += "<path class=\"end\" d=\"M" + px(low) + " " + px(y) + "H" + px(high);
       for (const double x : {low, high}) svg += "M" + px(x) + " " + px(y - 4) + "v8";
-      svg += "\"" + attribute("data-low", exact(end.low)) +
-             attribute("data-high", exact(end.high)) + kUnscaled + "/>\n";
+      svg += "\"" + attribute("data-low", chars_of(end.low)) +
+             attribute("data-high", chars_of(end.high)) + kUnscaled + "/>\n";
     }
     return svg;
   }
@@ -419,7 +405,7 @@ class Drawing {
     std::string data;
     for (const auto* points : {&series.points, &series.hollow}) {
       for (const auto& point : *points) {
-        data += (data.empty() ? "" : " ") + exact(point.x) + "," + exact(point.y);
+        data += (data.empty() ? "" : " ") + chars_of(point.x) + "," + chars_of(point.y);
       }
     }
     std::string labels;
