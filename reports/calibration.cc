@@ -124,8 +124,8 @@ void add_slow_sizes(const calibrate::ComparedTable& table, std::vector<std::stri
   std::vector<std::string> sizes;
   bool spot = false;  // a single size, its neighbours as they should be
   for (const calibrate::SlowSize& size : slow) {
-    sizes.push_back(bytes_text(static_cast<double>(size.bytes)) + " (" + share(size.share) +
-                    " of the rate of " + bytes_text(static_cast<double>(size.than)) + ")");
+    sizes.push_back(bytes_text(size.bytes) + " (" + share(size.share) + " of the rate of " +
+                    bytes_text(size.than) + ")");
   }
   const bool last = slow.back().bytes == table.rows.back().bytes;
   spot = slow.size() == 1 && !last;
@@ -157,14 +157,14 @@ std::string judgement(const std::vector<calibrate::BesideOthers>& rows, const st
     constexpr double kFarWorse = 2;
     const auto worst = std::ranges::max_element(rows, {}, &calibrate::BesideOthers::longer);
     if (worst->longer < kFarWorse * rows.back().longer) return "poor. Look for " + causes;
-    return "poor, and around " + bytes_text(static_cast<double>(worst->bytes)) +
+    return "poor, and around " + bytes_text(worst->bytes) +
            " poorer than beyond, as where NCCL changes its protocol (repeat it with "
            "NCCL_PROTO=Simple, and with LL128). Look for " +
            causes;
   }
   std::vector<std::string> poor;
   for (const calibrate::BesideOthers& row : rows) {
-    if (row.slower_than > kPoor) poor.push_back(bytes_text(static_cast<double>(row.bytes)));
+    if (row.slower_than > kPoor) poor.push_back(bytes_text(row.bytes));
   }
   const std::string text = largest > kFair ? "fair" : "good";
   if (poor.empty()) return text;
@@ -180,9 +180,8 @@ void add_beside(const calibrate::LogCalibration& calibration, std::vector<std::s
     for (const calibrate::BesideOthers& row : calibration.beside) {
       if (row.table != t) continue;
       rows.push_back(row);
-      told.push_back(bytes_text(static_cast<double>(row.bytes)) + " takes " +
-                     short_speedup_text(row.longer) + " (slower than " + share(row.slower_than) +
-                     ")");
+      told.push_back(bytes_text(row.bytes) + " takes " + short_speedup_text(row.longer) +
+                     " (slower than " + share(row.slower_than) + ")");
     }
     if (rows.empty()) continue;
     facts.push_back(
@@ -285,8 +284,7 @@ void add_tables(Page& page, const std::vector<calibrate::ComparedTable>& tables,
 
 Page page_of(const calibrate::LogCalibration& calibration) {
   Page page{title(), "", {}};
-  std::string facts;
-  for (const auto& fact : facts_of(calibration)) facts += (facts.empty() ? "" : "\n") + fact;
+  std::string facts = joined(facts_of(calibration), "\n");
   for (const auto& warning : calibration.warnings) facts += "\nwarning: " + one_line(warning);
   page.add(facts);
   page.add(summary_of(calibration));

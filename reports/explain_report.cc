@@ -44,9 +44,8 @@ std::string overlap_sentence(const plan::Plan& plan, const measure::Metrics& met
   }
   const Seconds hidden = std::max(0.0, metrics.communication - metrics.exposed);
   const double share = metrics.communication > 0 ? 100 * hidden / metrics.communication : 100;
-  return plural(static_cast<std::size_t>(plan::communication_streams(plan)),
-                "communication stream") +
-         "; " + share_text(share) + " of " + seconds_text(metrics.communication) +
+  return plural(plan::communication_streams(plan), "communication stream") + "; " +
+         share_text(share) + " of " + seconds_text(metrics.communication) +
          " of communication is hidden by computation, " + seconds_text(metrics.exposed) +
          " per step is exposed";
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <numeric>
 #include <optional>
+#include <sstream>
 
 #include "reports/format.h"
 
@@ -396,14 +397,12 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width, std::
 std::string wrapped_lines(const std::string& text, std::size_t width) {
   if (width == 0) return text;
   std::string shown;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string_view line = std::string_view(text).substr(begin, end - begin);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
     const std::size_t indent = hanging_indent(line);
     for (const auto& part : wrapped(line, width, indent < width / 2 ? indent : 2)) {
       shown += part + "\n";
     }
-    begin = end + 1;
   }
   return shown;
 }

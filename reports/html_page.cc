@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <utility>
 
 #include "reports/chart/figure.h"
@@ -110,11 +111,8 @@ std::string draw(const Grid& grid) { return table(grid, {}); }
 
 std::string draw(const std::string& paragraph) {
   std::string html;
-  for (std::size_t begin = 0; begin < paragraph.size();) {
-    const std::size_t end = std::min(paragraph.find('\n', begin), paragraph.size());
-    html += "<p>" + escaped(std::string_view(paragraph).substr(begin, end - begin)) + "</p>\n";
-    begin = end + 1;
-  }
+  std::istringstream lines(paragraph);
+  for (std::string line; std::getline(lines, line);) html += "<p>" + escaped(line) + "</p>\n";
   return html;
 }
 
@@ -170,13 +168,7 @@ std::string data(const Answer& answer, const std::string& version) {
   shorten(object);
   const std::string text = object.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
-  for (const char letter : text) {
-    if (letter == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += letter;
-    }
-  }
+  for (const char letter : text) safe += letter == '<' ? "\\u003c" : std::string(1, letter);
   return std::string(kData) + safe + "</script>\n";
 }
 

@@ -80,10 +80,9 @@ std::string facts(const ImportedJob& job) {
     text += "  job        not plain data-parallel: " + own + " a step of its own\n";
   const Bytes told = job::gradient_bytes(*step);
   const Bytes sent = bucket_bytes(*step);
-  text += "  gradients  " + count_text(static_cast<double>(step->gradients.size())) + ", " +
-          bytes_text(static_cast<double>(told));
+  text += "  gradients  " + count_text(step->gradients.size()) + ", " + bytes_text(told);
   const std::string verb = whole ? "; summed " : "; all-reduced ";
-  if (sent > 0) text += verb + bytes_text(static_cast<double>(sent));
+  if (sent > 0) text += verb + bytes_text(sent);
   // Shards are padded, and sums may be in another format.
   text += sent > 0 && sent != told && !whole ? ": they do not match\n" : "\n";
   if (!job.imported.rule.words.empty()) {
@@ -115,22 +114,19 @@ constexpr Part kParts[] = {
 
 Grid parts_grid(const Step& step) {
   Grid grid{{{"where the step goes", false}, {"time"}, {"share"}}, {}};
+  const auto add = [&](const std::string& name, Seconds time, Seconds share, bool rule = false) {
+    const std::string percent = share_text(100 * share / step.gpu);
+    grid.lines.push_back({{name, seconds_text(time), percent}, rule});
+  };
   Seconds sum = 0;
   for (const Part& part : kParts) {
     const Seconds seconds = step.*part.seconds;
     if (!part.inside) sum += seconds;
     if (seconds == 0 && part.seconds != &Step::exposed) continue;
-    grid.lines.push_back({{(part.inside ? "  " : "") + std::string(part.name),
-                           seconds_text(seconds), share_text(100 * seconds / step.gpu)},
-                          false});
+    add((part.inside ? "  " : "") + std::string(part.name), seconds, seconds);
   }
-  grid.lines.push_back(
-      {{"the step on the GPU", seconds_text(step.gpu), share_text(100 * sum / step.gpu)}, true});
-  if (step.idle > 0) {
-    grid.lines.push_back({{"  of it nothing runs (host)", seconds_text(step.idle),
-                           share_text(100 * step.idle / step.gpu)},
-                          false});
-  }
+  add("the step on the GPU", step.gpu, sum, true);
+  if (step.idle > 0) add("  of it nothing runs (host)", step.idle, step.idle);
   return grid;
 }
 
@@ -206,9 +202,8 @@ Grid skew_grid(const ImportedJob& job, const Step& step) {
     if (skew.exchange >= step.exchanges.size()) continue;
     const ObservedExchange& exchange = step.exchanges[skew.exchange];
     grid.lines.push_back(
-        {{one_line(exchange.kind) + ", " + bytes_text(static_cast<double>(exchange.bytes())),
-          seconds_text(skew.least), seconds_text(skew.most),
-          "rank " + std::to_string(skew.last_rank)},
+        {{one_line(exchange.kind) + ", " + bytes_text(exchange.bytes()), seconds_text(skew.least),
+          seconds_text(skew.most), "rank " + std::to_string(skew.last_rank)},
          false});
   }
   return grid;

@@ -94,12 +94,11 @@ std::string differences(const RankedLayout& best, const RankedLayout& given) {
 }
 
 std::string search_sentence(const tune::Layouts& layouts) {
-  const auto number = [](std::size_t count) { return count_text(static_cast<double>(count)); };
-  std::string text = number(layouts.layouts) + " layouts divide the cluster; " +
-                     number(layouts.fitting) + " of them divide the model and fit, " +
-                     number(layouts.too_large) + " need more memory; " + number(layouts.evaluated) +
-                     " were evaluated by the " + layouts.executor + " executor with the strategy " +
-                     quoted_name(layouts.strategy);
+  std::string text = count_text(layouts.layouts) + " layouts divide the cluster; " +
+                     count_text(layouts.fitting) + " of them divide the model and fit, " +
+                     count_text(layouts.too_large) + " need more memory; " +
+                     count_text(layouts.evaluated) + " were evaluated by the " + layouts.executor +
+                     " executor with the strategy " + quoted_name(layouts.strategy);
   if (!layouts.complete) return text + "; stopped before the end.";
   return text +
          (layouts.evaluated < layouts.fitting ? ", the rest ruled out by their bounds." : ".");

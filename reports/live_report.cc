@@ -87,8 +87,8 @@ Table evaluations_of(const tune::LiveReport& report) {
 
 std::string source_sentence(const tune::LiveReport& report) {
   std::string text = "Step times: " + report.tuning.source + ", " +
-                     plural(static_cast<std::size_t>(report.settings.search.steps), "step") +
-                     " an evaluation, seed " + std::to_string(report.settings.seed) + ".";
+                     plural(report.settings.search.steps, "step") + " an evaluation, seed " +
+                     std::to_string(report.settings.seed) + ".";
   if (report.truth && !report.truth->measured) {
     text +=
         " This is an emulation: the machine is the closed-form model with noise, nothing was "

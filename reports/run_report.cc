@@ -107,17 +107,21 @@ std::string setting_text(const measure::Report& report) {
   return text.empty() ? text : text + ".";
 }
 
-// One line for each part of the sweep that was fitted on its own.
+// What was fitted together, for each part of the sweep that was fitted on its own.
+std::vector<std::vector<measure::Fitted>> parts_of(const std::vector<measure::Fitted>& fitted) {
+  std::vector<std::vector<measure::Fitted>> parts;
+  for (const auto& one : fitted) {
+    if (parts.empty() || parts.back().front().at != one.at) parts.emplace_back();
+    parts.back().push_back(one);
+  }
+  return parts;
+}
+
 void add_fitted(Page& page, const measure::Report& report) {
   std::vector<std::string> lines;
-  for (std::size_t i = 0; i < report.fitted.size();) {
-    std::vector<measure::Fitted> together;
-    const SweepPoint& at = report.fitted[i].at;
-    for (; i < report.fitted.size() && report.fitted[i].at == at; ++i) {
-      together.push_back(report.fitted[i]);
-    }
+  for (const auto& together : parts_of(report.fitted)) {
     std::string where;
-    for (const auto& [path, value] : at) {
+    for (const auto& [path, value] : together.front().at) {
       where += (where.empty() ? "" : ", ") + path + " = " + plain_text(value);
     }
     lines.push_back((where.empty() ? "" : where + ": ") + parameters_text(together));
@@ -231,14 +235,9 @@ Json parameters_json(const std::vector<measure::Fitted>& parameters) {
 Json calibration_json(const std::vector<measure::Fitted>& fitted) {
   if (fitted.front().at.empty()) return Json{{"parameters", parameters_json(fitted)}};
   Json parts = Json::array();
-  for (std::size_t i = 0; i < fitted.size();) {
-    std::vector<measure::Fitted> together;
+  for (const auto& together : parts_of(fitted)) {
     Json at = Json::object();
-    for (const auto& [path, value] : fitted[i].at) at[path] = value;
-    const std::size_t first = i;
-    for (; i < fitted.size() && fitted[i].at == fitted[first].at; ++i) {
-      together.push_back(fitted[i]);
-    }
+    for (const auto& [path, value] : together.front().at) at[path] = value;
     parts.push_back(Json{{"at", at}, {"parameters", parameters_json(together)}});
   }
   return Json{{"parts", parts}};
@@ -361,9 +360,7 @@ std::string agreement_sentence(const measure::Report& report) {
   add_group(groups, fitted, "used for calibration");
   add_group(groups, predicted, "not used for calibration");
   add_group(groups, left_out, "left out of the calibration in turn");
-  std::string text;
-  for (const auto& group : groups) text += (text.empty() ? "" : "; ") + group;
-  return text.empty() ? text : "Against published figures: " + text + ".";
+  return groups.empty() ? "" : "Against published figures: " + joined(groups, "; ") + ".";
 }
 
 Json json_of(const measure::Report& report) {

@@ -48,8 +48,7 @@ void add_defaults(chart::Figure& figure, const tune::Tuning& tuning) {
   const Bytes beyond = 4 * tuning.tuned.curve.back().size;
   std::size_t drawn = 0;
   for (const auto& own : defaults_of(tuning)) {
-    const std::string name =
-        "default of " + join_and(own.dialects) + ", " + bytes_text(static_cast<double>(own.size));
+    const std::string name = "default of " + join_and(own.dialects) + ", " + bytes_text(own.size);
     if (own.size > beyond) {
       figure.note += " Not drawn: the " + name + ", which is one bucket of everything (" +
                      seconds_text(own.step_time) + ").";

@@ -278,12 +278,11 @@ Table averaging_of(const tune::Tuning& tuning) {
 
 std::string search_sentence(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
-  const auto number = [](std::size_t count) { return count_text(static_cast<double>(count)); };
   std::string text =
       (tuning.own_search ? "Searched as the scenario says: "
                          : "Searched by default (the scenario has no \"search\"): ") +
-      number(tuned.points) + " candidates around " + quoted_name(tuned.base.name) + ", " +
-      number(tuned.evaluations) + " of them evaluated by the " + tuning.executor + " executor";
+      count_text(tuned.points) + " candidates around " + quoted_name(tuned.base.name) + ", " +
+      count_text(tuned.evaluations) + " of them evaluated by the " + tuning.executor + " executor";
   if (!tuned.exhaustive) text += ", the rest ruled out by their bounds";
   if (!tuned.complete) {
     const double percent = 100 * (1 - tuned.left_bound / tuned.winner().metrics.step_time);

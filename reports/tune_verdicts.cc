@@ -37,7 +37,7 @@ double gain_of(const tune::Tuned& tuned) {
 
 // A size of nothing leaves each gradient alone.
 std::string size_text(Bytes bytes) {
-  return bytes == 0 ? "one gradient" : bytes_text(static_cast<double>(bytes), kSaidDigits);
+  return bytes == 0 ? "one gradient" : bytes_text(bytes, kSaidDigits);
 }
 
 // "from 1 MiB to 3 MiB, 8 MiB and 2 narrower ranges".
@@ -172,8 +172,7 @@ namespace {
 
 std::string key_words(const tune::BreakEven& even, double value) {
   const bool nodes = even.path == "cluster.nodes";
-  return nodes ? plural(static_cast<std::size_t>(std::lround(value)), "node")
-               : plain_number(value) + " Gbit/s";
+  return nodes ? plural(std::lround(value), "node") : plain_number(value) + " Gbit/s";
 }
 
 std::string break_even_sentence(const tune::Tuning& tuning, const tune::BreakEven& even) {

@@ -53,27 +53,23 @@ Table rows_of(const Utilisation& utilisation) {
   Table table{columns_of_rows()};
   for (const Utilised& row : utilisation.rows) {
     const LocalSgd& local = row.strategy.local_sgd;
-    const bool averages = local.enabled;
+    const auto averaging = [&](std::int64_t key) { return local.enabled ? Cell(key) : Cell(); };
     Cell needed;
     if (row.needed) {
       needed = shown_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed));
     }
-    table.add(row.strategy.name, averages ? Cell(local.period) : Cell(),
-              averages ? Cell(local.fragments) : Cell(), averages ? Cell(local.delay) : Cell(),
-              needed, 100 * row.given, keys_of(utilisation, row));
+    table.add(row.strategy.name, averaging(local.period), averaging(local.fragments),
+              averaging(local.delay), needed, 100 * row.given, keys_of(utilisation, row));
   }
   return table;
 }
 
 std::string setting_of(const Utilisation& utilisation) {
   const std::string each =
-      utilisation.ranks == 1
-          ? "single ranks"
-          : "groups of " + plural(static_cast<std::size_t>(utilisation.ranks), "rank");
-  return plural(static_cast<std::size_t>(utilisation.groups), "group") + ", " + each +
-         ", joined by '" + one_line(utilisation.link.name) +
-         "': " + rate_text(rated(utilisation.link)) + " a port, " +
-         seconds_text(utilisation.link.latency) + " a message";
+      utilisation.ranks == 1 ? "single ranks" : "groups of " + plural(utilisation.ranks, "rank");
+  return plural(utilisation.groups, "group") + ", " + each + ", joined by '" +
+         one_line(utilisation.link.name) + "': " + rate_text(rated(utilisation.link)) +
+         " a port, " + seconds_text(utilisation.link.latency) + " a message";
 }
 
 std::string named(const Utilised& row) {

@@ -141,9 +141,8 @@ Items fusion_items(const measure::Validation& validation) {
 Page page_of(const measure::Validation& validation) {
   Page page;
   page.title = validation.scenario;
-  page.about = validation.workload + " on " +
-               plural(static_cast<std::size_t>(validation.ranks), "rank") + ", " +
-               validation.cluster;
+  page.about =
+      validation.workload + " on " + plural(validation.ranks, "rank") + ", " + validation.cluster;
   page.add(errors_sentence(validation));
   page.add(rows_of(validation));
   page.add(fusion_items(validation));
@@ -166,7 +165,7 @@ Page page_of(const measure::Validation& validation) {
   page.add(
       Items{"Measured",
             {"with " + validation.hardware,
-             plural(static_cast<std::size_t>(validation.repeats), "step") + " a row after " +
+             plural(validation.repeats, "step") + " a row after " +
                  std::to_string(validation.warmup) + " to warm up",
              "clocks of the ranks agree to " + seconds_text(validation.clock_error),
              validation.operators
@@ -178,7 +177,7 @@ Page page_of(const measure::Validation& validation) {
 Page links_page(const measure::Validation& validation) {
   Page page;
   page.title = "Links of " + one_line(validation.cluster);
-  page.about = "measured by " + plural(static_cast<std::size_t>(validation.ranks), "rank");
+  page.about = "measured by " + plural(validation.ranks, "rank");
   if (!validation.links.empty()) page.add("Links: " + validation.links + ".");
   page.add(samples_of(validation));
   page.add(

@@ -191,9 +191,7 @@ std::string range_of(const Study& study, const Tally& tally, const std::string& 
 
 // Clauses are joined to one sentence.
 std::string sentence(const Names& clauses) {
-  std::string text;
-  for (const auto& clause : clauses) text += (text.empty() ? "" : "; ") + clause;
-  return text.empty() ? text : text + ".";
+  return clauses.empty() ? "" : joined(clauses, "; ") + ".";
 }
 
 // One strategy: nothing to compare -------------------------------------------------------------
@@ -500,30 +498,35 @@ std::string verdict(const measure::Report& report) {
 }
 
 std::string slow_network_causes(Fabric fabric, int nics) {
-  const auto several = [&](const char* cause) {
-    return nics > 1 ? ", and one port of several (" + std::string(cause) + ")" : "";
+  struct Causes {
+    Fabric of;
+    const char* all;
+    const char* one_port;  // of several
   };
-  switch (fabric) {
-    case Fabric::kTcp:
-      return "too few sockets (NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4), the wrong "
-             "interface (NCCL_SOCKET_IFNAME) and other traffic on the uplinks" +
-             several("NCCL_SOCKET_IFNAME lists them all");
-    case Fabric::kEfa:
-      return "NCCL without aws-ofi-nccl (its log names the network plugin) and EFA without "
-             "GPUDirect (FI_EFA_USE_DEVICE_RDMA=1)" +
-             several("its log lists those in use");
-    case Fabric::kSlingshot:
-      return "NCCL without aws-ofi-nccl (its log names the network plugin) and no GPUDirect "
-             "(NCCL_NET_GDR_LEVEL=PHB)" +
-             several("NCCL_CROSS_NIC=1");
-    case Fabric::kTcpx:
-      return "NCCL without the provider's plugin, which its log names" +
-             several("its log lists those in use");
-    default:
-      return "sockets in place of RDMA (NCCL_DEBUG=INFO says NET/Socket), no GPUDirect "
-             "(NCCL_NET_GDR_LEVEL) and oversubscribed uplinks" +
-             several("NCCL_IB_HCA");
-  }
+  static constexpr Causes kCauses[] = {
+      {Fabric::kTcp,
+       "too few sockets (NCCL_SOCKET_NTHREADS=4 NCCL_NSOCKS_PERTHREAD=4), the wrong interface "
+       "(NCCL_SOCKET_IFNAME) and other traffic on the uplinks",
+       "NCCL_SOCKET_IFNAME lists them all"},
+      {Fabric::kEfa,
+       "NCCL without aws-ofi-nccl (its log names the network plugin) and EFA without GPUDirect "
+       "(FI_EFA_USE_DEVICE_RDMA=1)",
+       "its log lists those in use"},
+      {Fabric::kSlingshot,
+       "NCCL without aws-ofi-nccl (its log names the network plugin) and no GPUDirect "
+       "(NCCL_NET_GDR_LEVEL=PHB)",
+       "NCCL_CROSS_NIC=1"},
+      {Fabric::kTcpx, "NCCL without the provider's plugin, which its log names",
+       "its log lists those in use"}};
+  static constexpr Causes kOther{
+      Fabric::kUnknown,
+      "sockets in place of RDMA (NCCL_DEBUG=INFO says NET/Socket), no GPUDirect "
+      "(NCCL_NET_GDR_LEVEL) and oversubscribed uplinks",
+      "NCCL_IB_HCA"};
+  const auto known = std::ranges::find(kCauses, fabric, &Causes::of);
+  const Causes& causes = known == std::end(kCauses) ? kOther : *known;
+  const std::string ports = ", and one port of several (" + std::string(causes.one_port) + ")";
+  return causes.all + (nics > 1 ? ports : "");
 }
 
 }  // namespace syncline::reports
