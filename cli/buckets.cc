@@ -1,9 +1,6 @@
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/measure/metrics.h"
 #include "core/measure/study_calibration.h"
@@ -13,12 +10,6 @@
 
 namespace syncline::cli {
 namespace {
-
-struct BucketsOptions {
-  ScenarioOption scenario;
-  std::string strategy;
-  Output output;
-};
 
 // The stream of each bucket's first collective; the compute stream where there is none.
 std::vector<plan::StreamId> streams_of(const plan::Plan& plan) {
@@ -57,7 +48,7 @@ reports::Table buckets_of(const plan::Plan& plan, const Workload& workload) {
   return table;
 }
 
-int run(const BucketsOptions& options) {
+int print_buckets(const StrategyOptions& options) {
   const input::Document document = measure::calibrated(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
@@ -86,12 +77,8 @@ int run(const BucketsOptions& options) {
 }  // namespace
 
 VerbAction add_buckets(CLI::App& app) {
-  auto options = std::make_shared<BucketsOptions>();
-  auto* verb = app.add_subcommand("buckets", "Print the buckets and their gradients");
-  add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "the first");
-  add_format(*verb, options->output);
-  return [options] { return run(*options); };
+  return add_strategy_verb(app, "buckets", "Print the buckets and their gradients", "the first",
+                           print_buckets);
 }
 
 }  // namespace syncline::cli

@@ -34,13 +34,12 @@ std::string contents(const Checked& checked) {
   const std::size_t strategies = scenario.strategies.size();
   return "  workload  " + workload.name + ": " +
          reports::plural(workload.tensors.size(), "gradient") + ", " +
-         reports::bytes_text(static_cast<double>(gradient_bytes(workload))) + ", forward " +
+         reports::bytes_text(gradient_bytes(workload)) + ", forward " +
          reports::seconds_text(workload.forward) + ", backward " +
          reports::seconds_text(backward_time(workload)) + "\n  cluster   " + scenario.cluster.name +
-         ": " + reports::plural(static_cast<std::size_t>(scenario.cluster.nodes), "node") + " x " +
-         reports::plural(static_cast<std::size_t>(scenario.cluster.gpus_per_node), "GPU") +
-         "\n  rows      " + std::to_string(strategies) +
-         (strategies == 1 ? " strategy x " : " strategies x ") +
+         ": " + reports::plural(scenario.cluster.nodes, "node") + " x " +
+         reports::plural(scenario.cluster.gpus_per_node, "GPU") + "\n  rows      " +
+         std::to_string(strategies) + (strategies == 1 ? " strategy x " : " strategies x ") +
          reports::plural(checked.points, "sweep point") + "\n";
 }
 
@@ -105,8 +104,8 @@ int run(const CheckOptions& options) {
       [&](std::size_t done, std::size_t wanted) { progress.update(done, wanted); });
   checked.scenario.strategies =
       chosen_strategies(checked.scenario, options.strategies, document.file);
-  print({"check", checked.scenario.name, [&] { return page_of(checked); },
-         [&] { return notes_of(checked); }, [&] { return json_of(checked); }, checked.warnings},
+  print(reports::answered("check", checked.scenario.name, checked, page_of, notes_of, json_of,
+                          checked.warnings),
         options.output);
   return 0;
 }

@@ -10,6 +10,7 @@
 #include "cli/help.h"
 #include "core/json/reader.h"
 #include "core/visible.h"
+#include "reports/format.h"
 
 namespace syncline::cli {
 namespace {
@@ -43,11 +44,9 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   if (argc < 2 || argv[1][0] == '-') return "";
   const std::string word = argv[1];
   std::vector<std::string> verbs;
-  std::string known;
   for (const auto* verb : verbs_of(app)) {
     if (verb->get_name() == word) return "";
     verbs.push_back(verb->get_name());
-    known += (known.empty() ? "" : ", ") + verb->get_name();
   }
   std::error_code error;
   if (word.ends_with(".json") || std::filesystem::is_regular_file(word, error)) {
@@ -55,7 +54,7 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
            shortened(word) + "'?";
   }
   return "unknown command '" + shortened(word) + "'" + did_you_mean(word, verbs) +
-         "; commands: " + known;
+         "; commands: " + reports::joined(verbs);
 }
 
 // The option that the verb does not have, with the nearest one that it has. Empty where none is

@@ -233,11 +233,10 @@ int run(const CompareVerb& verb) {
     failed = std::current_exception();
   }
   const Comparison comparison = turns.compared(code != 0 || failed);
-  const reports::Answer answer{"compare", "", [&] { return page_of(comparison); },
-                               [&] { return rounds_of(comparison); },
-                               [&] { return json_of(comparison); }};
-  const bool any = !comparison.times[0].empty();
-  if (any || !failed) answer_with({}, answer, verb.output);
+  if (!comparison.times[0].empty() || !failed) {
+    const auto answer = reports::answered("compare", "", comparison, page_of, rounds_of, json_of);
+    answer_with({}, answer, verb.output);
+  }
   if (failed) std::rethrow_exception(failed);  // what was measured before stands
   return code;
 }

@@ -5,6 +5,7 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
+#include "reports/format.h"
 
 namespace syncline::cli {
 namespace {
@@ -34,11 +35,7 @@ std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const
   return names;
 }
 
-std::string spaced(const std::vector<std::string>& parts) {
-  std::string text;
-  for (const auto& part : parts) text += (text.empty() ? "" : " ") + part;
-  return text;
-}
+std::string spaced(const std::vector<std::string>& parts) { return reports::joined(parts, " "); }
 
 // In single quotes, as all three shells read them, in front of `quote`, which stands for one.
 std::string quoted(const std::string& text, const std::string& quote) {

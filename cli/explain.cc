@@ -1,8 +1,5 @@
-#include <memory>
 
 #include "cli/options.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/measure/explanation.h"
 #include "core/measure/study_calibration.h"
@@ -11,13 +8,7 @@
 namespace syncline::cli {
 namespace {
 
-struct ExplainOptions {
-  ScenarioOption scenario;
-  std::string strategy;
-  Output output;
-};
-
-int run(const ExplainOptions& options) {
+int print_explanation(const StrategyOptions& options) {
   const auto [document, fit_errors] = measure::calibrated(read(options.scenario));
   Scenario scenario = input::parse_scenario(document);
   std::vector<std::string> names;
@@ -35,14 +26,9 @@ int run(const ExplainOptions& options) {
 }  // namespace
 
 VerbAction add_explain(CLI::App& app) {
-  auto options = std::make_shared<ExplainOptions>();
-  auto* verb =
-      app.add_subcommand("explain", "Explain each strategy's bottleneck and the best changes");
-  add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "all");
-  add_format(*verb, options->output);
-  add_html(*verb, options->output);
-  return [options] { return run(*options); };
+  return add_strategy_verb(app, "explain",
+                           "Explain each strategy's bottleneck and the best changes", "all",
+                           print_explanation, true);
 }
 
 }  // namespace syncline::cli

@@ -148,8 +148,7 @@ std::vector<measure::FidelityTable> tables_of(const TableFile& file) {
 int run_live(const FidelityOptions& options) {
   std::vector<measure::LiveFile> files;
   for (const auto& name : options.live) files.push_back(measure::read_validation(name));
-  const reports::Answer answer = reports::answer_of(files);
-  answer_with({}, answer, options.output);
+  answer_with({}, reports::answer_of(files), options.output);
   return 0;
 }
 
@@ -172,8 +171,7 @@ int run(const FidelityOptions& options) {
     std::cerr << "syncline: interrupted: " << done << " of " << files.size()
               << " files were read\n";
   }
-  const reports::Answer answer = reports::answer_of(tables);
-  answer_with({}, answer, options.output);
+  answer_with({}, reports::answer_of(tables), options.output);
   return interrupted() ? kInterruptedExit : 0;
 }
 

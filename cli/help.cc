@@ -129,41 +129,9 @@ std::vector<HelpGroup> verb_groups(const CLI::App& app) {
   return groups;
 }
 
-class Help : public CLI::FormatterBase {
- public:
-  // Lines of at most `width` columns.
-  explicit Help(std::size_t width) : width_(width) {}
-
-  std::string make_help(const CLI::App* app, std::string name,
-                        CLI::AppFormatMode mode) const override;
-
- private:
-  std::string of_program(const CLI::App& app, CLI::AppFormatMode mode) const;
-  std::string of_verb(const CLI::App& verb, const std::string& name, CLI::AppFormatMode mode) const;
-
-  std::size_t width_;
-};
-
-std::string Help::of_program(const CLI::App& app, CLI::AppFormatMode mode) const {
-  std::vector<HelpGroup> groups = verb_groups(app);
-  groups.push_back({kCommonOptions, options_in(app, kCommonOptions, true)});
-  const std::string head = app.get_description() + "\nUsage: " + app.get_name() + " VERB [OPTIONS]";
-  std::string text =
-      reports::wrapped_lines(head, width_) + lines_of(groups, width_) + with_footer(app, width_);
-  if (mode != CLI::AppFormatMode::All) return text;
-  for (const CLI::App* verb : verbs_of(app)) {
-    const std::string name = app.get_name() + " " + verb->get_name();
-    text += "\n" + of_verb(*verb, name, mode);
-    for (const CLI::App* nested : verbs_of(*verb)) {
-      text += "\n" + of_verb(*nested, name + " " + nested->get_name(), mode);
-    }
-  }
-  return text;
-}
-
-std::string Help::of_verb(const CLI::App& verb, const std::string& name,
-                          CLI::AppFormatMode mode) const {
-  const bool all = mode == CLI::AppFormatMode::All;
+// Of a verb: with `all`, the options of its other groups too. In lines of at most `width` columns.
+std::string help_of_verb(const CLI::App& verb, const std::string& name, bool all,
+                         std::size_t width) {
   std::vector<HelpGroup> groups = verb_groups(verb);
   const auto arguments = arguments_of(verb);
   if (!arguments.empty()) groups.push_back({"Arguments", {}});
@@ -181,15 +149,42 @@ std::string Help::of_verb(const CLI::App& verb, const std::string& name,
     }
   }
   const std::string head = verb.get_description() + "\n" + usage(verb, name);
-  return reports::wrapped_lines(head, width_) + lines_of(groups, width_) +
-         with_footer(verb, width_) + (more ? "\nMore options: " + name + " --help-all\n" : "");
+  return reports::wrapped_lines(head, width) + lines_of(groups, width) + with_footer(verb, width) +
+         (more ? "\nMore options: " + name + " --help-all\n" : "");
 }
 
-// `name`: "syncline run", as the parser gives it of a verb; empty of the program.
-std::string Help::make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const {
-  if (app->get_parent() == nullptr) return of_program(*app, mode);
-  return of_verb(*app, name, mode);
+std::string help_of_program(const CLI::App& app, bool all, std::size_t width) {
+  std::vector<HelpGroup> groups = verb_groups(app);
+  groups.push_back({kCommonOptions, options_in(app, kCommonOptions, true)});
+  const std::string head = app.get_description() + "\nUsage: " + app.get_name() + " VERB [OPTIONS]";
+  std::string text =
+      reports::wrapped_lines(head, width) + lines_of(groups, width) + with_footer(app, width);
+  if (!all) return text;
+  for (const CLI::App* verb : verbs_of(app)) {
+    const std::string name = app.get_name() + " " + verb->get_name();
+    text += "\n" + help_of_verb(*verb, name, all, width);
+    for (const CLI::App* nested : verbs_of(*verb)) {
+      text += "\n" + help_of_verb(*nested, name + " " + nested->get_name(), all, width);
+    }
+  }
+  return text;
 }
+
+class Help : public CLI::FormatterBase {
+ public:
+  explicit Help(std::size_t width) : width_(width) {}
+
+  // `name`: "syncline run", as the parser gives it of a verb; empty of the program.
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override {
+    const bool all = mode == CLI::AppFormatMode::All;
+    return app->get_parent() == nullptr ? help_of_program(*app, all, width_)
+                                        : help_of_verb(*app, name, all, width_);
+  }
+
+ private:
+  std::size_t width_;
+};
 
 }  // namespace
 

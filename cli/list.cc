@@ -54,12 +54,11 @@ Choices named_choices(const char* kind, const char* heading, const Rows& rows) {
 
 std::string kinds_of(const collective::Algorithm& algorithm) {
   constexpr int kRanks = 8;  // a power of two fits whatever can fit
-  std::string kinds;
+  std::vector<std::string> kinds;
   for (const auto kind : collective::kAllCollectiveKinds) {
-    if (!algorithm.fits(kind, kRanks)) continue;
-    kinds += (kinds.empty() ? "" : ", ") + std::string(collective::to_string(kind));
+    if (algorithm.fits(kind, kRanks)) kinds.emplace_back(collective::to_string(kind));
   }
-  return kinds;
+  return reports::joined(kinds);
 }
 
 Choices algorithms_listed() {
@@ -86,7 +85,7 @@ Choices executors_listed() {
 std::string parameters_of(const operators::Architecture& row) {
   if (row.shaped) return "";
   const auto count = operators::parameters_of(operators::generate(row, {}));
-  return ": " + reports::count_text(static_cast<double>(count)) + " parameters";
+  return ": " + reports::count_text(count) + " parameters";
 }
 
 std::string rates_of(const hardware::KnownDevice& row) {
@@ -197,9 +196,7 @@ VerbAction add_list(CLI::App& app) {
   add_format(*verb, *output);
   return [output] {
     const std::vector<Choices> all = everything();
-    print({"list", "", [&] { return page_of(all); }, [&] { return rows_of(all); },
-           [&] { return json_of(all); }},
-          *output);
+    print(reports::answered("list", "", all, page_of, rows_of, json_of), *output);
     return 0;
   };
 }

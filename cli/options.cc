@@ -3,6 +3,7 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
+#include <memory>
 
 #include "cli/executors.h"
 #include "cli/help.h"
@@ -118,6 +119,17 @@ void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwis
 
 void add_strategies(CLI::App& verb, std::vector<std::string>& names, const std::string& about) {
   verb.add_option("--strategy", names, about)->allow_extra_args(false);
+}
+
+VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
+                             const char* otherwise, int (*run)(const StrategyOptions&), bool html) {
+  auto options = std::make_shared<StrategyOptions>();
+  CLI::App* verb = app.add_subcommand(name, about);
+  add_scenario(*verb, options->scenario, "its sweep is ignored");
+  add_strategy(*verb, options->strategy, otherwise);
+  add_format(*verb, options->output);
+  if (html) add_html(*verb, options->output);
+  return [options, run] { return run(*options); };
 }
 
 const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/output.h"
+#include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/scenario/scenario.h"
 #include "core/worth/time_to_target.h"
@@ -76,6 +78,18 @@ const Strategy& chosen_strategy(const Scenario& scenario, const std::string& nam
 std::vector<Strategy> chosen_strategies(const Scenario& scenario,
                                         const std::vector<std::string>& names,
                                         const std::string& file);
+
+// What a verb takes that answers of one strategy, or of all, of a scenario without its sweep.
+struct StrategyOptions {
+  ScenarioOption scenario;
+  std::string strategy;
+  Output output;
+};
+
+// Such a verb, with its pages where `html`. `otherwise`: what it does without --strategy.
+VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
+                             const char* otherwise, int (*run)(const StrategyOptions&),
+                             bool html = false);
 
 // --objective of run and tune: strategies by the time of a training to its target, which curves
 // say, in place of the time of a step.

@@ -1,9 +1,6 @@
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
-#include "cli/output.h"
-#include "cli/verbs.h"
 #include "core/input/document.h"
 #include "core/measure/metrics.h"
 #include "core/measure/study_calibration.h"
@@ -16,12 +13,6 @@ namespace {
 
 using reports::bytes_text, reports::plural;
 using reports::Cell, reports::Column, reports::Kind, reports::Page, reports::Table;
-
-struct PlanOptions {
-  ScenarioOption scenario;
-  std::string strategy;
-  Output output;
-};
 
 // A strategy's plans in the order of a training.
 struct Planned {
@@ -98,8 +89,7 @@ Table operations_of(const Planned& planned, std::size_t first, std::size_t end) 
 
 std::string summary(const Planned& planned, const Planned::Phase& phase) {
   const plan::Plan& plan = phase.plan;
-  std::string text = plural(static_cast<std::size_t>(plan.ranks), "rank") + ", " +
-                     plural(static_cast<std::size_t>(plan.streams), "stream") + ", " +
+  std::string text = plural(plan.ranks, "rank") + ", " + plural(plan.streams, "stream") + ", " +
                      plural(plan.ops.size(), "operation") + ", " +
                      plural(plan.buckets.size(), "bucket") + ", " +
                      reports::collectives_text(measure::collectives_per_step(plan));
@@ -143,7 +133,7 @@ Json json_of(const Planned& planned) {
 
 // Where gradients wait for ticks, the moments of a cycle differ in the waits alone: the first is
 // shown.
-int run(const PlanOptions& options) {
+int print_plan(const StrategyOptions& options) {
   const input::Document document = measure::calibrated(read(options.scenario)).document;
   Planned planned{input::parse_scenario(document), {}, {}};
   const Scenario& scenario = planned.scenario;
@@ -164,13 +154,8 @@ int run(const PlanOptions& options) {
 }  // namespace
 
 VerbAction add_plan(CLI::App& app) {
-  auto options = std::make_shared<PlanOptions>();
-  auto* verb =
-      app.add_subcommand("plan", "Print the operations of a strategy, without running them");
-  add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "the first");
-  add_format(*verb, options->output);
-  return [options] { return run(*options); };
+  return add_strategy_verb(app, "plan", "Print the operations of a strategy, without running them",
+                           "the first", print_plan);
 }
 
 }  // namespace syncline::cli

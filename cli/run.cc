@@ -24,6 +24,7 @@
 #include "core/visible.h"
 #include "live/rank_environment.h"
 #include "reports/chart/figure.h"
+#include "reports/format.h"
 #include "reports/run_report.h"
 #include "reports/trace.h"
 #include "reports/worth_report.h"
@@ -89,23 +90,21 @@ std::size_t swept_key(const Scenario& scenario, const std::string& key, const st
     known.push_back(path);
   }
   if (meant.size() == 1) return meant.front();
-  std::string list;
-  for (const auto& name : known) list += (list.empty() ? "" : ", ") + name;
-  refuse(word, "KEY=VALUE with a key of: " + list + did_you_mean(key, known));
+  refuse(word, "KEY=VALUE with a key of: " + reports::joined(known) + did_you_mean(key, known));
 }
 
 void put_swept(const Scenario& scenario, const std::string& key, const std::string& value,
                const std::string& word, SweepPoint& point) {
   const std::size_t at = swept_key(scenario, key, word);
-  std::string list;
+  std::vector<std::string> all;
   for (const Json& known : scenario.sweep[at].second) {
     if (plain_text(known) == value || json_in(value) == known) {
       point[at].second = known;
       return;
     }
-    list += (list.empty() ? "" : ", ") + plain_text(known);
+    all.push_back(plain_text(known));
   }
-  refuse(word, scenario.sweep[at].first + " at a point of the sweep: " + list);
+  refuse(word, scenario.sweep[at].first + " at a point of the sweep: " + reports::joined(all));
 }
 
 void require_chosen_ranks(const std::vector<int>& ranks, const SweepPoint& point,

@@ -114,7 +114,7 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   if (first) {
     expect_writable({options.out, options.cluster_out, options.trace, options.output.html});
   }
-  if (first) say("joined: " + reports::plural(static_cast<std::size_t>(channel.ranks()), "rank"));
+  if (first) say("joined: " + reports::plural(channel.ranks(), "rank"));
   measure::Validation report;
   report.backend = options.backend;
   report.executor = options.executor;
