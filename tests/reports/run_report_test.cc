@@ -12,20 +12,16 @@
 #include "reports/table.h"
 #include "reports/tune_report.h"
 #include "tests/reports/small_report.h"
+#include "tests/support/expect.h"
 #include "tests/support/printed.h"
 #include "tests/support/said.h"
 #include "tests/support/scratch.h"
-#include "tests/support/text.h"
 
 namespace syncline::reports {
 namespace {
 
 using test::report_of;
 using test::row;
-
-bool has(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
-}
 
 // A whole answer, as a person sees it.
 TEST(Table, Golden) {
@@ -54,34 +50,28 @@ TEST(Table, RulesStandBetweenSweepPoints) {
   std::size_t rules = 0;
   for (auto at = text.find("\n---"); at != text.npos; at = text.find("\n---", at + 1)) ++rules;
   EXPECT_EQ(rules, 3U);
-  EXPECT_TRUE(has(text, "\nbandwidth_gbps  strategy "));
-  EXPECT_TRUE(has(text, "\n            10  dgc "));
+  EXPECT_TRUE(test::says(text, "\nbandwidth_gbps  strategy ", "\n            10  dgc "));
 }
 
 TEST(Table, NothingPublishedNothingSaidAboutIt) {
   const std::string text = test::table_of(test::dgc_report());
-  for (const char* word : {"published", "error", "accuracy", "use", "alibrat"}) {
-    EXPECT_FALSE(has(text, word)) << word;
-  }
+  EXPECT_TRUE(test::lacks(text, "published", "error", "accuracy", "use", "alibrat"));
 }
 
 TEST(Table, PublishedFiguresStandBesideThePredictions) {
   const std::string text = test::table_of(test::published_report());
-  EXPECT_TRUE(has(text, "370.0 ms  calibrated  +0.7 %    +2.2 %\n"));
-  EXPECT_TRUE(has(text, "370.0 ms  predicted   +2.2 %                   76.5\n"));
-  EXPECT_TRUE(has(text, "(published)\n"));
-  EXPECT_TRUE(has(text, "Calibrated: cluster.inter.latency_us = 35.25.\n"));
-  EXPECT_TRUE(has(text,
-                  "Left out of the calibration: momentum. Fitted to the rest: "
-                  "cluster.inter.latency_us = 36.\n"));
-  EXPECT_TRUE(has(text,
-                  "Against published figures: 1 row used for calibration, 0.7 % off; 2 rows not "
-                  "used for calibration, 1.4 % off in the mean and 2.2 % at most; 1 row left out "
-                  "of the calibration in turn, 2.2 % off.\n"));
-  EXPECT_TRUE(has(text,
-                  "1 parameter is calibrated with the model executor on the 1 "
-                  "published row marked calibrated.\n"));
-  EXPECT_TRUE(has(text, "- dgc at bandwidth_gbps 100: batch not given\n"));
+  EXPECT_TRUE(
+      test::says(text, "370.0 ms  calibrated  +0.7 %    +2.2 %\n",
+                 "370.0 ms  predicted   +2.2 %                   76.5\n", "(published)\n",
+                 "Calibrated: cluster.inter.latency_us = 35.25.\n",
+                 "Left out of the calibration: momentum. Fitted to the rest: "
+                 "cluster.inter.latency_us = 36.\n",
+                 "Against published figures: 1 row used for calibration, 0.7 % off; 2 rows not "
+                 "used for calibration, 1.4 % off in the mean and 2.2 % at most; 1 row left out "
+                 "of the calibration in turn, 2.2 % off.\n",
+                 "1 parameter is calibrated with the model executor on the 1 "
+                 "published row marked calibrated.\n",
+                 "- dgc at bandwidth_gbps 100: batch not given\n"));
 }
 
 TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
@@ -90,8 +80,7 @@ TEST(Table, ThroughputAndSpeedupWhereNoTimeWasPublished) {
   report.rows[0].published->throughput = 1234.5;
   report.rows[1].published->speedup = 1.5;
   const std::string text = test::table_of(report);
-  EXPECT_TRUE(has(text, "1,234.5 /s  predicted\n"));
-  EXPECT_TRUE(has(text, "1.500x  predicted\n"));
+  EXPECT_TRUE(test::says(text, "1,234.5 /s  predicted\n", "1.500x  predicted\n"));
 }
 
 // A baseline is once as fast as itself by definition; that must not flatter the mean.
@@ -102,7 +91,8 @@ TEST(Table, ABaselinesSpeedupIsNoPrediction) {
   report.rows[0].error_percent = 0;
   report.rows[1].published->speedup = 1.4;
   report.rows[1].error_percent = 4.8;
-  EXPECT_TRUE(has(test::table_of(report), "figures: 1 row not used for calibration, 4.8 % off.\n"));
+  EXPECT_TRUE(
+      test::says(test::table_of(report), "figures: 1 row not used for calibration, 4.8 % off.\n"));
 }
 
 TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
@@ -111,7 +101,7 @@ TEST(Table, PublishedBucketsHaveATableOfTheirOwn) {
   report.rows[0].published->buckets = {{3, 3.9}, {158, 93.6}};
   report.rows[0].buckets = std::vector<std::pair<std::int64_t, double>>(14, {1, 0.25});
   const std::string text = test::table_of(report);
-  EXPECT_TRUE(has(text, "1 of 0.25 MiB and 2 more  3 of 3.9 MiB, 158 of 93.6 MiB\n"));
+  EXPECT_TRUE(test::says(text, "1 of 0.25 MiB and 2 more  3 of 3.9 MiB, 158 of 93.6 MiB\n"));
 }
 
 TEST(Table, SaysThatItIsIncomplete) {
@@ -119,32 +109,32 @@ TEST(Table, SaysThatItIsIncomplete) {
   report.complete = false;
   report.rows.resize(3);
   const std::string text = test::table_of(report);
-  EXPECT_TRUE(has(text, "Interrupted: this report is incomplete"));
-  EXPECT_TRUE(has(test::markdown_of(report), "Interrupted: this report is incomplete"));
+  EXPECT_TRUE(test::says(text, "Interrupted: this report is incomplete"));
+  EXPECT_TRUE(test::says(test::markdown_of(report), "Interrupted: this report is incomplete"));
   report.rows.clear();
-  EXPECT_TRUE(has(test::table_of(report), "There is no complete sweep point to compare yet."));
+  EXPECT_TRUE(
+      test::says(test::table_of(report), "There is no complete sweep point to compare yet."));
 }
 
 TEST(Table, ExecutorsAreNamedWhereTheyDiffer) {
   measure::Report report = report_of({row("momentum", 1), row("momentum", 1)});
   report.rows[1].executor = "sim";
-  EXPECT_TRUE(has(test::table_of(report), "strategy  executor "));
-  EXPECT_TRUE(has(test::table_of(report), "predicted by the model and sim executors"));
+  EXPECT_TRUE(test::says(test::table_of(report), "strategy  executor "));
+  EXPECT_TRUE(test::says(test::table_of(report), "predicted by the model and sim executors"));
 }
 
 TEST(Markdown, HasTheContentOfTheTable) {
   const std::string text = test::markdown_of(test::published_report());
   EXPECT_TRUE(text.starts_with("# dgc_pays\n\nDoes sending"));
-  EXPECT_TRUE(has(text, "\n| bandwidth_gbps | strategy | step time |"));
-  EXPECT_TRUE(has(text, "| -------------: | :------- | --------: |"));
-  EXPECT_TRUE(has(text, "|            100 | momentum |  372.5 ms |"));
-  EXPECT_TRUE(has(text, "at 100 it is slower (0.985x).\n"));
-  EXPECT_TRUE(has(text, "Sources:\n\n- times measured on one V100\n"));
+  EXPECT_TRUE(test::says(
+      text, "\n| bandwidth_gbps | strategy | step time |",
+      "| -------------: | :------- | --------: |", "|            100 | momentum |  372.5 ms |",
+      "at 100 it is slower (0.985x).\n", "Sources:\n\n- times measured on one V100\n"));
 }
 
 TEST(Markdown, NamesCannotBreakTheTable) {
   const std::string text = test::markdown_of(report_of({row("a|b\nc", 1)}, "a|b\nc"));
-  EXPECT_TRUE(has(text, "\n| a\\|b c  |") || has(text, "\n| a\\|b c   |")) << text;
+  EXPECT_TRUE(test::says(text, "\n| a\\|b c  |") || test::says(text, "\n| a\\|b c   |")) << text;
 }
 
 TEST(Csv, Golden) {
@@ -161,19 +151,18 @@ TEST(Csv, QuotesWhatNeedsQuotes) {
   measure::Report report = test::report_of(
       {test::row("a,b", 1), test::row("say \"c\"", 1), test::row("d\ne", 1)}, "a,b");
   const std::string text = test::csv_of(report);
-  EXPECT_NE(text.find("\r\n\"a,b\",model,"), std::string::npos);
-  EXPECT_NE(text.find("\r\n\"say \"\"c\"\"\",model,"), std::string::npos);
-  EXPECT_NE(text.find("\r\n\"d\ne\",model,"), std::string::npos);
+  EXPECT_TRUE(test::says(text, "\r\n\"a,b\",model,", "\r\n\"say \"\"c\"\"\",model,",
+                         "\r\n\"d\ne\",model,"));
 }
 
 TEST(Csv, PublishedColumnsOnlyWhereUsed) {
-  EXPECT_EQ(test::csv_of(test::dgc_report()).find("published"), std::string::npos);
+  EXPECT_TRUE(test::lacks(test::csv_of(test::dgc_report()), "published"));
   const std::string text = test::csv_of(test::published_report());
-  EXPECT_NE(text.find(",lower_bound_s,published_step_time_s,published_accuracy,published_use,"
-                      "published_source,published_note,error_percent,left_out_error_percent\r\n"),
-            std::string::npos);
-  EXPECT_NE(text.find(",0.37,,calibrated,a table,,"), std::string::npos);
-  EXPECT_NE(text.find(",0.37,76.5,predicted,a table,batch not given,"), std::string::npos);
+  EXPECT_TRUE(test::says(text,
+                         ",lower_bound_s,published_step_time_s,published_accuracy,published_use,"
+                         "published_source,published_note,error_percent,left_out_error_percent\r\n",
+                         ",0.37,,calibrated,a table,,",
+                         ",0.37,76.5,predicted,a table,batch not given,"));
   EXPECT_TRUE(text.ends_with(",,,,,,,\r\n"));  // nothing was published for the last row
 }
 
@@ -306,8 +295,6 @@ TEST(Axes, PointsAreToldApart) {
 
 // Memory in words: what is needed, of what there is.
 
-using test::contains;
-
 measure::Memory of(double available) {
   measure::Memory memory;
   memory.weights = memory.gradients = 32e9;
@@ -354,17 +341,17 @@ TEST(MemoryText, WhatDoesNotFitComesFirst) {
   const measure::Report report = measure::run_study(document, options);
   const std::string run = text_page(page_of(report));
   EXPECT_EQ(run.find(said), run.find('\n') + 1) << run;
-  EXPECT_TRUE(contains(run, "4 of 3 GB"));
-  EXPECT_TRUE(contains(json_of(report).at("does_not_fit").get<std::string>(), "needs 4 GB"));
+  EXPECT_TRUE(test::says(run, "4 of 3 GB"));
+  EXPECT_TRUE(test::says(json_of(report).at("does_not_fit").get<std::string>(), "needs 4 GB"));
   const tune::Tuning tuning = tune::tune_document(document, {}, "", nullptr);
   const std::string tuned = text_page(answer_of(tuning).page());
   EXPECT_EQ(tuned.find(said), tuned.find('\n') + 1) << tuned;
-  EXPECT_TRUE(contains(tuned, "No candidate of this search fits."));
+  EXPECT_TRUE(test::says(tuned, "No candidate of this search fits."));
   EXPECT_EQ(answer_of(tuning).json().at("does_not_fit"), json_of(report).at("does_not_fit"));
   test::write_text(test::scratch().path("m.json"), kScenario);
   const std::string checked = test::say({"check", test::scratch().path("m.json")}).out;
-  EXPECT_TRUE(
-      contains(checked, "m.json: correct, but does not fit: 'ddp' with Adam (assumed) needs 4 GB"));
+  EXPECT_TRUE(test::says(
+      checked, "m.json: correct, but does not fit: 'ddp' with Adam (assumed) needs 4 GB"));
   const auto json = test::say({"check", test::scratch().path("m.json"), "--format", "json"}).out;
   EXPECT_EQ(Json::parse(json).at("does_not_fit"), json_of(report).at("does_not_fit"));
 }

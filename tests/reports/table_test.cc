@@ -7,6 +7,7 @@
 #include "reports/page.h"
 #include "reports/table.h"
 #include "tests/support/dice.h"
+#include "tests/support/expect.h"
 
 namespace syncline::reports {
 namespace {
@@ -94,8 +95,8 @@ TEST(Screen, ColumnsLeaveByRankAndAreNamed) {
             "  which is long\n"
             "short                     2.0 s    1x\n"
             "Left out at 40 columns: bytes.\n");
-  EXPECT_NE(plain_grid(names_and_figures(), {20}).find("Left out at 20\ncolumns: bytes;\ngain."),
-            std::string::npos);
+  EXPECT_TRUE(
+      test::says(plain_grid(names_and_figures(), {20}), "Left out at 20\ncolumns: bytes;\ngain."));
 }
 
 // Random tables on random screens: no line is wider, and every column is shown or named.
@@ -121,8 +122,7 @@ TEST(Screen, NoTableIsWiderThanItsScreen) {
     std::istringstream lines(text);
     for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), width);
     for (std::size_t c = 1; c < grid.columns.size(); ++c) {
-      EXPECT_NE(text.find("h" + std::to_string(grid.columns.size() - c)), std::string::npos)
-          << text;
+      EXPECT_TRUE(test::says(text, "h" + std::to_string(grid.columns.size() - c)));
     }
   }
 }
@@ -130,7 +130,7 @@ TEST(Screen, NoTableIsWiderThanItsScreen) {
 TEST(Screen, ColoursStandAroundWholeLinesAlone) {
   Grid grid{{{"n", false}, {"v"}}, {{{"a", "1"}, false, Tone::kBest}, {{"b", "2"}}}};
   const std::string text = plain_grid(grid, {0, true});
-  EXPECT_NE(text.find("\n\033[1;32ma  1\033[0m\nb  2\n"), std::string::npos) << text;
+  EXPECT_TRUE(test::says(text, "\n\033[1;32ma  1\033[0m\nb  2\n"));
   EXPECT_EQ(plain_grid(grid), "n  v\n----\na  1\nb  2\n");
 }
 
@@ -140,7 +140,7 @@ TEST(Screen, APageHasNoCodesButTheScreens) {
             {std::string("pro\033[1mse"), Items{"he\033ad", {"it\033em"}},
              Listing{"text", "li\033sting\n"}}};
   const std::string text = text_page(page);
-  EXPECT_EQ(text.find('\033'), std::string::npos) << text;
+  EXPECT_TRUE(test::lacks(text, "\033"));
 }
 
 TEST(Grid, AlignsNamesLeftAndNumbersRight) {
@@ -219,7 +219,7 @@ TEST(Columns, ASparseColumnStandsWhereALineHasAValue) {
             "a,0.5,0.25,1,\r\n\"b,c\",1,,,predicted\r\n");
   EXPECT_EQ(json_of(table)[1].dump(),
             R"({"name":"b,c","step_time_s":1,"published":{"use":"predicted"}})");
-  EXPECT_NE(plain_grid(grid_of(table)).find("use"), std::string::npos);
+  EXPECT_TRUE(test::says(plain_grid(grid_of(table)), "use"));
 }
 
 TEST(Columns, WhatIsNotKnownIsLeftOutOrNull) {

@@ -124,11 +124,7 @@ measure::Report random_report(std::uint64_t seed) {
 }
 
 TEST(TraceAsAProfile, TheHeadNamesTheRankAheadOfTheEvents) {
-  measure::Report report = test::report_of({});
-  report.traced_workload = test::named_workload(2);
-  const plan::Plan plan = test::small_plan(2);
-  report.traced.push_back({"dgc", plan, test::even_timeline(plan, {5}, 2)});
-  const std::string text = chrome_trace(report);
+  const std::string text = chrome_trace(test::traced_report({"dgc"}, {5}, 2, 2));
   const Json trace = Json::parse(text);
   EXPECT_EQ(trace["distributedInfo"]["rank"], 5);
   EXPECT_EQ(trace["distributedInfo"]["world_size"], 16);
@@ -175,11 +171,8 @@ TEST(TraceAsAProfile, NothingButTheLastStepIsLost) {
 }
 
 TEST(TraceAsAProfile, WhatGlooExchangesIsNamedSo) {
-  measure::Report report = test::report_of({});
+  measure::Report report = test::traced_report({"dgc, measured"}, {0}, 2, 2);
   report.executor = "gloo";
-  report.traced_workload = test::named_workload(2);
-  const plan::Plan plan = test::small_plan(2);
-  report.traced.push_back({"dgc, measured", plan, test::even_timeline(plan, {0}, 2)});
   std::set<std::string> exchanges;
   for (const auto& kernel : loaded(Json::parse(chrome_trace(report))).kernels) {
     if (is_communication(kernel)) exchanges.insert(kernel.name);

@@ -10,23 +10,14 @@
 #include "tests/reports/small_report.h"
 #include "tests/reports/traced_plan.h"
 #include "tests/support/dice.h"
-#include "tests/support/text.h"
+#include "tests/support/expect.h"
 
 namespace syncline::reports {
 namespace {
 
 constexpr std::size_t kLimit = 10'000'000;
 
-measure::Report traced_report(const std::vector<std::string>& strategies,
-                              const std::vector<int>& ranks, int periods, int tensors = 3) {
-  measure::Report report = test::report_of({});
-  report.traced_workload = test::named_workload(tensors);
-  for (const auto& strategy : strategies) {
-    const plan::Plan plan = test::small_plan(tensors);
-    report.traced.push_back({strategy, plan, test::even_timeline(plan, ranks, periods)});
-  }
-  return report;
-}
+using test::traced_report;
 
 std::vector<Json> events(const Json& trace, const std::string& phase) {
   std::vector<Json> found;
@@ -309,7 +300,7 @@ TEST(Gantt, SaysWhichStreamsItLeftOut) {
   for (int rank = 0; rank < 20; ++rank) ranks.push_back(rank);
   const auto figure = gantt(traced_report({"one"}, ranks, 2), {0}).figure;
   EXPECT_EQ(figure.up.names.size(), kGanttLanes);
-  EXPECT_TRUE(test::contains(figure.note, "28 streams of further ranks left out"));
+  EXPECT_TRUE(test::says(figure.note, "28 streams of further ranks left out"));
 }
 
 // However many operations there are: few bars, which cover what the operations covered.

@@ -8,6 +8,7 @@
 #include "core/collective/algorithm.h"
 #include "core/compress/codec.h"
 #include "core/measure/report.h"
+#include "tests/reports/small_report.h"
 
 namespace syncline::test {
 
@@ -71,6 +72,18 @@ inline run::Timeline even_timeline(const plan::Plan& plan, const std::vector<int
     timeline.period_ends.push_back(now);
   }
   return timeline;
+}
+
+// Such plans, by the names of their strategies.
+inline measure::Report traced_report(const std::vector<std::string>& strategies,
+                                     const std::vector<int>& ranks, int periods, int tensors = 3) {
+  measure::Report report = report_of({});
+  report.traced_workload = named_workload(tensors);
+  for (const auto& strategy : strategies) {
+    const plan::Plan plan = small_plan(tensors);
+    report.traced.push_back({strategy, plan, even_timeline(plan, ranks, periods)});
+  }
+  return report;
 }
 
 }  // namespace syncline::test

@@ -9,6 +9,7 @@
 #include "core/measure/memory.h"
 #include "core/tune/tuning.h"
 #include "reports/figures.h"
+#include "tests/support/expect.h"
 
 namespace syncline::reports {
 namespace {
@@ -25,10 +26,6 @@ tune::Tuning tuned(const std::string& more,
       "strategies": )" +
           strategies + more + "}");
   return tune::tune_document(document, {}, "", nullptr);
-}
-
-bool holds(const std::string& text, const std::string& part) {
-  return text.find(part) != std::string::npos;
 }
 
 // Its line stands out, not one that trains otherwise, however fast.
@@ -73,13 +70,13 @@ TEST(TuneFigures, DdpsOwnCurveStandsWhereDdpIsAsked) {
 
 TEST(Alternatives, StandBehindTheBestThatTrainsTheSame) {
   const tune::Tuning tuning = tuned("");
-  EXPECT_TRUE(holds(headline(tuning), "with the same training")) << headline(tuning);
+  EXPECT_TRUE(test::says(headline(tuning), "with the same training"));
   const auto beyond = beyond_sentences(tuning);
   ASSERT_EQ(beyond.size(), 2U);
-  EXPECT_TRUE(holds(beyond[0], "Rounded gradients gain clearly more: 'fp16")) << beyond[0];
-  EXPECT_TRUE(holds(beyond[1], "Changes of the training gain clearly more: '")) << beyond[1];
+  EXPECT_TRUE(test::says(beyond[0], "Rounded gradients gain clearly more: 'fp16"));
+  EXPECT_TRUE(test::says(beyond[1], "Changes of the training gain clearly more: '"));
   for (const auto& sentence : beyond) {
-    EXPECT_TRUE(holds(sentence, "accuracy not known here")) << sentence;
+    EXPECT_TRUE(test::says(sentence, "accuracy not known here"));
   }
 }
 
@@ -87,31 +84,29 @@ TEST(Alternatives, StandBehindTheBestThatTrainsTheSame) {
 TEST(Alternatives, StayWholeOnANarrowScreen) {
   tune::Tuning tuning = tuned("");
   const std::string table = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
-  for (const char* part : {"speedup", "of speedup", "training", "accuracy", "unknown"}) {
-    EXPECT_TRUE(holds(table, part)) << part << "\n" << table;
-  }
-  EXPECT_FALSE(holds(table, " GB")) << table;
+  EXPECT_TRUE(test::says(table, "speedup", "of speedup", "training", "accuracy", "unknown"));
+  EXPECT_TRUE(test::lacks(table, " GB"));
   tuning.alternatives.back().memory.available = 1e6;
   const std::string full = plain_grid(grid_of(alternatives_of(tuning)), {.width = 80});
-  EXPECT_TRUE(holds(full, " of 0.001 GB")) << full;
+  EXPECT_TRUE(test::says(full, " of 0.001 GB"));
 }
 
 // A baseline that does not fit is nothing to stay with.
 TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
   tune::Tuning tuning = tuned(R"(, "search": {"streams": [1, 2], "confirm": 0})");
-  EXPECT_TRUE(holds(headline(tuning), "Nothing to gain here")) << headline(tuning);
+  EXPECT_TRUE(test::says(headline(tuning), "Nothing to gain here"));
   tune::Ranked other = tuning.tuned.baseline;
   other.strategy.name = "sharded";
   other.strategy.exchange = Strategy::Exchange::kSharded;
   tuning.tuned.ranking.insert(tuning.tuned.ranking.begin(), other);
-  EXPECT_TRUE(holds(headline(tuning), "Next to nothing to gain here")) << headline(tuning);
+  EXPECT_TRUE(test::says(headline(tuning), "Next to nothing to gain here"));
   const auto room = [&](const Strategy& strategy) {
     return measure::memory_of(tuning.scenario, strategy).states();
   };
   ASSERT_LT(room(other.strategy), room(tuning.tuned.baseline.strategy));
   tuning.scenario.cluster.device.memory_size = room(other.strategy);
-  EXPECT_TRUE(holds(headline(tuning), "'sharded' is the best found that fits")) << headline(tuning);
-  EXPECT_TRUE(holds(headline(tuning), "'dense' (")) << headline(tuning);
+  EXPECT_TRUE(test::says(headline(tuning), "'sharded' is the best found that fits"));
+  EXPECT_TRUE(test::says(headline(tuning), "'dense' ("));
 }
 
 // Of two the surer one, where the faster one may also be slower than the baseline.
@@ -124,7 +119,7 @@ TEST(Alternatives, ToldFirstAreSure) {
   tuning.alternatives.push_back(risky);
   const auto beyond = beyond_sentences(tuning);
   ASSERT_EQ(beyond.size(), 2U);
-  EXPECT_TRUE(holds(beyond[0], "Rounded gradients gain clearly more: 'fp16")) << beyond[0];
+  EXPECT_TRUE(test::says(beyond[0], "Rounded gradients gain clearly more: 'fp16"));
 }
 
 // A search of the scenario's own may find another training to be the best.
@@ -132,16 +127,16 @@ TEST(Alternatives, ABestThatChangesTheTrainingIsNotCalledTheSame) {
   const tune::Tuning tuning =
       tuned(R"(, "search": {"base": "dense", "compression": [{"codec": "dgc"}, "none"]})");
   ASSERT_EQ(tuning.tuned.winner().strategy.compression.codec, "dgc");
-  EXPECT_FALSE(holds(headline(tuning), "same training")) << headline(tuning);
+  EXPECT_TRUE(test::lacks(headline(tuning), "same training"));
   std::string beyond;
   for (const auto& sentence : beyond_sentences(tuning)) beyond += sentence;
-  EXPECT_TRUE(holds(beyond, "That changes the training, accuracy not known here; ")) << beyond;
+  EXPECT_TRUE(test::says(beyond, "That changes the training, accuracy not known here; "));
   const auto* same = tune::best_alternative(tuning, measure::TrainingChange::kSame);
   const bool none = same == &tuning.alternatives.front();
   const std::string words = none ? "nothing that trains the same beats the baseline"
                                  : "the best that trains the same: '" + same->strategy.name;
-  EXPECT_TRUE(holds(beyond, words)) << beyond;
-  EXPECT_FALSE(holds(beyond, "Changes of the training gain")) << beyond;
+  EXPECT_TRUE(test::says(beyond, words));
+  EXPECT_TRUE(test::lacks(beyond, "Changes of the training gain"));
 }
 
 // What is said of a search beside its table.
@@ -184,7 +179,7 @@ TEST(Certainty, EveryRangeOfSizesIsTold) {
             "With these knobs buckets from 1 MiB to 2 MiB and of 4 MiB are within 1.0 % "
             "of the best of them.");
   const std::string many = of_sizes({{1, 1}, {4, 8}, {16, 32}, {64, 128}, {256, 512}});
-  EXPECT_NE(many.find("1 narrower range"), std::string::npos) << many;
+  EXPECT_TRUE(test::says(many, "1 narrower range"));
 }
 
 }  // namespace

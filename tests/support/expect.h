@@ -1,4 +1,5 @@
-// What tests ask of a program's end, with what was said in the failure, and of what is refused.
+// What tests ask of a text and of a program's end, with what was said in the failure, and of what
+// is refused.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -8,6 +9,27 @@
 #include "core/error.h"
 
 namespace syncline::test {
+
+// Whether a text has all of these parts, or none of them; a failure names those that are wrong.
+template <typename... Parts>
+testing::AssertionResult parts_stand(bool wanted, const std::string& text, const Parts&... parts) {
+  std::string wrong;
+  for (const std::string& part : {std::string(parts)...}) {
+    if ((text.find(part) != std::string::npos) != wanted) wrong += "  '" + part + "'\n";
+  }
+  if (wrong.empty()) return testing::AssertionSuccess();
+  return testing::AssertionFailure()
+         << (wanted ? "should say\n" : "should not say\n") << wrong << "in\n"
+         << text << "\n";
+}
+template <typename... Parts>
+testing::AssertionResult says(const std::string& text, const Parts&... parts) {
+  return parts_stand(true, text, parts...);
+}
+template <typename... Parts>
+testing::AssertionResult lacks(const std::string& text, const Parts&... parts) {
+  return parts_stand(false, text, parts...);
+}
 
 // It ended with this code, and says this on stderr.
 template <typename Ran>
