@@ -28,11 +28,11 @@ struct CompletedVerb {
 
 // The names of verbs of the program, or of those of verbs.
 std::string names_of(const std::vector<CompletedVerb>& verbs, bool nested, const char* between) {
-  std::string names;
+  std::vector<std::string> names;
   for (const CompletedVerb& verb : verbs) {
-    if (verb.nested == nested) names += (names.empty() ? "" : between) + verb.name;
+    if (verb.nested == nested) names.push_back(verb.name);
   }
-  return names;
+  return reports::joined(names, between);
 }
 
 std::string spaced(const std::vector<std::string>& parts) { return reports::joined(parts, " "); }

@@ -38,18 +38,12 @@ std::string key_of(const CLI::Option& option) {
   return takes_value(option) ? names + " " + value_name(option) + many : names;
 }
 
-std::string joined(const std::vector<std::string>& words) {
-  std::string list;
-  for (const auto& word : words) list += (list.empty() ? "" : ", ") + word;
-  return list;
-}
-
 // The description, the words that are allowed, and the default.
 std::string text_of(const CLI::Option& option) {
   std::string text = option.get_description();
   const auto choices = choices_of(option);
   const std::size_t end = std::min(text.find(" (default"), text.size());
-  if (!choices.empty()) text.insert(end, ": " + joined(choices));
+  if (!choices.empty()) text.insert(end, ": " + reports::joined(choices));
   const std::string value = option.get_default_str();
   if (option.get_required() && !option.get_positional()) return text + " (required)";
   const bool known = !takes_value(option) || text.find("(default") != std::string::npos;
