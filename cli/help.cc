@@ -4,6 +4,7 @@
 #include <sstream>
 #include <utility>
 
+#include "reports/format.h"
 #include "reports/grid.h"
 
 namespace syncline::cli {

@@ -10,7 +10,7 @@
 #include "core/compress/codec.h"
 #include "core/compress/dgc.h"
 #include "core/compress/power_sgd.h"
-#include "tests/support/program.h"
+#include "tests/support/expect.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"
 #include "tests/support/torch.h"
@@ -20,7 +20,6 @@ namespace {
 
 using test::contains;
 using test::python;
-using test::torch_is_missing;
 
 const std::string kFolder = SYNCLINE_SOURCE_DIR "/pytorch";
 const std::string kScript = kFolder + "/syncline_apply.py";
@@ -49,22 +48,40 @@ void expect_to_hold(const std::string& cases, int ranks, const std::string& fold
   }
 }
 
-test::Ran emitted(const std::string& strategy, const std::string& file) {
-  return test::syncline_run(
-      {"emit", kNet, "--strategy", strategy, "--dialect", "pytorch", "--python", file});
+// `job`: a scenario.
+test::Ran emitted(const std::string& strategy, const std::string& file,
+                  const std::string& job = kNet, const std::vector<std::string>& more = {}) {
+  std::vector<std::string> words{"emit",      job,       "--strategy", strategy,
+                                 "--dialect", "pytorch", "--python",   file};
+  words.insert(words.end(), more.begin(), more.end());
+  return test::syncline_run(words);
 }
 
-TEST(Apply, GivesWhatDistributedDataParallelGives) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  expect_to_hold("two", 2, scratch.folder());
+// The file that a strategy is applied by.
+std::string emitted_file(const std::string& strategy, const std::string& file) {
+  const auto ran = emitted(strategy, file);
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  return test::text_of(file);
 }
 
-TEST(Apply, HierarchiesOfFourRanks) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  expect_to_hold("four", 4, scratch.folder());
+void expect_contains(const std::string& text, std::initializer_list<const char*> parts) {
+  for (const char* part : parts) EXPECT_TRUE(contains(text, part)) << part << "\n" << text;
 }
+
+using Apply = test::WithTorch;
+
+class Emit : public testing::Test {
+ protected:
+  std::string job() const { return scratch_.path("job.py"); }
+
+  const test::Scratch scratch_;
+};
+
+TEST_F(Apply, GivesWhatDistributedDataParallelGives) {
+  expect_to_hold("two", 2, scratch_.folder());
+}
+
+TEST_F(Apply, HierarchiesOfFourRanks) { expect_to_hold("four", 4, scratch_.folder()); }
 
 // Ended by itself, with one line that says why.
 void expect_loss(const test::Ran& ran, const std::string& rank) {
@@ -78,16 +95,12 @@ void expect_loss(const test::Ran& ran, const std::string& rank) {
   EXPECT_TRUE(what.starts_with("cket ") || what.starts_with("ffers could not")) << ran.err;
 }
 
-TEST(Apply, SaysWhatTorchCannotDoAheadOfTheFirstStep) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  expect_to_hold("cannot", 2, scratch.folder());
+TEST_F(Apply, SaysWhatTorchCannotDoAheadOfTheFirstStep) {
+  expect_to_hold("cannot", 2, scratch_.folder());
 }
 
-TEST(Apply, ModelsThatDifferAreOneLineThatNamesTheTensor) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  for (const auto& ran : ran_job("differs", 2, scratch.folder())) {
+TEST_F(Apply, ModelsThatDifferAreOneLineThatNamesTheTensor) {
+  for (const auto& ran : ran_job("differs", 2, scratch_.folder())) {
     EXPECT_EQ(ran.code, 1);
     EXPECT_EQ(
         ran.err,
@@ -96,8 +109,7 @@ TEST(Apply, ModelsThatDifferAreOneLineThatNamesTheTensor) {
   }
 }
 
-TEST(Apply, ARankThatIsKilledEndsTheOthers) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+TEST_F(Apply, ARankThatIsKilledEndsTheOthers) {
   for (const char* what : {"killed", "killed_powersgd"}) {
     const test::Scratch scratch;
     const auto ran = ran_job(what, 3, scratch.folder());
@@ -107,18 +119,14 @@ TEST(Apply, ARankThatIsKilledEndsTheOthers) {
   }
 }
 
-TEST(Apply, ARankThatIsStuckEndsTheOthersAtTheLimit) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  const auto ran = ran_job("stuck", 2, scratch.folder());
+TEST_F(Apply, ARankThatIsStuckEndsTheOthersAtTheLimit) {
+  const auto ran = ran_job("stuck", 2, scratch_.folder());
   expect_loss(ran[0], "0");
   expect_loss(ran[1], "1");
 }
 
-TEST(Apply, ARankThatIsLateForItsGroupsIsOneLine) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  const auto ran = ran_job("late", 2, scratch.folder());
+TEST_F(Apply, ARankThatIsLateForItsGroupsIsOneLine) {
+  const auto ran = ran_job("late", 2, scratch_.folder());
   for (const char* rank : {"0", "1"}) {
     const auto& its = ran[*rank - '0'];
     EXPECT_EQ(its.code, 1) << its.err;
@@ -209,13 +217,11 @@ void expect_own_dgc(const std::string& prefix, bool nesterov) {
   }
 }
 
-TEST(Apply, DgcIsThatOfTheCodecToTheBit) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  expect_to_hold("dgc", 2, scratch.folder());
+TEST_F(Apply, DgcIsThatOfTheCodecToTheBit) {
+  expect_to_hold("dgc", 2, scratch_.folder());
   for (const bool nesterov : {false, true}) {
     for (const char* streams : {"1", "3"}) {
-      expect_own_dgc(scratch.path(std::string("dgc-") + (nesterov ? "1-" : "0-") + streams + "-"),
+      expect_own_dgc(scratch_.path(std::string("dgc-") + (nesterov ? "1-" : "0-") + streams + "-"),
                      nesterov);
     }
   }
@@ -334,12 +340,10 @@ void expect_own_power_sgd(const std::string& prefix, std::int64_t rank) {
   EXPECT_TRUE(ranks[0].over() && ranks[1].over());
 }
 
-TEST(Apply, PowerSgdIsTorchsHook) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  expect_to_hold("powersgd", 2, scratch.folder());
+TEST_F(Apply, PowerSgdIsTorchsHook) {
+  expect_to_hold("powersgd", 2, scratch_.folder());
   for (const std::int64_t rank : {1, 2, 4}) {
-    expect_own_power_sgd(scratch.path("powersgd-" + std::to_string(rank) + "-"), rank);
+    expect_own_power_sgd(scratch_.path("powersgd-" + std::to_string(rank) + "-"), rank);
   }
 }
 
@@ -367,8 +371,7 @@ std::vector<float> own_blocks(const compress::Codec& codec, std::vector<std::vec
   return mean;
 }
 
-TEST(Apply, LowPrecisionIsThatOfTheCodecsToTheBit) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+TEST_F(Apply, LowPrecisionIsThatOfTheCodecsToTheBit) {
   const std::vector<std::int64_t> sizes{4, 80, 20, 660, 33, 1320, 40, 40, 40, 480};
   const std::vector<std::vector<std::size_t>> buckets{{0, 1, 2}, {3, 4}, {5, 6, 7, 8, 9}};
   for (const int ranks : {2, 3}) {
@@ -405,133 +408,100 @@ TEST(Apply, LowPrecisionIsThatOfTheCodecsToTheBit) {
   }
 }
 
-TEST(Apply, AnEmittedFileSendsBlocksAllToAll) {
-  const test::Scratch scratch;
-  const auto ran = emitted("low precision", scratch.path("job.py"));
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const std::string file = test::text_of(scratch.path("job.py"));
-  EXPECT_TRUE(contains(file, R"({"places": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "codec": "fp8"},)"))
-      << file;
-  const auto levels = emitted("low precision in levels", scratch.path("levels.py"));
-  EXPECT_EQ(levels.code, 2);
-  EXPECT_TRUE(contains(levels.err, "blocks with scales in two levels")) << levels.err;
+TEST_F(Emit, AnEmittedFileSendsBlocksAllToAll) {
+  expect_contains(emitted_file("low precision", job()),
+                  {R"({"places": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9], "codec": "fp8"},)"});
+  EXPECT_TRUE(test::refused(emitted("low precision in levels", scratch_.path("levels.py")),
+                            "blocks with scales in two levels"));
 }
 
-TEST(Apply, AnEmittedFileBringsItsStrategy) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
+TEST_F(Apply, AnEmittedFileBringsItsStrategy) {
   for (const char* strategy : {"runs", "groups", "at the end"}) {
     const test::Scratch scratch;
-    const auto ran = emitted(strategy, scratch.path("syncline_apply.py"));
-    ASSERT_EQ(ran.code, 0) << ran.err;
+    (void)emitted_file(strategy, scratch.path("syncline_apply.py"));
     expect_to_hold("emitted", 2, scratch.folder(), scratch.folder());
   }
 }
 
-TEST(Apply, AnEmittedFileTakesOuterSteps) {
-  if (torch_is_missing()) GTEST_SKIP() << "no torch in " << python();
-  const test::Scratch scratch;
-  const auto ran = emitted("diloco", scratch.path("syncline_apply.py"));
-  ASSERT_EQ(ran.code, 0) << ran.err;
-  const std::string file = test::text_of(scratch.path("syncline_apply.py"));
-  EXPECT_TRUE(contains(file,
-                       R"("local_sgd": {"period": 4, "begin_step": 1, "delay": 1, "group": 1, )"
-                       R"("outer": {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9}},)"))
-      << file;
-  expect_to_hold("emitted_far_apart", 2, scratch.folder(), scratch.folder());
+TEST_F(Apply, AnEmittedFileTakesOuterSteps) {
+  expect_contains(emitted_file("diloco", scratch_.path("syncline_apply.py")),
+                  {R"("local_sgd": {"period": 4, "begin_step": 1, "delay": 1, "group": 1, )"
+                   R"("outer": {"optimizer": "nesterov", "rate": 0.7, "momentum": 0.9}},)"});
+  expect_to_hold("emitted_far_apart", 2, scratch_.folder(), scratch_.folder());
 }
 
-TEST(Apply, AnEmittedFileIsTheScriptWithATable) {
-  const test::Scratch scratch;
-  const auto ran = emitted("everything", scratch.path("job.py"));
+TEST_F(Emit, AnEmittedFileIsTheScriptWithATable) {
+  const auto ran = emitted("everything", job());
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out, "");
   EXPECT_TRUE(contains(ran.err, "from job import apply; model = apply(model, optimizer)"))
       << ran.err;
   const std::string script = test::text_of(kScript);
-  const std::string file = test::text_of(scratch.path("job.py"));
+  const std::string file = test::text_of(job());
   const auto place = script.find("STRATEGY = None\n");
   const std::string behind = script.substr(place + std::string("STRATEGY = None").size());
   EXPECT_EQ(file.substr(0, place), script.substr(0, place));
   ASSERT_TRUE(file.ends_with(behind));
   const std::string table = file.substr(place, file.size() - behind.size() - place);
-  for (const char* part :
-       {"# 'everything' for net on 2 ranks of two:\n# 10 buckets on 2 streams, dgc, in groups of 2",
-        "# Predicted: ", ".\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
-        R"("hierarchy": {"form": "leaders", "group_size": 2, "first_all_reduce": 1},)",
-        R"("dgc": {"sparsity": [0.75, 0.9], "rampup_begin_step": 2, "rampup_step": 4},)",
-        R"(["4.weight", 660],)", R"({"places": [0]},)", R"({"places": [3], "codec": "dgc"},)",
-        "Before step 2 what DGC sends later"}) {
-    EXPECT_TRUE(contains(table, part)) << part << "\n" << table;
-  }
+  expect_contains(
+      table,
+      {"# 'everything' for net on 2 ranks of two:\n# 10 buckets on 2 streams, dgc, in groups of 2",
+       "# Predicted: ", ".\n# DistributedDataParallel as it comes: ", "\nSTRATEGY = {\n",
+       R"("hierarchy": {"form": "leaders", "group_size": 2, "first_all_reduce": 1},)",
+       R"("dgc": {"sparsity": [0.75, 0.9], "rampup_begin_step": 2, "rampup_step": 4},)",
+       R"(["4.weight", 660],)", R"({"places": [0]},)", R"({"places": [3], "codec": "dgc"},)",
+       "Before step 2 what DGC sends later"});
 }
 
 // Names come from files of others and must not become code.
-TEST(Apply, ANameStaysAName) {
-  const test::Scratch scratch;
+TEST_F(Emit, ANameStaysAName) {
   auto scenario = nlohmann::ordered_json::parse(test::text_of(kNet));
   const std::string name = "a\nraise SystemExit('\"\"\"')\n\\";
   scenario["workload"]["name"] = name;
   scenario["strategies"][0]["name"] = name;
   scenario["workload"]["tensors"][0]["name"] = name;
-  test::write_text(scratch.path("net.json"), scenario.dump());
-  const auto ran = test::syncline_run({"emit", scratch.path("net.json"), "--dialect", "pytorch",
-                                       "--python", scratch.path("job.py")});
+  test::write_text(scratch_.path("net.json"), scenario.dump());
+  const auto ran = test::syncline_run(
+      {"emit", scratch_.path("net.json"), "--dialect", "pytorch", "--python", job()});
   EXPECT_EQ(ran.code, 0) << ran.err;
-  const std::string file = test::text_of(scratch.path("job.py"));
+  const std::string file = test::text_of(job());
   EXPECT_FALSE(contains(file, "\nraise SystemExit")) << file;
   EXPECT_TRUE(contains(file, R"(["a\nraise)")) << file;
 }
 
-TEST(Apply, AveragesBuffersToo) {
-  const test::Scratch scratch;
-  const auto ran = emitted("local", scratch.path("job.py"));
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  const std::string file = test::text_of(scratch.path("job.py"));
-  EXPECT_TRUE(contains(file, R"("local_sgd": {"period": 4, "begin_step": 1},)")) << file;
-  EXPECT_TRUE(contains(file, R"(["1.running_mean", 40],)")) << file;
-  EXPECT_TRUE(contains(file, "9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10, 11]")) << file;
+TEST_F(Emit, AveragesBuffersToo) {
+  expect_contains(emitted_file("local", job()),
+                  {R"("local_sgd": {"period": 4, "begin_step": 1},)", R"(["1.running_mean", 40],)",
+                   "9, 8, 7, 6, 5, 4, 3, 2, 1, 0, 10, 11]"});
 }
 
-TEST(Apply, FollowsTheLoss) {
-  const test::Scratch scratch;
-  const auto ran = emitted("adaptive", scratch.path("job.py"));
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  const std::string file = test::text_of(scratch.path("job.py"));
-  EXPECT_TRUE(contains(file, R"("local_sgd": {"adaptive": 1, "init_period": 1, "max_period": 16, )"
-                             R"("begin_step": 1},)"))
-      << file;
-  EXPECT_TRUE(contains(file,
-                       "every 1 to 16 steps,\n# as the loss tells: the job calls "
-                       "model.loss(value) in each step"))
-      << file;
+TEST_F(Emit, FollowsTheLoss) {
+  expect_contains(emitted_file("adaptive", job()),
+                  {R"("local_sgd": {"adaptive": 1, "init_period": 1, "max_period": 16, )"
+                   R"("begin_step": 1},)",
+                   "every 1 to 16 steps,\n# as the loss tells: the job calls model.loss(value) in "
+                   "each step"});
 }
 
 // Whoever pastes the lines must not learn of the third one by an error in the first step.
-TEST(Apply, UsageNamesTheLossWhereItIsNeeded) {
-  const test::Scratch scratch;
-  EXPECT_TRUE(contains(emitted("adaptive", scratch.path("job.py")).err,
+TEST_F(Emit, UsageNamesTheLossWhereItIsNeeded) {
+  EXPECT_TRUE(contains(emitted("adaptive", job()).err,
                        "in each step, before optimizer.step(): model.loss(loss)"));
-  EXPECT_FALSE(contains(emitted("local", scratch.path("job.py")).err, "model.loss"));
+  EXPECT_FALSE(contains(emitted("local", job()).err, "model.loss"));
 }
 
-TEST(Apply, SaysWhenOnlyTheFileExpressesIt) {
-  const auto refused =
-      test::syncline_run({"emit", kNet, "--strategy", "groups", "--dialect", "pytorch"});
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_TRUE(contains(refused.err, "; --python FILE writes a Python file that applies it"))
-      << refused.err;
+TEST_F(Emit, SaysWhenOnlyTheFileExpressesIt) {
+  EXPECT_TRUE(test::refused(
+      test::syncline_run({"emit", kNet, "--strategy", "groups", "--dialect", "pytorch"}),
+      "; --python FILE writes a Python file that applies it"));
   const auto sharded =
       test::syncline_run({"emit", kNet, "--strategy", "sharded", "--dialect", "pytorch"});
   EXPECT_EQ(sharded.code, 2);
   EXPECT_FALSE(contains(sharded.err, "--python")) << sharded.err;
-  const test::Scratch scratch;
-  const auto plain = emitted("ddp", scratch.path("job.py"));
-  EXPECT_EQ(plain.code, 0);
-  EXPECT_TRUE(contains(plain.err, "needs no file for this strategy, only {}")) << plain.err;
+  EXPECT_TRUE(test::warned(emitted("ddp", job()), "needs no file for this strategy, only {}"));
 }
 
-TEST(Apply, NamesWhatItCannotApply) {
-  const test::Scratch scratch;
+TEST_F(Emit, NamesWhatItCannotApply) {
   const std::vector<std::pair<const char*, const char*>> refused{
       {"sharded", "it shards the parameters"},
       {"split", "its all-reduces are split"},
@@ -540,18 +510,15 @@ TEST(Apply, NamesWhatItCannotApply) {
       {"ticks", "it releases gradients at ticks"},
       {"post-local", "post_localSGD_hook"}};
   for (const auto& [strategy, reason] : refused) {
-    const auto ran = emitted(strategy, scratch.path("job.py"));
-    EXPECT_EQ(ran.code, 2) << strategy;
-    EXPECT_TRUE(contains(ran.err, reason)) << ran.err;
-    EXPECT_TRUE(contains(ran.err, std::string("strategy '") + strategy + "' cannot be applied"))
-        << ran.err;
-    EXPECT_FALSE(std::filesystem::exists(scratch.path("job.py"))) << strategy;
+    const auto ran = emitted(strategy, job());
+    EXPECT_TRUE(test::refused(ran, reason));
+    EXPECT_TRUE(test::refused(ran, std::string("strategy '") + strategy + "' cannot be applied"));
+    EXPECT_FALSE(std::filesystem::exists(job())) << strategy;
   }
 }
 
 // A job that torch would end in its first step is not written for.
-TEST(Apply, NamesWhereTorchFails) {
-  const test::Scratch scratch;
+TEST_F(Emit, NamesWhereTorchFails) {
   auto scenario = nlohmann::ordered_json::parse(test::text_of(kNet));
   scenario["cluster"]["library"] = "gloo";
   scenario["strategies"] = nlohmann::ordered_json::parse(
@@ -561,90 +528,62 @@ TEST(Apply, NamesWhereTorchFails) {
       nlohmann::ordered_json::parse(R"({"name": "scale", "shape": [], "backward_us": 1})"));
   const auto emit = [&](const char* strategy, const char* torch) {
     scenario["workload"]["torch"] = torch;
-    test::write_text(scratch.path("net.json"), scenario.dump());
-    return test::syncline_run({"emit", scratch.path("net.json"), "--strategy", strategy,
-                               "--dialect", "pytorch", "--python", scratch.path("job.py")});
+    test::write_text(scratch_.path("net.json"), scenario.dump());
+    return emitted(strategy, job(), scratch_.path("net.json"));
   };
-  const auto halves = emit("halves", "1.13");
-  EXPECT_EQ(halves.code, 2);
-  EXPECT_TRUE(contains(halves.err, "Gloo of torch 1.13 sums no bf16")) << halves.err;
+  EXPECT_TRUE(test::refused(emit("halves", "1.13"), "Gloo of torch 1.13 sums no bf16"));
   EXPECT_EQ(emit("halves", "2.7").code, 0);
-  const auto factors = emit("factors", "2.7");
-  EXPECT_EQ(factors.code, 2);
-  EXPECT_TRUE(contains(factors.err, "the first dimension of scale")) << factors.err;
+  EXPECT_TRUE(test::refused(emit("factors", "2.7"), "the first dimension of scale"));
 }
 
 // On 4 nodes of 8 GPUs, all-reduces inside by rings and across by trees.
-TEST(Apply, TellsNcclWhichAlgorithmGoesWhere) {
-  const test::Scratch scratch;
+TEST_F(Emit, TellsNcclWhichAlgorithmGoesWhere) {
+  const std::string file = scratch_.path("table.csv");
   const auto table_of = [&](const std::string& strategy) {
-    std::filesystem::remove(scratch.path("table.csv"));
-    return test::syncline_run({"emit", SYNCLINE_SOURCE_DIR "/tests/apply/levels.json", "--strategy",
-                               strategy, "--dialect", "pytorch", "--python", scratch.path("job.py"),
-                               "--nccl-table", scratch.path("table.csv")});
+    std::filesystem::remove(file);
+    return emitted(strategy, job(), SYNCLINE_SOURCE_DIR "/tests/apply/levels.json",
+                   {"--nccl-table", file});
   };
-  const auto said = [&](const std::string& part) {
-    return contains(test::text_of(scratch.path("job.py")), part);
-  };
-  auto ran = table_of("both by name");
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "SYNCLINE_NCCL_TABLE=" + scratch.path("table.csv"))) << ran.err;
-  const std::string table = test::text_of(scratch.path("table.csv"));
-  EXPECT_TRUE(contains(table, "\nallreduce,0,-1,ring,any,-1,1,8\n")) << table;
-  EXPECT_TRUE(contains(table, "\nallreduce,0,-1,tree,any,-1,4,4\n")) << table;
-  EXPECT_TRUE(contains(table, "\nbroadcast,0,-1,ring,any,-1,1,8\n")) << table;
-  EXPECT_TRUE(said("# NCCL is to choose by the table that")) << table;
+  EXPECT_TRUE(test::warned(table_of("both by name"), "SYNCLINE_NCCL_TABLE=" + file));
+  expect_contains(test::text_of(file),
+                  {"\nallreduce,0,-1,ring,any,-1,1,8\n", "\nallreduce,0,-1,tree,any,-1,4,4\n",
+                   "\nbroadcast,0,-1,ring,any,-1,1,8\n"});
+  expect_contains(test::text_of(job()), {"# NCCL is to choose by the table that"});
   // One kind of collective, one algorithm: a setting says it.
-  ran = table_of("by kind");
+  auto ran = table_of("by kind");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(said("'NCCL_ALGO=allgather:ring;allreduce:tree;reducescatter:ring' (NCCL 2.24"));
+  expect_contains(test::text_of(job()),
+                  {"'NCCL_ALGO=allgather:ring;allreduce:tree;reducescatter:ring' (NCCL 2.24"});
   ran = table_of("flat tree");
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_EQ(test::text_of(scratch.path("table.csv"))
-                .substr(test::text_of(scratch.path("table.csv")).rfind("allreduce")),
-            "allreduce,0,-1,tree,any,-1,4,32\n");
-  ran = table_of("its own");
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_TRUE(contains(ran.err, "names no NCCL algorithm")) << ran.err;
-  EXPECT_FALSE(std::filesystem::exists(scratch.path("table.csv")));
+  const std::string table = test::text_of(file);
+  EXPECT_EQ(table.substr(table.rfind("allreduce")), "allreduce,0,-1,tree,any,-1,4,32\n");
+  EXPECT_TRUE(test::refused(table_of("its own"), "names no NCCL algorithm"));
+  EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-TEST(Apply, BelongsToPyTorch) {
-  const test::Scratch scratch;
-  const auto ran =
-      test::syncline_run({"emit", kNet, "--dialect", "paddle", "--python", scratch.path("job.py")});
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_TRUE(contains(ran.err, "add --dialect pytorch")) << ran.err;
-  const auto tuned = test::syncline_run({"tune", kNet, "--python", scratch.path("job.py")});
-  EXPECT_EQ(tuned.code, 2);
-  EXPECT_TRUE(contains(tuned.err, "add --emit pytorch")) << tuned.err;
-  EXPECT_TRUE(scratch.empty());
+TEST_F(Emit, BelongsToPyTorch) {
+  EXPECT_TRUE(
+      test::refused(test::syncline_run({"emit", kNet, "--dialect", "paddle", "--python", job()}),
+                    "add --dialect pytorch"));
+  EXPECT_TRUE(
+      test::refused(test::syncline_run({"tune", kNet, "--python", job()}), "add --emit pytorch"));
+  EXPECT_TRUE(scratch_.empty());
 }
 
 // The choice for this net shards its update.
-TEST(Apply, TuneWritesTheBestThatCanBeApplied) {
-  const test::Scratch scratch;
-  const auto ran = test::syncline_run(
-      {"tune", kNet, "--budget", "50", "--emit", "pytorch", "--python", scratch.path("job.py")});
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_TRUE(contains(ran.err, "cannot be applied by a Python file, as it shards")) << ran.err;
-  EXPECT_TRUE(contains(test::text_of(scratch.path("job.py")), "\nSTRATEGY = {\n"));
+TEST_F(Emit, TuneWritesTheBestThatCanBeApplied) {
+  EXPECT_TRUE(test::warned(
+      test::syncline_run({"tune", kNet, "--budget", "50", "--emit", "pytorch", "--python", job()}),
+      "cannot be applied by a Python file, as it shards"));
+  expect_contains(test::text_of(job()), {"\nSTRATEGY = {\n"});
 }
 
-TEST(Apply, NeedsNothingButTorch) {
-  std::istringstream script(test::text_of(kScript));
-  const std::set<std::string> known{
-      "atexit", "contextlib", "datetime", "functools", "hashlib",   "itertools",         "math",
-      "os",     "queue",      "sys",      "torch",     "threading", "torch.distributed", "types"};
-  std::string line;
-  while (std::getline(script, line)) {
-    if (!line.starts_with("import ") && !line.starts_with("from ")) continue;
-    std::istringstream words(line);
-    std::string first;
-    std::string module;
-    words >> first >> module;
-    EXPECT_TRUE(known.contains(module)) << line;
-  }
+TEST_F(Emit, NeedsNothingButTorch) {
+  EXPECT_EQ(test::imported_by(test::text_of(kScript)),
+            (std::set<std::string>{"atexit", "contextlib", "datetime", "functools", "hashlib",
+                                   "itertools", "math", "os", "queue", "sys", "torch", "threading",
+                                   "torch.distributed", "types"}));
 }
 
 }  // namespace

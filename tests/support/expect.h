@@ -46,6 +46,12 @@ testing::AssertionResult refused(const Ran& ran, const std::string& part) {
   return failed(ran, 2, part);
 }
 
+// It ended well, and says this all the same.
+template <typename Ran>
+testing::AssertionResult warned(const Ran& ran, const std::string& part) {
+  return failed(ran, 0, part);
+}
+
 // Why it is refused; empty where it is not.
 template <typename Body>
 std::string input_error(Body body) {
