@@ -133,8 +133,6 @@ class DdpRules {
         tensors_(tensors_of(step)),
         seen_(seen),
         content_(by_content(seen)),
-        before_(closing_after(tensors_, seen_, true)),
-        explicit_(closing_after(tensors_, seen_, false)),
         told_(dialect::torch_version(observed.version)) {
     if (told_) rule_.torch = std::to_string(told_->major) + "." + std::to_string(told_->minor);
   }
@@ -178,22 +176,24 @@ class DdpRules {
 
   bool one_cap(DdpOrder order) {
     if (told_ && *told_ < dialect::kExplicitFirst) return false;
-    const auto cap = likely_mebibytes(explicit_);
+    const Range range = closing_after(tensors_, seen_, false);
+    const auto cap = likely_mebibytes(range);
     if (!cap || !fits(dialect::ddp_limits(cap, dialect::kNewestTorch), order)) return false;
     take({{"bucket_cap_mb", *cap}},
-         "bucket_cap_mb " + number_text(*cap) + " (" + range_text(explicit_) + ")", order);
+         "bucket_cap_mb " + number_text(*cap) + " (" + range_text(range) + ")", order);
     return true;
   }
 
   bool cap_behind_a_mebibyte(DdpOrder order) {
     if (told_ && *told_ >= dialect::kExplicitFirst) return false;
     const dialect::TorchVersion old{2, 2};
-    const auto cap = likely_mebibytes(before_);
+    const Range range = closing_after(tensors_, seen_, true);
+    const auto cap = likely_mebibytes(range);
     if (!cap || !fits(dialect::ddp_limits(cap, old), order)) return false;
     if (!told_) rule_.torch = "2.2";
     take({{"bucket_cap_mb", *cap}},
          "bucket_cap_mb " + number_text(*cap) + " after a first bucket of 1 MiB, as torch before " +
-             "2.3 (" + range_text(before_) + ")",
+             "2.3 (" + range_text(range) + ")",
          order);
     return true;
   }
@@ -214,8 +214,6 @@ class DdpRules {
   std::vector<Tensor> tensors_;
   const Buckets& seen_;
   Buckets content_;
-  Range before_;    // of the cap, the first bucket having a limit of its own
-  Range explicit_;  // of the cap, for all buckets
   std::optional<dialect::TorchVersion> told_;
   BucketRule rule_;
 };

@@ -198,9 +198,6 @@ void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
   assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
 }
 
-// NCCL's topology file in place of a name.
-bool is_file(const std::string& node) { return node.ends_with(".xml"); }
-
 constexpr const char* kConfigured = "as configured";
 
 // What the settings say stands in for options that are not given.
@@ -466,7 +463,8 @@ void set_batch(Json& workload, std::int64_t batch) {
 }
 
 Begun init_scenario(const InitOptions& given) {
-  const bool listed = !given.node.empty() && !is_file(given.node);
+  const bool file = given.node.ends_with(".xml");  // NCCL's topology, in place of a name
+  const bool listed = !given.node.empty() && !file;
   const KnownNode node = listed               ? node_named(given.node)
                          : given.node.empty() ? own_node(given.gpu, given.gpus, given.net)
                                               : nccl_node(given.node, given.gpu, given.net);

@@ -182,35 +182,28 @@ bool same_ranks(const Cluster& cluster, const Observed& observed,
   return false;
 }
 
-// What later verbs repeat: uncertain inputs do not end with the import.
-void note(const std::vector<std::string>& sentences, Json& scenario) {
-  for (const std::string& sentence : sentences) scenario["notes"].push_back(sentence);
-}
-
 Imported of_model(const Observed& observed, const ImportOptions& options) {
   Imported imported;
   Json workload = *observed.workload;
   if (options.batch > 1) set_batch(workload, options.batch);
-  imported.scenario = {{"name", observed.name}, {"about", about(observed)}};
-  imported.scenario["workload"] = std::move(workload);
+  imported.scenario = {
+      {"name", observed.name},
+      {"about", about(observed)},
+      {"workload", std::move(workload)},
+      {"cluster", options.cluster ? *options.cluster : model_machine(imported.assumed)},
+      {"strategies", model_strategies()}};
   return imported;
 }
 
 }  // namespace
 
 Imported scenario_of(const Observed& observed, const ImportOptions& options) {
-  Imported imported;
-  if (observed.workload) {
-    imported = of_model(observed, options);
-    imported.scenario["cluster"] =
-        options.cluster ? *options.cluster : model_machine(imported.assumed);
-    imported.scenario["strategies"] = model_strategies();
-    return imported;
-  }
+  if (observed.workload) return of_model(observed, options);
   if (observed.ranks.empty() || observed.ranks.front().steps.empty() ||
       typical_step(observed.ranks.front()).gradients.empty()) {
     throw InputError(observed.file + ": no gradient is known of this job");
   }
+  Imported imported;
   std::vector<std::string>& assumed = imported.assumed;
   const Step& typical = typical_step(observed.ranks.front());
   const bool whole = observed.whole.has_value();
@@ -243,8 +236,10 @@ Imported scenario_of(const Observed& observed, const ImportOptions& options) {
     assumed.push_back(
         "the samples of a rank per step are not given, so there is no throughput: --batch says it");
   }
-  note(observed.warnings, json);
-  note(assumed, json);
+  // What later verbs repeat: uncertain inputs do not end with the import.
+  for (const auto& sentences : {observed.warnings, assumed}) {
+    for (const std::string& sentence : sentences) json["notes"].push_back(sentence);
+  }
   return imported;
 }
 

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <regex>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
@@ -66,12 +67,9 @@ double settled(const std::vector<double>& numbers) {
 }  // namespace
 
 std::optional<Seconds> step_in(const std::string& output, const std::string& own, bool rate) {
-  if (!own.empty()) {
-    const std::vector<double> numbers = found_by(own, output);
-    if (numbers.empty()) return std::nullopt;
-    return rate ? 1 / settled(numbers) : settled(numbers);
-  }
-  for (const Pattern& pattern : kPatterns) {
+  const Pattern given{own.c_str(), 1, rate};
+  for (const Pattern& pattern :
+       own.empty() ? std::span<const Pattern>(kPatterns) : std::span(&given, 1)) {
     const std::vector<double> numbers = found_by(pattern.text, output);
     if (numbers.empty()) continue;
     return pattern.rate ? 1 / settled(numbers) : pattern.unit * settled(numbers);

@@ -106,9 +106,8 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   settings.workload["operators"] = {{"dtype", bf16 ? "bf16" : fp16 ? "fp16" : "fp32"}};
   Json config = json;
   // The layout is the workload's.
-  for (const char* key : {"tensor_parallel", "sequence_parallel_size"}) config.erase(key);
-  for (const char* key :
-       {"train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
+  for (const char* key : {"tensor_parallel", "sequence_parallel_size", "train_batch_size",
+                          "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
     config.erase(key);
   }
   settings.strategy = {{"dialect", "deepspeed"}, {"config", std::move(config)}};

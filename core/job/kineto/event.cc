@@ -2,6 +2,7 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <utility>
@@ -57,12 +58,8 @@ Nanoseconds nanoseconds(std::string_view token) {
 }
 
 bool same(std::string_view a, std::string_view lower) {
-  if (a.size() != lower.size()) return false;
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    const char c = a[i] >= 'A' && a[i] <= 'Z' ? static_cast<char>(a[i] + 32) : a[i];
-    if (c != lower[i]) return false;
-  }
-  return true;
+  return std::ranges::equal(
+      a, lower, {}, [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
 }
 
 Category category_of(std::string_view word) {
@@ -199,16 +196,9 @@ bool matters(std::string_view name) {
 }
 
 bool needed(const Event& event, bool named) {
-  switch (event.category) {
-    case Category::kOther:
-      return false;
-    case Category::kHost:
-      return !named || matters(event.name);
-    case Category::kPython:
-      return !named;
-    default:
-      return true;
-  }
+  if (event.category == Category::kOther) return false;
+  if (event.category == Category::kHost) return !named || matters(event.name);
+  return event.category != Category::kPython || !named;
 }
 
 // False: what is read already says that the rest does not matter.

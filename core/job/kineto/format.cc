@@ -90,10 +90,8 @@ std::vector<DerivedStep> derive_all(const Trace& trace, const TraceTimeline& tim
 
 void add_facts_of(const DerivedStep& typical, Observed& observed) {
   const Step& step = typical.step;
-  bool exchanged = false;
-  for (std::size_t i = 0; i < typical.sent.size(); ++i) {
-    const ObservedExchange& exchange = step.exchanges[i];
-    exchanged = exchanged || typical.sent[i].of_gradients;
+  const bool exchanged = std::ranges::any_of(typical.sent, &Sent::of_gradients);
+  for (const ObservedExchange& exchange : step.exchanges) {
     for (const int place : exchange.gradients) {
       const bool other = step.gradients[static_cast<std::size_t>(place)].dtype != exchange.dtype;
       observed.comm_hook = observed.comm_hook || other;
@@ -263,9 +261,8 @@ bool match_step(Observed& observed, int number, bool typical) {
   return agreed;
 }
 
-void name_groups(Observed& observed, bool one_group) {
-  if (!one_group) return;
-  // Without a word on groups there is one: the world.
+// Without a word on groups there is one: the world.
+void group_all(Observed& observed) {
   for (Rank& rank : observed.ranks) {
     for (Step& step : rank.steps) {
       for (ObservedExchange& exchange : step.exchanges) {
@@ -306,7 +303,7 @@ Observed join(std::vector<RankRead> ranks) {
   if (!facts.world_told) {
     observed.world_size = std::max({1, largest_group, static_cast<int>(observed.ranks.size())});
   }
-  name_groups(observed, largest_group == 0);
+  if (largest_group == 0) group_all(observed);
   if (observed.whole) join_groups(std::move(groups), observed);
   if (observed.ranks.size() > 1 && !observed.whole) {
     const int typical = typical_step(observed.ranks.front()).number;

@@ -11,8 +11,6 @@
 namespace syncline::job::kineto {
 namespace {
 
-std::string count_of(std::size_t count) { return std::to_string(count); }
-
 std::string group_said(const RankGroup& group) {
   const std::string& words = group.description.empty() ? group.name : group.description;
   return "the group '" + words + "'";
@@ -66,7 +64,7 @@ void check_ranks(const Trace& trace, const ToldGroup& told, const RankGroup& gro
   }
   if (group.ranks.size() != static_cast<std::size_t>(group.size)) {
     refuse_group(trace, group_said(group) + " is given as " + std::to_string(group.size) +
-                            " ranks, and lists " + count_of(group.ranks.size()));
+                            " ranks, and lists " + std::to_string(group.ranks.size()));
   }
   const bool twice = std::ranges::adjacent_find(group.ranks) != group.ranks.end();
   const bool beyond =
@@ -102,7 +100,7 @@ void check_overlaps(const Trace& trace, const std::vector<RankGroup>& all) {
     return group.calls > 0 && !group.ranks.empty();
   });
   if (groups.size() > kMostGroups) {
-    refuse_group(trace, "collectives of " + count_of(groups.size()) +
+    refuse_group(trace, "collectives of " + std::to_string(groups.size()) +
                             " groups of ranks, more than one rank is in");
   }
   for (std::size_t i = 0; i < groups.size(); ++i) {
@@ -182,17 +180,18 @@ Role role_of_axes(std::string_view name) {
   return found;
 }
 
-bool any_of_role(const std::vector<RankGroup>& groups, Role role) {
-  return group_of(groups, role) != nullptr;
-}
-
 // With one level alone there is no inner and no outer one.
 void settle_levels(std::vector<RankGroup>& groups) {
-  const bool both = any_of_role(groups, Role::kInner) && any_of_role(groups, Role::kOuter);
+  if (group_of(groups, Role::kInner) != nullptr && group_of(groups, Role::kOuter) != nullptr)
+    return;
   for (RankGroup& group : groups) {
-    const bool level = group.role == Role::kInner || group.role == Role::kOuter;
-    if (level && !both) group.role = Role::kData;
+    if (group.role == Role::kInner || group.role == Role::kOuter) group.role = Role::kData;
   }
+}
+
+std::string sizes_text(const Parallel& parallel) {
+  return "tensor " + std::to_string(parallel.tensor) + " x context " +
+         std::to_string(parallel.context) + " x pipeline " + std::to_string(parallel.pipeline);
 }
 
 int size_of_role(const std::vector<RankGroup>& groups, Role role) {
@@ -232,11 +231,9 @@ void check_data(const Trace& trace, const std::vector<RankGroup>& groups, const 
                                                         : 0;
   if (seen == 0 || seen == replicas || seen == replicas / parallel.context) return;
   refuse_group(trace, "gradients are summed over " + std::to_string(seen) + " ranks, but " +
-                          std::to_string(*trace.world_size) + " ranks in tensor " +
-                          std::to_string(parallel.tensor) + " x context " +
-                          std::to_string(parallel.context) + " x pipeline " +
-                          std::to_string(parallel.pipeline) + " leave " +
-                          std::to_string(replicas / parallel.context) + ": groups whose sizes lie");
+                          std::to_string(*trace.world_size) + " ranks in " + sizes_text(parallel) +
+                          " leave " + std::to_string(replicas / parallel.context) +
+                          ": groups whose sizes lie");
 }
 
 }  // namespace
@@ -399,9 +396,7 @@ Parallel layout_of(const Trace& trace, const std::vector<RankGroup>& groups) {
   parallel.pipeline = size_of_role(groups, Role::kPipeline);
   const int model = parallel.model_ranks();
   if (world % model != 0) {
-    refuse_group(trace, "tensor " + std::to_string(parallel.tensor) + " x context " +
-                            std::to_string(parallel.context) + " x pipeline " +
-                            std::to_string(parallel.pipeline) + " is " + std::to_string(model) +
+    refuse_group(trace, sizes_text(parallel) + " is " + std::to_string(model) +
                             " ranks, which do not divide the job's " + std::to_string(world));
   }
   const int stage = world / parallel.pipeline;

@@ -176,30 +176,25 @@ std::vector<StepWindow> unmarked_steps(const Trace& trace) {
   return cut_at(forwards);
 }
 
-bool synchronises(const TraceTimeline& timeline, const StepWindow& window) {
-  return std::ranges::any_of(
-      of_window(timeline.collectives, window.start, window.end, &TracedCollective::launched),
-      &TracedCollective::of_gradients);
-}
-
 std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
                                const TraceTimeline& timeline) {
-  std::vector<bool> synchronous;
-  for (const StepWindow& window : windows) {
-    synchronous.push_back(synchronises(timeline, window));
-  }
-  if (std::ranges::count(synchronous, true) == 0) return windows;
+  const auto synchronises = [&](const StepWindow& window) {
+    return std::ranges::any_of(
+        of_window(timeline.collectives, window.start, window.end, &TracedCollective::launched),
+        &TracedCollective::of_gradients);
+  };
+  if (std::ranges::none_of(windows, synchronises)) return windows;
   std::vector<StepWindow> steps;
   bool open = false;
-  for (std::size_t i = 0; i < windows.size(); ++i) {
+  for (const StepWindow& window : windows) {
     if (open) {
-      steps.back().end = windows[i].end;
-      steps.back().number = windows[i].number;
-      steps.back().profiled += windows[i].profiled;
+      steps.back().end = window.end;
+      steps.back().number = window.number;
+      steps.back().profiled += window.profiled;
     } else {
-      steps.push_back(windows[i]);
+      steps.push_back(window);
     }
-    open = !synchronous[i];
+    open = !synchronises(window);
   }
   if (open) steps.pop_back();  // its exchange lies behind the end of the trace
   return steps;

@@ -158,20 +158,11 @@ class Collector {
     if (event_.category == Category::kHost) ++trace_.operators;
     if (event_.category == Category::kPython) note_framework();
     if (reading != EventReading::kRead) return;
-    switch (event_.category) {
-      case Category::kHost:
-        return add_host();
-      case Category::kRuntime:
-        return add_launch();
-      case Category::kKernel:
-        return add_work(TracedWork::kKernel);
-      case Category::kCopy:
-        return add_work(TracedWork::kCopy);
-      case Category::kFill:
-        return add_work(TracedWork::kFill);
-      default:
-        return;
-    }
+    if (event_.category == Category::kHost) add_host();
+    if (event_.category == Category::kRuntime) add_launch();
+    if (event_.category == Category::kKernel) add_work(TracedWork::kKernel);
+    if (event_.category == Category::kCopy) add_work(TracedWork::kCopy);
+    if (event_.category == Category::kFill) add_work(TracedWork::kFill);
   }
 
   void add_member(std::string_view key, std::string_view value);
@@ -314,19 +305,11 @@ std::optional<int> count(const Json& object, const char* key) {
   return static_cast<int>(value);
 }
 
-void read_distributed(const Json& info, Trace& trace) {
-  if (!info.is_object()) return;
-  trace.backend = word(info, "backend");
-  trace.rank = count(info, "rank");
-  trace.world_size = count(info, "world_size");
-  trace.nccl_version = word(info, "nccl_version");
-}
-
 // torch leaves the ranks of a group out where they are all.
 std::vector<ToldGroup> configured_groups(const Json& info) {
   std::vector<ToldGroup> groups;
-  const auto list = info.is_object() ? info.find("pg_config") : info.end();
-  if (!info.is_object() || list == info.end() || !list->is_array()) return groups;
+  const auto list = info.find("pg_config");
+  if (list == info.end() || !list->is_array()) return groups;
   for (const Json& one : *list) {
     if (!one.is_object() || word(one, "pg_name").empty()) continue;
     ToldGroup& group = groups.emplace_back();
@@ -359,8 +342,11 @@ void Collector::add_member(std::string_view key, std::string_view value) {
   const bool version = key == "torch_version" || key == "pytorch_version";
   if (key != "distributedInfo" && key != "deviceProperties" && !version) return;
   const Json json = Json::parse(value, nullptr, false);
-  if (key == "distributedInfo") {
-    read_distributed(json, trace_);
+  if (key == "distributedInfo" && json.is_object()) {
+    trace_.backend = word(json, "backend");
+    trace_.rank = count(json, "rank");
+    trace_.world_size = count(json, "world_size");
+    trace_.nccl_version = word(json, "nccl_version");
     for (ToldGroup& group : configured_groups(json)) add_group(std::move(group));
   }
   if (key == "deviceProperties") read_devices(json, trace_);

@@ -88,15 +88,9 @@ void note_carried(const WholeStep& typical, std::vector<std::string>& notes) {
                   "as if each travelled alone");
 }
 
-bool names_deep_ep(const Trace& trace) {
-  return std::ranges::find(trace.parallel, "DeepEP") != trace.parallel.end();
-}
-
 // The same group on every rank: the same ranks for the same purpose, or the same name where no
 // ranks are told.
-using Identity = std::tuple<Role, std::vector<int>, std::string>;
-
-Identity identity_of(const RankGroup& group) {
+std::tuple<Role, std::vector<int>, std::string> identity_of(const RankGroup& group) {
   return {group.role, group.ranks, group.ranks.empty() ? group.name : ""};
 }
 
@@ -129,9 +123,8 @@ void match(Observed& observed, int number, bool typical) {
     const bool message = shares.front().first->kind == "send_recv";
     if (shares.size() < 2 || (message && group.size != 2)) continue;
     const std::optional<Skew> skew = matched(shares);
-    if (!skew) continue;
     // Which stage another waits for is the schedule's doing.
-    if (!typical || group.role == Role::kPipeline) continue;
+    if (!skew || !typical || group.role == Role::kPipeline) continue;
     ++group.matched;
     if (skew->most <= skew->least) continue;
     Late& one = late[place][skew->last_rank];
@@ -175,7 +168,8 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
                 std::vector<std::string>& notes) {
   check_groups(trace, timeline, groups);
   const Parallel parallel = layout_of(trace, groups);
-  if (parallel.expert == 1 && names_deep_ep(trace)) refuse_parallel(trace, timeline);
+  const bool deep_ep = std::ranges::find(trace.parallel, "DeepEP") != trace.parallel.end();
+  if (parallel.expert == 1 && deep_ep) refuse_parallel(trace, timeline);
   mark_sums_of_gradients(timeline, arrivals, groups);
   Rank& rank = observed.ranks.front();
   rank.stage = stage_read(trace, groups, parallel, notes);
@@ -212,7 +206,7 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
 
 void join_groups(std::vector<std::vector<RankGroup>> told, Observed& observed) {
   observed.groups.clear();
-  std::map<Identity, int> places;
+  std::map<decltype(identity_of({})), int> places;
   for (std::size_t r = 0; r < told.size(); ++r) {
     std::vector<int> into;
     for (RankGroup& group : told[r]) {

@@ -13,9 +13,9 @@ enum class StepPart { kForward, kBackward, kUpdate, kBehind };
 struct Gap {
   Nanoseconds gradients = 0;  // or parameters
   Nanoseconds stages = 0;
-  Nanoseconds rest = 0;                         // collectives inside the layers, and the host
-  std::vector<const TracedCollective*> inside;  // of the former, with what each was waited for
-  std::vector<Nanoseconds> parts;
+  Nanoseconds rest = 0;  // collectives inside the layers, and the host
+  // Of the former, with what each was waited for.
+  std::vector<std::pair<const TracedCollective*, Nanoseconds>> inside;
 };
 
 class WholeReader : StepWork {
@@ -125,9 +125,7 @@ Gap WholeReader::gap_of(Nanoseconds from, Nanoseconds to, bool behind, Step& ste
     if (data) gap.gradients += part;
     const bool message = role_of(collective) == Role::kPipeline;
     if (message) gap.stages += part;
-    if (data || message) continue;
-    gap.inside.push_back(&collective);
-    gap.parts.push_back(part);
+    if (!data && !message) gap.inside.emplace_back(&collective, part);
   }
   gap.rest -= gap.gradients + gap.stages;
   return gap;
@@ -166,9 +164,9 @@ void WholeReader::walk(Step& step) {
     const StepPart phase = phase_of(item);
     if (phase == StepPart::kBehind) continue;
     Gap gap = gap_of(now, item.start, phase == StepPart::kUpdate, step);
-    for (std::size_t i = 0; i < gap.inside.size(); ++i) {
-      spend(*gap.inside[i], gap.parts[i], step);
-      gap.rest -= gap.parts[i];
+    for (const auto& [collective, part] : gap.inside) {
+      spend(*collective, part, step);
+      gap.rest -= part;
     }
     step.exposed += seconds(gap.gradients);
     step.stages += seconds(gap.stages);

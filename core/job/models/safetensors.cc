@@ -98,11 +98,9 @@ Saved read_tensor(Reader reader, const std::string& name) {
 
 // A table whose rows are looked up.
 bool is_embedding(std::string_view name) {
-  for (const std::string_view part :
-       {"wte", "wpe", "embed_tokens", "word_emb", "position_emb", "token_type_emb"}) {
-    if (name.find(part) != std::string_view::npos) return true;
-  }
-  return false;
+  return std::ranges::any_of(
+      std::array{"wte", "wpe", "embed_tokens", "word_emb", "position_emb", "token_type_emb"},
+      [&](const char* part) { return name.find(part) != std::string_view::npos; });
 }
 
 // State that is saved with a model and has no gradient.
@@ -144,12 +142,6 @@ std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
   return parameters;
 }
 
-// Images' sizes decide what a convolution takes, and no file tells them.
-bool has_convolutions(const std::vector<Saved>& parameters) {
-  return std::any_of(parameters.begin(), parameters.end(),
-                     [](const Saved& saved) { return saved.shape.size() == 4; });
-}
-
 // A product of each weight matrix with every token. Where no head is saved it shares the word
 // embedding, and its work comes first in the backward pass.
 std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
@@ -159,10 +151,10 @@ std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
   for (const Saved& saved : parameters) {
     const bool matrix = saved.shape.size() == 2;
     const bool looked_up = is_embedding(saved.name);
-    flops.push_back(matrix && !looked_up ? 2 * saved.elements * static_cast<double>(kTokens) : 0);
+    const double product = 2 * saved.elements * static_cast<double>(kTokens);
+    flops.push_back(matrix && !looked_up ? product : 0);
     head = head || saved.name.find("head") != std::string::npos;
-    if (matrix && looked_up)
-      shared = std::max(shared, 2 * saved.elements * static_cast<double>(kTokens));
+    if (matrix && looked_up) shared = std::max(shared, product);
   }
   if (!head) flops.back() += shared;
   return flops;
@@ -272,7 +264,8 @@ Observed read_safetensors(const std::vector<std::string>& files) {
   observed.framework = "pytorch";
   observed.name = stem_of(files.front());
   std::vector<double> flops;
-  if (has_convolutions(parameters)) {
+  const auto convolves = [](const Saved& saved) { return saved.shape.size() == 4; };
+  if (std::ranges::any_of(parameters, convolves)) {
     observed.warnings.emplace_back(
         "no FLOPs: convolutions take what their images' sizes say, and no file tells them; give "
         "forward_ms and backward_ms");
