@@ -529,6 +529,11 @@ class _Flat:
                                 else part.view_as(t))
             begin += t.numel()
 
+    @torch.no_grad()
+    def fill(self):
+        for name, tensor in self.tensors.items():
+            self.views[name].copy_(tensor)
+
 
 # ---- gradients ----
 
@@ -739,6 +744,11 @@ def _matched(table, tensors, what):
     return names
 
 
+def _matched_by_name(table, tensors, what):
+    return _matched(table, tensors, what) or _fail(
+        "the model knows none of the strategy's names, by which LocalSGD finds them")
+
+
 # ---- Deep Gradient Compression ----
 
 def _check_sgd(optimizer):
@@ -893,15 +903,12 @@ class _Averager:
         self.step = 0
         self.averaged = 0
         self.told_loss = None
-        buffers = {name: b for name, b in model.named_buffers()
-                   if b.is_floating_point() and b.numel() > 0}
-        if not strategy.get("buffers"):
-            buffers = {}
-        table = strategy["gradients"] + strategy.get("buffers", [])
-        names = _matched(table, {**trained, **buffers}, "parameter or buffer")
-        if names is None:
-            _fail("the model knows none of the strategy's names, by which LocalSGD finds them")
-        tensors = {**trained, **buffers}
+        tensors = dict(trained)
+        if strategy.get("buffers"):
+            tensors.update((name, b) for name, b in model.named_buffers()
+                           if b.is_floating_point() and b.numel() > 0)
+        names = _matched_by_name(strategy["gradients"] + strategy.get("buffers", []), tensors,
+                                 "parameter or buffer")
         shards = lanes[0].size if lanes[0].form == "sharded" else 1
         self.codecs = [bucket.get("codec") for bucket in strategy["buckets"]]
         self.flats = [_Flat({names[place]: tensors[names[place]] for place in bucket["places"]},
@@ -949,8 +956,7 @@ class _Averager:
         self.averaged = self.step
         for i, (flat, codec) in enumerate(zip(self.flats, self.codecs)):
             lane = self.lanes[i % len(self.lanes)]
-            for name, tensor in flat.tensors.items():
-                flat.views[name].copy_(tensor.detach())
+            flat.fill()
             lane.run(f"bucket {i}", functools.partial(lane.mean, flat.buffer, codec))
         for lane in self.lanes:
             lane.wait()
@@ -970,9 +976,9 @@ def _made_far_apart(model, trained, optimizer, strategy, device, timeout, find_u
     blocks = [list(range(first, first + size)) for first in range(0, ranks, size)]
     peers = [list(range(place, ranks, size)) for place in range(size)]
     across = _lanes(device, one, timeout, peers)[0]
-    inside = _lanes(device, one, timeout, blocks)[0] if size > 1 else None
-    reducer = None
+    inside = reducer = None
     if size > 1:
+        inside = _lanes(device, one, timeout, blocks)[0]
         reducer = _Reducer(trained, optimizer, strategy,
                            _lanes(device, strategy, timeout, blocks), find_unused)
     return _FarApart(trained, strategy, across, inside, size, reducer)
@@ -989,14 +995,9 @@ class _Fragment:
                             shards * (_BLOCK if codec in _BLOCKS else 1))
                       for bucket, codec in zip(buckets, self.codecs)]
         for flat in self.flats:
-            self.fill(flat)
+            flat.fill()
         self.starts = [flat.buffer.clone() for flat in self.flats]
         self.momenta = [torch.zeros_like(start) for start in self.starts]
-
-    @staticmethod
-    def fill(flat):
-        for name, tensor in flat.tensors.items():
-            flat.views[name].copy_(tensor.detach())
 
     def sum(self, across, inside, size):
         """Each rank of a group carries its part across; then the parts come together."""
@@ -1020,9 +1021,7 @@ class _FarApart:
         self.step = 0
         periods = self.local.get("periods", [self.local["period"]])
         self.period = periods[dist.get_rank() * len(periods) // dist.get_world_size()]
-        names = _matched(strategy["gradients"], trained, "parameter")
-        if names is None:
-            _fail("the model knows none of the strategy's names, by which LocalSGD finds them")
+        names = _matched_by_name(strategy["gradients"], trained, "parameter")
         buckets = strategy["averaged"]
         count = 1 + max(bucket.get("fragment", 0) for bucket in buckets)
         self.fragments = [
@@ -1065,7 +1064,7 @@ class _FarApart:
     @torch.no_grad()
     def _send(self, fragment):
         for flat, start in zip(fragment.flats, fragment.starts):
-            fragment.fill(flat)
+            flat.fill()
             torch.sub(start, flat.buffer, out=flat.buffer)
         fragment.under_way = True
         self.across.run(f"fragment {fragment.number}",

@@ -393,30 +393,29 @@ class _Job:
         slowest = firsts.index(max(firsts))
         if self.ranks == 1:
             return 0, values
-        shared = torch.zeros(len(values), dtype=torch.float64, device=self.device)
-        if self.rank == slowest:
-            shared += torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(shared, group=self.group)
-        return slowest, shared.tolist()
+        own = values if self.rank == slowest else [0.0] * len(values)
+        return slowest, self.over_ranks(own)
 
-    def most(self, values):
-        """The largest of all ranks, value by value."""
-        return self._over_ranks(values, dist.ReduceOp.MAX)
-
-    def least(self, values):
-        """The smallest of all ranks, value by value."""
-        return self._over_ranks(values, dist.ReduceOp.MIN)
-
-    def _over_ranks(self, values, operation):
+    def over_ranks(self, values, operation=dist.ReduceOp.SUM):
+        """Value by value."""
         shared = torch.tensor(values, dtype=torch.float64, device=self.device)
         dist.all_reduce(shared, op=operation, group=self.group)
         return shared.tolist()
 
     def mean(self, values):
         """Of all ranks."""
-        shared = torch.tensor(values, dtype=torch.float64, device=self.device)
-        dist.all_reduce(shared, group=self.group)
-        return (shared / self.ranks).tolist()
+        return [total / self.ranks for total in self.over_ranks(values)]
+
+    def median_time(self, work, times):
+        """Seconds, behind one that is not counted."""
+        taken = []
+        for _ in range(1 + times):
+            self.wait()
+            begin = time.perf_counter()
+            work()
+            self.wait()
+            taken.append(time.perf_counter() - begin)
+        return statistics.median(taken[1:])
 
     def logged(self, key, default=None):
         """What DDP says of itself."""
@@ -702,16 +701,6 @@ class _Seen:
         # All that is neither forward pass, gradients nor update: data, clipping, zero_grad.
         self.gap = max(0.0, self.alone["step"] - self.alone["forward"] - before
                        - self.alone["update"])
-        self.copy_in = {}
-        self.copy_out = {}
-        self.overlap = {}
-        self.rounding = 0.0
-        self.sums = 0.0
-        self.memory = 0.0
-        self.page = 0.0
-        self.others = 0.0
-        self.waiting = 0.0, 0.0
-        self.selection = 0.0, 0.0
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -728,22 +717,21 @@ class _Seen:
     def jitter(self):
         """Deviation of a step from the ones around it, as a share: what slows a machine down for a
         while slows all of its ranks."""
-        times = [step["step"] for step in self.runs["alone"]]
-        blocks = [times[i:i + _BLOCK] for i in range(0, len(times), _BLOCK)]
-        moves = [abs(b - a) for block in blocks for a, b in zip(block, block[1:])]
+        moves = [abs(b - a) for block in self._blocks("alone") for a, b in zip(block, block[1:])]
         # Half of all normal values are within 0.6745 deviations; a difference varies twice as much.
-        return statistics.median(moves) / 0.6745 / 2 ** 0.5 / statistics.median(times)
+        return statistics.median(moves) / 0.6745 / 2 ** 0.5 / self.median("alone", "step")
 
     def drift(self):
         """How far apart the same steps lie at different moments: the standard deviation of the
         logarithm of a block's median, each kind of step around its own."""
-        off = []
-        for kind, steps in self.runs.items():
-            times = [step["step"] for step in steps]
-            blocks = [times[i:i + _BLOCK] for i in range(0, len(times), _BLOCK)]
-            middle = statistics.median(times)
-            off += [math.log(statistics.median(block) / middle) for block in blocks]
+        off = [math.log(statistics.median(block) / self.median(kind, "step"))
+               for kind in self.runs for block in self._blocks(kind)]
         return (sum(x * x for x in off) / max(1, len(off) - len(self.runs))) ** 0.5
+
+    def _blocks(self, kind):
+        """The times of steps in a row."""
+        times = [step["step"] for step in self.runs[kind]]
+        return [times[i:i + _BLOCK] for i in range(0, len(times), _BLOCK)]
 
     def time_spread(self):
         """How far the times may lie from those of another moment, or another strategy: pages that a
@@ -758,7 +746,8 @@ class _Seen:
         of a step takes than the slowest rank does: each step waits for it."""
         if job.ranks == 1:
             return 0.0
-        longest = statistics.median(job.most([step["step"] for step in self.runs["alone"]]))
+        longest = statistics.median(job.over_ranks([step["step"] for step in self.runs["alone"]],
+                                                   dist.ReduceOp.MAX))
         # The largest of so many normal values (Blom 1958), in deviations.
         largest = statistics.NormalDist().inv_cdf((job.ranks - 0.375) / (job.ranks + 0.25))
         return max(0.0, longest / self.alone["step"] - 1) / largest
@@ -953,7 +942,7 @@ class _Beside:
         for begin, _, end in self.started:
             ended = end is not None and self.job.seconds(end, end_of_pass) >= 0
             mine += [max(0.0, self.job.seconds(begin, end if ended else end_of_pass)), float(ended)]
-        least = self.job.least(mine)
+        least = self.job.over_ranks(mine, dist.ReduceOp.MIN)
         times = list(zip(least[0::2], least[1::2]))
         return {"took": [seconds for seconds, ended in times if ended],
                 "cut": [seconds for seconds, ended in times if not ended]}
@@ -1046,15 +1035,10 @@ def _memory(job):
     copies = [torch.zeros_like(tensor) for tensor in own]
     passing = 2 * sum(t.numel() * t.element_size() for t in own)
 
-    def once():
-        job.wait()
-        begin = time.perf_counter()
+    def copy_all():
         for tensor, copy in zip(own, copies):
             copy.copy_(tensor)
-        job.wait()
-        return time.perf_counter() - begin
-    once()
-    return 1 / job.mean([statistics.median(once() for _ in range(7)) / passing])[0]
+    return 1 / job.mean([job.median_time(copy_all, 7) / passing])[0]
 
 
 def _pages():
@@ -1165,15 +1149,7 @@ def _selection(job, overlap):
 def _selection_time(job, elements):
     gradient = _gradient_values(job, elements)
     coder = _Selection(gradient, job.ranks, {})
-
-    def once():
-        job.wait()
-        begin = time.perf_counter()
-        coder.go(gradient)
-        job.wait()
-        return time.perf_counter() - begin
-    once()
-    return statistics.median(once() for _ in range(15))
+    return job.median_time(lambda: coder.go(gradient), 15)
 
 
 class _Selection:
@@ -1551,30 +1527,28 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
     cluster = _cluster(job, hosts, sweeps)
+    device = cluster["device"]
     if seen.overhead() > 0 and not _broadcasts(job):
-        cluster["device"]["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
+        device["data_parallel_overhead_us"] = _round(seen.overhead() * 1e6)
     if seen.rounding:
-        cluster["device"]["memory_gbytes_per_s"] = _round(seen.memory / 1e9)
-        cluster["device"]["rounding_gbytes_per_s"] = _round(seen.rounding / 1e9)
+        device.update(memory_gbytes_per_s=_round(seen.memory / 1e9),
+                      rounding_gbytes_per_s=_round(seen.rounding / 1e9))
     if seen.sums:
-        cluster["device"]["sums_gbytes_per_s"] = _round(seen.sums / 1e9)
+        device["sums_gbytes_per_s"] = _round(seen.sums / 1e9)
     if seen.selection[0] > 0:
-        cluster["device"]["select_gelements_per_s"] = _round(seen.selection[0] / 1e9)
-        cluster["device"]["selection_us"] = _round(seen.selection[1] * 1e6)
+        device.update(select_gelements_per_s=_round(seen.selection[0] / 1e9),
+                      selection_us=_round(seen.selection[1] * 1e6))
+    if seen.overlap:
+        device.update(overlap_slowdown=_round(seen.overlap["slowdown"]),
+                      overlap_collective_slowdown=_round(seen.overlap["collective_slowdown"]),
+                      overlap_delay_us=_round(seen.overlap["delay"] * 1e6))
     if job.ranks > 1:
         relative = _round(min(0.33, seen.uneven), 3)
         if relative > 0:
             cluster["jitter"] = {"distribution": "normal", "relative": relative}
-    if seen.overlap:
-        cluster["device"]["overlap_slowdown"] = _round(seen.overlap["slowdown"])
-        cluster["device"]["overlap_collective_slowdown"] = _round(
-            seen.overlap["collective_slowdown"])
-        cluster["device"]["overlap_delay_us"] = _round(seen.overlap["delay"] * 1e6)
-    if job.ranks > 1:
         measured["collectives"] = len(job.bucket_bytes())
-    scenario = {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
-                "cluster": cluster, "strategies": [strategy], "published": [measured]}
-    return scenario
+    return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
+            "cluster": cluster, "strategies": [strategy], "published": [measured]}
 
 
 def _nccl_tests_rows(hosts, points):
@@ -1585,11 +1559,12 @@ def _nccl_tests_rows(hosts, points):
              "#       size         count    type   redop    root         time       algbw       "
              "busbw  #wrong",
              "#        (B)    (elements)                             (us)      (GB/s)      (GB/s)"]
+    rates = []
     for size, seconds in points:
         rate = size / seconds / 1e9
+        rates.append(rate * 2 * (ranks - 1) / ranks)
         lines.append(f"{size:12d}  {size // 4:12d}   float     sum      -1  {seconds * 1e6:11.2f}  "
-                     f"{rate:10.6f}  {rate * 2 * (ranks - 1) / ranks:10.6f}       0")
-    rates = [size / seconds / 1e9 * 2 * (ranks - 1) / ranks for size, seconds in points]
+                     f"{rate:10.6f}  {rates[-1]:10.6f}       0")
     lines.append(f"# Avg bus bandwidth    : {statistics.mean(rates):.6f}")
     return "\n".join(lines) + "\n"
 

@@ -39,6 +39,17 @@ def sgd(model):
     return torch.optim.SGD(model.parameters(), 0.05, momentum=0.9, weight_decay=1e-3)
 
 
+def begun(table, **how):
+    """A net, its optimizer, and the net with the strategy applied."""
+    model = net()
+    optimizer = sgd(model)
+    return model, optimizer, applier.apply(model, optimizer, strategy=table, **how)
+
+
+def parameters_of(model):
+    return [p.detach().clone() for p in model.parameters()]
+
+
 def strategy(buckets, names=None, **more):
     """One of this net; buckets are lists of places."""
     sizes = {name: p.numel() for name, p in net().named_parameters()}
@@ -68,9 +79,8 @@ def train(model, optimizer, steps=_STEPS, late=0.0, set_to_none=True, begin=0):
 def trained_by(wrap, **how):
     model = net()
     optimizer = sgd(model)
-    wrapped = wrap(model, optimizer)
-    train(wrapped, optimizer, **how)
-    return [p.detach().clone() for p in model.parameters()]
+    train(wrap(model, optimizer), optimizer, **how)
+    return parameters_of(model)
 
 
 def by_ddp(hook=None, state=None, **how):
@@ -144,10 +154,8 @@ def groupings_and_streams(folder):
 
 def views(folder):
     """What .grad holds lies in the flat buffer that travels, so that nothing is copied."""
-    model = net()
-    optimizer = sgd(model)
     runs = _GROUPINGS["runs"]
-    wrapped = applier.apply(model, optimizer, strategy=strategy(runs), timeout=60)
+    model, optimizer, wrapped = begun(strategy(runs), timeout=60)
     parameters = dict(model.named_parameters())
     for set_to_none in (False, True):
         train(wrapped, optimizer, steps=2, set_to_none=set_to_none)
@@ -233,12 +241,10 @@ def accumulated(wrap, look=lambda model, wrapped, step: None):
 
 
 def accumulation(folder):
-    def parameters(wrap):
-        return [p.detach().clone() for p in accumulated(wrap).parameters()]
     table = strategy(_GROUPINGS["runs"])
-    found = parameters(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
-    wanted = parameters(lambda model, _: DistributedDataParallel(model, broadcast_buffers=False))
-    check_close(found, wanted, "accumulation")
+    found = accumulated(lambda model, optimizer: applier.apply(model, optimizer, strategy=table))
+    wanted = accumulated(lambda model, _: DistributedDataParallel(model, broadcast_buffers=False))
+    check_close(parameters_of(found), parameters_of(wanted), "accumulation")
 
 
 def statistics_of_batch_norm(folder):
@@ -311,9 +317,7 @@ def local_sgd(folder):
     for period, begin, streams in ((4, 1, 1), (4, 3, 2), (1, 0, 1), (7, 0, 2)):
         table = strategy(buckets, streams=streams, buffers=buffers,
                          local_sgd={"period": period, "begin_step": begin})
-        model = net()
-        optimizer = sgd(model)
-        applied = applier.apply(model, optimizer, strategy=table)
+        model, optimizer, applied = begun(table)
         train(applied, optimizer)
         found = [t.detach().clone() for t in averaged(model)]
         wanted, last = by_hand(period, begin)
@@ -422,20 +426,17 @@ def far_apart(folder):
             steps = 2 * period
         averaged = [{"places": places, "fragment": f} for f, places in enumerate(fragments)]
         table = strategy([_ALL[:4], _ALL[4:]], local_sgd=local, averaged=averaged)
-        model = net()
-        optimizer = sgd(model)
-        applied = applier.apply(model, optimizer, strategy=table)
+        model, optimizer, applied = begun(table)
         by_hand = ByHand(group, fragments, period, delay, outer)
         for step in range(steps):
             train(applied, optimizer, steps=1, begin=step)
             by_hand.step(step)
-        wanted = [p.detach() for p in by_hand.model.parameters()]
-        found = [p.detach().clone() for p in model.parameters()]
+        found, wanted = parameters_of(model), parameters_of(by_hand.model)
         exact = ranks // group == 2 and (group == 1 or ranks == 4)
         check_close(found, wanted, ("far apart", group, len(fragments), period, delay), exact)
         applied.average()
         if not outer.get("mix"):
-            check_same_on_all([p.detach() for p in model.parameters()], "the training's end")
+            check_same_on_all(parameters_of(model), "the training's end")
 
 
 def whole_numbers(most):
@@ -463,29 +464,23 @@ def far_apart_in_low_precision(folder):
             local = {"period": 6, "begin_step": 0, "delay": 2, "group": group, "outer": outer}
             averaged = [{"places": places, "fragment": f, "codec": codec}
                         for f, places in enumerate(fragments)]
-            model = net()
-            optimizer = sgd(model)
-            applied = applier.apply(model, optimizer, strategy=strategy(
-                [_ALL], local_sgd=local, averaged=averaged))
+            model, optimizer, applied = begun(strategy([_ALL], local_sgd=local, averaged=averaged))
             by_hand = ByHand(group, fragments, 6, 2, outer, rounded=whole_numbers(most))
             for step in range(_STEPS):
                 train(applied, optimizer, steps=1, begin=step)
                 by_hand.step(step)
-            check_close([p.detach() for p in model.parameters()],
-                        [p.detach() for p in by_hand.model.parameters()],
+            check_close(parameters_of(model), parameters_of(by_hand.model),
                         ("far apart", codec, group), ranks // group == 2)
             applied.average()
-            check_same_on_all([p.detach() for p in model.parameters()], "the training's end")
+            check_same_on_all(parameters_of(model), "the training's end")
 
 
 def low_precision(folder):
     """Writes each step's gradients of this rank and what came of them, for the codecs to judge."""
     for codec in ("int8", "int4", "fp8", "fp8_e5m2"):
-        model = net()
-        optimizer = sgd(model)
-        own = dict(model.named_parameters())
         buckets = [{"places": places, "codec": codec} for places in _GROUPINGS["runs"]]
-        applied = applier.apply(model, optimizer, strategy=strategy(buckets, streams=2))
+        model, optimizer, applied = begun(strategy(buckets, streams=2))
+        own = dict(model.named_parameters())
         with open(f"{folder}/{codec}-{dist.get_rank()}", "wb") as file:
             write_steps(applied, optimizer, own, file)
         check_same_on_all(list(own.values()), codec)
@@ -503,23 +498,18 @@ def far_apart_goes_on(folder):
     averaged = [{"places": _ALL[5:], "fragment": 0}, {"places": _ALL[:5], "fragment": 1}]
     table = strategy([_ALL], local_sgd=local, averaged=averaged)
 
-    def begun():
-        model = net()
-        optimizer = sgd(model)
-        return applier.apply(model, optimizer, strategy=table), optimizer
-    through, optimizer = begun()
+    _, optimizer, through = begun(table)
     train(through, optimizer, steps=17)
-    first, optimizer = begun()
+    _, optimizer, first = begun(table)
     train(first, optimizer, steps=11)
     assert any(f.under_way for f in first._exchange.fragments)
     kept = copy.deepcopy((first.state_dict(), optimizer.state_dict()))
     train(first, optimizer, steps=3)  # what comes of it no longer matters
-    second, optimizer = begun()
+    _, optimizer, second = begun(table)
     second.load_state_dict(kept[0])
     optimizer.load_state_dict(kept[1])
     train(second, optimizer, steps=6, begin=11)
-    check_close([p.detach() for p in second.parameters()],
-                [p.detach() for p in through.parameters()], "goes on", True)
+    check_close(parameters_of(second), parameters_of(through), "goes on", True)
 
 
 def adaptive_local_sgd(folder):
@@ -545,9 +535,7 @@ def adaptive_local_sgd(folder):
     for begin, init, most, as_tensor in ((1, 1, 16, True), (3, 4, 16, False), (0, 9, 5, True)):
         table = strategy([_ALL], local_sgd={"adaptive": 1, "init_period": init, "max_period": most,
                                             "begin_step": begin})
-        model = net()
-        optimizer = sgd(model)
-        applied = applier.apply(model, optimizer, strategy=table)
+        model, optimizer, applied = begun(table)
         equal = []
         for step in range(1, 25):
             optimizer.param_groups[0]["lr"] = rate(step)
@@ -562,11 +550,7 @@ def adaptive_local_sgd(folder):
                 equal.append(step)
         assert equal == wanted(begin, init, most), (equal, wanted(begin, init, most))
         assert len({b - a for a, b in zip(equal, equal[1:])}) > 1, equal
-    try:
-        train(applied, optimizer, steps=20)
-        raise AssertionError("trained without a loss")
-    except RuntimeError as error:
-        assert "call model.loss(value)" in str(error), error
+    raises(lambda: train(applied, optimizer, steps=20), "call model.loss(value)")
 
 
 def dgc(folder):
@@ -682,10 +666,8 @@ def power_sgd_steps(folder):
     """Writes the first factors, then each step's gradients of this rank and what came of them."""
     for rank in (1, 2, 4):
         options = {**_POWER, "matrix_approximation_rank": rank}
-        model = net()
-        optimizer = sgd(model)
+        model, optimizer, applied = begun(strategy([_ALL], powersgd=options))
         own = dict(model.named_parameters())
-        applied = applier.apply(model, optimizer, strategy=strategy([_ALL], powersgd=options))
         with open(f"{folder}/powersgd-{rank}-{dist.get_rank()}", "wb") as file:
             for q in first_factors([own[name] for name in _NAMES], options):
                 write(file, q)
@@ -833,7 +815,7 @@ def unused_parameters(folder):
             head = (dist.get_rank() + step) % 2 if step % 3 else 0
             wrapped(x[:, :4], head).pow(2).mean().backward()
             optimizer.step()
-        return [p.detach().clone() for p in model.parameters()]
+        return parameters_of(model)
     names = ["one.bias", "one.weight", "other.bias", "other.weight", "base.bias", "base.weight"]
     sizes = [2, 8, 2, 8, 4, 16]
     table = {**strategy([]), "gradients": [list(pair) for pair in zip(names, sizes)],
@@ -848,10 +830,7 @@ def unused_parameters(folder):
 
 def rank_is_killed(folder, **more):
     """In the middle of an exchange of several; the others say so and end."""
-    model = net()
-    optimizer = sgd(model)
-    applied = applier.apply(model, optimizer, timeout=20,
-                            strategy=strategy(_GROUPINGS["each alone"], streams=2, **more))
+    _, optimizer, applied = begun(strategy(_GROUPINGS["each alone"], streams=2, **more), timeout=20)
     train(applied, optimizer, steps=3)
     if dist.get_rank() == 1:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -864,10 +843,8 @@ def rank_is_killed_in_power_sgd(folder):
 
 def rank_is_stuck(folder):
     """Longer than the others are ready to wait."""
-    model = net()
-    optimizer = sgd(model)
     # A busy machine holds a rank up for seconds: the limit is above that.
-    applied = applier.apply(model, optimizer, timeout=8, strategy=strategy(_GROUPINGS["runs"]))
+    _, optimizer, applied = begun(strategy(_GROUPINGS["runs"]), timeout=8)
     train(applied, optimizer, steps=3)
     if dist.get_rank() == 1:
         time.sleep(14)
@@ -876,27 +853,20 @@ def rank_is_stuck(folder):
 
 def rank_is_late(folder):
     """Behind the comparison of models, where the others form their groups."""
-    model = net()
     if dist.get_rank() == 1:
         form = applier._lanes
         applier._lanes = lambda *given: (time.sleep(4), form(*given))[1]
-    applier.apply(model, sgd(model), timeout=1, strategy=strategy(_GROUPINGS["runs"]))
+    begun(strategy(_GROUPINGS["runs"]), timeout=1)
 
 
 def emitted(folder):
     """With the strategy that the file itself brings."""
-    model = net()
-    optimizer = sgd(model)
-    train(applier.apply(model, optimizer), optimizer)
-    found = [p.detach().clone() for p in model.parameters()]
-    check_close(found, by_ddp(), "emitted", True)
+    check_close(trained_by(applier.apply), by_ddp(), "emitted", True)
 
 
 def emitted_far_apart(folder):
     """Likewise, DiLoCo by hand."""
-    model = net()
-    optimizer = sgd(model)
-    applied = applier.apply(model, optimizer)
+    model, optimizer, applied = begun(None)
     local = applier.STRATEGY["local_sgd"]
     fragments = [bucket["places"] for bucket in applier.STRATEGY["averaged"]]
     assert len(fragments) == 2 and sorted(sum(fragments, [])) == _ALL
@@ -905,8 +875,7 @@ def emitted_far_apart(folder):
     for step in range(_STEPS):
         train(applied, optimizer, steps=1, begin=step)
         by_hand.step(step)
-    check_close([p.detach() for p in model.parameters()],
-                [p.detach() for p in by_hand.model.parameters()], "emitted", True)
+    check_close(parameters_of(model), parameters_of(by_hand.model), "emitted", True)
 
 
 _CASES = {

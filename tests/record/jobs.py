@@ -8,7 +8,6 @@ Exit code 0: every check held. The scenarios stay in FOLDER.
 """
 
 import contextlib
-import copy
 import io
 import json
 import math
@@ -83,6 +82,24 @@ def check_same(one, other):
     assert len(one) == len(other), (len(one), len(other))
     for a, b in zip(one, other):
         assert torch.equal(a, b), (a.shape, (a - b).abs().max())
+
+
+def refusal(work, kinds=(RuntimeError, KeyError)):
+    """Why it goes wrong."""
+    try:
+        work()
+    except kinds as error:
+        return str(error)
+    raise AssertionError("it went well")
+
+
+def recorded(job, folder, name, step=None, **more):
+    """(what is said, the scenario)."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        scenario = recorder.record(job.model, step or job.step, steps=4,
+                                   out=f"{folder}/{name}.json", **more)
+    return said.getvalue(), scenario
 
 
 def check_untouched(job):
@@ -250,12 +267,8 @@ def jobs_that_go_wrong_are_left_as_they_were(folder):
     breaks.steps = 0
     for step, message in ((twice, "2 backward passes"), (lambda: None, "no forward pass"),
                           (breaks, "data is at its end")):
-        try:
-            recorder.record(job.model, step, steps=4, out=f"{folder}/never.json")
-        except (RuntimeError, KeyError) as error:
-            assert message in str(error), error
-        else:
-            raise AssertionError(message)
+        error = refusal(lambda: recorded(job, folder, "never", step))
+        assert message in error, error
         check_same(before, states(job))
         check_untouched(job)
     job.step()
@@ -334,23 +347,18 @@ def loops_that_cannot_be_recorded(folder):
     job = make()
     train(job, next(batches(0, 1)))
     before = states(job)
-    try:
+
+    def two_passes():
         with recorder.record(job.model, steps=4, out=f"{folder}/never.json"):
             for words in batches(0, 90):
                 job.model(words).mean().backward()
                 train(job, words)
-    except RuntimeError as error:
-        assert "a step runs 2 backward passes" in str(error), error
-    else:
-        raise AssertionError("two passes")
+    error = refusal(two_passes)
+    assert "a step runs 2 backward passes" in error, error
     check_same(before, states(job))
     check_untouched(job)
-    try:
-        recorder.record(nn.Linear(2, 2)).__enter__()
-    except RuntimeError as error:
-        assert "no optimizer of torch.optim trains the model" in str(error), error
-    else:
-        raise AssertionError("no optimizer")
+    error = refusal(recorder.record(nn.Linear(2, 2)).__enter__)
+    assert "no optimizer of torch.optim trains the model" in error, error
 
 
 def loops_of_all_kinds(folder):
@@ -415,11 +423,9 @@ def exchanges_that_wait_are_told(folder):
     with unittest.mock.patch.object(recorder._Sweep, "waiting", lambda _: (0.29, 3.8e-3)):
         for policy in (os.SCHED_OTHER, os.SCHED_BATCH):
             os.sched_setscheduler(0, policy, os.sched_param(0))
-            said = io.StringIO()
-            with contextlib.redirect_stdout(said):
-                recorder.record(job.model, job.step, steps=4, out=f"{folder}/waiting.json")
-            told.append("29 % of the smallest collectives take 3.8 ms longer" in said.getvalue()
-                        and "chrt --batch 0" in said.getvalue())
+            said, _ = recorded(job, folder, "waiting")
+            told.append("29 % of the smallest collectives take 3.8 ms longer" in said
+                        and "chrt --batch 0" in said)
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     assert told == ([True, False] if dist.get_rank() == 0 else [False, False]), told
 
@@ -445,17 +451,15 @@ def a_busy_machine_is_told(folder):
     """Ahead of the figures and in the scenario, whose times are as much less sure."""
     job = make()
     two = set(sorted(os.sched_getaffinity(0))[:2])
-    said = io.StringIO()
     with spinning(two, dist.get_rank() == 0):
         dist.barrier()
-        with contextlib.redirect_stdout(said):
-            scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/busy.json")
+        said, scenario = recorded(job, folder, "busy")
     if dist.get_rank() != 0:
         return
-    first = said.getvalue().splitlines()[0]
     told = re.fullmatch("syncline_record: (recorded on a busy machine: other processes took "
-                        "([0-9]+) % of the processors that the ranks need; .*)", first)
-    assert told, said.getvalue()
+                        "([0-9]+) % of the processors that the ranks need; .*)",
+                        said.splitlines()[0])
+    assert told, said
     assert scenario["notes"][0] == told.group(1)
     share = (int(told.group(2)) - 0.5) / 100
     assert scenario["workload"]["time_spread"] >= -math.log(1 - min(share, 0.9)) / 2 - 0.001
@@ -514,12 +518,8 @@ def what_cannot_be_written_is_known_before_the_work(folder):
     job = small_job()
     steps = []
     for out in (f"{folder}/nowhere/out.json", folder, "/dev/fd/99"):
-        try:
-            recorder.record(job.model, lambda: steps.append(1), out=out)
-        except RuntimeError as error:
-            assert str(error).startswith(f"syncline_record: {out}: "), error
-        else:
-            raise AssertionError(out)
+        error = refusal(lambda: recorder.record(job.model, lambda: steps.append(1), out=out))
+        assert error.startswith(f"syncline_record: {out}: "), error
     assert not steps
 
 
@@ -546,8 +546,7 @@ def small_job():
 
 
 def one_rank_alone(folder):
-    job = small_job()
-    scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/alone.json", batch=2)
+    _, scenario = recorded(small_job(), folder, "alone", batch=2)
     assert scenario["workload"]["batch"] == 2
     assert [t["name"] for t in scenario["workload"]["tensors"]] == [
         "2.bias", "2.weight", "0.bias", "0.weight"]
@@ -574,16 +573,13 @@ def threads_that_share_processors(folder):
         ["a 1 3", "a 1 3", "b 1 1", "b 1 1"])
     assert "8 threads of 4 ranks compute on 7 processors of" in recorder._crowded(
         ["a 2 3", "a 2 c", "a 2 30", "a 2 40"])
-    job = small_job()
     before = torch.get_num_threads()
-    said = io.StringIO()
     torch.set_num_threads(len(os.sched_getaffinity(0)) + 1)
     try:
-        with contextlib.redirect_stdout(said):
-            scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/crowded.json")
+        said, scenario = recorded(small_job(), folder, "crowded")
     finally:
         torch.set_num_threads(before)
-    assert "threads of 1 rank compute" in said.getvalue(), said.getvalue()
+    assert "threads of 1 rank compute" in said, said
     assert any("threads of 1 rank compute" in note for note in scenario["notes"])
 
 
@@ -630,18 +626,13 @@ def memory_that_a_step_takes_anew(folder):
                 fresh[at] = 1
         job.step()
 
-    def recorded(step):
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            scenario = recorder.record(job.model, step, steps=4, out=f"{folder}/pages.json")
-        return said.getvalue(), scenario["workload"]["time_spread"]
-    recorded(job.step)  # libraries that are loaded with the first step
-    said, _ = recorded(job.step)
+    recorded(job, folder, "pages")  # libraries that are loaded with the first step
+    said, _ = recorded(job, folder, "pages")
     assert "again from the system" not in said, said
-    said, spread = recorded(hungry)
+    said, scenario = recorded(job, folder, "pages", hungry)
     pages = int(said.split("a step takes ")[1].split(" pages of memory again")[0])
     assert 1 <= pages / (size / mmap.PAGESIZE) < 1.1, said
-    assert "MALLOC_MMAP_MAX_=0" in said and spread > 0.1, (said, spread)
+    assert "MALLOC_MMAP_MAX_=0" in said and scenario["workload"]["time_spread"] > 0.1, said
 
 
 class Calls(list):
@@ -696,20 +687,16 @@ def loop_of_later_torch(folder):
 
 def later_torch(folder):
     calls = Calls()
-    later = {"register_step_pre_hook": calls.step_hook("pre"),
-             "register_step_post_hook": calls.step_hook("post")}
-    torch.Tensor.register_post_accumulate_grad_hook = (
-        lambda parameter, hook: calls.gradient_hook(parameter, hook))
-    for name, method in later.items():
-        setattr(torch.optim.Optimizer, name, method)
-    try:
-        job = small_job()
-        scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/later.json")
+
+    def gradient_hook(parameter, hook):
+        return calls.gradient_hook(parameter, hook)
+    with unittest.mock.patch.object(torch.Tensor, "register_post_accumulate_grad_hook",
+                                    gradient_hook, create=True), \
+            unittest.mock.patch.multiple(torch.optim.Optimizer, create=True,
+                                         register_step_pre_hook=calls.step_hook("pre"),
+                                         register_step_post_hook=calls.step_hook("post")):
+        _, scenario = recorded(small_job(), folder, "later")
         loop_of_later_torch(folder)
-    finally:
-        del torch.Tensor.register_post_accumulate_grad_hook
-        for name in later:
-            delattr(torch.optim.Optimizer, name)
     # One block with hooks: each gradient once, the update once, and all of them gone. Another in the
     # loop, which sees the updates itself.
     assert sorted(calls) == sorted(["post_accumulate", "remove post_accumulate"] * 8
@@ -720,12 +707,8 @@ def later_torch(folder):
     # Without an explicit cap, DDP says so since 2.3; from then on an explicit one counts at once.
     model = types.SimpleNamespace(bucket_bytes_cap_default=True)
     fake = types.SimpleNamespace(model=model, logged=lambda key, default=None: default)
-    real = torch.__version__
-    torch.__version__ = "2.7.1+cu126"
-    try:
+    with unittest.mock.patch.object(torch, "__version__", "2.7.1+cu126"):
         assert recorder._config(fake) == {}
-    finally:
-        torch.__version__ = real
 
 
 class FakeGpu:
@@ -761,23 +744,15 @@ def times_of_a_gpu(folder):
              "get_rng_state": lambda device: "dice", "get_device_name": lambda device: "H100",
              "get_device_properties": lambda device: types.SimpleNamespace(total_memory=80e9),
              "set_rng_state": lambda state, device: None}
-    kept = {name: getattr(torch.cuda, name) for name in fakes}
     made = recorder._Job
 
     def on_gpu(*args):
         job = made(*args)
         job.on_gpu = True
         return job
-    try:
-        for name, fake in fakes.items():
-            setattr(torch.cuda, name, fake)
-        recorder._Job = on_gpu
-        job = small_job()
-        scenario = recorder.record(job.model, job.step, steps=4, out=f"{folder}/gpu.json")
-    finally:
-        recorder._Job = made
-        for name, real in kept.items():
-            setattr(torch.cuda, name, real)
+    with unittest.mock.patch.multiple(torch.cuda, **fakes), \
+            unittest.mock.patch.object(recorder, "_Job", on_gpu):
+        _, scenario = recorded(small_job(), folder, "gpu")
     # begin, forward, backward, 4 gradients, its end, update, its end, end: a millisecond each.
     workload = scenario["workload"]
     assert [t["backward_us"] for t in workload["tensors"]] == [1000.0] * 4, workload
@@ -802,14 +777,11 @@ def clusters(folder):
     size = world[7][0] // 4
     tensor = {"name": "all", "shape": [size], "dtype": "fp32", "backward_us": 1}
     scenario["workload"] = {"name": "one", "forward_ms": 0, "update_ms": 0, "tensors": [tensor]}
-    scenario["cluster"] = cluster
     scenario["published"] = [{"strategy": "as recorded", "step_time_s": world[7][1] + 1e-6}]
-    with open(f"{folder}/nccl.json", "w", encoding="utf-8") as file:
-        json.dump(scenario, file)
-    uneven = copy.copy(scenario)
-    uneven["cluster"] = recorder._cluster(job, ["a", "b", "a", "b"], {"world": world})
-    with open(f"{folder}/uneven.json", "w", encoding="utf-8") as file:
-        json.dump(uneven, file)
+    uneven = recorder._cluster(job, ["a", "b", "a", "b"], {"world": world})
+    for name, own in (("nccl", cluster), ("uneven", uneven)):
+        with open(f"{folder}/{name}.json", "w", encoding="utf-8") as file:
+            json.dump({**scenario, "cluster": own}, file)
 
 
 def what_exchanges_take(folder):
@@ -921,12 +893,7 @@ def what_is_encoded_beside_a_step(folder):
         assert gradients["first"].grad.equal(torch.ones(600))
         coding.selections["last"].velocity = None  # whatever goes wrong is not lost in a thread
         coding.start("last")
-        try:
-            coding.wait()
-        except TypeError:
-            pass
-        else:
-            raise AssertionError("a thread that failed said nothing")
+        assert refusal(coding.wait, TypeError)
     job.on_gpu = True
     assert not recorder._Coding(job, list(gradients)).selections
 
