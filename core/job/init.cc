@@ -214,19 +214,17 @@ void take_told(const Settings& settings, InitOptions& options) {
 }
 
 Json strategies_for(const KnownDevice& device) {
-  Json list = Json::array();
-  list.push_back({{"name", "DDP's default"}, {"dialect", "pytorch"}, {"config", Json::object()}});
-  list.push_back({{"name", "gradients as views"},
-                  {"dialect", "pytorch"},
-                  {"config", {{"gradient_as_bucket_view", true}}}});
-  list.push_back({{"name", "larger buckets"},
-                  {"dialect", "pytorch"},
-                  {"config", {{"bucket_cap_mb", 100}, {"gradient_as_bucket_view", true}}}});
   Json one = {
       {"name", "one bucket, no overlap"}, {"overlap", false}, {"fusion", {{"rule", "one"}}}};
   if (device.compute_capability > 0) one["algorithm"] = "nccl";
-  list.push_back(std::move(one));
-  return list;
+  const auto ddp = [](const char* name, Json config) {
+    return Json{{"name", name}, {"dialect", "pytorch"}, {"config", std::move(config)}};
+  };
+  return Json::array(
+      {ddp("DDP's default", Json::object()),
+       ddp("gradients as views", {{"gradient_as_bucket_view", true}}),
+       ddp("larger buckets", {{"bucket_cap_mb", 100}, {"gradient_as_bucket_view", true}}),
+       std::move(one)});
 }
 
 std::string about(const std::vector<std::string>& assumed) {

@@ -176,10 +176,9 @@ std::string sentence(const Rescaling& rescaling, const std::string& from, const 
 // What buckets carry beside the gradients that were told travels too. Both sums are compared aloud
 // where they differ.
 Step with_all_that_is_sent(Step step, std::vector<std::string>& assumed) {
-  Bytes told = 0;
+  const Bytes told = gradient_bytes(step);
   Bytes rest = 0;
   Bytes carried = 0;
-  for (const Gradient& gradient : step.gradients) told += gradient.bytes();
   const std::size_t gradients = step.gradients.size();
   int added = 0;
   for (ObservedExchange& exchange : step.exchanges) {

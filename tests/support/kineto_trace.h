@@ -211,7 +211,22 @@ class TraceWriter {
            "_RING_LL(ncclDevComm*)";
   }
 
-  void send(const std::pair<int, int>& bucket, Time call, Time& network, job::Step& step) {
+  // From when to when it runs: once it is ready and the network is free. `late`, `longest`: at most
+  // so many microseconds until it begins, and long.
+  std::pair<Time, Time> transfer(Time ready, int late, int longest,
+                                 job::ObservedExchange& exchange) {
+    const Time start = std::max(ready, network_) + draw(1, late);
+    const Time end = start + draw(5, longest);
+    network_ = end;
+    starts_.push_back(start);
+    ends_.push_back(end);
+    exchange.complete = seconds_of(ready - forward_);
+    exchange.sent = seconds_of(start - forward_);
+    exchange.duration = exchange.time = seconds_of(end - start);
+    return {start, end};
+  }
+
+  void send(const std::pair<int, int>& bucket, Time call, job::Step& step) {
     job::ObservedExchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "all_reduce";
     exchange.dtype = formats_[index(bucket.first)];
@@ -219,15 +234,8 @@ class TraceWriter {
       exchange.gradients.push_back(i);
       exchange.elements += elements(index(i));
     }
-    const Time ready = complete_.back();
-    const Time start = std::max(ready, network) + draw(1, dialect_.late_sends ? 3000 : 20);
-    const Time end = start + draw(5, 900);
-    network = end;
-    starts_.push_back(start);
-    ends_.push_back(end);
-    exchange.complete = seconds_of(ready - forward_);
-    exchange.sent = seconds_of(start - forward_);
-    exchange.duration = exchange.time = seconds_of(end - start);
+    const auto [start, end] =
+        transfer(complete_.back(), dialect_.late_sends ? 3000 : 20, 900, exchange);
     const std::string shape = dialect_.shapes
                                   ? "\"Input Dims\": [[" + std::to_string(exchange.elements) +
                                         "]], \"Input type\": [\"float\"]"
@@ -289,7 +297,7 @@ class TraceWriter {
     if (exchanges) step.gradients.push_back(gradient);
     for (const auto& bucket : buckets_) {
       if (exchanges && bucket.second == static_cast<int>(place) + 1) {
-        send(bucket, outer + 10 * kMicro, network_, step);
+        send(bucket, outer + 10 * kMicro, step);
       }
     }
     if (dialect_.engine_calls) {
@@ -329,13 +337,8 @@ class TraceWriter {
     job::ObservedExchange& exchange = step.exchanges.emplace_back();
     exchange.kind = "broadcast";
     exchange.elements = count;
-    const Time start = std::max(device, network_) + draw(1, 20);
-    const Time end = start + draw(5, 200);
-    network_ = end;
-    starts_.push_back(start);
-    ends_.push_back(end);
-    exchange.sent = exchange.complete = seconds_of(start - forward_);
-    exchange.duration = exchange.time = seconds_of(end - start);
+    const auto [start, end] = transfer(device, 20, 200, exchange);
+    exchange.complete = exchange.sent;
     const std::string told = message(count, DType::kFp32, "broadcast");
     host("c10d::broadcast_", kMain, call, call + 6 * kMicro);
     host("record_param_comms", kMain, call + kMicro, call + 5 * kMicro, told.substr(2));

@@ -103,15 +103,14 @@ void add_facts_of(const DerivedStep& typical, Observed& observed) {
   observed.ddp_modules = std::max(typical.forwards / typical.passes, 1);
 }
 
-void note_reading(const Trace& trace, const TraceTimeline& timeline, RankRead& read) {
+void note_reading(const Trace& trace, const TraceTimeline& timeline,
+                  std::vector<std::string>& notes) {
   if (trace.damaged > 0) {
-    read.facts.notes.push_back(std::to_string(trace.damaged) +
-                               " events that cannot be read are left out");
+    notes.push_back(std::to_string(trace.damaged) + " events that cannot be read are left out");
   }
   if (timeline.devices > 1) {
-    read.facts.notes.push_back("kernels of " + std::to_string(timeline.devices) +
-                               " GPUs in one trace; GPU " + std::to_string(timeline.device) +
-                               ", which has most, is read");
+    notes.push_back("kernels of " + std::to_string(timeline.devices) + " GPUs in one trace; GPU " +
+                    std::to_string(timeline.device) + ", which has most, is read");
   }
   if (timeline.kernels_alone > timeline.kernels_launched) {
     throw InputError(trace.path +
@@ -120,8 +119,8 @@ void note_reading(const Trace& trace, const TraceTimeline& timeline, RankRead& r
                      "with ProfilerActivity.CPU and CUDA");
   }
   if (timeline.kernels_alone > 0) {
-    read.facts.notes.push_back(std::to_string(timeline.kernels_alone) +
-                               " kernels that were launched before the profile began are left out");
+    notes.push_back(std::to_string(timeline.kernels_alone) +
+                    " kernels that were launched before the profile began are left out");
   }
 }
 
@@ -142,17 +141,16 @@ void note_origin(const Trace& trace, const TraceTimeline& timeline, RankRead& re
   observed.ranks.emplace_back().rank = trace.rank.value_or(0);
 }
 
-void note_passes(const DerivedStep& typical, RankRead& read) {
-  if (read.observed.accumulation_steps > 1) {
-    read.facts.notes.push_back(
-        std::to_string(read.observed.accumulation_steps) +
-        " backward passes for one all-reduce (no_sync): all but the last count as "
-        "forward");
+void note_passes(const DerivedStep& typical, int accumulation, std::vector<std::string>& notes) {
+  if (accumulation > 1) {
+    notes.push_back(std::to_string(accumulation) +
+                    " backward passes for one all-reduce (no_sync): all but the last count as "
+                    "forward");
   }
   if (typical.exchanging_passes > 1) {
-    read.facts.notes.push_back(std::to_string(typical.exchanging_passes) +
-                               " backward passes of a step sum gradients: taken as one, with the "
-                               "forward passes between them");
+    notes.push_back(std::to_string(typical.exchanging_passes) +
+                    " backward passes of a step sum gradients: taken as one, with the forward "
+                    "passes between them");
   }
 }
 
@@ -168,15 +166,13 @@ RankRead read_rank(const std::string& path) {
   TraceTimeline timeline(trace);
   std::vector<RankGroup> groups;
   if (is_whole(trace, timeline, arrivals, groups)) {
-    note_reading(trace, timeline, read);
+    note_reading(trace, timeline, read.facts.notes);
     note_origin(trace, timeline, read);
     read_whole(trace, timeline, arrivals, std::move(groups), read.observed, read.facts.notes);
     return read;
   }
   mark_gradient_exchanges(timeline, arrivals);
-  const bool reduced = std::ranges::any_of(
-      timeline.collectives,
-      [](const TracedCollective& collective) { return collective.of_gradients; });
+  const bool reduced = std::ranges::any_of(timeline.collectives, &TracedCollective::of_gradients);
   const bool sharded = looks_sharded(trace, timeline);
   // Inference has reduce-scatters too.
   const bool trains = !arrivals.empty() || !trace.sharded.empty();
@@ -184,7 +180,7 @@ RankRead read_rank(const std::string& path) {
   const bool named = !trace.parallel.empty() || !sharded;
   if (parallel && named && !reduced && !arrivals.empty()) refuse_parallel(trace, timeline);
   if (sharded && !reduced && trains) refuse_sharded(trace, timeline);
-  note_reading(trace, timeline, read);
+  note_reading(trace, timeline, read.facts.notes);
   std::vector<DerivedStep> steps = derive_all(trace, timeline, arrivals, read);
   note_origin(trace, timeline, read);
   Observed& observed = read.observed;
@@ -205,7 +201,7 @@ RankRead read_rank(const std::string& path) {
   if (sharded && !carried) refuse_sharded(trace, timeline);
   const auto typical = static_cast<std::size_t>(&typical_step(rank) - rank.steps.data());
   add_facts_of(steps[typical], observed);
-  note_passes(steps[typical], read);
+  note_passes(steps[typical], observed.accumulation_steps, read.facts.notes);
   if (assumed) {
     read.facts.notes.push_back("no event tells the gradients' number format: taken as fp32");
   }
