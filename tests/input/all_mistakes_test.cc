@@ -122,19 +122,12 @@ TEST(AllMistakes, AnyFewOfThemAreAllTold) {
   }
 }
 
-void leaves(const Json& node, const Pointer& at, std::vector<Pointer>& found) {
-  if (!node.is_structured()) found.push_back(at);
-  if (!node.is_structured()) return;
-  for (const auto& [key, value] : node.items()) {
-    leaves(value, node.is_array() ? at / static_cast<std::size_t>(std::stoul(key)) : at / key,
-           found);
-  }
-}
-
 // One mistake anywhere is one message: what follows from it is not told as another.
 TEST(AllMistakes, OneIsOne) {
   std::vector<Pointer> places;
-  leaves(full_scenario(), Pointer(), places);
+  test::walk(full_scenario(), Pointer(), [&](const Pointer& at, const Json& node) {
+    if (!node.is_structured()) places.push_back(at);
+  });
   ASSERT_GT(places.size(), 200U);
   for (const auto& place : places) {
     Json scenario = full_scenario();

@@ -4,12 +4,11 @@
 #include "core/json/text.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
-#include <fstream>
 
 #include "tests/support/full_scenario.h"
+#include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
 namespace syncline::input {
@@ -21,27 +20,25 @@ using test::full_scenario;
 using test::input_error;
 using test::small_scenario;
 
-// A folder of its own for each test, gone afterwards.
 class DocumentFiles : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ =
-        fs::temp_directory_path() / ("syncline_" + std::to_string(::getpid()) + "_" + test->name());
-    fs::create_directories(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
-  std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name), std::ios::binary) << text;
-    return path(name);
+  std::string path(const std::string& name) const { return scratch_.path(name); }
+  void write(const std::string& name, const std::string& text) const {
+    test::write_text(path(name), text);
   }
   std::string error(const std::string& name) const {
     return input_error([&] { parse_scenario(read_document(path(name))); });
   }
+  Document document(const Json& scenario) const {
+    write("scenario.json", scenario.dump());
+    return read_document(path("scenario.json"));
+  }
+  // Of a scenario that lies beside these files.
+  std::string error_beside(const Json& scenario) const {
+    return input_error([&] { parse_scenario(document(scenario)); });
+  }
 
-  fs::path folder_;
+  const test::Scratch scratch_;
 };
 
 TEST_F(DocumentFiles, AMissingFileIsNamed) {
@@ -89,20 +86,18 @@ TEST_F(DocumentFiles, PartsAreFoundBesideTheScenario) {
   Json scenario = full;
   scenario["workload"] = "parts/w.json";
   scenario["cluster"] = "parts/../parts/c.json";
-  write("scenario.json", scenario.dump());
-  const Document document = read_document(path("scenario.json"));
-  EXPECT_EQ(document.root, full);
-  EXPECT_EQ(document.workload_file, path("parts/w.json"));
-  EXPECT_EQ(document.cluster_file, path("parts/c.json"));
-  EXPECT_NO_THROW(parse_scenario(document));
+  const Document read = document(scenario);
+  EXPECT_EQ(read.root, full);
+  EXPECT_EQ(read.workload_file, path("parts/w.json"));
+  EXPECT_EQ(read.cluster_file, path("parts/c.json"));
+  EXPECT_NO_THROW(parse_scenario(read));
 }
 
 TEST_F(DocumentFiles, AMissingPartNamesBothFiles) {
   Json scenario = small_scenario();
   scenario["cluster"] = "none.json";
-  write("scenario.json", scenario.dump());
-  EXPECT_TRUE(contains(error("scenario.json"), path("scenario.json") + ": cluster"));
-  EXPECT_TRUE(contains(error("scenario.json"), path("none.json")));
+  EXPECT_TRUE(contains(error_beside(scenario), path("scenario.json") + ": cluster"));
+  EXPECT_TRUE(contains(error_beside(scenario), path("none.json")));
 }
 
 TEST_F(DocumentFiles, AMistakeInAPartNamesThePart) {
@@ -111,9 +106,8 @@ TEST_F(DocumentFiles, AMistakeInAPartNamesThePart) {
   cluster["inter"]["latency_us"] = -1;
   write("c.json", cluster.dump());
   scenario["cluster"] = "c.json";
-  write("scenario.json", scenario.dump());
-  EXPECT_TRUE(contains(error("scenario.json"), path("c.json") + ": inter.latency_us"))
-      << error("scenario.json");
+  EXPECT_TRUE(contains(error_beside(scenario), path("c.json") + ": inter.latency_us"))
+      << error_beside(scenario);
 }
 
 TEST_F(DocumentFiles, KeysBesideFileReplaceItsOwn) {
@@ -122,8 +116,7 @@ TEST_F(DocumentFiles, KeysBesideFileReplaceItsOwn) {
   write("w.json", scenario["workload"].dump());
   scenario["cluster"] = Json::parse(R"({"file": "c.json", "nodes": 6})");
   scenario["workload"] = Json::parse(R"({"file": "w.json", "batch": 64, "update_ms": 2})");
-  write("scenario.json", scenario.dump());
-  const Scenario read = parse_scenario(read_document(path("scenario.json")));
+  const Scenario read = parse_scenario(document(scenario));
   EXPECT_EQ(read.cluster.nodes, 6);
   EXPECT_EQ(read.cluster.name, "c");
   EXPECT_EQ(read.cluster.tiers.at(0).span, 6);
@@ -139,11 +132,9 @@ TEST_F(DocumentFiles, KeysBesideFileGoAsDeepAsBothHaveObjects) {
   write("c.json", cluster.dump());
   scenario["cluster"] = Json::parse(R"({"file": "c.json", "inter": {"bandwidth_gbps": 16},
                                         "device": {"launch_us": 8}, "jitter": {"relative": 0}})");
-  write("scenario.json", scenario.dump());
-  const Scenario read = parse_scenario(read_document(path("scenario.json")));
+  const Scenario read = parse_scenario(document(scenario));
   scenario["cluster"] = "c.json";
-  write("plain.json", scenario.dump());
-  const Scenario plain = parse_scenario(read_document(path("plain.json")));
+  const Scenario plain = parse_scenario(document(scenario));
   EXPECT_DOUBLE_EQ(read.cluster.tiers.at(0).bandwidth, 2 * plain.cluster.tiers.at(0).bandwidth);
   EXPECT_DOUBLE_EQ(read.cluster.tiers.at(0).latency, plain.cluster.tiers.at(0).latency);
   EXPECT_GT(plain.cluster.device.memory, 0);
@@ -157,9 +148,8 @@ TEST_F(DocumentFiles, ADeepMistakeIsTheFilesOrTheScenarios) {
   cluster["inter"]["latency_us"] = -1;
   write("c.json", cluster.dump());
   scenario["cluster"] = Json::parse(R"({"file": "c.json", "inter": {"bandwidth_gbps": -16}})");
-  write("scenario.json", scenario.dump());
   try {
-    parse_scenario(read_document(path("scenario.json")));
+    parse_scenario(document(scenario));
     FAIL() << "no mistake was found";
   } catch (const InputMistakes& mistakes) {
     ASSERT_EQ(mistakes.below.size(), 1U);
@@ -174,22 +164,19 @@ TEST_F(DocumentFiles, AMistakeInAReplacedKeyNamesTheScenario) {
   Json scenario = small_scenario();
   write("c.json", scenario["cluster"].dump());
   scenario["cluster"] = Json::parse(R"({"file": "c.json", "nodes": -6})");
-  write("scenario.json", scenario.dump());
-  EXPECT_TRUE(contains(error("scenario.json"), "nodes: found -6"));
-  EXPECT_TRUE(contains(error("scenario.json"), path("scenario.json"))) << error("scenario.json");
+  EXPECT_TRUE(contains(error_beside(scenario), "nodes: found -6"));
+  EXPECT_TRUE(contains(error_beside(scenario), path("scenario.json"))) << error_beside(scenario);
 }
 
 TEST_F(DocumentFiles, APartIsAnObject) {
   Json scenario = small_scenario();
   write("list.json", "[1, 2]");
   scenario["cluster"] = "list.json";
-  write("scenario.json", scenario.dump());
-  EXPECT_TRUE(contains(error("scenario.json"), path("list.json")));
+  EXPECT_TRUE(contains(error_beside(scenario), path("list.json")));
   for (const char* wrong : {"3", "null", "[]", "true", R"({"file": 3})", R"({"file": null})",
                             R"({"file": {}})", R"({"file": ""})", R"("")"}) {
     scenario["cluster"] = Json::parse(wrong);
-    write("scenario.json", scenario.dump());
-    EXPECT_TRUE(contains(error("scenario.json"), "cluster")) << wrong << error("scenario.json");
+    EXPECT_TRUE(contains(error_beside(scenario), "cluster")) << wrong << error_beside(scenario);
   }
 }
 

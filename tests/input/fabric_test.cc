@@ -3,12 +3,12 @@
 
 #include <set>
 
-#include "core/error.h"
 #include "core/fabric/kinds.h"
 #include "core/fabric/topology.h"
 #include "core/input/parts.h"
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
@@ -16,6 +16,7 @@ namespace syncline::input {
 namespace {
 
 using test::contains;
+using test::input_error;
 
 // 8 NICs of 400 Gbit/s a node.
 Json nodes_with(int nodes, const Json& fabric) {
@@ -28,12 +29,16 @@ Cluster read_with(int nodes, const Json& fabric) {
 }
 
 std::string refused_with(int nodes, const Json& fabric) {
-  try {
-    read_with(nodes, fabric);
-  } catch (const InputError& error) {
-    return error.what();
+  return input_error([&] { read_with(nodes, fabric); });
+}
+
+using Refused = std::vector<std::pair<Json, const char*>>;
+
+void expect_refused(int nodes, const Refused& refused) {
+  for (const auto& [fabric, words] : refused) {
+    const std::string said = refused_with(nodes, fabric);
+    EXPECT_TRUE(contains(said, words)) << fabric << ": " << said;
   }
-  return "";
 }
 
 double total_up(const fabric::Topology& topology, int from) {
@@ -120,24 +125,21 @@ TEST(Fabric, EcmpHasAFlowForEachNic) {
 }
 
 TEST(Fabric, WhatDoesNotFitIsRefusedByName) {
-  const auto says = [](int nodes, const Json& keys, const std::string& words) {
-    const std::string said = refused_with(nodes, keys);
-    EXPECT_TRUE(contains(said, words)) << said;
-  };
-  says(8, {{"kind", "torus"}, {"sizes", {2, 2}}}, "joins 4 nodes, fewer than the cluster's 8");
-  says(8, {{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {2, 1}}}, "plugged into one leaf");
-  says(8, {{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {1}}}, "as many numbers");
-  says(8, {{"kind", "fat_tree"}, {"down", {4, 0}}, {"up", {1, 1}}}, "down.1");
-  says(8, {{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}}, "'spines' or 'oversubscription'");
-  says(8, {{"kind", "rail"}, {"nodes_per_leaf", 4}, {"spines", 2}, {"planes", 2}}, "two planes");
-  says(8, {{"kind", "torus"}, {"sizes", {8}}, {"placement", {0, 1, 2, 3, 4, 5, 6, 6}}},
-       "8 different nodes, found 7");
-  says(8, {{"kind", "torus"}, {"sizes", {8}}, {"placement", {8, 1, 2, 3, 4, 5, 6, 0}}},
-       "placement");
-  says(8, {{"kind", "torus"}, {"sizes", {8}}, {"spines", 2}}, "spines");
-  says(8, {{"kind", "clos"}}, "kind");
-  says(8, {{"name", "spectrumx"}}, "spectrum-x");
-  says(8, {{"kind", "fat_tree"}, {"down", {64, 64, 32}}, {"up", {1, 64, 4096}}}, "links");
+  expect_refused(
+      8,
+      {{{{"kind", "torus"}, {"sizes", {2, 2}}}, "joins 4 nodes, fewer than the cluster's 8"},
+       {{{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {2, 1}}}, "plugged into one leaf"},
+       {{{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {1}}}, "as many numbers"},
+       {{{"kind", "fat_tree"}, {"down", {4, 0}}, {"up", {1, 1}}}, "down.1"},
+       {{{"kind", "leaf_spine"}, {"nodes_per_leaf", 4}}, "'spines' or 'oversubscription'"},
+       {{{"kind", "rail"}, {"nodes_per_leaf", 4}, {"spines", 2}, {"planes", 2}}, "two planes"},
+       {{{"kind", "torus"}, {"sizes", {8}}, {"placement", {0, 1, 2, 3, 4, 5, 6, 6}}},
+        "8 different nodes, found 7"},
+       {{{"kind", "torus"}, {"sizes", {8}}, {"placement", {8, 1, 2, 3, 4, 5, 6, 0}}}, "placement"},
+       {{{"kind", "torus"}, {"sizes", {8}}, {"spines", 2}}, "spines"},
+       {{{"kind", "clos"}}, "kind"},
+       {{{"name", "spectrumx"}}, "spectrum-x"},
+       {{{"kind", "fat_tree"}, {"down", {64, 64, 32}}, {"up", {1, 64, 4096}}}, "links"}});
   Json cluster = nodes_with(8, {{"name", "spectrum-x"}});
   cluster["inter"]["oversubscription"] = 2;
   EXPECT_THROW(read_cluster(Reader(cluster, "c.json", "cluster")), InputError);
@@ -185,13 +187,8 @@ TEST(Fabric, ReadsWhatIbnetdiscoverPrints) {
   EXPECT_NEAR(total_up(*read().topology, 0), 4 * kNic, 1);
   EXPECT_EQ(read().topology->nodes, (std::vector<int>{1, 0}));
   json["inter"]["nics"] = 4;
-  try {
-    read();
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_TRUE(contains(error.what(), "cluster.fabric.file: net.txt: no host has 4 ports"))
-        << error.what();
-  }
+  const std::string said = input_error(read);
+  EXPECT_TRUE(contains(said, "cluster.fabric.file: net.txt: no host has 4 ports")) << said;
   json["fabric"]["oversubscription"] = 2;
   json["inter"]["nics"] = 8;
   EXPECT_THROW(read(), InputError);
@@ -234,27 +231,19 @@ TEST(Fabric, GroupsFollowTheLeaves) {
   levels.erase("upper");
   EXPECT_EQ(ranks_at_a_leaf(levels), 8);
   levels["nodes"] = 8;
-  try {
-    ranks_at_a_leaf(levels);
-    FAIL();
-  } catch (const InputError& error) {
-    EXPECT_STREQ(error.what(),
-                 "c.json: strategies[0].hierarchy.group_size: found \"leaf\", which needs a "
-                 "cluster.fabric or cluster.upper that has leaves");
-  }
+  EXPECT_EQ(input_error([&] { ranks_at_a_leaf(levels); }),
+            "c.json: strategies[0].hierarchy.group_size: found \"leaf\", which needs a "
+            "cluster.fabric or cluster.upper that has leaves");
 }
 
 // One node needs no network; a sweep may pass through it. What is wrong is wrong there too.
 TEST(Fabric, OfOneNodeIsJudgedAsAnyOther) {
   EXPECT_EQ(read_with(1, {{"name", "spectrum-x"}}).topology, nullptr);
-  const auto says = [](const Json& keys, const std::string& words) {
-    const std::string said = refused_with(1, keys);
-    EXPECT_TRUE(contains(said, words)) << said;
-  };
-  says({{"kind", "torus"}, {"sizes", {0}}}, "sizes.0");
-  says({{"kind", "torus"}, {"sizes", {4}}, {"spines", 2}}, "spines");
-  says({{"kind", "torus"}, {"sizes", {4}}, {"placement", {0, 1}}}, "expected 1 different nodes");
-  says({{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {1}}}, "as many numbers");
+  expect_refused(1, {{{{"kind", "torus"}, {"sizes", {0}}}, "sizes.0"},
+                     {{{"kind", "torus"}, {"sizes", {4}}, {"spines", 2}}, "spines"},
+                     {{{"kind", "torus"}, {"sizes", {4}}, {"placement", {0, 1}}},
+                      "expected 1 different nodes"},
+                     {{{"kind", "fat_tree"}, {"down", {4, 2}}, {"up", {1}}}, "as many numbers"}});
   const Json alone{{"name", "one"},
                    {"nodes", 1},
                    {"gpus_per_node", 1},

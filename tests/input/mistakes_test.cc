@@ -2,7 +2,6 @@
 // is allowed.
 #include <gtest/gtest.h>
 
-#include <functional>
 #include <set>
 
 #include "core/json/reader.h"
@@ -16,17 +15,7 @@ using Pointer = Json::json_pointer;
 using test::contains;
 using test::error_of;
 using test::full_scenario;
-
-using Visit = std::function<void(const Pointer&, const Json&)>;
-
-void walk(const Json& node, const Pointer& at, const Visit& visit) {
-  visit(at, node);
-  if (node.is_object()) {
-    for (const auto& [key, value] : node.items()) walk(value, at / key, visit);
-  } else if (node.is_array()) {
-    for (std::size_t i = 0; i < node.size(); ++i) walk(node[i], at / i, visit);
-  }
-}
+using test::walk;
 
 // /strategies/1/fusion -> strategies[1].fusion
 std::string place_of(Pointer at) {

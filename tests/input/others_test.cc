@@ -1,9 +1,9 @@
 // "others": the jobs beside a scenario's own, from their files, and where they may not be.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
 #include "core/fabric/topology.h"
 #include "core/input/document.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"
 
@@ -13,7 +13,7 @@ namespace {
 using test::contains;
 
 // Four nodes of a fabric of eight.
-Json job() {
+Json half_of_a_fabric() {
   return Json::parse(R"json({
     "name": "four",
     "workload": {"name": "w", "tensors": [{"name": "fc.weight", "shape": [10]}]},
@@ -30,23 +30,15 @@ class Others : public testing::Test {
     test::write_text(scratch_.path("first.json"), first.dump());
     return parse_scenario(read_document(scratch_.path("first.json")));
   }
-  std::string refusal(const Json& first) {
-    try {
-      read(first);
-    } catch (const InputError& error) {
-      return error.what();
-    }
-    return "";
-  }
   void expect_refused(const Json& first, const std::string& words) {
-    const std::string said = refusal(first);
+    const std::string said = test::input_error([&] { read(first); });
     EXPECT_TRUE(contains(said, words)) << said;
   }
   const test::Scratch scratch_;
 };
 
 TEST_F(Others, HaveTheNodesThatAreLeft) {
-  Json first = job();
+  Json first = half_of_a_fabric();
   first["cluster"]["fabric"]["placement"] = "spread";
   first["others"] = {{{"scenario", "first.json"}}};
   const Scenario scenario = read(first);
@@ -61,7 +53,7 @@ TEST_F(Others, HaveTheNodesThatAreLeft) {
 }
 
 TEST_F(Others, AreRefusedInWords) {
-  Json first = job();
+  Json first = half_of_a_fabric();
   first["others"] = {{{"scenario", "first.json"}, {"placement", {3, 4, 5, 6}}}};
   expect_refused(first, "others[0].placement: node 3 is another job's");
   first["others"] = {{{"scenario", "first.json"}}, {{"scenario", "first.json"}}};
@@ -70,7 +62,7 @@ TEST_F(Others, AreRefusedInWords) {
   expect_refused(first, "none.json");
   first["others"] = {{{"scenario", "first.json"}, {"place", "spread"}}};
   expect_refused(first, "placement");
-  first = job();
+  first = half_of_a_fabric();
   first["others"] = {{{"scenario", "first.json"}}};
   first["simulation"] = {{"grain", "step"}};
   expect_refused(first, "simulated merged");
@@ -80,7 +72,7 @@ TEST_F(Others, AreRefusedInWords) {
 }
 
 TEST_F(Others, AreForRunAlone) {
-  Json first = job();
+  Json first = half_of_a_fabric();
   first["others"] = {{{"scenario", "first.json"}}};
   read(first);
   EXPECT_THROW(parse_lone_scenario(read_document(scratch_.path("first.json"))), InputError);

@@ -22,26 +22,21 @@ Cluster read(const Json& json) { return read_cluster(Reader(json, "c.json", ""))
 
 void expect_same(const Device& a, const Device& b) {
   EXPECT_EQ(a.name, b.name);
-  EXPECT_DOUBLE_EQ(a.flops, b.flops);
-  EXPECT_DOUBLE_EQ(a.half_flops, b.half_flops);
-  EXPECT_DOUBLE_EQ(a.memory, b.memory);
-  EXPECT_DOUBLE_EQ(a.launch, b.launch);
-  EXPECT_DOUBLE_EQ(a.kernel_gap, b.kernel_gap);
-  EXPECT_DOUBLE_EQ(a.host_sync, b.host_sync);
-  EXPECT_DOUBLE_EQ(a.data_parallel_overhead, b.data_parallel_overhead);
-  EXPECT_DOUBLE_EQ(a.data_parallel_slowdown, b.data_parallel_slowdown);
+  for (const auto figure :
+       {&Device::flops, &Device::half_flops, &Device::memory, &Device::launch, &Device::kernel_gap,
+        &Device::host_sync, &Device::data_parallel_overhead, &Device::data_parallel_slowdown}) {
+    EXPECT_DOUBLE_EQ(a.*figure, b.*figure);
+  }
 }
 
 void expect_same(const NcclHints& a, const NcclHints& b) {
-  EXPECT_EQ(a.cpu, b.cpu);
-  EXPECT_EQ(a.compute_capability, b.compute_capability);
-  EXPECT_EQ(a.nvlink, b.nvlink);
-  EXPECT_EQ(a.nvswitch, b.nvswitch);
-  EXPECT_EQ(a.gpu_direct, b.gpu_direct);
-  EXPECT_EQ(a.channels, b.channels);
+  const auto whole = [](const NcclHints& hints) {
+    return std::tuple(hints.cpu, hints.compute_capability, hints.nvlink, hints.nvswitch,
+                      hints.gpu_direct, hints.channels, hints.balanced_tree);
+  };
+  EXPECT_EQ(whole(a), whole(b));
   EXPECT_DOUBLE_EQ(a.channel_intra, b.channel_intra);
   EXPECT_DOUBLE_EQ(a.channel_inter, b.channel_inter);
-  EXPECT_EQ(a.balanced_tree, b.balanced_tree);
 }
 
 void expect_same(const Cluster& a, const Cluster& b) {

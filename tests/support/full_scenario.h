@@ -157,6 +157,17 @@ inline constexpr std::string_view kFullScenarioText = R"json({
   }
 })json";
 
+// `visit` is given the place of each value and the value, an object or list ahead of what it holds.
+template <typename Node, typename Visit>
+void walk(const Node& node, const typename Node::json_pointer& at, const Visit& visit) {
+  visit(at, node);
+  if (node.is_object()) {
+    for (const auto& [key, value] : node.items()) walk(value, at / key, visit);
+  } else if (node.is_array()) {
+    for (std::size_t i = 0; i < node.size(); ++i) walk(node[i], at / i, visit);
+  }
+}
+
 inline Json full_scenario() { return Json::parse(kFullScenarioText); }
 
 // A small valid scenario: one gradient on two nodes.
