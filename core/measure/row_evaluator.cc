@@ -12,7 +12,6 @@
 #include "core/input/document.h"
 #include "core/json/text.h"
 #include "core/measure/company.h"
-#include "core/measure/tracing.h"
 #include "core/operators/evaluate.h"
 
 namespace syncline::measure {

@@ -69,6 +69,20 @@ class RowEvaluator {
   std::unique_ptr<PointStudy> study_;  // of the point at hand
 };
 
+// Timelines of what somebody wants to look at: strategies of a scenario at any one of its sweep
+// points, on any of the ranks.
+// All of it is there: the sweep point, strategies of these names, and as many ranks at that point.
+struct TraceChoice {
+  SweepPoint point;
+  std::vector<std::string> strategies;
+  std::vector<int> ranks;  // empty: those that the executor shows by itself
+};
+
+// The workload and the timelines of the choice, in the name of the report of the scenario in
+// `document`, whose fitted values hold here too; it has no rows.
+Report chosen_timelines(const input::Document& document, const TraceChoice& choice,
+                        const ExecutorFactory& factory, const Report& report);
+
 // What formats and codecs round away of gradients on their way: the relative distance, in the
 // Euclidean norm, of what one exchange leaves from the exact sum of normally distributed gradients.
 
