@@ -129,8 +129,7 @@ bool sums_all(const Strategy& strategy) {
 // DGC leaves small gradients and those in 16 bits alone, PowerSGD vectors.
 bool encodes_nothing(const Strategy& strategy, const Workload& workload) {
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
-  return codec != nullptr &&
-         std::none_of(workload.tensors.begin(), workload.tensors.end(), [&](const Tensor& tensor) {
+  return codec != nullptr && std::ranges::none_of(workload.tensors, [&](const Tensor& tensor) {
            return codec->applies(tensor, strategy.compression.min_elements);
          });
 }
@@ -141,10 +140,7 @@ std::vector<Change> rounding_changes(const Strategy& strategy, const Workload& w
   const auto short_already = [](const Tensor& tensor) {
     return size_of(tensor.dtype) <= size_of(DType::kFp16);
   };
-  const auto& tensors = workload.tensors;
-  if (!sums_all(strategy) || std::all_of(tensors.begin(), tensors.end(), short_already)) {
-    return candidates;
-  }
+  if (!sums_all(strategy) || std::ranges::all_of(workload.tensors, short_already)) return {};
   for (const std::string codec : {"fp16", "bf16"}) {
     if (codec == "bf16" && !dialect::has_bf16(cluster)) continue;
     candidates.push_back(

@@ -76,7 +76,7 @@ double busiest_sender(const plan::Plan& plan, collective::CostCache& cache) {
 }  // namespace
 
 double collectives_per_step(const plan::Plan& plan) {
-  const auto count = std::count_if(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+  const auto count = std::ranges::count_if(plan.ops, [](const plan::Op& op) {
     return std::holds_alternative<collective::Collective>(op.work);
   });
   return static_cast<double>(count) / plan.steps;

@@ -205,8 +205,8 @@ void Configuration::judge_exactness(const plan::Plan& plan, std::size_t phases) 
 
 // Room for the costs of runs or of sizes, and what the busiest link takes for a byte, for bounds.
 void Configuration::prepare_costs() {
-  low_rank_ = std::any_of(single_.begin(), single_.end(),
-                          [](const plan::Bucket& bucket) { return !bucket.factors.empty(); });
+  low_rank_ =
+      std::ranges::any_of(single_, [](const auto& bucket) { return !bucket.factors.empty(); });
   sums_.assign(1, {});
   for (const plan::Bucket& bucket : single_) {
     plan::Bucket& sum = sums_.emplace_back(sums_.back());

@@ -15,20 +15,22 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "core/index.h"
+
 namespace syncline::tune {
 namespace {
 
 // Squared distances between two points along each axis, before the lengths.
 double squared_distance(const SeenPoints& observed, int a, int b, Eigen::Index axis) {
   const double gap = observed.at(a, axis) - observed.at(b, axis);
-  if (observed.categorical[static_cast<std::size_t>(axis)]) return gap == 0 ? 0 : 1;
+  if (observed.categorical[index(axis)]) return gap == 0 ? 0 : 1;
   return gap * gap;
 }
 
 double root_five_distance(const SeenPoints& observed, const Kernel& kernel, int a, int b) {
   double sum = 0;
   for (Eigen::Index axis = 0; axis < observed.at.cols(); ++axis) {
-    const double length = kernel.lengths[static_cast<std::size_t>(axis)];
+    const double length = kernel.lengths[index(axis)];
     sum += squared_distance(observed, a, b, axis) / (length * length);
   }
   return std::sqrt(5 * sum);
@@ -46,8 +48,7 @@ Eigen::MatrixXd observed_covariance(const SeenPoints& observed, const Kernel& ke
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index j = 0; j <= i; ++j) {
       const double value =
-          covariance(observed, kernel, observed.points[static_cast<std::size_t>(i)],
-                     observed.points[static_cast<std::size_t>(j)]);
+          covariance(observed, kernel, observed.points[index(i)], observed.points[index(j)]);
       matrix(i, j) = matrix(j, i) = value;
     }
     matrix(i, i) += kernel.noise * kernel.noise;
@@ -60,8 +61,7 @@ Eigen::MatrixXd residuals(const Ensemble& ensemble, const SeenPoints& observed) 
   const auto n = static_cast<Eigen::Index>(observed.points.size());
   Eigen::MatrixXd matrix(n, ensemble.means.rows());
   for (Eigen::Index i = 0; i < n; ++i) {
-    matrix.row(i) = observed.values(i) -
-                    ensemble.means.col(observed.points[static_cast<std::size_t>(i)]).array();
+    matrix.row(i) = observed.values(i) - ensemble.means.col(observed.points[index(i)]).array();
   }
   return matrix;
 }
@@ -85,7 +85,7 @@ Eigen::VectorXd log_of(const Kernel& kernel) {
   Eigen::VectorXd logs(axes + 2);
   logs(0) = std::log(kernel.deviation);
   for (Eigen::Index axis = 0; axis < axes; ++axis) {
-    logs(axis + 1) = std::log(kernel.lengths[static_cast<std::size_t>(axis)]);
+    logs(axis + 1) = std::log(kernel.lengths[index(axis)]);
   }
   logs(axes + 1) = std::log(kernel.noise);
   return logs;
@@ -125,14 +125,14 @@ double log_evidence(const SeenPoints& observed, const Ensemble& ensemble, const 
   *gradient = Eigen::VectorXd::Zero(axes + 2);
   const double variance = kernel.deviation * kernel.deviation;
   for (Eigen::Index i = 0; i < n; ++i) {
-    const int a = observed.points[static_cast<std::size_t>(i)];
+    const int a = observed.points[index(i)];
     for (Eigen::Index j = 0; j < n; ++j) {
-      const int b = observed.points[static_cast<std::size_t>(j)];
+      const int b = observed.points[index(j)];
       const double q = root_five_distance(observed, kernel, a, b);
       const double decay = variance * std::exp(-q);
       (*gradient)(0) += slope(i, j) * decay * (1 + q + q * q / 3);
       for (Eigen::Index axis = 0; axis < axes; ++axis) {
-        const double length = kernel.lengths[static_cast<std::size_t>(axis)];
+        const double length = kernel.lengths[index(axis)];
         (*gradient)(axis + 1) += slope(i, j) * decay * 5.0 / 6 * (1 + q) *
                                  squared_distance(observed, a, b, axis) / (length * length);
       }
@@ -177,8 +177,7 @@ Posterior condition(const SeenPoints& observed, const Ensemble& ensemble, const 
   Eigen::MatrixXd across(n, count);
   for (Eigen::Index i = 0; i < n; ++i) {
     for (Eigen::Index at = 0; at < count; ++at) {
-      across(i, at) = covariance(observed, kernel, observed.points[static_cast<std::size_t>(i)],
-                                 static_cast<int>(at));
+      across(i, at) = covariance(observed, kernel, observed.points[index(i)], static_cast<int>(at));
     }
   }
   const Eigen::MatrixXd gain = root.matrixL().solve(across);

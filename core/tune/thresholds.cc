@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 
+#include "core/index.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::tune {
@@ -18,7 +19,7 @@ constexpr Bytes kNone = std::numeric_limits<Bytes>::max();
 
 Bytes bytes_of(const std::vector<const Tensor*>& tensors, const std::vector<int>& group) {
   Bytes bytes = 0;
-  for (const int index : group) bytes += tensors[static_cast<std::size_t>(index)]->bytes();
+  for (const int number : group) bytes += tensors[index(number)]->bytes();
   return bytes;
 }
 
@@ -45,7 +46,7 @@ Bytes next_size(const std::vector<const Tensor*>& tensors, const std::vector<int
     for (const auto& unit : units) {
       if (unit.front() == group.front()) return bytes_of(tensors, unit);
     }
-    return tensors[static_cast<std::size_t>(group.front())]->bytes();
+    return tensors[index(group.front())]->bytes();
   };
   Bytes next = kNone;
   for (std::size_t g = 0; g + 1 < groups.size(); ++g) {

@@ -366,7 +366,7 @@ class Tuner {
       return rounded(other.metrics.*figure) == rounded(ranked.metrics.*figure);
     };
     using measure::Metrics;
-    return std::any_of(tuned_.ranking.begin(), tuned_.ranking.end(), [&](const Ranked& other) {
+    return std::ranges::any_of(tuned_.ranking, [&](const Ranked& other) {
       return alike(&Metrics::step_time, other) && alike(&Metrics::communication, other) &&
              alike(&Metrics::exposed, other) &&
              other.metrics.collectives == ranked.metrics.collectives &&
@@ -458,7 +458,7 @@ class Tuner {
     wanted.push_back(&tuned_.baseline);
     if (options_.confirm_work <= 0) return wanted;
     double work = 0;
-    const auto first_left = std::find_if(wanted.begin(), wanted.end(), [&](const Ranked* ranked) {
+    const auto first_left = std::ranges::find_if(wanted, [&](const Ranked* ranked) {
       return (work += confirming_work(*ranked)) > options_.confirm_work;
     });
     tuned_.confirmed_all = first_left == wanted.end();

@@ -9,6 +9,7 @@
 #include "core/input/document.h"
 #include "core/input/knobs.h"
 #include "core/json/reader.h"
+#include "core/measure/row_evaluator.h"
 
 namespace syncline::tune {
 namespace {
@@ -150,12 +151,7 @@ std::vector<Averaging> averaging_of(Evaluator& evaluator) {
     row.strategy = strategy.name;
     row.period = strategy.local_sgd.adaptive ? 0 : strategy.local_sgd.period;
     row.metrics = evaluator.metrics_of(strategy);
-    for (const auto& published : scenario.published) {
-      if (published.strategy == strategy.name && published.sweep.empty()) {
-        row.published = published;
-        break;
-      }
-    }
+    row.published = measure::published_for(scenario, {{}, strategy.name});
     rows.push_back(std::move(row));
   }
   return rows;
