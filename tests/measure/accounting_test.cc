@@ -16,13 +16,13 @@
 namespace syncline::measure {
 namespace {
 
-struct Way {
+struct Costing {
   const char* name;
   const char* grain;  // of the simulation; nullptr: the model
   int seeds;
 };
 
-class Accounting : public testing::TestWithParam<Way> {};
+class Accounting : public testing::TestWithParam<Costing> {};
 
 // What each rank's compute stream does, and what is on the network.
 void expect_to_add_up(const Evaluated& evaluated, double tolerance, const std::string& what) {
@@ -37,13 +37,12 @@ void expect_to_add_up(const Evaluated& evaluated, double tolerance, const std::s
   ASSERT_LE(metrics.communication, step + little) << what;
   // The compute stream stands still for nothing but collectives, unless the host waits and decodes
   // on their streams too, or for ticks.
-  const bool elsewhere =
-      std::any_of(evaluated.plan.ops.begin(), evaluated.plan.ops.end(), [](const plan::Op& op) {
-        return op.stream != plan::kComputeStream &&
-               !std::holds_alternative<collective::Collective>(op.work) &&
-               plan::reason_of(op.work) != plan::Busy::Reason::kSums &&
-               plan::reason_of(op.work) != plan::Busy::Reason::kInterference;
-      });
+  const bool elsewhere = std::ranges::any_of(evaluated.plan.ops, [](const plan::Op& op) {
+    return op.stream != plan::kComputeStream &&
+           !std::holds_alternative<collective::Collective>(op.work) &&
+           plan::reason_of(op.work) != plan::Busy::Reason::kSums &&
+           plan::reason_of(op.work) != plan::Busy::Reason::kInterference;
+  });
   if (elsewhere) return;
   ASSERT_LE(metrics.exposed, metrics.communication + little) << what;
 }
@@ -62,7 +61,7 @@ void expect_shares_to_add_up(const Evaluated& evaluated, const Scenario& scenari
 }
 
 TEST_P(Accounting, PartsAddUpToTheStep) {
-  const Way way = GetParam();
+  const Costing way = GetParam();
   for (const auto& name : dialect::dialect_names()) {
     for (int seed = 1; seed <= way.seeds; ++seed) {
       Json root = test::random_framework_scenario(static_cast<std::uint64_t>(seed), name, 8);
@@ -90,8 +89,9 @@ TEST_P(Accounting, PartsAddUpToTheStep) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Executors, Accounting,
-                         testing::Values(Way{"model", nullptr, 300}, Way{"merged", "merged", 40},
-                                         Way{"step", "step", 20}),
+                         testing::Values(Costing{"model", nullptr, 300},
+                                         Costing{"merged", "merged", 40},
+                                         Costing{"step", "step", 20}),
                          [](const auto& i) { return std::string(i.param.name); });
 
 }  // namespace

@@ -10,22 +10,27 @@
 #include "core/dialect/changes.h"
 #include "core/input/document.h"
 #include "core/measure/warnings.h"
+#include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
 #include "tests/support/text.h"
 
 namespace syncline::measure {
 namespace {
 
-Scenario scenario_of(const std::string& cluster, const std::string& strategy) {
+using test::contains;
+using test::step_time;
+
+const char* const kSlow = R"("nodes": 4, "gpus_per_node": 8,
+    "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
+    "inter": {"latency_us": 20, "bandwidth_gbps": 10}, "collective_overhead_us": 10)";
+
+Scenario scenario_by(const std::string& strategy = R"({"name": "s"})",
+                     const std::string& cluster = kSlow) {
   return input::parse_scenario(input::document_from_text(
       "advice", R"({"name": "advice", "workload": ")" SYNCLINE_SOURCE_DIR
                 R"(/scenarios/workloads/resnet50_v100.json", "cluster": {"name": "c", )" +
                     cluster + R"(}, "strategies": [)" + strategy + "]}"));
 }
-
-const char* const kSlow = R"("nodes": 4, "gpus_per_node": 8,
-    "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
-    "inter": {"latency_us": 20, "bandwidth_gbps": 10}, "collective_overhead_us": 10)";
 
 std::vector<Advice> advice_for(const Scenario& scenario, const Json* written = nullptr) {
   const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
@@ -33,10 +38,8 @@ std::vector<Advice> advice_for(const Scenario& scenario, const Json* written = n
   return advise(scenario, scenario.strategies.front(), *executor, cache, 0.5, written);
 }
 
-using test::step_time;
-
 TEST(Advice, KeepsItsPromise) {
-  const Scenario scenario = scenario_of(kSlow, R"({"name": "s", "overlap": false})");
+  const Scenario scenario = scenario_by(R"({"name": "s", "overlap": false})");
   const Seconds before = step_time(scenario, scenario.strategies.front());
   const auto advice = advice_for(scenario);
   ASSERT_GE(advice.size(), 4U);
@@ -49,19 +52,19 @@ TEST(Advice, KeepsItsPromise) {
 }
 
 TEST(Advice, ComesBestFirstAndOnceAKind) {
-  const auto advice = advice_for(scenario_of(kSlow, R"({"name": "s"})"));
+  const auto advice = advice_for(scenario_by());
   ASSERT_FALSE(advice.empty());
   int fusion = 0;
   for (std::size_t i = 0; i < advice.size(); ++i) {
     EXPECT_LE(advice[i].gain_percent, advice[i == 0 ? 0 : i - 1].gain_percent);
-    fusion += advice[i].change.find("fusion:") != std::string::npos;
+    fusion += contains(advice[i].change, "fusion:");
   }
   EXPECT_LE(fusion, 1);
 }
 
 TEST(Advice, NamesWhatChangesTheTraining) {
   bool compression = false;
-  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"))) {
+  for (const auto& item : advice_for(scenario_by())) {
     const bool lossy = !item.strategy.compression.codec.empty() || item.strategy.local_sgd.enabled;
     EXPECT_EQ(item.training != TrainingChange::kSame, lossy) << item.change;
     compression |= lossy;
@@ -74,13 +77,13 @@ TEST(Advice, FasterRanksTakeMoreSteps) {
   const std::string cluster = std::string(kSlow) + R"(, "speeds": [1, 0.5])";
   const char* strategy = R"({"name": "s", "fusion": {"rule": "one"},
       "local_sgd": {"period": 30, "outer": {"optimizer": "nesterov"}}})";
-  const Scenario scenario = scenario_of(cluster, strategy);
+  const Scenario scenario = scenario_by(strategy, cluster);
   const auto all = advice_for(scenario);
   const auto steps = std::ranges::find_if(
       all, [](const Advice& one) { return !one.strategy.local_sgd.periods.empty(); });
   ASSERT_NE(steps, all.end());
   EXPECT_EQ(steps->strategy.local_sgd.periods, (std::vector<std::int64_t>{40, 20}));
-  EXPECT_NE(steps->change.find("periods [40, 20]"), std::string::npos) << steps->change;
+  EXPECT_TRUE(contains(steps->change, "periods [40, 20]")) << steps->change;
   EXPECT_TRUE(test::any_contains(warnings_of(scenario),
                                  "ranks wait for the slowest ones: on the mean rank 25 %"));
 }
@@ -115,7 +118,7 @@ std::vector<Advice> told_in(const std::string& dialect, const std::string& confi
   const std::string written =
       R"({"name": "s", "dialect": ")" + dialect + R"(", "config": )" + config + "}";
   const Json json = Json::parse(written);
-  return advice_for(scenario_of(kSlow, written), &json);
+  return advice_for(scenario_by(written), &json);
 }
 
 std::string all_of(const std::vector<Advice>& told) {
@@ -140,7 +143,7 @@ TEST(AdviceInADialect, UsesTheFrameworksKeys) {
            {"mindspore", "{}", "comm_fusion.allreduce.mode: not given -> size"},
            {"horovod", "{}", "compression: none (default) -> fp16"}}) {
     const std::string text = all_of(told_in(dialect, config));
-    EXPECT_NE(text.find(part), std::string::npos) << dialect << " " << config << ":\n" << text;
+    EXPECT_TRUE(contains(text, part)) << dialect << " " << config << ":\n" << text;
   }
 }
 
@@ -155,11 +158,11 @@ TEST(AdviceInADialect, ComesTrueWhenItIsPastedIn) {
   const int size =
       std::stoi(fusion->change.substr(std::string("fuse_grad_size_in_MB: 128 -> ").size()));
   Json config{{"fuse_grad_size_in_MB", size}};
-  if (fusion->change.find("_TFLOPS") != std::string::npos) {
+  if (contains(fusion->change, "_TFLOPS")) {
     config["_fuse_grad_size_in_TFLOPS"] = 100000.0;
   }
   const Scenario again =
-      scenario_of(kSlow, R"({"name": "s", "dialect": "paddle", "config": )" + config.dump() + "}");
+      scenario_by(R"({"name": "s", "dialect": "paddle", "config": )" + config.dump() + "}");
   EXPECT_DOUBLE_EQ(step_time(again, again.strategies.front()), fusion->step_time);
 }
 
@@ -168,8 +171,8 @@ TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
   const auto told = told_in("pytorch", "{}");
   int unsaid = 0;
   for (const auto& item : told) {
-    const bool ours = item.change.find("(hierarchy: form") != std::string::npos ||
-                      item.change.find("(algorithm: ") != std::string::npos;
+    const bool ours =
+        contains(item.change, "(hierarchy: form") || contains(item.change, "(algorithm: ");
     const bool said_so = item.change.ends_with("which cannot be written in pytorch") ||
                          item.change.ends_with("by the file that syncline emit --python writes");
     EXPECT_LE(ours, said_so) << item.change;
@@ -177,8 +180,8 @@ TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
   }
   EXPECT_GE(unsaid, 1) << all_of(told);
   // Our own strategies need no such words.
-  for (const auto& item : advice_for(scenario_of(kSlow, R"({"name": "s"})"))) {
-    EXPECT_EQ(item.change.find("cannot be said"), std::string::npos) << item.change;
+  for (const auto& item : advice_for(scenario_by())) {
+    EXPECT_FALSE(contains(item.change, "cannot be said")) << item.change;
   }
 }
 
@@ -212,21 +215,21 @@ TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
 }
 
 TEST(Advice, IsSilentWhereNothingIsToBeGained) {
-  const Scenario alone = scenario_of(R"("nodes": 1, "gpus_per_node": 1)", R"({"name": "s"})");
-  EXPECT_TRUE(advice_for(alone).empty());
-  const Scenario fast = scenario_of(R"("nodes": 2, "gpus_per_node": 1,
-      "inter": {"latency_us": 1, "bandwidth_gbps": 100000})",
-                                    R"({"name": "s"})");
-  EXPECT_TRUE(advice_for(fast).empty());
+  for (const char* cluster : {R"("nodes": 1, "gpus_per_node": 1)",
+                              R"("nodes": 2, "gpus_per_node": 1,
+                                 "inter": {"latency_us": 1, "bandwidth_gbps": 100000})"}) {
+    EXPECT_TRUE(advice_for(scenario_by(R"({"name": "s"})", cluster)).empty()) << cluster;
+  }
 }
 
 // Operators tell what fusing them would gain, on a single GPU too.
 TEST(Advice, FusesOperatorsWhereThatPays) {
-  const Scenario scenario = input::parse_scenario(input::document_from_text(
-      "advice", R"({"name": "advice", "workload": {"name": "w", "batch": 64, "operators":
-      {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}}, "cluster": {"name": "c",
-      "nodes": 1, "gpus_per_node": 1, "device": {"tflops": 15.7, "half_tflops": 125,
-      "memory_gbytes_per_s": 720}}, "strategies": [{"name": "s"}]})"));
+  const Scenario scenario = test::parsed(Json::parse(R"({"name": "advice",
+      "workload": {"name": "w", "batch": 64, "operators": {
+        "architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}},
+      "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 1, "device": {
+        "tflops": 15.7, "half_tflops": 125, "memory_gbytes_per_s": 720}},
+      "strategies": [{"name": "s"}]})"));
   const auto advice = advice_for(scenario);
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].change, "fuse operators (compute_fusion: fuse_bn_add_act_ops)");

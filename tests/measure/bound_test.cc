@@ -14,9 +14,8 @@
 namespace syncline::measure {
 namespace {
 
-Report evaluated(const Json& root, const std::string& executor) {
-  return test::studied(root,
-                       executor == "model" ? run::make_model_executor : sim::make_sim_executor);
+Metrics metrics_of(const Json& root, ExecutorFactory executor = run::make_model_executor) {
+  return test::studied(root, std::move(executor)).rows[0].metrics;
 }
 
 Json scenario(const std::string& cluster, const std::string& tensors,
@@ -38,7 +37,7 @@ TEST(LowerBound, OfOneBucketHoldsForAllOthersAcrossSteps) {
           {"name": "l3.w", "shape": [1000000], "backward_us": 3000}])",
       R"([{"name": "one", "fusion": {"rule": "one"}, "cross_step": true, "priority": "layer"},
           {"name": "each", "fusion": {"rule": "none"}, "cross_step": true, "priority": "layer"}])");
-  const auto rows = evaluated(root, "model").rows;
+  const auto rows = test::studied(root).rows;
   EXPECT_LT(rows[1].metrics.step_time, rows[0].metrics.step_time);
   EXPECT_LE(rows[0].metrics.lower_bound, rows[1].metrics.step_time * (1 + 1e-9));
 }
@@ -53,7 +52,7 @@ TEST(LowerBound, WorkOfTheHostIsNoPartOfAWayAcrossSteps) {
           R"([{"name": "l0.w", "shape": [262144], "backward_us": 0}])",
           R"([{"name": "s", "exchange": ")" + exchange + R"(", "cross_step": )" +
               (across ? "true" : "false") + "}]");
-      const Metrics metrics = evaluated(root, "model").rows[0].metrics;
+      const Metrics metrics = metrics_of(root);
       EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-9)) << exchange << across;
       EXPECT_GE(metrics.lower_bound, 0.5 * metrics.step_time) << exchange << across;
     }
@@ -73,7 +72,7 @@ TEST(LowerBound, WhatComputationLengthensIsNoDemandOfItsOwn) {
         R"([{"name": "s", "dialect": "deepspeed", "config": {"zero_optimization": {
               "stage": 3, "reduce_bucket_size": 1000000, "stage3_prefetch_bucket_size": 1000000,
               "stage3_max_reuse_distance": 0, "stage3_param_persistence_threshold": 0}}}])");
-    return evaluated(root, "model").rows[0].metrics.lower_bound;
+    return metrics_of(root).lower_bound;
   };
   EXPECT_DOUBLE_EQ(bound("0.19"), bound("0"));
 }
@@ -82,7 +81,7 @@ TEST(LowerBound, IsNotAboveTheModelOnRandomScenarios) {
   int close = 0;
   for (std::uint64_t seed = 1; seed <= 1500; ++seed) {
     const Json root = test::random_small_scenario(seed, 32);
-    const Metrics metrics = evaluated(root, "model").rows[0].metrics;
+    const Metrics metrics = metrics_of(root);
     ASSERT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-7)) << seed << ": " << root.dump();
     close += metrics.lower_bound > 0.99 * metrics.step_time ? 1 : 0;
   }
@@ -95,7 +94,7 @@ TEST(LowerBound, IsNotAboveTheSimulationOnRandomScenarios) {
     Json root = test::random_small_scenario(seed, 24);
     for (const std::string grain : {"merged", "step"}) {
       root["simulation"]["grain"] = grain;
-      const Metrics metrics = evaluated(root, "sim").rows[0].metrics;
+      const Metrics metrics = metrics_of(root, sim::make_sim_executor);
       EXPECT_LE(metrics.lower_bound, metrics.step_time * (1 + 1e-6))
           << seed << ", " << grain << ": " << root.dump();
     }
@@ -122,7 +121,7 @@ TEST(LowerBound, IsBelowWhateverIsFusedOtherwise) {
     }
     Seconds bound = 0;
     Seconds fastest = 1e9;
-    for (const auto& row : evaluated(root, "model").rows) {
+    for (const auto& row : test::studied(root).rows) {
       bound = std::max(bound, row.metrics.lower_bound);
       fastest = std::min(fastest, row.metrics.step_time);
     }

@@ -166,10 +166,11 @@ TEST(Memory, GradientsThatAccumulateAreWhole) {
   EXPECT_EQ(memory_with(model, "fsdp", each).gradients, 4e9 / 16);
 }
 
-Memory of_architecture(const std::string& name, int batch, const char* dtype = "fp32") {
+Memory of_resnet(int batch) {
   Json scenario = scenario_of(1, 1, "fp32");
-  scenario["workload"] = {
-      {"name", name}, {"batch", batch}, {"operators", {{"architecture", name}, {"dtype", dtype}}}};
+  scenario["workload"] = {{"name", "resnet50"},
+                          {"batch", batch},
+                          {"operators", {{"architecture", "resnet50"}, {"dtype", "fp32"}}}};
   scenario["cluster"]["device"] = "h100-sxm";
   return memory_with(scenario, "pytorch", "{}");
 }
@@ -198,9 +199,9 @@ TEST(Memory, ActivationsAreWhatWasPublished) {
 
 // Of the operators, each value once; twice the samples are twice the bytes.
 TEST(Memory, ActivationsGrowWithTheBatch) {
-  const Memory one = of_architecture("resnet50", 32);
+  const Memory one = of_resnet(32);
   EXPECT_TRUE(one.counts_activations());
-  EXPECT_NEAR(of_architecture("resnet50", 64).activations / one.activations, 2, 0.01);
+  EXPECT_NEAR(of_resnet(64).activations / one.activations, 2, 0.01);
   EXPECT_EQ(one.available, 80e9);
   EXPECT_FALSE(memory_with(scenario_of(1, 1, "fp32"), "pytorch", "{}").counts_activations());
 }

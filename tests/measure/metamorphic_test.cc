@@ -227,16 +227,19 @@ Differs unlike(double tolerance) {
   return [tolerance](Seconds a, Seconds b) { return std::abs(b - a) > a * tolerance; };
 }
 
+std::vector<Json::json_pointer> tiers_of(const Json& root) {
+  std::vector<Json::json_pointer> tiers;
+  for (const char* tier : {"/cluster/intra", "/cluster/inter", "/cluster/upper/0"}) {
+    if (root.contains(Json::json_pointer(tier))) tiers.emplace_back(tier);
+  }
+  return tiers;
+}
+
 // Every tier of the cluster in turn.
 Broken each_tier(const Json& root, const std::function<Broken(Json&, Json&, std::string)>& visit) {
-  for (const char* key : {"intra", "inter"}) {
-    if (!root["cluster"].contains(key)) continue;
+  for (const auto& tier : tiers_of(root)) {
     Json changed = root;
-    if (auto broken = visit(changed, changed["cluster"][key], key)) return broken;
-  }
-  if (root["cluster"].contains("upper")) {
-    Json changed = root;
-    return visit(changed, changed["cluster"]["upper"][0], "upper");
+    if (auto broken = visit(changed, changed[tier], tier.to_string())) return broken;
   }
   return std::nullopt;
 }
@@ -328,19 +331,13 @@ Json slowed_down(Json root, double factor) {
   Json& workload = root["workload"];
   for (const char* key : {"forward_ms", "update_ms"}) scale_key(workload, key, factor);
   for (auto& tensor : workload["tensors"]) scale_key(tensor, "backward_us", factor);
-  Json& cluster = root["cluster"];
-  const auto slow_tier = [&](Json& tier) {
-    scale_key(tier, "latency_us", factor);
+  for (const auto& tier : tiers_of(root)) {
+    scale_key(root[tier], "latency_us", factor);
     for (const char* key : {"bandwidth_gbps", "upload_gbps", "flow_cap_gbps"}) {
-      scale_key(tier, key, 1 / factor);
+      scale_key(root[tier], key, 1 / factor);
     }
-  };
-  for (const char* key : {"intra", "inter"}) {
-    if (cluster.contains(key)) slow_tier(cluster[key]);
   }
-  if (cluster.contains("upper")) {
-    for (auto& tier : cluster["upper"]) slow_tier(tier);
-  }
+  Json& cluster = root["cluster"];
   scale_key(cluster, "collective_overhead_us", factor);
   if (cluster.contains("device")) {
     scale_key(cluster["device"], "memory_gbytes_per_s", 1 / factor);
@@ -417,9 +414,8 @@ Broken rows_do_not_know_each_other(const Json& root, Way way) {
 }
 
 Broken the_same_again(const Json& root, Way way) {
-  if (test::json_of(evaluated(root, way)) != test::json_of(evaluated(root, way)))
-    return "other bytes";
-  return std::nullopt;
+  const bool same = test::json_of(evaluated(root, way)) == test::json_of(evaluated(root, way));
+  return same ? std::nullopt : Broken("other bytes");
 }
 
 // Cutting down ----------------------------------------------------------------------------------
@@ -429,10 +425,9 @@ Broken judged(const Property& property, const Json& root, Way way) {
   try {
     return property(root, way);
   } catch (const InputError&) {
-    return std::nullopt;
   } catch (const Json::exception&) {  // the property wanted to change what is not there any more
-    return std::nullopt;
   }
+  return std::nullopt;
 }
 
 // Every scenario that is one part shorter.

@@ -19,10 +19,9 @@ namespace {
 Report report_of(const std::string& name) { return test::studied_file("published/" + name); }
 
 const Row& row_of(const std::vector<Row>& rows, const std::string& strategy) {
-  for (const auto& row : rows) {
-    if (row.strategy == strategy) return row;
-  }
-  throw std::runtime_error("no row of " + strategy);
+  const auto row = std::ranges::find(rows, strategy, &Row::strategy);
+  if (row == rows.end()) throw std::runtime_error("no row of " + strategy);
+  return *row;
 }
 
 std::string name_of(const Row& row) { return name_of(RowKey{row.sweep, row.strategy}); }

@@ -8,6 +8,7 @@
 #include "core/collective/library.h"
 #include "core/measure/warnings.h"
 #include "tests/support/full_scenario.h"
+#include "tests/support/studies.h"
 #include "tests/support/text.h"
 
 namespace syncline::measure {
@@ -24,11 +25,13 @@ Json usual() {
     "strategies": [{"name": "s", "dialect": "pytorch", "config": {}}]})");
 }
 
-std::vector<std::string> warnings_in(const Json& scenario) {
-  const auto document = input::document_from_text("x.json", scenario.dump());
-  const Scenario read = input::parse_scenario(document);
-  return warnings_of(document, read, Sweep(read));
+Json usual_but(const char* patch) {
+  Json scenario = usual();
+  scenario.merge_patch(Json::parse(patch));
+  return scenario;
 }
+
+using test::warnings_in;
 
 std::vector<std::string> suspicious_in(const Json& scenario) {
   auto warnings = warnings_in(scenario);
@@ -75,18 +78,14 @@ TEST(DoubtfulInput, OfTheClusterAndTheWorkload) {
       {R"({"cluster": {"inter": {"latency_us": 1}}})", ""},
   };
   for (const auto& [patch, suspicious] : rows) {
-    Json scenario = usual();
-    scenario.merge_patch(Json::parse(patch));
-    expect_suspicious(scenario, patch, suspicious);
+    expect_suspicious(usual_but(patch), patch, suspicious);
   }
 }
 
 // GPT-2's 50,257 words, on GPUs whose kernels ask for more.
 TEST(Warnings, SayWhatAnOddVocabularyCosts) {
   const auto told = [](const char* patch) {
-    Json scenario = usual();
-    scenario.merge_patch(Json::parse(patch));
-    const auto warnings = warnings_in(scenario);
+    const auto warnings = warnings_in(usual_but(patch));
     const auto found = std::ranges::find_if(warnings, [](const auto& warning) {
       return test::contains(warning, "50257 columns are no multiple of 8");
     });

@@ -13,23 +13,19 @@ namespace syncline::measure {
 namespace {
 
 // Twelve gradients over a network of so many Gbit/s.
-Scenario scenario_over(double gbps, const std::string& cluster_keys = "",
-                       const std::string& workload_keys = "") {
-  std::string tensors;
-  for (int i = 0; i < 12; ++i) {
-    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i) +
-               R"(", "shape": [)" + std::to_string(40000 + 400000 * (i % 4)) +
-               R"(], "backward_us": 700})";
-  }
-  return input::parse_scenario(input::document_from_text("doubt.json", R"({"name": "d",
-      "workload": {"name": "w", "forward_ms": 4, "tensors": [)" + tensors + "]" +
-                                                                           workload_keys +
-                                                                           R"(},
-      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1, "inter": {"latency_us": 20,
-                  "bandwidth_gbps": )" + std::to_string(gbps) + "}" + cluster_keys +
-                                                                           R"(},
+Scenario scenario_over(double gbps, const std::string& cluster_keys = "") {
+  Json root = Json::parse(R"({"name": "d", "workload": {"name": "w", "forward_ms": 4},
+      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1)" +
+                          cluster_keys + R"(},
       "strategies": [{"name": "alone"}, {"name": "one", "fusion": {"rule": "one"}},
-                     {"name": "small", "fusion": {"rule": "size", "size_mb": 2}}]})"));
+                     {"name": "small", "fusion": {"rule": "size", "size_mb": 2}}]})");
+  root["cluster"]["inter"] = {{"latency_us", 20}, {"bandwidth_gbps", gbps}};
+  for (int i = 0; i < 12; ++i) {
+    root["workload"]["tensors"].push_back({{"name", "l" + std::to_string(i)},
+                                           {"shape", {40000 + 400000 * (i % 4)}},
+                                           {"backward_us", 700}});
+  }
+  return test::parsed(root);
 }
 
 double width(const Interval& interval) { return std::log(interval.high / interval.low); }
@@ -197,8 +193,7 @@ TEST(Uncertainty, TimesFromARateAreLessSureThanTimesGiven) {
 // launches decide, the slower end is a host that takes 40 us a kernel, the faster one of 5.
 TEST(Uncertainty, OperatorsAreAsSureAsWhatPublishedRunsSayOfThem) {
   const auto sensitivity_of = [](const char* node, int batch, int gpus) {
-    const Scenario scenario = input::parse_scenario(input::document_of(
-        "o.json",
+    const Scenario scenario = test::parsed(
         {{"name", "o"},
          {"workload",
           {{"name", "gpt2"},
@@ -208,7 +203,7 @@ TEST(Uncertainty, OperatorsAreAsSureAsWhatPublishedRunsSayOfThem) {
              {"sequence", batch == 1 ? 64 : 1024},
              {"dtype", "fp16"}}}}},
          {"cluster", {{"name", "c"}, {"node", node}, {"nodes", 1}, {"gpus_per_node", gpus}}},
-         {"strategies", {{{"name", "one"}, {"overlap", false}}}}}));
+         {"strategies", {{{"name", "one"}, {"overlap", false}}}}});
     const Sensitivity sensitivity = Uncertainties(scenario).sensitivity(scenario.strategies[0]);
     return std::pair(sensitivity.slower[place(Uncertainty::kComputation)],
                      sensitivity.faster[place(Uncertainty::kComputation)]);

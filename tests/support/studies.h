@@ -2,9 +2,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/input/document.h"
 #include "core/measure/study.h"
+#include "core/measure/warnings.h"
 #include "core/run/executor.h"
 
 namespace syncline::test {
@@ -29,6 +31,13 @@ inline measure::Report studied(const Json& root,
 // A file of scenarios/, without its ending.
 inline measure::Report studied_file(const std::string& name) {
   return studied(input::read_document(SYNCLINE_SOURCE_DIR "/scenarios/" + name + ".json"));
+}
+
+// What is said of a document, over its sweep.
+inline std::vector<std::string> warnings_in(const Json& scenario) {
+  const auto document = input::document_from_text("x.json", scenario.dump());
+  const Scenario read = input::parse_scenario(document);
+  return measure::warnings_of(document, read, Sweep(read));
 }
 
 inline measure::Evaluated evaluated(const Scenario& scenario, const Strategy& strategy) {
