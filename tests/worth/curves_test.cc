@@ -5,20 +5,11 @@
 
 #include <cmath>
 
-#include "core/error.h"
 #include "core/random.h"
+#include "tests/support/expect.h"
 
 namespace syncline::worth {
 namespace {
-
-std::string message_of(const std::string& text) {
-  try {
-    curves_of(text, "c.csv", Quantity::kLoss);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "no error";
-}
 
 Curve curve(std::vector<Look> looks) { return {"s", 0, std::move(looks)}; }
 
@@ -37,24 +28,25 @@ TEST(Curves, AreReadByTheNamesOfTheirColumns) {
 }
 
 TEST(Curves, WhatIsNoTableIsSaidWithItsPlace) {
-  EXPECT_EQ(message_of("strategy,step\na,1\n"),
-            "c.csv, line 1: found no column 'loss', expected strategy, step, loss and, of several "
-            "trainings, seed");
-  EXPECT_EQ(message_of("strategy,step,loss\na,1\n"),
-            "c.csv, line 2: found 2 cells, expected 3 as in the first line");
-  EXPECT_EQ(message_of("strategy,step,loss\na,1,0.5x\n"),
-            "c.csv, line 2: column loss: found '0.5x', expected a number");
-  EXPECT_EQ(message_of("strategy,step,loss\na,-1,0.5\n"),
-            "c.csv, line 2: found step -1, expected 0 to 1e12");
-  EXPECT_EQ(message_of("strategy,step,loss\na,nan,0.5\n"),
-            "c.csv, line 2: found step nan, expected 0 to 1e12");
-  EXPECT_EQ(message_of("strategy,step,loss,loss\n"), "c.csv, line 1: column 'loss' twice");
-  EXPECT_EQ(message_of("strategy,step,loss\n,1,1\n"), "c.csv, line 2: found no strategy's name");
-  EXPECT_EQ(message_of(""), "c.csv, line 0: found no line, expected the columns' names first");
-  EXPECT_EQ(message_of("strategy,step,loss\n"),
-            "c.csv, line 1: found no row with a value in column 'loss'");
-  EXPECT_EQ(message_of("strategy,step,loss\na,7,1\na,7,2\n"),
-            "c.csv: strategy 'a', seed 0 has step 7 twice: several trainings need a column seed");
+  for (const auto& [text, message] : std::vector<std::pair<const char*, const char*>>{
+           {"strategy,step\na,1\n",
+            ", line 1: found no column 'loss', expected strategy, step, loss and, of several "
+            "trainings, seed"},
+           {"strategy,step,loss\na,1\n",
+            ", line 2: found 2 cells, expected 3 as in the first line"},
+           {"strategy,step,loss\na,1,0.5x\n",
+            ", line 2: column loss: found '0.5x', expected a number"},
+           {"strategy,step,loss\na,-1,0.5\n", ", line 2: found step -1, expected 0 to 1e12"},
+           {"strategy,step,loss\na,nan,0.5\n", ", line 2: found step nan, expected 0 to 1e12"},
+           {"strategy,step,loss,loss\n", ", line 1: column 'loss' twice"},
+           {"strategy,step,loss\n,1,1\n", ", line 2: found no strategy's name"},
+           {"", ", line 0: found no line, expected the columns' names first"},
+           {"strategy,step,loss\n", ", line 1: found no row with a value in column 'loss'"},
+           {"strategy,step,loss\na,7,1\na,7,2\n",
+            ": strategy 'a', seed 0 has step 7 twice: several trainings need a column seed"}}) {
+    EXPECT_EQ(test::input_error([&] { curves_of(text, "c.csv", Quantity::kLoss); }),
+              std::string("c.csv") + message);
+  }
 }
 
 TEST(Curves, MayRunOverSeconds) {

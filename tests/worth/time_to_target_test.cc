@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
@@ -13,14 +14,7 @@ namespace {
 
 // Eight gradients over links of one Gbit/s.
 input::Document document() {
-  std::string tensors;
-  for (int i = 0; i < 8; ++i) {
-    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i) +
-               R"(", "shape": [500000], "backward_us": 3000})";
-  }
-  return input::document_from_text("worth.json", R"({"name": "w",
-      "workload": {"name": "w", "forward_ms": 20, "tensors": [)" +
-                                                     tensors + R"(]},
+  Json root = Json::parse(R"({"name": "w", "workload": {"name": "w", "forward_ms": 20},
       "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1,
                   "inter": {"latency_us": 50, "bandwidth_gbps": 1}},
       "baseline": "dense",
@@ -30,6 +24,11 @@ input::Document document() {
         {"name": "ramp", "compression": {"codec": "dgc", "sparsity": [0.5, 0.999],
                                          "rampup_step": 1000}},
         {"name": "unknown", "fusion": {"rule": "layer"}}]})");
+  for (int i = 0; i < 8; ++i) {
+    root["workload"]["tensors"].push_back(
+        {{"name", "l" + std::to_string(i)}, {"shape", {500000}}, {"backward_us", 3000}});
+  }
+  return input::document_of("worth.json", root);
 }
 
 // A training that is at the target after so many steps.
@@ -41,17 +40,20 @@ Objective objective(std::vector<Curve> curves) {
   return {Quantity::kAccuracy, 1, std::move(curves), {}};
 }
 
+Worth worth_in(const input::Document& document, Objective objective,
+               const std::optional<tune::TuneOptions>& search = std::nullopt) {
+  return worth_of(document, std::move(objective), "model", run::make_model_executor, search);
+}
+
 Worth worth_with(std::vector<Curve> curves,
                  const std::optional<tune::TuneOptions>& search = std::nullopt) {
-  return worth_of(document(), objective(std::move(curves)), "model", run::make_model_executor,
-                  search);
+  return worth_in(document(), objective(std::move(curves)), search);
 }
 
 const WorthRow& row_of(const Worth& worth, const std::string& name) {
-  for (const WorthRow& row : worth.rows) {
-    if (row.name == name) return row;
-  }
-  throw std::out_of_range(name);
+  const auto row = std::ranges::find(worth.rows, name, &WorthRow::name);
+  if (row == worth.rows.end()) throw std::out_of_range(name);
+  return *row;
 }
 
 TEST(TimeToTarget, IsStepsTimesTheirTime) {
@@ -111,26 +113,17 @@ TEST(TimeToTarget, AtTheBreakEvenBandwidthBothTakeAsLong) {
   ASSERT_TRUE(even && even->value);
   input::Document there = document();
   input::set_key(there, even->path, *even->value);
-  const Worth equal =
-      worth_of(there, objective(curves), "model", run::make_model_executor, std::nullopt);
-  EXPECT_NEAR(row_of(equal, "local 4").gain, 1, 1e-4);
+  EXPECT_NEAR(row_of(worth_in(there, objective(curves)), "local 4").gain, 1, 1e-4);
   // As fast a step but more steps: it pays below, not above.
   input::set_key(there, even->path, *even->value * 3);
-  EXPECT_LT(
-      row_of(worth_of(there, objective(curves), "model", run::make_model_executor, std::nullopt),
-             "local 4")
-          .gain,
-      1);
+  EXPECT_LT(row_of(worth_in(there, objective(curves)), "local 4").gain, 1);
 }
 
 // Steps that were measured on a link speak of its own bandwidth; of others the link speaks.
 TEST(TimeToTarget, TheBreakEvenLooksBeyondALinkThatWasMeasured) {
   const std::vector<Curve> curves{reaching("dense", 1, 100), reaching("local 4", 1, 130)};
   const auto even_of = [&](const input::Document& asked) {
-    return *row_of(
-                worth_of(asked, objective(curves), "model", run::make_model_executor, std::nullopt),
-                "local 4")
-                .even;
+    return *row_of(worth_in(asked, objective(curves)), "local 4").even;
   };
   const auto plain = even_of(document());
   input::Document measured = document();
@@ -146,7 +139,7 @@ TEST(TimeToTarget, WhatWasMeasuredStandsBesideIt) {
   Objective both = objective({reaching("dense", 1, 100), reaching("local 4", 1, 130)});
   both.measured = {
       reaching("dense", 8, 12), reaching("dense", 9, 3), {"local 4", 8, {{0, 0}, {1, 0}, {2, 0}}}};
-  const Worth worth = worth_of(document(), both, "model", run::make_model_executor, std::nullopt);
+  const Worth worth = worth_in(document(), both);
   const WorthRow& dense = row_of(worth, "dense");
   ASSERT_TRUE(dense.measured && measured_ratio(dense));
   EXPECT_NEAR(dense.measured->at, 6, 1e-9);  // seconds, in the geometric mean
