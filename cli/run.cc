@@ -19,7 +19,6 @@
 #include "core/json/text.h"
 #include "core/measure/row_evaluator.h"
 #include "core/measure/study.h"
-#include "core/measure/row_evaluator.h"
 #include "core/scenario/scenario.h"
 #include "core/visible.h"
 #include "live/rank_environment.h"
