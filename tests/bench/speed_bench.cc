@@ -9,6 +9,7 @@
 #include "core/plan/planner.h"
 #include "core/run/executor.h"
 #include "sim/sim_executor.h"
+#include "tests/support/plans.h"
 
 namespace syncline {
 namespace {
@@ -29,10 +30,8 @@ const char* const kUnfused = R"({"name": "s"})";
 const char* const kFiveBuckets = R"({"name": "s", "fusion": {"rule": "size", "size_mb": 25,
                                      "first_size_mb": 1}})";
 
-// Goal: at least 10,000 plans a second on one core. One iteration makes the plan of ResNet-50's 161
-// gradients, each its own bucket, and evaluates three steps of it.
-void model_plan_and_evaluate(benchmark::State& state) {
-  const Scenario s = scenario_of(static_cast<int>(state.range(0)), 8, kUnfused);
+// One iteration makes the plan and evaluates three steps of it.
+void plan_and_evaluate(benchmark::State& state, const Scenario& s) {
   const auto executor = run::make_model_executor({s.cluster, {}, 1});
   for (auto _ : state) {
     const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
@@ -41,17 +40,15 @@ void model_plan_and_evaluate(benchmark::State& state) {
   state.counters["plans_per_s"] =
       benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
+// Goal: at least 10,000 plans a second on one core, of ResNet-50's 161 gradients, each its own
+// bucket.
+void model_plan_and_evaluate(benchmark::State& state) {
+  plan_and_evaluate(state, scenario_of(static_cast<int>(state.range(0)), 8, kUnfused));
+}
 BENCHMARK(model_plan_and_evaluate)->Arg(1)->Arg(4)->Arg(128)->Unit(benchmark::kMicrosecond);
 
 void model_two_streams(benchmark::State& state) {
-  const Scenario s = scenario_of(4, 8, R"({"name": "s", "streams": 2})");
-  const auto executor = run::make_model_executor({s.cluster, {}, 1});
-  for (auto _ : state) {
-    const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
-    benchmark::DoNotOptimize(executor->run(plan, {}, 3));
-  }
-  state.counters["plans_per_s"] =
-      benchmark::Counter(static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
+  plan_and_evaluate(state, scenario_of(4, 8, R"({"name": "s", "streams": 2})"));
 }
 BENCHMARK(model_two_streams)->Unit(benchmark::kMicrosecond);
 
@@ -61,7 +58,17 @@ double children_peak_mb() {
   return static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
-void simulate(benchmark::State& state, const Scenario& s, const Simulation& simulation) {
+Simulation by(Simulation::Grain grain, bool fold) {
+  Simulation simulation;
+  simulation.grain = grain;
+  simulation.fold = fold;
+  return simulation;
+}
+
+// Arguments: nodes, GPUs a node.
+void simulate(benchmark::State& state, const char* strategy, const Simulation& simulation) {
+  const Scenario s =
+      scenario_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), strategy);
   const plan::Plan plan = plan::make_plan(s.workload, s.cluster, s.strategies.front());
   for (auto _ : state) {
     const auto executor = sim::make_sim_executor({s.cluster, simulation, 1});
@@ -73,15 +80,9 @@ void simulate(benchmark::State& state, const Scenario& s, const Simulation& simu
 }
 
 // Goals: 161 separate all-reduces on 256 ranks under 0.5 s; 5 buckets on 1,024 ranks under 0.2 s
-// and on 4,096 ranks under 0.6 s and 200 MB. Three steps each. Arguments: nodes, GPUs a node,
-// folded.
+// and on 4,096 ranks under 0.6 s and 200 MB. Three steps each. The third argument: folded.
 void sim_unfused(benchmark::State& state) {
-  Simulation simulation;
-  simulation.fold = state.range(2) != 0;
-  simulate(
-      state,
-      scenario_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), kUnfused),
-      simulation);
+  simulate(state, kUnfused, by(Simulation::Grain::kMerged, state.range(2) != 0));
 }
 BENCHMARK(sim_unfused)
     ->Args({256, 1, 1})
@@ -91,12 +92,7 @@ BENCHMARK(sim_unfused)
     ->UseRealTime();
 
 void sim_five_buckets(benchmark::State& state) {
-  Simulation simulation;
-  simulation.fold = state.range(2) != 0;
-  simulate(
-      state,
-      scenario_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), kFiveBuckets),
-      simulation);
+  simulate(state, kFiveBuckets, by(Simulation::Grain::kMerged, state.range(2) != 0));
 }
 BENCHMARK(sim_five_buckets)
     ->Args({1024, 1, 1})
@@ -108,14 +104,8 @@ BENCHMARK(sim_five_buckets)
     ->UseRealTime();
 
 // Goal: the 161 all-reduces on 256 ranks, every message of every round, under 20 s. Three steps.
-// Arguments: nodes, GPUs a node.
 void sim_step_by_step_unfused(benchmark::State& state) {
-  Simulation simulation;
-  simulation.grain = Simulation::Grain::kStep;
-  simulate(
-      state,
-      scenario_of(static_cast<int>(state.range(0)), static_cast<int>(state.range(1)), kUnfused),
-      simulation);
+  simulate(state, kUnfused, by(Simulation::Grain::kStep, true));
 }
 BENCHMARK(sim_step_by_step_unfused)
     ->Args({256, 1})
@@ -128,19 +118,10 @@ BENCHMARK(sim_step_by_step_unfused)
 void sim_step_by_step_ring(benchmark::State& state) {
   const int ranks = static_cast<int>(state.range(0));
   const Scenario s = scenario_of(ranks, 1, kUnfused);
-  plan::Plan plan;
-  plan.ranks = ranks;
-  plan.streams = 2;
-  const std::int64_t elements = 100 * kMiB / 4;
-  plan.ops.push_back({1,
-                      {},
-                      collective::Collective{collective::CollectiveKind::kAllReduce,
-                                             collective::find_algorithm("ring"),
-                                             collective::world_group(ranks), elements, 4, 0},
-                      0});
-  Simulation simulation;
-  simulation.grain = Simulation::Grain::kStep;
-  simulation.fold = state.range(1) != 0;
+  const plan::Plan plan =
+      plan_of(ranks, {{1, collective_of(collective::CollectiveKind::kAllReduce, "ring",
+                                        collective::world_group(ranks), 100 * kMiB / 4)}});
+  const Simulation simulation = by(Simulation::Grain::kStep, state.range(1) != 0);
   for (auto _ : state) {
     const auto executor = sim::make_sim_executor({s.cluster, simulation, 1});
     benchmark::DoNotOptimize(executor->run(plan, {}, 1));

@@ -72,9 +72,7 @@ void tune_1000_points_on_sim_by_two_processes(benchmark::State& state) {
   tune::TuneOptions options;
   options.executor = "sim";
   options.make_executor = sim::make_sim_executor;
-  options.parallel_map = [](std::size_t count, const auto& work, const run::JobHooks& hooks) {
-    return run::run_jobs(count, 2, work, hooks);
-  };
+  options.parallel_map = run::over_processes(2);
   tune_jointly(state, options);
 }
 BENCHMARK(tune_1000_points_on_sim_by_two_processes)
