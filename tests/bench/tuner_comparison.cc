@@ -61,8 +61,7 @@ TunerScore score_bayesian_search(const NoisyCase& noisy, const MemberError& erro
                           noisy.truth.seconds_per_byte * error.transfer};
   const tune::SearchProblem problem = bucket_problem(noisy.trace, member);
   const auto truth = [&](const tune::Candidate& candidate) {
-    const auto& ends = candidate.strategy.fusion.ends;
-    return step_time(noisy.trace, {ends.begin(), ends.end()}, noisy.truth);
+    return step_time(noisy.trace, candidate, noisy.truth);
   };
   const tune::LiveObjective machine = tune::emulated_objective(truth, settings.noise);
   const Seconds optimum = optimal_step_time(noisy.trace, noisy.truth);

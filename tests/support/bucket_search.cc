@@ -87,4 +87,10 @@ tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& mod
   return problem;
 }
 
+Seconds step_time(const StepTrace& trace, const tune::Candidate& candidate,
+                  const AffineCost& cost) {
+  const auto& ends = candidate.strategy.fusion.ends;
+  return step_time(trace, std::vector<std::size_t>(ends.begin(), ends.end()), cost);
+}
+
 }  // namespace syncline::test

@@ -12,4 +12,7 @@ namespace syncline::test {
 tune::SearchProblem bucket_problem(const StepTrace& trace, const AffineCost& model,
                                    int thresholds = 24);
 
+// What a candidate's step takes in truth.
+Seconds step_time(const StepTrace& trace, const tune::Candidate& candidate, const AffineCost& cost);
+
 }  // namespace syncline::test

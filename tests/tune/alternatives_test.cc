@@ -9,26 +9,28 @@
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "tests/support/tunings.h"
 
 namespace syncline::tune {
 namespace {
 
 using measure::TrainingChange;
 
-input::Document document_of(const std::string& strategies, const std::string& device = "A100",
-                            double gbps = 1, const std::string& more = "",
-                            const std::string& library = "gloo") {
-  return input::document_from_text(
-      "alternatives",
-      R"({"name": "alternatives", "workload": ")" SYNCLINE_SOURCE_DIR
-      R"(/scenarios/workloads/resnet50_v100.json", "cluster": {"name": "c", "nodes": 4,
-      "gpus_per_node": 1, "library": ")" +
-          library + R"(", "inter": {"latency_us": 20, "bandwidth_gbps": )" + std::to_string(gbps) +
-          R"(}, "device": {"name": ")" + device +
-          R"(", "memory_gbytes_per_s": 700, "tflops": 10}}, "strategies": )" + strategies + more +
-          "}");
+// ResNet-50 on four GPUs, by the first of these strategies unless `more` says otherwise.
+input::Document resnet_by(const std::string& strategies, const std::string& more = "") {
+  return input::document_from_text("alternatives",
+                                   R"({"name": "alternatives", "workload": ")" SYNCLINE_SOURCE_DIR
+                                   R"(/scenarios/workloads/resnet50_v100.json",
+      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1, "library": "gloo",
+                  "inter": {"latency_us": 20, "bandwidth_gbps": 1},
+                  "device": {"name": "A100", "memory_gbytes_per_s": 700, "tflops": 10}},
+      "strategies": )" + strategies + more +
+                                       "}");
+}
+
+input::Document with(input::Document document, const std::string& path, const Json& value) {
+  input::set_key(document, path, value);
+  return document;
 }
 
 TuneOptions few(const std::string& take = "") {
@@ -38,33 +40,29 @@ TuneOptions few(const std::string& take = "") {
   return options;
 }
 
-Tuning tuned(const input::Document& document) {
-  return tune_document(document, few(), "", nullptr);
-}
+Tuning quickly_tuned(const input::Document& document) { return test::tuning_of(document, few()); }
 
 const char* const kDdp = R"([{"name": "ddp", "dialect": "pytorch", "config": {}}])";
 
 const Alternative* row_with(const Tuning& tuning, const std::string& codec) {
-  for (const Alternative& row : tuning.alternatives) {
-    if (row.strategy.compression.codec == codec) return &row;
-  }
-  return nullptr;
+  const auto row = std::ranges::find(tuning.alternatives, codec, [](const Alternative& one) {
+    return one.strategy.compression.codec;
+  });
+  return row == tuning.alternatives.end() ? nullptr : &*row;
 }
 
-std::size_t count_of(const Tuning& tuning, TrainingChange training) {
-  return static_cast<std::size_t>(
-      std::count_if(tuning.alternatives.begin(), tuning.alternatives.end(),
-                    [&](const Alternative& row) { return row.training == training; }));
+std::ptrdiff_t count_of(const Tuning& tuning, TrainingChange training) {
+  return std::ranges::count(tuning.alternatives, training, &Alternative::training);
 }
 
 TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
-  const Tuning tuning = tuned(document_of(kDdp));
+  const Tuning tuning = quickly_tuned(resnet_by(kDdp));
   const auto& rows = tuning.alternatives;
   ASSERT_GE(rows.size(), 5U);
   EXPECT_EQ(rows.front().strategy.name, "ddp");
   for (const TrainingChange training :
        {TrainingChange::kSame, TrainingChange::kRounded, TrainingChange::kChanged}) {
-    EXPECT_GE(count_of(tuning, training), 1U) << measure::word_of(training);
+    EXPECT_GE(count_of(tuning, training), 1) << measure::word_of(training);
   }
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const Alternative& row = rows[i];
@@ -82,7 +80,7 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
 
 // A step time is the one that `run` gives the strategy.
 TEST(Alternatives, TakeWhatTheirStrategiesTake) {
-  const Tuning tuning = tuned(document_of(kDdp));
+  const Tuning tuning = quickly_tuned(resnet_by(kDdp));
   const Scenario& scenario = tuning.scenario;
   Evaluator model(scenario);
   for (const Alternative& row : tuning.alternatives) {
@@ -91,21 +89,25 @@ TEST(Alternatives, TakeWhatTheirStrategiesTake) {
 }
 
 TEST(Alternatives, AreClearlyFasterOnlyWhereTheNetworkIsSlow) {
-  const Tuning slow = tuned(document_of(kDdp));
+  const Tuning slow = quickly_tuned(resnet_by(kDdp));
   EXPECT_TRUE(best_alternative(slow, TrainingChange::kRounded)->clearly_faster);
   EXPECT_TRUE(best_alternative(slow, TrainingChange::kChanged)->clearly_faster);
   for (const Alternative& row : slow.alternatives) {
     EXPECT_TRUE(!row.clearly_faster || row.gain.low > 1) << row.strategy.name;
   }
-  for (const Alternative& row : tuned(document_of(kDdp, "A100", 100000)).alternatives) {
+  for (const Alternative& row :
+       quickly_tuned(with(resnet_by(kDdp), "cluster.inter.bandwidth_gbps", 100000)).alternatives) {
     EXPECT_FALSE(row.clearly_faster) << row.strategy.name;
   }
 }
 
 TEST(Alternatives, RespectTheDevice) {
-  EXPECT_NE(row_with(tuned(document_of(kDdp, "NVIDIA A100-SXM4-40GB")), "bf16"), nullptr);
+  EXPECT_NE(
+      row_with(quickly_tuned(with(resnet_by(kDdp), "cluster.device.name", "NVIDIA A100-SXM4-40GB")),
+               "bf16"),
+      nullptr);
   for (const char* device : {"Tesla V100-SXM2-16GB", "Tesla T4", "some machine"}) {
-    const Tuning tuning = tuned(document_of(kDdp, device));
+    const Tuning tuning = quickly_tuned(with(resnet_by(kDdp), "cluster.device.name", device));
     EXPECT_EQ(row_with(tuning, "bf16"), nullptr) << device;
     EXPECT_NE(row_with(tuning, "fp16"), nullptr) << device;
   }
@@ -113,56 +115,55 @@ TEST(Alternatives, RespectTheDevice) {
 
 // PowerSGD's products would cost nothing on a device of unknown rate.
 TEST(Alternatives, AreOfKnownCost) {
-  input::Document document = document_of(kDdp);
-  EXPECT_NE(row_with(tuned(document), "powersgd"), nullptr);
+  input::Document document = resnet_by(kDdp);
+  EXPECT_NE(row_with(quickly_tuned(document), "powersgd"), nullptr);
   document.root["cluster"]["device"].erase("tflops");
-  const Tuning tuning = tuned(document);
+  const Tuning tuning = quickly_tuned(document);
   EXPECT_EQ(row_with(tuning, "powersgd"), nullptr);
   EXPECT_NE(row_with(tuning, "dgc"), nullptr);
 }
 
 // DGC leaves gradients in 16 bits as they are: a row of it would be the baseline again.
 TEST(Alternatives, ChangeSomething) {
-  input::Document document = document_of(kDdp);
+  input::Document document = resnet_by(kDdp);
   document.root["workload"] = {
       {"name", "w"},
       {"forward_ms", 5},
       {"dtype", "fp16"},
       {"tensors", {{{"name", "a"}, {"shape", {2000, 2000}}, {"backward_us", 4000}}}}};
-  const Tuning tuning = tuned(document);
+  const Tuning tuning = quickly_tuned(document);
   EXPECT_EQ(row_with(tuning, "dgc"), nullptr);
   EXPECT_EQ(row_with(tuning, "fp16"), nullptr);
-  EXPECT_EQ(count_of(tuning, TrainingChange::kSame) + count_of(tuning, TrainingChange::kChanged),
-            tuning.alternatives.size());
+  EXPECT_EQ(count_of(tuning, TrainingChange::kRounded), 0);
 }
 
 TEST(Alternatives, RespectWhatTheBaselineHas) {
-  const Tuning tuning = tuned(document_of(
-      R"([{"name": "half", "dialect": "pytorch", "config": {"comm_hook": "fp16_compress_hook"}}])"));
-  EXPECT_EQ(count_of(tuning, TrainingChange::kRounded) + count_of(tuning, TrainingChange::kChanged),
-            0U);
-  const Tuning sharded = tuned(document_of(R"([{"name": "f", "dialect": "fsdp", "config": {}}])"));
-  EXPECT_EQ(
-      count_of(sharded, TrainingChange::kRounded) + count_of(sharded, TrainingChange::kChanged),
-      0U);
+  for (
+      const char* baseline :
+      {R"([{"name": "half", "dialect": "pytorch", "config": {"comm_hook": "fp16_compress_hook"}}])",
+       R"([{"name": "f", "dialect": "fsdp", "config": {}}])"}) {
+    const Tuning tuning = quickly_tuned(resnet_by(baseline));
+    EXPECT_EQ(count_of(tuning, TrainingChange::kRounded), 0) << baseline;
+    EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0) << baseline;
+  }
 }
 
 // Horovod's compression is none or fp16, and no file of ours runs in its jobs.
 TEST(Alternatives, RespectTheDialect) {
   const Tuning tuning =
-      tuned(document_of(R"([{"name": "h", "dialect": "horovod", "config": {}}])"));
+      quickly_tuned(resnet_by(R"([{"name": "h", "dialect": "horovod", "config": {}}])"));
   ASSERT_NE(row_with(tuning, "fp16"), nullptr);
   EXPECT_NE(row_with(tuning, "fp16")->set_with.find(R"("compression": "fp16")"), std::string::npos)
       << row_with(tuning, "fp16")->set_with;
   EXPECT_EQ(row_with(tuning, "bf16"), nullptr);
-  EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0U);
+  EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0);
 }
 
 TEST(Alternatives, AreTheScenariosOwnWhereItHasAWay) {
-  const Tuning tuning = tuned(document_of(
+  const Tuning tuning = quickly_tuned(resnet_by(
       R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
           {"name": "mine", "compression": {"codec": "dgc", "sparsity": [0.9]}}])",
-      "A100", 1, R"(, "baseline": "ddp")"));
+      R"(, "baseline": "ddp")"));
   for (const Alternative& row : tuning.alternatives) {
     if (row.strategy.compression.codec != "dgc") continue;
     EXPECT_TRUE(row.strategy.name.starts_with("mine")) << row.strategy.name;
@@ -175,7 +176,7 @@ TEST(Alternatives, AreTheScenariosOwnWhereItHasAWay) {
 TEST(Alternatives, OfAFrameworkAreItsOwnWhereItLacksTheScenarios) {
   const char* const kMixed = R"([{"name": "h", "dialect": "horovod", "config": {}},
       {"name": "levels", "compression": {"codec": "fp16"}, "streams": 4}])";
-  const Tuning tuning = tuned(document_of(kMixed, "A100", 1, R"(, "baseline": "h")"));
+  const Tuning tuning = quickly_tuned(resnet_by(kMixed, R"(, "baseline": "h")"));
   ASSERT_NE(row_with(tuning, "fp16"), nullptr);
   EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("fp16"));
   EXPECT_NE(row_with(tuning, "fp16")->set_with.find("compression"), std::string::npos);
@@ -183,14 +184,14 @@ TEST(Alternatives, OfAFrameworkAreItsOwnWhereItLacksTheScenarios) {
 
 // Asked for another framework than the baseline's, its own words are told and written.
 TEST(Alternatives, AreInTheWordsOfTheFrameworkThatIsAskedFor) {
-  const auto document = document_of(kDdp);
-  const Tuning tuning = tune_document(document, few("fp16"), "", dialect::find_dialect("horovod"));
+  const auto document = resnet_by(kDdp);
+  const Tuning tuning = test::tuning_of(document, few("fp16"), dialect::find_dialect("horovod"));
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.emitted->config.value("compression", ""), "fp16");
   EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
-  EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0U) << "Horovod has no such way";
-  const Tuning plain = tune_document(document_of(R"([{"name": "plain"}])"), few("fp16"), "",
-                                     dialect::find_dialect("pytorch"));
+  EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0) << "Horovod has no such way";
+  const Tuning plain = test::tuning_of(resnet_by(R"([{"name": "plain"}])"), few("fp16"),
+                                       dialect::find_dialect("pytorch"));
   ASSERT_TRUE(plain.taken && plain.emitted);
   EXPECT_EQ(plain.emitted->config.value("comm_hook", ""), "fp16_compress_hook");
 }
@@ -206,7 +207,7 @@ TEST(Alternatives, AreNeverWhatTheFrameworkCannotSay) {
         R"({"dialect": "mindspore", "config": {}})", R"({"dialect": "horovod", "config": {}})"}) {
     Json row = Json::parse(strategy);
     row["name"] = "own";
-    const Tuning tuning = tuned(document_of(Json::array({row}).dump()));
+    const Tuning tuning = quickly_tuned(resnet_by(Json::array({row}).dump()));
     const Scenario& scenario = tuning.scenario;
     for (const Alternative& one : tuning.alternatives) {
       if (one.training == TrainingChange::kSame) continue;
@@ -222,15 +223,15 @@ TEST(Alternatives, AreNeverWhatTheFrameworkCannotSay) {
 // Of an axis that the search names, nothing is proposed that it does not.
 TEST(Alternatives, AreWhatTheSearchAsksFor) {
   const auto search = [](const char* axes) {
-    return tuned(document_of(
-        kDdp, "A100", 1,
+    return quickly_tuned(resnet_by(
+        kDdp,
         R"(, "search": {"base": "ddp", "streams": [1], "confirm": 0, )" + std::string(axes) + "}"));
   };
   const Tuning none = search(R"("compression": ["none"])");
   for (const char* codec : {"fp16", "bf16", "dgc", "powersgd"}) {
     EXPECT_EQ(row_with(none, codec), nullptr) << codec;
   }
-  EXPECT_EQ(count_of(none, TrainingChange::kChanged), 1U) << "LocalSGD";
+  EXPECT_EQ(count_of(none, TrainingChange::kChanged), 1) << "LocalSGD";
   const Tuning both =
       search(R"("compression": [{"codec": "fp16"}, {"codec": "dgc", "sparsity": [0.9]}, "none"])");
   ASSERT_NE(row_with(both, "fp16"), nullptr);
@@ -239,12 +240,9 @@ TEST(Alternatives, AreWhatTheSearchAsksFor) {
   EXPECT_EQ(row_with(both, "bf16"), nullptr);
   // The best of the search is named as in the first line, at the same cost.
   const Ranked& winner = both.tuned.winner();
-  EXPECT_TRUE(std::any_of(both.alternatives.begin(), both.alternatives.end(),
-                          [&](const Alternative& row) {
-                            return row.strategy.name == winner.strategy.name &&
-                                   row.step_time == winner.metrics.step_time;
-                          }))
-      << winner.strategy.name;
+  EXPECT_TRUE(std::ranges::any_of(both.alternatives, [&](const Alternative& row) {
+    return row.strategy.name == winner.strategy.name && row.step_time == winner.metrics.step_time;
+  })) << winner.strategy.name;
   for (const Alternative& row : search(R"("local_sgd": [{"period": 8}, "none"])").alternatives) {
     EXPECT_TRUE(!row.strategy.local_sgd.enabled || row.strategy.local_sgd.period == 8);
   }
@@ -252,35 +250,33 @@ TEST(Alternatives, AreWhatTheSearchAsksFor) {
 
 // DGC holds momentum and residual beside what DDP holds: in between there is no room for it.
 TEST(Alternatives, ThatDoNotFitAreNoBest) {
-  input::Document document = document_of(
+  input::Document document = resnet_by(
       R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
           {"name": "rare", "local_sgd": {"period": 4}}])",
-      "A100", 1, R"(, "baseline": "ddp")");
+      R"(, "baseline": "ddp")");
   document.root["cluster"]["device"]["memory_gbytes"] = 0.6;
-  const Tuning tuning = tuned(document);
+  const Tuning tuning = quickly_tuned(document);
   const Alternative* dgc = row_with(tuning, "dgc");
   ASSERT_NE(dgc, nullptr);
   EXPECT_FALSE(dgc->memory.fits());
   EXPECT_FALSE(dgc->clearly_faster);
-  EXPECT_TRUE(row_with(tuned(document_of(kDdp)), "dgc")->clearly_faster) << "with room";
+  EXPECT_TRUE(row_with(quickly_tuned(resnet_by(kDdp)), "dgc")->clearly_faster) << "with room";
   const Alternative* best = best_alternative(tuning, TrainingChange::kChanged);
   ASSERT_NE(best, nullptr);
   EXPECT_TRUE(best->memory.fits());
   EXPECT_GT(best->step_time, dgc->step_time);
-  EXPECT_EQ(best, std::find_if(tuning.alternatives.data(), dgc,
-                               [](const Alternative& row) {
-                                 return row.training == TrainingChange::kChanged;
-                               }))
+  EXPECT_EQ(best, &*std::ranges::find(tuning.alternatives, TrainingChange::kChanged,
+                                      &Alternative::training))
       << "what fits comes first";
 }
 
 // Where NCCL was measured, a ring on links that nobody measured is no match for it.
 TEST(Alternatives, AreMeasuredWhereTheBaselineIs) {
-  const auto document = document_of(
-      R"([{"name": "plain"},
-          {"name": "bare", "algorithm": "ring", "compression": {"codec": "fp16"}}])",
-      "A100", 1, R"(, "baseline": "plain")", "nccl");
-  Tuning tuning = tuned(document);
+  const auto document = with(resnet_by(R"([{"name": "plain"},
+                    {"name": "bare", "algorithm": "ring", "compression": {"codec": "fp16"}}])",
+                                       R"(, "baseline": "plain")"),
+                             "cluster.library", "nccl");
+  Tuning tuning = quickly_tuned(document);
   ASSERT_NE(row_with(tuning, "fp16"), nullptr);
   EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("bare"));
   tuning.scenario.cluster.cost_model =
@@ -296,26 +292,25 @@ TEST(Alternatives, AreMeasuredWhereTheBaselineIs) {
 
 // Without a framework to be written for, the row says what its own framework says of the best.
 TEST(Alternatives, SayHowTheBestIsSet) {
-  const auto document = document_of(
-      R"([{"name": "late", "dialect": "pytorch", "config": {"bucket_cap_mb": 1000}}])", "A100", 10);
-  const Tuning tuning = tuned(document);
+  const auto document = with(
+      resnet_by(R"([{"name": "late", "dialect": "pytorch", "config": {"bucket_cap_mb": 1000}}])"),
+      "cluster.inter.bandwidth_gbps", 10);
+  const Tuning tuning = quickly_tuned(document);
   const auto* pytorch = dialect::find_dialect("pytorch");
-  const Tuning asked = tune_document(document, few(), "", pytorch);
+  const Tuning asked = test::tuning_of(document, few(), pytorch);
   ASSERT_EQ(tuning.alternatives.size(), asked.alternatives.size());
   for (std::size_t i = 0; i < tuning.alternatives.size(); ++i) {
     EXPECT_EQ(tuning.alternatives[i].set_with, asked.alternatives[i].set_with);
   }
   const std::string code = dialect::config_text(*pytorch, asked.emitted->config);
-  EXPECT_TRUE(std::any_of(tuning.alternatives.begin(), tuning.alternatives.end(),
-                          [&](const Alternative& row) { return row.set_with == code; }))
-      << code;
+  EXPECT_GT(std::ranges::count(tuning.alternatives, code, &Alternative::set_with), 0) << code;
 }
 
 TEST(Alternatives, TellPublishedAccuracies) {
-  const Tuning tuning = tuned(document_of(
+  const Tuning tuning = quickly_tuned(resnet_by(
       R"([{"name": "ddp", "dialect": "pytorch", "config": {}},
           {"name": "rare", "local_sgd": {"period": 4}}])",
-      "A100", 1, R"(, "baseline": "ddp", "published": [
+      R"(, "baseline": "ddp", "published": [
           {"strategy": "rare", "accuracy": 0.7, "source": "x"},
           {"strategy": "ddp", "accuracy": 0.75, "source": "x"}])"));
   std::size_t told = 0;
@@ -331,17 +326,17 @@ TEST(Alternatives, TellPublishedAccuracies) {
 
 TEST(Alternatives, AreWrittenWhenTheyAreTaken) {
   const auto* pytorch = dialect::find_dialect("pytorch");
-  const auto document = document_of(kDdp);
-  const Tuning tuning = tune_document(document, few("fp16"), "", pytorch);
+  const auto document = resnet_by(kDdp);
+  const Tuning tuning = test::tuning_of(document, few("fp16"), pytorch);
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.taken->strategy.compression.codec, "fp16");
   EXPECT_EQ(tuning.emitted->config.value("comm_hook", ""), "fp16_compress_hook");
   EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
   EXPECT_EQ(dialect::config_text(*pytorch, tuning.emitted->config),
             row_with(tuning, "fp16")->set_with);
-  EXPECT_THROW(tune_document(document, few("fp61"), "", pytorch), InputError);
+  EXPECT_THROW(test::tuning_of(document, few("fp61"), pytorch), InputError);
   // DDP has no DGC: a file brings it, no configuration.
-  const Tuning sparse = tune_document(document, few("DGC 99.9 %"), "", pytorch);
+  const Tuning sparse = test::tuning_of(document, few("DGC 99.9 %"), pytorch);
   ASSERT_TRUE(sparse.taken);
   EXPECT_FALSE(sparse.emitted);
 }

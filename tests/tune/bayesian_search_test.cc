@@ -58,6 +58,10 @@ SearchProblem guided(SearchProblem problem, Seconds (*model)(const Candidate&)) 
   return problem;
 }
 
+LiveTuning searched_knobs(const SearchProblem& problem, const LiveSettings& settings) {
+  return tune_live(problem, settings, emulated_objective(true_time, 0.02), nullptr);
+}
+
 TEST(BayesianSearch, ExpectedImprovementInClosedForm) {
   EXPECT_EQ(expected_improvement(2, 0, 3), 1);
   EXPECT_EQ(expected_improvement(4, 0, 3), 0);
@@ -69,17 +73,13 @@ TEST(BayesianSearch, ExpectedImprovementInClosedForm) {
 TEST(BayesianSearch, BeginsWithTheModelsBest) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   const SearchState state = search_state(problem, {}, {});
-  const auto least = std::min_element(
-      problem.candidates.begin(), problem.candidates.end(),
-      [](const Candidate& a, const Candidate& b) { return modelled(a) < modelled(b); });
+  const auto least = std::ranges::min_element(problem.candidates, {}, modelled);
   ASSERT_TRUE(state.next.has_value());
   EXPECT_EQ(problem.candidates[*state.next].name, least->name);
   EXPECT_EQ(state.best, *state.next);
   EXPECT_NEAR(state.estimates[state.best].step_time, modelled(*least), 1e-12);
 }
 
-// Where the model is wrong about threshold, streams and algorithm at once, by up to a tenth of the
-// step: within the budget to 3 % of the best of the 72, from 12 % off.
 // Two models, as likely as each other: of the second candidate one says twice what the other does.
 TEST(BayesianSearch, WhatMembersDisagreeAboutIsInTheDeviation) {
   SearchProblem problem = knobs_problem();
@@ -94,6 +94,8 @@ TEST(BayesianSearch, WhatMembersDisagreeAboutIsInTheDeviation) {
   EXPECT_NEAR(apart * apart - agreed * agreed, std::pow(std::log(2) / 2, 2), 1e-9);
 }
 
+// Where the model is wrong about threshold, streams and algorithm at once, by up to a tenth of the
+// step: within the budget to 3 % of the best of the 72, from 12 % off.
 TEST(BayesianSearch, FindsWhatTheModelGotWrong) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   SearchSettings search;
@@ -101,11 +103,7 @@ TEST(BayesianSearch, FindsWhatTheModelGotWrong) {
   const double first = true_time(problem.candidates[search_state(problem, search, {}).best]);
   EXPECT_GT(first, 0.1 * 1.1);
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
-    const LiveObjective machine = emulated_objective(true_time, 0.02);
-    LiveSettings settings;
-    settings.search = search;
-    settings.seed = seed;
-    const LiveTuning tuning = tune_live(problem, settings, machine, nullptr);
+    const LiveTuning tuning = searched_knobs(problem, {.search = search, .seed = seed});
     EXPECT_LE(tuning.observations.size(), 12U);
     EXPECT_LT(true_time(problem.candidates[tuning.state.best]), 0.1 * 1.03) << seed;
   }
@@ -114,18 +112,16 @@ TEST(BayesianSearch, FindsWhatTheModelGotWrong) {
 TEST(BayesianSearch, KeepsItsBudgetAndItsRule) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   for (const int budget : {1, 2, 7}) {
-    const LiveObjective machine = emulated_objective(true_time, 0.02);
     LiveSettings settings;
     settings.search.budget = budget;
     settings.search.stop_at_noise_share = 0;  // never
-    const LiveTuning tuning = tune_live(problem, settings, machine, nullptr);
+    const LiveTuning tuning = searched_knobs(problem, settings);
     EXPECT_EQ(tuning.observations.size(), static_cast<std::size_t>(budget));
     EXPECT_EQ(tuning.state.stopped, "the budget is spent");
   }
   LiveSettings settings;
   settings.search.stop_at_noise_share = 1e9;  // at once
-  const LiveObjective machine = emulated_objective(true_time, 0.02);
-  const LiveTuning tuning = tune_live(problem, settings, machine, nullptr);
+  const LiveTuning tuning = searched_knobs(problem, settings);
   EXPECT_EQ(tuning.observations.size(), 3U);
   EXPECT_EQ(tuning.state.stopped, "what is left to gain is below the noise");
 }
@@ -133,9 +129,7 @@ TEST(BayesianSearch, KeepsItsBudgetAndItsRule) {
 TEST(BayesianSearch, OneCandidateIsTheAnswer) {
   SearchProblem problem = knobs_problem();
   problem.candidates.resize(1);
-  problem = guided(problem, modelled);
-  const LiveObjective machine = emulated_objective(true_time, 0.02);
-  const LiveTuning tuning = tune_live(problem, {}, machine, nullptr);
+  const LiveTuning tuning = searched_knobs(guided(problem, modelled), {});
   EXPECT_EQ(tuning.state.best, 0U);
   EXPECT_LE(tuning.observations.size(), 12U);
 }
@@ -153,16 +147,16 @@ TEST(BayesianSearch, LuckIsNotBelieved) {
   EXPECT_EQ(state.best, 1U);
 }
 
+const std::vector<Observation> kThree{{3, 0.11, 3e-4}, {20, 0.104, 3e-4}, {41, 0.12, 3e-4}};
+
 // Observations decide, not the order in which they came; and the same ones give the same state.
 TEST(BayesianSearch, DependsOnObservationsAlone) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
-  const std::vector<Observation> seen{{3, 0.11, 3e-4}, {20, 0.104, 3e-4}, {41, 0.12, 3e-4}};
-  const std::vector<Observation> turned{seen[2], seen[0], seen[1]};
-  const SearchState one = search_state(problem, {}, seen);
-  const SearchState other = search_state(problem, {}, turned);
+  const SearchState one = search_state(problem, {}, kThree);
+  const SearchState other = search_state(problem, {}, {kThree[2], kThree[0], kThree[1]});
   EXPECT_EQ(one.best, other.best);
   EXPECT_EQ(one.next, other.next);
-  const SearchState again = search_state(problem, {}, seen);
+  const SearchState again = search_state(problem, {}, kThree);
   EXPECT_EQ(one.expected_improvement, again.expected_improvement);
 }
 
@@ -171,7 +165,7 @@ TEST(BayesianSearch, UnitsDoNotMatter) {
   const SearchProblem problem = guided(knobs_problem(), modelled);
   SearchProblem doubled = problem;
   doubled.ensemble.means.array() += std::log(2.0);
-  std::vector<Observation> seen{{3, 0.11, 3e-4}, {20, 0.104, 3e-4}, {41, 0.12, 3e-4}};
+  std::vector<Observation> seen = kThree;
   const SearchState one = search_state(problem, {}, seen);
   for (auto& observation : seen) {
     observation.step_time *= 2;
@@ -193,11 +187,7 @@ TEST(BayesianSearch, MeasurementsRecalibrateTheModel) {
     const SearchProblem problem =
         test::bucket_problem(trace, {truth.latency, truth.seconds_per_byte / 2});
     const LiveObjective machine = emulated_objective(
-        [&](const Candidate& candidate) {
-          const auto& ends = candidate.strategy.fusion.ends;
-          return step_time(trace, {ends.begin(), ends.end()}, truth);
-        },
-        0.02);
+        [&](const Candidate& candidate) { return step_time(trace, candidate, truth); }, 0.02);
     const LiveTuning tuning = tune_live(problem, {}, machine, nullptr);
     const auto factors = member_factors(2);
     double transfer = 0;

@@ -4,44 +4,39 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "core/input/document.h"
-#include "core/tune/tuning.h"
+#include "tests/support/tunings.h"
 
 namespace syncline::tune {
 namespace {
 
-// Ten gradients on four nodes; keys of the cluster and the strategies as given.
-input::Document document_of(double gbps, const std::string& cluster_keys,
-                            const std::string& strategies, const std::string& more = "",
-                            double latency_us = 20) {
-  std::string tensors;
-  for (int i = 0; i < 10; ++i) {
-    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i) +
-               R"(", "shape": [)" + std::to_string(30000 + 300000 * (i % 4)) +
-               R"(], "backward_us": 600})";
-  }
-  return input::document_from_text("sure.json", R"({"name": "sure",
-      "workload": {"name": "w", "batch": 4, "forward_ms": 3, "tensors": [)" +
-                                                    tensors +
-                                                    R"(]},
-      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1,
-                  "inter": {"latency_us": )" + std::to_string(latency_us) +
-                                                    R"(, "bandwidth_gbps": )" +
-                                                    std::to_string(gbps) + "}" + cluster_keys +
-                                                    R"(}, "strategies": )" + strategies + more +
-                                                    "}");
-}
+using test::tuning_of;
 
-Tuning tuned(const input::Document& document) { return tune_document(document, {}, "", nullptr); }
+// Ten gradients on four nodes; keys of the cluster and the strategies as given.
+input::Document document_over(double gbps, const std::string& cluster_keys,
+                              const std::string& strategies, const std::string& more = "",
+                              double latency_us = 20) {
+  Json root =
+      Json::parse(R"({"name": "sure", "workload": {"name": "w", "batch": 4, "forward_ms": 3},
+      "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1)" +
+                  cluster_keys + R"(}, "strategies": )" + strategies + more + "}");
+  root["cluster"]["inter"] = {{"latency_us", latency_us}, {"bandwidth_gbps", gbps}};
+  for (int i = 0; i < 10; ++i) {
+    root["workload"]["tensors"].push_back({{"name", "l" + std::to_string(i)},
+                                           {"shape", {30000 + 300000 * (i % 4)}},
+                                           {"backward_us", 600}});
+  }
+  return input::document_of("sure.json", root);
+}
 
 // What DDP itself makes of a cap, whatever the best's rule of fusion is.
 TEST(DdpCurve, IsDdpsOwnWhereDdpIsAsked) {
-  const auto document = document_of(
+  const auto document = document_over(
       5, "", R"([{"name": "ddp", "dialect": "pytorch", "config": {"static_graph": true}}])");
-  const Tuning tuning = tuned(document);
+  const Tuning tuning = tuning_of(document);
   ASSERT_GT(tuning.ddp_curve.size(), 2U);
   const dialect::Dialect& pytorch = *dialect::find_dialect("pytorch");
   const Scenario& scenario = tuning.scenario;
@@ -52,9 +47,9 @@ TEST(DdpCurve, IsDdpsOwnWhereDdpIsAsked) {
         dialect::reading_of(pytorch, config, scenario.workload, scenario.cluster).strategy;
     EXPECT_DOUBLE_EQ(point.step_time, step_by_model(scenario, strategy)) << cap;
   }
-  const auto other = document_of(5, "", R"([{"name": "one", "fusion": {"rule": "one"}}])");
-  EXPECT_TRUE(tuned(other).ddp_curve.empty());
-  EXPECT_FALSE(tune_document(other, {}, "", &pytorch).ddp_curve.empty());
+  const auto other = document_over(5, "", R"([{"name": "one", "fusion": {"rule": "one"}}])");
+  EXPECT_TRUE(tuning_of(other).ddp_curve.empty());
+  EXPECT_FALSE(tuning_of(other, {}, &pytorch).ddp_curve.empty());
 }
 
 constexpr const char* kTwoRows =
@@ -65,7 +60,7 @@ constexpr const char* kTwoRows =
 TEST(Certainty, NoBestIsWorseThanARowOfTheFile) {
   for (const double gbps : {0.5, 5.0, 50.0}) {
     for (const char* gpu : {"", R"(, "device": {"name": "A100"})"}) {
-      const Tuning tuning = tuned(document_of(gbps, gpu, kTwoRows));
+      const Tuning tuning = tuning_of(document_over(gbps, gpu, kTwoRows));
       Evaluator model(tuning.scenario);
       for (const auto& row : tuning.scenario.strategies) {
         const Seconds step = model.step_time(row);
@@ -76,23 +71,23 @@ TEST(Certainty, NoBestIsWorseThanARowOfTheFile) {
 }
 
 TEST(Certainty, ALibraryIsNotAskedForWhatItCannotRun) {
-  const Tuning tuning = tuned(document_of(5, R"(, "device": {"name": "A100"})", kTwoRows));
+  const Tuning tuning = tuning_of(document_over(5, R"(, "device": {"name": "A100"})", kTwoRows));
   EXPECT_EQ(tuning.search.algorithms, std::vector<std::string>{"nccl"});
   for (const auto& ranked : tuning.tuned.ranking) EXPECT_EQ(ranked.strategy.algorithm, "nccl");
 }
 
 // On a network that hides everything nothing is gained, and what the user has is the choice.
 TEST(Certainty, WhereNothingIsGainedTheBaselineStays) {
-  const Tuning tuning =
-      tuned(document_of(4000, "", R"([{"name": "mine", "fusion": {"rule": "size", "size_mb": 2}},
+  const Tuning tuning = tuning_of(
+      document_over(4000, "", R"([{"name": "mine", "fusion": {"rule": "size", "size_mb": 2}},
                                       {"name": "other", "streams": 2}])",
-                        "", 0.1));
+                    "", 0.1));
   EXPECT_EQ(tuning.tuned.winner().strategy.name, "mine");
   EXPECT_LE(tuning.tuned.winner().metrics.step_time, tuning.tuned.fastest * 1.001);
 }
 
 TEST(Certainty, EveryRankedRowHasItsInterval) {
-  const Tuning tuning = tuned(document_of(3, "", R"([{"name": "alone"}])"));
+  const Tuning tuning = tuning_of(document_over(3, "", R"([{"name": "alone"}])"));
   const Certainty& sure = tuning.certainty;
   for (const Ranked& ranked : tuning.tuned.ranking) {
     EXPECT_LT(ranked.step.low, ranked.metrics.step_time);
@@ -109,7 +104,7 @@ TEST(Certainty, CopiesThatCostAreSearched) {
   const auto copies = [](const char* cluster, const char* dialect) {
     const std::string row =
         R"([{"name": "mine", "dialect": ")" + std::string(dialect) + R"(", "config": {}}])";
-    return tuned(document_of(3, cluster, row)).search.bucket_copies;
+    return tuning_of(document_over(3, cluster, row)).search.bucket_copies;
   };
   constexpr const char* kMemory = R"(, "device": {"memory_gbytes_per_s": 100})";
   EXPECT_EQ(copies(kMemory, "pytorch"), (std::vector<bool>{true, false}));
@@ -134,16 +129,15 @@ Json uneven_gradients() {
 TEST(Certainty, AllSizesThatAreAsGoodAreNamed) {
   std::size_t several = 0;
   for (const double gbps : {1.0, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0}) {
-    input::Document document = document_of(gbps, "", R"([{"name": "alone"}])");
+    input::Document document = document_over(gbps, "", R"([{"name": "alone"}])");
     document.root["workload"]["tensors"] = uneven_gradients();
     document.root["search"] = {{"fusion", {{"size_mb", "breakpoints"}}}, {"confirm", 0}};
-    const Tuning tuning = tuned(document);
+    const Tuning tuning = tuning_of(document);
     const Certainty& sure = tuning.certainty;
     const auto& curve = tuning.tuned.curve;
-    Seconds least = curve.front().step_time;
-    for (const auto& point : curve) least = std::min(least, point.step_time);
+    const Seconds least = std::ranges::min(curve, {}, &CurvePoint::step_time).step_time;
     const auto named = [&](Bytes size) {
-      return std::any_of(sure.as_good.begin(), sure.as_good.end(), [&](const SizeRange& range) {
+      return std::ranges::any_of(sure.as_good, [&](const SizeRange& range) {
         return range.low <= size && size <= range.high;
       });
     };
@@ -169,8 +163,8 @@ TEST(Certainty, AScenariosOwnCalibrationMakesItSurer) {
   const auto width = [](const Tuning& tuning) {
     return tuning.certainty.step.high / tuning.certainty.step.low;
   };
-  EXPECT_LT(width(tuned(document_of(3, "", strategies, published))),
-            width(tuned(document_of(3, "", strategies))));
+  EXPECT_LT(width(tuning_of(document_over(3, "", strategies, published))),
+            width(tuning_of(document_over(3, "", strategies))));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "core/measure/evaluate_strategy.h"
 #include "core/random.h"
 #include "core/run/executor.h"
+#include "core/tune/thresholds.h"
 #include "core/tune/verdicts.h"
 #include "tests/support/full_scenario.h"
 
@@ -17,7 +18,7 @@ namespace syncline::tune {
 namespace {
 
 // A framework that nobody has heard of: buckets closed by a size in bytes, before they exceed it.
-dialect::Reading read(Reader config, const Workload&, const Cluster&, bool) {
+dialect::Reading read_bucket(Reader config, const Workload&, const Cluster&, bool) {
   dialect::Reading reading;
   reading.strategy.fusion.rule = Fusion::Rule::kSize;
   reading.strategy.fusion.close = Fusion::Close::kBefore;
@@ -26,23 +27,18 @@ dialect::Reading read(Reader config, const Workload&, const Cluster&, bool) {
   return reading;
 }
 
-std::vector<Json> candidates(const Strategy&, const Workload&, const Cluster&,
+std::vector<Json> every_size(const Strategy&, const Workload&, const Cluster&,
                              const dialect::Partitions& partitions) {
-  Fusion rule;
-  rule.rule = Fusion::Rule::kSize;
-  rule.close = Fusion::Close::kBefore;
   std::vector<Json> configs;
-  for (const Bytes size : partitions.sizes(rule)) {
-    Json config{{"bucket", size}};
-    configs.push_back(std::move(config));
+  for (const Bytes size : partitions.sizes(by_size(0, Fusion::Close::kBefore))) {
+    configs.push_back({{"bucket", size}});
   }
   return configs;
 }
 
 // FSDP as it comes takes no unit of two formats; the others are compared all the same.
 TEST(DialectSearch, AFrameworkThatRefusesTheModelIsLeftOut) {
-  const Scenario scenario =
-      input::parse_scenario(input::document_from_text("mixed", R"({"name": "mixed",
+  const Scenario scenario = test::parsed(Json::parse(R"({"name": "mixed",
       "workload": {"name": "mixed", "forward_ms": 1, "tensors": [
         {"name": "norm.weight", "shape": [64], "dtype": "fp32", "backward_us": 10},
         {"name": "mlp.weight", "shape": [64, 64], "dtype": "bf16", "backward_us": 10}]},
@@ -60,8 +56,7 @@ TEST(DialectSearch, AFrameworkThatRefusesTheModelIsLeftOut) {
 }
 
 TEST(DialectSearch, ARowListsWhatIsTried) {
-  const Scenario scenario =
-      input::parse_scenario(input::document_from_text("search", R"({"name": "search",
+  const Scenario scenario = test::parsed(Json::parse(R"({"name": "search",
       "workload": ")" SYNCLINE_SOURCE_DIR R"(/scenarios/workloads/resnet50_v100.json",
       "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 4,
                   "intra": {"latency_us": 4, "bandwidth_gbps": 1000},
@@ -69,7 +64,7 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
       "strategies": [{"name": "three", "streams": 3}]})"));
   Evaluator model(scenario);
   const dialect::Dialect dummy{
-      .name = "dummy", .summary = "one number", .read = read, .candidates = candidates};
+      .name = "dummy", .summary = "one number", .read = read_bucket, .candidates = every_size};
   const Strategy& winner = scenario.strategies.front();
   const Emitted best = best_config(dummy, winner, model);
   EXPECT_GT(best.searched, 10u);
@@ -82,7 +77,7 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
   }
 
   // Without a list there is its least configuration.
-  const dialect::Dialect silent{.name = "silent", .summary = "reads only", .read = read};
+  const dialect::Dialect silent{.name = "silent", .summary = "reads only", .read = read_bucket};
   const Emitted least = best_config(silent, winner, model);
   EXPECT_EQ(least.searched, 1u);
   EXPECT_EQ(least.config, Json::object());
@@ -105,13 +100,10 @@ Json joint_scenario() {
 }
 
 Emitted emitted(const Json& document, const char* dialect, Seconds* wanted = nullptr) {
-  const Scenario scenario =
-      input::parse_scenario(input::document_from_text("joint", document.dump()));
+  const Scenario scenario = test::parsed(document);
   Evaluator model(scenario);
   const Strategy& winner = scenario.strategies.front();
-  if (wanted != nullptr) {
-    *wanted = model.step_time(winner);
-  }
+  if (wanted != nullptr) *wanted = model.step_time(winner);
   return best_config(*dialect::find_dialect(dialect), winner, model);
 }
 
@@ -198,13 +190,12 @@ std::vector<Json> every_gradient_or_one_bucket(const Strategy&, const Workload&,
 TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
   const dialect::Dialect dummy{.name = "dummy",
                                .summary = "one number",
-                               .read = read,
+                               .read = read_bucket,
                                .candidates = every_gradient_or_one_bucket};
   Json document = joint_scenario();
   document["strategies"] = Json::array({{{"name", "each alone"}, {"fusion", {{"rule", "none"}}}},
                                         {{"name", "one"}, {"fusion", {{"rule", "one"}}}}});
-  Scenario scenario =
-      input::parse_scenario(input::document_from_text("fewer.json", document.dump()));
+  Scenario scenario = test::parsed(document);
   Evaluator model(scenario);
   const auto step_of = [&](const Strategy& strategy) { return model.step_time(strategy); };
   const Strategy& each_alone = scenario.strategies.front();

@@ -12,6 +12,7 @@
 
 #include "core/digits.h"
 #include "core/error.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 
 namespace syncline::tune {
@@ -24,12 +25,7 @@ using test::write_text;
 Json header() { return {{"journal", "test"}, {"scenario", "abc"}, {"seed", 7}}; }
 
 std::string refusal(const std::string& path, const Json& wanted = header()) {
-  try {
-    const Journal journal(path, wanted);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return test::input_error([&] { const Journal journal(path, wanted); });
 }
 
 class JournalTest : public testing::Test {
@@ -62,7 +58,7 @@ TEST_F(JournalTest, GoesOnWhereItStopped) {
   const std::string before = text_of(path_);
   {
     Journal journal(path_, header());
-    journal.append({{"number", 3}});
+    journal.append(entry(3));
     EXPECT_EQ(journal.entries().size(), 4U);
   }
   EXPECT_EQ(text_of(path_),

@@ -20,7 +20,7 @@ namespace {
 using test::contains;
 
 // A Llama of four layers on two nodes of four GPUs.
-Json job(double memory_gigabytes = 80) {
+Json llama(double memory_gigabytes = 80) {
   Json scenario = Json::parse(R"({
     "name": "small",
     "workload": {"name": "w", "batch": 1, "micro_batches": 8,
@@ -41,7 +41,7 @@ Json job(double memory_gigabytes = 80) {
 }
 
 Json mixture() {
-  Json scenario = job();
+  Json scenario = llama();
   Json& shape = scenario["workload"]["operators"]["shape"];
   shape["experts"] = 4;
   shape["expert_inner"] = 512;
@@ -108,7 +108,7 @@ double least_of_all(const Json& scenario, std::size_t& tried) {
 }
 
 TEST(Layouts, TheBestIsThatOfBruteForce) {
-  for (const Json& scenario : {job(), mixture(), job(0.45), job(0.3)}) {
+  for (const Json& scenario : {llama(), mixture(), llama(0.45), llama(0.3)}) {
     std::size_t tried = 0;
     const double least = least_of_all(scenario, tried);
     const Layouts found = layouts_of(scenario);
@@ -122,7 +122,7 @@ TEST(Layouts, TheBestIsThatOfBruteForce) {
 
 TEST(Layouts, BoundsRuleOutNoneOfTheBest) {
   for (const char* schedule : {"1f1b", "gpipe", "zero_bubble"}) {
-    for (Json scenario : {job(), mixture()}) {
+    for (Json scenario : {llama(), mixture()}) {
       scenario["workload"]["parallel"] = {{"pipeline", 2}, {"schedule", schedule}};
       const Layouts pruned = layouts_of(scenario, {}, {2});
       const Layouts all = exhaustive(scenario, {2});
@@ -144,7 +144,7 @@ TEST(Layouts, ProcessesFindTheSame) {
 
 // The samples of a step stay what they are, the strategy too.
 TEST(Layouts, KeepTheTrainingAsItIs) {
-  const Layouts found = exhaustive(job(), {2, 4});
+  const Layouts found = exhaustive(llama(), {2, 4});
   EXPECT_EQ(found.strategy, "m");
   bool larger = false;
   for (const RankedLayout& one : found.ranking) {
@@ -162,7 +162,7 @@ TEST(Layouts, KeepTheTrainingAsItIs) {
 // smallest is named.
 // What a job hides beside its products, and how it exchanges sequences, holds in other layouts too.
 TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
-  Json scenario = job();
+  Json scenario = llama();
   scenario["workload"]["parallel"] = {{"tensor", 2},
                                       {"context", 2},
                                       {"sequence", true},
@@ -179,13 +179,13 @@ TEST(Layouts, KeepWhatTheJobDoesBesideItsProducts) {
 }
 
 TEST(Layouts, MemoryRulesOut) {
-  const Layouts all = exhaustive(job());
+  const Layouts all = exhaustive(llama());
   EXPECT_EQ(all.too_large, 0u);
-  const Layouts some = exhaustive(job(0.3));
+  const Layouts some = exhaustive(llama(0.3));
   EXPECT_GT(some.too_large, 0u);
   EXPECT_EQ(some.fitting + some.too_large, all.fitting);
   for (const RankedLayout& one : some.ranking) EXPECT_LE(one.memory.total(), 0.3e9);
-  const Layouts none = layouts_of(job(0.01));
+  const Layouts none = layouts_of(llama(0.01));
   EXPECT_TRUE(none.ranking.empty());
   EXPECT_TRUE(contains(none.least, " GB of a GPU")) << none.least;
   EXPECT_TRUE(contains(none.least, "0.01")) << none.least;
@@ -206,7 +206,7 @@ TEST(Layouts, AreRefusedByTheirNumbers) {
 
 // Times that were measured are those of one layout.
 TEST(Layouts, NeedTimesThatFollowThem) {
-  Json measured = job();
+  Json measured = llama();
   measured["workload"]["forward_ms"] = 3;
   EXPECT_TRUE(contains(test::input_error([&] { layouts_of(measured); }),
                        "--layouts needs a model by operators.architecture"));
@@ -225,7 +225,7 @@ TEST(Layouts, AnInterruptionLeavesWhatWasFound) {
 
 // Written as Megatron's flags and read back beside that layout, the best takes as long.
 TEST(Layouts, TheBestIsWrittenAsFlags) {
-  const Json json = job();
+  const Json json = llama();
   const Layouts layouts = layouts_of(json);
   ASSERT_FALSE(layouts.ranking.empty());
   const RankedLayout& best = layouts.ranking.front();

@@ -8,9 +8,8 @@
 #include <set>
 
 #include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
 #include "core/tune/live_tuner.h"
+#include "core/tune/verdicts.h"
 
 namespace syncline::tune {
 namespace {
@@ -33,11 +32,6 @@ LiveSpace small_space() {
   LiveSpace space;
   space.most_rules = 6;
   return space;
-}
-
-Seconds evaluated(const Scenario& scenario, const Strategy& strategy) {
-  Evaluator model(scenario);
-  return model.step_time(strategy);
 }
 
 TEST(LiveSpace, ScalesEveryTier) {
@@ -65,7 +59,7 @@ TEST(LiveSpace, MembersAreTheModelsTimes) {
   for (std::size_t c = 0; c < problem.candidates.size(); c += 17) {
     EXPECT_NEAR(std::exp(problem.ensemble.means(static_cast<Eigen::Index>(middle),
                                                 static_cast<Eigen::Index>(c))),
-                evaluated(scenario, problem.candidates[c].strategy), 1e-12);
+                step_by_model(scenario, problem.candidates[c].strategy), 1e-12);
   }
   // All axes of the search are there.
   std::set<double> streams, algorithms;
@@ -89,16 +83,17 @@ TEST(LiveSpace, FindsTheBestOnAnotherMachine) {
     Seconds best = 1e9;
     const SearchProblem truth = live_problem(machine, search, small_space());
     for (const auto& candidate : truth.candidates) {
-      best = std::min(best, evaluated(machine, candidate.strategy));
+      best = std::min(best, step_by_model(machine, candidate.strategy));
     }
     for (std::uint64_t seed = 1; seed <= 3; ++seed) {
       const LiveObjective objective = emulated_objective(
-          [&](const Candidate& candidate) { return evaluated(machine, candidate.strategy); }, 0.02);
+          [&](const Candidate& candidate) { return step_by_model(machine, candidate.strategy); },
+          0.02);
       LiveSettings settings;
       settings.seed = seed;
       const LiveTuning tuning = tune_live(problem, settings, objective, nullptr);
       EXPECT_LE(tuning.observations.size(), 12U);
-      const Seconds found = evaluated(machine, problem.candidates[tuning.state.best].strategy);
+      const Seconds found = step_by_model(machine, problem.candidates[tuning.state.best].strategy);
       EXPECT_LE(found / best, 1.03) << factors.latency << " seed " << seed;
     }
   }

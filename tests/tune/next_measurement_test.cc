@@ -9,15 +9,14 @@
 #include "core/calibrate/calibration.h"
 #include "core/calibrate/log_files.h"
 #include "core/calibrate/prior_fit.h"
-#include "core/input/document.h"
-#include "core/run/executor.h"
 #include "core/statistics.h"
-#include "core/tune/tuning.h"
+#include "tests/support/full_scenario.h"
+#include "tests/support/tunings.h"
 
 namespace syncline::tune {
 namespace {
 
-Json job(Json cluster) {
+Json gpt2_on(Json cluster) {
   return {{"name", "next"},
           {"workload",
            {{"name", "gpt2_medium"},
@@ -31,8 +30,6 @@ Json job(Json cluster) {
            {{{"name", "DDP"}, {"dialect", "pytorch"}, {"config", Json::object()}},
             {{"name", "one"}, {"algorithm", "nccl"}, {"fusion", {{"rule", "one"}}}}}}};
 }
-
-Scenario read(const Json& json) { return input::parse_scenario(input::document_of("j", json)); }
 
 struct Log {
   const char* file;
@@ -105,11 +102,6 @@ std::vector<Log> logs() {
   };
 }
 
-Seconds step_of(const Scenario& scenario, const Strategy& strategy) {
-  Evaluator model(scenario);
-  return model.step_time(strategy);
-}
-
 double width(const measure::Interval& interval) { return std::log(interval.high / interval.low); }
 
 // The step's interval before, as promised, and with the log in place of the data sheet: in the
@@ -119,7 +111,7 @@ TEST(NextMeasurement, LogsNarrowAsPromised) {
   std::vector<double> kept, promised_of;
   double held = 0, narrower = 0, count = 0, least = 0;
   for (const Log& log : logs()) {
-    const Scenario before = read(job(log.cluster));
+    const Scenario before = test::parsed(gpt2_on(log.cluster));
     const auto calibration = calibrate::calibration_of(
         calibrate::tables_in(
             {std::string(SYNCLINE_SOURCE_DIR "/scenarios/measured/nccl-tests/") + log.file}),
@@ -128,9 +120,10 @@ TEST(NextMeasurement, LogsNarrowAsPromised) {
     cluster["nodes"] = log.cluster["nodes"];
     cluster["gpus_per_node"] = log.cluster["gpus_per_node"];
     cluster["device"] = log.cluster["device"];
-    const Scenario after = read(job(cluster));
+    const Scenario after = test::parsed(gpt2_on(cluster));
     const Strategy& strategy = before.strategies.front();
-    const Seconds said = step_of(before, strategy), told = step_of(after, after.strategies.front());
+    const Seconds said = step_by_model(before, strategy),
+                  told = step_by_model(after, after.strategies.front());
     const auto interval =
         measure::interval_of(said, measure::Uncertainties(before).sensitivity(strategy));
     const auto promised = measure::interval_of(
@@ -159,42 +152,42 @@ TEST(NextMeasurement, LogsNarrowAsPromised) {
   EXPECT_NEAR(median(kept), 1, 0.1);
 }
 
-Tuning tuned(const Json& json) {
+std::optional<NextMeasurement> next_on(const Json& cluster) {
   TuneOptions options;
   options.budget = 60;
-  return tune_document(input::document_of("j", json), options, "", nullptr);
+  return test::tuning_of(input::document_of("j", gpt2_on(cluster)), options).next;
 }
 
 TEST(NextMeasurement, IsOneLineOfNcclTestsWhereTheNetworkIsNotKnown) {
-  const Tuning tuning = tuned(job(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp")));
-  ASSERT_TRUE(tuning.next);
-  EXPECT_EQ(tuning.next->what, Probe::kLogs);
-  const NextMeasurement& next = *tuning.next;
-  EXPECT_LT(next.chance, 0.95);
-  EXPECT_GT(next.chance_after, next.chance);
-  EXPECT_LE(width(next.gain_after), width(next.gain_now));
-  EXPECT_GT(next.saved, 0.0005);
+  const auto next = next_on(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp"));
+  ASSERT_TRUE(next);
+  EXPECT_EQ(next->what, Probe::kLogs);
+  EXPECT_LT(next->chance, 0.95);
+  EXPECT_GT(next->chance_after, next->chance);
+  EXPECT_LE(width(next->gain_after), width(next->gain_now));
+  EXPECT_GT(next->saved, 0.0005);
 }
 
 // The sizes hold every payload of both, as powers of two; all ranks take part.
 TEST(NextMeasurement, ItsLineHoldsTheSizesOfBothPlans) {
-  const Scenario scenario = read(job(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp")));
+  const Scenario scenario =
+      test::parsed(gpt2_on(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp")));
   const std::string line = log_command(scenario, scenario.strategies[0], scenario.strategies[1]);
   // GPT-2 medium has 355 M parameters in fp32: 1.42 GB in one bucket; DDP's least is its first.
   EXPECT_EQ(line, "mpirun -np 32 -N 8 all_reduce_perf -b 16M -e 2G -f 2 -g 1");
-  const Scenario one = read(job(network("h100-sxm", 1, 8, 3600, 0, 0, 0, "")));
+  const Scenario one = test::parsed(gpt2_on(network("h100-sxm", 1, 8, 3600, 0, 0, 0, "")));
   EXPECT_EQ(log_command(one, one.strategies[1], one.strategies[1]),
             "all_reduce_perf -b 1G -e 2G -f 2 -g 8");
   // Eight groups across the nodes share the ports: one all-reduce of all that they carry.
-  Json sharded = job(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp"));
+  Json sharded = gpt2_on(network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp"));
   sharded["strategies"][1]["hierarchy"] = {{"form", "sharded"}, {"group_size", 8}};
-  const Scenario across = read(sharded);
+  const Scenario across = test::parsed(sharded);
   EXPECT_EQ(log_command(across, across.strategies[1], across.strategies[1]),
             "mpirun -np 32 -N 8 all_reduce_perf -b 1G -e 2G -f 2 -g 1");
 }
 
 TEST(NextMeasurement, IsNoneWhereTheChoiceIsClear) {
-  EXPECT_FALSE(tuned(job(network("h100-sxm", 1, 1, 0, 0, 0, 0, ""))).next);
+  EXPECT_FALSE(next_on(network("h100-sxm", 1, 1, 0, 0, 0, 0, "")));
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "core/plan/fusion.h"
 #include "core/tune/thresholds.h"
 #include "tests/support/fusion_rules.h"
+#include "tests/support/small_plans.h"
 #include "tests/support/traces.h"
 
 namespace syncline::test {
@@ -30,12 +31,9 @@ class OracleTrace : public testing::TestWithParam<TraceCase> {
         problem(step_trace(workload).gradients),
         affine{row.number("alpha"), row.number("beta")},
         cost(run_cost(problem, affine)),
-        optimum(best_fusion(problem, affine)) {
-    for (const auto& tensor : workload.tensors) {
-      candidates.push_back(static_cast<int>(tensors.size()));
-      tensors.push_back(&tensor);
-    }
-  }
+        optimum(best_fusion(problem, affine)),
+        tensors(pointers_to(workload.tensors)),
+        candidates(indices_of(workload.tensors)) {}
 
   std::string percent(const std::vector<std::size_t>& ends) const {
     return printed(100 * (finish_of(problem.ready, ends, cost) / optimum.finish - 1), 2);

@@ -11,39 +11,22 @@
 #include "core/tune/dialect_search.h"
 #include "core/tune/live_space.h"
 #include "core/tune/tuner.h"
+#include "tests/support/tunings.h"
 
 namespace syncline::tune {
 namespace {
 
-input::Document document_of(const std::string& search, const std::string& base = "",
-                            const std::string& workload = "") {
-  std::string tensors;
-  for (int i = 0; i < 12; ++i) {
-    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i / 2) + "." +
-               std::to_string(i) + R"(", "shape": [)" + std::to_string(9000 + 90000 * (i % 5)) +
-               R"(], "forward_us": 80, "backward_us": )" + std::to_string(200 + 150 * (i % 3)) +
-               "}";
-  }
-  const std::string own =
-      R"({"name": "w", "batch": 8, "forward_ms": 1, "update_ms": 0.1, "tensors": [)" + tensors +
-      "]}";
-  return input::document_from_text("x.json", R"({"name": "x", "workload": )" +
-                                                 (workload.empty() ? own : workload) +
-                                                 R"(, "cluster": {"name": "c", "nodes": 4,
-      "gpus_per_node": 2, "intra": {"latency_us": 4, "bandwidth_gbps": 100},
-      "inter": {"latency_us": 30, "bandwidth_gbps": 10, "flow_cap_gbps": 7}, "device":
-      {"memory_gbytes_per_s": 500, "launch_us": 5, "tflops": 15, "half_tflops": 100}},
-      "strategies": [{"name": "base")" + base + R"(}], "search": )" +
-                                                 search + "}");
+// On nodes of two GPUs, with passes and an update of known times.
+input::Document searched(const std::string& search, const std::string& base = "") {
+  Json root = test::small_search(search, base);
+  root.merge_patch(
+      {{"workload", {{"update_ms", 0.1}}},
+       {"cluster", {{"gpus_per_node", 2}, {"device", {{"tflops", 15}, {"half_tflops", 100}}}}}});
+  for (Json& tensor : root["workload"]["tensors"]) tensor["forward_us"] = 80;
+  return input::document_of("x.json", root);
 }
 
-struct Read {
-  explicit Read(const input::Document& document)
-      : scenario(input::parse_scenario(document)),
-        search(*input::parse_search(document, scenario)) {}
-  Scenario scenario;
-  Search search;
-};
+using test::Read;
 
 constexpr const char* kSchedules = R"({
     "fusion": {"optimum": true, "size_mb": "breakpoints", "close": ["after", "before"],
@@ -52,7 +35,7 @@ constexpr const char* kSchedules = R"({
     "cross_step": [false, true], "priority": ["ready", "layer"], "confirm": 0})";
 
 TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
-  const Read all(document_of(kSchedules));
+  const Read all(searched(kSchedules));
   std::set<std::string> schedules, ticked;
   std::size_t ticks = 0;
   collective::CostCache cache(all.scenario.cluster);
@@ -74,7 +57,7 @@ TEST(SearchAxes, AllCombinationsThatFitAreCandidates) {
 
 // A reader of the ranking must see which of two it is, whatever they differ in.
 TEST(SearchAxes, NoTwoCandidatesBearOneName) {
-  Read all(document_of(R"({
+  Read all(searched(R"({
       "fusion": {"rules": ["one"]},
       "hierarchy": ["flat", {"form": "leaders", "group_size": 2},
                     {"form": "leaders", "group_size": 2, "first": "all_reduce"},
@@ -112,7 +95,7 @@ TEST(SearchAxes, NoTwoCandidatesBearOneName) {
 
 // Whatever is read back from its JSON is what was evaluated.
 TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
-  const Read all(document_of(kSchedules));
+  const Read all(searched(kSchedules));
   Evaluator model(all.scenario);
   int count = 0;
   for (const auto& strategy :
@@ -128,7 +111,7 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
       ASSERT_LE(configuration.bound(group_ends(configuration, choice.fusion)), step * (1 + 1e-9))
           << candidate.name;
       if (++count % 7 > 0) continue;
-      input::Document again = document_of("{}");
+      input::Document again = searched("{}");
       again.root["strategies"] = Json::array({input::strategy_json(candidate)});
       const Scenario back = input::parse_scenario(again);
       EXPECT_EQ(model.step_time(back.strategies.front()), step) << candidate.name;
@@ -137,54 +120,49 @@ TEST(SearchAxes, BoundsAreBoundsAndEveryCandidateReadsBack) {
   EXPECT_GT(count, 500);
 }
 
-void expect_same_answer(const input::Document& document) {
-  const Read read(document);
-  TuneOptions all, some;
-  all.method = TuneOptions::Method::kExhaustive;
-  some.method = TuneOptions::Method::kPruned;
-  const Tuned everything = tune(read.scenario, read.search, all);
-  const Tuned pruned = tune(read.scenario, read.search, some);
-  EXPECT_LE(pruned.evaluations, everything.evaluations);
-  ASSERT_EQ(pruned.ranking.size(), everything.ranking.size());
-  for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
-    EXPECT_NEAR(pruned.ranking[i].metrics.step_time / everything.ranking[i].metrics.step_time, 1,
-                1e-9)
-        << everything.ranking[i].strategy.name;
-  }
-  EXPECT_LE(everything.lower_bound, everything.winner().metrics.step_time);
-}
-
 TEST(SearchAxes, PrunedAndExhaustiveAgree) {
-  // Candidates that no bound tells apart are all evaluated.
-  expect_same_answer(document_of(kSchedules));
-  expect_same_answer(document_of(kSchedules, R"(, "bucket_copies": true)"));
-  expect_same_answer(document_of(
-      R"({"fusion": {"size_mb": [0.5, 1, 4], "close": ["before"], "cycle_ms": [1, 5]},
-          "confirm": 0})",
-      R"(, "fusion": {"rule": "size", "size_mb": 1, "close": "before", "cycle_ms": 1})"));
+  constexpr const char* kTicks = R"({
+      "fusion": {"size_mb": [0.5, 1, 4], "close": ["before"], "cycle_ms": [1, 5]}, "confirm": 0})";
+  for (const auto& [search, base] : std::vector<std::pair<const char*, const char*>>{
+           {kSchedules, ""},
+           {kSchedules, R"(, "bucket_copies": true)"},
+           {kTicks,
+            R"(, "fusion": {"rule": "size", "size_mb": 1, "close": "before", "cycle_ms": 1})"}}) {
+    SCOPED_TRACE(std::string(search) + base);
+    const Read read(searched(search, base));
+    TuneOptions all, some;
+    all.method = TuneOptions::Method::kExhaustive;
+    some.method = TuneOptions::Method::kPruned;
+    const Tuned everything = tune(read.scenario, read.search, all);
+    const Tuned pruned = tune(read.scenario, read.search, some);
+    // Candidates that no bound tells apart are all evaluated.
+    EXPECT_LE(pruned.evaluations, everything.evaluations);
+    test::expect_same_ranking(pruned, everything);
+    EXPECT_LE(everything.lower_bound, everything.winner().metrics.step_time);
+  }
 }
 
 // A base that nothing below could have made: parts of gradients, by priority.
 TEST(SearchAxes, APresetAsTheBase) {
-  const Read read(document_of(R"({"fusion": {"rules": ["none", "layer", "one"]},
+  const Read read(searched(R"({"fusion": {"rules": ["none", "layer", "one"]},
                                   "priority": ["ready", "layer"], "confirm": 0})",
-                              R"(, "preset": "bytescheduler")"));
+                           R"(, "preset": "bytescheduler")"));
   const Tuned tuned = tune(read.scenario, read.search, {});
   EXPECT_EQ(tuned.points, 1 + 2U * 4) << "the row itself, and both priorities";
   for (const auto& ranked : tuned.ranking) {
-    input::Document again = document_of("{}");
+    input::Document again = searched("{}");
     again.root["strategies"] = Json::array({input::strategy_json(ranked.strategy)});
     EXPECT_NO_THROW(input::parse_scenario(again)) << ranked.strategy.name;
   }
 }
 
 TEST(SearchAxes, ComputeFusionIsSearched) {
-  const Read read(document_of(
+  input::Document document = searched(
       R"({"compute_fusion": ["none", {"fuse_bn_act_ops": true}, {"fuse_all_optimizer_ops": true}],
-          "fusion": {"size_mb": [2, 8, 32]}, "confirm": 0})",
-      "",
-      R"({"name": "w", "batch": 64, "operators": {"architecture": "resnet50", "dtype": "fp16",
-          "layout": "NHWC"}})"));
+          "fusion": {"size_mb": [2, 8, 32]}, "confirm": 0})");
+  document.root["workload"] = Json::parse(R"({"name": "w", "batch": 64, "operators":
+      {"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"}})");
+  const Read read(document);
   TuneOptions options;
   options.method = TuneOptions::Method::kPruned;
   const Tuned tuned = tune(read.scenario, read.search, options);
@@ -198,9 +176,9 @@ TEST(SearchAxes, ComputeFusionIsSearched) {
 // Horovod's own knobs: what is emitted is the best of threshold x cycle time with ticks evaluated.
 TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
   const input::Document document =
-      document_of(R"({"fusion": {"size_mb": "breakpoints", "close": ["before"],
+      searched(R"({"fusion": {"size_mb": "breakpoints", "close": ["before"],
                                  "cycle_ms": [1, 2.5, 5, 10, 25]}, "confirm": 0})",
-                  R"(, "dialect": "horovod", "config": {})");
+               R"(, "dialect": "horovod", "config": {})");
   const Read read(document);
   const Tuned tuned = tune(read.scenario, read.search, {});
   Evaluator model(read.scenario);
@@ -217,7 +195,7 @@ TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
 }
 
 TEST(SearchAxes, ALiveSearchHasThemToo) {
-  const Read read(document_of(
+  const Read read(searched(
       R"({"fusion": {"optimum": true, "size_mb": [1], "close": ["before"], "cycle_ms": [0, 1]},
           "exchange": ["all_reduce", "decoupled"], "cross_step": [false, true], "confirm": 0})"));
   const SearchProblem problem = live_problem(read.scenario, read.search, {1, 12, 10});

@@ -8,6 +8,7 @@
 
 #include "core/plan/fusion.h"
 #include "tests/support/fusion_rules.h"
+#include "tests/support/small_plans.h"
 
 namespace syncline::tune {
 namespace {
@@ -15,10 +16,8 @@ namespace {
 std::vector<Tensor> random_tensors(std::mt19937& random, int count) {
   std::vector<Tensor> tensors;
   for (int i = 0; i < count; ++i) {
-    Tensor tensor;
-    tensor.name = "layer" + std::to_string(i / 3) + ".t" + std::to_string(i);
-    tensor.elements = std::uniform_int_distribution<int>(1, 9)(random);
-    tensors.push_back(tensor);
+    tensors.push_back(test::tensor_of("layer" + std::to_string(i / 3) + ".t" + std::to_string(i),
+                                      {std::uniform_int_distribution<int>(1, 9)(random)}));
   }
   return tensors;
 }
@@ -29,12 +28,8 @@ TEST(Thresholds, AreAllThatChangeThePartition) {
   std::mt19937 random(1);
   for (int i = 0; i < 300; ++i) {
     const auto tensors = random_tensors(random, 1 + i % 14);
-    std::vector<const Tensor*> pointers;
-    std::vector<int> candidates;
-    for (const auto& tensor : tensors) {
-      candidates.push_back(static_cast<int>(pointers.size()));
-      pointers.push_back(&tensor);
-    }
+    const auto pointers = test::pointers_to(tensors);
+    const auto candidates = test::indices_of(tensors);
     Fusion fusion = by_size(0, i % 2 == 0 ? Fusion::Close::kAfter : Fusion::Close::kBefore,
                             i % 5 == 0 ? 12 : 0);
     fusion.by_layer = i % 3 == 0;
@@ -56,12 +51,8 @@ TEST(Thresholds, AreAllThatChangeThePartition) {
 TEST(Thresholds, CountsEndWithOneBucket) {
   std::mt19937 random(2);
   const auto tensors = random_tensors(random, 11);
-  std::vector<const Tensor*> pointers;
-  std::vector<int> candidates;
-  for (const auto& tensor : tensors) {
-    candidates.push_back(static_cast<int>(pointers.size()));
-    pointers.push_back(&tensor);
-  }
+  const auto pointers = test::pointers_to(tensors);
+  const auto candidates = test::indices_of(tensors);
   const auto found = count_thresholds(pointers, candidates, Fusion{});
   EXPECT_EQ(found.front(), 1);
   EXPECT_EQ(found.back(), 11);
@@ -80,12 +71,8 @@ TEST(Thresholds, CountsEndWithOneBucket) {
 TEST(Thresholds, OfManyGradientsSizesAPercentApart) {
   std::mt19937 random(3);
   const auto tensors = random_tensors(random, 3000);
-  std::vector<const Tensor*> pointers;
-  std::vector<int> candidates;
-  for (const auto& tensor : tensors) {
-    candidates.push_back(static_cast<int>(pointers.size()));
-    pointers.push_back(&tensor);
-  }
+  const auto pointers = test::pointers_to(tensors);
+  const auto candidates = test::indices_of(tensors);
   const auto found = size_thresholds(pointers, candidates, by_size(0, Fusion::Close::kAfter));
   EXPECT_LT(found.size(), 1000u);
   const auto buckets = [&](Bytes size) {

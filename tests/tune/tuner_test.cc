@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 
@@ -14,9 +15,9 @@
 #include "core/run/executor.h"
 #include "core/tune/dialect_search.h"
 #include "core/tune/thresholds.h"
-#include "core/tune/tuning.h"
 #include "tests/support/one_stream.h"
 #include "tests/support/traces.h"
+#include "tests/support/tunings.h"
 
 namespace syncline::tune {
 namespace {
@@ -28,8 +29,8 @@ constexpr const char* kFusionSearch =
                                "close": ["before", "after"]}, "confirm": 0})";
 
 Tuned tuned(const input::Document& document, TuneOptions options = {}) {
-  const Scenario scenario = input::parse_scenario(document);
-  return tune(scenario, *input::parse_search(document, scenario), options);
+  const test::Read read(document);
+  return tune(read.scenario, read.search, options);
 }
 
 class TunedTrace : public testing::TestWithParam<TraceCase> {};
@@ -97,25 +98,12 @@ TEST(Tuner, RecommendsWhatFits) {
   EXPECT_EQ(choice("3").name, "fsdp");
 }
 
-// Four nodes of four GPUs, a dozen gradients: small enough to try everything.
-input::Document small_document(const std::string& search, const std::string& cluster = "",
+// With other keys of the cluster, and further ones of the strategy.
+input::Document small_document(const std::string& search, const Json& cluster = {},
                                const std::string& base = "") {
-  std::string tensors;
-  for (int i = 0; i < 12; ++i) {
-    tensors += std::string(i > 0 ? ", " : "") + R"({"name": "l)" + std::to_string(i / 2) + "." +
-               std::to_string(i) + R"(", "shape": [)" + std::to_string(9000 + 90000 * (i % 5)) +
-               R"(], "backward_us": )" + std::to_string(200 + 150 * (i % 3)) + "}";
-  }
-  return input::document_from_text("small",
-                                   R"({"name": "small", "workload": {"name": "w", "batch": 8,
-      "forward_ms": 1, "tensors": [)" + tensors +
-                                       R"(]}, "cluster": {"name": "c", "nodes": 4,
-      "gpus_per_node": 4, "intra": {"latency_us": 4, "bandwidth_gbps": 100},
-      "inter": {"latency_us": 30, "bandwidth_gbps": 10, "flow_cap_gbps": 7}, "device":
-      {"memory_gbytes_per_s": 500, "launch_us": 5})" +
-                                       cluster + R"(},
-      "strategies": [{"name": "base")" +
-                                       base + R"(}], "search": )" + search + "}");
+  Json root = test::small_search(search, base);
+  for (const auto& [key, value] : cluster.items()) root["cluster"][key] = value;
+  return input::document_of("small", root);
 }
 
 constexpr const char* kJointSearch = R"({
@@ -126,7 +114,17 @@ constexpr const char* kJointSearch = R"({
     "compression": ["none", {"codec": "fp16"}, {"codec": "dgc", "sparsity": [0.99]}],
     "local_sgd": ["none", {"period": 4}], "confirm": 0})";
 
-void expect_same_answer(const input::Document& document) {
+struct Job {
+  const char* name;
+  Json cluster;
+  const char* base;
+};
+
+class PrunedAndExhaustive : public testing::TestWithParam<Job> {};
+
+TEST_P(PrunedAndExhaustive, Agree) {
+  const input::Document document =
+      small_document(kJointSearch, GetParam().cluster, GetParam().base);
   TuneOptions all, some;
   all.method = TuneOptions::Method::kExhaustive;
   some.method = TuneOptions::Method::kPruned;
@@ -135,34 +133,24 @@ void expect_same_answer(const input::Document& document) {
   EXPECT_EQ(everything.points, pruned.points);
   EXPECT_EQ(everything.evaluations, everything.points);
   EXPECT_LT(pruned.evaluations, everything.evaluations / 2);
-  ASSERT_EQ(pruned.ranking.size(), everything.ranking.size());
-  for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
-    EXPECT_NEAR(pruned.ranking[i].metrics.step_time / everything.ranking[i].metrics.step_time, 1,
-                1e-9)
-        << i << ": " << everything.ranking[i].strategy.name;
+  test::expect_same_ranking(pruned, everything);
+  for (const auto kind : {&Tuned::best_threshold, &Tuned::best_explicit}) {
+    const Ranked& own = *(pruned.*kind);
+    EXPECT_NEAR(own.metrics.step_time / (everything.*kind)->metrics.step_time, 1, 1e-9)
+        << own.strategy.name;
   }
-  EXPECT_NEAR(
-      pruned.best_threshold->metrics.step_time / everything.best_threshold->metrics.step_time, 1,
-      1e-9);
-  EXPECT_NEAR(pruned.best_explicit->metrics.step_time / everything.best_explicit->metrics.step_time,
-              1, 1e-9);
 }
 
-TEST(Tuner, PrunedAndExhaustiveAgree) { expect_same_answer(small_document(kJointSearch)); }
-
-TEST(Tuner, PrunedAndExhaustiveAgreeWithStragglers) {
-  expect_same_answer(small_document(kJointSearch, R"(, "jitter": {"relative": 0.1})"));
-}
-
-TEST(Tuner, PrunedAndExhaustiveAgreeWithoutOverlap) {
-  expect_same_answer(small_document(kJointSearch, "", R"(, "overlap": false)"));
-}
+INSTANTIATE_TEST_SUITE_P(
+    Jobs, PrunedAndExhaustive,
+    testing::Values(Job{"plain", {}, ""},
+                    Job{"with_stragglers", {{"jitter", {{"relative", 0.1}}}}, ""},
+                    Job{"without_overlap", {}, R"(, "overlap": false)"}),
+    [](const auto& i) { return std::string(i.param.name); });
 
 // A bound above what the executor says would prune the best.
 TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
-  const input::Document document = small_document(kJointSearch);
-  const Scenario scenario = input::parse_scenario(document);
-  const Search search = *input::parse_search(document, scenario);
+  const auto [scenario, search] = test::Read(small_document(kJointSearch));
   Evaluator model(scenario);
   int exact = 0;
   for (const auto& strategy :
@@ -171,15 +159,15 @@ TEST(Tuner, BoundsAreBoundsAndExactConfigurationsAreExact) {
     auto choices = rule_choices(search, configuration);
     if (auto choice = explicit_choice(configuration)) choices.push_back(std::move(*choice));
     for (const auto& choice : choices) {
-      Strategy fused = strategy;
-      fused.fusion = choice.fusion;
-      const Seconds step = model.step_time(fused);
+      Strategy own = strategy;
+      own.fusion = choice.fusion;
+      SCOPED_TRACE(input::configuration_words(own, scenario.strategies.front()) + " " +
+                   fusion_words(own.fusion));
+      const Seconds step = model.step_time(own);
       const Seconds bound = configuration.bound(group_ends(configuration, choice.fusion));
-      ASSERT_LE(bound, step * (1 + 1e-9))
-          << input::configuration_words(fused, scenario.strategies.front()) << " "
-          << fusion_words(fused.fusion);
+      ASSERT_LE(bound, step * (1 + 1e-9));
       if (!configuration.exact() || choice.kind == FusionKind::kRule) continue;
-      ASSERT_NEAR(bound / step, 1, 1e-9) << fusion_words(fused.fusion);
+      ASSERT_NEAR(bound / step, 1, 1e-9);
       ++exact;
     }
   }
@@ -298,7 +286,7 @@ TEST(Tuner, TheOptimumIsTheBestOfAllFusions) {
   for (const char* base :
        {"", R"(, "overlap": false)", R"(, "hierarchy": {"form": "sharded", "group_size": 4})",
         R"(, "local_sgd": {"period": 2})"}) {
-    const input::Document document = small_document("{}", "", base);
+    const input::Document document = small_document("{}", {}, base);
     const Scenario scenario = input::parse_scenario(document);
     Evaluator model(scenario);
     const Strategy& strategy = scenario.strategies.front();
@@ -331,9 +319,7 @@ TEST(Tuner, EvaluatedTogetherOrOneByOneIsTheSame) {
     TuneOptions one, together;
     one.method = together.method = TuneOptions::Method::kExhaustive;
     one.budget = together.budget = budget;
-    together.parallel_map = [](std::size_t count, const auto& work, const run::JobHooks& hooks) {
-      return run::run_jobs(count, 3, work, hooks);
-    };
+    together.parallel_map = run::over_processes(3);
     const Tuned a = tuned(document, one), b = tuned(document, together);
     EXPECT_EQ(a.evaluations, b.evaluations);
     EXPECT_EQ(a.complete, b.complete);
@@ -386,8 +372,8 @@ TEST(Tuner, ConfirmsAsFarAsTheWorkGoes) {
       R"({"fusion": {"rules": ["none", "one"], "size_mb": [0.1, 1]}, "streams": [1, 2],
           "confirm": 3})");
   const auto confirmed = [](const Tuned& result) {
-    return std::count_if(result.ranking.begin(), result.ranking.end(),
-                         [](const Ranked& ranked) { return ranked.confirmed.has_value(); });
+    return std::ranges::count_if(result.ranking,
+                                 [](const Ranked& ranked) { return ranked.confirmed.has_value(); });
   };
   TuneOptions options;
   options.confirm = run::make_model_executor;
@@ -421,15 +407,10 @@ TEST(Tuner, PrunedRanksAsManyAsAskedFor) {
     all.top = some.top = top;
     all.method = TuneOptions::Method::kExhaustive;
     some.method = TuneOptions::Method::kPruned;
-    const std::string slow_steps = R"(, "jitter": {"relative": 0.3})";
-    for (const std::string& cluster : {std::string(), slow_steps}) {
-      const Tuned everything = tuned(small_document(search, cluster), all);
-      const Tuned pruned = tuned(small_document(search, cluster), some);
-      ASSERT_EQ(pruned.ranking.size(), everything.ranking.size()) << top;
-      for (std::size_t i = 0; i < pruned.ranking.size(); ++i) {
-        EXPECT_NEAR(pruned.ranking[i].metrics.step_time / everything.ranking[i].metrics.step_time,
-                    1, 1e-9);
-      }
+    for (const Json& cluster : {Json(), Json{{"jitter", {{"relative", 0.3}}}}}) {
+      SCOPED_TRACE(std::to_string(top) + cluster.dump());
+      test::expect_same_ranking(tuned(small_document(search, cluster), some),
+                                tuned(small_document(search, cluster), all));
     }
   }
 }
@@ -453,8 +434,7 @@ TEST(Tuner, ProposesRoundSizes) {
           if (size == found.fusion.size) break;  // a whole number
           Strategy round = found;
           round.fusion.size = size;
-          const auto evaluated = model.evaluate(round);
-          EXPECT_GT(evaluated.metrics.step_time, result.fastest * 1.005)
+          EXPECT_GT(model.step_time(round), result.fastest * 1.005)
               << size << " rather than " << found.name;
         }
       }
@@ -481,7 +461,7 @@ TEST(Tuner, TheBestIsTheFirstOfItsTable) {
 TEST(Tuner, ATenthOfAPercentIsNoGain) {
   const auto tuned_after = [](double forward_ms) {
     input::Document document = small_document(R"({"fusion": {"rules": ["none"]}, "confirm": 0})",
-                                              "", R"(, "fusion": {"rule": "one"})");
+                                              {}, R"(, "fusion": {"rule": "one"})");
     document.root["workload"]["forward_ms"] = forward_ms;
     return tuned(document);
   };
@@ -498,7 +478,7 @@ TEST(Tuner, ATenthOfAPercentIsNoGain) {
 // Links that nobody measured do not beat a library that was measured; without a calibration both
 // compete.
 TEST(Tuner, MeasuredCollectivesAreNotBeatenByUnmeasuredOnes) {
-  input::Document document = small_document("{}", R"(, "library": "nccl")");
+  input::Document document = small_document("{}", {{"library", "nccl"}});
   document.root.erase("search");
   document.root["cluster"]["device"]["name"] = "A100";
   document.root["strategies"].push_back({{"name", "own ring"}, {"algorithm", "ring"}});
@@ -537,7 +517,7 @@ TEST(Tuner, ProgressCountsTheBudget) {
 
 TEST(Tuner, HoldsWhatTheSearchDoesNotName) {
   const input::Document document =
-      small_document(R"({"streams": [1, 2], "confirm": 0})", "",
+      small_document(R"({"streams": [1, 2], "confirm": 0})", {},
                      R"(, "fusion": {"rule": "size", "size_mb": 0.5}, "algorithm": "to_one")");
   const Tuned result = tuned(document);
   EXPECT_EQ(result.points, 3u) << "the row itself, and both numbers of streams";
@@ -551,8 +531,7 @@ TEST(Tuner, TheCurveFallsOnTheThresholds) {
   const Tuned result =
       tuned(small_document(R"({"fusion": {"size_mb": "breakpoints"}, "confirm": 0})"));
   ASSERT_GT(result.curve.size(), 5u);
-  Seconds least = result.curve.front().step_time;
-  for (const auto& point : result.curve) least = std::min(least, point.step_time);
+  const Seconds least = std::ranges::min(result.curve, {}, &CurvePoint::step_time).step_time;
   EXPECT_LE(least, result.best_threshold->metrics.step_time * (1 + 1e-9));
   EXPECT_GE(least * 1.0051, result.best_threshold->metrics.step_time);
 }
@@ -569,8 +548,7 @@ TEST(Tuner, TheBestAsJsonReadsBackTheSame) {
       document.root["strategies"] = Json::array({input::strategy_json(ranked.strategy)});
       document.root.erase("search");
       const Scenario again = input::parse_scenario(document);
-      Evaluator model(again);
-      EXPECT_EQ(model.step_time(again.strategies.front()), ranked.metrics.step_time)
+      EXPECT_EQ(step_by_model(again, again.strategies.front()), ranked.metrics.step_time)
           << ranked.strategy.name;
     }
   }
@@ -580,7 +558,7 @@ TEST(Tuner, TheBestAsJsonReadsBackTheSame) {
 TEST(Tuner, EmittedConfigurationsReadBackTheSame) {
   for (const char* base : {"", R"(, "streams": 3)", R"(, "compression": {"codec": "fp16"})"}) {
     input::Document document =
-        small_document(R"({"fusion": {"optimum": true}, "confirm": 0})", "", base);
+        small_document(R"({"fusion": {"optimum": true}, "confirm": 0})", {}, base);
     const Scenario scenario = input::parse_scenario(document);
     const Tuned result = tuned(document);
     Evaluator model(scenario);

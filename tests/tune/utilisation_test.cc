@@ -12,6 +12,7 @@
 #include "core/input/document.h"
 #include "core/input/scenario_json.h"
 #include "core/run/stragglers.h"
+#include "tests/support/text.h"
 
 namespace syncline::tune {
 namespace {
@@ -60,8 +61,8 @@ Utilisation found(const Json& scenario, double target) {
 }
 
 const Utilised& row_of(const Utilisation& found, const std::string& name) {
-  return *std::ranges::find_if(found.rows,
-                               [&](const Utilised& row) { return row.strategy.name == name; });
+  return *std::ranges::find(found.rows, name,
+                            [](const Utilised& row) { return row.strategy.name; });
 }
 
 double needed_gbps(const Utilisation& found, const std::string& name) {
@@ -156,9 +157,7 @@ TEST(Utilisation, MeasuredTimesAreLeftOut) {
   scenario["cluster"]["inter"]["measured_steps_us"] = {{1000, 100}, {1001000, 8100}};
   const Utilisation answer = found(scenario, 0.9);
   EXPECT_NEAR(needed_gbps(answer, "vanilla"), needed, 1e-3 * needed);
-  EXPECT_TRUE(std::ranges::any_of(answer.warnings, [](const std::string& warning) {
-    return warning.find("measured times of collectives are") != std::string::npos;
-  }));
+  EXPECT_TRUE(test::any_contains(answer.warnings, "measured times of collectives are"));
 }
 
 // A group's ranks wait in its steps; across groups there is little left to wait for.
