@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <cassert>
-#include <cstring>
 #include <map>
 #include <mutex>
 #include <utility>
 
 #include "backend_gloo/gloo_mesh.h"
-#include "core/error.h"
 #include "core/index.h"
 #include "core/run/payload.h"
 #include "live/live_executor.h"

@@ -78,18 +78,9 @@ using Key = std::tuple<int, const void*, int, int, int, int, int, int, int, std:
                        std::int64_t>;
 
 Key key_of(const collective::Collective& c, std::int64_t begin) {
-  return {static_cast<int>(c.kind),
-          c.algorithm,
-          c.groups.base,
-          c.groups.count,
-          c.groups.group_step,
-          c.groups.size,
-          c.groups.member_step,
-          c.groups.run,
-          c.groups.run_step,
-          c.elements,
-          c.unit,
-          begin};
+  const collective::Groups& g = c.groups;
+  return Key(static_cast<int>(c.kind), c.algorithm, g.base, g.count, g.group_step, g.size,
+             g.member_step, g.run, g.run_step, c.elements, c.unit, begin);
 }
 
 namespace tcp = gloo::transport::tcp;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 
 #include "core/index.h"
@@ -70,11 +71,10 @@ class Programs {
 
   static int place_in(std::vector<collective::Collective>& known,
                       const collective::Collective& collective) {
-    const auto same = std::find_if(known.begin(), known.end(), [&](const auto& other) {
-      return other.kind == collective.kind && other.algorithm == collective.algorithm &&
-             other.groups == collective.groups && other.elements == collective.elements &&
-             other.unit == collective.unit;
-    });
+    const auto key = [](const collective::Collective& each) {
+      return std::tie(each.kind, each.algorithm, each.groups, each.elements, each.unit);
+    };
+    const auto same = std::ranges::find(known, key(collective), key);
     const auto place = static_cast<int>(same - known.begin());
     if (same == known.end()) known.push_back(collective);
     return place;

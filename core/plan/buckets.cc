@@ -28,6 +28,14 @@ void append(std::vector<Bucket>& list, std::vector<Bucket> more) {
   std::ranges::move(more, std::back_inserter(list));
 }
 
+// The codec in force at this step, or nullptr while (or where) gradients travel as they are.
+const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
+  if (compression.codec.empty()) return nullptr;
+  const compress::Codec* codec = compress::find_codec(compression.codec);
+  const bool begins = codec->sparse || codec->low_rank;
+  return begins && compress::sparsity_index(compression, step) < 0 ? nullptr : codec;
+}
+
 // Whether a codec that keeps every element, smaller, takes this tensor.
 bool takes(const compress::Codec* codec, const Tensor& tensor) {
   return codec != nullptr && !codec->sparse && !codec->low_rank && codec->applies(tensor, 0);
@@ -239,7 +247,9 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   std::vector<int> candidates;
   for (int i = 0; i < static_cast<int>(tensors.size()); ++i) {
     const Tensor& tensor = *tensors[index(i)];
-    if (!tensor.sparse && !compressed_alone(codec, strategy.compression, tensor)) {
+    const bool selected = codec != nullptr && codec->sparse &&
+                          codec->applies(tensor, strategy.compression.min_elements);
+    if (!tensor.sparse && !selected) {
       candidates.push_back(i);
       continue;
     }
@@ -259,11 +269,11 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   } else {
     buckets = std::move(alone);
     const Fusion& fusion = strategy.fusion;
-    if (fusion.order == Fusion::Order::kForward) std::reverse(candidates.begin(), candidates.end());
+    if (fusion.order == Fusion::Order::kForward) std::ranges::reverse(candidates);
     for (auto& group : fusion.rule == Fusion::Rule::kMgWfbp
                            ? merged_by_cost(workload, cluster, strategy, codec, candidates)
                            : fuse(tensors, candidates, fusion)) {
-      if (fusion.order == Fusion::Order::kForward) std::reverse(group.begin(), group.end());
+      if (fusion.order == Fusion::Order::kForward) std::ranges::reverse(group);
       append(buckets, buckets_of(tensors, group, fusion));
     }
     const int last = static_cast<int>(tensors.size()) - 1;
@@ -339,19 +349,6 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
     append(buckets, buckets_of(tensors, group, places));
   }
   return buckets;
-}
-
-const compress::Codec* codec_at(const Compression& compression, std::int64_t step) {
-  if (compression.codec.empty()) return nullptr;
-  const compress::Codec* codec = compress::find_codec(compression.codec);
-  const bool begins = codec->sparse || codec->low_rank;
-  if (begins && compress::sparsity_index(compression, step) < 0) return nullptr;
-  return codec;
-}
-
-bool compressed_alone(const compress::Codec* codec, const Compression& compression,
-                      const Tensor& tensor) {
-  return codec != nullptr && codec->sparse && codec->applies(tensor, compression.min_elements);
 }
 
 void factor_whole(Bucket& bucket, const compress::Codec* codec, const Compression& compression) {

@@ -49,13 +49,6 @@ std::vector<int> urgent_first(const std::vector<Urgent>& items, Bytes credit);
 // Compression: which buckets are encoded at this point of the training, and how many elements of
 // each are kept.
 
-// The codec in force at this step, or nullptr while (or where) gradients travel as they are.
-const compress::Codec* codec_at(const Compression& compression, std::int64_t step);
-
-// Whether a sparse codec takes this tensor out of fusion: each is selected and sent on its own.
-bool compressed_alone(const compress::Codec* codec, const Compression& compression,
-                      const Tensor& tensor);
-
 // Marks the bucket with its codec and the elements it keeps.
 void compress(Bucket& bucket, const compress::Codec* codec, const Compression& compression,
               const Workload& workload, std::int64_t step);

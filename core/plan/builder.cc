@@ -1,7 +1,5 @@
 #include "core/plan/builder.h"
 
-#include <algorithm>
-
 #include "core/index.h"
 
 namespace syncline::plan {

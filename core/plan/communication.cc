@@ -108,6 +108,20 @@ std::vector<int> urgent_order(const Communication& communication, const Workload
   return urgent_first(items, strategy.credit);
 }
 
+// Bytes of memory that an outer step moves for each byte of a gradient: to make it of a rank's
+// parameters and those of the last outer step, and to take the step, momentum and what is mixed in
+// included.
+struct OuterTraffic {
+  double make = 0;
+  double apply = 3;  // a mean is two reads and a write
+};
+
+OuterTraffic traffic_of(const Outer& outer) {
+  if (!outer.any()) return {};
+  const double momentum = outer.optimizer == Outer::Optimizer::kNesterov ? 2 : 0;
+  return {3, 4 + momentum + (outer.mix > 0 ? 1 : 0)};
+}
+
 }  // namespace
 
 Communication communication_of(const Workload& workload, const Cluster& cluster,
@@ -149,24 +163,6 @@ Communication local_communication(const Workload& workload, const Cluster& clust
   if (!strategy.local_sgd.warmup_gradients) communication.buffer_broadcast = 0;
   return communication;
 }
-
-namespace {
-
-// Bytes of memory that an outer step moves for each byte of a gradient: to make it of a rank's
-// parameters and those of the last outer step, and to take the step, momentum and what is mixed in
-// included.
-struct OuterTraffic {
-  double make = 0;
-  double apply = 3;  // a mean is two reads and a write
-};
-
-OuterTraffic traffic_of(const Outer& outer) {
-  if (!outer.any()) return {};
-  const double momentum = outer.optimizer == Outer::Optimizer::kNesterov ? 2 : 0;
-  return {3, 4 + momentum + (outer.mix > 0 ? 1 : 0)};
-}
-
-}  // namespace
 
 std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
                                                        const Cluster& cluster,

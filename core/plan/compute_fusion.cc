@@ -145,7 +145,7 @@ std::vector<std::string> fusion_notes(const Workload& workload, const Device& de
   const FusedOperators fused = fuse_operators(workload, fusion);
   for (const auto& found : fused.matches) {
     const bool nothing = found.forward + found.backward == 0;
-    if (nothing && std::find(silent.begin(), silent.end(), found.knob) != silent.end()) continue;
+    if (nothing && std::ranges::find(silent, found.knob) != silent.end()) continue;
     if (found.knob == "fuse_all_optimizer_ops") {
       notes.push_back(found.knob + ": " + found.detail);
     } else if (nothing) {

@@ -6,7 +6,6 @@
 #include <map>
 #include <numbers>
 #include <numeric>
-#include <utility>
 
 #include "core/compress/dgc.h"
 #include "core/plan/compute_fusion.h"

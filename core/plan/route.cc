@@ -3,9 +3,6 @@
 //            among the leaders; broadcast inside each group
 //   sharded  reduce-scatter inside each group; all-reduce of each shard across the groups;
 //            all-gather inside each group
-// Blocks with scales (int8, fp8) are summed by the ranks themselves, in fp32. By the algorithms
-// all_to_all and nccl an all-reduce of them is an all-to-all, where each rank gets its part of
-// every rank's blocks, and the library's all-gather of the sums.
 #include "core/plan/route.h"
 
 #include <algorithm>

@@ -307,10 +307,9 @@ class StepPlan {
     if (!communication_.cross_step) {
       const OpId whole = build_.compute(Phase::kForward, workload_.forward);
       if (!sharded_) return;
-      next_step_waits_.push_back({whole, {}});
-      for (const auto& buckets_of_tensor : buckets_of_tensor_) {
-        next_step_waits_.back().second.insert(next_step_waits_.back().second.end(),
-                                              buckets_of_tensor.begin(), buckets_of_tensor.end());
+      auto& awaited = next_step_waits_.emplace_back(whole, std::vector<std::size_t>{}).second;
+      for (const auto& own : buckets_of_tensor_) {
+        awaited.insert(awaited.end(), own.begin(), own.end());
       }
       return;
     }

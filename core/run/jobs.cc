@@ -32,26 +32,25 @@ struct AnswerHead {
   std::uint64_t size = 0;
 };
 
-bool write_all(int fd, const char* bytes, std::size_t size) {
+// All of it by ::read or ::write; false where the other end is gone.
+template <typename Call, typename Byte>
+bool pass_all(Call call, int fd, Byte* bytes, std::size_t size) {
   while (size > 0) {
-    const ssize_t wrote = ::write(fd, bytes, size);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote <= 0) return false;
-    bytes += wrote;
-    size -= static_cast<std::size_t>(wrote);
+    const ssize_t passed = call(fd, bytes, size);
+    if (passed < 0 && errno == EINTR) continue;
+    if (passed <= 0) return false;
+    bytes += passed;
+    size -= static_cast<std::size_t>(passed);
   }
   return true;
 }
 
-bool read_all(int fd, char* bytes, std::size_t size) {
-  while (size > 0) {
-    const ssize_t got = ::read(fd, bytes, size);
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    bytes += got;
-    size -= static_cast<std::size_t>(got);
-  }
-  return true;
+bool write_all(int fd, const void* bytes, std::size_t size) {
+  return pass_all(::write, fd, static_cast<const char*>(bytes), size);
+}
+
+bool read_all(int fd, void* bytes, std::size_t size) {
+  return pass_all(::read, fd, static_cast<char*>(bytes), size);
 }
 
 struct Answer {
@@ -85,10 +84,10 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(0);  // it went before the line above
   std::uint64_t piece = 0;
-  while (read_all(orders, reinterpret_cast<char*>(&piece), sizeof piece)) {
+  while (read_all(orders, &piece, sizeof piece)) {
     const Answer answer = answer_of(work, static_cast<std::size_t>(piece));
     const AnswerHead head{answer.kind, answer.text.size()};
-    if (!write_all(answers, reinterpret_cast<const char*>(&head), sizeof head)) break;
+    if (!write_all(answers, &head, sizeof head)) break;
     if (!write_all(answers, answer.text.data(), answer.text.size())) break;
   }
   // No destructors: they belong to the parent's copy of everything.
@@ -146,14 +145,14 @@ class Worker {
     piece_ = piece;
     const std::uint64_t number = piece;
     // A worker that is gone is noticed when its answer is read.
-    write_all(orders_, reinterpret_cast<const char*>(&number), sizeof number);
+    write_all(orders_, &number, sizeof number);
   }
 
   // The answer to the piece at hand; how the worker ended, where it gave none, behind `name`.
   Answer take(const std::string& name = "") {
     Answer answer;
     AnswerHead head;
-    bool whole = read_all(answers_, reinterpret_cast<char*>(&head), sizeof head);
+    bool whole = read_all(answers_, &head, sizeof head);
     if (whole) {
       answer.kind = head.kind;
       answer.text.resize(head.size);
@@ -246,8 +245,8 @@ class WorkerPool {
 
   std::vector<std::string> run() {
     for (auto& worker : workers_) order_next(*worker);
-    while (std::any_of(workers_.begin(), workers_.end(),
-                       [](const auto& worker) { return worker->piece().has_value(); })) {
+    while (std::ranges::any_of(workers_,
+                               [](const auto& worker) { return worker->piece().has_value(); })) {
       for (Worker* worker : ready()) {
         const std::size_t piece = *worker->piece();
         Answer answer = worker->take(hooks_.name(piece));

@@ -33,13 +33,12 @@ class FluidModel {
  public:
   // `sharing` holds the costs of the plan's collectives; all arguments must outlive this.
   FluidModel(const plan::Plan& plan, int periods, const Sharing& sharing,
-             collective::CostCache& cache, Seconds overhead, double stretch)
+             collective::CostCache& cache, double stretch)
       : plan_(plan),
         walk_(plan, periods),
         sharing_(sharing),
         link_sharing_(sharing.resources()),
         cache_(cache),
-        overhead_(overhead),
         stretch_(stretch),
         ready_(walk_.first()),
         begins_(index(walk_.instances()), 0) {
@@ -98,7 +97,7 @@ class FluidModel {
     transfer.latencies = &cache_.latencies(*collective);
     transfer.bytes = static_cast<double>(collective->bytes());
     transfer.flow.claim = sharing_.claims(transfer.cost);
-    transfer.wakes = now_ + overhead_ + transfer.latencies->front();
+    transfer.wakes = now_ + cache_.cluster().collective_overhead + transfer.latencies->front();
     transfers_.push_back(transfer);
   }
 
@@ -181,7 +180,6 @@ class FluidModel {
   LinkSharing link_sharing_;
   std::vector<SharedFlow*> flows_;  // while links are shared out
   collective::CostCache& cache_;
-  Seconds overhead_;  // of each collective
   double stretch_;
   std::vector<int> ready_;
   std::vector<Seconds> begins_;  // by instance
@@ -264,8 +262,7 @@ class ModelExecutor final : public Executor {
   Timeline run_shared(const plan::Plan& plan, int periods) {
     auto costs = costs_of(plan);
     if (!sharing_ || sharing_->costs() != costs) sharing_.emplace(std::move(costs));
-    return FluidModel(plan, periods, *sharing_, *cache_, cluster().collective_overhead, stretch_)
-        .run();
+    return FluidModel(plan, periods, *sharing_, *cache_, stretch_).run();
   }
 
   std::shared_ptr<collective::CostCache> cache_;

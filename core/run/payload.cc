@@ -311,8 +311,8 @@ std::vector<float> starting_factor(const FactorPlace& place) {
   return q;
 }
 
-std::vector<float> Payload::numbers(const std::byte* payload, std::int64_t first,
-                                    std::int64_t count) const {
+std::vector<float> Payload::numbers_at(const std::byte* payload, std::int64_t first,
+                                       std::int64_t count) const {
   std::vector<float> values(index(count));
   read_as(format_, payload + first * unit_, count, values.data());
   return values;
@@ -337,7 +337,7 @@ void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* 
   if (!works_behind(n)) return;
   for (const auto& [tensors, matrix, first, second] : factors_) {
     if (matrix.rank == 0) continue;
-    auto p = numbers(payload, first, matrix.rows * matrix.rank);
+    auto p = numbers_at(payload, first, matrix.rows * matrix.rank);
     compress::orthogonalise(p, matrix.rank);
     write_as(format_, p.data(), matrix.rows * matrix.rank, payload + first * unit_);
     const auto q = compress::second_factor(joined(gradients, tensors), matrix, p);
@@ -348,11 +348,11 @@ void Payload::between(std::size_t n, const RankGradients& gradients, std::byte* 
 void Payload::read_factors(const std::byte* payload, RankGradients& gradients) const {
   for (const auto& [tensors, matrix, first, second] : factors_) {
     if (matrix.rank == 0) {
-      part(numbers(payload, first, matrix.elements), tensors, gradients);
+      part(numbers_at(payload, first, matrix.elements), tensors, gradients);
       continue;
     }
-    const auto p = numbers(payload, first, matrix.rows * matrix.rank);
-    const auto q = numbers(payload, second, matrix.columns * matrix.rank);
+    const auto p = numbers_at(payload, first, matrix.rows * matrix.rank);
+    const auto q = numbers_at(payload, second, matrix.columns * matrix.rank);
     std::vector<float> own(index(matrix.elements));
     compress::multiply(p, q, matrix, own);
     part(own, tensors, gradients);

@@ -99,8 +99,8 @@ class Payload {
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
   void read_rows(const std::byte* payload, RankGradients& gradients) const;
   void lay_out_factors();
-  std::vector<float> numbers(const std::byte* payload, std::int64_t first,
-                             std::int64_t count) const;
+  std::vector<float> numbers_at(const std::byte* payload, std::int64_t first,
+                                std::int64_t count) const;
   void fill_factors(const RankGradients& gradients, std::byte* payload) const;
   void read_factors(const std::byte* payload, RankGradients& gradients) const;
   void fill_blocks(const RankGradients& gradients, std::byte* payload) const;

@@ -3,7 +3,6 @@
 // on the period before are edges like the others that lead one period on.
 #pragma once
 
-#include <cstddef>
 #include <vector>
 
 #include "core/index.h"
