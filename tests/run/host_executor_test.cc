@@ -13,6 +13,7 @@
 #include "core/compress/dgc.h"
 #include "core/measure/metrics.h"
 #include "tests/plan/planned.h"
+#include "tests/support/live_cases.h"
 
 namespace syncline::run {
 namespace {
@@ -151,29 +152,6 @@ std::vector<Hierarchy> all_hierarchies(int ranks) {
   return list;
 }
 
-// What the scenario's reader refuses is not planned.
-bool fits(const Strategy& strategy, int ranks) {
-  const auto& hierarchy = strategy.hierarchy;
-  const collective::Algorithm* row = collective::find_algorithm(strategy.algorithm);
-  if (hierarchy.form == Hierarchy::Form::kFlat) {
-    return row->fits(collective::CollectiveKind::kAllReduce, ranks);
-  }
-  const auto inside = [&](collective::CollectiveKind kind) {
-    return row->fits(kind, hierarchy.group_size);
-  };
-  if (!row->fits(collective::CollectiveKind::kAllReduce, ranks / hierarchy.group_size)) {
-    return false;
-  }
-  if (hierarchy.form == Hierarchy::Form::kSharded) {
-    return inside(collective::CollectiveKind::kReduceScatter) &&
-           inside(collective::CollectiveKind::kAllGather);
-  }
-  const bool all_reduce = hierarchy.first_all_reduce;
-  return inside(all_reduce ? collective::CollectiveKind::kAllReduce
-                           : collective::CollectiveKind::kReduce) &&
-         inside(collective::CollectiveKind::kBroadcast);
-}
-
 template <typename Visit>
 void for_all_ways(int ranks, Visit visit) {
   for (const auto& algorithm : collective::algorithms()) {
@@ -181,7 +159,7 @@ void for_all_ways(int ranks, Visit visit) {
       Strategy strategy;
       strategy.algorithm = std::string(algorithm.name);
       strategy.hierarchy = hierarchy;
-      if (!fits(strategy, ranks)) continue;
+      if (!test::fits(strategy, ranks)) continue;
       visit(strategy, strategy.algorithm + ", form " +
                           std::to_string(static_cast<int>(hierarchy.form)) + " of " +
                           std::to_string(hierarchy.group_size) + " in " + std::to_string(ranks));

@@ -46,6 +46,7 @@ inline LiveCase planned(const Workload& workload, const Cluster& cluster, const 
   return {std::move(what), plan::make_plan(workload, cluster, strategy)};
 }
 
+// What the scenario's reader refuses is not planned.
 inline bool fits(const Strategy& strategy, int ranks) {
   const auto& hierarchy = strategy.hierarchy;
   // By `nccl` blocks go all to all.
@@ -60,7 +61,8 @@ inline bool fits(const Strategy& strategy, int ranks) {
     return inside(collective::CollectiveKind::kReduceScatter) &&
            inside(collective::CollectiveKind::kAllGather);
   }
-  return inside(collective::CollectiveKind::kReduce) &&
+  return inside(hierarchy.first_all_reduce ? collective::CollectiveKind::kAllReduce
+                                           : collective::CollectiveKind::kReduce) &&
          inside(collective::CollectiveKind::kBroadcast);
 }
 
