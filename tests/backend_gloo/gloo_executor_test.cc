@@ -4,14 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
 #include "core/run/payload.h"
 #include "live/link_calibration.h"
 #include "tests/plan/planned.h"
 #include "tests/support/live_cases.h"
 #include "tests/support/ranks.h"
-#include "tests/support/small_plans.h"
 #include "tests/support/watcher.h"
 
 namespace syncline::gloo_backend {

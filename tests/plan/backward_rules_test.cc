@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
 #include "tests/plan/planned.h"
 
 namespace syncline::plan {

@@ -2,14 +2,11 @@
 // the model as in the simulation, and no less than its lower bound.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <string>
 
 #include "core/collective/cost.h"
 #include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
 

@@ -2,9 +2,7 @@
 // encoding takes.
 #include <gtest/gtest.h>
 
-#include "core/plan/planner.h"
 #include "tests/plan/planned.h"
-#include "tests/support/small_plans.h"
 
 namespace syncline::plan {
 namespace {

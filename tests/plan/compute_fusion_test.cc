@@ -4,20 +4,19 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <bitset>
 #include <numeric>
 #include <set>
 
 #include "core/operators/architecture.h"
 #include "core/plan/planner.h"
 #include "tests/support/operator_workloads.h"
+#include "tests/support/text.h"
 
 namespace syncline::plan {
 namespace {
 
-Workload workload_of(const char* name, const operators::ArchitectureOptions& options = {}) {
-  return test::architecture(name, options);
-}
+using test::architecture;
 
 operators::ArchitectureOptions amp(Layout layout, DType dtype = DType::kFp16) {
   operators::ArchitectureOptions options;
@@ -73,7 +72,7 @@ void expect_match(const FusionMatch& match, int forward, int backward) {
 
 // The documents' log: "detected 16 subgraphs" twice, for the 16 residual sums forward and backward.
 TEST(ComputeFusion, SixteenResidualSumsTwice) {
-  const Workload resnet = workload_of("resnet50");
+  const Workload resnet = architecture("resnet50");
   expect_match(match_of(resnet, &ComputeFusion::fuse_elewise_add_act_ops), 16, 16);
   const auto fused = fused_by(resnet, &ComputeFusion::fuse_elewise_add_act_ops);
   EXPECT_EQ(count_of(fused, "fused_elemwise_add_activation"), 16);
@@ -85,7 +84,7 @@ TEST(ComputeFusion, SixteenResidualSumsTwice) {
 
 // "Find momentum operators : 161, and 161 for dense gradients."
 TEST(ComputeFusion, OneHundredAndSixtyOneMomentumOperators) {
-  const Workload resnet = workload_of("resnet50");
+  const Workload resnet = architecture("resnet50");
   const auto match = match_of(resnet, &ComputeFusion::fuse_all_optimizer_ops);
   EXPECT_EQ(match.detail,
             "found 161 momentum operators, and 161 for dense gradients; they become one");
@@ -98,16 +97,15 @@ TEST(ComputeFusion, OneHundredAndSixtyOneMomentumOperators) {
 }
 
 TEST(ComputeFusion, TheOptimiserNeedsDenseGradientsOfOneDtype) {
-  Workload resnet = workload_of("resnet50");
+  Workload resnet = architecture("resnet50");
   resnet.tensors[3].sparse = true;
   EXPECT_EQ(match_of(resnet, &ComputeFusion::fuse_all_optimizer_ops).detail,
             "found 161 momentum operators, and 160 for dense gradients; they become one");
   EXPECT_EQ(count_of(fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops), "momentum"), 1);
 
-  const Workload half = workload_of("resnet50", amp(Layout::kNchw));
+  const Workload half = architecture("resnet50", amp(Layout::kNchw));
   const auto match = match_of(half, &ComputeFusion::fuse_all_optimizer_ops);
-  EXPECT_NE(match.detail.find("none is fused: the gradients are of several dtypes"),
-            std::string::npos)
+  EXPECT_TRUE(test::contains(match.detail, "none is fused: the gradients are of several dtypes"))
       << match.detail;
   EXPECT_EQ(count_of(fuse_operators(half, everything()).operators, "momentum"), 161);
 }
@@ -117,28 +115,27 @@ TEST(ComputeFusion, TheOptimiserNeedsDenseGradientsOfOneDtype) {
 TEST(ComputeFusion, BatchNormFormsNeedHalfPrecisionAndChannelsLast) {
   for (const DType dtype : {DType::kFp32, DType::kFp16, DType::kBf16}) {
     for (const Layout layout : {Layout::kNchw, Layout::kNhwc}) {
-      const Workload resnet = workload_of("resnet50", amp(layout, dtype));
+      const Workload resnet = architecture("resnet50", amp(layout, dtype));
       const bool fits = dtype == DType::kFp16 && layout == Layout::kNhwc;
       expect_match(match_of(resnet, &ComputeFusion::fuse_bn_act_ops), fits ? 33 : 0, fits ? 33 : 0);
       expect_match(match_of(resnet, &ComputeFusion::fuse_bn_add_act_ops), fits ? 16 : 0,
                    fits ? 16 : 0);
       if (fits) continue;
-      EXPECT_NE(match_of(resnet, &ComputeFusion::fuse_bn_act_ops).detail.find("FP16 and NHWC"),
-                std::string::npos);
+      EXPECT_TRUE(test::contains(match_of(resnet, &ComputeFusion::fuse_bn_act_ops).detail,
+                                 "FP16 and NHWC"));
     }
   }
 }
 
 // In Paddle's order the batch-norm form takes the sums before fuse_elewise_add_act_ops sees them.
 TEST(ComputeFusion, EarlierPassesTakeWhatLaterOnesCouldHave) {
-  const Workload resnet = workload_of("resnet50", amp(Layout::kNhwc));
+  const Workload resnet = architecture("resnet50", amp(Layout::kNhwc));
   ComputeFusion fusion = batch_norm_forms();
   fusion.fuse_elewise_add_act_ops = true;
   const auto fused = fuse_operators(resnet, fusion);
   ASSERT_EQ(fused.matches.size(), 3u);
-  expect_match(fused.matches[0], 33, 33);
-  expect_match(fused.matches[1], 16, 16);
-  expect_match(fused.matches[2], 0, 0);
+  for (std::size_t i = 0; const int found : {33, 16, 0})
+    expect_match(fused.matches[i++], found, found);
   EXPECT_EQ(count_of(fused.operators, "relu"), 0);
   EXPECT_EQ(count_of(fused.operators, "batch_norm"), 4);
   fusion.fuse_bn_add_act_ops = false;
@@ -146,7 +143,7 @@ TEST(ComputeFusion, EarlierPassesTakeWhatLaterOnesCouldHave) {
 }
 
 TEST(ComputeFusion, NothingInResNetIsDepthwise) {
-  const auto match = match_of(workload_of("resnet50"), &ComputeFusion::fuse_relu_depthwise_conv);
+  const auto match = match_of(architecture("resnet50"), &ComputeFusion::fuse_relu_depthwise_conv);
   expect_match(match, 0, 0);
   EXPECT_EQ(match.detail, "the workload has no depthwise_conv2d");
 }
@@ -154,7 +151,7 @@ TEST(ComputeFusion, NothingInResNetIsDepthwise) {
 // VGG-16 in Paddle: each of 13 convolutions and 2 hidden layers ends in bias and relu. With the
 // epilogue before it the hidden layers go into their products, and the head's bias as well.
 TEST(ComputeFusion, Vgg16) {
-  const Workload vgg = workload_of("vgg16");
+  const Workload vgg = architecture("vgg16");
   expect_match(match_of(vgg, &ComputeFusion::fuse_elewise_add_act_ops), 15, 15);
   expect_match(match_of(vgg, &ComputeFusion::fuse_gemm_epilogue), 3, 3);
   ComputeFusion both = only(&ComputeFusion::fuse_gemm_epilogue);
@@ -172,7 +169,7 @@ TEST(ComputeFusion, Vgg16) {
 TEST(ComputeFusion, BertsEpilogues) {
   operators::ArchitectureOptions options;
   options.sequence = 64;
-  const Workload bert = workload_of("bert_base", options);
+  const Workload bert = architecture("bert_base", options);
   expect_match(match_of(bert, &ComputeFusion::fuse_gemm_epilogue), 73, 73);
   const auto fused = fused_by(bert, &ComputeFusion::fuse_gemm_epilogue);
   EXPECT_EQ(count_of(fused, "gelu"), 0);
@@ -185,7 +182,8 @@ TEST(ComputeFusion, BertsEpilogues) {
   // The sums that remain: bias and tanh of the pooler forward; tanh has no backward form.
   expect_match(match_of(bert, &ComputeFusion::fuse_elewise_add_act_ops), 1, 0);
   EXPECT_EQ(
-      match_of(workload_of("gpt2_small", options), &ComputeFusion::fuse_gemm_epilogue).forward, 48);
+      match_of(architecture("gpt2_small", options), &ComputeFusion::fuse_gemm_epilogue).forward,
+      48);
 }
 
 // cublasLt keeps relu's mask in units of 128 columns, gelu's input in units of 8.
@@ -268,40 +266,38 @@ TEST(ComputeFusion, ReluGoesIntoADepthwiseConvolution) {
 // Bytes an element as in a table of fused kernels, 2-byte types: batch norm with relu 10 -> 6, with
 // a sum as well 16 -> 8; backward 16 -> 14 with the output read in both passes.
 TEST(ComputeFusion, SavesWhatFusedKernelsSave) {
-  const auto bytes = [](bool sum, bool backward, bool fuse) {
-    Workload workload = of_values(8, 2);
-    auto& list = workload.operators;
-    if (backward) {
-      list.operators = {{"relu_grad", StepPart::kBackward, {{0}, {1}}, {{2}}},
-                        {"batch_norm_grad", StepPart::kBackward, {{3, 2}, {2, 2}}, {{4}}}};
-    } else if (sum) {
-      list.operators = {{"batch_norm", StepPart::kForward, {{0, 2}}, {{1}}},
-                        {"elementwise_add", StepPart::kForward, {{1}, {2}}, {{3}}},
-                        {"relu", StepPart::kForward, {{3}}, {{4}}}};
-    } else {
-      list.operators = {{"batch_norm", StepPart::kForward, {{0, 2}}, {{1}}},
-                        {"relu", StepPart::kForward, {{1}}, {{2}}}};
-    }
-    for (auto& op : list.operators) {
+  struct Case {
+    std::vector<Operator> operators;
+    double apart, fused;
+  };
+  using enum StepPart;
+  for (Case& each : std::vector<Case>{
+           {{{"batch_norm", kForward, {{0, 2}}, {{1}}}, {"relu", kForward, {{1}}, {{2}}}}, 10, 6},
+           {{{"batch_norm", kForward, {{0, 2}}, {{1}}},
+             {"elementwise_add", kForward, {{1}, {2}}, {{3}}},
+             {"relu", kForward, {{3}}, {{4}}}},
+            16,
+            8},
+           {{{"relu_grad", kBackward, {{0}, {1}}, {{2}}},
+             {"batch_norm_grad", kBackward, {{3, 2}, {2, 2}}, {{4}}}},
+            16,
+            14}}) {
+    for (auto& op : each.operators) {
       op.dtype = DType::kFp16;
       op.layout = Layout::kNhwc;
     }
-    return all_traffic(
-        fuse_operators(workload, fuse ? batch_norm_forms() : ComputeFusion{}).operators);
-  };
-  EXPECT_DOUBLE_EQ(bytes(false, false, false), 10);
-  EXPECT_DOUBLE_EQ(bytes(false, false, true), 6);
-  EXPECT_DOUBLE_EQ(bytes(true, false, false), 16);
-  EXPECT_DOUBLE_EQ(bytes(true, false, true), 8);
-  EXPECT_DOUBLE_EQ(bytes(false, true, false), 16);
-  EXPECT_DOUBLE_EQ(bytes(false, true, true), 14);
+    const Workload workload = of_values(8, 2, each.operators);
+    EXPECT_DOUBLE_EQ(all_traffic(fuse_operators(workload, {}).operators), each.apart);
+    EXPECT_DOUBLE_EQ(all_traffic(fuse_operators(workload, batch_norm_forms()).operators),
+                     each.fused);
+  }
 }
 
 // A sum with its relu saves a write and a read of the sum in each direction, and nothing else.
 TEST(ComputeFusion, ResidualSumsSaveTwoPassesEach) {
   operators::ArchitectureOptions options;
   options.batch = 4;
-  const Workload resnet = workload_of("resnet50", options);
+  const Workload resnet = architecture("resnet50", options);
   double elements = 0;  // of the 16 sums
   for (const int size : {56, 56, 56, 28, 28, 28, 28, 14, 14, 14, 14, 14, 14, 7, 7, 7}) {
     elements += 4.0 * size * size * 256 * (56.0 / size);
@@ -323,10 +319,10 @@ TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
           half ? amp(Layout::kNhwc) : operators::ArchitectureOptions{};
       options.batch = 2;
       options.sequence = 32;
-      const Workload workload = workload_of(std::string(row.name).c_str(), options);
+      const Workload workload = architecture(row.name, options);
       for (unsigned mask = 0; mask < 64; mask += 9) {
-        const ComputeFusion fusion{(mask & 1U) != 0, (mask & 2U) != 0,  (mask & 4U) != 0,
-                                   (mask & 8U) != 0, (mask & 16U) != 0, (mask & 32U) != 0};
+        const std::bitset<6> on(mask);
+        const ComputeFusion fusion{on[0], on[1], on[2], on[3], on[4], on[5]};
         const OperatorList& before = workload.operators;
         const OperatorList after = fuse_operators(workload, fusion).operators;
         for (const auto part : {StepPart::kForward, StepPart::kBackward, StepPart::kUpdate}) {
@@ -354,7 +350,7 @@ TEST(ComputeFusion, EveryRewriteKeepsTheWorkAndTheGradients) {
 
 TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
   const Device device = test::small_gpu();
-  const Workload resnet = test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
+  const Workload resnet = test::evaluated(architecture("resnet50", amp(Layout::kNhwc)), device);
   EXPECT_FALSE(fused_workload(resnet, device, {}).has_value());
   const ComputeFusion fusion = batch_norm_forms();
   const auto fused = fused_workload(resnet, device, fusion);
@@ -373,7 +369,7 @@ TEST(ComputeFusion, ChangesTheTimesOfAnEvaluatedWorkload) {
 // Times that were measured stay the base: they change by what the roofline predicts.
 TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
   const Device device = test::small_gpu();
-  const Workload model = test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), device);
+  const Workload model = test::evaluated(architecture("resnet50", amp(Layout::kNhwc)), device);
   Workload measured = model;
   measured.forward = 0.5;
   measured.update = 0.1;
@@ -389,7 +385,7 @@ TEST(ComputeFusion, MeasuredTimesChangeByTheEvaluatedDifference) {
 // Where hardly anything was measured, times stop at zero and the sum of the savings is kept.
 TEST(ComputeFusion, NoTimeFallsBelowZero) {
   const Device device = test::small_gpu();
-  Workload tiny = workload_of("resnet50", amp(Layout::kNhwc));
+  Workload tiny = architecture("resnet50", amp(Layout::kNhwc));
   tiny.forward = 1e-9;
   for (auto& tensor : tiny.tensors) tensor.backward = 1e-9;
   const auto fused = fused_workload(tiny, device, everything());
@@ -401,7 +397,7 @@ TEST(ComputeFusion, ThePlannerTakesTheFusedTimes) {
   Cluster cluster;
   cluster.device = test::small_gpu();
   const Workload resnet =
-      test::evaluated(workload_of("resnet50", amp(Layout::kNhwc)), cluster.device);
+      test::evaluated(architecture("resnet50", amp(Layout::kNhwc)), cluster.device);
   const auto computing = [&](const ComputeFusion& fusion) {
     Strategy strategy;
     strategy.compute_fusion = fusion;
@@ -418,7 +414,7 @@ TEST(ComputeFusion, ThePlannerTakesTheFusedTimes) {
 // stands out, not 161 launches.
 TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
   Device device = test::small_gpu();
-  const Workload resnet = workload_of("resnet50", amp(Layout::kNchw, DType::kFp32));
+  const Workload resnet = architecture("resnet50", amp(Layout::kNchw, DType::kFp32));
   const auto update = [&](bool fused) {
     const auto list =
         fused ? fused_by(resnet, &ComputeFusion::fuse_all_optimizer_ops) : resnet.operators;
@@ -434,19 +430,16 @@ TEST(ComputeFusion, TheFusedOptimiserSavesAtMostItsLaunches) {
 
 TEST(ComputeFusion, NotesSayWhatMatchedAndWhatItSaves) {
   const Device device = test::small_gpu();
-  const Workload resnet = test::evaluated(workload_of("resnet50"), device);
+  const Workload resnet = test::evaluated(architecture("resnet50"), device);
   const auto notes = fusion_notes(resnet, device, everything(), {});
-  const auto says = [&](const std::string& text) {
-    return std::any_of(notes.begin(), notes.end(), [&](const std::string& note) {
-      return note.find(text) != std::string::npos;
-    });
-  };
-  EXPECT_TRUE(says("fuse_elewise_add_act_ops: detected 16 subgraphs forward and 16 backward"));
-  EXPECT_TRUE(says("found 161 momentum operators, and 161 for dense gradients"));
-  EXPECT_TRUE(
-      says("fuse_bn_act_ops matches nothing here: it needs FP16 and NHWC, and batch_norm "
-           "runs in fp32 NCHW"));
-  EXPECT_TRUE(says("kernels become"));
+  for (const char* part :
+       {"fuse_elewise_add_act_ops: detected 16 subgraphs forward and 16 backward",
+        "found 161 momentum operators, and 161 for dense gradients",
+        "fuse_bn_act_ops matches nothing here: it needs FP16 and NHWC, and batch_norm runs in fp32 "
+        "NCHW",
+        "kernels become"}) {
+    EXPECT_TRUE(test::any_contains(notes, part)) << part;
+  }
   // A switch that is on by default says nothing where it matches nothing.
   EXPECT_TRUE(fusion_notes(resnet, device, only(&ComputeFusion::fuse_bn_add_act_ops),
                            {"fuse_bn_add_act_ops"})

@@ -2,16 +2,12 @@
 // hand, closed forms, bounds, and the same answer from every executor.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <random>
 
 #include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
 #include "core/measure/metrics.h"
-#include "core/measure/study.h"
-#include "core/plan/planner.h"
 #include "core/plan/step_plan.h"
-#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
 #include "tests/support/expect.h"

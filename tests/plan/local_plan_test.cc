@@ -8,7 +8,6 @@
 #include <set>
 
 #include "core/collective/cost.h"
-#include "core/run/executor.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
 

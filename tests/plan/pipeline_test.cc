@@ -9,11 +9,8 @@
 #include "core/measure/metrics.h"
 #include "core/plan/pipeline.h"
 #include "core/random.h"
-#include "core/run/executor.h"
-#include "core/run/interference.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
-#include "tests/support/small_plans.h"
 
 namespace syncline::plan {
 namespace {

@@ -3,12 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <random>
 #include <set>
 
 #include "tests/plan/planned.h"
-#include "tests/support/small_plans.h"
 
 namespace syncline::plan {
 namespace {

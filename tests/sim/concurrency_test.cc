@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/planner.h"
 #include "core/run/stragglers.h"
 #include "tests/plan/planned.h"
 #include "tests/support/simulated.h"

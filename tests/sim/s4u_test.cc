@@ -23,13 +23,13 @@ namespace {
 
 namespace sg = simgrid::s4u;
 
-constexpr std::int64_t kElements = 1 << 22;  // fp32
+constexpr std::int64_t kRingElements = 1 << 22;  // fp32
 
 using MakeZone = std::function<sg::NetZone*(const sg::ClusterCallbacks&)>;
 
 // One rank: in each of 2 (n-1) rounds a chunk to the next and one from the one before.
 void walk_ring(int rank, int ranks) {
-  const double chunk = 4.0 * kElements / ranks;
+  const double chunk = 4.0 * kRingElements / ranks;
   sg::Mailbox* out = sg::Mailbox::by_name("to" + std::to_string((rank + 1) % ranks));
   sg::Mailbox* in = sg::Mailbox::by_name("to" + std::to_string(rank));
   static int payload = 0;
@@ -100,7 +100,7 @@ void expect_same(const char* what, const Prepare& prepare, const fabric::Topolog
   Cluster cluster = flat_cluster(ranks);
   cluster.tiers[0].latency = 0;
   cluster = on_fabric(cluster, topology, places);
-  const plan::Plan plan = all_reduce_plan(ranks, "ring", kElements);
+  const plan::Plan plan = all_reduce_plan(ranks, "ring", kRingElements);
   const Seconds step = simulated(cluster, plan, Grain::kStep);
   const Seconds model = modelled(cluster, plan);
   // SimGrid has one engine a process.
@@ -108,7 +108,7 @@ void expect_same(const char* what, const Prepare& prepare, const fabric::Topolog
       std::stod(run::run_apart(
           "s4u", [&] { return std::to_string(1e6 * all_reduce_on(prepare, places)); })) /
       1e6;
-  const Seconds alone = 2.0 * (ranks - 1) / ranks * 4 * kElements / kNodePort;
+  const Seconds alone = 2.0 * (ranks - 1) / ranks * 4 * kRingElements / kNodePort;
   std::printf("%-34s S4U %.3f ms, simulated %+.2f %%, model %+.2f %%, contention x%.2f\n", what,
               1e3 * s4u, 100 * (step / s4u - 1), 100 * (model / s4u - 1), s4u / alone);
   EXPECT_NEAR(step, s4u, 1e-3 * s4u) << what;

@@ -31,7 +31,7 @@ inline Workload evaluated(Workload workload, const Device& device) {
 }
 
 // Requires a name of operators::architectures(). It has no times.
-inline Workload architecture(std::string_view name, operators::ArchitectureOptions options) {
+inline Workload architecture(std::string_view name, operators::ArchitectureOptions options = {}) {
   const operators::Architecture& row = *operators::find_architecture(name);
   options.optimizer = row.optimizer;
   operators::Generated made = operators::generate(row, options);

@@ -11,35 +11,19 @@
 
 namespace syncline {
 
-// `nodes` nodes of one GPU each behind one switch: 10 Gbit/s, 20 us.
-inline Cluster flat_cluster(int nodes) {
+// Nodes of `gpus` GPUs: 200 Gbit/s and 5 us inside, 10 Gbit/s and 20 us between.
+inline Cluster two_tier_cluster(int nodes, int gpus) {
   Cluster cluster;
   cluster.name = "flat";
   cluster.nodes = nodes;
-  cluster.gpus_per_node = 1;
-  if (nodes > 1) {
-    cluster.tiers.push_back(Tier{});
-    cluster.tiers[0].name = "inter";
-    cluster.tiers[0].span = nodes;
-    cluster.tiers[0].latency = 20e-6;
-    cluster.tiers[0].bandwidth = 1.25e9;
-  }
+  cluster.gpus_per_node = gpus;
+  if (gpus > 1) cluster.tiers.push_back({"intra", gpus, 5e-6, 25e9});
+  if (nodes > 1) cluster.tiers.push_back({"inter", nodes * gpus, 20e-6, 1.25e9});
   return cluster;
 }
 
-// Nodes of `gpus` GPUs: 200 Gbit/s and 5 us inside, 10 Gbit/s and 20 us between.
-inline Cluster two_tier_cluster(int nodes, int gpus) {
-  Cluster cluster = flat_cluster(nodes);
-  cluster.gpus_per_node = gpus;
-  if (nodes > 1) cluster.tiers[0].span = nodes * gpus;
-  Tier intra;
-  intra.name = "intra";
-  intra.span = gpus;
-  intra.latency = 5e-6;
-  intra.bandwidth = 25e9;
-  if (gpus > 1) cluster.tiers.insert(cluster.tiers.begin(), intra);
-  return cluster;
-}
+// `nodes` nodes of one GPU each behind one switch.
+inline Cluster flat_cluster(int nodes) { return two_tier_cluster(nodes, 1); }
 
 inline collective::Collective collective_of(collective::CollectiveKind kind,
                                             const std::string& algorithm, collective::Groups groups,

@@ -148,10 +148,8 @@ class StrategyPairs {
   }
 
   bool free(const std::set<Index>& chosen, Index more) const {
-    for (const Index each : chosen) {
-      if (settings_[each].knob == settings_[more].knob) return false;
-    }
-    return true;
+    return std::ranges::none_of(
+        chosen, [&](Index each) { return settings_[each].knob == settings_[more].knob; });
   }
 
   // With up to three of what others need beside them; as it is where none make it valid.
@@ -189,10 +187,8 @@ class StrategyPairs {
   }
 
   bool adds_pairs(const std::set<Index>& chosen, Index more) const {
-    for (const Index each : chosen) {
-      if (covered_.count(std::minmax(each, more)) > 0) return false;
-    }
-    return true;
+    return std::ranges::none_of(
+        chosen, [&](Index each) { return covered_.count(std::minmax(each, more)) > 0; });
   }
 
   static constexpr std::size_t kMostSettings = 10;

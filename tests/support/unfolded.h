@@ -7,6 +7,7 @@
 
 #include "core/collective/collective.h"
 #include "core/collective/network.h"
+#include "core/index.h"
 
 namespace syncline::test {
 
@@ -18,7 +19,7 @@ class UnfoldedCost {
   };
 
   UnfoldedCost(const Cluster& cluster, const collective::Collective& collective)
-      : network_(cluster), sent_(static_cast<std::size_t>(cluster.ranks()), 0.0) {
+      : network_(cluster), sent_(index(cluster.ranks()), 0.0) {
     const collective::Groups& groups = collective.groups;
     const auto sets = collective.algorithm->edges(collective.kind, groups.size);
     for (const auto& stage :
@@ -37,7 +38,7 @@ class UnfoldedCost {
   }
 
   const std::vector<Stage>& stages() const { return stages_; }
-  double sent(int rank) const { return sent_[static_cast<std::size_t>(rank)]; }
+  double sent(int rank) const { return sent_[index(rank)]; }
 
   // The longest chain of messages, every rank by itself (critical_path.h).
   std::vector<Seconds> latencies(double bytes) const {
@@ -66,11 +67,7 @@ class UnfoldedCost {
   };
 
   Message message(int from, int to) const {
-    Message m{static_cast<std::size_t>(from),
-              static_cast<std::size_t>(to),
-              network_.latency(from, to),
-              {},
-              0};
+    Message m{index(from), index(to), network_.latency(from, to), {}, 0};
     network_.route(collective::Groups{}, from, to, m.route);
     return m;
   }
