@@ -20,38 +20,12 @@ using namespace std::chrono_literals;
 using test::Failures;
 using test::place_at;
 using test::Played;
+using test::Rank;
+using test::run_each;
 using test::run_ranks;
 using test::Scratch;
 
-// One rank after another, each as it likes.
-struct Rank {
-  RankEnvironment place;
-  std::string key = {};
-  std::chrono::milliseconds timeout = 20s;
-  std::function<void(ControlChannel&)> body = [](ControlChannel& channel) { channel.barrier(); };
-  std::chrono::milliseconds late{0};
-};
-
-Failures run_each(const std::vector<Rank>& ranks) {
-  Failures failures(ranks.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    threads.emplace_back([&, i] {
-      try {
-        std::this_thread::sleep_for(ranks[i].late);
-        ControlChannelSettings settings;
-        settings.timeout = ranks[i].timeout;
-        settings.key = ranks[i].key;
-        ControlChannel channel(ranks[i].place, settings);
-        ranks[i].body(channel);
-      } catch (const std::exception& error) {
-        failures[i] = error.what();
-      }
-    });
-  }
-  for (auto& thread : threads) thread.join();
-  return failures;
-}
+void barrier(ControlChannel& channel) { channel.barrier(); }
 
 class LiveRanks : public testing::Test {
  protected:
@@ -121,29 +95,23 @@ TEST(ControlChannelClock, OffsetsOnOneMachineAreWithinTheirError) {
 
 // The longest wait limit counts, whoever has it.
 TEST_F(LiveRanks, AreWaitedForAsLongAsOneOfThemSays) {
-  std::vector<Rank> ranks;
-  for (int r = 0; r < 3; ++r) {
-    ranks.push_back({place(r, 3), "", 300ms, [](ControlChannel& channel) {
-                       if (channel.rank() == 2) std::this_thread::sleep_for(800ms);
-                       channel.barrier(channel.rank() == 1 ? 20s : 0s);
-                     }});
-  }
-  EXPECT_EQ(run_each(ranks), Failures(3));
+  const auto body = [](ControlChannel& channel) {
+    if (channel.rank() == 2) std::this_thread::sleep_for(800ms);
+    channel.barrier(channel.rank() == 1 ? 20s : 0s);
+  };
+  EXPECT_EQ(run_ranks(3, body, 300ms), Failures(3));
 }
 
 // Patience is for work that takes long; a rank that the others wait for otherwise is named.
 TEST_F(LiveRanks, ARankThatDoesNotReachTheBarrier) {
-  std::vector<Rank> ranks;
-  for (int r = 0; r < 3; ++r) {
-    ranks.push_back({place(r, 3), "", 1s, [](ControlChannel& channel) {
-                       if (channel.rank() == 2) std::this_thread::sleep_for(1200ms);
-                       channel.barrier(ControlChannel::kPatient);
-                       if (channel.rank() == 2) std::this_thread::sleep_for(2s);
-                       channel.barrier();
-                     }});
-  }
+  const auto body = [](ControlChannel& channel) {
+    if (channel.rank() == 2) std::this_thread::sleep_for(1200ms);
+    channel.barrier(ControlChannel::kPatient);
+    if (channel.rank() == 2) std::this_thread::sleep_for(2s);
+    channel.barrier();
+  };
   const std::string text = "rank 2 did not reach the barrier within 1 s";
-  EXPECT_EQ(run_each(ranks), Failures({text, text, text}));
+  EXPECT_EQ(run_ranks(3, body, 1s), Failures({text, text, text}));
 }
 
 TEST_F(LiveRanks, RanksThatNeverJoin) {
@@ -156,11 +124,8 @@ TEST_F(LiveRanks, RanksThatNeverJoin) {
 }
 
 TEST_F(LiveRanks, OneStartedTwice) {
-  const Failures failures =
-      run_each({{place(0, 3)},
-                {place(1, 3)},
-                {place(1, 3)},
-                {place(2, 3), "", 20s, [](ControlChannel& m) { m.barrier(); }, 300ms}});
+  const Failures failures = run_each(
+      {{place(0, 3)}, {place(1, 3)}, {place(1, 3)}, {place(2, 3), "", 20s, barrier, 300ms}});
   EXPECT_EQ(failures[0], "");
   EXPECT_EQ(failures[3], "");
   EXPECT_EQ(failures[1] + failures[2], "rank 1 was started twice; this one ends");
@@ -168,9 +133,7 @@ TEST_F(LiveRanks, OneStartedTwice) {
 
 TEST_F(LiveRanks, RankZeroStartedTwice) {
   const Failures failures =
-      run_each({{place(0, 2)},
-                {place(0, 2)},
-                {place(1, 2), "", 20s, [](ControlChannel& m) { m.barrier(); }, 300ms}});
+      run_each({{place(0, 2)}, {place(0, 2)}, {place(1, 2), "", 20s, barrier, 300ms}});
   EXPECT_EQ(failures[2], "");
   EXPECT_EQ((failures[0] + failures[1]).rfind("rank 0 was started twice; this one ends", 0), 0u)
       << failures[0] << failures[1];
@@ -184,10 +147,9 @@ TEST_F(LiveRanks, WhatAKilledRunLeftIsNoRank) {
   for (const auto late : {0ms, 200ms}) {
     test::write_text(scratch.path("meet"), line);
     ASSERT_EQ(::chmod(scratch.path("meet").c_str(), 0600), 0);
-    const auto body = [](ControlChannel& m) { m.barrier(); };
-    EXPECT_EQ(
-        run_each({{place(0, 2), "", 20s, body, 200ms - late}, {place(1, 2), "", 20s, body, late}}),
-        Failures(2));
+    EXPECT_EQ(run_each({{place(0, 2), "", 20s, barrier, 200ms - late},
+                        {place(1, 2), "", 20s, barrier, late}}),
+              Failures(2));
     EXPECT_TRUE(scratch.empty());
   }
 }
@@ -204,20 +166,17 @@ TEST_F(LiveRanks, ADifferentNumberOfRanksOrAnotherKey) {
 // With the ranks, not in order: its end closes as a killed process's would.
 TEST_F(LiveRanks, ARankThatVanishes) {
   for (const int gone : {0, 1, 2}) {
-    std::vector<Rank> ranks;
-    for (int r = 0; r < 3; ++r) {
-      ranks.push_back({place(r, 3), "", 20s, [&](ControlChannel& channel) {
-                         channel.barrier();
-                         if (channel.rank() != gone) {
-                           channel.barrier();
-                           channel.barrier();
-                         }
-                       }});
-    }
+    const auto body = [&](ControlChannel& channel) {
+      channel.barrier();
+      if (channel.rank() != gone) {
+        channel.barrier();
+        channel.barrier();
+      }
+    };
     const std::string text = "rank " + std::to_string(gone) + " ended before the others";
     Failures expected(3, text);
     expected[static_cast<std::size_t>(gone)] = "";
-    EXPECT_EQ(run_each(ranks), expected);
+    EXPECT_EQ(run_ranks(3, body), expected);
   }
 }
 
@@ -316,35 +275,28 @@ TEST_F(LiveRanks, AfterTheRanksHaveMetNobodyListens) {
 }
 
 TEST_F(LiveRanks, RanksThatLeaveInOrderHaveNotFailed) {
-  std::vector<Rank> ranks;
-  for (int r = 0; r < 4; ++r) {
-    ranks.push_back({place(r, 4), "", 20s, [](ControlChannel& channel) {
-                       channel.gather(std::string(3000000, 'x'));
-                       // Rank 0, in the middle, last: each once.
-                       std::this_thread::sleep_for(
-                           std::chrono::milliseconds(100 * ((channel.rank() + 2) % 4)));
-                     }});
-  }
-  EXPECT_EQ(run_each(ranks), Failures(4));
+  const auto body = [](ControlChannel& channel) {
+    channel.gather(std::string(3000000, 'x'));
+    // Rank 0, in the middle, last: each once.
+    std::this_thread::sleep_for(std::chrono::milliseconds(100 * ((channel.rank() + 2) % 4)));
+  };
+  EXPECT_EQ(run_ranks(4, body), Failures(4));
 }
 
 TEST_F(LiveRanks, FailTellsAllOthers) {
   for (const int failing : {0, 1, 2}) {
-    std::vector<Rank> ranks;
-    for (int r = 0; r < 3; ++r) {
-      ranks.push_back({place(r, 3), "", 20s, [&](ControlChannel& channel) {
-                         channel.barrier();
-                         if (channel.rank() == failing) {
-                           channel.fail("the disk is full");
-                           EXPECT_THROW(channel.barrier(), MachineError);
-                         } else {
-                           channel.barrier(ControlChannel::kPatient);
-                         }
-                       }});
-    }
+    const auto body = [&](ControlChannel& channel) {
+      channel.barrier();
+      if (channel.rank() == failing) {
+        channel.fail("the disk is full");
+        EXPECT_THROW(channel.barrier(), MachineError);
+      } else {
+        channel.barrier(ControlChannel::kPatient);
+      }
+    };
     Failures expected(3, "rank " + std::to_string(failing) + ": the disk is full");
     expected[static_cast<std::size_t>(failing)] = "";
-    EXPECT_EQ(run_each(ranks), expected);
+    EXPECT_EQ(run_ranks(3, body), expected);
   }
 }
 
@@ -359,34 +311,27 @@ TEST_F(LiveRanks, FailNamesTheCause) {
     if (channel.rank() == 1) channel.fail("connection reset", 20s);
     channel.barrier();
   };
-  std::vector<Rank> ranks;
-  for (int r = 0; r < 3; ++r) ranks.push_back({place(r, 3), "", 20s, body});
   const std::string text = "rank 2 ended before the others";
-  EXPECT_EQ(run_each(ranks), Failures({text, text, ""}));
+  EXPECT_EQ(run_ranks(3, body), Failures({text, text, ""}));
 }
 
 TEST_F(LiveRanks, WhoIsToldOfFailuresHearsOnce) {
   std::atomic<int> first_hand = 0;
   std::vector<std::string> told(3);
-  std::vector<std::thread> threads;
+  std::vector<Rank> ranks;
   for (int r = 0; r < 3; ++r) {
-    threads.emplace_back([&, r] {
-      ControlChannelSettings settings;
-      settings.timeout = 20s;
-      settings.on_failure = [&, r](const std::string& text, bool first) {
-        told[static_cast<std::size_t>(r)] += text;
-        first_hand += first ? 1 : 0;
-      };
-      ControlChannel channel(place(r, 3), settings);
+    ranks.push_back({place(r, 3)});
+    ranks.back().body = [](ControlChannel& channel) {
       channel.barrier();
-      if (r == 1) channel.fail("no memory");
-      try {
-        channel.barrier();
-      } catch (const MachineError&) {
-      }
-    });
+      if (channel.rank() == 1) channel.fail("no memory");
+      channel.barrier();
+    };
+    ranks.back().on_failure = [&, r](const std::string& text, bool first) {
+      told[static_cast<std::size_t>(r)] += text;
+      first_hand += first ? 1 : 0;
+    };
   }
-  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(run_each(ranks), Failures(3, "rank 1: no memory"));
   EXPECT_EQ(told, Failures({"rank 1: no memory", "", "rank 1: no memory"}));
   EXPECT_EQ(first_hand, 1) << "rank 0 alone is to say it";
 }

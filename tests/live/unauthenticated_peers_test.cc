@@ -27,6 +27,7 @@ using Kind = MessageKind;
 using test::Failures;
 using test::place_at;
 using test::Played;
+using test::run_each;
 using test::Scratch;
 
 const std::string kToken(64, 'a');
@@ -202,27 +203,32 @@ TEST(UnauthenticatedPeers, WithoutTheTokenNobodyIsHeard) {
             std::string::npos);
 }
 
+void wait_twice(ControlChannel& channel) {
+  channel.barrier(ControlChannel::kPatient);
+  channel.barrier(ControlChannel::kPatient);
+}
+
 // Rank 0 with what it does, and somebody who plays rank 1.
-std::string first_rank_says(
-    const std::function<void(const FirstAddress&)>& other, std::chrono::milliseconds timeout = 20s,
-    const std::function<void(ControlChannel&)>& body = [](ControlChannel& channel) {
-      channel.barrier(ControlChannel::kPatient);
-      channel.barrier(ControlChannel::kPatient);
-    }) {
+std::string first_rank_says(const std::function<void(const FirstAddress&)>& other,
+                            const std::function<void(ControlChannel&)>& body = wait_twice) {
   const Scratch scratch;
-  const RankEnvironment place = place_at(scratch.path("meet"), 1, 2);
-  std::thread played([&] { other(test::published_at(place)); });
-  std::string failure;
-  try {
-    ControlChannelSettings settings;
-    settings.timeout = timeout;
-    ControlChannel channel(place_at(scratch.path("meet"), 0, 2), settings);
-    body(channel);
-  } catch (const std::exception& error) {
-    failure = error.what();
-  }
+  const std::string file = scratch.path("meet");
+  std::thread played([&] { other(test::published_at(place_at(file, 1, 2))); });
+  const Failures failures = run_each({{place_at(file, 0, 2), "", 20s, body}});
   played.join();
-  return failure;
+  return failures.front();
+}
+
+// The same of a rank 1 that is welcome, says this and waits for the end.
+std::string first_rank_says_of(const std::function<void(Played&)>& saying,
+                               const std::function<void(ControlChannel&)>& body = wait_twice) {
+  const auto other = [&](const FirstAddress& first) {
+    Played rank(first, 1, "2 ");
+    rank.heard(Kind::kWelcome);
+    saying(rank);
+    rank.hold();
+  };
+  return first_rank_says(other, body);
 }
 
 TEST(UnauthenticatedPeers, AnAdmittedRankThatBreaksTheProtocolIsNamed) {
@@ -246,12 +252,7 @@ TEST(UnauthenticatedPeers, AnAdmittedRankThatBreaksTheProtocolIsNamed) {
       [](Played& r) { r.say(Kind::kHello, 1, "2 "); },
       [](Played& r) { r.say(static_cast<Kind>('?')); }};
   for (std::size_t i = 0; i < breaches.size(); ++i) {
-    const std::string failure = first_rank_says([&](const FirstAddress& first) {
-      Played rank(first, 1, "2 ");
-      rank.heard(Kind::kWelcome);
-      breaches[i](rank);
-      rank.hold();
-    });
+    const std::string failure = first_rank_says_of(breaches[i]);
     EXPECT_EQ(failure.rfind("rank 1 (", 0), 0u) << i << ": " << failure;
     EXPECT_NE(failure.find(") broke the protocol: "), std::string::npos) << i << ": " << failure;
   }
@@ -259,12 +260,8 @@ TEST(UnauthenticatedPeers, AnAdmittedRankThatBreaksTheProtocolIsNamed) {
 
 // It is refused at its head, and nothing of it is kept.
 TEST(UnauthenticatedPeers, AMessageThatIsTooLongEndsItsLine) {
-  const std::string failure = first_rank_says([&](const FirstAddress& first) {
-    Played rank(first, 1, "2 ");
-    rank.heard(Kind::kWelcome);
-    rank.say(Kind::kFailed, 0, std::string(std::size_t{100} << 20U, 'x'));
-    rank.hold();
-  });
+  const std::string failure = first_rank_says_of(
+      [](Played& rank) { rank.say(Kind::kFailed, 0, std::string(std::size_t{100} << 20U, 'x')); });
   EXPECT_EQ(failure, "rank 1 ended in the middle of the run");
 }
 
@@ -289,12 +286,8 @@ TEST(UnauthenticatedPeers, RandomMessagesOfAnAdmittedRankEndTheRunInOrder) {
 }
 
 TEST(UnauthenticatedPeers, WordsOfOthersDoNotCommandTheTerminal) {
-  const std::string failure = first_rank_says([&](const FirstAddress& first) {
-    Played rank(first, 1, "2 ");
-    rank.heard(Kind::kWelcome);
-    rank.say(Kind::kFailed, 0, "rank 1: \x1b[2J gone");
-    rank.hold();
-  });
+  const std::string failure =
+      first_rank_says_of([](Played& rank) { rank.say(Kind::kFailed, 0, "rank 1: \x1b[2J gone"); });
   EXPECT_EQ(failure, "rank 1:  [2J gone");
 }
 
@@ -309,7 +302,7 @@ TEST(UnauthenticatedPeers, ARankThatAsksAndDoesNotReadIsNamed) {
       std::this_thread::sleep_for(1ms);
     }
   };
-  const std::string failure = first_rank_says(ask, 20s, [&](ControlChannel& channel) {
+  const std::string failure = first_rank_says(ask, [&](ControlChannel& channel) {
     EXPECT_THROW(channel.barrier(ControlChannel::kPatient), MachineError);
     named = true;
     channel.check();
@@ -336,18 +329,12 @@ TEST(UnauthenticatedPeers, AFalseRankZeroIsNotBelieved) {
     std::optional<Messenger> impostor;
     if (!silent) impostor.emplace(listener, "a guess", 2);
     const std::string end = own_end(listener.fd());
-    ControlChannelSettings settings;
     // A refusal takes a handshake, which a busy machine may hold up.
-    settings.timeout = silent ? 2s : 6s;
-    const std::string limit = silent ? "2 s" : "6 s";
-    try {
-      const ControlChannel channel(rank_one_of({address_in(end), port_in(end), ""}), settings);
-      ADD_FAILURE() << "it was believed";
-    } catch (const std::exception& error) {
-      const std::string text = error.what();
-      EXPECT_EQ(text.rfind("rank 0 did not join within " + limit, 0), 0U) << text;
-      EXPECT_EQ(text.find("does not know this run's token") == std::string::npos, silent) << text;
-    }
+    const auto& [timeout, limit] = silent ? std::pair(2s, "2 s") : std::pair(6s, "6 s");
+    const std::string text =
+        run_each({{rank_one_of({address_in(end), port_in(end), ""}), "", timeout}}).front();
+    EXPECT_EQ(text.rfind("rank 0 did not join within " + std::string(limit), 0), 0U) << text;
+    EXPECT_EQ(text.find("does not know this run's token") == std::string::npos, silent) << text;
     EXPECT_FALSE(impostor && impostor->next());
   }
 }
@@ -378,16 +365,11 @@ TEST(UnauthenticatedPeers, NonsenseOfRankZeroIsNamed) {
       breach(door.messenger, hello->from);
       while (!named) door.heard(5ms);
     });
-    std::string failure;
-    try {
-      ControlChannelSettings settings;
-      settings.timeout = 20s;
-      ControlChannel channel(rank_one_of(door.place()), settings);
+    const auto body = [](ControlChannel& channel) {
       channel.from_first("");
       channel.barrier(ControlChannel::kPatient);
-    } catch (const MachineError& error) {
-      failure = error.what();
-    }
+    };
+    const std::string failure = run_each({{rank_one_of(door.place()), "", 20s, body}}).front();
     named = true;
     zero.join();
     EXPECT_EQ(failure.rfind("rank 0 (127.0.0.1:", 0), 0u) << failure;
@@ -396,18 +378,10 @@ TEST(UnauthenticatedPeers, NonsenseOfRankZeroIsNamed) {
 
 // Values that others use as places and numbers.
 TEST(UnauthenticatedPeers, ValuesAreCheckedBeforeTheyAreUsed) {
-  const auto gathered = [](const std::string& value,
-                           const std::function<void(ControlChannel&)>& body) {
-    return first_rank_says(
-        [&](const FirstAddress& first) {
-          Played rank(first, 1, "2 ");
-          rank.heard(Kind::kWelcome);
-          rank.say(Kind::kShare, 0, test::share(value));
-          rank.hold();
-        },
-        20s, body);
-  };
-  const auto broken = [](const std::string& failure) {
+  const auto broken = [](const std::string& value,
+                         const std::function<void(ControlChannel&)>& body) {
+    const std::string failure = first_rank_says_of(
+        [&](Played& rank) { rank.say(Kind::kShare, 0, test::share(value)); }, body);
     return failure.rfind("rank 1 (", 0) == 0 &&
            failure.find("broke the protocol") != std::string::npos;
   };
@@ -424,35 +398,28 @@ TEST(UnauthenticatedPeers, ValuesAreCheckedBeforeTheyAreUsed) {
                                                       {0, 0, 0, 0, 1},
                                                       {0, 0, 7, 0, 1},
                                                       {0, 0, 1, nan, 1}}) {
-    EXPECT_TRUE(broken(gathered(bytes_of(std::vector{span}), spans)));
+    EXPECT_TRUE(broken(bytes_of(std::vector{span}), spans));
   }
-  EXPECT_TRUE(broken(gathered("half", spans)));
+  EXPECT_TRUE(broken("half", spans));
   const auto clocks = [](ControlChannel& channel) { worst_clock_error(channel, {}, {}); };
   for (const std::string value : {"", "short", "sixteen letters!"}) {
-    EXPECT_TRUE(broken(gathered(value, clocks))) << value;
+    EXPECT_TRUE(broken(value, clocks)) << value;
   }
 }
 
 // More of them than rank 0 has descriptors for.
 TEST(UnauthenticatedPeers, ACrowdThatSaysNothingKeepsNoRankOut) {
   const Scratch scratch;
-  const auto join = [&](int rank) {
-    ControlChannelSettings settings;
-    settings.timeout = 30s;
-    ControlChannel channel(place_at(scratch.path("meet"), rank, 2), settings);
-    channel.barrier();
+  const auto failure_of = [&](int rank) {
+    return run_each({{place_at(scratch.path("meet"), rank, 2), "", 30s}}).front();
   };
   const pid_t first = ::fork();
   if (first == 0) {
     const rlimit few{60, 60};
     ::setrlimit(RLIMIT_NOFILE, &few);
-    try {
-      join(0);
-    } catch (const std::exception& error) {
-      std::fprintf(stderr, "rank 0: %s\n", error.what());
-      ::_exit(3);
-    }
-    ::_exit(0);
+    const std::string failure = failure_of(0);
+    if (!failure.empty()) std::fprintf(stderr, "rank 0: %s\n", failure.c_str());
+    ::_exit(failure.empty() ? 0 : 3);
   }
   const std::string end = test::end_of(test::published_at(place_at(scratch.path("meet"), 1, 2)));
   std::vector<Socket> crowd;
@@ -461,7 +428,7 @@ TEST(UnauthenticatedPeers, ACrowdThatSaysNothingKeepsNoRankOut) {
     begin_call(crowd.back(), end);
   }
   std::this_thread::sleep_for(500ms);  // the crowd is there
-  EXPECT_NO_THROW(join(1));
+  EXPECT_EQ(failure_of(1), "");
   int status = 0;
   ::waitpid(first, &status, 0);
   EXPECT_EQ(status, 0);

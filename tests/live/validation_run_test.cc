@@ -62,9 +62,13 @@ Seconds step_on(const Cluster& cluster, const Strategy& strategy) {
       .metrics.step_time;
 }
 
-TEST(ValidationRun, ARowIsWhatBothExecutorsSay) {
-  const EmulatedMachine machine = slower_machine();
+class ValidationRunTest : public testing::Test {
+ protected:
+  EmulatedMachine machine = slower_machine();
   ValidationRun run = run_on(machine);
+};
+
+TEST_F(ValidationRunTest, ARowIsWhatBothExecutorsSay) {
   std::atomic<int> predictors = 0;
   run.predictor = [&](const run::ExecutorSettings& settings) {
     ++predictors;
@@ -100,9 +104,7 @@ TEST(ValidationRun, ARowIsWhatBothExecutorsSay) {
 }
 
 // Their parameters are others after each period.
-TEST(ValidationRun, OuterStepsAreHeldAgainstAsManyPeriods) {
-  const EmulatedMachine machine = slower_machine();
-  ValidationRun run = run_on(machine);
+TEST_F(ValidationRunTest, OuterStepsAreHeldAgainstAsManyPeriods) {
   LocalSgd& local = run.scenario.strategies[0].local_sgd;
   local.enabled = true;
   local.period = 2;
@@ -115,9 +117,7 @@ TEST(ValidationRun, OuterStepsAreHeldAgainstAsManyPeriods) {
   }
 }
 
-TEST(ValidationRun, PublishedSpeedupsStandBesideTheirRow) {
-  const EmulatedMachine machine = slower_machine();
-  ValidationRun run = run_on(machine);
+TEST_F(ValidationRunTest, PublishedSpeedupsStandBesideTheirRow) {
   Published published;
   published.strategy = "one";
   published.speedup = 1.5;
@@ -127,10 +127,8 @@ TEST(ValidationRun, PublishedSpeedupsStandBesideTheirRow) {
   EXPECT_EQ(result.reports[0].rows.at(1).published_speedup, 1.5);
 }
 
-TEST(ValidationRun, AWrongValueOnOneRankIsKnownToAll) {
-  EmulatedMachine machine = slower_machine();
+TEST_F(ValidationRunTest, AWrongValueOnOneRankIsKnownToAll) {
   machine.wrong_rank = 1;
-  ValidationRun run = run_on(machine);
   for (const bool real : {false, true}) {
     run.real_values = real;
     for (const measure::Validation& report : ran(run).reports) {
@@ -146,17 +144,13 @@ TEST(ValidationRun, AWrongValueOnOneRankIsKnownToAll) {
   }
 }
 
-TEST(ValidationRun, RealValuesMayBeRounded) {
-  const EmulatedMachine machine = slower_machine();
-  ValidationRun run = run_on(machine);
+TEST_F(ValidationRunTest, RealValuesMayBeRounded) {
   run.real_values = true;
   for (const measure::Validation& report : ran(run).reports) EXPECT_TRUE(all_values_match(report));
 }
 
 // Rank 0 alone tells how far it is.
-TEST(ValidationRun, WhatIsToldComesInOrderAndOnce) {
-  const EmulatedMachine machine = slower_machine();
-  const ValidationRun run = run_on(machine);
+TEST_F(ValidationRunTest, WhatIsToldComesInOrderAndOnce) {
   std::mutex mutex;
   std::vector<std::string> told;
   const auto tell = [&](const std::string& text) {
@@ -179,9 +173,7 @@ TEST(ValidationRun, WhatIsToldComesInOrderAndOnce) {
 }
 
 // Ctrl-C reaches the ranks at different moments; rank 0's counts.
-TEST(ValidationRun, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
-  const EmulatedMachine machine = slower_machine();
-  const ValidationRun run = run_on(machine);
+TEST_F(ValidationRunTest, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
   for (const int interrupted : {0, 1}) {
     std::vector<measure::Validation> reports(kRanks);
     const Failures failures = run_ranks(kRanks, [&](ControlChannel& channel) {
@@ -203,20 +195,17 @@ TEST(ValidationRun, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
 }
 
 // What a hook throws (a full disk, for one) ends the run on rank 0; the others name it as gone.
-TEST(ValidationRun, AHookThatThrowsEndsTheRun) {
-  const EmulatedMachine machine = slower_machine();
+TEST_F(ValidationRunTest, AHookThatThrowsEndsTheRun) {
   ValidationHooks hooks;
   hooks.row = [](const measure::ValidatedRow&) { throw MachineError("no space left"); };
-  const Failures failures = ran(run_on(machine), hooks).failures;
+  const Failures failures = ran(run, hooks).failures;
   EXPECT_EQ(failures[0], "no space left");
   EXPECT_EQ(failures[1], "rank 0 ended before the others");
 }
 
 // On links that are ten times slower than the scenario says, the measured ones predict the machine.
-TEST(ValidationRun, CalibratedLinksPredictTheMachine) {
-  EmulatedMachine machine = slower_machine();
+TEST_F(ValidationRunTest, CalibratedLinksPredictTheMachine) {
   machine.cluster.tiers[0].latency *= 5;
-  ValidationRun run = run_on(machine);
   const measure::Validation before = ran(run).reports[0];
   run.calibration.emplace().largest = 1 << 18;
   run.calibration->repeats = 1;
@@ -236,7 +225,7 @@ TEST(ValidationRun, CalibratedLinksPredictTheMachine) {
   }
 }
 
-TEST(ValidationRun, TheCodecThatAStrategyUses) {
+TEST_F(ValidationRunTest, TheCodecThatAStrategyUses) {
   std::vector<Strategy> strategies(2);
   EXPECT_EQ(codec_of(strategies), nullptr);
   // A calibration encodes single gradients, which codecs of low rank do not.

@@ -111,27 +111,44 @@ inline std::string share(const std::string& value, std::int64_t wait_limit = 0) 
   return std::string(reinterpret_cast<const char*>(&wait_limit), sizeof wait_limit) + value;
 }
 
-// Runs `body` on each rank of one run.
-inline Failures run_ranks(int ranks, const std::function<void(live::ControlChannel&)>& body,
-                          std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
-  const Scratch scratch;
-  const std::string file = scratch.path("meet");
-  Failures failures(static_cast<std::size_t>(ranks));
+// One rank of a run, and what it does there.
+struct Rank {
+  live::RankEnvironment place;
+  std::string key = {};
+  std::chrono::milliseconds timeout = std::chrono::seconds(20);
+  std::function<void(live::ControlChannel&)> body = [](auto& channel) { channel.barrier(); };
+  std::chrono::milliseconds late{0};
+  std::function<void(const std::string&, bool)> on_failure = {};
+};
+
+// Each as it likes, all at the same time.
+inline Failures run_each(const std::vector<Rank>& ranks) {
+  Failures failures(ranks.size());
   std::vector<std::thread> threads;
-  for (int rank = 0; rank < ranks; ++rank) {
-    threads.emplace_back([&, rank] {
+  for (std::size_t i = 0; i < ranks.size(); ++i) {
+    threads.emplace_back([&rank = ranks[i], &failure = failures[i]] {
       try {
-        live::ControlChannelSettings settings;
-        settings.timeout = timeout;
-        live::ControlChannel channel(place_at(file, rank, ranks), settings);
-        body(channel);
+        std::this_thread::sleep_for(rank.late);
+        live::ControlChannel channel(rank.place, {rank.timeout, rank.key, rank.on_failure});
+        rank.body(channel);
       } catch (const std::exception& error) {
-        failures[static_cast<std::size_t>(rank)] = error.what();
+        failure = error.what();
       }
     });
   }
   for (auto& thread : threads) thread.join();
   return failures;
+}
+
+// Runs `body` on each rank of one run.
+inline Failures run_ranks(int ranks, const std::function<void(live::ControlChannel&)>& body,
+                          std::chrono::milliseconds timeout = std::chrono::seconds(20)) {
+  const Scratch scratch;
+  std::vector<Rank> list;
+  for (int rank = 0; rank < ranks; ++rank) {
+    list.push_back({place_at(scratch.path("meet"), rank, ranks), "", timeout, body});
+  }
+  return run_each(list);
 }
 
 }  // namespace syncline::test
