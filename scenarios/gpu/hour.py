@@ -41,11 +41,9 @@ class PartError(Exception):
 class Hour:
     def __init__(self, options):
         self.folder = options.out.resolve()
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.published = self.folder / "published/gpu"
-        self.published.mkdir(parents=True, exist_ok=True)
-        self.measured = self.folder / "measured/gpu"
-        self.measured.mkdir(parents=True, exist_ok=True)
+        self.published, self.measured = self.folder / "published/gpu", self.folder / "measured/gpu"
+        for folder in (self.folder, self.published, self.measured):
+            folder.mkdir(parents=True, exist_ok=True)
         self.end = time.monotonic() + options.seconds
         self.limit = options.seconds
         self.gpu = gpu()

@@ -213,14 +213,17 @@ def attentions():
 
 
 def moved():
+    def row(name, run, size, elements):
+        """`size`: bytes of each element."""
+        seconds = kernel_time(run)
+        return {"kind": "moved", "name": name, "elements": elements, "seconds": seconds,
+                "gbytes_per_s": 1e-9 * size * elements / seconds}
     for count in (1 << 20, 1 << 24, 1 << 28):
         a, b = (torch.randn(count, device="cuda", dtype=BF16) for _ in range(2))
         for name, run, size in (("copy", lambda: a.copy_(b), 4), ("gelu", lambda: torch.nn.
                                 functional.gelu(a), 4), ("add", lambda: torch.add(a, b), 6),
                                 ("cast", a.float, 6)):
-            seconds = kernel_time(run)
-            yield {"kind": "moved", "name": name, "elements": count, "seconds": seconds,
-                   "gbytes_per_s": 1e-9 * size * count / seconds}
+            yield row(name, run, size, count)
     for tokens, hidden in ((8192, 768), (8192, 2048), (8192, 8192)):
         x = torch.randn(tokens, hidden, device="cuda", dtype=BF16, requires_grad=True)
         norm = torch.nn.LayerNorm(hidden, device="cuda", dtype=BF16)
@@ -229,9 +232,7 @@ def moved():
                 ("layer_norm", lambda: norm(x), 4),
                 ("layer_norm_back", lambda: torch.autograd.grad(out, x, grad, retain_graph=True), 6),
                 ("softmax", lambda: torch.softmax(x, -1), 4)):
-            seconds = kernel_time(run)
-            yield {"kind": "moved", "name": name, "elements": tokens * hidden, "seconds": seconds,
-                   "gbytes_per_s": 1e-9 * size * tokens * hidden / seconds}
+            yield row(name, run, size, tokens * hidden)
 
 
 def launches():

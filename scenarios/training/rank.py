@@ -70,15 +70,18 @@ def characters():
 MODELS = {"mlp": lambda: ranks.mlp(64, 256, 2), "convnet": convnet, "characters": characters}
 
 
+def split(x, y):
+    """What to train on, and what is held out: the same for everybody."""
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(0))
+    held, taught = order[:HELD_OUT], order[HELD_OUT:]
+    return x[taught], y[taught], x[held], y[held]
+
+
 def digits():
-    """Images and classes to train on, and those held out: the same split for everybody."""
+    """Images and their classes."""
     from sklearn.datasets import load_digits
     images, classes = load_digits(return_X_y=True)
-    images = torch.tensor(images, dtype=torch.float32) / 16
-    classes = torch.tensor(classes)
-    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
-    held, taught = order[:HELD_OUT], order[HELD_OUT:]
-    return images[taught], classes[taught], images[held], classes[held]
+    return split(torch.tensor(images, dtype=torch.float32) / 16, torch.tensor(classes))
 
 
 def licences():
@@ -88,10 +91,7 @@ def licences():
              if not path.is_symlink()]
     codes = torch.tensor([min(max(ord(letter) - 31, 0), CHARACTERS - 1) for letter in "".join(texts)])
     rows = codes[:len(codes) // (ROW + 1) * (ROW + 1)].view(-1, ROW + 1)
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-    held, taught = order[:HELD_OUT], order[HELD_OUT:]
-    x, y = rows[:, :-1], rows[:, 1:]
-    return x[taught], y[taught], x[held], y[held]
+    return split(rows[:, :-1], rows[:, 1:])
 
 
 class Learning(ranks.Job):

@@ -34,6 +34,10 @@ MEASURED_SEEDS = (0, 1, 2, 3, 4)
 FREE = "10gbit"  # holds nobody up
 RAMP = {"codec": "dgc", "sparsity": [0.75, 0.9375, 0.984375, 0.99], "rampup_step": 80,
         "min_elements": 4096}
+# Strategies as a scenario names them, and the part of DGC that is left out.
+DENSE = ({"name": "dense", "dialect": "pytorch", "config": {}}, None)
+POWERSGD = ({"name": "powersgd 4", "fusion": {"rule": "one"},
+             "compression": {"codec": "powersgd", "rank": 4, "rampup_begin_step": 10}}, None)
 
 
 def far_apart():
@@ -45,12 +49,11 @@ def far_apart():
         plain = {"name": name, "local_sgd": local, "fusion": {"rule": "one"}}
         return [(plain, None),
                 ({**plain, "name": f"{name} int8", "compression": {"codec": "int8"}}, None)]
-    return [({"name": "dense", "dialect": "pytorch", "config": {}}, None),
+    return [DENSE,
             ({"name": "localsgd 10", "local_sgd": {"period": 10}, "fusion": {"rule": "one"}}, None),
             *outer("diloco 10", 10), *outer("diloco 30", 30), *outer("diloco 100", 100),
             *outer("streaming 2", 32, 2, 4), *outer("streaming 4", 32, 4, 4),
-            ({"name": "powersgd 4", "fusion": {"rule": "one"},
-              "compression": {"codec": "powersgd", "rank": 4, "rampup_begin_step": 10}}, None),
+            POWERSGD,
             ({"name": "dgc", "compression": RAMP}, None)]
 
 
@@ -64,10 +67,9 @@ def strategies(job):
 
     def dgc(name, **changed):
         return {"name": name, "compression": {**RAMP, **changed}}
-    return [({"name": "dense", "dialect": "pytorch", "config": {}}, None),
+    return [DENSE,
             ({"name": "fp16", "fusion": {"rule": "one"}, "compression": {"codec": "fp16"}}, None),
-            ({"name": "powersgd 4", "fusion": {"rule": "one"},
-              "compression": {"codec": "powersgd", "rank": 4, "rampup_begin_step": 10}}, None),
+            POWERSGD,
             (dgc("dgc"), None),
             (dgc("dgc without warm-up", sparsity=RAMP["sparsity"][-1:], rampup_step=1), None),
             (dgc("dgc without momentum correction"), "momentum correction"),

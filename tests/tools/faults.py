@@ -223,51 +223,47 @@ class Faults:
         self.count(name, wrong, command)
         return end
 
+    def placed(self, verb, name):
+        """Its command, with files in a folder of that name, which is empty."""
+        place = self.folder / name
+        shutil.rmtree(place, ignore_errors=True)
+        place.mkdir()
+        return self.command(*(str(word).replace("DIR", str(place)) for word in verb))
+
     def usable(self):
         """The verbs that work here by themselves, written into `good`."""
         usable = []
-        good = self.folder / "good"
         for verb in self.verbs():
-            shutil.rmtree(good, ignore_errors=True)
-            good.mkdir()
-            words = [str(word).replace("DIR", str(good)) for word in verb]
-            end = self.run(self.command(*words))
+            end = self.run(self.placed(verb, "good"))
             if end is not None and end[0] == 0:
                 usable.append(verb)
             else:
                 self.count("verbs by themselves", f"does not work: {end and end[2][:200]}", verb)
         return usable
 
-    def descriptors(self):
-        place = self.folder / "d"
+    def scarce(self, name, limits, counts=lambda limit: True):
+        """Each verb under each of the limits that count."""
         for verb in self.usable():
-            for most in (4, 5, 6, 8, 10, 13, 16, 24):
+            for limit in limits:
                 if self.late():
                     return
-                shutil.rmtree(place, ignore_errors=True)
-                place.mkdir()
-                words = [str(word).replace("DIR", str(place)) for word in verb]
-                self.limited("descriptors exhausted", self.command(*words),
-                             {resource.RLIMIT_NOFILE: most})
-        self.expect_alone("descriptors exhausted")
+                command = self.placed(verb, "limited")
+                if counts(limit):
+                    self.limited(name, command, limit)
+        self.expect_alone(name)
+
+    def descriptors(self):
+        self.scarce("descriptors exhausted", [{resource.RLIMIT_NOFILE: most}
+                                              for most in (4, 5, 6, 8, 10, 13, 16, 24)])
 
     def memory(self):
-        place = self.folder / "m"
-        for verb in self.usable():
-            for mebibytes in (100, 140, 170, 200, 230, 260, 300, 400):
-                if self.late():
-                    return
-                shutil.rmtree(place, ignore_errors=True)
-                place.mkdir()
-                words = [str(word).replace("DIR", str(place)) for word in verb]
-                # Before main() the loader may fail, with its own words and 127.
-                probe = self.run(self.command("--version"),
-                                 limits={resource.RLIMIT_AS: mebibytes << 20})
-                if probe is None or probe[0] != 0:
-                    continue
-                self.limited("memory limited", self.command(*words),
-                             {resource.RLIMIT_AS: mebibytes << 20})
-        self.expect_alone("memory limited")
+        def loads(limit):
+            """Before main() the loader may fail, with its own words and 127."""
+            probe = self.run(self.command("--version"), limits=limit)
+            return probe is not None and probe[0] == 0
+        self.scarce("memory limited",
+                    [{resource.RLIMIT_AS: mebibytes << 20}
+                     for mebibytes in (100, 140, 170, 200, 230, 260, 300, 400)], loads)
 
     def disks(self):
         may = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
