@@ -1,14 +1,13 @@
 // --html and `report` as a user calls them; browser_test.cc looks at what they write.
 #include <gtest/gtest.h>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/said.h"
-#include "tests/support/text.h"
 
 namespace syncline::browser {
 namespace {
 
-using test::contains;
 using test::say;
 
 const std::string kScenarios = SYNCLINE_SOURCE_DIR "/scenarios/";
@@ -33,12 +32,11 @@ TEST(Pages, EveryVerbWritesItsPageAndTheSameAgain) {
     std::string first;
     const bool measured = words.front() == "validate";
     for (int time = 0; time < (measured ? 1 : 2); ++time) {
-      auto all = words;
-      all.insert(all.end(), {"--html", scratch.path("page.html")});
-      const test::Ran ran = test::syncline_run(all);
+      const test::Ran ran =
+          test::syncline_run(test::joined(words, {"--html", scratch.path("page.html")}));
       ASSERT_EQ(ran.code, 0) << words.front() << ": " << ran.err;
       const std::string page = test::text_of(scratch.path("page.html"));
-      EXPECT_TRUE(contains(page, "<section id=\"" + figure + "\">")) << words.front();
+      EXPECT_TRUE(test::says(page, "<section id=\"" + figure + "\">")) << words.front();
       EXPECT_TRUE(page.ends_with("</html>\n"));
       EXPECT_LT(page.size(), 2'000'000U);
       if (time == 0) first = page;
@@ -49,12 +47,9 @@ TEST(Pages, EveryVerbWritesItsPageAndTheSameAgain) {
 
 TEST(Pages, WhatCannotBeWrittenIsKnownBeforeTheWork) {
   for (const auto& [words, figure] : kPages) {
-    auto all = words;
-    all.insert(all.end(), {"--html", "/nowhere/page.html"});
-    const test::Ran ran = test::syncline_run(all);
-    EXPECT_EQ(ran.code, 3) << words.front();
+    const test::Ran ran = test::syncline_run(test::joined(words, {"--html", "/nowhere/page.html"}));
+    EXPECT_TRUE(test::failed(ran, 3, "/nowhere/page.html")) << words.front();
     EXPECT_EQ(ran.out, "") << words.front();
-    EXPECT_TRUE(contains(ran.err, "/nowhere/page.html")) << ran.err;
   }
 }
 

@@ -19,15 +19,9 @@ namespace {
 
 using json = nlohmann::json;
 
-const std::string kSource = SYNCLINE_SOURCE_DIR "/";
-const std::string kScenarios = kSource + "scenarios/";
-const std::string kFirst = kScenarios + "first.json";
+using test::kFirst, test::kScenarios, test::kSource;
 
-json answers_schema() {
-  const auto ran = test::syncline_run({"schema", "--answers"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  return json::parse(ran.out);
-}
+json answers_schema() { return json::parse(test::syncline_out({"schema", "--answers"})); }
 
 // The part of the schema that one kind of answer is held against, so that what is wrong is named.
 std::string errors(const std::string& definition, const json& answer) {
@@ -48,67 +42,57 @@ std::string errors(const std::string& definition, const json& answer) {
   return text;
 }
 
-json answer(std::vector<std::string> words) {
-  words.insert(words.end(), {"--format", "json"});
-  const auto ran = test::syncline_run(words);
-  EXPECT_EQ(ran.code, 0) << testing::PrintToString(words) << ran.err;
-  return json::parse(ran.out, nullptr, false);
-}
-
 using Commands = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-Commands commands() {
+Commands asked_commands() {
   const std::string published = kScenarios + "published/";
   const std::string logs = kScenarios + "measured/nccl-tests/h100-cluster01-ib_allreduce_n010x";
   const std::string traces = kSource + "tests/data/kineto/";
   const std::string trained = published + "training/mlp_2";
   const std::string job = published + "jobs/mlp_2x1gbit_machine_a.json";
-  const std::vector<std::string> two{kFirst,     "--set", "cluster.nodes=2", "--ranks", "2",
-                                     "--warmup", "1",     "--repeats",       "1"};
-  Commands all{
-      {"run", {"run", kFirst}},
-      {"run", {"run", published + "dgc_fasterrcnn.json"}},
-      {"run", {"run", published + "paddle_fusion_counts.json"}},
-      {"run", {"run", job}},
-      {"time_to_target",
-       {"run", trained + "x500mbit.json", "--objective", "time_to_loss", "--target", "0.5",
-        "--curves", trained + ".curves.csv", "--measured", trained + "x500mbit.measured.csv"}},
-      {"tune", {"tune", kFirst, "--emit", "pytorch"}},
-      {"tune", {"tune", published + "localsgd_resnet50.json"}},
-      {"tune_layouts",
-       {"tune", kScenarios + "llama3_70b_layouts.json", "--layouts", "--set", "cluster.nodes=4",
-        "--top", "2", "--emit", "megatron"}},
-      {"tune_utilisation", {"tune", kFirst, "--utilisation", "0.9"}},
-      {"tune_live",
-       {"tune", kScenarios + "live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3",
-        "--emit", "pytorch"}},
-      {"explain", {"explain", kScenarios + "frameworks.json"}},
-      {"explain",
-       {"explain", kScenarios + "fabric.json", "--set", "cluster.fabric.placement=spread"}},
-      {"plan", {"plan", kFirst}},
-      {"plan", {"plan", kScenarios + "dgc_rampup.json", "--strategy", "dgc"}},
-      {"buckets", {"buckets", kFirst}},
-      {"check", {"check", kScenarios + "frameworks.json"}},
-      {"fidelity", {"fidelity", "--from", kScenarios, "--set", "live"}},
-      {"fidelity_live", {"fidelity", "--live", kScenarios + "measured/live/dgc_1gbit.json"}},
-      {"calibrate_logs", {"calibrate", "logs", logs + "1.txt", "--against", logs + "2.txt"}},
-      {"calibrate_steps", {"calibrate", "steps", job}},
-      {"import", {"import", traces + "resnet50_ddp_2xA100_rank0.json.gz"}},
-      {"import",
-       {"import", traces + "dlrm_8xV100_rank0.json.gz", traces + "dlrm_8xV100_rank1.json.gz"}},
-      {"import",
-       {"import", traces + "megatron_2x2x2_rank2.json.gz",
-        traces + "megatron_2x2x2_rank3.json.gz"}},
-      {"compare", {"compare", "echo step time: 2 ms", "echo step time: 1 ms", "--rounds", "2"}},
-      {"list", {"list"}}};
-  all.push_back({"validate", {"validate"}});
-  all.back().second.insert(all.back().second.end(), two.begin(), two.end());
-  return all;
+  return {{"run", {"run", kFirst}},
+          {"run", {"run", published + "dgc_fasterrcnn.json"}},
+          {"run", {"run", published + "paddle_fusion_counts.json"}},
+          {"run", {"run", job}},
+          {"time_to_target",
+           {"run", trained + "x500mbit.json", "--objective", "time_to_loss", "--target", "0.5",
+            "--curves", trained + ".curves.csv", "--measured", trained + "x500mbit.measured.csv"}},
+          {"tune", {"tune", kFirst, "--emit", "pytorch"}},
+          {"tune", {"tune", published + "localsgd_resnet50.json"}},
+          {"tune_layouts",
+           {"tune", kScenarios + "llama3_70b_layouts.json", "--layouts", "--set", "cluster.nodes=4",
+            "--top", "2", "--emit", "megatron"}},
+          {"tune_utilisation", {"tune", kFirst, "--utilisation", "0.9"}},
+          {"tune_live",
+           {"tune", kScenarios + "live/tune_2x1gbit.json", "--live", "emulated", "--budget", "3",
+            "--emit", "pytorch"}},
+          {"explain", {"explain", kScenarios + "frameworks.json"}},
+          {"explain",
+           {"explain", kScenarios + "fabric.json", "--set", "cluster.fabric.placement=spread"}},
+          {"plan", {"plan", kFirst}},
+          {"plan", {"plan", kScenarios + "dgc_rampup.json", "--strategy", "dgc"}},
+          {"buckets", {"buckets", kFirst}},
+          {"check", {"check", kScenarios + "frameworks.json"}},
+          {"fidelity", {"fidelity", "--from", kScenarios, "--set", "live"}},
+          {"fidelity_live", {"fidelity", "--live", kScenarios + "measured/live/dgc_1gbit.json"}},
+          {"calibrate_logs", {"calibrate", "logs", logs + "1.txt", "--against", logs + "2.txt"}},
+          {"calibrate_steps", {"calibrate", "steps", job}},
+          {"import", {"import", traces + "resnet50_ddp_2xA100_rank0.json.gz"}},
+          {"import",
+           {"import", traces + "dlrm_8xV100_rank0.json.gz", traces + "dlrm_8xV100_rank1.json.gz"}},
+          {"import",
+           {"import", traces + "megatron_2x2x2_rank2.json.gz",
+            traces + "megatron_2x2x2_rank3.json.gz"}},
+          {"compare", {"compare", "echo step time: 2 ms", "echo step time: 1 ms", "--rounds", "2"}},
+          {"list", {"list"}},
+          {"validate",
+           {"validate", kFirst, "--set", "cluster.nodes=2", "--ranks", "2", "--warmup", "1",
+            "--repeats", "1"}}};
 }
 
 TEST(AnswersSchema, HoldsForEveryVerb) {
-  for (const auto& [definition, words] : commands()) {
-    EXPECT_EQ(errors(definition, answer(words)), "") << testing::PrintToString(words);
+  for (const auto& [definition, words] : asked_commands()) {
+    EXPECT_EQ(errors(definition, test::syncline_json(words)), "") << testing::PrintToString(words);
   }
 }
 
@@ -119,7 +103,7 @@ TEST(AnswersSchema, HoldsForKernels) {
     "machine": {"name": "a GPU"}, "launch": {"submit_us": 3, "gap_us": 1},
     "timings": [{"case": "pack fp32", "kind": "pack", "elements": 100000000,
                  "counted_bytes": 800000000, "us": 400}]})");
-  const json said = answer(
+  const json said = test::syncline_json(
       {"calibrate", "kernels", measured, "--cluster", kScenarios + "clusters/v100_4x8_100g.json"});
   EXPECT_EQ(errors("calibrate_kernels", said), "");
 }
@@ -135,7 +119,7 @@ TEST(AnswersSchema, HoldsForLinks) {
 // Every answer that the whole schema allows was asked for here.
 TEST(AnswersSchema, IsAskedForWhole) {
   std::set<std::string> asked{"calibrate_kernels", "calibrate_live"}, stated;
-  for (const auto& [definition, words] : commands()) asked.insert(definition);
+  for (const auto& [definition, words] : asked_commands()) asked.insert(definition);
   const json schema = answers_schema();
   for (const auto& one : schema.at("anyOf")) {
     stated.insert(one.at("$ref").get<std::string>().substr(14));
@@ -144,10 +128,10 @@ TEST(AnswersSchema, IsAskedForWhole) {
 }
 
 TEST(AnswersSchema, RefusesAMemberThatItDoesNotName) {
-  json said = answer({"buckets", kFirst});
+  json said = test::syncline_json({"buckets", kFirst});
   said["buckets"][0]["size"] = 1;
   EXPECT_NE(errors("buckets", said), "");
-  said = answer({"buckets", kFirst});
+  said = test::syncline_json({"buckets", kFirst});
   said["collectives"] = "many";
   EXPECT_NE(errors("buckets", said), "");
 }

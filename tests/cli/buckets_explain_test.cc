@@ -6,24 +6,18 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 
+namespace syncline::cli {
 namespace {
 
-using Json = nlohmann::json;
+using test::kScenarios;
 
-std::string printed_by(const std::string& arguments) {
-  const auto ran = syncline::test::shell("'" SYNCLINE_BINARY "' " + arguments);
-  EXPECT_EQ(ran.code, 0) << arguments << ran.err;
-  return ran.out;
-}
+const std::string kFusionCounts = kScenarios + "published/paddle_fusion_counts.json";
 
 Json buckets_of(const std::string& strategy) {
-  const std::string text = printed_by("buckets '" SYNCLINE_SOURCE_DIR
-                                      "/scenarios/published/paddle_fusion_counts.json' "
-                                      "--format json --strategy '" +
-                                      strategy + "'");
-  return Json::parse(text).at("buckets");
+  return test::syncline_json({"buckets", kFusionCounts, "--strategy", strategy}).at("buckets");
 }
 
 TEST(Buckets, HoldEveryGradientOnceWithItsBytes) {
@@ -51,42 +45,35 @@ TEST(Buckets, OfSixteenMebibytesAreSix) {
 }
 
 TEST(Buckets, AreATableForPeople) {
-  const std::string text =
-      printed_by("buckets '" SYNCLINE_SOURCE_DIR "/scenarios/published/paddle_fusion_counts.json'");
-  EXPECT_NE(text.find("fc_0.b_0"), std::string::npos);
-  EXPECT_NE(text.find("conv1_weights"), std::string::npos);
+  const std::string text = test::syncline_out({"buckets", kFusionCounts});
+  EXPECT_TRUE(test::says(text, "fc_0.b_0", "conv1_weights"));
 }
 
 TEST(Explain, TellsTrafficOverlapBoundAndAdvice) {
-  const std::string text =
-      printed_by("explain '" SYNCLINE_SOURCE_DIR "/scenarios/overlap_streams.json'");
-  for (const char* line :
-       {"(a) one stream", "19 collectives per step: 19 buckets", "everything runs on one stream",
-        "bound by", "at best", "(overlap: true)", "changes the training"}) {
-    EXPECT_NE(text.find(line), std::string::npos) << line;
-  }
+  const std::string text = test::syncline_out({"explain", kScenarios + "overlap_streams.json"});
+  EXPECT_TRUE(test::says(text, "(a) one stream", "19 collectives per step: 19 buckets",
+                         "everything runs on one stream", "bound by", "at best", "(overlap: true)",
+                         "changes the training"));
 }
 
 TEST(Explain, AdvisesInTheFrameworksKeys) {
-  const std::string file =
-      "explain '" SYNCLINE_SOURCE_DIR "/scenarios/frameworks.json' --strategy ";
-  const std::string pytorch = printed_by(file + "pytorch");
-  EXPECT_NE(pytorch.find("advice    bucket_cap_mb: none (default) -> "), std::string::npos)
-      << pytorch;
-  const std::string mindspore = printed_by(file + "mindspore");
-  EXPECT_NE(mindspore.find("which cannot be written in mindspore"), std::string::npos) << mindspore;
+  const auto explained = [](const char* strategy) {
+    return test::syncline_out({"explain", kScenarios + "frameworks.json", "--strategy", strategy});
+  };
+  EXPECT_TRUE(test::says(explained("pytorch"), "advice    bucket_cap_mb: none (default) -> "));
+  EXPECT_TRUE(test::says(explained("mindspore"), "which cannot be written in mindspore"));
 }
 
 // What other jobs leave of a fabric's links is what `run` has: the same steps.
 TEST(Explain, TakesWhatOtherJobsLeave) {
-  const std::string jobs = " '" SYNCLINE_SOURCE_DIR "/scenarios/two_jobs.json' --format json";
+  const std::string jobs = kScenarios + "two_jobs.json";
   int compared = 0;
-  const Json ran = Json::parse(printed_by("run" + jobs));
+  const Json ran = test::syncline_json({"run", jobs});
   for (const Json& row : ran.at("rows")) {
     const auto placement = row.at("sweep").at("cluster.fabric.placement").get<std::string>();
-    const std::string set = " --set cluster.fabric.placement=" + placement;
-    const Json explained = Json::parse(printed_by("explain" + jobs + set)).at("strategies");
-    for (const Json& one : explained) {
+    const Json explained =
+        test::syncline_json({"explain", jobs, "--set", "cluster.fabric.placement=" + placement});
+    for (const Json& one : explained.at("strategies")) {
       if (row.at("strategy") != one.at("name")) continue;
       ++compared;
       EXPECT_DOUBLE_EQ(row.at("step_time_s"), one.at("step_time_s")) << placement;
@@ -110,18 +97,18 @@ std::string word_after(const std::string& text, const std::string& mark) {
 }
 
 Bottlenecks bottlenecks_at(double gbps, double overhead_us) {
-  std::ifstream file(SYNCLINE_SOURCE_DIR "/scenarios/first.json");
+  std::ifstream file(kScenarios + "first.json");
   Json root = Json::parse(file);
   root["strategies"] = Json::array({{{"name", "one by one"}}});
   root["cluster"]["inter"]["bandwidth_gbps"] = gbps;
   root["cluster"]["device"] = {{"data_parallel_overhead_us", overhead_us}};
   root["search"] = {{"fusion", {{"rules", Json::array({"none"})}}}, {"confirm", 0}};
   root.erase("sweep");
-  const syncline::test::Scratch scratch;
+  const test::Scratch scratch;
   const std::string path = scratch.path("first.json");
-  syncline::test::write_text(path, root.dump());
-  return {word_after(printed_by("explain '" + path + "'"), "bound by  "),
-          word_after(printed_by("tune '" + path + "'"), "Bottleneck: ")};
+  test::write_text(path, root.dump());
+  return {word_after(test::syncline_out({"explain", path}), "bound by  "),
+          word_after(test::syncline_out({"tune", path}), "Bottleneck: ")};
 }
 
 TEST(Explain, AgreesWithTuneOnWhatBinds) {
@@ -138,30 +125,32 @@ TEST(Explain, AgreesWithTuneOnWhatBinds) {
 // What data-parallel running costs by itself is neither latency nor bandwidth.
 TEST(Explain, TellsTheHostsOverheadApart) {
   const std::string text =
-      printed_by("explain '" SYNCLINE_SOURCE_DIR "/scenarios/published/paddle_fleet_2019.json'");
-  EXPECT_NE(text.find("bound by  computation"), std::string::npos) << text;
-  EXPECT_NE(text.find("overhead  3.107 ms per step on the host"), std::string::npos) << text;
+      test::syncline_out({"explain", kScenarios + "published/paddle_fleet_2019.json"});
+  EXPECT_TRUE(test::says(text, "bound by  computation", "overhead  3.107 ms per step on the host"));
 }
 
 // Waits for the slowest rank are measured by nobody, unless the scenario says how ranks differ.
 TEST(Explain, SaysThatWaitsForSlowerRanksAreAssumed) {
-  const syncline::test::Scratch scratch;
+  const test::Scratch scratch;
   const std::string path = scratch.path("many.json");
-  printed_by("init vit_l_16 --compiled --node dgx-h100 --nodes 1024 -o '" + path + "'");
-  const std::string explain = "explain '" + path + "' --strategy \"DDP's default\"";
-  const std::string guessed = printed_by(explain);
+  test::syncline_out(
+      {"init", "vit_l_16", "--compiled", "--node", "dgx-h100", "--nodes", "1024", "-o", path});
+  const std::vector<std::string> explain{"explain", path, "--strategy", "DDP's default"};
+  const std::string guessed = test::syncline_out(explain);
   EXPECT_EQ(word_after(guessed, "bound by  "), "stragglers") << guessed;
-  EXPECT_NE(guessed.find("That ranks differ by 2.0 % is assumed"), std::string::npos) << guessed;
-  const std::string given = printed_by(explain + " --set cluster.jitter.relative=0.02");
+  EXPECT_TRUE(test::says(guessed, "That ranks differ by 2.0 % is assumed"));
+  const std::string given =
+      test::syncline_out(test::joined(explain, {"--set", "cluster.jitter.relative=0.02"}));
   EXPECT_EQ(word_after(given, "bound by  "), "stragglers") << given;
-  EXPECT_EQ(given.find("is assumed"), std::string::npos) << given;
+  EXPECT_TRUE(test::lacks(given, "is assumed"));
 }
 
 TEST(Explain, PrintsWhatAFrameworkSilentlyDoes) {
-  const std::string text = printed_by("explain '" SYNCLINE_SOURCE_DIR
-                                      "/scenarios/frameworks.json' --strategy mindspore");
-  EXPECT_NE(text.find("all 161 gradients go in one AllReduce"), std::string::npos);
-  EXPECT_EQ(text.find("pytorch"), std::string::npos) << "only the strategy asked for";
+  const std::string text =
+      test::syncline_out({"explain", kScenarios + "frameworks.json", "--strategy", "mindspore"});
+  EXPECT_TRUE(test::says(text, "all 161 gradients go in one AllReduce"));
+  EXPECT_TRUE(test::lacks(text, "pytorch")) << "only the strategy asked for";
 }
 
 }  // namespace
+}  // namespace syncline::cli

@@ -17,24 +17,23 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
-#include "tests/support/text.h"
 
 namespace syncline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using Json = nlohmann::ordered_json;
 
 using test::comes_true;
-using test::contains;
 using test::living;
 using test::Program;
 using test::Ran;
 using test::syncline_words;
 using test::text_of;
+using Words = std::vector<std::string>;
 
-Ran run(const std::vector<std::string>& args) { return test::syncline_run(args); }
+Ran run(const Words& args) { return test::syncline_run(args); }
 
 // Scenarios ---------------------------------------------------------------------------------------
 
@@ -82,7 +81,7 @@ class Cli : public testing::Test {
   test::Scratch scratch_;
 };
 
-std::size_t lines_of(const std::string& text) {
+std::size_t line_count(const std::string& text) {
   return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n'));
 }
 
@@ -91,11 +90,11 @@ void expect_wrong_input(const Ran& ran, const std::string& part) {
   EXPECT_EQ(ran.code, 2) << ran.err;
   EXPECT_EQ(ran.out, "");
   // Behind it, indented, where a file ceased to be JSON.
-  std::size_t told = lines_of(ran.err);
+  std::size_t told = line_count(ran.err);
   for (std::size_t at = 0; (at = ran.err.find("\n  ", at)) != std::string::npos; ++at) --told;
   EXPECT_EQ(told, 1u) << ran.err;
   EXPECT_EQ(ran.err.rfind("syncline: ", 0), 0u) << ran.err;
-  EXPECT_NE(ran.err.find(part), std::string::npos) << ran.err << "should say: " << part;
+  EXPECT_TRUE(test::says(ran.err, part));
 }
 
 // Help and mistakes on the command line -----------------------------------------------------------
@@ -104,16 +103,12 @@ TEST_F(Cli, VersionSaysWhatTheProgramIsMadeOf) {
   const Ran ran = run({"--version"});
   EXPECT_EQ(ran.code, 0);
   EXPECT_EQ(ran.out.rfind("syncline ", 0), 0u) << ran.out;
-  for (const char* fact : {"\ncommit ", "\ncompiler ", "\nsimulator ", "\nbackends "}) {
-    EXPECT_NE(ran.out.find(fact), std::string::npos) << fact << ran.out;
-  }
+  EXPECT_TRUE(test::says(ran.out, "\ncommit ", "\ncompiler ", "\nsimulator ", "\nbackends "));
 }
 
 TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
   const std::string scenario = written(small_scenario());
-  const std::vector<std::vector<std::string>> mistakes{
-      {},
-      {"frobnicate"},
+  const std::vector<Words> mistakes{
       {"run"},
       {"run", scenario, "--frobnicate"},
       {"run", scenario, "--format", "yaml"},
@@ -122,7 +117,6 @@ TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
       {"run", scenario, "--grain", "coarse"},
       {"run", scenario, scenario},
       {"plan"},
-      {"check"},
       {"check", scenario, "--out", "x"},
       {"list", "extra"},
   };
@@ -190,15 +184,13 @@ TEST_F(Cli, RunsInEveryFormat) {
       EXPECT_EQ(ran.code, 0) << format << ": " << ran.err;
       EXPECT_EQ(ran.err, "") << format;
       answers[format] = ran.out;
-      for (const char* strategy : {"plain", "fused"}) {
-        EXPECT_NE(ran.out.find(strategy), std::string::npos) << format << "\n" << ran.out;
-      }
+      EXPECT_TRUE(test::says(ran.out, "plain", "fused")) << format;
       ASSERT_FALSE(ran.out.empty());
       EXPECT_EQ(ran.out.back(), '\n') << format;
     }
     EXPECT_EQ(run({"run", scenario, "--executor", executor}).out, answers["table"]) << "default";
-    EXPECT_EQ(lines_of(answers["csv"]), 5u) << "a head and 2 x 2 rows\n" << answers["csv"];
-    EXPECT_NE(answers["markdown"].find("| "), std::string::npos);
+    EXPECT_EQ(line_count(answers["csv"]), 5u) << "a head and 2 x 2 rows\n" << answers["csv"];
+    EXPECT_TRUE(test::says(answers["markdown"], "| "));
   }
 }
 
@@ -246,12 +238,9 @@ TEST_F(Cli, GrainIsChosenOnTheCommandLine) {
   Json root = small_scenario();
   root["strategies"][0]["algorithm"] = "double_binary_tree";
   const std::string scenario = written(root);
-  const auto step_times = [&](const std::vector<std::string>& options) {
-    std::vector<std::string> args{"run", scenario, "--format", "json"};
-    args.insert(args.end(), options.begin(), options.end());
-    const Ran ran = run(args);
-    EXPECT_EQ(ran.code, 0) << ran.err;
-    return Json::parse(ran.out)["rows"][0]["step_time_s"].get<double>();
+  const auto step_times = [&](const Words& options) {
+    const auto args = test::joined({"run", scenario, "--format", "json"}, options);
+    return Json::parse(test::syncline_out(args))["rows"][0]["step_time_s"].get<double>();
   };
   const double model = step_times({});
   EXPECT_NEAR(step_times({"--executor", "sim"}), model, 0.01 * model);
@@ -283,8 +272,8 @@ TEST_F(Cli, OutThatCannotBeMadeLeavesNothing) {
   const Ran ran = run({"run", scenario, "--out", file("in_the_way/out")});
   EXPECT_EQ(ran.code, 3);
   EXPECT_EQ(ran.out, "") << "an answer would promise files that are not there";
-  EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
-  EXPECT_NE(ran.err.find("in_the_way/out"), std::string::npos) << ran.err;
+  EXPECT_EQ(line_count(ran.err), 1u) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "in_the_way/out"));
   EXPECT_EQ(text_of(file("in_the_way")), "a file");
   std::set<std::string> names;
   for (const auto& entry : fs::directory_iterator(scratch_.folder())) {
@@ -301,10 +290,10 @@ TEST_F(Cli, AReportThatCannotBeWrittenKeepsTheOldOne) {
   const Ran ran = run({"run", scenario, "--out", out});
   EXPECT_EQ(ran.code, 3);
   EXPECT_EQ(ran.out, "") << "known before the work";
-  EXPECT_NE(ran.err.find("report.md"), std::string::npos) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "report.md"));
   EXPECT_TRUE(fs::exists(out + "/report.md/keep"));
   for (const auto& entry : fs::directory_iterator(out)) {
-    EXPECT_EQ(entry.path().string().find("partial"), std::string::npos) << entry.path();
+    EXPECT_TRUE(test::lacks(entry.path().string(), "partial")) << entry.path();
   }
 }
 
@@ -366,7 +355,7 @@ TEST_F(Cli, TraceOfAThousandRanksStaysSmall) {
   }
   const std::string trace = file("trace.json");
   for (const char* executor : {"model", "sim"}) {
-    std::vector<std::string> words{"run", written(root), "--executor", executor, "--trace", trace};
+    Words words{"run", written(root), "--executor", executor, "--trace", trace};
     for (const auto& strategy : root["strategies"]) {
       words.insert(words.end(), {"--trace-of", "strategy=" + strategy["name"].get<std::string>()});
     }
@@ -382,18 +371,17 @@ TEST_F(Cli, TraceOfAThousandRanksStaysSmall) {
 TEST_F(Cli, AFullDiskIsAFailingMachine) {
   if (!fs::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
   const std::string scenario = written(small_scenario());
-  for (const std::vector<std::string>& args : {std::vector<std::string>{"run", scenario},
-                                               {"run", scenario, "--format", "json"},
-                                               {"run", scenario, "--executor", "sim"},
-                                               {"plan", scenario},
-                                               {"check", scenario},
-                                               {"list"}}) {
+  for (const Words& args : {Words{"run", scenario},
+                            {"run", scenario, "--format", "json"},
+                            {"run", scenario, "--executor", "sim"},
+                            {"plan", scenario},
+                            {"check", scenario},
+                            {"list"}}) {
     const Ran ran = Program(syncline_words(args), {}, [] {
                       ::dup2(::open("/dev/full", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
                     }).wait();
-    EXPECT_EQ(ran.code, 3) << args.front();
-    EXPECT_NE(ran.err.find("standard output"), std::string::npos) << ran.err;
-    EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
+    EXPECT_TRUE(test::failed(ran, 3, "standard output"));
+    EXPECT_EQ(line_count(ran.err), 1u) << ran.err;
   }
   const Ran ran = run({"run", scenario, "--trace", "/dev/full/trace.json"});
   EXPECT_EQ(ran.code, 3);
@@ -407,23 +395,17 @@ TEST_F(Cli, PlanListsTheOperationsOfAStrategy) {
   const Ran first = run({"plan", scenario});
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_EQ(first.err, "");
-  EXPECT_NE(first.out.find("plain on four: 4 ranks, 2 streams, 6 operations, 2 buckets"),
-            std::string::npos)
-      << first.out;
+  EXPECT_TRUE(test::says(first.out, "plain on four: 4 ranks, 2 streams, 6 operations, 2 buckets"));
   EXPECT_EQ(run({"plan", scenario, "--strategy", "plain"}).out, first.out);
   const Ran fused = run({"plan", scenario, "--strategy", "fused"});
-  EXPECT_NE(fused.out.find("fused on four: 4 ranks, 3 streams, 4 operations, 1 bucket"),
-            std::string::npos)
-      << fused.out;
-  for (const char* word : {"forward", "backward", "all_reduce", "update", "5.722 MiB"}) {
-    EXPECT_NE(fused.out.find(word), std::string::npos) << word << "\n" << fused.out;
-  }
+  EXPECT_TRUE(test::says(fused.out, "fused on four: 4 ranks, 3 streams, 4 operations, 1 bucket"));
+  EXPECT_TRUE(test::says(fused.out, "forward", "backward", "all_reduce", "update", "5.722 MiB"));
 }
 
 TEST_F(Cli, PlanSuggestsTheNearestStrategy) {
   const Ran ran = run({"plan", written(small_scenario()), "--strategy", "fussed"});
   expect_wrong_input(ran, "did you mean 'fused'?");
-  EXPECT_NE(ran.err.find("it has 'plain', 'fused'"), std::string::npos) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "it has 'plain', 'fused'"));
 }
 
 TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
@@ -431,17 +413,14 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
   const Ran ran = run({"check", scenario});
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(ran.out.rfind(scenario + ": correct\n", 0), 0u) << ran.out;
-  for (const char* part :
-       {"2 gradients, 5.722 MiB", "4 nodes x 1 GPU\n", "2 strategies x 2 sweep points"}) {
-    EXPECT_NE(ran.out.find(part), std::string::npos) << part << "\n" << ran.out;
-  }
-  EXPECT_EQ(ran.out.find("Notes:"), std::string::npos) << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "2 gradients, 5.722 MiB", "4 nodes x 1 GPU\n",
+                         "2 strategies x 2 sweep points"));
+  EXPECT_TRUE(test::lacks(ran.out, "Notes:"));
 
   Json one = small_scenario();
   one.erase("sweep");
   one["strategies"].erase(1);
-  EXPECT_NE(run({"check", written(one)}).out.find("1 strategy x 1 sweep point\n"),
-            std::string::npos);
+  EXPECT_TRUE(test::says(run({"check", written(one)}).out, "1 strategy x 1 sweep point\n"));
 
   Json odd = small_scenario();
   odd["workload"].erase("forward_ms");
@@ -450,9 +429,7 @@ TEST_F(Cli, CheckTellsWhatTheScenarioHolds) {
   odd["strategies"][1]["compression"] = {{"codec", "dgc"}};
   const Ran notes = run({"check", written(odd)});
   EXPECT_EQ(notes.code, 0) << notes.err;
-  for (const char* part : {"no compute times", "period 1", "memory_gbytes_per_s"}) {
-    EXPECT_NE(notes.out.find(part), std::string::npos) << part << "\n" << notes.out;
-  }
+  EXPECT_TRUE(test::says(notes.out, "no compute times", "period 1", "memory_gbytes_per_s"));
 }
 
 // Signals -----------------------------------------------------------------------------------------
@@ -471,24 +448,31 @@ bool rows_under_way(const Program& running, std::size_t rows) {
   });
 }
 
-TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
-  constexpr int kPoints = 2000;
-  const std::string scenario = written(long_scenario(kPoints, 16));
-  Program running(syncline_words({"run", scenario, "--executor", "sim", "--format", "csv"}));
-  ASSERT_TRUE(rows_under_way(running, 3));
+constexpr int kPoints = 2000;
+
+// Rows of CSV that Ctrl-C ends after some, and nobody goes on.
+Ran interrupted_rows(const std::string& scenario, const char* jobs) {
+  Program running(
+      syncline_words({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", jobs}));
+  EXPECT_TRUE(rows_under_way(running, 3));
   ::kill(-running.pid(), SIGINT);  // a terminal tells the whole group
   const Ran ran = running.wait_for_program();
   EXPECT_EQ(ran.code, 130) << "signal " << ran.signal << "\n" << ran.err;
-  EXPECT_GT(lines_of(ran.out), 1u) << "at least one row";
-  EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
+  EXPECT_LT(line_count(ran.out), 2u * kPoints) << "not all of them";
   EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
-  EXPECT_TRUE(ran.out.ends_with("\r\n"));
-  const std::size_t rows = lines_of(ran.out) - 1;
-  EXPECT_TRUE(contains(ran.err, "interrupted after " + std::to_string(rows) + " of " +
-                                    std::to_string(2 * kPoints) + " rows\n"))
-      << rows << "\n"
-      << ran.err;
   EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+  return ran;
+}
+
+TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
+  const std::string scenario = written(long_scenario(kPoints, 16));
+  const Ran ran = interrupted_rows(scenario, "1");
+  EXPECT_GT(line_count(ran.out), 1u) << "at least one row";
+  EXPECT_TRUE(ran.out.ends_with("\r\n"));
+  const std::size_t rows = line_count(ran.out) - 1;
+  EXPECT_TRUE(test::says(ran.err, "interrupted after " + std::to_string(rows) + " of " +
+                                      std::to_string(2 * kPoints) + " rows\n"));
+  interrupted_rows(scenario, "3");
 }
 
 // Each row is there once it is evaluated, and whole, so that a program that is killed has left
@@ -498,7 +482,7 @@ TEST_F(Cli, RowsOfCsvComeWhileOthersAreEvaluated) {
   for (const char* jobs : {"1", "3"}) {
     Program running(
         syncline_words({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", jobs}));
-    ASSERT_TRUE(comes_true([&] { return lines_of(running.out()) > 5; })) << jobs;
+    ASSERT_TRUE(comes_true([&] { return line_count(running.out()) > 5; })) << jobs;
     ::kill(running.pid(), SIGKILL);
     const Ran ran = running.wait_for_program();
     EXPECT_EQ(ran.signal, SIGKILL);
@@ -511,8 +495,8 @@ TEST_F(Cli, ARunWhoseReaderHasGoneEnds) {
   const std::string scenario = written(long_scenario(2000, 16));
   const Ran ran = test::shell("'" SYNCLINE_BINARY "' run '" + scenario +
                               "' --executor sim --format csv 2>'" + file("said") + "' | head -2");
-  EXPECT_EQ(lines_of(ran.out), 2u);
-  EXPECT_TRUE(contains(text_of(file("said")), "standard output: cannot be written"));
+  EXPECT_EQ(line_count(ran.out), 2u);
+  EXPECT_TRUE(test::says(text_of(file("said")), "standard output: cannot be written"));
 }
 
 TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {
@@ -530,29 +514,26 @@ TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {
   EXPECT_EQ(text_of(file("out/report.json")), ran.out);
 }
 
-TEST_F(Cli, CtrlCWithSeveralJobsPrintsTheFirstRows) {
-  constexpr int kPoints = 2000;
-  const std::string scenario = written(long_scenario(kPoints, 16));
-  Program running(
-      syncline_words({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", "3"}));
-  ASSERT_TRUE(rows_under_way(running, 3));
-  ::kill(-running.pid(), SIGINT);
-  const Ran ran = running.wait_for_program();
-  EXPECT_EQ(ran.code, 130) << "signal " << ran.signal << "\n" << ran.err;
-  EXPECT_LT(lines_of(ran.out), 2u * kPoints) << "not all of them";
-  EXPECT_EQ(ran.out.rfind("strategy,", 0), 0u);
-  EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
-}
-
-TEST_F(Cli, AKilledParentTakesItsJobsWithIt) {
-  const std::string scenario = written(long_scenario(3, kHugeRanks));
-  for (const int after_milliseconds : {0, 5, 200}) {
-    Program running(syncline_words({"run", scenario, "--executor", "sim", "--jobs", "3"}));
-    ASSERT_TRUE(comes_true([&] { return living(running.pid()).size() > 6; }));
-    std::this_thread::sleep_for(std::chrono::milliseconds(after_milliseconds));
-    ::kill(running.pid(), SIGKILL);  // the parent alone
-    EXPECT_EQ(running.wait_for_program().signal, SIGKILL);
-    ASSERT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+// The moment matters: the simulation's process may just have begun, or be at work.
+TEST_F(Cli, AKilledParentTakesItsJobsAndItsSimulationWithIt) {
+  struct Case {
+    int points;
+    std::string jobs;
+    std::size_t processes;  // at least, the parent among them
+    std::vector<int> milliseconds;
+  };
+  for (const Case& one : {Case{3, "3", 7, {0, 5, 200}},
+                          Case{1, "1", 2, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 5, 10, 200}}}) {
+    const std::string scenario = written(long_scenario(one.points, kHugeRanks));
+    for (const int after : one.milliseconds) {
+      SCOPED_TRACE(one.jobs + " jobs, killed after " + std::to_string(after) + " ms");
+      Program running(syncline_words({"run", scenario, "--executor", "sim", "--jobs", one.jobs}));
+      ASSERT_TRUE(comes_true([&] { return living(running.pid()).size() >= one.processes; }));
+      std::this_thread::sleep_for(std::chrono::milliseconds(after));
+      ::kill(running.pid(), SIGKILL);  // the parent alone
+      EXPECT_EQ(running.wait_for_program().signal, SIGKILL);
+      ASSERT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
+    }
   }
 }
 
@@ -569,20 +550,6 @@ TEST_F(Cli, TheSecondCtrlCEndsAtOnce) {
   EXPECT_TRUE(comes_true([&] { return living(running.pid()).empty(); })) << "an orphan goes on";
 }
 
-// The moment matters: the simulation's process may just have begun, or be at work.
-TEST_F(Cli, AKilledParentTakesItsSimulationWithIt) {
-  const std::string scenario = written(long_scenario(1, kHugeRanks));
-  for (int after_milliseconds : {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 5, 10, 200}) {
-    Program running(syncline_words({"run", scenario, "--executor", "sim"}));
-    ASSERT_TRUE(rows_under_way(running, 0));
-    std::this_thread::sleep_for(std::chrono::milliseconds(after_milliseconds));
-    ::kill(running.pid(), SIGKILL);  // the parent alone
-    EXPECT_EQ(running.wait_for_program().signal, SIGKILL);
-    ASSERT_TRUE(comes_true([&] { return living(running.pid()).empty(); }))
-        << "an orphan goes on; killed after " << after_milliseconds << " ms";
-  }
-}
-
 TEST_F(Cli, AKilledSimulationIsAFailingMachine) {
   const std::string scenario = written(long_scenario(1, kHugeRanks));
   Program running(syncline_words({"run", scenario, "--executor", "sim"}));
@@ -597,8 +564,8 @@ TEST_F(Cli, AKilledSimulationIsAFailingMachine) {
   const Ran ran = running.wait_for_program();
   EXPECT_EQ(ran.code, 3) << ran.err;
   EXPECT_EQ(ran.out, "");
-  EXPECT_EQ(lines_of(ran.err), 1u) << ran.err;
-  EXPECT_NE(ran.err.find("ended by signal 9"), std::string::npos) << ran.err;
+  EXPECT_EQ(line_count(ran.err), 1u) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "ended by signal 9"));
 }
 
 }  // namespace

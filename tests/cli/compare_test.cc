@@ -8,7 +8,6 @@
 #include "core/job/init.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
-#include "tests/support/text.h"
 
 namespace syncline::cli {
 namespace {
@@ -47,10 +46,8 @@ TEST(Compare, TakesAnExpressionOfTheUsers) {
 }
 
 test::Ran compared(const std::string& first, const std::string& second,
-                   std::vector<std::string> more = {}) {
-  std::vector<std::string> words{"compare", first, second};
-  words.insert(words.end(), more.begin(), more.end());
-  return test::syncline_run(words);
+                   const std::vector<std::string>& more = {}) {
+  return test::syncline_run(test::joined({"compare", first, second}, more));
 }
 
 // Ratios of 2 and 8 are 4 in the mean, give or take 12.706 standard errors of log 4 / 2.
@@ -86,18 +83,17 @@ TEST(Compare, RunsTheCommandsInTurns) {
 
 TEST(Compare, TheVerdictStandsFirst) {
   const auto ran = compared("echo step time: 20 ms", "echo step time: 10 ms", {"--rounds", "2"});
-  EXPECT_TRUE(test::contains(ran.out, "The second is faster: 2")) << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "The second is faster: 2"));
   const auto same = compared("echo step time: 20 ms", "echo step time: 20 ms", {"--rounds", "2"});
-  EXPECT_TRUE(test::contains(same.out, "2 rounds leave open which is faster")) << same.out;
+  EXPECT_TRUE(test::says(same.out, "2 rounds leave open which is faster"));
   const auto whole = compared("true", "echo no times", {"--rounds", "2"});
-  EXPECT_TRUE(test::contains(whole.out, "its output names no step times")) << whole.out;
+  EXPECT_TRUE(test::says(whole.out, "its output names no step times"));
 }
 
 TEST(Compare, FailuresAreToldWithTheirOutput) {
   const auto failed = compared("true", "echo out of memory; exit 7");
   EXPECT_EQ(failed.code, 3);
-  EXPECT_TRUE(test::contains(failed.err, "ended with 7")) << failed.err;
-  EXPECT_TRUE(test::contains(failed.err, "out of memory")) << failed.err;
+  EXPECT_TRUE(test::says(failed.err, "ended with 7", "out of memory"));
   test::Scratch scratch;
   const std::string never = scratch.path("never");
   const auto wrong = compared("touch " + never, "true", {"--figure", "took ([0-9"});
@@ -107,30 +103,25 @@ TEST(Compare, FailuresAreToldWithTheirOutput) {
       test::refused(compared("true", "true", {"--figure", "took ([0-9]+)"}), "finds nothing"));
 }
 
-TEST(Compare, AFailureKeepsTheRoundsBeforeIt) {
+// What was measured until then is the answer: one round, as the third run does this instead.
+void expect_one_round(const std::string& end, int code, const std::string& said) {
   test::Scratch scratch;
   const std::string log = scratch.path("log");
-  const std::string third = "echo step time: 5 ms; echo . >>" + log + "; [ $(wc -l <" + log +
-                            ") -le 2 ] || { echo lost a rank; exit 9; }";
-  const auto ran = compared(third, third, {"--rounds", "4", "--format", "json"});
-  EXPECT_EQ(ran.code, 3);
-  EXPECT_TRUE(test::contains(ran.err, "lost a rank")) << ran.err;
+  const std::string command = "echo step time: 5 ms; echo . >>" + log + "; [ $(wc -l <" + log +
+                              ") -le 2 ] || { " + end + "; }";
+  const auto ran = compared(command, command, {"--rounds", "9", "--format", "json"});
+  EXPECT_TRUE(test::failed(ran, code, said));
   const auto json = nlohmann::json::parse(ran.out);
   EXPECT_EQ(json.at("rows").size(), 1u);
   EXPECT_FALSE(json.at("complete").get<bool>());
 }
 
-// What was measured until then is the answer.
+TEST(Compare, AFailureKeepsTheRoundsBeforeIt) {
+  expect_one_round("echo lost a rank; exit 9", 3, "lost a rank");
+}
+
 TEST(Compare, CtrlCKeepsTheRoundsThatAreComplete) {
-  test::Scratch scratch;
-  const std::string log = scratch.path("log");
-  const std::string slow = "echo step time: 5 ms; echo . >>" + log + "; if [ $(wc -l <" + log +
-                           ") -ge 3 ]; then kill -INT $PPID; sleep 60; fi";
-  const auto ran = compared(slow, slow, {"--rounds", "9", "--format", "json"});
-  EXPECT_EQ(ran.code, 130);
-  const auto json = nlohmann::json::parse(ran.out);
-  EXPECT_EQ(json.at("rows").size(), 1u);
-  EXPECT_FALSE(json.at("complete").get<bool>());
+  expect_one_round("kill -INT $PPID; sleep 60", 130, "");
 }
 
 }  // namespace

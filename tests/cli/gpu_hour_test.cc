@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch.h"
 
@@ -38,7 +39,7 @@ TEST(GpuHour, SaysThatThereIsNoGpu) {
   write_script(scratch.path("nvidia-smi"), "exit 9");
   const auto ran = hour(scratch, "");
   EXPECT_EQ(ran.code, 3);
-  EXPECT_NE(ran.out.find("no GPU: nvidia-smi finds none"), std::string::npos) << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "no GPU: nvidia-smi finds none"));
   EXPECT_EQ(said(scratch)["parts"][0]["state"], "failed");
 }
 
@@ -50,9 +51,8 @@ TEST(GpuHour, GoesOnBehindAPartThatFails) {
                "echo 'FAILED  a kernel'; echo '2 cases, 1 failed'; exit 1");
   const auto ran = hour(scratch, "--seconds 60 --parts kernels steps");
   EXPECT_EQ(ran.code, 1) << ran.out << ran.err;
-  EXPECT_NE(ran.out.find("kernels: failed after 0 s: gpu_check ended with 1: 2 cases, 1 failed"),
-            std::string::npos)
-      << ran.out;
+  EXPECT_TRUE(
+      test::says(ran.out, "kernels: failed after 0 s: gpu_check ended with 1: 2 cases, 1 failed"));
   const auto parts = said(scratch)["parts"];
   ASSERT_EQ(parts.size(), 2U);
   EXPECT_EQ(parts[1]["part"], "steps");

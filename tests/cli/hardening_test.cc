@@ -10,28 +10,28 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
-#include "tests/support/text.h"
 
 namespace syncline::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using test::contains;
+using test::kFirst;
 using test::Program;
 using test::Ran;
 using test::syncline_run;
 using test::syncline_words;
 using test::text_of;
 using test::write_text;
+using Words = std::vector<std::string>;
 
-const std::string kFirst = SYNCLINE_SOURCE_DIR "/scenarios/first.json";
 const std::string kLog = SYNCLINE_SOURCE_DIR
     "/scenarios/measured/nccl-tests/a100pcie-ib-gdr_allreduce_medium_n002x1.txt";
 
-void expect_end(const Ran& ran, int code, const std::string& part) {
+void expect_told(const Ran& ran, int code, const std::string& part) {
   EXPECT_EQ(ran.code, code) << "signal " << ran.signal << ": " << ran.err;
-  EXPECT_TRUE(contains(ran.err, part)) << ran.err << "should say: " << part;
+  EXPECT_TRUE(test::says(ran.err, part));
   EXPECT_LT(ran.err.size(), 1000u);
 }
 
@@ -50,23 +50,22 @@ class Hardening : public testing::Test {
 };
 
 TEST_F(Hardening, ArgumentsThatAreNoTextAreWrongInput) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"calibrate", "logs", kLog, "--name", "\xff"},
-        {"calibrate", "logs", path("log\xff.txt")},
-        {"tune", kFirst, "--set", "strategies.0.name=\xff"},
-        {"run", "\xed\xa0\x80"},
-        {"\xff"}}) {
-    expect_end(syncline_run(arguments), 2, "not UTF-8");
+  for (const Words& arguments : {Words{"calibrate", "logs", kLog, "--name", "\xff"},
+                                 {"calibrate", "logs", path("log\xff.txt")},
+                                 {"tune", kFirst, "--set", "strategies.0.name=\xff"},
+                                 {"run", "\xed\xa0\x80"},
+                                 {"\xff"}}) {
+    expect_told(syncline_run(arguments), 2, "not UTF-8");
   }
 }
 
 TEST_F(Hardening, FoldersThatCannotBeWalkedAreNamed) {
   fs::create_directories(path("published"));
   fs::create_symlink("zz.json", path("published/zz.json"));
-  expect_end(syncline_run({"fidelity", "--from", scratch_.folder()}), 2, "published/zz.json: ");
+  expect_told(syncline_run({"fidelity", "--from", scratch_.folder()}), 2, "published/zz.json: ");
   fs::remove_all(path("published"));
   fs::create_symlink("published", path("published"));
-  expect_end(syncline_run({"fidelity", "--from", scratch_.folder()}), 2, "published");
+  expect_told(syncline_run({"fidelity", "--from", scratch_.folder()}), 2, "published");
 }
 
 TEST_F(Hardening, OutOfMemoryIsAFailingMachine) {
@@ -80,30 +79,28 @@ TEST_F(Hardening, OutOfMemoryIsAFailingMachine) {
                     const rlimit limit{300u << 20, 300u << 20};
                     ::setrlimit(RLIMIT_AS, &limit);
                   }).wait();
-  expect_end(ran, 3, "out of memory");
+  expect_told(ran, 3, "out of memory");
 }
 
 TEST_F(Hardening, AnAnswerIsNotLostWithAFileBesideIt) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"run", kFirst, "--trace", "/dev/full"},
-        {"tune", kFirst, "--budget", "20", "--svg", "/dev/full"},
-        {"calibrate", "logs", kLog, "-o", "/dev/full"}}) {
+  for (const Words& arguments : {Words{"run", kFirst, "--trace", "/dev/full"},
+                                 {"tune", kFirst, "--budget", "20", "--svg", "/dev/full"},
+                                 {"calibrate", "logs", kLog, "-o", "/dev/full"}}) {
     const Ran ran = syncline_run(arguments);
-    expect_end(ran, 3, "/dev/full");
+    expect_told(ran, 3, "/dev/full");
     EXPECT_GT(ran.out.size(), 200u) << arguments.front();
   }
 }
 
 TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"run", kFirst, "--trace"},
-        {"tune", kFirst, "--svg"},
-        {"tune", kFirst, "--csv"},
-        {"calibrate", "logs", kLog, "-o"}}) {
+  for (const Words& arguments : {Words{"run", kFirst, "--trace"},
+                                 {"tune", kFirst, "--svg"},
+                                 {"tune", kFirst, "--csv"},
+                                 {"calibrate", "logs", kLog, "-o"}}) {
     auto whole = arguments;
     whole.push_back("/nonexistent/x");
     const Ran ran = syncline_run(whole);
-    expect_end(ran, 3, "/nonexistent/x");
+    expect_told(ran, 3, "/nonexistent/x");
     EXPECT_EQ(ran.out, "");
   }
 }
@@ -118,14 +115,13 @@ TEST_F(Hardening, WhatIsNoFileIsWrittenInto) {
   ::close(reader);
   const Ran ran = syncline_run({"tune", kFirst, "--budget", "20", "--csv", "/dev/stdout"});
   EXPECT_TRUE(ran.out.starts_with("bytes,step_time_s")) << ran.out.substr(0, 100);
-  EXPECT_TRUE(contains(ran.out, "My first scenario")) << "the answer stands behind it";
+  EXPECT_TRUE(test::says(ran.out, "My first scenario")) << "the answer stands behind it";
 }
 
 TEST_F(Hardening, AClosedOutputIsAFailure) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"list"}, {"run", kFirst}, {"record"}}) {
+  for (const Words& arguments : {Words{"list"}, {"run", kFirst}, {"record"}}) {
     const Ran ran = Program(syncline_words(arguments), {}, [] { ::close(1); }).wait();
-    expect_end(ran, 3, "standard output");
+    expect_told(ran, 3, "standard output");
     EXPECT_EQ(Program(syncline_words(arguments), {}, [] { ::close(0), ::close(1), ::close(2); })
                   .wait()
                   .code,
@@ -143,23 +139,22 @@ TEST_F(Hardening, AReaderWhoHasGoneEndsNothingInSilence) {
   });
   ::close(ends[0]);
   ::close(ends[1]);
-  expect_end(program.wait(), 3, "standard output");
+  expect_told(program.wait(), 3, "standard output");
 }
 
 TEST_F(Hardening, OptionsAreNumbers) {
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"validate", kFirst, "--ranks", "2", "--timeout"},
-        {"tune", kFirst, "--live", "emulated", "--noise"},
-        {"tune", kFirst, "--live", "emulated", "--pace"},
-        {"calibrate", "logs", kLog, "--workload", "x", "--throughput"},
-        {"calibrate", "logs", kLog, "--line-rate"},
-        {"lab", "--rate", "1gbit", "--patience"},
-        {"lab", "--rate", "1gbit", "--grace"}}) {
+  for (const Words& arguments : {Words{"validate", kFirst, "--ranks", "2", "--timeout"},
+                                 {"tune", kFirst, "--live", "emulated", "--noise"},
+                                 {"tune", kFirst, "--live", "emulated", "--pace"},
+                                 {"calibrate", "logs", kLog, "--workload", "x", "--throughput"},
+                                 {"calibrate", "logs", kLog, "--line-rate"},
+                                 {"lab", "--rate", "1gbit", "--patience"},
+                                 {"lab", "--rate", "1gbit", "--grace"}}) {
     for (const char* value : {"nan", "-nan", "NAN", "inf", "1e999", "-1e300"}) {
       auto whole = arguments;
       whole.back() += "=" + std::string(value);
       if (whole.front() == "lab") whole.insert(whole.end(), {"--", "true"});
-      expect_end(syncline_run(whole), 2, value);
+      expect_told(syncline_run(whole), 2, value);
     }
   }
 }
@@ -176,12 +171,12 @@ TEST_F(Hardening, NoNameCommandsTheTerminal) {
       const Ran ran = syncline_run(words);
       EXPECT_EQ(ran.code, 0) << verb << ran.err;
       for (const char* bad : {"\x1b", "\a", "\xc2\x9b", "a\r"}) {
-        EXPECT_FALSE(contains(ran.out + ran.err, bad)) << verb << " " << format;
+        EXPECT_TRUE(test::lacks(ran.out + ran.err, bad)) << verb << " " << format;
       }
     }
   }
   write_text(path("key.json"), "{\"\\u001b[2Jname\": 1}");
-  EXPECT_FALSE(contains(syncline_run({"check", path("key.json")}).err, "\x1b"));
+  EXPECT_TRUE(test::lacks(syncline_run({"check", path("key.json")}).err, "\x1b"));
 }
 
 TEST_F(Hardening, TheProgramIsBuiltHardened) {
@@ -193,25 +188,24 @@ TEST_F(Hardening, TheProgramIsBuiltHardened) {
     EXPECT_EQ(ran.code, 0) << ran.err;
     return ran.out;
   };
-  EXPECT_TRUE(contains(readelf("--file-header"), "DYN (")) << "no fixed address";
+  EXPECT_TRUE(test::says(readelf("--file-header"), "DYN (")) << "no fixed address";
   const std::string segments = readelf("--program-headers");
-  EXPECT_TRUE(contains(segments, "GNU_RELRO"));
+  EXPECT_TRUE(test::says(segments, "GNU_RELRO"));
   const std::string stack = segments.substr(segments.find("GNU_STACK"));
-  EXPECT_FALSE(contains(stack.substr(0, stack.find('\n')), "RWE"));
-  EXPECT_TRUE(contains(readelf("--dynamic"), "BIND_NOW"));
+  EXPECT_TRUE(test::lacks(stack.substr(0, stack.find('\n')), "RWE"));
+  EXPECT_TRUE(test::says(readelf("--dynamic"), "BIND_NOW"));
   const std::string symbols = readelf("--dyn-syms");
-  EXPECT_TRUE(contains(symbols, "__stack_chk_fail"));
-  EXPECT_TRUE(contains(symbols, "_chk@")) << "memcpy and the like that know their bounds";
+  EXPECT_TRUE(test::says(symbols, "__stack_chk_fail"));
+  EXPECT_TRUE(test::says(symbols, "_chk@")) << "memcpy and the like that know their bounds";
 }
 
 // Nobody writes into it, and nobody waits for that.
 TEST_F(Hardening, APipeIsNoFileOfAJob) {
   ASSERT_EQ(::mkfifo(path("page.html").c_str(), 0600), 0);
   const std::string pipe = path("page.html");
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"import", pipe},
-                                                    {"init", pipe, "--node", "dgx-h100"},
-                                                    {"import", "/dev/zero"}}) {
-    expect_end(syncline_run(arguments), 2, "a pipe or a device");
+  for (const Words& arguments :
+       {Words{"import", pipe}, {"init", pipe, "--node", "dgx-h100"}, {"import", "/dev/zero"}}) {
+    expect_told(syncline_run(arguments), 2, "a pipe or a device");
   }
 }
 
@@ -219,27 +213,27 @@ TEST_F(Hardening, APipeIsNoFileOfAJob) {
 TEST_F(Hardening, AFileThatIsTooLargeIsKnownByItsSize) {
   write_text(path("zeros"), "");
   fs::resize_file(path("zeros"), std::uintmax_t{1} << 40);
-  expect_end(syncline_run({"calibrate", "logs", path("zeros")}), 2, "expected at most 64 MiB");
+  expect_told(syncline_run({"calibrate", "logs", path("zeros")}), 2, "expected at most 64 MiB");
 }
 
 TEST_F(Hardening, WhatIsNoTextIsNotPrintedAsItIs) {
   write_text(path("curves.csv"), "strategy,step,loss\na,\xff\xfe,1\n");
   const Ran ran = syncline_run({"tune", kFirst, "--objective", "time_to_loss", "--target", "1",
                                 "--curves", path("curves.csv")});
-  expect_end(ran, 2, "'\xef\xbf\xbd\xef\xbf\xbd'");
+  expect_told(ran, 2, "'\xef\xbf\xbd\xef\xbf\xbd'");
 }
 
 TEST_F(Hardening, APathIsCutAndTheReasonStays) {
   std::string longest = "/nowhere";
   while (longest.size() < 4000) longest += "/folder";
-  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"run", longest},
-                                                    {"import", longest},
-                                                    {"calibrate", "logs", longest},
-                                                    {"run", kFirst, "--trace", longest}}) {
+  for (const Words& arguments : {Words{"run", longest},
+                                 {"import", longest},
+                                 {"calibrate", "logs", longest},
+                                 {"run", kFirst, "--trace", longest}}) {
     const Ran ran = syncline_run(arguments);
-    expect_end(ran, arguments.size() > 3 ? 3 : 2, ": ");
+    expect_told(ran, arguments.size() > 3 ? 3 : 2, ": ");
     EXPECT_FALSE(ran.err.ends_with("...\n")) << ran.err;
-    EXPECT_TRUE(contains(ran.err, "o such file")) << ran.err;
+    EXPECT_TRUE(test::says(ran.err, "o such file"));
   }
 }
 
@@ -249,18 +243,17 @@ TEST_F(Hardening, WhatIsEchoedIsCut) {
   root[big] = 1;
   write_text(path("key.json"), root.dump());
   write_text(path("twice.json"), "{\"" + big + "\": 1, \"" + big + "\": 1}");
-  for (const std::vector<std::string>& arguments :
-       {std::vector<std::string>{"check", path("key.json")},
-        {"check", path("twice.json")},
-        {"plan", kFirst, "--strategy", big},
-        {"tune", kFirst, "--set", big},
-        {"tune", kFirst, "--set", big + "=1"},
-        {"validate", kFirst, "--only", big},
-        {"run", kFirst, "--format", big},
-        {"run", kFirst, "--" + big},
-        {"run", kFirst, big},
-        {big}}) {
-    expect_end(syncline_run(arguments), 2, "kkk...");
+  for (const Words& arguments : {Words{"check", path("key.json")},
+                                 {"check", path("twice.json")},
+                                 {"plan", kFirst, "--strategy", big},
+                                 {"tune", kFirst, "--set", big},
+                                 {"tune", kFirst, "--set", big + "=1"},
+                                 {"validate", kFirst, "--only", big},
+                                 {"run", kFirst, "--format", big},
+                                 {"run", kFirst, "--" + big},
+                                 {"run", kFirst, big},
+                                 {big}}) {
+    expect_told(syncline_run(arguments), 2, "kkk...");
   }
 }
 

@@ -32,10 +32,9 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 TEST(Help, OfEachVerbFitsOneScreen) {
   for (const auto& verb : test::verbs_in_help()) {
-    const auto ran = syncline_run(test::with_verb(verb, {"--help"}));
-    EXPECT_EQ(ran.code, 0) << verb << ran.err;
-    EXPECT_TRUE(contains(ran.out, verb)) << ran.out;
-    const auto lines = lines_of(ran.out);
+    const std::string help = test::syncline_out(test::with_verb(verb, {"--help"}));
+    EXPECT_TRUE(test::says(help, verb));
+    const auto lines = lines_of(help);
     EXPECT_LE(lines.size(), 24U) << verb;
     for (const auto& line : lines) EXPECT_LE(line.size(), 80U) << verb << ": " << line;
   }
@@ -56,7 +55,7 @@ TEST(Help, OfTheProgramGroupsTheVerbs) {
     EXPECT_GT(at, last) << group;
     last = at;
   }
-  EXPECT_TRUE(contains(help, "Exit codes"));
+  EXPECT_TRUE(test::says(help, "Exit codes"));
   EXPECT_GE(test::verbs_of("").size(), 17U);
 }
 
@@ -125,9 +124,9 @@ TEST(Help, SaysItInTheFieldsWords) {
 // What shells complete, against what each verb's --help-all lists.
 
 using test::Scratch;
-using Words = std::set<std::string>;
+using WordSet = std::set<std::string>;
 
-Words verbs() {
+WordSet verbs() {
   const auto list = test::verbs_in_help();
   return {list.begin(), list.end()};
 }
@@ -143,7 +142,7 @@ class Bash {
   Bash() { test::write_text(file_.path("c"), test::syncline_run({"completion", "bash"}).out); }
 
   // What bash offers for the last of the words.
-  Words offers(const std::vector<std::string>& words) const {
+  WordSet offers(const std::vector<std::string>& words) const {
     std::string line = "source " + file_.path("c") + "; COMP_WORDS=(";
     for (const auto& word : words) line += "'" + word + "' ";
     line += "); COMP_CWORD=" + std::to_string(words.size() - 1) + "; _syncline; ";
@@ -151,7 +150,7 @@ class Bash {
         test::Program({"bash", "-c", line + "printf '%s\\n' \"${COMPREPLY[@]}\""}).wait();
     EXPECT_EQ(ran.err, "");
     std::istringstream lines(ran.out);
-    Words offered;
+    WordSet offered;
     for (std::string word; std::getline(lines, word);) {
       if (!word.empty()) offered.insert(word);
     }
@@ -164,13 +163,13 @@ class Bash {
 
 TEST(Completion, BashOffersTheVerbs) {
   const auto list = test::verbs_of("");
-  Words all(list.begin(), list.end());
+  WordSet all(list.begin(), list.end());
   EXPECT_GT(all.size(), 15u);
   all.insert({"--help", "--version"});
   EXPECT_EQ(Bash().offers({"syncline", ""}), all);
-  EXPECT_EQ(Bash().offers({"syncline", "calib"}), Words{"calibrate"});
+  EXPECT_EQ(Bash().offers({"syncline", "calib"}), WordSet{"calibrate"});
   EXPECT_EQ(Bash().offers({"syncline", "calibrate", ""}),
-            (Words{"logs", "steps", "live", "kernels"}));
+            (WordSet{"logs", "steps", "live", "kernels"}));
 }
 
 TEST(Completion, BashOffersEveryOptionOfAVerb) {
@@ -186,7 +185,7 @@ TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
   int options_with_words = 0;
   for (const auto& verb : verbs()) {
     for (const auto& entry : test::entries_of(verb)) {
-      const Words words = entry.choices();
+      const WordSet words = entry.choices();
       if (words.empty() || !entry.is_option()) continue;
       const std::string name = *entry.names().rbegin();
       const auto offered = [&](const std::vector<std::string>& value) {
@@ -203,9 +202,9 @@ TEST(Completion, BashOffersTheWordsThatAnOptionTakes) {
 }
 
 TEST(Completion, WhereAFileIsMeantBashIsLeftToItsOwn) {
-  EXPECT_EQ(Bash().offers({"syncline", "run", ""}), Words{});
-  EXPECT_EQ(Bash().offers({"syncline", "run", "--html", ""}), Words{});
-  EXPECT_EQ(Bash().offers({"syncline", "calibrate", "logs", ""}), Words{});
+  EXPECT_EQ(Bash().offers({"syncline", "run", ""}), WordSet{});
+  EXPECT_EQ(Bash().offers({"syncline", "run", "--html", ""}), WordSet{});
+  EXPECT_EQ(Bash().offers({"syncline", "calibrate", "logs", ""}), WordSet{});
 }
 
 TEST(Completion, TheOthersNameEveryOption) {
@@ -221,7 +220,7 @@ TEST(Completion, TheOthersNameEveryOption) {
     const std::string seen =
         std::regex_replace(verb, std::regex(" "), "; and __fish_seen_subcommand_from ");
     for (const auto& option : test::options_of(verb)) {
-      EXPECT_TRUE(contains(part, option + "[")) << verb << " " << option;
+      EXPECT_TRUE(test::says(part, option + "[")) << verb << " " << option;
       const std::string letters =
           option.starts_with("--") ? "-l " + option.substr(2) : "-s " + option.substr(1);
       EXPECT_TRUE(std::regex_search(
@@ -240,7 +239,7 @@ TEST(Schema, IsPrintedAsItLies) {
             test::text_of(SYNCLINE_SOURCE_DIR "/scenarios/schema.json"));
   const auto cluster = test::syncline_run({"schema", "cluster"});
   EXPECT_EQ(cluster.code, 0) << cluster.err;
-  EXPECT_TRUE(contains(cluster.out, "\"title\": \"Syncline cluster\"")) << cluster.out;
+  EXPECT_TRUE(test::says(cluster.out, "\"title\": \"Syncline cluster\""));
   EXPECT_EQ(test::syncline_run({"schema", "plan"}).code, 2);
 }
 
@@ -249,24 +248,21 @@ TEST(Schema, IsPrintedAsItLies) {
 template <typename Rows>
 void expect_listed(const Rows& rows, const std::string& printed) {
   for (const auto& row : rows) {
-    EXPECT_NE(printed.find(std::string(row.name) + " "), std::string::npos) << row.name;
-    EXPECT_NE(printed.find(std::string(row.summary)), std::string::npos) << row.name;
+    EXPECT_TRUE(test::says(printed, std::string(row.name) + " ", std::string(row.summary)))
+        << row.name;
   }
 }
 
 TEST(List, PrintsEveryRow) {
-  const auto ran = test::syncline_run({"list"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  expect_listed(collective::algorithms(), ran.out);
-  expect_listed(compress::codecs(), ran.out);
-  expect_listed(dialect::dialects(), ran.out);
-  expect_listed(operators::architectures(), ran.out);
-  expect_listed(hardware::devices(), ran.out);
-  expect_listed(hardware::nodes(), ran.out);
-  expect_listed(job::formats(), ran.out);
-  for (const char* word : {"8,030,261,248 parameters", "model ", "sim ", "all_reduce"}) {
-    EXPECT_TRUE(contains(ran.out, word)) << word;
-  }
+  const std::string ran = test::syncline_out({"list"});
+  expect_listed(collective::algorithms(), ran);
+  expect_listed(compress::codecs(), ran);
+  expect_listed(dialect::dialects(), ran);
+  expect_listed(operators::architectures(), ran);
+  expect_listed(hardware::devices(), ran);
+  expect_listed(hardware::nodes(), ran);
+  expect_listed(job::formats(), ran);
+  EXPECT_TRUE(test::says(ran, "8,030,261,248 parameters", "model ", "sim ", "all_reduce"));
 }
 
 TEST(List, FitsAHundredColumns) {
@@ -281,7 +277,7 @@ TEST(List, TuneWritesForEveryDialectThatIsWritten) {
     words += (words.empty() ? "" : ", ") + name;
   }
   const std::string help = std::regex_replace(ran.out, std::regex("\\s+"), " ");
-  EXPECT_NE(help.find(": " + words), std::string::npos) << ran.out;
+  EXPECT_TRUE(test::says(help, ": " + words)) << ran.out;
 }
 
 }  // namespace

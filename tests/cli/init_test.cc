@@ -16,19 +16,16 @@ namespace {
 TEST(Init, WritesAScenarioThatRunsAndTunes) {
   const test::Scratch scratch;
   const std::string file = scratch.path("first.json");
-  const auto made =
-      test::syncline_run({"init", "gpt2_small", "--node", "dgx-a100", "--nodes", "2", "-o", file});
-  ASSERT_EQ(made.code, 0) << made.err;
-  std::istringstream lines(made.out);
+  const std::string made =
+      test::syncline_out({"init", "gpt2_small", "--node", "dgx-a100", "--nodes", "2", "-o", file});
+  std::istringstream lines(made);
   for (std::string line; std::getline(lines, line);) {
     EXPECT_LE(line.size(), 80u + file.size() * (line.find(file) != std::string::npos ? 2 : 0))
         << line;
   }
-  EXPECT_NE(made.out.find("Assumed:"), std::string::npos);
-  const auto ran = test::syncline_run({"run", file, "--verbose"});
-  EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("DDP's default"), std::string::npos);
-  EXPECT_NE(ran.out.find("cluster.node dgx-a100: links as rated"), std::string::npos) << ran.out;
+  EXPECT_TRUE(test::says(made, "Assumed:"));
+  const std::string ran = test::syncline_out({"run", file, "--verbose"});
+  EXPECT_TRUE(test::says(ran, "DDP's default", "cluster.node dgx-a100: links as rated"));
   const auto tuned = test::syncline_run({"tune", file});
   EXPECT_EQ(tuned.code, 0) << tuned.err;
 }
@@ -39,7 +36,7 @@ TEST(Init, PrintsTheScenarioAlone) {
   ASSERT_EQ(made.code, 0) << made.err;
   EXPECT_TRUE(made.out.starts_with("{\n"));
   EXPECT_TRUE(made.out.ends_with("}\n"));
-  EXPECT_NE(made.err.find("Assumed:"), std::string::npos);
+  EXPECT_TRUE(test::says(made.err, "Assumed:"));
 }
 
 // Megatron's flags behind --, the layout by options, and the flags back.
@@ -51,13 +48,11 @@ TEST(Init, FlagsAndOptionsAreALayout) {
       "' -- --tensor-model-parallel-size 2 --micro-batch-size 1 --global-batch-size 16 "
       "--seq-length 512 --bf16 --overlap-grad-reduce --use-distributed-optimizer");
   ASSERT_EQ(made.code, 0) << made.err;
-  const auto explained = test::syncline_run({"explain", file, "--strategy", "as configured"});
-  EXPECT_EQ(explained.code, 0) << explained.err;
-  EXPECT_NE(explained.out.find("tensor parallelism"), std::string::npos) << explained.out;
-  EXPECT_NE(explained.out.find("bubble"), std::string::npos);
-  const auto flags = test::syncline_run({"emit", file, "--dialect", "megatron", "--code"});
-  ASSERT_EQ(flags.code, 0) << flags.err;
-  EXPECT_EQ(flags.out,
+  const std::string explained =
+      test::syncline_out({"explain", file, "--strategy", "as configured"});
+  EXPECT_TRUE(test::says(explained, "tensor parallelism", "bubble"));
+  const std::string flags = test::syncline_out({"emit", file, "--dialect", "megatron", "--code"});
+  EXPECT_EQ(flags,
             "--tensor-model-parallel-size 2 --pipeline-model-parallel-size 4 --micro-batch-size 1 "
             "--global-batch-size 16 --use-distributed-optimizer "
             "--accumulate-allreduce-grads-in-fp32 --overlap-grad-reduce\n");
@@ -70,9 +65,7 @@ TEST(Init, FlagsAndOptionsAreALayout) {
                                           "--pipeline-model-parallel-layout", "Et*5|(tt)*3,tL"});
   ASSERT_EQ(uneven.code, 0) << uneven.err;
   const auto pasted = test::syncline_run({"emit", file, "--dialect", "megatron", "--code"});
-  EXPECT_NE(pasted.out.find("--pipeline-model-parallel-layout 'Ettttt|tttttttL' "),
-            std::string::npos)
-      << pasted.out << pasted.err;
+  EXPECT_TRUE(test::says(pasted.out, "--pipeline-model-parallel-layout 'Ettttt|tttttttL' "));
   EXPECT_EQ(test::syncline_run({"init", "gpt2_small", "a.sh", "b.sh", "--node", "dgx-h100"}).code,
             2);
 }
@@ -95,12 +88,9 @@ TEST(Init, RefusesWhatItWouldPassOver) {
            {{"--node", "dgx-h100", "--nodes", "8", "--step", "4=8"},
             "expected a number of nodes of --step"},
            {{"--node", "dgx-h100", "--step", "4=8", "--step", "4=9"}, "two for 4 nodes"}}) {
-    std::vector<std::string> words{"init", "gpt2_small"};
-    words.insert(words.end(), options.begin(), options.end());
-    const auto refused = test::syncline_run(words);
-    EXPECT_EQ(refused.code, 2) << part << refused.out;
-    EXPECT_EQ(refused.out, "") << part;
-    EXPECT_NE(refused.err.find(part), std::string::npos) << refused.err;
+    const auto ran = test::syncline_run(test::joined({"init", "gpt2_small"}, options));
+    EXPECT_TRUE(test::refused(ran, part));
+    EXPECT_EQ(ran.out, "") << part;
   }
 }
 

@@ -22,6 +22,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/expect.h"
 #include "tests/support/patience.h"
 #include "tests/support/program.h"
 
@@ -139,6 +140,15 @@ class Lab : public test::Program {
   }
 };
 
+// Ranks that send to each other, and write down into the folder how fast.
+std::vector<std::string> sending(std::vector<std::string> options, const Scratch& folder,
+                                 const std::string& bytes) {
+  return test::joined(
+      std::move(options),
+      {"--", "env", "SYNCLINE_TEST_TRANSFERS=" + folder.folder(), "SYNCLINE_TEST_BYTES=" + bytes,
+       fs::read_symlink("/proc/self/exe").string()});
+}
+
 std::set<std::string> interfaces() {
   std::set<std::string> names;
   struct if_nameindex* all = ::if_nameindex();
@@ -224,13 +234,12 @@ TEST_F(LabVerb, EveryRankIsAMachineOfItsOwn) {
   EXPECT_EQ(lab.out(), "out 0\n");
   for (int r = 0; r < 3; ++r) {
     const std::string rank = std::to_string(r);
-    EXPECT_NE(lab.err().find("err " + rank + "\n"), std::string::npos);
+    EXPECT_TRUE(test::says(lab.err(), "err " + rank + "\n"));
     const std::string found = text_of(scratch.path(rank));
     EXPECT_EQ(found.substr(0, found.find('\n')), rank + "/3 0/1 10.77.0.1");
-    EXPECT_NE(found.find("10.77.0." + std::to_string(r + 1) + "/16"), std::string::npos) << found;
-    EXPECT_NE(found.find("eth0 lo "), std::string::npos) << found;
-    EXPECT_NE(found.find("LOOPBACK,UP"), std::string::npos) << found;
-    EXPECT_EQ(found.find("default"), std::string::npos) << "a way out: " << found;
+    EXPECT_TRUE(
+        test::says(found, "10.77.0." + std::to_string(r + 1) + "/16", "eth0 lo ", "LOOPBACK,UP"));
+    EXPECT_TRUE(test::lacks(found, "default")) << "a way out";
   }
 }
 
@@ -245,10 +254,8 @@ TEST_F(LabVerb, ItsRanksHaveNoRightsOverTheMachine) {
                file + " 2>/dev/null"});
   EXPECT_EQ(lab.code(), 0) << lab.err();
   const std::string found = text_of(file);
-  for (const char* word : {"down", "added", "mounted", "made", "unshared"}) {
-    EXPECT_EQ(found.find(word), std::string::npos) << found;
-  }
-  EXPECT_NE(found.find("owned"), std::string::npos) << "root's files stay root's: " << found;
+  EXPECT_TRUE(test::lacks(found, "down", "added", "mounted", "made", "unshared"));
+  EXPECT_TRUE(test::says(found, "owned")) << "root's files stay root's";
   for (const char* set : {"CapEff:", "CapPrm:", "CapBnd:"}) {
     const auto at = found.find(set);
     ASSERT_NE(at, std::string::npos) << found;
@@ -314,8 +321,7 @@ TEST_F(LabVerb, EndsAsItsRanksEnd) {
                "; exit 3' TERM; touch " + ready + "; while :; do sleep 0.05; done; : " + mark()});
   EXPECT_EQ(lab.code(), 7);
   EXPECT_TRUE(fs::exists(told)) << "rank 0 was not asked to end";
-  EXPECT_NE(lab.err().find("syncline: lab: rank 1 ended with exit code 7"), std::string::npos)
-      << lab.err();
+  EXPECT_TRUE(test::says(lab.err(), "syncline: lab: rank 1 ended with exit code 7"));
   expect_nothing_left(2, before);
 }
 
@@ -337,20 +343,10 @@ TEST_F(LabVerb, LeavesNothingHoweverItIsEnded) {
 
 TEST_F(LabVerb, TwoAtOnceDoNotMeet) {
   const Scratch other;
-  const auto lab_in = [](const Scratch& folder) {
-    return std::vector<std::string>{"--ranks",
-                                    "2",
-                                    "--rate",
-                                    "100mbit",
-                                    "--",
-                                    "env",
-                                    "SYNCLINE_TEST_TRANSFERS=" + folder.folder(),
-                                    "SYNCLINE_TEST_BYTES=200000",
-                                    fs::read_symlink("/proc/self/exe").string()};
-  };
+  const std::vector<std::string> options{"--ranks", "2", "--rate", "100mbit"};
   // The same addresses, the same port, the same moment.
-  Lab one(lab_in(scratch));
-  Lab two(lab_in(other));
+  Lab one(sending(options, scratch, "200000"));
+  Lab two(sending(options, other, "200000"));
   EXPECT_EQ(one.code(), 0) << one.err();
   EXPECT_EQ(two.code(), 0) << two.err();
   EXPECT_FALSE(text_of(scratch.path("1")).empty());
@@ -359,9 +355,8 @@ TEST_F(LabVerb, TwoAtOnceDoNotMeet) {
 
 // An upper bound that no loaded machine can break, and a wide lower one.
 TEST_F(LabVerb, TheUplinkIsTheSlowerTier) {
-  Lab lab({"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--uplink", "8mbit", "--", "env",
-           "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=500000",
-           fs::read_symlink("/proc/self/exe").string()});
+  Lab lab(sending({"--ranks", "4", "--groups", "2", "--rate", "1gbit", "--uplink", "8mbit"},
+                  scratch, "500000"));
   ASSERT_EQ(lab.code(), 0) << lab.err();
   constexpr double kUplink = 1e6;  // bytes per second
   constexpr double kFree = 1.25;   // what the bucket lets through at once
@@ -387,7 +382,7 @@ TEST_F(LabVerb, WithoutTheRightsItSaysSo) {
   Lab lab({"--ranks", "2", "--rate", "1gbit", "--", "true"}, {},
           [] { ::prctl(PR_CAPBSET_DROP, 21 /* CAP_SYS_ADMIN */, 0, 0, 0); });
   EXPECT_EQ(lab.code(), 3);
-  EXPECT_NE(lab.err().find("a lab needs root"), std::string::npos) << lab.err();
+  EXPECT_TRUE(test::says(lab.err(), "a lab needs root"));
 }
 
 TEST_F(LabVerb, TakesItsToolsFromFixedPlaces) {
@@ -397,11 +392,9 @@ TEST_F(LabVerb, TakesItsToolsFromFixedPlaces) {
 
 // There and back takes twice the latency at the least.
 TEST_F(LabVerb, MessagesTakeTheLatency) {
-  Lab lab({"--ranks", "2", "--rate", "1gbit", "--latency", "2", "--", "env",
-           "SYNCLINE_TEST_TRANSFERS=" + scratch.folder(), "SYNCLINE_TEST_BYTES=10000",
-           fs::read_symlink("/proc/self/exe").string()});
+  Lab lab(sending({"--ranks", "2", "--rate", "1gbit", "--latency", "2"}, scratch, "10000"));
   if (lab.code() == 3) {
-    EXPECT_NE(lab.err().find("--latency needs /dev/net/tun"), std::string::npos) << lab.err();
+    EXPECT_TRUE(test::says(lab.err(), "--latency needs /dev/net/tun"));
     return;
   }
   ASSERT_FALSE(text_of(scratch.path("1")).empty()) << lab.err();
@@ -433,7 +426,7 @@ TEST(LabOptionsOfTheVerb, WrongOnesEndInOneLineAndCodeTwo) {
     Lab lab(words);
     EXPECT_EQ(lab.code(), 2) << message;
     const std::string said = lab.err();
-    EXPECT_NE(said.find(message), std::string::npos) << said;
+    EXPECT_TRUE(test::says(said, message));
     EXPECT_EQ(said.find('\n'), said.size() - 1) << said;
     EXPECT_EQ(lab.out(), "");
   }

@@ -8,6 +8,7 @@
 
 #include "core/json/json.h"
 #include "tests/support/expect.h"
+#include "tests/support/program.h"
 #include "tests/support/said.h"
 #include "tests/support/scratch.h"
 
@@ -18,13 +19,13 @@ using test::Said;
 using test::say;
 using test::scratch;
 
-std::string written(const std::string& name, const std::string& text) {
+std::string job_text(const std::string& name, const std::string& text) {
   test::write_text(scratch().path(name), text);
   return scratch().path(name);
 }
 
-std::string scenario() {
-  return written("objective.json", R"({"name": "a job",
+std::string job_file() {
+  return job_text("objective.json", R"({"name": "a job",
       "workload": {"name": "w", "forward_ms": 5, "tensors": [
         {"name": "b", "shape": [1000000], "backward_us": 4000},
         {"name": "a", "shape": [1000000], "backward_us": 4000}]},
@@ -50,14 +51,13 @@ std::string curves(const std::string& over = "step", double scale = 1) {
   add("dense", 0.15);
   add("rare", 0.13);
   add("wild", 0.01);
-  return written("objective_" + over + ".csv", text);
+  return job_text("objective_" + over + ".csv", text);
 }
 
-std::vector<std::string> asked(const std::string& verb, std::vector<std::string> more = {}) {
-  std::vector<std::string> words{verb,       scenario(), "--objective", "time_to_accuracy",
-                                 "--target", "0.9",      "--curves",    curves()};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+std::vector<std::string> asked(const std::string& verb, const std::vector<std::string>& more = {}) {
+  return test::joined({verb, job_file(), "--objective", "time_to_accuracy", "--target", "0.9",
+                       "--curves", curves()},
+                      more);
 }
 
 TEST(ObjectiveOption, RanksByTheTimeToTheTarget) {
@@ -79,10 +79,8 @@ TEST(ObjectiveOption, RanksByTheTimeToTheTarget) {
 TEST(ObjectiveOption, IsSaidInWordsToo) {
   const Said said = say(asked("run"));
   ASSERT_EQ(said.code, 0) << said.err;
-  for (const char* words : {"'rare' is first at an accuracy of 0.9", "it is faster below", "never",
-                            "no curve", "more steps"}) {
-    EXPECT_NE(said.out.find(words), std::string::npos) << words << "\n" << said.out;
-  }
+  EXPECT_TRUE(test::says(said.out, "'rare' is first at an accuracy of 0.9", "it is faster below",
+                         "never", "no curve", "more steps"));
 }
 
 // What an import minded is said by every verb that answers from it.
@@ -90,12 +88,12 @@ TEST(ObjectiveOption, NotesOfTheScenarioReachTheAnswer) {
   for (const char* verb : {"run", "tune"}) {
     for (const bool objective : {true, false}) {
       std::vector<std::string> words =
-          objective ? asked(verb) : std::vector<std::string>{verb, scenario()};
+          objective ? asked(verb) : std::vector<std::string>{verb, job_file()};
       words.insert(words.end(), {"--set", "notes=[\"one rank only was read\"]"});
       if (!objective || verb == std::string("tune")) words.emplace_back("--verbose");
       const Said table = say(words);
       ASSERT_EQ(table.code, 0) << table.err;
-      EXPECT_NE(table.out.find("one rank only was read"), std::string::npos) << verb << objective;
+      EXPECT_TRUE(test::says(table.out, "one rank only was read")) << verb << objective;
       words.insert(words.end(), {"--format", "json"});
       const Json warnings = Json::parse(say(words).out).at("remarks");
       EXPECT_NE(std::find(warnings.begin(), warnings.end(), "one rank only was read"),
@@ -108,8 +106,7 @@ TEST(ObjectiveOption, NotesOfTheScenarioReachTheAnswer) {
 TEST(ObjectiveOption, StandsBesideWhatWasMeasured) {
   const Said said = say(asked("run", {"--measured", curves("seconds", 0.03)}));
   ASSERT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(said.out.find("measured"), std::string::npos);
-  EXPECT_NE(said.out.find("by the clock 'dense' was first"), std::string::npos) << said.out;
+  EXPECT_TRUE(test::says(said.out, "measured", "by the clock 'dense' was first"));
 }
 
 TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
@@ -117,18 +114,16 @@ TEST(ObjectiveOption, TuneSearchesEachTrainingAndWritesTheBest) {
   const std::string svg = scratch().path("objective.svg");
   const Said said = say(asked("tune", {"--emit", "pytorch", "--python", file, "--svg", svg}));
   ASSERT_EQ(said.code, 0) << said.err;
-  EXPECT_NE(test::text_of(file).find("\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"),
-            std::string::npos);
-  EXPECT_NE(test::text_of(svg).find("accuracy over the time of the training"), std::string::npos);
+  EXPECT_TRUE(test::says(test::text_of(file), "\"local_sgd\": {\"period\": 4, \"begin_step\": 1}"));
+  EXPECT_TRUE(test::says(test::text_of(svg), "accuracy over the time of the training"));
 }
 
 TEST(ObjectiveOption, SaysWhatIsMissing) {
-  const Said target = say({"run", scenario(), "--target", "1"});
-  EXPECT_EQ(target.code, 2);
-  EXPECT_NE(target.err.find("need --objective"), std::string::npos) << target.err;
-  EXPECT_TRUE(test::refused(say({"tune", scenario(), "--objective", "time_to_loss"}),
+  const Said target = say({"run", job_file(), "--target", "1"});
+  EXPECT_TRUE(test::refused(target, "need --objective"));
+  EXPECT_TRUE(test::refused(say({"tune", job_file(), "--objective", "time_to_loss"}),
                             "needs --target and --curves"));
-  EXPECT_TRUE(test::refused(say({"run", scenario(), "--objective", "time_to_loss", "--target", "1",
+  EXPECT_TRUE(test::refused(say({"run", job_file(), "--objective", "time_to_loss", "--target", "1",
                                  "--curves", "/no/file.csv"}),
                             "/no/file.csv"));
   EXPECT_TRUE(test::refused(say(asked("run", {"--trace", "/tmp/t.json"})),
@@ -137,7 +132,7 @@ TEST(ObjectiveOption, SaysWhatIsMissing) {
 
 // Without an objective curves tell where the trainings of the rows end.
 TEST(ObjectiveOption, TuneTellsWhereTrainingsEnd) {
-  const Said said = say({"tune", scenario(), "--curves", curves(), "--format", "json"});
+  const Said said = say({"tune", job_file(), "--curves", curves(), "--format", "json"});
   ASSERT_EQ(said.code, 0) << said.err;
   const Json answer = Json::parse(said.out);
   bool averaged = false, unknown = false;
@@ -152,8 +147,8 @@ TEST(ObjectiveOption, TuneTellsWhereTrainingsEnd) {
     }
   }
   EXPECT_TRUE(averaged && unknown) << said.out;
-  EXPECT_TRUE(test::refused(say({"tune", scenario(), "--curves",
-                                 written("other.csv", "strategy,step,loss\nothers,1,2\n")}),
+  EXPECT_TRUE(test::refused(say({"tune", job_file(), "--curves",
+                                 job_text("other.csv", "strategy,step,loss\nothers,1,2\n")}),
                             "no row has a curve"));
 }
 

@@ -11,17 +11,15 @@
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch.h"
-#include "tests/support/text.h"
 
 namespace syncline::cli {
 namespace {
 
+using test::kScenarios;
 using test::Ran;
 using test::Scratch;
 using test::shell;
 using test::text_of;
-
-const std::string kScenarios = SYNCLINE_SOURCE_DIR "/scenarios/";
 
 std::string program(const std::string& arguments) { return "'" SYNCLINE_BINARY "' " + arguments; }
 
@@ -111,7 +109,7 @@ TEST(CliParts, MistakesAreSaid) {
            {"--part 1/3 --trace t.json", "remove --out"}}) {
     const Ran ran = shell(alone + program(kSwept + " " + words) + " 2>&1");
     EXPECT_EQ(ran.code, 2) << words;
-    EXPECT_NE(ran.out.find(said), std::string::npos) << words << ": " << ran.out;
+    EXPECT_TRUE(test::says(ran.out, said)) << words;
   }
 }
 
@@ -121,9 +119,7 @@ TEST(CliJobs, NoJobsIsAMistake) {
 
 // run --trace-of: any strategy, sweep point and rank in the trace.
 
-using test::contains;
-
-const Json kScenario = Json::parse(R"({
+const Json kTracedScenario = Json::parse(R"({
   "name": "traced", "workload": {"name": "w", "batch": 1, "forward_ms": 1, "tensors": [
     {"name": "a", "shape": [1000000], "backward_us": 900},
     {"name": "b", "shape": [2000000], "backward_us": 400}]},
@@ -136,15 +132,12 @@ class TraceOf : public testing::Test {
  protected:
   test::Ran run(const Json& scenario, const std::vector<std::string>& words) {
     test::write_text(scratch_.path("s.json"), scenario.dump());
-    std::vector<std::string> all{"run", scratch_.path("s.json")};
-    all.insert(all.end(), words.begin(), words.end());
-    return test::syncline_run(all);
+    return test::syncline_run(test::joined({"run", scratch_.path("s.json")}, words));
   }
 
-  Json trace_of(const Json& scenario, std::vector<std::string> words) {
+  Json trace_of(const Json& scenario, const std::vector<std::string>& words) {
     const std::string file = scratch_.path("t.json");
-    words.insert(words.end(), {"--trace", file});
-    const test::Ran ran = run(scenario, words);
+    const test::Ran ran = run(scenario, test::joined(words, {"--trace", file}));
     EXPECT_EQ(ran.code, 0) << ran.err;
     return Json::parse(test::text_of(file));
   }
@@ -164,22 +157,23 @@ std::set<std::string> processes(const Json& trace) {
 // that is wanted.
 TEST_F(TraceOf, APointOfTheSweepIsThatOfAScenarioWithoutOne) {
   for (const char* executor : {"model", "sim"}) {
-    Json fixed = kScenario;
+    Json fixed = kTracedScenario;
     fixed.erase("sweep");
     fixed["cluster"]["nodes"] = 4;
     fixed["cluster"]["inter"]["bandwidth_gbps"] = 25;
     const Json wanted = trace_of(fixed, {"--executor", executor, "--trace-of",
                                          "strategy=one by one", "--trace-of", "strategy=at once"});
-    const Json chosen = trace_of(kScenario, {"--executor", executor, "--trace-of", "nodes=4",
-                                             "--trace-of", "cluster.inter.bandwidth_gbps=25"});
+    const Json chosen =
+        trace_of(kTracedScenario, {"--executor", executor, "--trace-of", "nodes=4", "--trace-of",
+                                   "cluster.inter.bandwidth_gbps=25"});
     EXPECT_EQ(chosen, wanted) << executor;
-    EXPECT_NE(trace_of(kScenario, {"--executor", executor}), wanted) << executor;
-    EXPECT_NE(trace_of(kScenario, {"--executor", executor, "--trace-of", "nodes=4"}), wanted);
+    EXPECT_NE(trace_of(kTracedScenario, {"--executor", executor}), wanted) << executor;
+    EXPECT_NE(trace_of(kTracedScenario, {"--executor", executor, "--trace-of", "nodes=4"}), wanted);
   }
 }
 
 TEST_F(TraceOf, WithoutAChoiceItIsAStepOfTheBest) {
-  const Json trace = trace_of(kScenario, {});
+  const Json trace = trace_of(kTracedScenario, {});
   EXPECT_EQ(processes(trace), (std::set<std::string>{"one by one / rank 0"}));
   std::set<std::string> steps;
   for (const auto& event : trace.at("traceEvents")) {
@@ -189,15 +183,15 @@ TEST_F(TraceOf, WithoutAChoiceItIsAStepOfTheBest) {
 }
 
 TEST_F(TraceOf, StrategiesAndRanksByName) {
-  const Json trace = trace_of(
-      kScenario, {"--trace-of", "strategy=at once", "--trace-of", "rank=3", "--trace-of=rank=1"});
+  const Json trace = trace_of(kTracedScenario, {"--trace-of", "strategy=at once", "--trace-of",
+                                                "rank=3", "--trace-of=rank=1"});
   EXPECT_EQ(processes(trace), (std::set<std::string>{"at once / rank 1", "at once / rank 3"}));
   EXPECT_EQ(trace["distributedInfo"]["rank"], 1);
 }
 
 // Where ranks differ it is that rank's own timeline: none of the first four is another one's.
 TEST_F(TraceOf, ARankThatIsNotAmongTheFirstIsSimulatedItself) {
-  Json scenario = kScenario;
+  Json scenario = kTracedScenario;
   scenario["cluster"]["jitter"] = {{"relative", 0.2}};
   scenario["simulation"] = {{"periods", 4}};
   std::set<std::string> forwards;
@@ -215,24 +209,26 @@ TEST_F(TraceOf, ARankThatIsNotAmongTheFirstIsSimulatedItself) {
 
 TEST_F(TraceOf, WhatIsNotThereIsRefusedWithWhatIs) {
   const auto refused = [&](const std::string& word) {
-    const test::Ran ran = run(kScenario, {"--trace", scratch_.path("t.json"), "--trace-of", word});
+    const test::Ran ran =
+        run(kTracedScenario, {"--trace", scratch_.path("t.json"), "--trace-of", word});
     EXPECT_EQ(ran.code, 2) << word;
     EXPECT_EQ(ran.out, "") << word;
     return ran.err;
   };
-  EXPECT_TRUE(contains(refused("nodes=8"), "cluster.nodes at a point of the sweep: 2, 4"));
-  EXPECT_TRUE(contains(refused("nodse=4"), "strategy, rank, cluster.nodes, "));
-  EXPECT_TRUE(contains(refused("rank=8"), "a rank of 0 to 3, cluster.nodes = 2"));
-  EXPECT_TRUE(contains(refused("rank=one"), "the number of a rank"));
-  EXPECT_TRUE(contains(refused("strategy=at onec"), "did you mean 'at once'"));
-  EXPECT_TRUE(contains(refused("nodes"), "expected KEY=VALUE"));
-  EXPECT_TRUE(test::refused(run(kScenario, {"--trace-of", "nodes=4"}), "needs --trace FILE"));
+  EXPECT_TRUE(test::says(refused("nodes=8"), "cluster.nodes at a point of the sweep: 2, 4"));
+  EXPECT_TRUE(test::says(refused("nodse=4"), "strategy, rank, cluster.nodes, "));
+  EXPECT_TRUE(test::says(refused("rank=8"), "a rank of 0 to 3, cluster.nodes = 2"));
+  EXPECT_TRUE(test::says(refused("rank=one"), "the number of a rank"));
+  EXPECT_TRUE(test::says(refused("strategy=at onec"), "did you mean 'at once'"));
+  EXPECT_TRUE(test::says(refused("nodes"), "expected KEY=VALUE"));
+  EXPECT_TRUE(test::refused(run(kTracedScenario, {"--trace-of", "nodes=4"}), "needs --trace FILE"));
 }
 
 // The rows are the same whatever is looked at.
 TEST_F(TraceOf, TheAnswerStaysAsItIs) {
-  EXPECT_EQ(run(kScenario, {}).out,
-            run(kScenario, {"--trace", scratch_.path("t.json"), "--trace-of", "nodes=4"}).out);
+  EXPECT_EQ(
+      run(kTracedScenario, {}).out,
+      run(kTracedScenario, {"--trace", scratch_.path("t.json"), "--trace-of", "nodes=4"}).out);
 }
 
 }  // namespace

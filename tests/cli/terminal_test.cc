@@ -1,5 +1,6 @@
 // What verbs print on a terminal: as wide as it is, the winner in colour, nothing of that in files.
 #include "tests/support/terminal.h"
+#include "tests/support/expect.h"
 
 #include <gtest/gtest.h>
 
@@ -16,10 +17,8 @@ namespace syncline::cli {
 namespace {
 
 using test::contains;
+using test::kFirst, test::kSource;
 using test::run_on_terminal;
-
-const std::string kSource = SYNCLINE_SOURCE_DIR "/";
-const std::string kFirst = kSource + "scenarios/first.json";
 
 std::string without_codes(const std::string& text) {
   return std::regex_replace(text, std::regex("\033\\[[0-9;]*m"), "");
@@ -102,7 +101,7 @@ TEST(Terminal, WarningsOnStderrFitOneToo) {
   ASSERT_NE(too_wide(whole.err, 80), "") << "no remark is long: " << whole.err;
   const auto ran = run_on_terminal(words, 80, {}, /*err_too=*/true);
   EXPECT_EQ(ran.code, 0);
-  EXPECT_NE(ran.out.find("syncline: "), std::string::npos) << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "syncline: "));
   EXPECT_EQ(too_wide(ran.out, 80), "");
 }
 
@@ -143,8 +142,7 @@ TEST(Terminal, InitIsReadOnOneToo) {
 TEST(Terminal, ThePipeHasTheFullWidthAndNoCodes) {
   const std::string piped = test::syncline_run({"run", kFirst}).out;
   EXPECT_NE(too_wide(piped, 80), "");
-  EXPECT_FALSE(contains(piped, "\033"));
-  EXPECT_FALSE(contains(piped, "Left out"));
+  EXPECT_TRUE(test::lacks(piped, "\033", "Left out"));
 }
 
 TEST(Terminal, AWideTerminalShowsWhatAPipeDoes) {
@@ -155,17 +153,14 @@ TEST(Terminal, AWideTerminalShowsWhatAPipeDoes) {
 TEST(Terminal, ColumnsOfTheEnvironmentGoFirst) {
   const auto ran = run_on_terminal({"run", kFirst}, 200, {{"COLUMNS", "70"}});
   EXPECT_EQ(too_wide(ran.out, 70), "");
-  EXPECT_TRUE(contains(ran.out, "Left out at 70 columns: "));
+  EXPECT_TRUE(test::says(ran.out, "Left out at 70 columns: "));
 }
 
 // The columns are left out in the order that grid.h states.
 TEST(Terminal, TheStepAndTheGainStayLongest) {
   const std::string out = without_codes(run_on_terminal({"run", kFirst}, 80).out);
-  for (const char* heading : {"strategy", "time", "all at the end", "interval"}) {
-    EXPECT_TRUE(contains(out, heading)) << heading;
-  }
-  EXPECT_TRUE(contains(out, "exposed")) << out;
-  EXPECT_TRUE(contains(out, "60.63 ms  58.3 to 64.0 ms")) << out;
+  EXPECT_TRUE(test::says(out, "strategy", "time", "all at the end", "interval"));
+  EXPECT_TRUE(test::says(out, "exposed", "60.63 ms  58.3 to 64.0 ms"));
 }
 
 TEST(Terminal, TheWinnerStandsOut) {
@@ -209,15 +204,15 @@ TEST(Terminal, NamesBringNoCodes) {
   test::write_text(scratch.path("x.json"), text);
   for (const char* verb : {"run", "explain", "check", "plan", "buckets"}) {
     const std::string out = run_on_terminal({verb, scratch.path("x.json")}, 80).out;
-    EXPECT_FALSE(contains(out, "\033[31m")) << verb;
+    EXPECT_TRUE(test::lacks(out, "\033[31m")) << verb;
   }
 }
 
 // What long work says of itself where nobody watches: one line, by what its first pieces took.
 
-Progress::Clock::time_point now;
+Progress::Clock::time_point moment;
 
-Progress::Clock::time_point fake_clock() { return now; }
+Progress::Clock::time_point fake_clock() { return moment; }
 
 // Standard error is a file here.
 std::string told_of(std::size_t wanted) {
@@ -225,7 +220,7 @@ std::string told_of(std::size_t wanted) {
   {
     Progress progress("syncline run", fake_clock);
     for (std::size_t done = 1; done <= wanted && done < 100; ++done) {
-      now += std::chrono::milliseconds(100);
+      moment += std::chrono::milliseconds(100);
       progress.update(done, wanted);
     }
   }

@@ -7,6 +7,7 @@
 #include <regex>
 #include <string>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 
 namespace syncline::cli {
@@ -17,7 +18,6 @@ using test::Scratch;
 using test::shell;
 using test::text_of;
 using test::write_text;
-using Json = nlohmann::ordered_json;
 
 // A small scenario in the scratch folder: ranking its candidates takes no time.
 std::string scenario_in(const Scratch& scratch) {
@@ -45,13 +45,11 @@ TEST(CliTuneLive, SaysThatItIsAnEmulation) {
   const std::string scenario = scenario_in(scratch);
   const Ran ran = shell(live(scenario, "--wrong latency=2,bandwidth=0.5 2>/dev/null"));
   EXPECT_EQ(ran.code, 0);
-  for (const char* part :
-       {"on an emulated machine", "nothing was measured", "emulated, 2 % noise a step",
-        "50 steps an evaluation", "latency x2, bandwidth x0.5", "in truth that takes"}) {
-    EXPECT_NE(ran.out.find(part), std::string::npos) << part << " in\n" << ran.out;
-  }
+  EXPECT_TRUE(test::says(ran.out, "on an emulated machine", "nothing was measured",
+                         "emulated, 2 % noise a step", "50 steps an evaluation",
+                         "latency x2, bandwidth x0.5", "in truth that takes"));
   const Ran talk = shell(live(scenario, "2>&1 >/dev/null"));
-  EXPECT_NE(talk.out.find("evaluation 1 of at most 12: "), std::string::npos) << talk.out;
+  EXPECT_TRUE(test::says(talk.out, "evaluation 1 of at most 12: "));
 
   const Json answer = Json::parse(shell(live(scenario, "--format json 2>/dev/null")).out);
   EXPECT_LE(answer["evaluations"], 12);
@@ -125,8 +123,8 @@ TEST(CliTuneLive, InterruptedItSaysHowToGoOn) {
                                "; do sleep 0.05; done; kill -INT $p; wait $p"));
   EXPECT_EQ(ran.code, 130) << text_of(scratch.path("talk"));
   const std::string talk = text_of(scratch.path("talk"));
-  EXPECT_NE(talk.find("to go on from there, repeat: syncline tune"), std::string::npos) << talk;
-  EXPECT_NE(talk.find("--journal " + scratch.path("j")), std::string::npos) << talk;
+  EXPECT_TRUE(test::says(talk, "to go on from there, repeat: syncline tune",
+                         "--journal " + scratch.path("j")));
   const std::regex sentence("Interrupted after [1-5] evaluations? of at most 6");
   EXPECT_TRUE(std::regex_search(ran.out, sentence)) << ran.out;
 }
@@ -137,7 +135,7 @@ TEST(CliTuneLive, WrongInputIsTold) {
   const auto refused = [&](const std::string& command, const std::string& part) {
     const Ran ran = shell(command + " 2>&1");
     EXPECT_EQ(ran.code, 2) << command << "\n" << ran.out;
-    EXPECT_NE(ran.out.find(part), std::string::npos) << ran.out;
+    EXPECT_TRUE(test::says(ran.out, part));
   };
   refused(live(scenario, "--wrong latency=0"), "--wrong: found 'latency=0'");
   refused(live(scenario, "--wrong speed=2"), "--wrong: found 'speed=2'");

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 
 namespace syncline::cli {
@@ -25,13 +26,9 @@ using test::syncline_words;
 using test::text_of;
 using test::Variables;
 using test::write_text;
-using Json = nlohmann::json;
 using Words = std::vector<std::string>;
 
-Words operator+(Words words, const Words& more) {
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
+Words operator+(const Words& words, const Words& more) { return test::joined(words, more); }
 
 std::string text(int number) { return std::to_string(number); }
 
@@ -61,8 +58,8 @@ void expect_end(const Ran& ran, int code, const std::string& part) {
   const std::string& err = ran.err;
   const Words lines = complaints(err);
   EXPECT_EQ(lines.size(), 1u) << err;
-  EXPECT_NE(err.find(part), std::string::npos) << "'" << part << "' in\n" << err;
-  EXPECT_EQ(err.find("gloo"), std::string::npos) << err;
+  EXPECT_TRUE(test::says(err, part));
+  EXPECT_TRUE(test::lacks(err, "gloo"));
 }
 
 // A port that was free a moment ago, below those that the system gives to callers.
@@ -154,8 +151,7 @@ void wait_for_mid_step(const Program& program) {
 
 TEST_F(LiveVerbs, OperatorsNeedAGpu) {
   const auto ran = syncline_run({"validate", scenario(1), "--ranks", "1", "--compute", "kernels"});
-  EXPECT_EQ(ran.code, 2);
-  EXPECT_NE(ran.err.find("--compute kernels needs --backend nccl"), std::string::npos) << ran.err;
+  EXPECT_TRUE(test::refused(ran, "--compute kernels needs --backend nccl"));
 }
 
 TEST_F(LiveVerbs, AValidationIsWhatWasPromised) {
@@ -184,12 +180,12 @@ TEST_F(LiveVerbs, AValidationIsWhatWasPromised) {
 TEST_F(LiveVerbs, WithoutRanksItSaysWhatToDo) {
   const Ran ran = syncline_run(validation(scenario(2), 3));
   expect_end(ran, 2, "--ranks N");
-  EXPECT_NE(ran.err.find("mpirun"), std::string::npos) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "mpirun"));
 }
 
 TEST_F(LiveVerbs, AsManyRanksAsTheScenarioHas) {
-  const Ran ran = syncline_run(validation(scenario(2), 3) + Words{"--ranks", "3"});
-  expect_end(ran, 2, "are 2 ranks, but 3 were started");
+  expect_end(syncline_run(validation(scenario(2), 3) + Words{"--ranks", "3"}), 2,
+             "are 2 ranks, but 3 were started");
 }
 
 struct Blow {
@@ -248,51 +244,47 @@ TEST_F(LiveVerbs, StartedByHandAndOneTwice) {
   const Ran ran = first.wait();
   EXPECT_EQ(ran.code, 0) << ran.err;
   EXPECT_EQ(complaints(ran.err), Words());
-  EXPECT_NE(ran.out.find("Every communicated value equals the host executor's"), std::string::npos)
-      << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "Every communicated value equals the host executor's"));
   const Ran other = second.wait();
   EXPECT_EQ(other.code, 0);
   EXPECT_EQ(other.out + other.err, "");
 }
 
-// What each of two ranks said, as if the first had.
-Ran both(const Ran& a, const Ran& b) { return {a.code, a.signal, a.out, a.err + b.err}; }
+// Two ranks that do not fit each other.
+void expect_misfit(const Words& first, const Words& second, const Variables& place_of_first,
+                   const Variables& place_of_second, const std::string& part) {
+  Program one(syncline_words(first), place_of_first);
+  Program other(syncline_words(second), place_of_second);
+  const Ran a = one.wait(), b = other.wait();
+  EXPECT_EQ(b.code, 3);
+  expect_end({a.code, a.signal, a.out, a.err + b.err}, 3, part);
+}
 
 TEST_F(LiveVerbs, AWrongWorldSize) {
   const int port = free_port();
-  const Words words = syncline_words(validation(scenario(2), 3));
-  Program first(words, place(0, 2, port));
-  Program second(words, place(1, 3, port));
-  const Ran a = first.wait();
-  const Ran b = second.wait();
-  EXPECT_EQ(b.code, 3);
-  expect_end(both(a, b), 3, "rank 1 was started for 3 ranks, rank 0 for 2");
+  const Words words = validation(scenario(2), 3);
+  expect_misfit(words, words, place(0, 2, port), place(1, 3, port),
+                "rank 1 was started for 3 ranks, rank 0 for 2");
 }
 
 TEST_F(LiveVerbs, RanksWithDifferentScenarios) {
   const int port = free_port();
   write_scenario(scratch.path("other.json"), 2, 100, 2);
-  Program first(syncline_words(validation(scenario(2), 3)), place(0, 2, port));
-  Program second(syncline_words(validation(scratch.path("other.json"), 3)), place(1, 2, port));
-  const Ran a = first.wait();
-  const Ran b = second.wait();
-  EXPECT_EQ(b.code, 3);
-  expect_end(both(a, b), 3, "rank 1 was started with another scenario");
+  expect_misfit(validation(scenario(2), 3), validation(scratch.path("other.json"), 3),
+                place(0, 2, port), place(1, 2, port), "rank 1 was started with another scenario");
 }
 
 TEST_F(LiveVerbs, ARankThatNeverJoins) {
   const Words words = syncline_words(validation(scenario(2), 3, 1));
   const Ran first = Program(words, place(0, 2, free_port())).wait();
   expect_end(first, 3, "rank 1 did not join within 1 s");
-  const Ran second = Program(words, place(1, 2, free_port())).wait();
-  expect_end(second, 3, "rank 0 did not join within 1 s");
+  expect_end(Program(words, place(1, 2, free_port())).wait(), 3, "rank 0 did not join within 1 s");
 }
 
 TEST_F(LiveVerbs, BrokenVariablesAreNamed) {
   const Words words = syncline_words(validation(scenario(2), 3));
   Variables variables = place(5, 2, 20000);
-  const Ran ran = Program(words, variables).wait();
-  expect_end(ran, 2, "RANK: found '5', expected 0 to 1");
+  expect_end(Program(words, variables).wait(), 2, "RANK: found '5', expected 0 to 1");
 }
 
 TEST_F(LiveVerbs, AFullDiskForTheReport) {
@@ -316,7 +308,7 @@ TEST_F(LiveVerbs, AFullDiskForTheReport) {
               })
           .wait();
   expect_end(ran, 3, report + ": No space left on device");
-  EXPECT_NE(ran.out.find("\ns0 "), std::string::npos) << "what was measured: " << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "\ns0 ")) << "what was measured";
 }
 
 TEST_F(LiveVerbs, InterruptedItPrintsTheRowsSoFar) {
@@ -326,8 +318,8 @@ TEST_F(LiveVerbs, InterruptedItPrintsTheRowsSoFar) {
   const Ran ran = job.wait();
   EXPECT_EQ(ran.code, 130) << ran.err;
   EXPECT_EQ(complaints(ran.err), Words());
-  EXPECT_NE(ran.out.find("\ns0 "), std::string::npos) << ran.out;
-  EXPECT_EQ(ran.out.find("\ns29 "), std::string::npos) << ran.out;
+  EXPECT_TRUE(test::says(ran.out, "\ns0 "));
+  EXPECT_TRUE(test::lacks(ran.out, "\ns29 "));
 }
 
 TEST_F(LiveVerbs, UnderMpirun) {
@@ -357,8 +349,8 @@ TEST_F(LiveVerbs, UnderMpirun) {
   const Ran struck = job.wait();
   // mpirun has words of its own for it, and may end rank 0 before that has spoken.
   EXPECT_NE(struck.code, 0);
-  EXPECT_NE(struck.err.find("rank 1"), std::string::npos) << struck.err;
-  EXPECT_EQ(struck.err.find("gloo"), std::string::npos) << struck.err;
+  EXPECT_TRUE(test::says(struck.err, "rank 1"));
+  EXPECT_TRUE(test::lacks(struck.err, "gloo"));
 }
 
 TEST_F(LiveVerbs, ALinkIsCutInTheLab) {
@@ -366,9 +358,9 @@ TEST_F(LiveVerbs, ALinkIsCutInTheLab) {
   const Ran trial = syncline_run(lab + Words{"--", "true"});
   if (trial.code != 0) GTEST_SKIP() << "this machine permits no network lab: " << trial.err;
   // So late that the ranks have met on a loaded machine too; the run would last much longer.
-  const Ran ran = syncline_run(lab + Words{"--cut", "1@3", "--"} +
-                               syncline_words(validation(scenario(2), 10000, 2)));
-  expect_end(ran, 3, "rank 1");
+  expect_end(syncline_run(lab + Words{"--cut", "1@3", "--"} +
+                          syncline_words(validation(scenario(2), 10000, 2))),
+             3, "rank 1");
 }
 
 TEST_F(LiveVerbs, ATuningIsResumed) {
@@ -388,7 +380,7 @@ TEST_F(LiveVerbs, ATuningIsResumed) {
   EXPECT_FALSE(journal.empty());
   const Ran ran = Program(words).wait();
   ASSERT_EQ(ran.code, 0) << ran.err;
-  EXPECT_NE(ran.err.find("resumed: "), std::string::npos) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "resumed: "));
   EXPECT_EQ(text_of(scratch.path("journal")).substr(0, journal.size()), journal);
   const Json answer = Json::parse(ran.out);
   EXPECT_GE(answer.at("evaluations"), 2);
@@ -407,7 +399,7 @@ TEST_F(LiveVerbs, AJournalOfAnotherSearchIsRefusedOnce) {
   EXPECT_EQ(ran.code, 2) << ran.err;
   const Words lines = complaints(ran.err);
   ASSERT_EQ(lines.size(), 1u) << ran.err;
-  EXPECT_NE(lines.front().find(scratch.path("journal")), std::string::npos) << ran.err;
+  EXPECT_TRUE(test::says(lines.front(), scratch.path("journal"))) << ran.err;
 }
 
 TEST_F(LiveVerbs, ACalibrationIsAClusterToRunOn) {

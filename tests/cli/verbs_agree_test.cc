@@ -6,25 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "core/input/document.h"
+#include "tests/support/expect.h"
 #include "tests/support/program.h"
 
 namespace syncline::cli {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-const std::filesystem::path kScenarios = SYNCLINE_SOURCE_DIR "/scenarios";
-
-Json answer(std::vector<std::string> words) {
-  words.insert(words.end(), {"--format", "json"});
-  const auto ran = test::syncline_run(words);
-  EXPECT_EQ(ran.code, 0) << testing::PrintToString(words) << ran.err;
-  return Json::parse(ran.out, nullptr, false);
-}
-
 std::vector<std::string> library() {
   std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(kScenarios)) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(SYNCLINE_SOURCE_DIR "/scenarios")) {
     if (entry.path().extension() != ".json") continue;
     std::ifstream in(entry.path());
     const Json root = Json::parse(in, nullptr, false);
@@ -39,7 +30,7 @@ const std::map<std::string, Json>& rows_of(const std::string& file) {
   static std::map<std::string, std::map<std::string, Json>> known;
   const auto [rows, fresh] = known.try_emplace(file);
   if (!fresh) return rows->second;
-  const Json ran = answer({"run", file});
+  const Json ran = test::syncline_json({"run", file});
   for (const Json& row : ran.at("rows")) {
     if (row.at("sweep").empty()) rows->second[row.at("strategy")] = row;
   }
@@ -60,7 +51,7 @@ TEST(VerbsAgree, RunAndExplain) {
   for (const std::string& file : library()) {
     const auto& rows = rows_of(file);
     if (rows.empty()) continue;
-    const Json explained = answer({"explain", file});
+    const Json explained = test::syncline_json({"explain", file});
     for (const Json& strategy : explained.at("strategies")) {
       const std::string name = strategy.at("name");
       expect_same(strategy, rows.at(name), file + ", " + name);
@@ -74,7 +65,7 @@ TEST(VerbsAgree, RunAndExplain) {
 // phases that is the mean; of Horovod's cycles `plan` shows one moment.
 void expect_counted(const std::string& file, const Strategy& strategy, const Json& row) {
   const std::string what = file + ", " + strategy.name;
-  const Json plans = answer({"plan", file, "--strategy", strategy.name}).at("plans");
+  const Json plans = test::syncline_json({"plan", file, "--strategy", strategy.name}).at("plans");
   double all = 0, steps = 0;
   for (const Json& plan : plans) {
     std::size_t listed = 0;
@@ -89,7 +80,7 @@ void expect_counted(const std::string& file, const Strategy& strategy, const Jso
     const double said = row.at("collectives");
     EXPECT_NEAR(all / steps, said, 1e-9 * said) << what;
   }
-  const Json buckets = answer({"buckets", file, "--strategy", strategy.name});
+  const Json buckets = test::syncline_json({"buckets", file, "--strategy", strategy.name});
   EXPECT_EQ(buckets.at("collectives"), plans.at(0).at("collectives")) << what;
   EXPECT_EQ(buckets.at("buckets").size(), plans.at(0).at("buckets")) << what;
 }
@@ -127,20 +118,20 @@ TEST(VerbsAgree, AShardedBucketIsSeveralCollectives) {
   const test::Scratch scratch;
   const std::string file = scratch.path("sharded.json");
   test::write_text(file, kSharded);
-  EXPECT_EQ(answer({"run", file}).at("rows").at(0).at("collectives"), 11);
-  EXPECT_EQ(answer({"plan", file}).at("plans").at(0).at("buckets"), 4);
+  EXPECT_EQ(test::syncline_json({"run", file}).at("rows").at(0).at("collectives"), 11);
+  EXPECT_EQ(test::syncline_json({"plan", file}).at("plans").at(0).at("buckets"), 4);
   for (const char* verb : {"explain", "plan", "buckets"}) {
     const auto said = test::syncline_run({verb, file}).out;
-    EXPECT_NE(said.find("11 collectives per step"), std::string::npos) << said;
+    EXPECT_TRUE(test::says(said, "11 collectives per step"));
   }
 }
 
 TEST(VerbsAgree, RunAndTune) {
   for (const char* name : {"resnet50_ddp.json", "published/localsgd_resnet50.json"}) {
-    const std::string file = (kScenarios / name).string();
+    const std::string file = SYNCLINE_SOURCE_DIR "/scenarios/" + std::string(name);
     const auto& rows = rows_of(file);
     const std::string baseline = input::parse_scenario(input::read_document(file)).baseline;
-    const Json tuned = answer({"tune", file});
+    const Json tuned = test::syncline_json({"tune", file});
     EXPECT_EQ(tuned.at("baseline_s"), rows.at(baseline).at("step_time_s")) << name;
     for (const Json& ranked : tuned.at("ranking")) {
       const auto row = rows.find(ranked.at("strategy").at("name"));

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "tests/docs/scenario_reference.h"
+#include "tests/support/expect.h"
 #include "tests/support/help.h"
 #include "tests/support/program.h"
 
@@ -176,7 +177,7 @@ TEST(Pages, TheManualNamesEveryVerbAndOption) {
     for (std::sregex_iterator one(options.begin(), options.end(), option_line), last; one != last;
          ++one) {
       const std::string tag = std::regex_replace((*one)[1].str(), std::regex("-"), "\\-");
-      EXPECT_NE(section.find("\n.B " + tag), std::string::npos) << verb << " " << (*one)[1];
+      EXPECT_TRUE(test::says(section, "\n.B " + tag)) << verb << " " << (*one)[1];
     }
     ++verbs;
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,6 +20,9 @@
 #include <thread>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
+#include "core/json/json.h"
 #include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 
@@ -32,6 +36,10 @@ struct Ran {
 };
 
 using Variables = std::map<std::string, std::string>;
+
+inline const std::string kSource = SYNCLINE_SOURCE_DIR "/";
+inline const std::string kScenarios = kSource + "scenarios/";
+inline const std::string kFirst = kScenarios + "first.json";
 
 // A program under way.
 class Program {
@@ -128,6 +136,25 @@ inline std::vector<std::string> syncline_words(const std::vector<std::string>& a
 inline Ran syncline_run(const std::vector<std::string>& arguments,
                         const Variables& environment = {}) {
   return Program(syncline_words(arguments), environment).wait();
+}
+
+// Words, and more of them.
+inline std::vector<std::string> joined(std::vector<std::string> words,
+                                       const std::vector<std::string>& more) {
+  words.insert(words.end(), more.begin(), more.end());
+  return words;
+}
+
+// What it prints, where it is to end well.
+inline std::string syncline_out(const std::vector<std::string>& arguments) {
+  const Ran ran = syncline_run(arguments);
+  EXPECT_EQ(ran.code, 0) << testing::PrintToString(arguments) << ran.err;
+  return ran.out;
+}
+
+// What it answers to a program.
+inline Json syncline_json(const std::vector<std::string>& arguments) {
+  return Json::parse(syncline_out(joined(arguments, {"--format", "json"})), nullptr, false);
 }
 
 // Process ids in a process group that are alive; zombies, which only wait to be collected, are not.
