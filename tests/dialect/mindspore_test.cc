@@ -180,12 +180,6 @@ TEST(MindSpore, DataParallelDefaultIsOneAllReduce) {
             6u);
 }
 
-TEST(MindSpore, HybridParallelKnowsNoSize) {
-  const Reading reading = kMindSpore.read(sized("hybrid_parallel", 16), resnet50());
-  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{161}));
-  EXPECT_TRUE(has_note(reading, "no effect in hybrid_parallel"));
-}
-
 TEST(MindSpore, IndexEndsAreInclusive) {
   const auto of = [](const std::string& list) {
     return fused_of(kMindSpore.read(indexed("data_parallel", list), resnet50()), resnet50());
@@ -200,40 +194,81 @@ TEST(MindSpore, IndexEndsAreInclusive) {
   EXPECT_EQ(counts_of(read_so, resnet50()), (std::vector<int>{20, 15, 126}));
 }
 
-TEST(MindSpore, IndexPastTheEndIsIgnored) {
-  const Reading reading =
-      kMindSpore.read(indexed("data_parallel", "[85, 161, 5000000000]"), resnet50());
-  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{86, 75}));
-  EXPECT_TRUE(has_note(reading, "index 161 is past the end of 161 gradients"));
-  EXPECT_TRUE(has_note(reading, "index 4294967295 is past the end"));
-}
-
-// The front end numbers by size first; the list is registered for id 1.
-TEST(MindSpore, IndexInSemiAutoSplitsTheFirstGroupAlone) {
-  const Reading reading = kMindSpore.read(indexed("semi_auto_parallel", "[85, 160]"), resnet50());
-  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{86, 58, 17}));
-  EXPECT_TRUE(has_note(reading, "splits fusion id 1 alone, 144 gradients"));
-  EXPECT_TRUE(has_note(reading, "index 160 is past the end of 144 gradients"));
-}
-
-constexpr const char* kDocumentedIds =
-    R"("set_comm_fusion": {"head": 0, "layer1": 1, "layer2": 2, "layer3": 3})";
-
-TEST(MindSpore, DocumentedCellExampleNeedsOpenstateFalse) {
+TEST(MindSpore, WhatTravelsTogetherIsNoted) {
+  struct Row {
+    const char* what;
+    std::string config;
+    const Workload& workload;
+    std::vector<int> counts;  // of the gradients in each group, first layer first
+    std::vector<std::string> notes = {};
+    bool as_documents = false;
+  };
   const Workload net = documented_net();
-  const std::string mode = R"({"parallel_mode": "semi_auto_parallel", )";
-  const Reading by_default = kMindSpore.read(mode + kDocumentedIds + "}", net);
-  EXPECT_EQ(counts_of(by_default, net), (std::vector<int>{14}));
-  EXPECT_TRUE(has_note(by_default, "overwritten by the size rule"));
-  const std::string closed =
-      mode + R"("comm_fusion": {"openstate": false}, )" + kDocumentedIds + "}";
-  EXPECT_EQ(counts(closed, net), (std::vector<int>{1, 1, 4, 4, 4}));
-  // The documents promise the same without openstate.
-  EXPECT_EQ(counts(mode + kDocumentedIds + "}", net, true), (std::vector<int>{1, 1, 4, 4, 4}));
-  // Data parallel: the ids hold.
-  const std::string data =
-      std::string(R"({"parallel_mode": "data_parallel", )") + kDocumentedIds + "}";
-  EXPECT_EQ(counts(data, net), (std::vector<int>{1, 1, 4, 4, 4}));
+  const std::string semi = R"({"parallel_mode": "semi_auto_parallel", )";
+  const std::string data = R"({"parallel_mode": "data_parallel", )";
+  const std::string ids =
+      R"("set_comm_fusion": {"head": 0, "layer1": 1, "layer2": 2, "layer3": 3}})";
+  const std::vector<Row> rows{
+      {"hybrid parallel knows no size",
+       sized("hybrid_parallel", 16),
+       resnet50(),
+       {161},
+       {"no effect in hybrid_parallel"}},
+      {"an index past the end is ignored",
+       indexed("data_parallel", "[85, 161, 5000000000]"),
+       resnet50(),
+       {86, 75},
+       {"index 161 is past the end of 161 gradients", "index 4294967295 is past the end"}},
+      // The front end numbers by size first; the list is registered for id 1.
+      {"in semi auto an index splits the first group alone",
+       indexed("semi_auto_parallel", "[85, 160]"),
+       resnet50(),
+       {86, 58, 17},
+       {"splits fusion id 1 alone, 144 gradients", "index 160 is past the end of 144 gradients"}},
+      {"the documents' cells need openstate False",
+       semi + ids,
+       net,
+       {14},
+       {"overwritten by the size rule"}},
+      {"with it", semi + R"("comm_fusion": {"openstate": false}, )" + ids, net, {1, 1, 4, 4, 4}},
+      {"the documents promise the same without", semi + ids, net, {1, 1, 4, 4, 4}, {}, true},
+      {"data parallel: the ids hold", data + ids, net, {1, 1, 4, 4, 4}},
+      // The reducer compares ids with one another: all the same is none at all.
+      {"ids that do not differ",
+       data + R"("set_comm_fusion": {"": 0}})",
+       net,
+       {14},
+       {"ids that do not differ have no effect"}},
+      {"differing ids go before the index list",
+       data + R"("set_comm_fusion": {"layer3": 2},
+          "comm_fusion": {"allreduce": {"mode": "index", "config": [3]}}})",
+       net,
+       {4, 6, 4},
+       {"goes before the index list"}},
+      {"openstate False hides what stands behind it",
+       data + R"("comm_fusion": {"openstate": false, "allreduce": {"mode": "size", "config": 0}}})",
+       net,
+       {14},
+       {"'allreduce' comes after openstate False"}},
+      {"also what is wrong",
+       data + R"("comm_fusion": {"openstate": false, "allgather": 3}})",
+       net,
+       {14}},
+      {"not what stands before it",
+       data + R"("comm_fusion": {"allreduce": {"mode": "size", "config": 0}, "openstate": false}})",
+       net, std::vector<int>(14, 1)},
+      {"kinds of sharding are judged",
+       semi + R"("comm_fusion": {"allgather": {"mode": "size", "config": 32},
+                                 "reducescatter": {"mode": "auto", "config": null}}})",
+       resnet50(),
+       {144, 17},
+       {"enable_parallel_optimizer"}}};
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.what);
+    const Reading reading = kMindSpore.read(row.config, row.workload, row.as_documents);
+    EXPECT_EQ(counts_of(reading, row.workload), row.counts);
+    for (const auto& note : row.notes) EXPECT_TRUE(has_note(reading, note)) << note;
+  }
 }
 
 TEST(MindSpore, OpenstateFalseLeavesTheDefaultIdTogether) {
@@ -262,25 +297,6 @@ TEST(MindSpore, LaterCallsOverwriteAndPrefixesEndAtADot) {
   EXPECT_EQ(groups(R"({"layer1.bias": 3, "layer1": 2})"), (Groups{{1, 2}, {0}}));
   EXPECT_EQ(groups(R"({"layer1": 2, "layer1.bias": 3})"), (Groups{{2}, {1}, {0}}));
   EXPECT_EQ(groups(R"({"": 0})"), (Groups{{2}, {1}, {0}}));
-}
-
-// The reducer compares ids with one another: all the same is none at all.
-TEST(MindSpore, IdsThatDoNotDifferHaveNoEffectInDataParallel) {
-  const Workload net = documented_net();
-  const Reading reading =
-      kMindSpore.read(R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"": 0}})", net);
-  EXPECT_EQ(counts_of(reading, net), (std::vector<int>{14}));
-  EXPECT_TRUE(has_note(reading, "ids that do not differ have no effect"));
-}
-
-TEST(MindSpore, DifferingIdsGoBeforeTheIndexListInDataParallel) {
-  const Workload net = documented_net();
-  const Reading reading = kMindSpore.read(
-      R"({"parallel_mode": "data_parallel", "set_comm_fusion": {"layer3": 2},
-          "comm_fusion": {"allreduce": {"mode": "index", "config": [3]}}})",
-      net);
-  EXPECT_EQ(counts_of(reading, net), (std::vector<int>{4, 6, 4}));
-  EXPECT_TRUE(has_note(reading, "goes before the index list"));
 }
 
 TEST(MindSpore, SizeSplitsEachIdByItself) {
@@ -314,31 +330,6 @@ TEST(MindSpore, SparseGradientsAreInNoGroup) {
     const Reading reading = kMindSpore.read(sized(mode, 64), workload);
     EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 2, 3}})) << mode;
   }
-}
-
-TEST(MindSpore, OpenstateFalseHidesWhatStandsBehindIt) {
-  const Workload net = documented_net();
-  const Reading behind = kMindSpore.read(R"({"parallel_mode": "data_parallel",
-      "comm_fusion": {"openstate": false, "allreduce": {"mode": "size", "config": 0}}})",
-                                         net);
-  EXPECT_EQ(counts_of(behind, net), (std::vector<int>{14}));
-  EXPECT_TRUE(has_note(behind, "'allreduce' comes after openstate False"));
-  const Reading wrong = kMindSpore.read(R"({"parallel_mode": "data_parallel",
-      "comm_fusion": {"openstate": false, "allgather": 3}})",
-                                        net);
-  EXPECT_EQ(counts_of(wrong, net), (std::vector<int>{14}));
-  const Reading before = kMindSpore.read(R"({"parallel_mode": "data_parallel",
-      "comm_fusion": {"allreduce": {"mode": "size", "config": 0}, "openstate": false}})",
-                                         net);
-  EXPECT_EQ(counts_of(before, net).size(), 14u);
-}
-
-TEST(MindSpore, ShardedKindsAreJudgedAndNoted) {
-  const Reading reading = kMindSpore.read(R"({"parallel_mode": "semi_auto_parallel", "comm_fusion":
-      {"allgather": {"mode": "size", "config": 32}, "reducescatter": {"mode": "auto", "config": null}}})",
-                                          resnet50());
-  EXPECT_EQ(counts_of(reading, resnet50()), (std::vector<int>{144, 17}));
-  EXPECT_TRUE(has_note(reading, "enable_parallel_optimizer"));
 }
 
 TEST(MindSpore, HalvesAreCastToSinglePrecision) {

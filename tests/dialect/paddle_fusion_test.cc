@@ -2,17 +2,16 @@
 // and the way back.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "core/dialect/write.h"
 #include "core/input/document.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
+#include "tests/support/text.h"
 
 namespace syncline::dialect {
 namespace {
 
-Scenario scenario_of(const std::string& operators, const std::string& config) {
+Scenario fused_scenario(const std::string& operators, const std::string& config) {
   return input::parse_scenario(input::document_from_text(
       "s.json", R"({"name": "s", "workload": {"name": "w", "batch": 32, "operators": )" +
                     operators + R"(}, "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 8,
@@ -23,9 +22,7 @@ Scenario scenario_of(const std::string& operators, const std::string& config) {
 }
 
 bool notes_say(const Scenario& scenario, const std::string& text) {
-  const auto& notes = scenario.strategies.front().notes;
-  return std::any_of(notes.begin(), notes.end(),
-                     [&](const std::string& note) { return note.find(text) != std::string::npos; });
+  return test::any_contains(scenario.strategies.front().notes, text);
 }
 
 std::size_t collectives(const Scenario& scenario) {
@@ -37,7 +34,7 @@ std::size_t collectives(const Scenario& scenario) {
 // under Reduce mode", twice "detected 16 subgraphs", "Find momentum operators : 161, and 161 for
 // dense gradients", "the number of all_reduce ops is 6".
 TEST(PaddleFusion, TheDocumentsLogLineByLine) {
-  const Scenario scenario = scenario_of(R"({"architecture": "resnet50", "classes": 10})", R"({
+  const Scenario scenario = fused_scenario(R"({"architecture": "resnet50", "classes": 10})", R"({
       "build_strategy": {"fuse_elewise_add_act_ops": true, "fuse_bn_act_ops": true,
         "fuse_relu_depthwise_conv": true, "fuse_broadcast_ops": true,
         "fuse_all_optimizer_ops": true},
@@ -57,9 +54,9 @@ TEST(PaddleFusion, TheDocumentsLogLineByLine) {
 TEST(PaddleFusion, MixedPrecision) {
   const std::string amp =
       R"({"architecture": "resnet50", "classes": 10, "dtype": "fp16", "layout": "NHWC"})";
-  EXPECT_EQ(collectives(scenario_of(amp, "{}")), 8u);
-  EXPECT_EQ(collectives(scenario_of(amp, R"({"fuse_grad_size_in_MB": 16})")), 10u);
-  const Scenario fused = scenario_of(amp, R"({"build_strategy": {"fuse_bn_act_ops": true,
+  EXPECT_EQ(collectives(fused_scenario(amp, "{}")), 8u);
+  EXPECT_EQ(collectives(fused_scenario(amp, R"({"fuse_grad_size_in_MB": 16})")), 10u);
+  const Scenario fused = fused_scenario(amp, R"({"build_strategy": {"fuse_bn_act_ops": true,
       "fuse_all_optimizer_ops": true}})");
   EXPECT_TRUE(notes_say(fused, "fuse_bn_act_ops: detected 33 subgraphs forward and 33 backward"));
   EXPECT_TRUE(
@@ -73,8 +70,8 @@ TEST(PaddleFusion, ComesBack) {
        {"{}", R"({"build_strategy": {"fuse_bn_add_act_ops": false}})",
         R"({"build_strategy": {"fuse_elewise_add_act_ops": true, "fuse_bn_add_act_ops": false}})",
         R"({"build_strategy": {"fuse_bn_act_ops": true, "fuse_gemm_epilogue": true}})"}) {
-    const Scenario scenario =
-        scenario_of(R"({"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"})", config);
+    const Scenario scenario = fused_scenario(
+        R"({"architecture": "resnet50", "dtype": "fp16", "layout": "NHWC"})", config);
     const auto result = write_config(*find_dialect("paddle"), scenario.strategies.front(),
                                      scenario.workload, scenario.cluster);
     ASSERT_TRUE(result.has_value());
@@ -87,8 +84,8 @@ TEST(PaddleFusion, ComesBack) {
 // DDP launches what the model's code says.
 TEST(PaddleFusion, OtherFrameworksCannotSayIt) {
   const Scenario scenario =
-      scenario_of(R"({"architecture": "resnet50"})",
-                  R"({"build_strategy": {"fuse_elewise_add_act_ops": true}})");
+      fused_scenario(R"({"architecture": "resnet50"})",
+                     R"({"build_strategy": {"fuse_elewise_add_act_ops": true}})");
   Strategy strategy = scenario.strategies.front();
   strategy.fusion = Fusion{};
   strategy.fusion.rule = Fusion::Rule::kOne;

@@ -389,7 +389,7 @@ TEST(PyTorchDdp, BatchedPowerSgd) {
   EXPECT_EQ(strategy.compression.codec, "batched_powersgd");
   EXPECT_EQ(strategy.compression.rank, 2);
   EXPECT_EQ(strategy.compression.rampup_begin_step, 1000);
-  const Json back = kDdp.expect_comes_back(strategy, workload).config;
+  Json back = kDdp.expect_comes_back(strategy, workload).config;
   EXPECT_EQ(back["comm_hook"], "batched_powerSGD_hook");
   EXPECT_FALSE(back["PowerSGDState"].contains("min_compression_rate"));
   EXPECT_EQ(back["PowerSGDState"]["start_powerSGD_iter"], 1000);

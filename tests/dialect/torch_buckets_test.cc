@@ -5,24 +5,26 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "core/dialect/dialects.h"
-#include "core/json/reader.h"
+#include "tests/support/program.h"
+#include "tests/support/readings.h"
+#include "tests/support/scratch.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::dialect {
 namespace {
 
 namespace fs = std::filesystem;
-using Groups = std::vector<std::vector<int>>;
+using test::Groups;
 
 // A Python that knows torch.distributed, or nothing.
 std::string python_with_torch() {
@@ -74,9 +76,8 @@ Groups our_answer(const Case& asked) {
   const Json config{{"bucket_cap_mb", asked.cap_mb},
                     {"torch", "2.2"},
                     {"find_unused_parameters", asked.first_step}};
-  return pytorch_ddp_dialect()
-      .read(Reader(config, "x.json", "c"), asked.workload, test::cluster_of(2, 4), false)
-      .strategy.fusion.groups;
+  return test::Framework{pytorch_ddp_dialect(), test::cluster_of(2, 4)}.groups_of(config.dump(),
+                                                                                  asked.workload);
 }
 
 Groups torchs_answer(const Json& buckets, const Case& asked) {
@@ -147,20 +148,15 @@ TEST(TorchBuckets, AreOursTensorByTensor) {
   for (auto& one : random_cases()) cases.push_back(std::move(one));
   Json questions = Json::array();
   for (const auto& one : cases) questions.push_back(question(one));
-  const fs::path file = fs::temp_directory_path() /
-                        ("torch_buckets_" + std::to_string(std::random_device()()) + ".json");
-  std::ofstream(file) << questions.dump();
+  const test::Scratch scratch;
+  const std::string file = scratch.path("questions.json");
+  test::write_text(file, questions.dump());
+  const auto ran =
+      test::Program({python, SYNCLINE_SOURCE_DIR "/tests/support/torch_buckets.py", file})
+          .wait(std::chrono::minutes(10));
+  ASSERT_EQ(ran.code, 0) << ran.err;
 
-  const std::string command =
-      python + " '" SYNCLINE_SOURCE_DIR "/tests/support/torch_buckets.py' '" + file.string() + "'";
-  std::string text;
-  FILE* pipe = popen(command.c_str(), "r");
-  char block[4096];
-  while (std::size_t got = std::fread(block, 1, sizeof block, pipe)) text.append(block, got);
-  ASSERT_EQ(pclose(pipe), 0) << command;
-  fs::remove(file);
-
-  const Json answers = Json::parse(text);
+  const Json answers = Json::parse(ran.out);
   ASSERT_EQ(answers.size(), cases.size());
   EXPECT_GE(shipped, 15U * 12U) << "every model, every cap, both steps";
   std::size_t tensors = 0;
