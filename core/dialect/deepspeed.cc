@@ -553,16 +553,19 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (const auto& bucket : gradients) {
     if (bucket.tensors.size() > 1) most = std::max(most, bucket.elements);
   }
+  const auto with = [&](const Json& own) {
+    Json config = base;
+    config["zero_optimization"] = own;
+    return config;
+  };
   std::vector<Json> configs;
   if (strategy.cross_step && !strategy.gather_groups.empty()) {
     for (Json& third : stage_3_of(strategy, workload)) {
       third["reduce_bucket_size"] = most;
       if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
-      configs.push_back(base);
-      configs.back()["zero_optimization"] = std::move(third);
+      configs.push_back(with(third));
     }
   }
-  Json partitioned = base;
   zero["reduce_bucket_size"] = most;
   Json uncut = zero;
   if (strategy.exchange == Strategy::Exchange::kShardedUpdate) {
@@ -570,16 +573,11 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     zero["reduce_bucket_size"] =
         std::max(most, least_of_parts(gradients, workload, cluster.ranks()));
   }
-  partitioned["zero_optimization"] = zero;
-  Json plain = base;
-  plain["zero_optimization"] = {{"stage", 0}};
-  if (!shards_update(strategy)) std::swap(partitioned, plain);
-  configs.push_back(partitioned);
-  configs.push_back(plain);
-  if (uncut != zero) {
-    configs.push_back(base);
-    configs.back()["zero_optimization"] = uncut;
-  }
+  const Json plain{{"stage", 0}};
+  const bool shards = shards_update(strategy);
+  configs.push_back(with(shards ? zero : plain));
+  configs.push_back(with(shards ? plain : zero));
+  if (uncut != zero) configs.push_back(with(uncut));
   return configs;
 }
 

@@ -436,15 +436,12 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
 }
 
 Changes changes(const Json& config, const Cluster&) {
-  Changes changes;
+  Json patch{{"reshard_after_forward", false}};
   if (config.value("version", 2) == 1) {
     const bool hybrid = is_hybrid(config.value("sharding_strategy", "FULL_SHARD"));
-    changes.push_back({ChangeKind::kAlgorithm,
-                       {{"sharding_strategy", hybrid ? "_HYBRID_SHARD_ZERO2" : "SHARD_GRAD_OP"}}});
-  } else {
-    changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", false}}});
+    patch = {{"sharding_strategy", hybrid ? "_HYBRID_SHARD_ZERO2" : "SHARD_GRAD_OP"}};
   }
-  return changes;
+  return {ConfigChange{ChangeKind::kAlgorithm, patch}};
 }
 
 }  // namespace

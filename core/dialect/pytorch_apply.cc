@@ -1,6 +1,7 @@
 #include "core/dialect/pytorch_apply.h"
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "core/collective/algorithm.h"
@@ -95,17 +96,12 @@ Json entry_of(const plan::Bucket& bucket) {
   return entry;
 }
 
-std::vector<Json> buckets_of(const plan::Plan& plan) {
-  std::vector<Json> list;
-  for (const plan::Bucket& bucket : plan.buckets) list.push_back(entry_of(bucket));
-  return list;
-}
-
-// What groups exchange in a step.
-std::vector<Json> inside_groups(const plan::Communication& communication) {
-  std::vector<Json> list;
-  for (const auto& exchange : communication.gradients) list.push_back(entry_of(exchange.bucket));
-  return list;
+// Of buckets, or of what holds one each.
+template <typename List, typename Bucket = std::identity>
+std::vector<Json> entries_of(const List& list, Bucket bucket = {}) {
+  std::vector<Json> all;
+  for (const auto& each : list) all.push_back(entry_of(std::invoke(bucket, each)));
+  return all;
 }
 
 // What is averaged, each bucket with the fragment that it is of.
@@ -257,10 +253,12 @@ std::string apply_table(const Strategy& strategy, const Workload& workload,
   }
   add("gradients", entries(named_sizes(workload.tensors)));
   if (local.outer.any()) {
-    add("buckets", entries(inside_groups(plan::local_communication(workload, cluster, applied))));
+    add("buckets",
+        entries(entries_of(plan::local_communication(workload, cluster, applied).gradients,
+                           &plan::Exchange::bucket)));
     add("averaged", entries(fragments_of(plan::averaged_parameters(workload, cluster, applied))));
   } else {
-    add("buckets", entries(buckets_of(plan::exchange_plan(workload, cluster, applied))));
+    add("buckets", entries(entries_of(plan::exchange_plan(workload, cluster, applied).buckets)));
   }
   return text + "}";
 }

@@ -116,11 +116,6 @@ void resolve_part(Document& document, const std::string& key) {
   file = put_in_place(document, key);
 }
 
-void resolve(Document& document) {
-  resolve_part(document, "workload");
-  resolve_part(document, "cluster");
-}
-
 // One step along a path: a key of an object, an index of a list, or the name of one of its members.
 Json* step_into(Json& node, const std::string& key) {
   if (node.is_object()) return node.contains(key) ? &node[key] : nullptr;
@@ -181,7 +176,7 @@ void collect(const Json& schema, const Json& piece, std::set<std::string>& names
 
 Document document_of(const std::string& name, Json root) {
   Document document{std::move(root), name, {}, {}, {}};
-  resolve(document);
+  for (const char* part : {"workload", "cluster"}) resolve_part(document, part);
   return document;
 }
 

@@ -4,7 +4,6 @@
 #include <cctype>
 #include <cmath>
 #include <cstdlib>
-#include <functional>
 #include <iomanip>
 #include <sstream>
 #include <utility>
@@ -50,10 +49,10 @@ std::string whole_text(std::int64_t min, std::int64_t max) {
   return "a whole number from " + std::to_string(min) + " to " + std::to_string(max);
 }
 
-template <typename Read>
-auto with_expectation(const std::string& expected, Read read) {
+// The value at a key that must be there; where it is not, what is expected.
+const Json& required(Reader& reader, std::string_view key, const std::string& expected) {
   try {
-    return read();
+    return reader.require(key);
   } catch (const InputError& error) {
     throw InputError(error.what() + (", expected " + expected));
   }
@@ -191,8 +190,7 @@ const Json& Reader::require(std::string_view key) {
 
 std::string Reader::text(std::string_view key) {
   return or_instead(std::string(), [&] {
-    const Json& value = with_expectation(
-        "text", [&]() -> std::reference_wrapper<const Json> { return require(key); });
+    const Json& value = required(*this, key, "text");
     if (!value.is_string()) fail(key, "found " + describe(value) + ", expected text");
     return value.get<std::string>();
   });
@@ -213,9 +211,7 @@ bool Reader::boolean_or(std::string_view key, bool fallback) {
 
 double Reader::number(std::string_view key, Limits limits) {
   return or_instead(limits.min_excluded ? limits.max : limits.min, [&] {
-    const Json& value =
-        with_expectation("a number " + limits_text(limits),
-                         [&]() -> std::reference_wrapper<const Json> { return require(key); });
+    const Json& value = required(*this, key, "a number " + limits_text(limits));
     return checked_number(value, limits, file_, place_of(key));
   });
 }
@@ -226,8 +222,7 @@ double Reader::number_or(std::string_view key, double fallback, Limits limits) {
 
 std::int64_t Reader::integer(std::string_view key, std::int64_t min, std::int64_t max) {
   return or_instead(min, [&] {
-    const Json& value = with_expectation(
-        whole_text(min, max), [&]() -> std::reference_wrapper<const Json> { return require(key); });
+    const Json& value = required(*this, key, whole_text(min, max));
     return checked_integer(value, min, max, file_, place_of(key));
   });
 }
