@@ -198,26 +198,28 @@ TEST(Horovod, Notes) {
   EXPECT_TRUE(has_note(kHorovod.read(R"({"HOROVOD_CYCLE_TIME": 0})", workload), "without a pause"));
 }
 
-// A tick delays: one gradient, ready at 0.5 ms, exchanged in 1 ms, ticks every 4 ms. A step that
-// begins evenly over the cycle waits (p - 0.5) mod 4 for its tick.
-TEST(Horovod, TheMeanOverThePhasesOfACycle) {
-  Workload workload = gradients_of({1000}, {0.5});
-  Cluster cluster = cluster_of(2, 1);
-  cluster.tiers[0].latency = 0;
-  cluster.tiers[0].bandwidth = 1024e6;
+Seconds step_time(const std::string& config, const Workload& workload, const Cluster& cluster) {
   Scenario scenario;
   scenario.workload = workload;
   scenario.cluster = cluster;
-  const Strategy strategy =
-      kHorovod.on(cluster).strategy_of(R"({"HOROVOD_CYCLE_TIME": 4})", workload);
+  const Strategy strategy = kHorovod.on(cluster).strategy_of(config, workload);
   const auto model = run::make_model_executor({cluster, {}, 1});
   collective::CostCache cache(cluster);
+  return measure::evaluate_strategy(scenario, strategy, *model, cache).metrics.step_time;
+}
+
+// A tick delays: one gradient, ready at 0.5 ms, exchanged in 1 ms, ticks every 4 ms. A step that
+// begins evenly over the cycle waits (p - 0.5) mod 4 for its tick.
+TEST(Horovod, TheMeanOverThePhasesOfACycle) {
+  Cluster cluster = cluster_of(2, 1);
+  cluster.tiers[0].latency = 0;
+  cluster.tiers[0].bandwidth = 1024e6;
   double sum = 0;
   for (int phase = 0; phase < plan::kTickPhases; ++phase) {
     const double tick = 4 * (phase + 0.5) / plan::kTickPhases;
     sum += (tick < 0.5 ? tick + 4 : tick) + 1;
   }
-  EXPECT_NEAR(measure::evaluate_strategy(scenario, strategy, *model, cache).metrics.step_time,
+  EXPECT_NEAR(step_time(R"({"HOROVOD_CYCLE_TIME": 4})", gradients_of({1000}, {0.5}), cluster),
               sum / plan::kTickPhases * 1e-3, 1e-9);
 }
 
@@ -243,17 +245,12 @@ TEST(Horovod, TicksOnMeasuredTraces) {
        10},
   };
   for (const Row& row : rows) {
-    Scenario scenario;
-    scenario.workload = shipped_workload(row.workload);
-    scenario.cluster = cluster_of(2, 1);
-    scenario.cluster.tiers[0].latency = row.alpha / 2;
-    scenario.cluster.tiers[0].bandwidth = 1 / row.beta;
-    const auto model = run::make_model_executor({scenario.cluster, {}, 1});
-    collective::CostCache cache(scenario.cluster);
+    const Workload workload = shipped_workload(row.workload);
+    Cluster cluster = cluster_of(2, 1);
+    cluster.tiers[0].latency = row.alpha / 2;
+    cluster.tiers[0].bandwidth = 1 / row.beta;
     const auto percent = [&](const std::string& config) {
-      const auto strategy = kHorovod.on(scenario.cluster).strategy_of(config, scenario.workload);
-      const auto evaluated = measure::evaluate_strategy(scenario, strategy, *model, cache);
-      return 100 * (evaluated.metrics.step_time * 1e3 / row.optimum_ms - 1);
+      return 100 * (step_time(config, workload, cluster) * 1e3 / row.optimum_ms - 1);
     };
     EXPECT_NEAR(percent("{}"), row.default_percent, 0.05) << row.workload << " " << row.alpha;
     EXPECT_NEAR(percent(threshold(row.grid_mb * kMiB,

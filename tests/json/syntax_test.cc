@@ -16,28 +16,25 @@ std::string refusal(const std::string& text) {
   return test::input_error([&] { parse_json_text("x.json", text); });
 }
 
-TEST(Syntax, CommasTooManyAndTooFew) {
-  EXPECT_EQ(refusal("{\n  \"a\": 1,\n}"), "x.json: not valid JSON: a comma before '}' (line 2)");
-  EXPECT_EQ(refusal("{\"a\": 1,,\n\"b\": 2}"),
-            "x.json: not valid JSON: two commas in a row (line 1)");
-  EXPECT_EQ(refusal("[1, 2,]"), "x.json: not valid JSON: a comma before ']' (line 1)");
-  EXPECT_EQ(refusal("{\n  \"a\": 1\n  \"b\": 2}"),
-            "x.json: not valid JSON: a comma is missing after line 2, before '\"b\"'");
-  EXPECT_EQ(refusal("{\"a\": \"x, y\\\"\" \"b\": 2}"),
-            "x.json: not valid JSON: a comma is missing after line 1, before '\"b\"'");
-  EXPECT_EQ(refusal("[{\"a\": 1}\n {\"a\": 2}]"),
-            "x.json: not valid JSON: a comma is missing after line 1, before '{'");
-}
-
-TEST(Syntax, WordsThatAreNoJson) {
-  EXPECT_EQ(refusal("{\"a\": NaN}"),
-            "x.json: not valid JSON: NaN is not a JSON number (line 1, "
-            "column 7)");
-  EXPECT_EQ(refusal("{\"a\": -Infinity}"),
-            "x.json: not valid JSON: -Infinity is not a JSON number (line 1, column 7)");
-  EXPECT_EQ(refusal("{\n// note\n\"a\": 1}"),
-            "x.json: not valid JSON: JSON has no comments (line 2, column 1); \"about\" holds "
-            "text");
+TEST(Syntax, WhatIsNoJsonIsNamed) {
+  for (const auto& [text, mistake] : std::vector<std::pair<const char*, std::string>>{
+           // Commas too many and too few.
+           {"{\n  \"a\": 1,\n}", "a comma before '}' (line 2)"},
+           {"{\"a\": 1,,\n\"b\": 2}", "two commas in a row (line 1)"},
+           {"[1, 2,]", "a comma before ']' (line 1)"},
+           {"{\n  \"a\": 1\n  \"b\": 2}", "a comma is missing after line 2, before '\"b\"'"},
+           {"{\"a\": \"x, y\\\"\" \"b\": 2}", "a comma is missing after line 1, before '\"b\"'"},
+           {"[{\"a\": 1}\n {\"a\": 2}]", "a comma is missing after line 1, before '{'"},
+           // Words of other languages.
+           {"{\"a\": NaN}", "NaN is not a JSON number (line 1, column 7)"},
+           {"{\"a\": -Infinity}", "-Infinity is not a JSON number (line 1, column 7)"},
+           {"{\n// note\n\"a\": 1}",
+            "JSON has no comments (line 2, column 1); \"about\" holds text"},
+           // Other encodings.
+           {"\x1f\x8b\x08\x01", "this is a gzip file, unpack it first"},
+           {"\xff\xfe{", "this is UTF-16, save it as UTF-8"}}) {
+    EXPECT_EQ(refusal(text), "x.json: not valid JSON: " + mistake);
+  }
   EXPECT_TRUE(contains(refusal("{\"a\": 1 # one\n}"), "JSON has no comments"));
   EXPECT_TRUE(contains(refusal("{\"a\": 1, /* one */ \"b\": 2}"), "JSON has no comments"));
   EXPECT_TRUE(contains(refusal("{'a': 1}"), "JSON quotes with \""));
@@ -79,10 +76,7 @@ TEST(Syntax, ALongLineIsCutAroundTheMistake) {
   EXPECT_EQ(shown[0].substr(shown[1].size() - 2, 2), ",,") << shown[0] << "\n" << shown[1];
 }
 
-TEST(Syntax, OtherEncodingsAreNamedAndNeverPrinted) {
-  EXPECT_EQ(refusal("\x1f\x8b\x08\x01"),
-            "x.json: not valid JSON: this is a gzip file, unpack it first");
-  EXPECT_EQ(refusal("\xff\xfe{"), "x.json: not valid JSON: this is UTF-16, save it as UTF-8");
+TEST(Syntax, LettersOfOtherEncodingsAreNeverPrinted) {
   const std::string latin = refusal("{\"caf\xe9\": 1}");
   EXPECT_TRUE(contains(latin, "not UTF-8 at line 1, column 6")) << latin;
   EXPECT_EQ(latin.find('\xe9'), std::string::npos);
