@@ -203,8 +203,8 @@ double rounding(Way way) { return way == Way::kModel ? 1e-9 : 1e-7; }
 using Differs = std::function<bool(Seconds before, Seconds after)>;
 
 // The step times of both, row by row; `wrong` says which pairs break it.
-Broken compare(const Json& before, const Json& after, Way way, const std::string& what,
-               const Differs& wrong) {
+Broken compare_steps(const Json& before, const Json& after, Way way, const std::string& what,
+                     const Differs& wrong) {
   const auto old_rows = evaluated(before, way).rows;
   const auto new_rows = evaluated(after, way).rows;
   for (std::size_t i = 0; i < old_rows.size(); ++i) {
@@ -253,8 +253,8 @@ Property more_bandwidth_is_not_slower(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       for (const char* key : {"bandwidth_gbps", "upload_gbps"}) scale_key(tier, key, 1.5);
-      return compare(root, changed, way, name + " bandwidth x 1.5",
-                     slower(std::max(several_streams, rounding(way))));
+      return compare_steps(root, changed, way, name + " bandwidth x 1.5",
+                           slower(std::max(several_streams, rounding(way))));
     });
   };
 }
@@ -263,8 +263,8 @@ Property more_latency_is_not_faster(double several_streams) {
   return [several_streams](const Json& root, Way way) {
     return each_tier(root, [&](Json& changed, Json& tier, const std::string& name) {
       tier["latency_us"] = tier["latency_us"].get<double>() * 1.5 + 3;
-      return compare(root, changed, way, name + " latency up",
-                     faster(std::max(several_streams, rounding(way))));
+      return compare_steps(root, changed, way, name + " latency up",
+                           faster(std::max(several_streams, rounding(way))));
     });
   };
 }
@@ -274,7 +274,7 @@ Broken overlap_is_not_slower(const Json& root, Way way) {
   Json overlapped = root;
   for (auto& strategy : serial["strategies"]) strategy["overlap"] = false;
   for (auto& strategy : overlapped["strategies"]) strategy["overlap"] = true;
-  return compare(serial, overlapped, way, "overlap", slower(rounding(way)));
+  return compare_steps(serial, overlapped, way, "overlap", slower(rounding(way)));
 }
 
 // Layers keep their members, so rules that read layers see the same ones.
@@ -285,7 +285,7 @@ Broken names_do_not_matter(const Json& root, Way way) {
     const auto dot = name.rfind('.');
     tensor["name"] = "zz" + name.substr(0, dot) + "_.x" + name.substr(dot + 1);
   }
-  return compare(root, renamed, way, "renamed", unlike(0));
+  return compare_steps(root, renamed, way, "renamed", unlike(0));
 }
 
 Broken idle_levels_do_not_matter(const Json& root, Way way) {
@@ -297,12 +297,14 @@ Broken idle_levels_do_not_matter(const Json& root, Way way) {
   single["nodes_per_group"] = cluster["nodes"];
   joined["cluster"]["upper"].push_back(single);
   if (cluster["nodes"] == 1) joined["cluster"]["inter"] = idle;
-  if (auto broken = compare(root, joined, way, "a level over one group", unlike(0))) return broken;
+  if (auto broken = compare_steps(root, joined, way, "a level over one group", unlike(0)))
+    return broken;
 
   if (cluster["gpus_per_node"] == 1) {
     Json unused = root;
     unused["cluster"]["intra"] = idle;
-    if (auto broken = compare(root, unused, way, "an unused intra tier", unlike(0))) return broken;
+    if (auto broken = compare_steps(root, unused, way, "an unused intra tier", unlike(0)))
+      return broken;
   }
   if (cluster["nodes"] == 1 || cluster.contains("upper")) return std::nullopt;
   // Groups of one node: the tier between nodes joins nothing, the one above does its work.
@@ -312,7 +314,7 @@ Broken idle_levels_do_not_matter(const Json& root, Way way) {
   above["nodes_per_group"] = 1;
   moved["cluster"]["inter"] = idle;
   moved["cluster"]["upper"] = Json::array({above});
-  return compare(root, moved, way, "inter written as an upper level", unlike(0));
+  return compare_steps(root, moved, way, "inter written as an upper level", unlike(0));
 }
 
 Broken batch_changes_only_throughput(const Json& root, Way way) {
