@@ -44,10 +44,8 @@ std::string unknown_verb(const CLI::App& app, int argc, const char* const* argv)
   if (argc < 2 || argv[1][0] == '-') return "";
   const std::string word = argv[1];
   std::vector<std::string> verbs;
-  for (const auto* verb : verbs_of(app)) {
-    if (verb->get_name() == word) return "";
-    verbs.push_back(verb->get_name());
-  }
+  for (const auto* verb : verbs_of(app)) verbs.push_back(verb->get_name());
+  if (std::ranges::count(verbs, word) > 0) return "";
   std::error_code error;
   if (word.ends_with(".json") || std::filesystem::is_regular_file(word, error)) {
     return "'" + shortened(word) + "' is a file, not a command: did you mean 'syncline run " +
@@ -124,26 +122,21 @@ std::vector<const char*> with_verb_of_calibrate(std::vector<const char*> words) 
   static const std::vector<std::string> known{"logs", "steps",  "live",      "kernels",
                                               "-h",   "--help", "--help-all"};
   if (words.size() > 2 && std::ranges::count(known, words[2]) > 0) return words;
-  // What stands behind an option of that name: an argument now.
-  const auto argument = [&](const std::string& option) {
-    for (auto at = words.begin() + 2; at != words.end(); ++at) {
-      const std::string_view word = *at;
-      const bool joined = word.starts_with(option + "=");
-      if (!joined && (word != option || at + 1 == words.end())) continue;
-      const char* value = joined ? *at + option.size() + 1 : at[1];
-      words.erase(at, at + (joined ? 1 : 2));
-      return value;
-    }
-    return static_cast<const char*>(nullptr);
-  };
   const bool no_logs = std::ranges::any_of(
       words, [](std::string_view word) { return word.starts_with("--cluster"); });
   std::vector<const char*> verb{"logs"};
   for (const char* name : {"live", "steps", "kernels"}) {
     if (name == std::string_view("kernels") && !no_logs) break;
-    const char* value = argument(std::string("--") + name);
-    if (value == nullptr) continue;
-    verb = {name, value};
+    const std::string option = std::string("--") + name;
+    const auto at = std::ranges::find_if(words, [&](std::string_view word) {
+      return word == option || word.starts_with(option + "=");
+    });
+    if (at == words.end()) continue;
+    const bool in_one = *at != option;
+    if (!in_one && at + 1 == words.end()) continue;
+    // What stands behind the option is an argument now.
+    verb = {name, in_one ? *at + option.size() + 1 : at[1]};
+    words.erase(at, at + (in_one ? 1 : 2));
     break;
   }
   verb.insert(verb.end(), {"--old-form", verb.front()});
