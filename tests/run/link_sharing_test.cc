@@ -33,6 +33,10 @@ std::vector<double> speeds(LinkSharing& sharing, const std::vector<const Claim*>
   return speeds;
 }
 
+// All of one link at full speed.
+const Claim kFirst{{{0, 1.0}}, 1.0};
+const Claim kSecond{{{1, 1.0}}, 1.0};
+
 TEST(LinkSharing, KnownClaimsHaveTheirSpeedsAgain) {
   constexpr int kResources = 4;
   std::mt19937 random(3);
@@ -51,34 +55,29 @@ TEST(LinkSharing, KnownClaimsHaveTheirSpeedsAgain) {
 }
 
 TEST(LinkSharing, TwoOnOneLinkHaveHalfOfItEach) {
-  const Claim whole{{{0, 1.0}}, 1.0};
-  const Claim other{{{0, 1.0}}, 1.0};
+  const Claim other = kFirst;
   LinkSharing sharing(1);
   for (int again = 0; again < 2; ++again) {
-    EXPECT_EQ(speeds(sharing, {&whole, &other}), (std::vector<double>{0.5, 0.5}));
-    EXPECT_EQ(speeds(sharing, {&whole}), (std::vector<double>{1.0}));
+    EXPECT_EQ(speeds(sharing, {&kFirst, &other}), (std::vector<double>{0.5, 0.5}));
+    EXPECT_EQ(speeds(sharing, {&kFirst}), (std::vector<double>{1.0}));
   }
 }
 
 // Three share the first link, a third each. One of them crosses the second too, and leaves two
 // thirds of it.
 TEST(LinkSharing, WhatASlowedFlowLeavesGoesToOthers) {
-  const Claim first{{{0, 1.0}}, 1.0};
   const Claim both{{{0, 1.0}, {1, 1.0}}, 1.0};
-  const Claim second{{{1, 1.0}}, 1.0};
   LinkSharing sharing(2);
-  const auto found = speeds(sharing, {&first, &first, &both, &second});
+  const auto found = speeds(sharing, {&kFirst, &kFirst, &both, &kSecond});
   for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_DOUBLE_EQ(found[flow], 1.0 / 3);
   EXPECT_DOUBLE_EQ(found[3], 2.0 / 3);
 }
 
 // The crossing flow takes half of the second link at full speed, a quarter at half of it.
 TEST(LinkSharing, AClaimCountsByItsSpeed) {
-  const Claim first{{{0, 1.0}}, 1.0};
   const Claim both{{{0, 1.0}, {1, 0.5}}, 1.0};
-  const Claim second{{{1, 1.0}}, 1.0};
   LinkSharing sharing(2);
-  EXPECT_EQ(speeds(sharing, {&first, &both, &second}), (std::vector<double>{0.5, 0.5, 0.75}));
+  EXPECT_EQ(speeds(sharing, {&kFirst, &both, &kSecond}), (std::vector<double>{0.5, 0.5, 0.75}));
 }
 
 }  // namespace

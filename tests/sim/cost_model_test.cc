@@ -33,14 +33,16 @@ TEST(CostModelInTime, AloneModelAndSimulationTakeTheCostModelsTime) {
   }
 }
 
-// A cost model that outruns the links as given scales the flows down.
+// A cost model that outruns the links as given scales the flows down, folded or not.
 TEST(CostModelInTime, FasterThanTheLinks) {
-  Cluster cluster = flat_cluster(4);
-  cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
-  const collective::Collective ring = all_reduce(4, "ring", 64 * kMiB / 4);
-  const plan::Plan plan = plan_of(4, {{1, ring}});
-  EXPECT_NEAR(modelled(cluster, plan), 1e-3, 1e-9);
-  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-6);
+  for (auto [cluster, elements] :
+       {std::pair{flat_cluster(4), 64 * kMiB / 4}, {two_tier_cluster(4, 4), 4'000'000}}) {
+    cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
+    const plan::Plan plan = all_reduce_plan(cluster.ranks(), "ring", elements);
+    EXPECT_NEAR(modelled(cluster, plan), 1e-3, 1e-9);
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-9);
+    EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false), 1e-3, 1e-9);
+  }
 }
 
 // Two at once share the links: what the cost model leaves above the transfer overlaps, the transfer

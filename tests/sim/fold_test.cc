@@ -67,14 +67,6 @@ TEST(Fold, CollectivesOneAfterTheOtherTakeAsLong) {
   expect_folded_alike(3, 60, Grain::kMerged, kSimGrid);
 }
 
-TEST(Fold, TheScaleOfACostModelIsApplied) {
-  Cluster cluster = two_tier_cluster(4, 4);
-  const plan::Plan plan = all_reduce_plan(16, "ring", 4'000'000);
-  cluster.cost_model = [](const collective::Collective&) { return CollectiveTime{.time = 1e-3}; };
-  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged), 1e-3, 1e-9);
-  EXPECT_NEAR(simulated(cluster, plan, Grain::kMerged, false), 1e-3, 1e-9);
-}
-
 // Rings and halvings that overlap fold by links of one kind each (fold.h).
 TEST(Fold, RingsThatOverlapTakeAsLong) {
   for (const char* algorithm : {"ring", "halving_doubling"}) {
