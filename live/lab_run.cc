@@ -27,6 +27,7 @@
 #include "live/lab.h"
 #include "live/messenger.h"
 #include "live/processes.h"
+#include "live/socket.h"
 
 namespace syncline::live {
 namespace {
@@ -40,26 +41,6 @@ using PlainJson = nlohmann::json;
                      (permission ? "; a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)" : ""));
 }
 
-// A file descriptor that is closed.
-class Descriptor {
- public:
-  explicit Descriptor(int number = -1) : number_(number) {}
-  Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Descriptor() { close(); }
-  int number() const { return number_; }
-  void close() {
-    if (number_ >= 0) ::close(number_);
-    number_ = -1;
-  }
-
- private:
-  int number_;
-};
-
 std::string all_of(int descriptor) {
   std::string text;
   std::array<char, 4096> piece{};
@@ -72,34 +53,34 @@ std::string all_of(int descriptor) {
 }
 
 struct Pipe {
-  Descriptor read;
-  Descriptor write;
+  Socket read;
+  Socket write;
 };
 
 Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) refused("pipe2");
-  return {Descriptor(ends[0]), Descriptor(ends[1])};
+  return {Socket(ends[0]), Socket(ends[1])};
 }
 
-Descriptor this_network() {
-  Descriptor network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
-  if (network.number() < 0) refused("/proc/self/ns/net");
+Socket this_network() {
+  Socket network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+  if (!network) refused("/proc/self/ns/net");
   return network;
 }
 
-void enter(const Descriptor& network) {
-  if (::setns(network.number(), CLONE_NEWNET) != 0) refused("entering a network namespace");
+void enter(const Socket& network) {
+  if (::setns(network.fd(), CLONE_NEWNET) != 0) refused("entering a network namespace");
 }
 
 // The interfaces of this network instead of those of the machine; control groups stay what they
 // were.
 void own_sys() {
   if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
-  const Descriptor groups(::open("/sys/fs/cgroup", O_PATH | O_CLOEXEC));
+  const Socket groups(::open("/sys/fs/cgroup", O_PATH | O_CLOEXEC));
   if (::mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0) refused("mounting /sys");
-  if (groups.number() < 0) return;
-  const std::string was = "/proc/self/fd/" + std::to_string(groups.number());
+  if (!groups) return;
+  const std::string was = "/proc/self/fd/" + std::to_string(groups.fd());
   ::mount(was.c_str(), "/sys/fs/cgroup", nullptr, MS_BIND | MS_REC, nullptr);
 }
 
@@ -119,17 +100,16 @@ class Networks {
     }
     enter(hub_);
   }
-  const Descriptor& at(int where) const {
+  const Socket& at(int where) const {
     return where == LabCommand::kHub ? hub_ : ranks_.at(static_cast<std::size_t>(where));
   }
 
   // /sys shows the interfaces of whoever mounted it: a process of its own mounts one to write to.
   void set(const LabSetting& setting) const {
-    child(setting.where, setting.path + " = " + setting.value, "", [&] {
+    child(setting.where, setting.path + " = " + setting.value, [&] {
       if (setting.path.starts_with("/sys/")) own_sys();
-      const Descriptor file(::open(setting.path.c_str(), O_WRONLY | O_CLOEXEC));
-      if (file.number() < 0 ||
-          ::write(file.number(), setting.value.data(), setting.value.size()) < 0) {
+      const Socket file(::open(setting.path.c_str(), O_WRONLY | O_CLOEXEC));
+      if (!file || ::write(file.fd(), setting.value.data(), setting.value.size()) < 0) {
         throw MachineError(std::strerror(errno));
       }
     });
@@ -143,7 +123,7 @@ class Networks {
       // "@2" is the namespace of rank 2.
       if (word[0] == '@') {
         word = "/proc/" + std::to_string(::getpid()) + "/fd/" +
-               std::to_string(at(std::stoi(word.substr(1))).number());
+               std::to_string(at(std::stoi(word.substr(1))).fd());
       }
     }
     std::vector<char*> argv;
@@ -153,7 +133,7 @@ class Networks {
     std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
     std::string language = "LC_ALL=C";
     char* const environment[] = {path.data(), language.data(), nullptr};
-    child(command.where, line, "", [&] {
+    child(command.where, line, [&] {
       ::signal(SIGPIPE, SIG_DFL);  // ignored here, and exec hands that on
       ::execve(system_program(argv[0]).c_str(), argv.data(), environment);
       throw MachineError(std::string(std::strerror(errno)) + " (Debian: package iproute2)");
@@ -161,15 +141,15 @@ class Networks {
   }
 
   // A device whose packets are read and written here, as large as TCP hands them on.
-  Descriptor tap(const LabCommand& command) const {
+  Socket tap(const LabCommand& command) const {
     enter(at(command.where));
-    Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    Socket device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
     ifreq request{};
     request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
     command.words[1].copy(request.ifr_name, sizeof request.ifr_name - 1);
     const unsigned offload = TUN_F_CSUM | TUN_F_TSO4;
-    const bool made = device.number() >= 0 && ::ioctl(device.number(), TUNSETIFF, &request) == 0 &&
-                      ::ioctl(device.number(), TUNSETOFFLOAD, offload) == 0;
+    const bool made = device && ::ioctl(device.fd(), TUNSETIFF, &request) == 0 &&
+                      ::ioctl(device.fd(), TUNSETOFFLOAD, offload) == 0;
     if (!made) refused("--latency needs /dev/net/tun");
     enter(hub_);
     return device;
@@ -177,13 +157,12 @@ class Networks {
 
  private:
   // Does the work in a process inside that network. What it says on failing becomes the error.
-  void child(int where, const std::string& what, const std::string& hint,
-             const std::function<void()>& work) const {
+  void child(int where, const std::string& what, const std::function<void()>& work) const {
     Pipe said = make_pipe();
     const pid_t pid = ::fork();
     if (pid == 0) {
-      ::dup2(said.write.number(), STDERR_FILENO);
-      ::dup2(said.write.number(), STDOUT_FILENO);
+      ::dup2(said.write.fd(), STDERR_FILENO);
+      ::dup2(said.write.fd(), STDOUT_FILENO);
       int code = 0;
       try {
         enter(at(where));
@@ -196,24 +175,24 @@ class Networks {
       ::_exit(code);
     }
     if (pid < 0) refused("fork");
-    said.write.close();
-    const std::string text = all_of(said.read.number());
+    said.write = Socket();
+    const std::string text = all_of(said.read.fd());
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status == 0) return;
-    throw MachineError("lab: " + hint + "'" + what + "': " + text.substr(0, text.find('\n')));
+    throw MachineError("lab: '" + what + "': " + text.substr(0, text.find('\n')));
   }
 
-  Descriptor hub_;
-  std::vector<Descriptor> ranks_;
+  Socket hub_;
+  std::vector<Socket> ranks_;
 };
 
 // Passes packets on between the two devices of each cable: what comes from the first is held back.
 // In a process of its own, ahead of all ranks, which ends with the keeper.
 class Delay {
  public:
-  Delay(const std::vector<Descriptor>& devices, double seconds)
+  Delay(const std::vector<Socket>& devices, double seconds)
       : devices_(devices),
         held_for_(
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
@@ -238,7 +217,7 @@ class Delay {
 
   [[noreturn]] void pass() const {
     std::vector<pollfd> ends;
-    for (const Descriptor& device : devices_) ends.push_back({device.number(), POLLIN, 0});
+    for (const Socket& device : devices_) ends.push_back({device.fd(), POLLIN, 0});
     std::deque<Held> held;  // all for as long: in order
     std::string packet(1 << 17, '\0');
     for (;;) {
@@ -270,7 +249,7 @@ class Delay {
     [[maybe_unused]] const auto written = ::write(to, packet, size);
   }
 
-  const std::vector<Descriptor>& devices_;
+  const std::vector<Socket>& devices_;
   Clock::duration held_for_;
 };
 
@@ -279,7 +258,7 @@ JobEnd in_the_lab(const LabRun& run) {
   const Networks networks(run.options.ranks);
   const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
   const LabPlan plan = plan_lab(run.options, processors);
-  std::vector<Descriptor> devices;  // two a cable
+  std::vector<Socket> devices;  // two a cable
   for (const auto& command : plan.commands) {
     if (command.words.front() == "tap") {
       devices.push_back(networks.tap(command));
@@ -340,11 +319,11 @@ JobEnd from_json(const PlainJson& json) {
 // The keeper's life, from its first instruction to its last.
 [[noreturn]] void keep(const LabRun& run, Pipe& alive, Pipe& answer) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  alive.write.close();
-  pollfd gone{alive.read.number(), POLLIN, 0};
+  alive.write = Socket();
+  pollfd gone{alive.read.fd(), POLLIN, 0};
   if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before we asked to be told
   ::setpgid(0, 0);  // the terminal's Ctrl-C comes through the one who called, once
-  answer.read.close();
+  answer.read = Socket();
   PlainJson said;
   try {
     said = to_json(in_the_lab(run));
@@ -355,7 +334,7 @@ JobEnd from_json(const PlainJson& json) {
   }
   // What was written on a command line need not be UTF-8.
   const std::string text = said.dump(-1, ' ', false, PlainJson::error_handler_t::replace);
-  [[maybe_unused]] const auto written = ::write(answer.write.number(), text.data(), text.size());
+  [[maybe_unused]] const auto written = ::write(answer.write.fd(), text.data(), text.size());
   ::_exit(0);
 }
 
@@ -381,9 +360,9 @@ JobEnd run_lab(const LabRun& run) {
       SYS_clone, CLONE_NEWPID | CLONE_NEWNET | static_cast<unsigned long>(SIGCHLD), 0, 0, 0, 0));
   if (keeper < 0) refused("no namespace");
   if (keeper == 0) keep(run, alive, answer);
-  answer.write.close();
+  answer.write = Socket();
   wait_for(keeper, signals);
-  const PlainJson said = PlainJson::parse(all_of(answer.read.number()), nullptr, false);
+  const PlainJson said = PlainJson::parse(all_of(answer.read.fd()), nullptr, false);
   if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
   if (said.contains("input")) throw InputError(said.at("input"));
   if (said.contains("machine")) throw MachineError(said.at("machine"));
