@@ -32,12 +32,6 @@ int number(const EnvironmentVariables& variables, const std::string& name, int l
 constexpr int kMostRanks = 100000;
 constexpr int kMostPort = 65535;
 
-void read_ranks(const EnvironmentVariables& variables, const std::string& rank,
-                const std::string& ranks, RankEnvironment& found) {
-  found.ranks = number(variables, ranks, 1, kMostRanks);
-  found.rank = number(variables, rank, 0, found.ranks - 1);
-}
-
 // Whether the launcher says that it has started all ranks here.
 bool on_one_machine(const EnvironmentVariables& variables, int ranks) {
   for (const char* name : {"LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS"}) {
@@ -55,56 +49,61 @@ std::string token_in(const EnvironmentVariables& variables) {
                    " that nobody can guess, as `openssl rand -hex 32` gives them");
 }
 
+void meet_at_listener(const EnvironmentVariables& variables, RankEnvironment& found) {
+  constexpr int kMostDescriptors = 1 << 20;
+  found.rendezvous = RankEnvironment::Rendezvous::kAddress;
+  found.host = kLoopback;
+  found.port = number(variables, "SYNCLINE_PORT", 1, kMostPort);
+  if (found.rank == 0) found.listener = number(variables, "SYNCLINE_LISTENER", 0, kMostDescriptors);
+}
+
+void meet_at_master(const EnvironmentVariables& variables, RankEnvironment& found) {
+  const auto host = variables("MASTER_ADDR");
+  if (!host) throw InputError("MASTER_ADDR: not set, though RANK and WORLD_SIZE are");
+  found.rendezvous = RankEnvironment::Rendezvous::kAddress;
+  found.host = *host;
+  found.port = number(variables, "MASTER_PORT", 1, kMostPort);
+  // torchrun's agent may keep a store of its own at that port.
+  if (variables("TORCHELASTIC_USE_AGENT_STORE") == "True") {
+    found.port += found.port < kMostPort ? 1 : -1;
+  }
+}
+
+void meet_over_mpi(const EnvironmentVariables&, RankEnvironment& found) {
+  found.rendezvous = RankEnvironment::Rendezvous::kMpi;
+}
+
+void meet_in_file(const EnvironmentVariables& variables, RankEnvironment& found) {
+  found.file = ".syncline-meet-" + variables("SLURM_JOB_ID").value_or("0") + "." +
+               variables("SLURM_STEP_ID").value_or("0");
+}
+
+// The closest first.
+constexpr struct {
+  const char* name;
+  const char* rank;
+  const char* ranks;
+  bool needs_both;                                              // other programs use the first too
+  void (*meet)(const EnvironmentVariables&, RankEnvironment&);  // where no file is named
+} kLaunchers[] = {
+    {"syncline", "SYNCLINE_RANK", "SYNCLINE_RANKS", false, meet_at_listener},
+    {"torchrun", "RANK", "WORLD_SIZE", true, meet_at_master},
+    {"mpirun", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", false, meet_over_mpi},
+    {"mpirun", "PMI_RANK", "PMI_SIZE", false, meet_over_mpi},
+    {"srun", "SLURM_PROCID", "SLURM_NTASKS", true, meet_in_file},
+};
+
 // The ranks, and how they find each other.
 std::optional<RankEnvironment> read_launcher(const EnvironmentVariables& variables,
                                              const std::string& file) {
-  RankEnvironment found;
-  found.file = file;
-  if (variables("SYNCLINE_RANK")) {
-    found.launcher = "syncline";
-    read_ranks(variables, "SYNCLINE_RANK", "SYNCLINE_RANKS", found);
-    found.one_machine = true;
-    if (!file.empty()) return found;
-    found.rendezvous = RankEnvironment::Rendezvous::kAddress;
-    found.host = kLoopback;
-    found.port = number(variables, "SYNCLINE_PORT", 1, kMostPort);
-    constexpr int kMostDescriptors = 1 << 20;
-    if (found.rank == 0) {
-      found.listener = number(variables, "SYNCLINE_LISTENER", 0, kMostDescriptors);
-    }
-    return found;
-  }
-  if (variables("RANK") && variables("WORLD_SIZE")) {
-    found.launcher = "torchrun";
-    read_ranks(variables, "RANK", "WORLD_SIZE", found);
-    if (!file.empty()) return found;
-    const auto host = variables("MASTER_ADDR");
-    if (!host) throw InputError("MASTER_ADDR: not set, though RANK and WORLD_SIZE are");
-    found.rendezvous = RankEnvironment::Rendezvous::kAddress;
-    found.host = *host;
-    found.port = number(variables, "MASTER_PORT", 1, kMostPort);
-    // torchrun's agent may keep a store of its own at that port.
-    if (variables("TORCHELASTIC_USE_AGENT_STORE") == "True") {
-      found.port += found.port < kMostPort ? 1 : -1;
-    }
-    return found;
-  }
-  for (const auto& [rank, ranks] : {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-                                    std::pair("PMI_RANK", "PMI_SIZE")}) {
-    if (!variables(rank)) continue;
-    found.launcher = "mpirun";
-    read_ranks(variables, rank, ranks, found);
-    found.rendezvous =
-        file.empty() ? RankEnvironment::Rendezvous::kMpi : RankEnvironment::Rendezvous::kFile;
-    return found;
-  }
-  if (variables("SLURM_PROCID") && variables("SLURM_NTASKS")) {
-    found.launcher = "srun";
-    read_ranks(variables, "SLURM_PROCID", "SLURM_NTASKS", found);
-    if (found.file.empty()) {
-      found.file = ".syncline-meet-" + variables("SLURM_JOB_ID").value_or("0") + "." +
-                   variables("SLURM_STEP_ID").value_or("0");
-    }
+  for (const auto& launcher : kLaunchers) {
+    if (!variables(launcher.rank) || (launcher.needs_both && !variables(launcher.ranks))) continue;
+    RankEnvironment found;
+    found.launcher = launcher.name;
+    found.ranks = number(variables, launcher.ranks, 1, kMostRanks);
+    found.rank = number(variables, launcher.rank, 0, found.ranks - 1);
+    found.file = file;
+    if (file.empty()) launcher.meet(variables, found);
     return found;
   }
   return std::nullopt;
@@ -125,7 +124,7 @@ std::optional<RankEnvironment> read_rank_environment(const EnvironmentVariables&
   auto found = read_launcher(variables, file);
   if (!found) return found;
   found->token = token_in(variables);
-  found->one_machine = found->one_machine || on_one_machine(variables, found->ranks);
+  found->one_machine = found->launcher == "syncline" || on_one_machine(variables, found->ranks);
   const std::string interfaces = variables("GLOO_SOCKET_IFNAME").value_or("");
   found->interface = interfaces.substr(0, interfaces.find(','));
   found->run_id = variables("TORCHELASTIC_RUN_ID").value_or("");

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "tests/support/expect.h"
 
 namespace syncline::live {
 namespace {
@@ -47,13 +48,8 @@ TEST(Lab, RatesAreReadAsTcWritesThem) {
 }
 
 TEST(Lab, WrongOptionsAreNamed) {
-  const auto said = [](const LabOptions& options) -> std::string {
-    try {
-      check_lab(options);
-      return "";
-    } catch (const InputError& error) {
-      return error.what();
-    }
+  const auto said = [](const LabOptions& options) {
+    return test::input_error([&] { check_lab(options); });
   };
   EXPECT_EQ(said(options_of(4, 2)), "");
   EXPECT_EQ(said(options_of(1, 1)), "");
@@ -61,19 +57,16 @@ TEST(Lab, WrongOptionsAreNamed) {
   EXPECT_EQ(said(options_of(129, 1)), "--ranks: found 129, expected 1 to 128");
   EXPECT_EQ(said(options_of(4, 3)), "--groups: found 3, expected a divisor of the 4 ranks");
   EXPECT_EQ(said(options_of(2, 4)).substr(0, 8), "--groups");
-  LabOptions options = options_of(4, 2);
-  options.uplink = 0;
-  EXPECT_EQ(said(options).substr(0, 8), "--uplink");
-  options = options_of(4, 1);
-  options.uplink = 1e6;
-  EXPECT_EQ(said(options).substr(0, 8), "--uplink");
-  options = options_of(4, 1);
-  options.queue = 0;
-  EXPECT_EQ(said(options).substr(0, 7), "--queue");
-  options = options_of(4, 1);
-  options.latency = -1;
-  EXPECT_EQ(said(options).substr(0, 9), "--latency");
-  options = options_of(4, 1);
+  for (const auto& [groups, figure, value, option] :
+       {std::tuple(2, &LabOptions::uplink, 0.0, "--uplink"),
+        {1, &LabOptions::uplink, 1e6, "--uplink"},
+        {1, &LabOptions::queue, 0.0, "--queue"},
+        {1, &LabOptions::latency, -1.0, "--latency"}}) {
+    LabOptions wrong = options_of(4, groups);
+    wrong.*figure = value;
+    EXPECT_TRUE(said(wrong).starts_with(option)) << said(wrong);
+  }
+  LabOptions options = options_of(4, 1);
   options.burst = 100;
   EXPECT_EQ(said(options).substr(0, 7), "--burst");
 }

@@ -4,8 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <tuple>
 
-#include "core/error.h"
+#include "tests/support/expect.h"
 
 namespace syncline::live {
 namespace {
@@ -23,86 +24,77 @@ std::optional<RankEnvironment> read(const Variables& variables, const std::strin
 }
 
 std::string refusal(const Variables& variables) {
-  try {
-    read(variables);
-  } catch (const InputError& error) {
-    return error.what();
-  }
-  return "";
+  return test::input_error([&] { read(variables); });
+}
+
+const Variables kOurs{{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_PORT", "4711"}};
+const Variables kTorchrun{
+    {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+const Variables kSlurm{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}};
+
+Variables with(Variables variables, const Variables& more) {
+  for (const auto& [name, value] : more) variables[name] = value;
+  return variables;
 }
 
 TEST(RankEnvironment, OfEachLauncher) {
   EXPECT_FALSE(read({}));
   EXPECT_FALSE(read({{"RANK", "3"}})) << "a word that other programs use too";
-
-  Variables ours{{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_PORT", "4711"}};
-  const auto own = read(ours);
-  ASSERT_TRUE(own);
-  EXPECT_EQ(own->launcher, "syncline");
-  EXPECT_EQ(own->rank, 1);
-  EXPECT_EQ(own->ranks, 2);
-  EXPECT_EQ(own->rendezvous, RankEnvironment::Rendezvous::kAddress);
-  EXPECT_EQ(own->host, "127.0.0.1");
-  EXPECT_EQ(own->port, 4711);
-  EXPECT_EQ(own->listener, -1);
-  EXPECT_EQ(read(ours, "/m")->rendezvous, RankEnvironment::Rendezvous::kFile);
-  ours["SYNCLINE_RANK"] = "0";
-  ours["SYNCLINE_LISTENER"] = "5";
-  EXPECT_EQ(read(ours)->listener, 5);
-
-  const Variables torchrun{
-      {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
-  const auto torch = read(torchrun);
-  ASSERT_TRUE(torch);
-  EXPECT_EQ(torch->launcher, "torchrun");
-  EXPECT_EQ(torch->rendezvous, RankEnvironment::Rendezvous::kAddress);
-  EXPECT_EQ(torch->host, "node1");
-  EXPECT_EQ(torch->port, 29500);
-  Variables agent = torchrun;
-  agent["TORCHELASTIC_USE_AGENT_STORE"] = "True";
-  EXPECT_EQ(read(agent)->port, 29501) << "the agent listens at the port itself";
-  agent["MASTER_PORT"] = "65535";
-  EXPECT_EQ(read(agent)->port, 65534);
-  EXPECT_EQ(read(torchrun, "/m")->rendezvous, RankEnvironment::Rendezvous::kFile);
-
-  for (const auto& [rank, ranks] : {std::pair("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"),
-                                    std::pair("PMI_RANK", "PMI_SIZE")}) {
-    const Variables mpirun{{rank, "2"}, {ranks, "3"}};
-    const auto mpi = read(mpirun);
-    ASSERT_TRUE(mpi);
-    EXPECT_EQ(mpi->launcher, "mpirun");
-    EXPECT_EQ(mpi->rank, 2);
-    EXPECT_EQ(mpi->ranks, 3);
-    EXPECT_EQ(mpi->rendezvous, RankEnvironment::Rendezvous::kMpi);
-    EXPECT_EQ(read(mpirun, "/m")->rendezvous, RankEnvironment::Rendezvous::kFile);
+  using Rendezvous = RankEnvironment::Rendezvous;
+  const struct {
+    Variables variables;
+    std::string launcher;
+    int rank, ranks;
+    Rendezvous rendezvous;
+    std::string host;
+    int port;
+  } launched[] = {
+      {kOurs, "syncline", 1, 2, Rendezvous::kAddress, "127.0.0.1", 4711},
+      {kTorchrun, "torchrun", 0, 4, Rendezvous::kAddress, "node1", 29500},
+      // The agent listens at the port itself.
+      {with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}}), "torchrun", 0, 4,
+       Rendezvous::kAddress, "node1", 29501},
+      {with(kTorchrun, {{"TORCHELASTIC_USE_AGENT_STORE", "True"}, {"MASTER_PORT", "65535"}}),
+       "torchrun", 0, 4, Rendezvous::kAddress, "node1", 65534},
+      {{{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "3"}},
+       "mpirun",
+       2,
+       3,
+       Rendezvous::kMpi,
+       "",
+       0},
+      {{{"PMI_RANK", "2"}, {"PMI_SIZE", "3"}}, "mpirun", 2, 3, Rendezvous::kMpi, "", 0},
+      {kSlurm, "srun", 1, 2, Rendezvous::kFile, "", 0},
+  };
+  for (const auto& each : launched) {
+    SCOPED_TRACE(each.launcher);
+    const auto found = read(each.variables);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(std::tie(found->launcher, found->rank, found->ranks, found->rendezvous, found->host,
+                       found->port, found->listener),
+              std::tuple(each.launcher, each.rank, each.ranks, each.rendezvous, each.host,
+                         each.port, -1));
+    EXPECT_EQ(read(each.variables, "/m")->rendezvous, Rendezvous::kFile);
   }
-
-  const Variables slurm{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}};
-  const auto srun = read(slurm);
-  ASSERT_TRUE(srun);
-  EXPECT_EQ(srun->launcher, "srun");
-  EXPECT_EQ(srun->rendezvous, RankEnvironment::Rendezvous::kFile);
-  Variables second = slurm;
-  second["SLURM_JOB_ID"] = "17";
-  second["SLURM_STEP_ID"] = "2";
-  EXPECT_NE(read(second)->file.find("17.2"), std::string::npos);
-  EXPECT_NE(read(second)->file, srun->file) << "two jobs in one folder do not meet";
+  EXPECT_EQ(read(with(kOurs, {{"SYNCLINE_RANK", "0"}, {"SYNCLINE_LISTENER", "5"}}))->listener, 5);
+  const auto second = read(with(kSlurm, {{"SLURM_JOB_ID", "17"}, {"SLURM_STEP_ID", "2"}}));
+  EXPECT_NE(second->file.find("17.2"), std::string::npos);
+  EXPECT_NE(second->file, read(kSlurm)->file) << "two jobs in one folder do not meet";
 }
 
 // The closest launcher counts: ranks that we start ourselves inherit what is around them.
 TEST(RankEnvironment, OfTheInnermostLauncher) {
-  Variables variables{{"SYNCLINE_RANK", "1"},        {"SYNCLINE_RANKS", "2"},
-                      {"SYNCLINE_PORT", "4711"},     {"OMPI_COMM_WORLD_RANK", "5"},
-                      {"OMPI_COMM_WORLD_SIZE", "6"}, {"SLURM_PROCID", "0"},
-                      {"SLURM_NTASKS", "9"}};
+  Variables variables = with(kOurs, {{"OMPI_COMM_WORLD_RANK", "5"},
+                                     {"OMPI_COMM_WORLD_SIZE", "6"},
+                                     {"SLURM_PROCID", "0"},
+                                     {"SLURM_NTASKS", "9"}});
   EXPECT_EQ(read(variables)->launcher, "syncline");
   variables.erase("SYNCLINE_RANK");
   EXPECT_EQ(read(variables)->launcher, "mpirun");
 }
 
 TEST(RankEnvironment, WhatTheRanksShare) {
-  Variables variables{
-      {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
+  Variables variables = kTorchrun;
   EXPECT_EQ(read(variables)->token, "");
   EXPECT_FALSE(read(variables)->one_machine);
   variables["LOCAL_WORLD_SIZE"] = "2";
@@ -115,48 +107,44 @@ TEST(RankEnvironment, WhatTheRanksShare) {
   EXPECT_EQ(read(variables)->token, "0123456789abcdef");
   EXPECT_EQ(read(variables)->interface, "eth1");
   EXPECT_EQ(read(variables)->run_id, "17");
-  EXPECT_TRUE(read({{"SYNCLINE_RANK", "1"}, {"SYNCLINE_RANKS", "2"}, {"SYNCLINE_PORT", "4711"}})
-                  ->one_machine);
+  EXPECT_TRUE(read(kOurs)->one_machine);
   variables["SYNCLINE_TOKEN"] = "too short";
   EXPECT_EQ(refusal(variables).rfind("SYNCLINE_TOKEN: found 9 characters", 0), 0u)
       << refusal(variables);
 }
 
 TEST(RankEnvironment, BrokenVariablesAreNamed) {
-  EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_PORT", "4711"}}),
-            "SYNCLINE_RANKS: not set, though the launcher's other variables are");
-  EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}}),
-            "SYNCLINE_PORT: not set, though the launcher's other variables are");
-  EXPECT_EQ(refusal({{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}, {"SYNCLINE_PORT", "4711"}}),
-            "SYNCLINE_LISTENER: not set, though the launcher's other variables are");
-  const Variables torchrun{
-      {"RANK", "0"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node1"}, {"MASTER_PORT", "29500"}};
-  const std::vector<std::tuple<std::string, std::string, std::string>> broken{
-      {"RANK", "4", "RANK: found '4', expected 0 to 3"},
-      {"RANK", "-1", "RANK: found '-1', expected 0 to 3"},
-      {"RANK", "one", "RANK: found 'one', expected 0 to 3"},
-      {"RANK", "", "RANK: found '', expected 0 to 3"},
-      {"WORLD_SIZE", "0", "WORLD_SIZE: found '0', expected 1 to 100000"},
-      {"WORLD_SIZE", "99999999999", "WORLD_SIZE: found '99999999999', expected 1 to 100000"},
-      {"WORLD_SIZE", "4 ", "WORLD_SIZE: found '4 ', expected 1 to 100000"},
-      {"MASTER_PORT", "0", "MASTER_PORT: found '0', expected 1 to 65535"},
-      {"MASTER_PORT", "70000", "MASTER_PORT: found '70000', expected 1 to 65535"}};
-  for (const auto& [name, value, message] : broken) {
-    Variables variables = torchrun;
-    variables[name] = value;
+  const auto broken = [](const std::string& name, const std::string& value) {
+    return with(kTorchrun, {{name, value}});
+  };
+  const std::string unset = ": not set, though the launcher's other variables are";
+  for (const auto& [variables, message] : std::vector<std::pair<Variables, std::string>>{
+           {{{"SYNCLINE_RANK", "0"}, {"SYNCLINE_PORT", "4711"}}, "SYNCLINE_RANKS" + unset},
+           {{{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}}, "SYNCLINE_PORT" + unset},
+           {{{"SYNCLINE_RANK", "0"}, {"SYNCLINE_RANKS", "1"}, {"SYNCLINE_PORT", "4711"}},
+            "SYNCLINE_LISTENER" + unset},
+           {broken("RANK", "4"), "RANK: found '4', expected 0 to 3"},
+           {broken("RANK", "-1"), "RANK: found '-1', expected 0 to 3"},
+           {broken("RANK", "one"), "RANK: found 'one', expected 0 to 3"},
+           {broken("RANK", ""), "RANK: found '', expected 0 to 3"},
+           {broken("WORLD_SIZE", "0"), "WORLD_SIZE: found '0', expected 1 to 100000"},
+           {broken("WORLD_SIZE", "99999999999"),
+            "WORLD_SIZE: found '99999999999', expected 1 to 100000"},
+           {broken("WORLD_SIZE", "4 "), "WORLD_SIZE: found '4 ', expected 1 to 100000"},
+           {broken("MASTER_PORT", "0"), "MASTER_PORT: found '0', expected 1 to 65535"},
+           {broken("MASTER_PORT", "70000"), "MASTER_PORT: found '70000', expected 1 to 65535"},
+           {{{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "3"}},
+            "OMPI_COMM_WORLD_RANK: found '3', expected 0 to 2"},
+           {{{"OMPI_COMM_WORLD_RANK", "3"}}, "OMPI_COMM_WORLD_SIZE" + unset},
+           {{{"SLURM_PROCID", "x"}, {"SLURM_NTASKS", "3"}},
+            "SLURM_PROCID: found 'x', expected 0 to 2"}}) {
     EXPECT_EQ(refusal(variables), message);
   }
   for (const std::string missing : {"MASTER_ADDR", "MASTER_PORT"}) {
-    Variables variables = torchrun;
+    Variables variables = kTorchrun;
     variables.erase(missing);
     EXPECT_EQ(refusal(variables).rfind(missing + ": not set", 0), 0u) << refusal(variables);
   }
-  EXPECT_EQ(refusal({{"OMPI_COMM_WORLD_RANK", "3"}, {"OMPI_COMM_WORLD_SIZE", "3"}}),
-            "OMPI_COMM_WORLD_RANK: found '3', expected 0 to 2");
-  EXPECT_EQ(refusal({{"OMPI_COMM_WORLD_RANK", "3"}}),
-            "OMPI_COMM_WORLD_SIZE: not set, though the launcher's other variables are");
-  EXPECT_EQ(refusal({{"SLURM_PROCID", "x"}, {"SLURM_NTASKS", "3"}}),
-            "SLURM_PROCID: found 'x', expected 0 to 2");
 }
 
 }  // namespace
