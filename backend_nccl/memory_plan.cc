@@ -53,8 +53,8 @@ Bytes unit_of(const plan::Bucket& bucket) {
   return bucket.codec->encoded_bytes(bucket.codec->block, bucket.codec->block);
 }
 
-bool averages(const plan::Plan& plan) {
-  return std::any_of(plan.ops.begin(), plan.ops.end(), [](const plan::Op& op) {
+auto means_of(const plan::Plan& plan) {
+  return std::ranges::count_if(plan.ops, [](const plan::Op& op) {
     const auto* compute = std::get_if<plan::Compute>(&op.work);
     return compute != nullptr && compute->phase == plan::Phase::kAverage;
   });
@@ -62,10 +62,6 @@ bool averages(const plan::Plan& plan) {
 
 // Whether averaging is more than the mean of all parameters at once, for which there is no kernel.
 bool has_outer_steps(const plan::Plan& plan) {
-  const auto means = std::ranges::count_if(plan.ops, [](const plan::Op& op) {
-    const auto* compute = std::get_if<plan::Compute>(&op.work);
-    return compute != nullptr && compute->phase == plan::Phase::kAverage;
-  });
   bool sent = false;
   bool delayed = false;  // the model computes on while parameters travel
   for (const plan::Op& op : plan.ops) {
@@ -74,7 +70,7 @@ bool has_outer_steps(const plan::Plan& plan) {
     sent |= collective != nullptr && plan.buckets[index(collective->bucket)].averaged;
     delayed |= sent && compute != nullptr && compute->phase != plan::Phase::kAverage;
   }
-  return means > 1 || delayed || plan.outer.any();
+  return means_of(plan) > 1 || delayed || plan.outer.any();
 }
 
 }  // namespace
@@ -84,7 +80,7 @@ MemoryPlan::MemoryPlan(const plan::Plan& plan, const Workload& workload, int ran
       rank_(rank),
       uses_(run::bucket_uses(plan)),
       outer_steps_(has_outer_steps(plan)),
-      averages_(averages(plan) && !outer_steps_),
+      averages_(means_of(plan) > 0 && !outer_steps_),
       tensors_(workload.tensors.size()) {
   lay_out(workload);
   actions_.resize(plan.ops.size());
@@ -204,15 +200,12 @@ void MemoryPlan::act(plan::OpId id) {
     if (!outer_steps_) return average(actions);
     for (std::size_t b = 0; b < layouts_.size(); ++b) {
       if (!run::takes(*compute, plan_.buckets[b], tensors_)) continue;
-      Action apply;
-      apply.kind = Action::Kind::kStagedAverage;
-      apply.bucket = static_cast<int>(b);
-      actions.push_back(std::move(apply));
+      actions.push_back({.kind = Action::Kind::kStagedAverage, .bucket = static_cast<int>(b)});
     }
   } else if (const auto* collective = std::get_if<collective::Collective>(&work)) {
     const auto b = index(collective->bucket);
     const bool prepared = view(b) || uses_[b].staged;
-    if (!prepared && uses_[b].first == id) fill(collective->bucket, actions);
+    if (!prepared && uses_[b].first == id) cross(collective->bucket, false, actions);
     const std::size_t number = uses_[b].number(id);
     if (const auto here = collective::place_in(collective->groups, rank_)) {
       const std::int64_t at = payloads_[b].at + layouts_[b].place(number, here->group);
@@ -225,19 +218,16 @@ void MemoryPlan::act(plan::OpId id) {
     if (layouts_[b].works_behind(number) && !matrices_[b].empty()) {
       factors(collective->bucket, 1, actions);
     } else if (layouts_[b].works_behind(number)) {
-      Action between;
-      between.kind = Action::Kind::kStagedBetween;
-      between.bucket = collective->bucket;
-      between.parts = static_cast<int>(number);
-      actions.push_back(std::move(between));
+      actions.push_back({.kind = Action::Kind::kStagedBetween,
+                         .bucket = collective->bucket,
+                         .parts = static_cast<int>(number)});
     }
-    if (!prepared && uses_[b].last == id) read(collective->bucket, actions);
+    if (!prepared && uses_[b].last == id) cross(collective->bucket, true, actions);
   } else if (const auto* busy = std::get_if<plan::Busy>(&work)) {
     using Reason = plan::Busy::Reason;
     const bool out = busy->reason == Reason::kDecode || busy->reason == Reason::kCopyOut;
     const bool in = busy->reason == Reason::kEncode || busy->reason == Reason::kCopyIn;
-    if (in) fill(busy->bucket, actions);
-    if (out) read(busy->bucket, actions);
+    if (in || out) cross(busy->bucket, out, actions);
   }
 }
 
@@ -269,73 +259,36 @@ void MemoryPlan::produce(int first, int last, std::vector<Action>& actions) cons
   if (!cleared.moves.empty()) actions.push_back(std::move(cleared));
 }
 
-void MemoryPlan::fill(int bucket, std::vector<Action>& actions) const {
-  const run::Payload& layout = layouts_[index(bucket)];
+// From a bucket's gradients to its payload, or back.
+void MemoryPlan::cross(int bucket, bool back, std::vector<Action>& actions) const {
+  const auto b = index(bucket);
+  const run::Payload& layout = layouts_[b];
+  const bool averaged = host_averages(b);
+  if (averaged && back) return;  // until it is applied: the model computes meanwhile
+  if (!averaged && !matrices_[b].empty()) return factors(bucket, back ? 2 : 0, actions);
   Action action;
   action.bucket = bucket;
-  if (host_averages(index(bucket))) {
-    action.kind = Action::Kind::kStagedFill;
-    actions.push_back(std::move(action));
-    return;
+  using Kind = Action::Kind;
+  const bool coded = !averaged && !layout.blocks() && sparse_codec(b);
+  if (coded) action.kind = back ? Kind::kDecode : Kind::kEncode;
+  const bool summed_here = layout.blocks() || (layout.summed() && castable(layout.format()));
+  const bool staged = averaged || (!coded && !summed_here);
+  if (staged) action.kind = back ? Kind::kStagedRead : Kind::kStagedFill;
+  if (coded || staged) return actions.push_back(std::move(action));
+  Action cast = action;
+  cast.kind = Kind::kCast;
+  if (!layout.blocks()) (back ? cast.from : cast.to) = layout.format();
+  const std::int64_t numbers = layout.blocks() ? rows_[b].at : payloads_[b].at;
+  for (const run::PayloadSlice& slice : back ? layout.read_back() : layout.filled()) {
+    Action::Move move{gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
+                      numbers + slice.at, slice.count};
+    if (back) std::swap(move.from, move.to);
+    cast.moves.push_back(move);
   }
-  if (!matrices_[index(bucket)].empty()) return factors(bucket, 0, actions);
-  if (layout.blocks()) {
-    action.kind = Action::Kind::kCast;
-    for (const run::PayloadSlice& slice : layout.filled()) {
-      action.moves.push_back({gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
-                              rows_[index(bucket)].at + slice.at, slice.count});
-    }
-    actions.push_back(action);
-    action.moves.clear();
-    action.kind = Action::Kind::kPackBlocks;
-    actions.push_back(std::move(action));
-    return;
-  }
-  if (sparse_codec(index(bucket)) || !layout.summed() || !castable(layout.format())) {
-    action.kind = sparse_codec(index(bucket)) ? Action::Kind::kEncode : Action::Kind::kStagedFill;
-    actions.push_back(std::move(action));
-    return;
-  }
-  action.kind = Action::Kind::kCast;
-  action.to = layout.format();
-  for (const run::PayloadSlice& slice : layout.filled()) {
-    action.moves.push_back({gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
-                            payloads_[index(bucket)].at + slice.at, slice.count});
-  }
-  actions.push_back(std::move(action));
-}
-
-void MemoryPlan::read(int bucket, std::vector<Action>& actions) const {
-  const run::Payload& layout = layouts_[index(bucket)];
-  Action action;
-  action.bucket = bucket;
-  if (host_averages(index(bucket))) return;  // until it is applied: the model computes meanwhile
-  if (!matrices_[index(bucket)].empty()) return factors(bucket, 2, actions);
-  if (layout.blocks()) {
-    action.kind = Action::Kind::kUnpackBlocks;
-    actions.push_back(action);
-    action.kind = Action::Kind::kCast;
-    for (const run::PayloadSlice& slice : layout.read_back()) {
-      action.moves.push_back({rows_[index(bucket)].at + slice.at,
-                              gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
-                              slice.count});
-    }
-    actions.push_back(std::move(action));
-    return;
-  }
-  if (sparse_codec(index(bucket)) || !layout.summed() || !castable(layout.format())) {
-    action.kind = sparse_codec(index(bucket)) ? Action::Kind::kDecode : Action::Kind::kStagedRead;
-    actions.push_back(std::move(action));
-    return;
-  }
-  action.kind = Action::Kind::kCast;
-  action.from = layout.format();
-  for (const run::PayloadSlice& slice : layout.read_back()) {
-    action.moves.push_back({payloads_[index(bucket)].at + slice.at,
-                            gradients_[index(slice.tensor)].at + slice.first * kFloatBytes,
-                            slice.count});
-  }
-  actions.push_back(std::move(action));
+  action.kind = back ? Kind::kUnpackBlocks : Kind::kPackBlocks;
+  if (layout.blocks() && back) actions.push_back(action);
+  actions.push_back(std::move(cast));
+  if (layout.blocks() && !back) actions.push_back(std::move(action));
 }
 
 // Between gradients and where they travel from or are multiplied: whole in the payload, or as

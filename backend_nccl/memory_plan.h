@@ -59,13 +59,13 @@ struct Action {
     std::int64_t count = 0;
   };
   Kind kind = Kind::kCopy;
-  std::vector<Move> moves;
+  std::vector<Move> moves = {};
   DType from = DType::kFp32;
   DType to = DType::kFp32;
   float divisor = 1;
   int bucket = -1;
   int parts = 0;
-  std::vector<CollectiveCall> calls;
+  std::vector<CollectiveCall> calls = {};
 };
 
 // Staged, which is done by the host: rows of sparse gradients, fp64 outside of views, and
@@ -142,8 +142,7 @@ class MemoryPlan {
 
   void act(plan::OpId id);
   void produce(int first, int last, std::vector<Action>& actions) const;
-  void fill(int bucket, std::vector<Action>& actions) const;
-  void read(int bucket, std::vector<Action>& actions) const;
+  void cross(int bucket, bool back, std::vector<Action>& actions) const;
   void move_matrices(int bucket, bool back, std::vector<Action>& actions) const;
   void cast_factors(int bucket, bool from_payload, std::vector<Action>& actions) const;
   void factors(int bucket, int step, std::vector<Action>& actions) const;

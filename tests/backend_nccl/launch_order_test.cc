@@ -207,20 +207,21 @@ TEST(LaunchOrder, WaitsAcrossPeriods) {
 }
 
 TEST(LaunchOrder, NamesNcclsAlgorithms) {
-  collective::Collective collective;
-  EXPECT_EQ(nccl_algorithm(collective), "");
-  collective.algorithm = collective::find_algorithm("ring");
-  EXPECT_EQ(nccl_algorithm(collective), "ring");
-  collective.algorithm = collective::find_algorithm("double_binary_tree");
-  EXPECT_EQ(nccl_algorithm(collective), "tree");
-  collective.algorithm = collective::find_algorithm("halving_doubling");
-  EXPECT_EQ(nccl_algorithm(collective), "");
-  collective.algorithm = collective::find_algorithm("ring");
-  collective.nccl = collective::NcclPick{};
-  EXPECT_EQ(nccl_algorithm(collective), "");
-  collective.nccl.reset();
-  collective.kind = collective::CollectiveKind::kBroadcast;
-  EXPECT_EQ(nccl_algorithm(collective), "");
+  using Kind = collective::CollectiveKind;
+  for (const auto& [algorithm, picked, kind, name] :
+       std::vector<std::tuple<std::string, bool, Kind, std::string>>{
+           {"", false, Kind::kAllReduce, ""},
+           {"ring", false, Kind::kAllReduce, "ring"},
+           {"double_binary_tree", false, Kind::kAllReduce, "tree"},
+           {"halving_doubling", false, Kind::kAllReduce, ""},
+           {"ring", true, Kind::kAllReduce, ""},
+           {"ring", false, Kind::kBroadcast, ""}}) {
+    collective::Collective collective;
+    collective.kind = kind;
+    if (!algorithm.empty()) collective.algorithm = collective::find_algorithm(algorithm);
+    if (picked) collective.nccl = collective::NcclPick{};
+    EXPECT_EQ(nccl_algorithm(collective), name) << algorithm;
+  }
 }
 
 }  // namespace

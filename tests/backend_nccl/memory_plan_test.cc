@@ -83,8 +83,8 @@ class Block {
     if (action.kind == Action::Kind::kStagedFill) staged(action.bucket, true);
     if (action.kind == Action::Kind::kStagedBetween) between(action.bucket, action.parts);
     if (action.kind == Action::Kind::kStagedRead) staged(action.bucket, false);
-    if (action.kind == Action::Kind::kPackBlocks) pack(action.bucket);
-    if (action.kind == Action::Kind::kUnpackBlocks) unpack(action.bucket);
+    if (action.kind == Action::Kind::kPackBlocks) cross_blocks(action.bucket, true);
+    if (action.kind == Action::Kind::kUnpackBlocks) cross_blocks(action.bucket, false);
     if (action.kind == Action::Kind::kSumBlocks) sum(action);
     if (action.kind == Action::Kind::kFactors) factors(action);
   }
@@ -128,28 +128,21 @@ class Block {
   }
 
   // The codec's own blocks, of numbers that stand one behind the other.
-  void pack(int bucket) {
+  void cross_blocks(int bucket, bool packs) {
     const plan::Bucket& what = plan_.buckets[index(bucket)];
-    const Region& row = layout_.rows()[index(bucket)];
-    std::byte* to = at(layout_.payloads()[index(bucket)].at);
+    std::byte* packed = at(layout_.payloads()[index(bucket)].at);
     for (std::int64_t done = 0; done < what.elements; done += what.codec->block) {
       std::vector<float> values(index(what.codec->block));
-      std::memcpy(values.data(), at(row.at + 4 * done),
-                  4 * index(std::min(what.codec->block, what.elements - done)));
-      what.codec->pack(values.data(), to);
-      to += what.codec->encoded_bytes(what.codec->block, what.codec->block);
-    }
-  }
-  void unpack(int bucket) {
-    const plan::Bucket& what = plan_.buckets[index(bucket)];
-    const Region& row = layout_.rows()[index(bucket)];
-    const std::byte* from = at(layout_.payloads()[index(bucket)].at);
-    for (std::int64_t done = 0; done < what.elements; done += what.codec->block) {
-      std::vector<float> values(index(what.codec->block));
-      what.codec->unpack(from, values.data());
-      std::memcpy(at(row.at + 4 * done), values.data(),
-                  4 * index(std::min(what.codec->block, what.elements - done)));
-      from += what.codec->encoded_bytes(what.codec->block, what.codec->block);
+      std::byte* numbers = at(layout_.rows()[index(bucket)].at + 4 * done);
+      const std::size_t bytes = 4 * index(std::min(what.codec->block, what.elements - done));
+      if (packs) {
+        std::memcpy(values.data(), numbers, bytes);
+        what.codec->pack(values.data(), packed);
+      } else {
+        what.codec->unpack(packed, values.data());
+        std::memcpy(numbers, values.data(), bytes);
+      }
+      packed += what.codec->encoded_bytes(what.codec->block, what.codec->block);
     }
   }
   void sum(const Action& action) {
@@ -381,10 +374,7 @@ run::Gradients carried_out(const LiveCase& c, const Workload& workload, const ru
 class MemoryPlanOf : public testing::TestWithParam<int> {};
 
 void expect_host_values(const std::vector<LiveCase>& list, const Workload& workload, int ranks) {
-  run::Gradients input;
-  for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(run::sample_gradients(workload, rank, ranks, 3));
-  }
+  const run::Gradients input = test::gradients_of_all(workload, ranks, 3);
   for (std::size_t i = 0; i < list.size(); ++i) {
     const auto expected = run::make_host_executor(workload)->run(list[i].plan, input, 1).gradients;
     const auto found = carried_out(list[i], workload, input, i % 2 == 0 ? 2 : 1);

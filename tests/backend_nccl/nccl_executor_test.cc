@@ -49,10 +49,7 @@ live::ControlChannelSettings quick() {
 void expect_host_values(live::ControlChannel& channel, const std::vector<LiveCase>& list,
                         const Workload& workload, const NcclSettings& settings) {
   const int ranks = channel.ranks();
-  run::Gradients input;
-  for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(run::sample_gradients(workload, rank, ranks, 1));
-  }
+  const run::Gradients input = test::gradients_of_all(workload, ranks);
   const auto executor = make_nccl_executor(workload, channel, settings);
   const auto rank = static_cast<std::size_t>(channel.rank());
   for (std::size_t i = 0; i < list.size(); ++i) {
@@ -110,9 +107,8 @@ TEST(NcclExecutorRank, OneDies) {
   workload.forward = 0.5;
   const plan::Plan plan = plan::make_plan(workload, test::cluster_of(environment->ranks, 1), {});
   live::ControlChannel channel(*environment, quick());
-  run::Gradients input(static_cast<std::size_t>(environment->ranks));
-  input[static_cast<std::size_t>(environment->rank)] =
-      run::sample_gradients(workload, environment->rank, environment->ranks, 1);
+  const run::Gradients input =
+      test::gradients_of_one(workload, environment->rank, environment->ranks);
   const auto executor = make_nccl_executor(workload, channel);
   executor->run(plan, input, 1);
   if (environment->rank == 1) {

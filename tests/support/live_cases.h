@@ -10,6 +10,8 @@
 #include "core/collective/algorithm.h"
 #include "core/collective/nccl.h"
 #include "core/plan/planner.h"
+#include "core/run/executor.h"
+#include "core/run/payload.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::test {
@@ -27,6 +29,23 @@ inline Workload awkward() {
                       tensor_of("e", {1})};
   workload.buffers = {tensor_of("mean", {5})};
   return workload;
+}
+
+// Each rank's own, by rank.
+inline run::Gradients gradients_of_all(const Workload& workload, int ranks,
+                                       std::uint64_t seed = 1) {
+  run::Gradients all;
+  for (int rank = 0; rank < ranks; ++rank) {
+    all.push_back(run::sample_gradients(workload, rank, ranks, seed));
+  }
+  return all;
+}
+
+// As one rank has them: of the others nothing.
+inline run::Gradients gradients_of_one(const Workload& workload, int rank, int ranks) {
+  run::Gradients own(static_cast<std::size_t>(ranks));
+  own[static_cast<std::size_t>(rank)] = run::sample_gradients(workload, rank, ranks, 1);
+  return own;
 }
 
 struct LiveCase {
