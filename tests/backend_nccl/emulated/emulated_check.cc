@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <random>
 #include <regex>
@@ -74,10 +73,7 @@ void expect_host_values(int ranks, const Workload& workload, std::vector<LiveCas
 #if !defined(SYNCLINE_EMULATED_CUBLASLT)
   std::erase_if(list, [](const LiveCase& each) { return has_factors(each.plan); });
 #endif
-  run::Gradients input;
-  for (int rank = 0; rank < ranks; ++rank) {
-    input.push_back(run::sample_gradients(workload, rank, ranks, 1));
-  }
+  const run::Gradients input = test::gradients_of_all(workload, ranks);
   std::vector<run::Gradients> expected;
   for (const auto& c : list) {
     expected.push_back(run::make_host_executor(workload)->run(c.plan, input, 1).gradients);
@@ -133,10 +129,7 @@ TEST(EmulatedOuterSteps, MoveWhatTheHostMoves) {
   const Workload workload = test::awkward();
   for (const int group : {1, 2}) {
     const int ranks = 2 * group;
-    run::Gradients input;
-    for (int rank = 0; rank < ranks; ++rank) {
-      input.push_back(run::sample_gradients(workload, rank, ranks, 1));
-    }
+    const run::Gradients input = test::gradients_of_all(workload, ranks);
     for (const auto& [what, plan] :
          test::outer_cases(workload, test::cluster_of(2, group), group)) {
       const auto expected = run::make_host_executor(workload)->run(plan, input, 3).gradients;
@@ -304,11 +297,6 @@ INSTANTIATE_TEST_SUITE_P(Kinds, RandomScenarios, testing::ValuesIn(kKinds),
 
 // ---- Which verb reaches which kernel ------------------------------------------------------------
 
-std::string text_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 std::filesystem::path kernels_folder() {
   return std::filesystem::path(SYNCLINE_SOURCE_DIR) / "kernels";
 }
@@ -316,7 +304,7 @@ std::filesystem::path kernels_folder() {
 // Rows of kernels/README.md that name the verb; all rows where it is empty.
 std::set<std::string> kernels_of_table(const std::string& verb) {
   std::set<std::string> names;
-  std::istringstream lines(text_of(kernels_folder() / "README.md"));
+  std::istringstream lines(test::text_of(kernels_folder() / "README.md"));
   const std::regex row("\\| `([a-z_]+)` \\| ([a-z, ]+) \\|.*");
   std::smatch found;
   for (std::string line; std::getline(lines, line);) {
@@ -331,7 +319,7 @@ TEST(EmulatedKernels, TheTableHasEveryKernelOfTheSources) {
   const std::regex kernel("__global__[^;{]*?([a-z_]+_kernel)\\(");
   for (const auto& file : std::filesystem::recursive_directory_iterator(kernels_folder())) {
     if (file.path().extension() != ".cu") continue;
-    const std::string text = text_of(file.path());
+    const std::string text = test::text_of(file.path());
     for (std::sregex_iterator found(text.begin(), text.end(), kernel), end; found != end; ++found) {
       names.insert((*found)[1]);
     }
@@ -364,9 +352,7 @@ std::map<std::string, std::set<std::string>> operators_run() {
       launched_kernels();
       const plan::Plan plan = plan::make_plan(each, test::cluster_of(2, 1), {});
       const Failures failures = test::run_ranks(2, [&](live::ControlChannel& channel) {
-        run::Gradients input(2);
-        const auto rank = static_cast<std::size_t>(channel.rank());
-        input[rank] = run::sample_gradients(each, channel.rank(), 2, 1);
+        const run::Gradients input = test::gradients_of_one(each, channel.rank(), 2);
         nccl_backend::NcclSettings settings;
         settings.operators = &device;
         const auto executor = nccl_backend::make_nccl_executor(each, channel, settings);
@@ -471,9 +457,7 @@ TEST(EmulatedTimeline, StepsTakeWhatThePlanSays) {
   workload.forward = 0.02;
   const plan::Plan plan = plan::make_plan(workload, test::cluster_of(2, 1), {});
   const Failures failures = test::run_ranks(2, [&](live::ControlChannel& channel) {
-    run::Gradients input(2);
-    const auto rank = static_cast<std::size_t>(channel.rank());
-    input[rank] = run::sample_gradients(workload, channel.rank(), 2, 1);
+    const run::Gradients input = test::gradients_of_one(workload, channel.rank(), 2);
     const auto executor = nccl_backend::make_nccl_executor(workload, channel);
     const run::Outcome outcome = executor->run(plan, input, 3);
     EXPECT_GE(outcome.timeline.period_ends.front(), 0.0199);
@@ -497,12 +481,10 @@ TEST(EmulatedFailure, ARankThatHangsIsTimedOut) {
   const Failures failures = test::run_ranks(
       2,
       [&](live::ControlChannel& channel) {
-        run::Gradients input(2);
-        const auto rank = static_cast<std::size_t>(channel.rank());
-        input[rank] = run::sample_gradients(workload, channel.rank(), 2, 1);
+        const run::Gradients input = test::gradients_of_one(workload, channel.rank(), 2);
         const auto executor = nccl_backend::make_nccl_executor(workload, channel);
         executor->run(plan, input, 1);
-        executor->run(rank == 0 ? plan : shorter, input, 1);
+        executor->run(channel.rank() == 0 ? plan : shorter, input, 1);
       },
       std::chrono::milliseconds(5000));
   EXPECT_NE(failures[0].find("rank 0: waiting for all_reduce bucket 0"), std::string::npos)
@@ -515,20 +497,17 @@ TEST(EmulatedFailure, ARankThatLeavesEndsTheOthers) {
   const Workload workload = test::even();
   const plan::Plan plan = plan::make_plan(workload, test::cluster_of(3, 1), {});
   const Failures failures = test::run_ranks(3, [&](live::ControlChannel& channel) {
-    run::Gradients input(3);
-    const auto rank = static_cast<std::size_t>(channel.rank());
-    input[rank] = run::sample_gradients(workload, channel.rank(), 3, 1);
+    const run::Gradients input = test::gradients_of_one(workload, channel.rank(), 3);
     const auto executor = nccl_backend::make_nccl_executor(workload, channel);
     executor->run(plan, input, 1);
-    if (rank == 2) {
+    if (channel.rank() == 2) {
       channel.fail("rank 2 has had enough");
       return;
     }
     executor->run(plan, input, 1);
   });
-  for (const int rank : {0, 1}) {
-    EXPECT_NE(failures[static_cast<std::size_t>(rank)].find("had enough"), std::string::npos)
-        << failures[static_cast<std::size_t>(rank)];
+  for (const auto& failure : {failures[0], failures[1]}) {
+    EXPECT_NE(failure.find("had enough"), std::string::npos) << failure;
   }
 }
 
