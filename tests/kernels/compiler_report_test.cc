@@ -9,9 +9,10 @@
 #include <map>
 #include <regex>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
+
+#include "tests/support/scratch.h"
 
 namespace syncline::kernels {
 namespace {
@@ -52,13 +53,6 @@ const ExpectedKernel& expected_of(const std::string& mangled) {
   return kExpected[0];
 }
 
-std::string text_of(const fs::path& path) {
-  std::ifstream in(path);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
 struct CompiledKernel {
   std::string name;
   std::string architecture;
@@ -92,7 +86,7 @@ std::vector<CompiledKernel> read_report(const fs::path& path) {
 // The body of each kernel in a PTX file, by its mangled name.
 std::map<std::string, std::string> read_ptx(const fs::path& path) {
   std::map<std::string, std::string> bodies;
-  const std::string text = text_of(path);
+  const std::string text = test::text_of(path);
   const std::string mark = ".entry ";
   for (auto at = text.find(mark); at != std::string::npos;) {
     const auto name = at + mark.size();
@@ -123,7 +117,7 @@ std::vector<fs::path> report_folders() {
 }
 
 bool has_kernels(const fs::path& folder) {
-  return text_of(source_of(folder)).find("__global__") != std::string::npos;
+  return test::text_of(source_of(folder)).find("__global__") != std::string::npos;
 }
 
 TEST(CompilerReport, NoSpillsAndRegistersWithinTheBudget) {
