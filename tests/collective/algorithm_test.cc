@@ -116,25 +116,25 @@ Cost counted_cost(const EdgeSets& sets, const Stages& stages, int ranks) {
   return cost;
 }
 
-using Link = std::pair<int, int>;
+using Ends = std::pair<int, int>;
 
 // How a stage differs from the round that it stands for; empty if it does not.
 std::string difference(const EdgeSet& busy, double share, const Round& round,
                        std::int64_t elements) {
   if (!(share > 0 && share <= 1)) return "no proper fraction";
-  std::map<Link, std::pair<double, int>> carried;  // elements, in pieces
+  std::map<Ends, std::pair<double, int>> carried;  // elements, in pieces
   for (const Transfer& transfer : round) {
     auto& [size, pieces] = carried[{transfer.from, transfer.to}];
     size += static_cast<double>(transfer.elements.size());
     ++pieces;
   }
-  std::map<Link, std::pair<double, int>> told;  // share of the payload, on edges
+  std::map<Ends, std::pair<double, int>> told;  // share of the payload, on edges
   for (const Edge& edge : busy) {
     auto& [fraction, edges] = told[{edge.from, edge.to}];
     fraction += share;
     ++edges;
   }
-  const auto name = [](const Link& link) {
+  const auto name = [](const Ends& link) {
     return std::to_string(link.first) + "->" + std::to_string(link.second);
   };
   for (const auto& [link, what] : told) {

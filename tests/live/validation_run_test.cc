@@ -19,7 +19,7 @@ using test::EmulatedMachine;
 using test::Failures;
 using test::run_ranks;
 
-constexpr int kRanks = 3;
+constexpr int kValidators = 3;
 
 // A run with the same hooks on every rank.
 struct Ran {
@@ -29,8 +29,8 @@ struct Ran {
 
 Ran ran(const ValidationRun& run, const ValidationHooks& hooks = {}) {
   Ran result;
-  result.reports.resize(kRanks);
-  result.failures = run_ranks(kRanks, [&](ControlChannel& channel) {
+  result.reports.resize(kValidators);
+  result.failures = run_ranks(kValidators, [&](ControlChannel& channel) {
     run_validation(run, channel, hooks, result.reports[static_cast<std::size_t>(channel.rank())]);
   });
   return result;
@@ -38,7 +38,7 @@ Ran ran(const ValidationRun& run, const ValidationHooks& hooks = {}) {
 
 ValidationRun run_on(const EmulatedMachine& machine) {
   ValidationRun run;
-  run.scenario = emulated_scenario(kRanks);
+  run.scenario = emulated_scenario(kValidators);
   run.backend = backend_of(machine);
   run.predictor = run::make_model_executor;
   run.repeats = 3;
@@ -48,13 +48,13 @@ ValidationRun run_on(const EmulatedMachine& machine) {
 // Twice as long latencies as the scenario says.
 EmulatedMachine slower_machine() {
   EmulatedMachine machine;
-  machine.cluster = emulated_scenario(kRanks).cluster;
+  machine.cluster = emulated_scenario(kValidators).cluster;
   machine.cluster.tiers[0].latency *= 2;
   return machine;
 }
 
 Seconds step_on(const Cluster& cluster, const Strategy& strategy) {
-  Scenario scenario = emulated_scenario(kRanks);
+  Scenario scenario = emulated_scenario(kValidators);
   scenario.cluster = cluster;
   collective::CostCache cache(cluster);
   return measure::evaluate_strategy(scenario, strategy, *run::make_model_executor({cluster, {}, 1}),
@@ -75,13 +75,13 @@ TEST_F(ValidationRunTest, ARowIsWhatBothExecutorsSay) {
     return run::make_model_executor(settings);
   };
   const Ran result = ran(run);
-  EXPECT_EQ(result.failures, Failures(kRanks));
+  EXPECT_EQ(result.failures, Failures(kValidators));
   EXPECT_EQ(predictors, 2) << "rank 0 alone predicts";
 
   const measure::Validation& report = result.reports[0];
   EXPECT_EQ(report.scenario, "small");
   EXPECT_EQ(report.baseline, "each");
-  EXPECT_EQ(report.ranks, kRanks);
+  EXPECT_EQ(report.ranks, kValidators);
   EXPECT_TRUE(report.complete);
   EXPECT_EQ(report.hardware.rfind("emulated ranks, ", 0), 0U) << report.hardware;
   EXPECT_DOUBLE_EQ(report.clock_error, 1e-6);
@@ -167,7 +167,7 @@ TEST_F(ValidationRunTest, WhatIsToldComesInOrderAndOnce) {
     EXPECT_EQ(pair.measured.period_ends.size(), 5U);
   };
   hooks.row = [&](const measure::ValidatedRow& row) { tell("row " + row.strategy); };
-  EXPECT_EQ(ran(run, hooks).failures, Failures(kRanks));
+  EXPECT_EQ(ran(run, hooks).failures, Failures(kValidators));
   EXPECT_EQ(told, std::vector<std::string>({"predicted each", "measured each", "row each",
                                             "predicted one", "measured one", "row one"}));
 }
@@ -175,8 +175,8 @@ TEST_F(ValidationRunTest, WhatIsToldComesInOrderAndOnce) {
 // Ctrl-C reaches the ranks at different moments; rank 0's counts.
 TEST_F(ValidationRunTest, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
   for (const int interrupted : {0, 1}) {
-    std::vector<measure::Validation> reports(kRanks);
-    const Failures failures = run_ranks(kRanks, [&](ControlChannel& channel) {
+    std::vector<measure::Validation> reports(kValidators);
+    const Failures failures = run_ranks(kValidators, [&](ControlChannel& channel) {
       auto& report = reports[static_cast<std::size_t>(channel.rank())];
       ValidationHooks hooks;
       hooks.interrupted = [&] { return channel.rank() == interrupted && !report.rows.empty(); };
@@ -186,7 +186,7 @@ TEST_F(ValidationRunTest, RankZerosInterruptionEndsAllRanksAtTheSameRow) {
       };
       run_validation(run, channel, hooks, report);
     });
-    EXPECT_EQ(failures, Failures(kRanks));
+    EXPECT_EQ(failures, Failures(kValidators));
     for (const measure::Validation& report : reports) {
       EXPECT_EQ(report.rows.size(), interrupted == 0 ? 1U : 2U);
       EXPECT_EQ(report.complete, interrupted != 0);
@@ -215,7 +215,7 @@ TEST_F(ValidationRunTest, CalibratedLinksPredictTheMachine) {
     latency = found.cluster.tiers.at(0).latency;
   };
   const Ran after = ran(run, hooks);
-  EXPECT_EQ(after.failures, Failures(kRanks));
+  EXPECT_EQ(after.failures, Failures(kValidators));
   EXPECT_NEAR(latency, machine.cluster.tiers[0].latency, 0.1 * latency);
   EXPECT_TRUE(before.samples.empty());
   for (const measure::Validation& report : after.reports) EXPECT_FALSE(report.samples.empty());
