@@ -93,7 +93,9 @@ Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const P
   groups.reserve(candidates.size());
   std::vector<char> left(tensors, 0);
   for (const int tensor : candidates) left.at(index(tensor)) = 1;
-  const auto take = [&](int tensor) { return std::exchange(left.at(index(tensor)), 0) == 1; };
+  const auto take = [&](int tensor) {  // a list may name what is not there
+    return index(tensor) < left.size() && std::exchange(left[index(tensor)], 0) == 1;
+  };
   for (const auto& list : listed) {
     std::vector<int> group;
     std::ranges::copy_if(list, std::back_inserter(group), take);
