@@ -349,11 +349,11 @@ std::string measurement_text(const tune::NextMeasurement& next) {
   switch (next.what) {
     case tune::Probe::kLogs:
       return "`" + next.command +
-             " > nccl.log`, some seconds without the job. `syncline calibrate nccl.log -o "
+             " > nccl.log`, some seconds without the job. `syncline calibrate logs nccl.log -o "
              "cluster.json` makes the cluster of it.";
     case tune::Probe::kSteps:
       return "some steps of " + quoted_name(next.choice) + " and of " + quoted_name(next.rival) +
-             ". `syncline calibrate --steps` reads them as published rows.";
+             ". `syncline calibrate steps` reads them as published rows.";
     case tune::Probe::kRecord:
       break;
   }

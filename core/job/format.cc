@@ -72,7 +72,7 @@ bool is_inspector(const Head& head) {
 Observed refuse_inspector(const std::vector<std::string>& files) {
   throw InputError(files.front() +
                    ": written by NCCL's Inspector: it tells what collectives took, no gradients; "
-                   "`syncline calibrate " +
+                   "`syncline calibrate logs " +
                    files.front() + " -o cluster.json` makes a cluster of it");
 }
 
@@ -82,7 +82,7 @@ std::span<const ImportFormat> formats() {
   static const std::vector<ImportFormat> rows = {
       kineto::kFormat,
       {"nccl_inspector",
-       "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate`",
+       "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate logs`",
        is_inspector, refuse_inspector},
       models::kSafetensors,
       models::kConfig,

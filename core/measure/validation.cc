@@ -128,7 +128,7 @@ std::vector<std::string> link_advice(const Validation& validation) {
   const auto add = [&](const std::string& size, double ratio, const std::string& figure) {
     advice.push_back(size + " collectives take " + in_percent(ratio) + " than predicted: the " +
                      figure + " are off; calibrate the links again (validate --calibrate, or " +
-                     "calibrate --live).");
+                     "calibrate live).");
   };
   if (std::abs(small - 1) > kLatency) add("Small", small, "latencies");
   if (std::abs(large - 1) > kBandwidth) add("Large", large, "bandwidths");

@@ -53,7 +53,7 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
 
 enum class Probe {
   kLogs,    // nccl-tests with the sizes and counts of the two plans: some seconds, no job
-  kSteps,   // a step of each of the two (`calibrate --steps`)
+  kSteps,   // a step of each of the two (`calibrate steps`)
   kRecord,  // a recorded job (`record`)
 };
 

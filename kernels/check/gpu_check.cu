@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kHelp =
     "gpu_check [--out FILE] [--date TEXT] [--commit TEXT] [--sizes small]\n"
     "Checks the kernels on this GPU against the host, then times them, with the bytes that they\n"
-    "must move and what memory gives. Writes JSON for `syncline calibrate --kernels`. Of small "
+    "must move and what memory gives. Writes JSON for `syncline calibrate kernels`. Of small "
     "sizes\n"
     "only the checks run.\n";
 

@@ -40,7 +40,7 @@ TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
             "calibrate " +
                 path + " -o cluster.json` makes a cluster of it");
   EXPECT_TRUE(
-      contains(refusal_of_files({scratch.folder()}), "syncline calibrate " + scratch.folder()));
+      contains(refusal_of_files({scratch.folder()}), "syncline calibrate logs " + scratch.folder()));
 }
 
 TEST(ImportFormat, TheTypicalStepIsTheMedianOne) {

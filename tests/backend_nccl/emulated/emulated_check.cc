@@ -367,7 +367,7 @@ std::map<std::string, std::set<std::string>> operators_run() {
   return by_workload;
 }
 
-// A step of each kind, and operators; then what `calibrate --live nccl` does with its GPU. What the
+// A step of each kind, and operators; then what `calibrate live nccl` does with its GPU. What the
 // table does not say, nothing launches.
 TEST(EmulatedKernels, EachIsReachedByTheVerbsOfItsRow) {
   launched_kernels();
@@ -426,7 +426,7 @@ class OnItsOwn final : public live::LiveExecutor {
   std::unique_ptr<live::LiveExecutor> executor_;
 };
 
-// What `calibrate --live nccl` measures of interference, as far as a GPU of a CPU can tell.
+// What `calibrate live nccl` measures of interference, as far as a GPU of a CPU can tell.
 TEST(EmulatedOperators, AreMeasuredBesideAllReduces) {
   const Failures failures = test::run_ranks(2, [&](live::ControlChannel& channel) {
     const auto samples = live::interference_samples(
