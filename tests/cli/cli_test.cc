@@ -109,6 +109,8 @@ TEST_F(Cli, VersionSaysWhatTheProgramIsMadeOf) {
 TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
   const std::string scenario = written(small_scenario());
   const std::vector<Words> mistakes{
+      {},
+      {"frobnicate"},
       {"run"},
       {"run", scenario, "--frobnicate"},
       {"run", scenario, "--format", "yaml"},
@@ -117,6 +119,7 @@ TEST_F(Cli, MistakesOnTheCommandLineExitWithTwo) {
       {"run", scenario, "--grain", "coarse"},
       {"run", scenario, scenario},
       {"plan"},
+      {"check"},
       {"check", scenario, "--out", "x"},
       {"list", "extra"},
   };
@@ -451,9 +454,9 @@ bool rows_under_way(const Program& running, std::size_t rows) {
 constexpr int kPoints = 2000;
 
 // Rows of CSV that Ctrl-C ends after some, and nobody goes on.
-Ran interrupted_rows(const std::string& scenario, const char* jobs) {
-  Program running(
-      syncline_words({"run", scenario, "--executor", "sim", "--format", "csv", "--jobs", jobs}));
+Ran interrupted_rows(const std::string& scenario, const Words& more) {
+  Program running(syncline_words(
+      test::joined({"run", scenario, "--executor", "sim", "--format", "csv"}, more)));
   EXPECT_TRUE(rows_under_way(running, 3));
   ::kill(-running.pid(), SIGINT);  // a terminal tells the whole group
   const Ran ran = running.wait_for_program();
@@ -466,13 +469,13 @@ Ran interrupted_rows(const std::string& scenario, const char* jobs) {
 
 TEST_F(Cli, CtrlCPrintsTheRowsSoFarAndLeavesNobody) {
   const std::string scenario = written(long_scenario(kPoints, 16));
-  const Ran ran = interrupted_rows(scenario, "1");
+  const Ran ran = interrupted_rows(scenario, {});
   EXPECT_GT(line_count(ran.out), 1u) << "at least one row";
   EXPECT_TRUE(ran.out.ends_with("\r\n"));
   const std::size_t rows = line_count(ran.out) - 1;
   EXPECT_TRUE(test::says(ran.err, "interrupted after " + std::to_string(rows) + " of " +
                                       std::to_string(2 * kPoints) + " rows\n"));
-  interrupted_rows(scenario, "3");
+  interrupted_rows(scenario, {"--jobs", "3"});
 }
 
 // Each row is there once it is evaluated, and whole, so that a program that is killed has left
@@ -518,16 +521,18 @@ TEST_F(Cli, CtrlCStillWritesFilesAndSaysThatTheyAreNotWhole) {
 TEST_F(Cli, AKilledParentTakesItsJobsAndItsSimulationWithIt) {
   struct Case {
     int points;
-    std::string jobs;
+    Words jobs;
     std::size_t processes;  // at least, the parent among them
     std::vector<int> milliseconds;
   };
-  for (const Case& one : {Case{3, "3", 7, {0, 5, 200}},
-                          Case{1, "1", 2, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 5, 10, 200}}}) {
+  for (const Case& one : {Case{3, {"--jobs", "3"}, 7, {0, 5, 200}},
+                          Case{1, {}, 2, {0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 5, 10, 200}}}) {
     const std::string scenario = written(long_scenario(one.points, kHugeRanks));
     for (const int after : one.milliseconds) {
-      SCOPED_TRACE(one.jobs + " jobs, killed after " + std::to_string(after) + " ms");
-      Program running(syncline_words({"run", scenario, "--executor", "sim", "--jobs", one.jobs}));
+      SCOPED_TRACE(std::to_string(one.points) + " points, killed after " + std::to_string(after) +
+                   " ms");
+      Program running(
+          syncline_words(test::joined({"run", scenario, "--executor", "sim"}, one.jobs)));
       ASSERT_TRUE(comes_true([&] { return living(running.pid()).size() >= one.processes; }));
       std::this_thread::sleep_for(std::chrono::milliseconds(after));
       ::kill(running.pid(), SIGKILL);  // the parent alone
