@@ -37,7 +37,7 @@ TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
   test::write_text(path, R"({"header": {"id": "0x1"}, "metadata": {}, "coll_perf": {}})");
   EXPECT_EQ(refusal_of_job(path),
             "written by NCCL's Inspector: it tells what collectives took, no gradients; `syncline "
-            "calibrate " +
+            "calibrate logs " +
                 path + " -o cluster.json` makes a cluster of it");
   EXPECT_TRUE(
       contains(refusal_of_files({scratch.folder()}), "syncline calibrate logs " + scratch.folder()));
