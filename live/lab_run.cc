@@ -41,6 +41,8 @@ using PlainJson = nlohmann::json;
                      (permission ? "; a lab needs root (CAP_SYS_ADMIN and CAP_NET_ADMIN)" : ""));
 }
 
+using Descriptor = Socket;  // closes what it holds, a pipe, a file or a device too
+
 std::string all_of(int descriptor) {
   std::string text;
   std::array<char, 4096> piece{};
@@ -53,23 +55,23 @@ std::string all_of(int descriptor) {
 }
 
 struct Pipe {
-  Socket read;
-  Socket write;
+  Descriptor read;
+  Descriptor write;
 };
 
 Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) refused("pipe2");
-  return {Socket(ends[0]), Socket(ends[1])};
+  return {Descriptor(ends[0]), Descriptor(ends[1])};
 }
 
-Socket this_network() {
-  Socket network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+Descriptor this_network() {
+  Descriptor network(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
   if (!network) refused("/proc/self/ns/net");
   return network;
 }
 
-void enter(const Socket& network) {
+void enter(const Descriptor& network) {
   if (::setns(network.fd(), CLONE_NEWNET) != 0) refused("entering a network namespace");
 }
 
@@ -77,7 +79,7 @@ void enter(const Socket& network) {
 // were.
 void own_sys() {
   if (::unshare(CLONE_NEWNS) != 0) refused("a mount namespace");
-  const Socket groups(::open("/sys/fs/cgroup", O_PATH | O_CLOEXEC));
+  const Descriptor groups(::open("/sys/fs/cgroup", O_PATH | O_CLOEXEC));
   if (::mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0) refused("mounting /sys");
   if (!groups) return;
   const std::string was = "/proc/self/fd/" + std::to_string(groups.fd());
@@ -100,7 +102,7 @@ class Networks {
     }
     enter(hub_);
   }
-  const Socket& at(int where) const {
+  const Descriptor& at(int where) const {
     return where == LabCommand::kHub ? hub_ : ranks_.at(static_cast<std::size_t>(where));
   }
 
@@ -108,7 +110,7 @@ class Networks {
   void set(const LabSetting& setting) const {
     child(setting.where, setting.path + " = " + setting.value, [&] {
       if (setting.path.starts_with("/sys/")) own_sys();
-      const Socket file(::open(setting.path.c_str(), O_WRONLY | O_CLOEXEC));
+      const Descriptor file(::open(setting.path.c_str(), O_WRONLY | O_CLOEXEC));
       if (!file || ::write(file.fd(), setting.value.data(), setting.value.size()) < 0) {
         throw MachineError(std::strerror(errno));
       }
@@ -141,9 +143,9 @@ class Networks {
   }
 
   // A device whose packets are read and written here, as large as TCP hands them on.
-  Socket tap(const LabCommand& command) const {
+  Descriptor tap(const LabCommand& command) const {
     enter(at(command.where));
-    Socket device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
+    Descriptor device(::open("/dev/net/tun", O_RDWR | O_CLOEXEC | O_NONBLOCK));
     ifreq request{};
     request.ifr_flags = IFF_TAP | IFF_NO_PI | IFF_VNET_HDR;
     command.words[1].copy(request.ifr_name, sizeof request.ifr_name - 1);
@@ -175,7 +177,7 @@ class Networks {
       ::_exit(code);
     }
     if (pid < 0) refused("fork");
-    said.write = Socket();
+    said.write = Descriptor();
     const std::string text = all_of(said.read.fd());
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
@@ -184,15 +186,15 @@ class Networks {
     throw MachineError("lab: '" + what + "': " + text.substr(0, text.find('\n')));
   }
 
-  Socket hub_;
-  std::vector<Socket> ranks_;
+  Descriptor hub_;
+  std::vector<Descriptor> ranks_;
 };
 
 // Passes packets on between the two devices of each cable: what comes from the first is held back.
 // In a process of its own, ahead of all ranks, which ends with the keeper.
 class Delay {
  public:
-  Delay(const std::vector<Socket>& devices, double seconds)
+  Delay(const std::vector<Descriptor>& devices, double seconds)
       : devices_(devices),
         held_for_(
             std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds))) {}
@@ -217,7 +219,7 @@ class Delay {
 
   [[noreturn]] void pass() const {
     std::vector<pollfd> ends;
-    for (const Socket& device : devices_) ends.push_back({device.fd(), POLLIN, 0});
+    for (const Descriptor& device : devices_) ends.push_back({device.fd(), POLLIN, 0});
     std::deque<Held> held;  // all for as long: in order
     std::string packet(1 << 17, '\0');
     for (;;) {
@@ -249,7 +251,7 @@ class Delay {
     [[maybe_unused]] const auto written = ::write(to, packet, size);
   }
 
-  const std::vector<Socket>& devices_;
+  const std::vector<Descriptor>& devices_;
   Clock::duration held_for_;
 };
 
@@ -258,7 +260,7 @@ JobEnd in_the_lab(const LabRun& run) {
   const Networks networks(run.options.ranks);
   const auto processors = static_cast<int>(::sysconf(_SC_NPROCESSORS_CONF));
   const LabPlan plan = plan_lab(run.options, processors);
-  std::vector<Socket> devices;  // two a cable
+  std::vector<Descriptor> devices;  // two a cable
   for (const auto& command : plan.commands) {
     if (command.words.front() == "tap") {
       devices.push_back(networks.tap(command));
@@ -319,11 +321,11 @@ JobEnd from_json(const PlainJson& json) {
 // The keeper's life, from its first instruction to its last.
 [[noreturn]] void keep(const LabRun& run, Pipe& alive, Pipe& answer) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  alive.write = Socket();
+  alive.write = Descriptor();
   pollfd gone{alive.read.fd(), POLLIN, 0};
   if (::poll(&gone, 1, 0) != 0) ::_exit(1);  // died before we asked to be told
   ::setpgid(0, 0);  // the terminal's Ctrl-C comes through the one who called, once
-  answer.read = Socket();
+  answer.read = Descriptor();
   PlainJson said;
   try {
     said = to_json(in_the_lab(run));
@@ -360,7 +362,7 @@ JobEnd run_lab(const LabRun& run) {
       SYS_clone, CLONE_NEWPID | CLONE_NEWNET | static_cast<unsigned long>(SIGCHLD), 0, 0, 0, 0));
   if (keeper < 0) refused("no namespace");
   if (keeper == 0) keep(run, alive, answer);
-  answer.write = Socket();
+  answer.write = Descriptor();
   wait_for(keeper, signals);
   const PlainJson said = PlainJson::parse(all_of(answer.read.fd()), nullptr, false);
   if (said.is_discarded()) throw MachineError("lab: its keeper was killed, and every rank with it");
