@@ -6,11 +6,13 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
+#include <functional>
 #include <random>
+#include <string>
+#include <vector>
 
 #include "kernels/check/measure.h"
-#include "kernels/launch.h"
+#include "kernels/host_device.h"
 
 namespace syncline::kernels {
 
@@ -21,30 +23,16 @@ inline void require(const Status& status) {
   std::exit(1);
 }
 
-#if defined(__CUDACC__)
-inline void require(cudaError_t error, const char* call) { require(cuda_status(error, call)); }
-inline void wait_for_gpu() { require(cudaDeviceSynchronize(), "cudaDeviceSynchronize"); }
-inline void* allocate(std::size_t bytes) {
-  void* memory = nullptr;
-  require(cudaMalloc(&memory, bytes), "cudaMalloc");
-  require(cudaMemset(memory, 0xff, bytes), "cudaMemset");
-  return memory;
-}
-inline void release(void* memory) { cudaFree(memory); }
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  require(cudaMemcpy(to, from, bytes, cudaMemcpyDefault), "cudaMemcpy");
-}
-#else
-inline void wait_for_gpu() {}
-inline void* allocate(std::size_t bytes) {
-  void* memory = std::aligned_alloc(256, (bytes + 511) / 256 * 256);
-  return std::memset(memory, 0xff, bytes);
-}
-inline void release(void* memory) { std::free(memory); }
-inline void copy(void* to, const void* from, std::size_t bytes) {
-  if (bytes > 0) std::memcpy(to, from, bytes);
-}
-#endif
+// What alone knows CUDA (device.cu): memory and time.
+void wait_for_gpu();
+void* allocate(std::size_t bytes);
+void release(void* memory);
+void copy(void* to, const void* from, std::size_t bytes);
+double seconds_of(const std::function<void()>& work);
+
+TimeRange range_of(std::vector<double> times);
+void measure_memory(bool large, Measurements& to);
+void measure_launches(Measurements& to);
 
 // Elements of a tensor that gives every multiprocessor of a large GPU a block; the cases of a
 // matrix are no larger, since the host computes each of them too.

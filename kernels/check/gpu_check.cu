@@ -5,6 +5,7 @@
 #include <map>
 
 #include "kernels/check/check.h"
+#include "kernels/launch.h"
 
 namespace syncline::kernels {
 namespace {
@@ -47,7 +48,7 @@ int run(const std::map<std::string, std::string>& options) {
     return 3;
   }
   cudaDeviceProp properties{};
-  require(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties");
+  require(cuda_status(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
   const auto text = [&](const char* key) {
     const auto found = options.find(key);
     return found == options.end() ? std::string() : found->second;

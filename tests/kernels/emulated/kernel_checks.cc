@@ -8,6 +8,7 @@
 #include <set>
 
 #include "kernels/check/check.h"
+#include "kernels/launch.h"
 
 namespace syncline::kernels {
 

@@ -1,9 +1,9 @@
 // Addition and activation, and batch normalisation, against the host twins in double.
 
+#include "kernels/reference/layers.h"
 #include "kernels/batch_norm.h"
 #include "kernels/check/check.h"
 #include "kernels/kernels.h"
-#include "kernels/reference/layers.h"
 
 namespace syncline::kernels {
 namespace {
