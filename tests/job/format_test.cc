@@ -39,8 +39,8 @@ TEST(ImportFormat, WhatNcclsInspectorWroteIsForCalibrate) {
             "written by NCCL's Inspector: it tells what collectives took, no gradients; `syncline "
             "calibrate logs " +
                 path + " -o cluster.json` makes a cluster of it");
-  EXPECT_TRUE(
-      contains(refusal_of_files({scratch.folder()}), "syncline calibrate logs " + scratch.folder()));
+  EXPECT_TRUE(contains(refusal_of_files({scratch.folder()}),
+                       "syncline calibrate logs " + scratch.folder()));
 }
 
 TEST(ImportFormat, TheTypicalStepIsTheMedianOne) {
