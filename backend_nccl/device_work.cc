@@ -11,7 +11,6 @@
 namespace syncline::nccl_backend {
 namespace {
 
-constexpr std::int64_t kFloatBytes = sizeof(float);
 constexpr std::size_t kProductBytes = std::size_t{4} << 20;  // sums of a product's parts
 
 kernels::ElementType element_of(DType format) {

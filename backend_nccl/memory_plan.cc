@@ -13,8 +13,6 @@
 namespace syncline::nccl_backend {
 namespace {
 
-constexpr std::int64_t kFloatBytes = sizeof(float);
-
 std::int64_t aligned(std::int64_t bytes) {
   constexpr std::int64_t kStep = MemoryPlan::kAlignment;
   return (bytes + kStep - 1) / kStep * kStep;

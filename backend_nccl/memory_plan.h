@@ -14,6 +14,8 @@
 
 namespace syncline::nccl_backend {
 
+inline constexpr std::int64_t kFloatBytes = sizeof(float);
+
 // In bytes of the block; empty: there is none.
 struct Region {
   std::int64_t at = 0;

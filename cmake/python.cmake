@@ -18,7 +18,7 @@ if(NOT pybind11_FOUND)
 endif()
 message(STATUS "Python: ${Python_VERSION}")
 
-syncline_room(python python SOURCES verbs.cc LINKS sim reports)
+syncline_room(python python SOURCES verbs.cc LINKS sim reports COLD)
 target_compile_definitions(syncline_python PRIVATE SYNCLINE_VERSION="${PROJECT_VERSION}")
 
 set(PYTHON_PACKAGE ${PROJECT_BINARY_DIR}/python/syncline)

@@ -30,7 +30,7 @@ constexpr std::array<std::pair<std::string_view, double>, 9> kLanes{{{"SDR", 2},
                                                                      {"XDR", 200}}};
 
 // Links by the higher level that they reach, in switches from the hosts.
-constexpr std::array<const char*, 4> kLevels{"leaf", "spine", "core", "top"};
+constexpr std::array<const char*, 4> kTiers{"leaf", "spine", "core", "top"};
 
 // "4xHDR".
 std::optional<BytesPerSecond> rate_of(std::string_view word) {
@@ -239,7 +239,7 @@ class Dump {
     for (FabricLink& link : out_.links) {
       if (!link.sort.empty()) continue;
       const int level = std::max({levels[at(link.from)], levels[at(link.to)], 0});
-      link.sort = kLevels[std::min(at(level), kLevels.size() - 1)];
+      link.sort = kTiers[std::min(at(level), kTiers.size() - 1)];
     }
     std::vector<int> order;
     for (int id = 0; id < static_cast<int>(levels.size()); ++id) {

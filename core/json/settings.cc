@@ -18,7 +18,6 @@
 namespace syncline {
 namespace {
 
-constexpr std::size_t kDeepest = 64;
 constexpr std::ptrdiff_t kMostLines = 20000;
 // Aliases say a value again and again.
 constexpr std::size_t kMostValues = 100000;

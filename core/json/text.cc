@@ -89,7 +89,6 @@ class StrictValues {
 
   // The depth is bounded as whatever walks through a value calls itself for each level.
   bool open(Json value) {
-    constexpr std::size_t kDeepest = 64;
     too_deep_ = open_.size() == kDeepest;
     if (too_deep_) return false;
     open_.push_back({&place(std::move(value)), {}});

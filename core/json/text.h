@@ -12,8 +12,10 @@
 
 namespace syncline {
 
+inline constexpr std::size_t kDeepest = 64;  // levels of a text
+
 // Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the
-// end, at most 64 levels deep. Throws InputError.
+// end, at most kDeepest levels. Throws InputError.
 Json read_json_file(const std::string& path);
 // The same from text; `name` stands for the file in messages.
 Json parse_json_text(const std::string& name, const std::string& text);

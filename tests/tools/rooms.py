@@ -13,7 +13,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BASE = "base"  # the files that lie in core itself
-ROOM = re.compile(r"syncline_room\(\s*(\w+) core/(\w+)\s+SOURCES (.*?)\s+LINKS (.*?)\s*(?:PRIVATE_LINKS.*?)?(?:TOGETHER\s*)?(?:ALONE.*?)?\)", re.S)
+ROOM = re.compile(r"syncline_room\(\s*(\w+) core/(\w+)\s+SOURCES (.*?)\s+LINKS (.*?)\s*(?:PRIVATE_LINKS.*?)?(?:COLD\s*)?(?:TOGETHER\s*)?(?:ALONE.*?)?\)", re.S)
 
 # What every file speaks of stays in `syncline` itself.
 PLAIN = ("core", "core/json", "core/scenario")
