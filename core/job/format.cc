@@ -82,7 +82,7 @@ std::span<const ImportFormat> formats() {
   static const std::vector<ImportFormat> rows = {
       kineto::kFormat,
       {"nccl_inspector",
-       "nccl_inspector: NCCL Inspector's lines: collectives alone, for `syncline calibrate logs`",
+       "nccl_inspector: NCCL Inspector's lines of collectives, for `syncline calibrate logs`",
        is_inspector, refuse_inspector},
       models::kSafetensors,
       models::kConfig,

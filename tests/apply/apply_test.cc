@@ -83,9 +83,15 @@ TEST_F(Apply, GivesWhatDistributedDataParallelGives) {
 
 TEST_F(Apply, HierarchiesOfFourRanks) { expect_to_hold("four", 4, scratch_.folder()); }
 
-// Ended by itself, with one line that says why.
-void expect_loss(const test::Ran& ran, const std::string& rank) {
-  EXPECT_EQ(ran.code, 1) << ran.err;
+// Ended by itself, with one line that says why. Torch 1.13 now and then aborts behind that, where
+// it takes down a group that failed.
+void expect_loss(test::Ran ran, const std::string& rank) {
+  const std::string abort = "terminate called without an active exception\n";
+  if (ran.signal == SIGABRT && ran.err.ends_with(abort)) {
+    ran.err.resize(ran.err.size() - abort.size());
+  } else {
+    EXPECT_EQ(ran.code, 1) << ran.err;
+  }
   EXPECT_FALSE(contains(ran.err, "Traceback")) << ran.err;
   const auto last = ran.err.rfind('\n', ran.err.size() - 2) + 1;
   // Of a backward pass, or of the next step's begin.

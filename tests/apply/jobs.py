@@ -908,6 +908,7 @@ def main():
         print(case.__name__, "holds", flush=True)
     if cases == "cannot":
         os._exit(0)  # torch 1.13 now and then aborts where it takes down a group that failed
+    dist.destroy_process_group()
 
 
 main()

@@ -476,6 +476,7 @@ def in_two_ranks(rank, folder):
                  exchanges_that_wait_are_told, a_busy_machine_is_told):
         case(folder)
         dist.barrier()
+    dist.destroy_process_group()
 
 
 def written(path, text):

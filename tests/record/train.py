@@ -54,6 +54,8 @@ def main():
             for state in optimizer.state_dict()["state"].values():
                 file.write(state["exp_avg"].numpy().tobytes())
             file.write(bytes(torch.get_rng_state().tolist()))
+    if dist.is_initialized():
+        dist.destroy_process_group()  # its threads may not meet an interpreter that ends
     if options.exit is not None:
         sys.exit(options.exit)
 
