@@ -57,6 +57,7 @@ class Program {
     pid_ = ::fork();
     if (pid_ == 0) {
       ::setpgid(0, 0);
+      ::signal(SIGINT, SIG_DFL);  // a shell's background jobs ignore it
       constexpr int kFlags = O_CREAT | O_WRONLY | O_APPEND | O_CLOEXEC;
       ::dup2(::open(out.c_str(), kFlags, 0644), STDOUT_FILENO);
       ::dup2(::open(err.c_str(), kFlags, 0644), STDERR_FILENO);
