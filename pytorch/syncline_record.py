@@ -1552,7 +1552,7 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
 
 
 def _nccl_tests_rows(hosts, points):
-    """For `syncline calibrate`."""
+    """For `syncline calibrate logs`."""
     nodes, inside = _shape(hosts)
     ranks = nodes * inside
     lines = ["# COLLECTIVE: all_reduce_perf", f"# NODES: {nodes}", f"# GPUS: {ranks}",

@@ -19,7 +19,7 @@ inline constexpr std::size_t kDeepest = 64;  // levels of a text
 Json read_json_file(const std::string& path);
 // The same from text; `name` stands for the file in messages.
 Json parse_json_text(const std::string& name, const std::string& text);
-// The value that a text is, or nothing where it is no JSON or nested more than 64 levels deep.
+// The value that a text is, or nothing where it is no JSON or nested deeper than kDeepest.
 std::optional<Json> json_in(const std::string& text);
 
 // "100", "0.5", "ring": a value as a person writes it; an object with a name goes by that.

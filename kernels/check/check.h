@@ -23,16 +23,16 @@ inline void require(const Status& status) {
   std::exit(1);
 }
 
-// What alone knows CUDA (device.cu): memory and time.
+// What alone knows CUDA (device.cu): memory, time, and what a device takes for copies and launches.
 void wait_for_gpu();
 void* allocate(std::size_t bytes);
 void release(void* memory);
 void copy(void* to, const void* from, std::size_t bytes);
 double seconds_of(const std::function<void()>& work);
-
-TimeRange range_of(std::vector<double> times);
 void measure_memory(bool large, Measurements& to);
 void measure_launches(Measurements& to);
+
+TimeRange range_of(std::vector<double> times);
 
 // Elements of a tensor that gives every multiprocessor of a large GPU a block; the cases of a
 // matrix are no larger, since the host computes each of them too.

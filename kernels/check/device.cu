@@ -130,12 +130,6 @@ double seconds_of(const std::function<void()>& work) {
 }
 #endif
 
-TimeRange range_of(std::vector<double> times) {
-  std::sort(times.begin(), times.end());
-  const std::size_t n = times.size();
-  return {times[n / 4], times[n / 2], times[n - 1 - n / 4]};
-}
-
 void measure_memory(bool large, Measurements& to) {
   const std::int64_t elements = large ? std::int64_t{1} << 28 : 1 << 14;
   std::deque<DeviceArray<float>> arrays;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <functional>
 
 #include "kernels/batch_norm.h"
@@ -13,6 +12,13 @@
 #include "kernels/sparse_apply.h"
 
 namespace syncline::kernels {
+
+TimeRange range_of(std::vector<double> times) {
+  std::sort(times.begin(), times.end());
+  const std::size_t n = times.size();
+  return {times[n / 4], times[n / 2], times[n - 1 - n / 4]};
+}
+
 namespace {
 
 // ---- Kernels ------------------------------------------------------------------------------------
