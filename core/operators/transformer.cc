@@ -3,14 +3,20 @@
 namespace syncline::operators {
 namespace {
 
+// Adds the bias after the tensor group's sum where `summed`, on a rank's own tokens.
 int block_linear(GraphBuilder& build, int x, const Block& block, std::int64_t inner,
-                 std::int64_t columns, const std::string& name) {
+                 std::int64_t columns, const std::string& name, bool summed = false) {
+  if (summed && block.rows_between() < block.rows() && !block.options.fused_linear) {
+    const int y =
+        product(build, x, block.rows(), inner, columns, name + ".weight", block.stored_out);
+    return add_bias(build, y, block.rows_between() * columns, name + ".bias", columns);
+  }
   return linear(build, x, block.rows(), inner, columns, name, block.stored_out,
                 block.options.fused_linear);
 }
 
 int block_norm(GraphBuilder& build, int x, const Block& block, const std::string& name) {
-  return normalise(build, "layer_norm", x, block.rows(), block.hidden, name);
+  return normalise(build, "layer_norm", x, block.rows_between(), block.hidden, name);
 }
 
 // What goes into a half.
@@ -194,7 +200,7 @@ int attention(GraphBuilder& build, int x, const Block& block, const BlockNames& 
     y = weighted_values(build, heads, block, false);
     y = activate(build, "transpose2", y, block.own_elements(), 0);
   }
-  y = block_linear(build, y, block, block.hidden / block.tensor, block.hidden, names.output);
+  y = block_linear(build, y, block, block.hidden / block.tensor, block.hidden, names.output, true);
   return plain_tail(build, y, x, block, names.attention_norm);
 }
 
@@ -204,7 +210,7 @@ int feedforward(GraphBuilder& build, int x, const Block& block, const BlockNames
   int y = opened(build, x, block, names.feedforward_norm);
   y = block_linear(build, y, block, block.hidden, wide, names.inner);
   y = activate(build, "gelu", y, block.rows() * wide);
-  y = block_linear(build, y, block, wide, block.hidden, names.outer);
+  y = block_linear(build, y, block, wide, block.hidden, names.outer, true);
   return plain_tail(build, y, x, block, names.feedforward_norm);
 }
 

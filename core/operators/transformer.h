@@ -80,10 +80,14 @@ struct Block {
   std::int64_t tensor = options.parallel.tensor;  // ranks that share the heads and the inner half
 
   std::int64_t rows() const { return options.batch * sequence; }
-  std::int64_t elements() const { return rows() * hidden; }
+  // Between the products: a rank's own tokens with sequence parallelism (Korthikanti et al., 2022).
+  std::int64_t rows_between() const {
+    return options.parallel.sequence ? rows() / options.parallel.tensor : rows();
+  }
+  std::int64_t elements() const { return rows_between() * hidden; }
   std::int64_t heads() const { return options.batch * options.shape.heads / tensor; }
   std::int64_t scores() const { return heads() * sequence * sequence; }
-  std::int64_t own_elements() const { return elements() / tensor; }
+  std::int64_t own_elements() const { return rows() * hidden / tensor; }
 };
 
 // Names of the layers, to which .weight and .bias are added.

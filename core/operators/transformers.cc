@@ -209,7 +209,7 @@ void build_bert(GraphBuilder& build, const ArchitectureOptions& options) {
                               hidden, rows, false);
   int x = add(build, words, positions, block.elements());
   x = add(build, x, kinds, block.elements());
-  x = normalise(build, "layer_norm", x, rows, hidden, "embeddings.LayerNorm");
+  x = normalise(build, "layer_norm", x, block.rows_between(), hidden, "embeddings.LayerNorm");
   x = dropout(build, x, block.elements());
   for (std::int64_t layer = 0; layer < options.shape.layers; ++layer) {
     const std::string at = "encoder.layer." + std::to_string(layer) + ".";
@@ -252,7 +252,7 @@ void build_gpt2(GraphBuilder& build, const ArchitectureOptions& options) {
     x = attention(build, x, block, names);
     x = feedforward(build, x, block, names);
   }
-  x = normalise(build, "layer_norm", x, rows, hidden, "transformer.ln_f");
+  x = normalise(build, "layer_norm", x, block.rows_between(), hidden, "transformer.ln_f");
   const int logits = product(build, x, rows, hidden, vocabulary,
                              tied ? "transformer.wte.weight" : "lm_head.weight", true);
   cross_entropy(build, logits, rows * vocabulary);

@@ -197,6 +197,45 @@ TEST(Memory, ActivationsAreWhatWasPublished) {
   }
 }
 
+// The same paper, equations 2 and 4: a tensor group of t keeps s b h (10 + (24 + 5 a s / h) / t) a
+// layer, with sequence parallelism all of it over t; with full recomputation a layer keeps its
+// input, 2 s b h / t, and one is computed again at a time; the embedding adds a few percent.
+TEST(Memory, ActivationsOfATensorGroupAreWhatWasPublished) {
+  constexpr double kLayers = 24, kHidden = 1024, kHeads = 16, kTokens = 1024, kBatch = 8;
+  constexpr double kSize = kTokens * kBatch * kHidden;
+  Json scenario = scenario_of(1, 8, "fp16");
+  scenario["cluster"]["device"] = "h100-sxm";
+  const auto activations = [&](int tensor, bool sequence, bool full, bool flash) {
+    scenario["workload"] = {
+        {"name", "g"},
+        {"batch", kBatch},
+        {"activation_checkpointing", full ? "full" : "none"},
+        {"operators",
+         {{"architecture", "gpt2"},
+          {"sequence", kTokens},
+          {"dtype", "fp16"},
+          {"shape",
+           {{"layers", 24}, {"hidden", 1024}, {"heads", 16}, {"words", 64}, {"positions", 1024}}},
+          {"flash_attention", flash}}},
+        {"parallel", {{"tensor", tensor}, {"pipeline", 1}, {"sequence", sequence}}}};
+    return memory_with(scenario, "megatron", "{}").activations;
+  };
+  for (const double t : {2.0, 4.0, 8.0}) {
+    for (const bool flash : {true, false}) {
+      const double scores = flash ? 0 : 5 * kHeads * kTokens / kHidden;
+      const double whole = kLayers * kSize * (10 + (24 + scores) / t);
+      const double cut = kLayers * kSize * (34 + scores) / t;
+      const int tensor = static_cast<int>(t);
+      EXPECT_NEAR(activations(tensor, false, false, flash) / whole, 1, 0.02) << t;
+      EXPECT_NEAR(activations(tensor, true, false, flash) / cut, 1, 0.02) << t;
+    }
+    const double inputs = kLayers * 2 * kSize / t;
+    const double layer = kSize * 34 / t;
+    EXPECT_NEAR(activations(static_cast<int>(t), true, true, true) / (inputs + layer), 1, 0.04)
+        << t;
+  }
+}
+
 // Of the operators, each value once; twice the samples are twice the bytes.
 TEST(Memory, ActivationsGrowWithTheBatch) {
   const Memory one = of_resnet(32);
