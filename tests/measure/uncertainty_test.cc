@@ -67,7 +67,7 @@ TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
     }
     return std::string();
   };
-  for (const double wrong : {0.0, -1.0, std::nan(""), INFINITY, 1.8e152}) {
+  for (const double wrong : {0.0, -1.0, std::nan(""), HUGE_VAL, 1.8e152}) {
     EndsAt executor(wrong);
     const std::string said =
         refused([&] { evaluate_strategy(scenario, strategy, executor, cache); });
