@@ -28,6 +28,7 @@
 #include "core/run/executor.h"
 #include "core/run/interference.h"
 #include "core/scenario/cluster.h"
+#include "core/scenario/overlap.h"
 
 namespace syncline::calibrate {
 namespace {
@@ -146,7 +147,7 @@ class Posterior {
   // The model must outlive this. Requires a row.
   Posterior(StepModel& model, std::vector<StepRow> rows) : model_(model), rows_(std::move(rows)) {
     const Cluster& cluster = model_.scenario().cluster;
-    const OverlapPrior estimate = overlap_estimate(cluster);
+    const OverlapPrior estimate = overlap_believed(cluster);
     const double below = -std::log(estimate.least) / measure::kHeldDeviations;
     const double above = std::log(estimate.most) / measure::kHeldDeviations;
     if (estimate.likely.slowdown > 0 && above > 0) {
@@ -165,7 +166,7 @@ class Posterior {
   const std::vector<Axis>& axes() const { return axes_; }
 
   Losses losses(const std::vector<double>& place) const {
-    Losses losses{overlap_estimate(model_.scenario().cluster).likely, 0};
+    Losses losses{overlap_believed(model_.scenario().cluster).likely, 0};
     for (std::size_t i = 0; i < axes_.size(); ++i) {
       const double value = axes_[i].value(place[i]);
       if (axes_[i].key == kSlowdown) {

@@ -378,7 +378,7 @@ Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) 
   constexpr double kMostMessages = 1 << 27;  // half a second
   const double messages = messages_of(*cost.footprint, stages);
   const bool takes_long = messages > kFewMessages;
-  const bool too_long = network_.topology() != nullptr && messages > kMostMessages;
+  const bool too_long = messages > kMostMessages;
   CollectiveCost whole = at_once(cost);
   works_.push_back(std::make_unique<Work>(
       Work{collective.kind, collective.algorithm, collective.groups, chunks, std::move(stages),

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <utility>
 
 namespace syncline::collective {
 namespace {
@@ -35,17 +36,18 @@ class CriticalPath {
 
   // One round's time in stride, and how much of it is transfer.
   StageEnd stride(const Stage& stage, const StageCost& cost) {
+    if (messages_.empty()) count_messages();
     set_durations(stage, cost);
     StageEnd slowest;
     StageEnd mean;
     double messages = 0;
     for (std::size_t s = stage.first; s < stage.last; ++s) {
-      for (const TransferKind& m : footprint_.sets()[s].messages) {
-        const Duration& duration = durations_[static_cast<std::size_t>(m.way)];
+      for (const auto& [way, count] : messages_[s]) {
+        const Duration& duration = durations_[static_cast<std::size_t>(way)];
         slowest = later(slowest, {duration.wire, duration.transfer});
-        mean.time += duration.arrival;
-        mean.transfer += duration.transfer;
-        ++messages;
+        mean.time += count * duration.arrival;
+        mean.transfer += count * duration.transfer;
+        messages += count;
       }
     }
     if (messages > 0) mean = {mean.time / messages, mean.transfer / messages};
@@ -84,6 +86,18 @@ class CriticalPath {
 
   // Stages shorter than this are gone through round by round.
   static constexpr std::int64_t kFewPeriods = 8;
+
+  // Of each set, by way: a stage has many sets, and a set is part of many stages.
+  void count_messages() {
+    std::vector<double> count(footprint_.ways().size(), 0.0);
+    for (const SetFootprint& set : footprint_.sets()) {
+      for (const TransferKind& m : set.messages) ++count[static_cast<std::size_t>(m.way)];
+      auto& counted = messages_.emplace_back();
+      for (const int way : set.ways) {
+        counted.emplace_back(way, std::exchange(count[static_cast<std::size_t>(way)], 0.0));
+      }
+    }
+  }
 
   void pass_round(const Stage& stage) {
     next_ = now_;
@@ -189,6 +203,7 @@ class CriticalPath {
   std::vector<double> work_;         // of the stage at hand, by kind of link
   std::vector<Duration> durations_;  // of the stage at hand, by way
   std::vector<Clocks> now_, next_;   // by class of ranks
+  std::vector<std::vector<std::pair<int, double>>> messages_;  // by set; where they are counted
 };
 
 }  // namespace

@@ -222,6 +222,24 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
   return topology;
 }
 
+int ways_at_a_tie(const Topology& topology) {
+  if (topology.kind != "torus") return 1;
+  // Links of a dimension, both directions of each, over its rings: of two places one cable.
+  std::map<int, std::map<int, int>> next;  // by dimension and switch: one that follows
+  for (std::size_t id = 0; id < topology.links.size(); id += 2) {
+    const FabricLink& link = topology.links[id];
+    next[link.order][link.from] = link.to;
+  }
+  for (const auto& [dimension, follows] : next) {
+    int length = 0;
+    for (int here = 0; follows.contains(here) && (length == 0 || here != 0); ++length) {
+      here = follows.at(here);
+    }
+    if (length > 2 && length % 2 == 0) return 2;
+  }
+  return 1;
+}
+
 std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
                         const std::vector<int>& taken) {
   std::vector<int> order(at(topology.all_nodes()));

@@ -47,6 +47,10 @@ Topology dragonfly(const Dragonfly& shape);
 // A switch a node.
 Topology torus(const std::vector<int>& sizes, BytesPerSecond speed);
 
+// Into how many parts a message is cut to go evenly by all ways of a torus that are as short as
+// each other: two where a dimension is even, the opposite place being as far either way round.
+int ways_at_a_tie(const Topology& topology);
+
 // Nodes of the fabric for so many of a job: the first ones, dealt out leaf by leaf, or drawn.
 enum class Placement { kPacked, kSpread, kScattered };
 std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,

@@ -49,18 +49,27 @@ Topology pooled(const Topology& topology) {
     if (each.inside >= 0) each.inside = place[at(each.inside)];
   }
   for (int& plug : out.plugs) plug = place[at(plug)];
-  std::map<std::tuple<int, int, int>, std::size_t> known;
+  // Each link gets the same part of what passes: the narrowest says what they carry together. One
+  // that has failed is none of them.
+  struct Trunk {
+    std::size_t link = 0;
+    int working = 0;
+  };
+  std::map<std::tuple<int, int, int>, Trunk> known;
   for (FabricLink link : topology.links) {
     link.from = place[at(link.from)];
     link.to = place[at(link.to)];
     if (link.area >= 0) link.area = place[at(link.area)];
-    const auto [it, fresh] = known.try_emplace({link.from, link.to, link.order}, out.links.size());
-    if (fresh) {
-      out.links.push_back(link);
-    } else {
-      out.links[it->second].capacity += link.capacity;
-    }
+    const auto [it, fresh] =
+        known.try_emplace({link.from, link.to, link.order}, Trunk{out.links.size(), 0});
+    auto& [id, working] = it->second;
+    if (fresh) out.links.push_back(link);
+    if (link.capacity <= 0) continue;
+    BytesPerSecond& each = out.links[id].capacity;  // until all are seen
+    each = working == 0 ? link.capacity : std::min(each, link.capacity);
+    ++working;
   }
+  for (const auto& [ends, trunk] : known) out.links[trunk.link].capacity *= trunk.working;
   return out;
 }
 

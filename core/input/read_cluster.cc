@@ -12,6 +12,7 @@
 #include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/scenario/cluster.h"
+#include "core/scenario/overlap.h"
 #include "core/statistics.h"
 
 namespace syncline::input {
@@ -89,17 +90,42 @@ cost::StepCurve read_steps(Reader& reader, const Tier& tier) {
   return curve;
 }
 
+constexpr double kNotGiven = -1;
+
+// What is given of it; fill_in_overlap adds the rest.
 Overlap read_overlap(Reader& reader) {
-  Overlap overlap;
-  overlap.slowdown = reader.number_or("overlap_slowdown", 0, {0, 100});
-  overlap.collective_slowdown =
-      reader.number_or("overlap_collective_slowdown", overlap.slowdown, {0, 100});
-  overlap.delay = reader.number_or("overlap_delay_us", 0, {0, 1e9}) * kMicrosecond;
+  Overlap overlap{kNotGiven, kNotGiven, kNotGiven};
+  const auto read = [&](const char* key, double& value, double most, double unit) {
+    if (!reader.has(key)) return;
+    value = reader.number(key, {0, most}) * unit;
+    overlap.given = true;
+  };
+  read("overlap_slowdown", overlap.slowdown, 100, 1);
+  read("overlap_collective_slowdown", overlap.collective_slowdown, 100, 1);
+  read("overlap_delay_us", overlap.delay, 1e9, kMicrosecond);
   overlap.spread = reader.number_or("overlap_spread", Overlap::kMeasuredSpread, {0, 10});
-  for (const char* key : {"overlap_slowdown", "overlap_collective_slowdown", "overlap_delay_us"}) {
-    overlap.given |= reader.has(key);
-  }
   return overlap;
+}
+
+// What is assumed stays where it is not given, so that to write one of the values down changes
+// nothing. A collective loses in proportion to computation, and waits no longer for a processor
+// that it takes less of.
+void fill_in_overlap(Cluster& cluster) {
+  const Overlap likely = overlap_assumed(cluster).likely;
+  Overlap& overlap = cluster.device.overlap;
+  const double spread = overlap.spread;
+  if (!overlap.given) {
+    overlap = likely;
+    overlap.spread = spread;
+    return;
+  }
+  if (overlap.slowdown == kNotGiven) overlap.slowdown = likely.slowdown;
+  const double times = likely.slowdown > 0 ? overlap.slowdown / likely.slowdown : 1;
+  if (overlap.collective_slowdown == kNotGiven) {
+    overlap.collective_slowdown =
+        likely.slowdown > 0 ? times * likely.collective_slowdown : overlap.slowdown;
+  }
+  if (overlap.delay == kNotGiven) overlap.delay = std::min(1.0, times) * likely.delay;
 }
 
 // What no figure says of a device. Beside a base its name is a label.
@@ -153,6 +179,12 @@ Jitter read_jitter(Reader reader) {
   jitter.kind = word == "none"     ? Jitter::Kind::kNone
                 : word == "normal" ? Jitter::Kind::kNormal
                                    : Jitter::Kind::kExponential;
+  if (jitter.kind != Jitter::Kind::kNone && !reader.has("relative")) {
+    jitter.guessed = true;  // how much, that is
+    reader.boolean_or("guessed", false);
+    reader.finish();
+    return jitter;
+  }
   // Beyond a third of the mean a normal factor would turn negative now and then.
   jitter.relative =
       reader.number_or("relative", 0, {0, jitter.kind == Jitter::Kind::kNormal ? 0.33 : 10.0});
@@ -349,7 +381,7 @@ Cluster read_cluster(Reader named) {
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);
   cluster.library_given = reader.has("library");
-  cluster.device.overlap = overlap_estimate(cluster).likely;
+  fill_in_overlap(cluster);
   reader.finish();
   return cluster;
 }

@@ -333,7 +333,7 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
   // Each NIC sends by connections of its own.
   const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));
   const int lanes = std::max(topology.lanes, topology.hashed ? ports.nics : 1);
-  topology.parts = lanes * flows;
+  topology.parts = lanes * flows * (topology.hashed ? 1 : fabric::ways_at_a_tie(topology));
   topology.given = named.json().dump();
   const auto finished = [](const fabric::Topology& each) {
     return std::make_shared<fabric::Topology>(each.hashed ? each : fabric::pooled(each));
@@ -356,7 +356,7 @@ void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& ta
     entry.fail("scenario", "its cluster has levels above the nodes, where the fabric is");
   }
   const int nics = cluster.tiers.empty() ? 1 : cluster.tiers.back().nics;
-  const int flows =
+  const int flows =  // of each NIC, and ways of each
       topology->parts / std::max(topology->lanes, topology->hashed ? first.tiers.back().nics : 1);
   if (topology->lanes > 1 && nics != first.tiers.back().nics) {
     entry.fail("scenario", "a node of it has " + std::to_string(nics) +

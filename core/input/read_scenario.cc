@@ -299,9 +299,14 @@ std::vector<std::string> inner_paths(const Json& object, const std::string& plac
 // times that were evaluated beside it.
 void guess_jitter(Scenario& scenario) {
   Jitter& jitter = scenario.cluster.jitter;
-  if (jitter.kind != Jitter::Kind::kNone) return;
+  if (jitter.relative > 0) return;
   jitter.guessed = jitter.guessed && scenario.workload.rated_times;
-  if (jitter.guessed) jitter = {Jitter::Kind::kNormal, Jitter::kGuess, true};
+  if (!jitter.guessed) {
+    jitter.kind = Jitter::Kind::kNone;
+    return;
+  }
+  if (jitter.kind == Jitter::Kind::kNone) jitter.kind = Jitter::Kind::kNormal;
+  jitter.relative = Jitter::kGuess;
 }
 
 // Jobs on the same fabric, whose files are read here: what only a job by itself needs is left out.

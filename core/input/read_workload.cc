@@ -252,6 +252,19 @@ void judge_length(const Reader& reader, const Workload& workload) {
               "forward, backward or update pass");
 }
 
+// A pipeline's passes are planned one by one, and run for each interval.
+void require_few_passes(const Reader& reader, const Workload& workload) {
+  constexpr std::int64_t kMostPasses = 131072;
+  const Parallel& parallel = workload.parallel;
+  if (parallel.pipeline < 2 || workload.micro_batches * parallel.parts() <= kMostPasses) return;
+  reader.fail("micro_batches", "found " + std::to_string(workload.micro_batches) +
+                                   ", of which the pipeline's " + std::to_string(parallel.parts()) +
+                                   " parts make more than " + std::to_string(kMostPasses) +
+                                   " passes a step; expected at most " +
+                                   std::to_string(kMostPasses / parallel.parts()) +
+                                   ": from there on each takes as long as the one before");
+}
+
 }  // namespace
 
 Workload read_workload(Reader reader, const Cluster& cluster) {
@@ -270,6 +283,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   if (reader.has("parallel")) {
     workload.parallel = read_parallel(reader.object("parallel"), cluster);
     judge_micro_batches(reader, workload);
+    require_few_passes(reader, workload);
   }
   workload.delayed_scaling = reader.boolean_or("delayed_scaling", false);
   workload.optimizer_given = reader.has("optimizer");

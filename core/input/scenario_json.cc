@@ -136,11 +136,8 @@ Json device_json(const Device& device, int digits) {
   }
   if (const Overlap& overlap = device.overlap; overlap.given) {
     json["overlap_slowdown"] = significant(overlap.slowdown, digits);
-    if (overlap.collective_slowdown != overlap.slowdown) {
-      json["overlap_collective_slowdown"] = significant(overlap.collective_slowdown, digits);
-    }
-    if (overlap.delay > 0)
-      json["overlap_delay_us"] = significant(overlap.delay / kMicrosecond, digits);
+    json["overlap_collective_slowdown"] = significant(overlap.collective_slowdown, digits);
+    json["overlap_delay_us"] = significant(overlap.delay / kMicrosecond, digits);
     if (overlap.spread != Overlap::kMeasuredSpread) {
       json["overlap_spread"] = significant(overlap.spread, digits);
     }

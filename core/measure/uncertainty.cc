@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 #include <numeric>
+#include <optional>
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
@@ -14,6 +15,7 @@
 #include "core/run/executor.h"
 #include "core/run/interference.h"
 #include "core/scenario/cluster.h"
+#include "core/scenario/overlap.h"
 #include "core/statistics.h"
 
 namespace syncline::measure {
@@ -298,7 +300,7 @@ Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slo
                        copies_at(scenario_.workload, deviations));
   }
   if (uncertainty == Uncertainty::kOverlap) {
-    const OverlapPrior estimate = overlap_estimate(scenario_.cluster);
+    const OverlapPrior estimate = overlap_believed(scenario_.cluster);
     known->move_overlap(slower ? estimate.most : estimate.least);
   }
   return *known;
@@ -352,7 +354,27 @@ double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
   return std::sqrt(squares / kSeeds);
 }
 
+namespace {
+
+// The same job with fewer micro-batches a step, as many beyond whole turns of its pipeline; nothing
+// where they are few already. All beyond the first few take alike long, whatever is off.
+std::optional<Scenario> shortened(const Scenario& scenario) {
+  constexpr std::int64_t kFew = 256;
+  const std::int64_t stages = scenario.workload.parallel.pipeline;
+  const std::int64_t given = scenario.workload.micro_batches;
+  const std::int64_t few = (kFew + stages - 1) / stages * stages + given % stages;
+  if (stages < 2 || given <= few) return std::nullopt;
+  Scenario shorter = scenario;
+  shorter.workload.micro_batches = few;
+  return shorter;
+}
+
+}  // namespace
+
 Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
+  if (const auto shorter = shortened(scenario_)) {
+    return Uncertainties(*shorter, fit_errors_).sensitivity(strategy);
+  }
   Sensitivity sensitivity;
   const Seconds plain = step(strategy, *as_given_);
   const bool alone = scenario_.cluster.ranks() == 1;

@@ -264,12 +264,16 @@ void warning_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::
   }
 }
 
-std::string assumed_overlap(const Overlap& overlap) {
+std::string assumed_overlap(const Cluster& cluster) {
+  const Overlap& overlap = cluster.device.overlap;
   const std::string slowdown = number_text(100 * overlap.slowdown) + " %";
   if (overlap.collective_slowdown == overlap.slowdown) {
     return "computation and collectives are assumed to slow each other down by " + slowdown +
-           " where they overlap, the mean of published measurements "
-           "(cluster.device.overlap_slowdown)";
+           " where they overlap, the mean of published measurements " +
+           (cluster.library == Library::kLinks
+                ? "of NCCL, as nothing says what the ranks are: name cluster.device, or \"links\" "
+                  "as cluster.library where nothing slows down"
+                : "(cluster.device.overlap_slowdown)");
   }
   return "computation is assumed to slow down by " + slowdown +
          " during a collective, which waits " + number_text(overlap.delay / kMillisecond) +
@@ -280,7 +284,7 @@ std::string assumed_overlap(const Overlap& overlap) {
 void warning_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) {
   const Overlap& overlap = cluster.device.overlap;
   if (overlap.any() && !overlap.given && cluster.ranks() > 1)
-    lines.push_back(assumed_overlap(overlap));
+    lines.push_back(assumed_overlap(cluster));
   for (const auto& tier : cluster.tiers) warning_on_tier(cluster, tier, lines);
   if (cluster.topology != nullptr && cluster.cost_model) {
     lines.push_back(

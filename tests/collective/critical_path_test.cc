@@ -138,5 +138,40 @@ TEST(SteadyEnds, AreAsLongAsTheRoundsOfARing) {
   }
 }
 
+// Trees fill and drain for a few rounds; the many between are in their stride.
+TEST(SteadyEnds, AreNearlyAsLongAsTheRoundsOfATree) {
+  const Cluster cluster = two_tier_cluster(64, 8);
+  CostCache cache(cluster);
+  for (const Bytes bytes : {64 * kMiB, kGiB}) {
+    const Collective tree = collective_of(CollectiveKind::kAllReduce, "double_binary_tree",
+                                          world_group(cluster.ranks()), bytes / 4);
+    const CollectiveCost& cost = cache.cost(tree);
+    const Stages stages = tree.algorithm->stages(tree.kind, tree.groups.size, tree.elements);
+    const auto size = static_cast<double>(bytes);
+    const Seconds walked = stage_ends(*cost.footprint, stages, cost.stages, size).back().time;
+    const Seconds steady = steady_ends(*cost.footprint, stages, cost.stages, size).back().time;
+    EXPECT_NEAR(steady, walked, 0.15 * walked) << bytes;
+  }
+}
+
+// So many ranks that hardly two are alike are not walked one by one for each size: a rise in the
+// number of nodes makes a tree's time rise with their logarithm.
+TEST(SteadyEnds, ADataCentreOfTreesIsCosted) {
+  Seconds before = 0;
+  for (const int nodes : {1000, 100000}) {
+    const Cluster cluster = two_tier_cluster(nodes, 8);
+    CostCache cache(cluster);
+    for (const Bytes bytes : {64 * kMiB, 65 * kMiB, 66 * kMiB, 67 * kMiB}) {
+      const Seconds time =
+          cache.time(collective_of(CollectiveKind::kAllReduce, "double_binary_tree",
+                                   world_group(cluster.ranks()), bytes / 4));
+      if (bytes > 64 * kMiB) continue;
+      EXPECT_GT(time, before);
+      EXPECT_LT(time, before > 0 ? 3 * before : 10);
+      before = time;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace syncline::collective

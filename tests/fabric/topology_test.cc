@@ -165,6 +165,41 @@ TEST(Torus, GoesDimensionByDimensionTheShorterWay) {
   EXPECT_EQ(torus({2, 1}, 1).links.size(), 2U);
 }
 
+TEST(Torus, HasTwoWaysToTheOppositePlace) {
+  EXPECT_EQ(ways_at_a_tie(torus({4, 4}, 1)), 2);
+  EXPECT_EQ(ways_at_a_tie(torus({3, 6}, 1)), 2);
+  EXPECT_EQ(ways_at_a_tie(torus({3, 5}, 1)), 1);
+  EXPECT_EQ(ways_at_a_tie(torus({2, 1, 3}, 1)), 1);
+  EXPECT_EQ(ways_at_a_tie(pooled(fat_tree(three_levels()))), 1);
+  // Half of a message goes by each, whoever sends it and whatever other dimensions it crosses.
+  const Topology topology = torus({4, 4}, 1);
+  for (const int from : {0, 1, 6, 15}) {
+    const int x = from % 4;
+    const int opposite = from - x + (x + 2) % 4;
+    for (const int to : {opposite, (opposite + 4) % 16, (opposite + 8) % 16}) {
+      EXPECT_NE(names_on_way(topology, from, to, 0).front(),
+                names_on_way(topology, from, to, 1).front());
+    }
+  }
+}
+
+// Spread evenly, the narrowest of the links side by side gets as much as every other.
+TEST(Pooled, CarriesAsManyTimesItsNarrowestLink) {
+  Topology topology = fat_tree({{2, 2}, {1, 4}, {1, 1}, {0, 8}});
+  const auto trunk = [&] {
+    double least = 1e9;
+    for (const FabricLink& link : pooled(topology).links) least = std::min(least, link.capacity);
+    return least;
+  };
+  EXPECT_EQ(trunk(), 4 * 8);
+  weaken(topology, "leaf0-spine1", 0.25);
+  EXPECT_EQ(trunk(), 4 * 2);
+  weaken(topology, "leaf0-spine1", 0);  // out of use: three are left
+  EXPECT_EQ(trunk(), 3 * 8);
+  weaken(topology, "spine", 0);
+  EXPECT_EQ(trunk(), 0);
+}
+
 TEST(Weaken, TakesBothDirectionsAndWaysAroundWhatFailed) {
   Topology topology = fat_tree({{2, 2}, {1, 2}, {1, 1}, {0, 8}});
   EXPECT_EQ(weaken(topology, "leaf0-spine1", 0.5), 2);

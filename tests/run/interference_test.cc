@@ -5,9 +5,12 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <iomanip>
+#include <sstream>
 
 #include "core/input/document.h"
 #include "core/measure/evaluate_strategy.h"
+#include "core/scenario/overlap.h"
 #include "sim/sim_executor.h"
 #include "tests/plan/planned.h"
 #include "tests/support/random_scenario.h"
@@ -378,7 +381,7 @@ TEST(Slowed, IsAssumedByTheGpusPath) {
     cluster.gpus_per_node = gpus;
     cluster.nccl.nvlink = nvlink;
     cluster.tiers = {{.name = "intra", .span = gpus, .bandwidth = gigabytes * 1e9}};
-    return overlap_estimate(cluster).likely.slowdown;
+    return overlap_believed(cluster).likely.slowdown;
   };
   const double joined = overlap_prior(Library::kNccl, true).likely.slowdown;
   const double apart = overlap_prior(Library::kNccl, false).likely.slowdown;
@@ -405,16 +408,66 @@ TEST(Slowed, IsAssumedWhereNcclExchangesAndNobodySaid) {
   const auto slowdown = [&](const std::string& keys) {
     return cluster(keys).device.overlap.slowdown;
   };
-  EXPECT_EQ(slowdown(""), 0);
+  // Nothing says which library it is: as with the one that most have.
+  EXPECT_EQ(slowdown(""), overlap_prior(Library::kNccl, true).likely.slowdown);
+  EXPECT_EQ(slowdown(R"(, "device": {"name": "Gaudi"})"), slowdown(""));
+  EXPECT_EQ(slowdown(R"(, "library": "links")"), 0);
   EXPECT_EQ(slowdown(v100 + "}"), overlap_prior(Library::kNccl, true).likely.slowdown);
   EXPECT_EQ(slowdown(R"(, "library": "gloo")"),
             overlap_prior(Library::kGloo, true).likely.slowdown);
   EXPECT_EQ(slowdown(v100 + R"(}, "library": "links")"), 0);
   EXPECT_EQ(slowdown(v100 + R"(, "overlap_slowdown": 0})"), 0);
-  EXPECT_EQ(slowdown(v100 + R"(, "data_parallel_slowdown": 0.1})"), 0);
+  // What computation is said to lose in all is part of it.
+  EXPECT_DOUBLE_EQ(slowdown(v100 + R"(, "data_parallel_slowdown": 0.1})"), slowdown("") - 0.1);
+  EXPECT_EQ(slowdown(v100 + R"(, "data_parallel_slowdown": 0.5})"), 0);
   const Overlap told = cluster(v100 + R"(, "overlap_slowdown": 0.1})").device.overlap;
   EXPECT_EQ(told.collective_slowdown, 0.1);
   EXPECT_EQ(told.delay, 0);
+}
+
+// To write down what is assumed changes nothing, and next to nothing more than that hardly
+// anything: one key takes no other's value away.
+TEST(Slowed, FollowsEachKeyWithoutSteps) {
+  const auto cluster = [](const std::string& keys, const std::string& others) {
+    return input::parse_scenario(input::document_from_text("c.json", R"({"name": "s",
+        "workload": {"name": "w", "batch": 8, "operators": {"architecture": "resnet50"}},
+        "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 1,
+          "inter": {"latency_us": 10, "bandwidth_gbps": 10},
+          "device": {"base": "v100-sxm")" + keys + "}" + others +
+                                                                         R"(},
+        "strategies": [{"name": "alone"}]})"))
+        .cluster;
+  };
+  constexpr double kTiny = 1e-9;
+  for (const std::string library : {"nccl", "gloo", "links"}) {
+    const std::string named = R"(, "library": ")" + library + "\"";
+    const Overlap assumed = cluster("", named).device.overlap;
+    const auto same = [&](const std::string& key, double value) {
+      std::ostringstream text;
+      text << std::setprecision(17) << R"(, ")" << key << R"(": )" << value;
+      const Overlap told = cluster(text.str(), named).device.overlap;
+      EXPECT_NEAR(told.slowdown, assumed.slowdown, 2 * kTiny) << library << text.str();
+      EXPECT_NEAR(told.collective_slowdown, assumed.collective_slowdown, 2 * kTiny)
+          << library << text.str();
+      EXPECT_NEAR(told.delay, assumed.delay, 2 * kTiny) << library << text.str();
+    };
+    same("data_parallel_slowdown", kTiny);
+    for (const double more : {0.0, kTiny}) {
+      same("overlap_slowdown", assumed.slowdown + more);
+      same("overlap_collective_slowdown", assumed.collective_slowdown + more);
+      same("overlap_delay_us", (assumed.delay + more) / kMicrosecond);
+    }
+  }
+  // Ranks differ as assumed, in whatever way they are said to.
+  const Jitter assumed = cluster("", "").jitter;
+  EXPECT_EQ(assumed.relative, Jitter::kGuess);
+  const Jitter told = cluster("", R"(, "jitter": {"distribution": "exponential"})").jitter;
+  EXPECT_EQ(told.kind, Jitter::Kind::kExponential);
+  EXPECT_EQ(told.relative, Jitter::kGuess);
+  EXPECT_TRUE(told.guessed);
+  EXPECT_EQ(cluster("", R"(, "jitter": {"distribution": "normal"})").jitter.kind, assumed.kind);
+  EXPECT_EQ(cluster("", R"(, "jitter": {"distribution": "none"})").jitter.kind,
+            Jitter::Kind::kNone);
 }
 
 }  // namespace
