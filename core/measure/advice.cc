@@ -295,6 +295,11 @@ std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy&
                          {Kind::kHierarchy, hierarchy_changes(strategy, exchanging(scenario))},
                          {Kind::kAlgorithm, algorithm_changes(strategy, scenario.cluster)}});
   std::ranges::move(training_candidates(scenario, strategy), std::back_inserter(all));
+  for (Candidates& candidates : all) {
+    std::erase_if(candidates.second, [&](const Change& change) {
+      return input::conflict_of(change.strategy, scenario.workload, scenario.cluster).has_value();
+    });
+  }
   return all;
 }
 
