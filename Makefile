@@ -46,7 +46,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare pairs memcheck measure words check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare pairs memcheck measure words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -147,6 +147,12 @@ pairs: configure
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_pairs
 	$(BUILD)/syncline_pairs $(BUILD)/pairs --jobs $(JOBS) $(PAIRS)
 
+# An hour on one core; MEMCHECK='--scenarios 100' for less.
+MEMCHECK ?=
+memcheck: configure setup-memcheck
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_memcheck
+	$(PYTHON) tests/tools/memcheck.py $(BUILD)/syncline_memcheck --jobs $(JOBS) $(MEMCHECK)
+
 measure:
 	$(PYTHON) tests/tools/measure.py
 
@@ -206,6 +212,9 @@ setup:
 
 setup-test:
 	$(call install,$(TEST_PACKAGES) $(PYTHON_PACKAGES))
+
+setup-memcheck:
+	$(call install,$(MEMCHECK_PACKAGES))
 
 setup-deb:
 	$(call install,$(DEB_PACKAGES))

@@ -417,7 +417,7 @@ TEST(Scenario, APublishedRowNamesASweptObject) {
 TEST(Scenario, AnOuterStepGathersInsideItsGroups) {
   Json scenario = small_scenario();
   scenario["cluster"]["nodes"] = 4;
-  scenario["cluster"]["gpus_per_node"] = 2;
+  scenario["cluster"]["gpus_per_node"] = 1;
   scenario.erase("published");
   scenario["baseline"] = "s";
   Json& strategy = scenario["strategies"][0];
