@@ -116,6 +116,18 @@ const std::vector<Fragment> kOfWorkloads{
     {"interleaved", "pipeline", R"({"workload": {"micro_batches": 4, "parallel":
         {"pipeline": 2, "schedule": "interleaved", "virtual_stages": 2,
          "activation_bytes": 100000}}})"},
+    {"interleaved remainder", "pipeline", R"({"workload": {"micro_batches": 5, "parallel":
+        {"pipeline": 4, "schedule": "interleaved", "virtual_stages": 4,
+         "activation_bytes": 100000}},
+        "tensors": {"head": {"part": 15}, "layers.7.": {"part": 15},
+                    "layers.7.att": {"part": 14}, "layers.6.": {"part": 13},
+                    "layers.6.att": {"part": 12}, "layers.5.": {"part": 11},
+                    "layers.5.att": {"part": 10}, "layers.4.": {"part": 9},
+                    "layers.4.att": {"part": 8}, "layers.3.": {"part": 7},
+                    "layers.3.att": {"part": 6}, "layers.2.": {"part": 5},
+                    "layers.2.att": {"part": 4}, "layers.1.": {"part": 3},
+                    "layers.1.att": {"part": 2}, "layers.0.": {"part": 1},
+                    "layers.0.att": {"part": 0}, "embed": {"part": 0}}})"},
     {"zero bubble", "pipeline", R"({"workload": {"micro_batches": 4, "parallel":
         {"pipeline": 2, "schedule": "zero_bubble", "activation_bytes": 100000}}})"},
     {"micro-batches", "", R"({"workload": {"micro_batches": 3}})"},
