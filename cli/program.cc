@@ -15,6 +15,7 @@
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/internal_error.h"
 #include "core/json/reader.h"
 #include "core/visible.h"
 #include "live/local_ranks.h"
@@ -127,6 +128,8 @@ int run_program(int argc, const char* const* argv) {
     return say("out of memory", kFailingMachine);
   } catch (const std::filesystem::filesystem_error& error) {
     return say(error.path1().string() + ": " + error.code().message(), kFailingMachine);
+  } catch (const InternalError& error) {
+    return say(error.what(), kFailingMachine);
   } catch (const std::exception& error) {
     return say(std::string("unexpected failure: ") + error.what(), kFailingMachine);
   }

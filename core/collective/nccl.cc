@@ -118,8 +118,9 @@ BytesPerSecond node_bandwidth(const Cluster& cluster) {
   return least;
 }
 
+// Requires a tier above the node's where a node has several GPUs.
 const Tier& inter_tier(const Cluster& cluster) {
-  return cluster.tiers[cluster.gpus_per_node > 1 ? 1 : 0];
+  return cluster.tiers.at(cluster.gpus_per_node > 1 ? 1 : 0);
 }
 
 // What the links of one group can do, as far as NCCL's search would see them.
@@ -254,7 +255,7 @@ Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
     if (here / cluster.gpus_per_node == next / cluster.gpus_per_node) continue;
     const auto tier = std::find_if(cluster.tiers.begin(), cluster.tiers.end(),
                                    [&](const Tier& t) { return here / t.span == next / t.span; });
-    sum += tier->latency;
+    sum += tier == cluster.tiers.end() ? cluster.tiers.back().latency : tier->latency;
     ++crossings;
   }
   return crossings > 0 ? sum / crossings : 0;

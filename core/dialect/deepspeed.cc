@@ -433,6 +433,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     config.fail("zero_optimization",
                 "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");
   }
+  if (zero.stage == 3 && workload.parallel.expert > 1) {
+    config.fail("zero_optimization",
+                "MoE not supported with Stage 3, says DeepSpeed, where ranks share experts "
+                "(workload.parallel.expert): expected stage 2 or less");
+  }
   pass_over(config, kPassedOver);
   config.finish();
   strategy.fusion.rule = Fusion::Rule::kGroups;

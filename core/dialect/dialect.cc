@@ -9,6 +9,7 @@
 #include "core/collective/library.h"
 #include "core/dialect/dialects.h"
 #include "core/dialect/megatron.h"
+#include "core/plan/pipeline.h"
 
 namespace syncline::dialect {
 namespace {
@@ -120,6 +121,19 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   return all;
 }
 
+// At the framework's own key for groups of ranks.
+[[noreturn]] void fail_at_groups(Reader& config, const std::string& why) {
+  constexpr std::array kKeys{"mesh",
+                             "device_mesh",
+                             "sharding_strategy",
+                             "HOROVOD_HIERARCHICAL_ALLREDUCE",
+                             "num-distributed-optimizer-instances",
+                             "hierarchical_allreduce_inter_nranks",
+                             "reshard_after_forward"};
+  const auto own = std::ranges::find_if(kKeys, [&](const char* key) { return config.has(key); });
+  config.fail(own == kKeys.end() ? "groups" : *own, why);
+}
+
 }  // namespace
 
 Reading reading_of(const Dialect& dialect, Reader config, const Workload& workload,
@@ -127,8 +141,11 @@ Reading reading_of(const Dialect& dialect, Reader config, const Workload& worklo
   Reading reading = workload.parallel.whole_job()
                         ? read_apart(dialect, config, workload,
                                      exchanging(cluster, workload.parallel), as.as_documents)
-                        : dialect.read(std::move(config), workload, cluster, as.as_documents);
+                        : dialect.read(config, workload, cluster, as.as_documents);
   Strategy& strategy = reading.strategy;
+  if (const auto uneven = plan::uneven_groups(strategy, workload)) {
+    fail_at_groups(config, uneven->why);
+  }
   strategy.dialect = dialect.name;
   strategy.algorithm =
       as.algorithm.empty() ? std::string(collective::library_algorithm(cluster)) : as.algorithm;

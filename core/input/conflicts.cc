@@ -7,6 +7,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/codec.h"
 #include "core/input/knobs.h"
+#include "core/plan/pipeline.h"
 
 namespace syncline::input {
 namespace {
@@ -242,9 +243,17 @@ std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& wo
   if (auto conflict = averaging_conflict(strategy)) return conflict;
   if (auto conflict = moved_idly(strategy)) return conflict;
   if (auto conflict = whole_job_conflict(strategy, workload)) return conflict;
+  if (const auto uneven = plan::uneven_groups(strategy, workload)) {
+    return {{uneven->key, uneven->why}};
+  }
   if (auto conflict = sharding_conflict(strategy)) return conflict;
   if (auto conflict = out_of_range(ranges_of(strategy, workload, ranks))) return conflict;
-  return algorithm_conflict(strategy, ranks);
+  if (auto conflict = algorithm_conflict(strategy, ranks)) return conflict;
+  const Parallel& parallel = workload.parallel;
+  const int experts = whole.ranks() / (parallel.pipeline * exchange_step(parallel, true));
+  const bool apart = parallel.whole_job() && std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (!apart || experts == 1) return std::nullopt;
+  return algorithm_conflict(plan::for_experts(strategy, parallel, ranks), experts);
 }
 
 }  // namespace syncline::input

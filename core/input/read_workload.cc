@@ -227,6 +227,31 @@ Workload::Recompute read_recompute(Reader& reader) {
                                : Workload::Recompute::kFull;
 }
 
+// Interleaved stages walk micro-batches in groups as large as the pipeline.
+void judge_micro_batches(const Reader& reader, const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  const std::int64_t stages = parallel.pipeline;
+  const std::int64_t rest = workload.micro_batches % stages;
+  if (parallel.schedule != Schedule::kInterleaved || rest == 0) return;
+  const std::int64_t fewer = workload.micro_batches - rest;
+  reader.fail("micro_batches", "number of microbatches (" + std::to_string(workload.micro_batches) +
+                                   ") is not divisible by pipeline-model-parallel-size (" +
+                                   std::to_string(stages) +
+                                   ") when using interleaved schedule (Megatron): expected " +
+                                   (fewer > 0 ? std::to_string(fewer) + " or " : "") +
+                                   std::to_string(fewer + stages));
+}
+
+// One rank exchanges nothing.
+void judge_length(const Reader& reader, const Workload& workload) {
+  const Seconds step =
+      workload.forward + workload.update + workload.host_gap + backward_time(workload);
+  if (step > 0) return;
+  reader.fail("tensors",
+              "on one rank a step without computation takes no time: expected a time of the "
+              "forward, backward or update pass");
+}
+
 }  // namespace
 
 Workload read_workload(Reader reader, const Cluster& cluster) {
@@ -244,6 +269,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.recompute = read_recompute(reader);
   if (reader.has("parallel")) {
     workload.parallel = read_parallel(reader.object("parallel"), cluster);
+    judge_micro_batches(reader, workload);
   }
   workload.delayed_scaling = reader.boolean_or("delayed_scaling", false);
   workload.optimizer_given = reader.has("optimizer");
@@ -294,6 +320,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     cut_workload(reader, parts > 0, workload.operators.empty() ? nullptr : &generated, cluster,
                  workload);
   }
+  if (cluster.ranks() == 1) judge_length(reader, workload);
   reader.finish({"operators.architecture", "operators.sequence", "operators.autocast",
                  "operators.fused_attention"});
   return workload;

@@ -18,6 +18,7 @@
 #include "core/input/parts.h"
 #include "core/json/reader.h"
 #include "core/measure/study.h"
+#include "core/plan/pipeline.h"
 #include "core/statistics.h"
 
 namespace syncline::measure {
@@ -293,10 +294,14 @@ std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy&
   using Kind = dialect::ChangeKind;
   std::vector<Candidates> all{{Kind::kCompute, compute_changes(scenario.workload, strategy)}};
   if (scenario.cluster.ranks() == 1) return all;
+  std::vector<Change> levels = hierarchy_changes(strategy, exchanging(scenario));
+  std::erase_if(levels, [&](const Change& change) {
+    return plan::uneven_groups(change.strategy, scenario.workload).has_value();
+  });
   all.insert(all.end(), {{Kind::kFusion, fusion_changes(strategy)},
                          {Kind::kCopies, copy_changes(strategy)},
                          {Kind::kStreams, stream_changes(strategy)},
-                         {Kind::kHierarchy, hierarchy_changes(strategy, exchanging(scenario))},
+                         {Kind::kHierarchy, std::move(levels)},
                          {Kind::kAlgorithm, algorithm_changes(strategy, scenario.cluster)}});
   std::ranges::move(training_candidates(scenario, strategy), std::back_inserter(all));
   const auto now = input::conflict_of(strategy, scenario.workload, scenario.cluster);

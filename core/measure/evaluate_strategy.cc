@@ -1,12 +1,16 @@
 #include "core/measure/evaluate_strategy.h"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
+#include <sstream>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "core/index.h"
+#include "core/internal_error.h"
+#include "core/measure/expect_time.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/planner.h"
 #include "core/plan/step_plan.h"
@@ -289,6 +293,14 @@ Seconds mean_over_phases(const Scenario& scenario, const Strategy& strategy,
   return sum / steps;
 }
 
+void expect_time(Seconds step, const Strategy& strategy) {
+  constexpr Seconds kLongest = 1e30;  // of what any input may say, by far
+  if (std::isfinite(step) && step > 0 && step < kLongest) return;
+  std::ostringstream text;
+  text << "strategy '" << strategy.name << "' comes to a step of " << step << " s";
+  throw InternalError(text.str());
+}
+
 Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
                             run::Executor& executor, collective::CostCache& cache) {
   // Each phase is measured by itself and counts by its steps. The first one is kept for traces.
@@ -308,6 +320,7 @@ Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
   evaluated.metrics = phases.size() == 1
                           ? phases.front().first
                           : mean_of(phases, samples_of(scenario.workload) * replicas);
+  expect_time(evaluated.metrics.step_time, strategy);
   return evaluated;
 }
 

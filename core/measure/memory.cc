@@ -74,11 +74,11 @@ class Accounts {
   Accounts(const Workload& workload, const Strategy& strategy, int ranks, int stage, bool expert)
       : workload_(workload), strategy_(strategy), ranks_(ranks) {
     if (ranks_ > 1 && shards_update(strategy)) {
-      level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
       const bool groups = strategy.local_sgd.enabled && strategy.local_sgd.subgroup > 1;
       const int among = groups ? strategy.local_sgd.subgroup : ranks_;
-      shard_ = std::min(among, shard_ranks(strategy, among));
+      shard_ = shard_ranks(strategy, among);
     }
+    if (shard_ > 1) level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
     const Parallel& parallel = workload.parallel;
     for (const Tensor& tensor : workload.tensors) {
       const auto size = static_cast<double>(size_of(tensor.dtype));
@@ -255,9 +255,11 @@ Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
   const Workload& workload = scenario.workload;
   const Parallel& parallel = workload.parallel;
   const auto kind = [&](bool expert) {
-    const int ranks =
-        scenario.cluster.ranks() / (parallel.pipeline * exchange_step(parallel, expert));
-    return Accounts(workload, strategy, ranks, stage, expert).held();
+    const int all = scenario.cluster.ranks() / parallel.pipeline;
+    const Strategy own =
+        expert ? plan::for_experts(strategy, parallel, all / exchange_step(parallel, false))
+               : strategy;
+    return Accounts(workload, own, all / exchange_step(parallel, expert), stage, expert).held();
   };
   Memory memory = kind(false);
   const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);

@@ -9,6 +9,7 @@
 #include "core/collective/nccl.h"
 #include "core/fabric/topology.h"
 #include "core/hardware/device.h"
+#include "core/measure/expect_time.h"
 #include "core/operators/evaluate.h"
 #include "core/run/executor.h"
 #include "core/run/interference.h"
@@ -304,8 +305,11 @@ Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slo
 }
 
 Seconds Uncertainties::step(const Strategy& strategy, Shifted& shifted) {
-  return mean_over_phases(scenario_, strategy, shifted.traits(),
-                          [&](TrainingStretch& phase) { return shifted.step(phase); });
+  const Seconds mean =
+      mean_over_phases(scenario_, strategy, shifted.traits(),
+                       [&](TrainingStretch& phase) { return shifted.step(phase); });
+  expect_time(mean, strategy);
+  return mean;
 }
 
 Seconds Uncertainties::step_with(const Strategy& strategy, Uncertainty uncertainty, bool slower) {
@@ -351,7 +355,6 @@ double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
 Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
   Sensitivity sensitivity;
   const Seconds plain = step(strategy, *as_given_);
-  if (plain <= 0) return sensitivity;
   const bool alone = scenario_.cluster.ranks() == 1;
   for (const Uncertainty uncertainty : kAllUncertainties) {
     const std::size_t d = place_of(uncertainty);

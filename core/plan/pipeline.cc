@@ -1,11 +1,13 @@
 #include "core/plan/pipeline.h"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/index.h"
+#include "core/internal_error.h"
 #include "core/plan/builder.h"
 #include "core/plan/step_plan.h"
 
@@ -98,6 +100,15 @@ void place_in_stage(collective::Collective& collective, const Cluster& cluster,
   if (collective.nccl) collective::choose_algorithm(collective, collective::kNcclName, cluster);
 }
 
+// Of so many neighbours that sum a dense gradient, those that sum one expert's: one where as many
+// share the experts. 0: they come out uneven.
+int experts_among(const Parallel& parallel, int neighbours) {
+  const int block = neighbours * exchange_step(parallel, false);
+  const int apart = exchange_step(parallel, true);
+  if (block % apart == 0) return block / apart;
+  return apart % block == 0 ? 1 : 0;
+}
+
 // The strategy for some of the tensors: groups that name tensors name these, by their new places.
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
@@ -120,8 +131,10 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
                                     const TrainingPoint& point, int stage, bool expert) {
   const Some kind = kind_of(whole, expert);
   const int step = exchange_step(parallel, expert);
-  Communication communication = communication_of(
-      kind.workload, exchange_view(cluster, parallel, step), among(strategy, kind.tensors), point);
+  Strategy own = among(strategy, kind.tensors);
+  if (expert) own = for_experts(own, parallel, exchanging(cluster, parallel).ranks());
+  Communication communication =
+      communication_of(kind.workload, exchange_view(cluster, parallel, step), own, point);
   communication.ranks = cluster.ranks();
   for (auto* list : {&communication.gradients, &communication.parameters}) {
     for (Exchange& exchange : *list) {
@@ -174,7 +187,8 @@ class WholePlan {
  public:
   WholePlan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
             const TrainingPoint& point)
-      : parallel_(workload.parallel),
+      : name_(strategy.name),
+        parallel_(workload.parallel),
         cluster_(cluster),
         micro_batches_(static_cast<int>(workload.micro_batches)),
         each_micro_batch_(strategy.each_micro_batch),
@@ -268,6 +282,13 @@ class WholePlan {
           moved = true;
         }
       }
+    }
+    for (std::size_t s = 0; s < passes.size(); ++s) {
+      if (next[s] == passes[s].size()) continue;
+      throw InternalError("strategy '" + name_ + "': stage " + std::to_string(s) + " of " +
+                          std::to_string(parallel_.pipeline) + " waits for ever, " +
+                          std::to_string(next[s]) + " of its " + std::to_string(passes[s].size()) +
+                          " passes done");
     }
   }
 
@@ -419,6 +440,7 @@ class WholePlan {
     OpId op = 0;
   };
 
+  std::string name_;  // of the strategy
   const Parallel& parallel_;
   const Cluster& cluster_;
   int micro_batches_;
@@ -456,6 +478,51 @@ std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int sta
     passes.push_back({Pass::Kind::kWeights, 0, m});
   }
   return passes;
+}
+
+std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  const bool apart = parallel.whole_job() && std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (!apart) return std::nullopt;
+  const int share = exchange_step(parallel, true);
+  const int least = share / std::gcd(share, exchange_step(parallel, false));
+  const auto judge = [&](const char* key, int size, bool whole) -> std::optional<UnevenGroups> {
+    // Copies of an expert lie in different groups, so one that is cut up lies in none.
+    const bool even = whole ? size % least == 0 : experts_among(parallel, size) > 0;
+    if (even) return std::nullopt;
+    return UnevenGroups{
+        key, "groups of " + std::to_string(size) + " ranks do not come out even beside experts, " +
+                 "which " + std::to_string(least) +
+                 " of those ranks share (workload.parallel): " + "expected a multiple of " +
+                 std::to_string(least) + (whole ? "" : ", or a divisor")};
+  };
+  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
+    const bool sharded =
+        shards_update(strategy) && strategy.exchange != Strategy::Exchange::kShardedUpdate;
+    auto uneven = judge("hierarchy.group_size", strategy.hierarchy.group_size, sharded);
+    if (uneven) return uneven;
+  }
+  if (strategy.regather_group == 0) return std::nullopt;
+  return judge("regather_group", strategy.regather_group, false);
+}
+
+Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ranks) {
+  Strategy own = strategy;
+  const auto fit = [&](int& size) {
+    size = experts_among(parallel, size);
+    if (size > 0) return;
+    throw InternalError("strategy '" + strategy.name +
+                        "' has groups of ranks that do not go with the experts' own");
+  };
+  if (own.hierarchy.form != Hierarchy::Form::kFlat) fit(own.hierarchy.group_size);
+  if (own.regather_group > 0) fit(own.regather_group);
+  // What is padded to the ranks of a shard group (FSDP) is padded to those of theirs.
+  const int shards = shard_ranks(strategy, ranks);
+  const int theirs = shard_ranks(own, experts_among(parallel, ranks));
+  for (std::int64_t* padding : {&own.fusion.pad_rows, &own.fusion.pad_elements}) {
+    if (*padding == shards) *padding = theirs;
+  }
+  return own;
 }
 
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,

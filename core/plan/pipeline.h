@@ -2,6 +2,8 @@
 // ranks sum a gradient, and the step of a pipeline. Each stage has its own operations.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/plan/communication.h"
@@ -19,6 +21,20 @@ struct Pass {
 
 // One step of one stage, in order.
 std::vector<Pass> passes_of(const Parallel& parallel, int micro_batches, int stage);
+
+// A strategy's groups are so many neighbours among those that sum a dense gradient. An expert's
+// gradient is summed by fewer, further apart: those of a group are the ones among the same
+// neighbours, as torchtitan's and Megatron's meshes have it. Why they do not come out even: which
+// of the strategy's keys, and what is possible instead; nothing where they do, or where no expert
+// is summed apart.
+struct UnevenGroups {
+  std::string key;
+  std::string why;
+};
+std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Workload& workload);
+
+// The strategy for experts' gradients alone; `ranks` sum a dense one. Requires even groups.
+Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ranks);
 
 // Of a whole job's step, like step_plan. Requires parallel.whole_job().
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,

@@ -10,6 +10,7 @@
 #include "core/compress/dgc.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/pipeline.h"
+#include "core/plan/route.h"
 #include "core/plan/step_plan.h"
 
 namespace syncline::plan {
@@ -114,6 +115,10 @@ Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy&
   Plan plan = plan_of(workload, cluster, strategy, point);
   const bool each_pass = strategy.each_micro_batch || strategy.regather || workload.delayed_scaling;
   if (!each_pass) plan.passes = static_cast<int>(workload.micro_batches);
+  for (const Op& op : plan.ops) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    if (collective != nullptr) expect_ranks(collective->groups, plan.ranks, strategy);
+  }
   return plan;
 }
 

@@ -14,6 +14,7 @@
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
 #include "core/index.h"
+#include "core/internal_error.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::plan {
@@ -76,6 +77,7 @@ class Routes {
 
   Leg leg(CollectiveKind kind, const std::string& algorithm, collective::Groups groups,
           const Payload& payload) const {
+    expect_ranks(groups, ranks_, strategy_);
     Leg made{{kind, nullptr, groups, payload.elements, payload.unit, 0, {}}};
     const bool direct = kind == CollectiveKind::kReduceScatter && goes_direct(algorithm, payload);
     const std::string_view chosen = direct ? collective::all_to_all()->name : algorithm;
@@ -145,24 +147,27 @@ class Routes {
                 collective::world_group(ranks_), payload)};
   }
 
-  Leg half(CollectiveKind kind, Payload payload, int size) const {
+  // Nothing where a rank has all of it.
+  Route half(CollectiveKind kind, Payload payload, int size) const {
+    if (size < 2) return {};
     if (size < ranks_) payload.elements = size * part_of(payload.elements, size);
-    return leg(kind, size < ranks_ ? inside() : strategy_.algorithm, groups_of(ranks_, size),
-               payload);
+    return {leg(kind, size < ranks_ ? inside() : strategy_.algorithm, groups_of(ranks_, size),
+                payload)};
   }
 
   Route scatter(const Bucket& bucket) const {
     const int size = shard_ranks(strategy_, ranks_);
     Payload payload = summed(bucket);
-    Route route{half(CollectiveKind::kReduceScatter, payload, size)};
+    Route route = half(CollectiveKind::kReduceScatter, payload, size);
     if (size == ranks_) return route;
-    payload.elements = route.front().collective.elements / size;
+    payload.elements = part_of(payload.elements, size);
     append(route, CollectiveKind::kAllReduce, across(), collective::shard_groups(ranks_, size),
            payload);
-    for (Leg& leg : std::span(route).subspan(1)) {
+    const std::size_t inner = size > 1 ? 1 : 0;
+    for (Leg& leg : std::span(route).subspan(inner)) {
       leg.own_stream = strategy_.hierarchy.across_stream;
     }
-    set_across_last(route, 1);
+    set_across_last(route, inner);
     return route;
   }
 
@@ -332,6 +337,19 @@ class Handling {
 
 }  // namespace
 
+void expect_ranks(const collective::Groups& groups, int ranks, const Strategy& strategy) {
+  const int runs = groups.run > 0 ? (groups.count - 1) / groups.run : 0;
+  const int in_run = groups.run > 0 ? std::min(groups.run, groups.count) : groups.count;
+  const int reach = (groups.size - 1) * groups.member_step;
+  const int first = groups.base + std::min(0, reach);
+  const int last =
+      groups.base + runs * groups.run_step + (in_run - 1) * groups.group_step + std::max(0, reach);
+  if (groups.count > 0 && groups.size > 0 && first >= 0 && last < ranks) return;
+  throw InternalError("strategy '" + strategy.name + "': " + std::to_string(groups.count) +
+                      " groups of " + std::to_string(groups.size) + " ranks, up to rank " +
+                      std::to_string(last) + " of " + std::to_string(ranks));
+}
+
 Exchange exchange_of(Bucket given, const Workload& workload, const Cluster& cluster,
                      const Strategy& strategy) {
   Exchange exchange;
@@ -361,7 +379,7 @@ Route gather_of(const Bucket& bucket, const Workload& workload, const Cluster& c
   const bool second = again && strategy.regather_group > 0;
   const int size = second ? strategy.regather_group : shard_ranks(strategy, cluster.ranks());
   const Payload payload = gathered(bucket, workload, strategy.gather_bytes);
-  return {Routes(cluster, strategy).half(CollectiveKind::kAllGather, payload, size)};
+  return Routes(cluster, strategy).half(CollectiveKind::kAllGather, payload, size);
 }
 
 }  // namespace syncline::plan

@@ -7,6 +7,10 @@
 
 namespace syncline::plan {
 
+// Throws an InternalError, which names the strategy, unless the ranks are all of a cluster of so
+// many.
+void expect_ranks(const collective::Groups& groups, int ranks, const Strategy& strategy);
+
 // The bucket's sum on all ranks, with copying, encoding and decoding. Groups of one rank have
 // nothing to do and are left out. Nothing at all where there is one rank.
 Exchange exchange_of(Bucket bucket, const Workload& workload, const Cluster& cluster,

@@ -8,9 +8,11 @@
 #include "core/collective/cost.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
+#include "core/index.h"
 #include "core/input/document.h"
 #include "core/input/scenario_json.h"
 #include "core/measure/evaluate_strategy.h"
+#include "core/random.h"
 #include "core/run/executor.h"
 #include "tests/support/expect.h"
 #include "tests/support/text.h"
@@ -90,6 +92,133 @@ TEST(ReadParallel, WhatDoesNotGoWithALayoutIsSaid) {
   const char* ranked = R"({"name": "p", "priority": "layer"})";
   EXPECT_TRUE(contains(with(ranked), "ranking buckets is not")) << with(ranked);
   EXPECT_EQ(with(R"({"name": "t", "dialect": "horovod", "config": {}})"), "");
+}
+
+// Megatron's condition, in its words, with the counts that would do.
+TEST(ReadParallel, InterleavedStagesNeedAMultipleOfMicroBatches) {
+  for (const int stages : {2, 4}) {
+    for (int m = 1; m <= 12; ++m) {
+      Json json = cut_job(R"({"virtual_stages": 2})");
+      json["workload"]["parallel"]["pipeline"] = stages;
+      json["workload"]["operators"]["shape"]["layers"] = 8;
+      json["workload"]["micro_batches"] = m;
+      const std::string said = refusal_of(json);
+      EXPECT_EQ(said.empty(), m % stages == 0) << said;
+      json["workload"]["parallel"].erase("virtual_stages");
+      EXPECT_EQ(refusal_of(json), "");
+    }
+  }
+  Json json = cut_job(R"({"pipeline": 2, "virtual_stages": 2})");
+  json["workload"]["micro_batches"] = 5;
+  EXPECT_TRUE(contains(refusal_of(json),
+                       "workload.micro_batches: number of microbatches (5) is not divisible by "
+                       "pipeline-model-parallel-size (2) when using interleaved schedule "
+                       "(Megatron): expected 4 or 6"))
+      << refusal_of(json);
+  json["workload"]["micro_batches"] = 1;
+  EXPECT_TRUE(contains(refusal_of(json), "expected 2")) << refusal_of(json);
+}
+
+// Ranks that the collectives of a bucket connect with this one.
+std::set<int> connected_with(const plan::Plan& plan, int bucket, int rank) {
+  std::set<int> reached{rank};
+  for (std::size_t before = 0; before < reached.size();) {
+    before = reached.size();
+    for (const plan::Op& op : plan.ops) {
+      const auto* one = std::get_if<collective::Collective>(&op.work);
+      if (one == nullptr || one->bucket != bucket) continue;
+      for (int group = 0; group < one->groups.count; ++group) {
+        std::set<int> members;
+        for (int m = 0; m < one->groups.size; ++m) members.insert(one->groups.rank(group, m));
+        const bool known = std::ranges::any_of(members, [&](int r) { return reached.contains(r); });
+        if (known) reached.insert(members.begin(), members.end());
+      }
+    }
+  }
+  return reached;
+}
+
+// Every strategy with groups of ranks, beside experts, however many share them: a step takes a time
+// that such a job may take, and an expert is summed among all ranks that hold it and no others. Or
+// it is refused in one sentence that says why.
+TEST(ReadParallel, GroupsOfRanksBesideExperts) {
+  Random random(52);
+  const auto one_of = [&](std::vector<int> list) { return list[random.below(list.size())]; };
+  int taken = 0, refused = 0;
+  for (int trial = 0; trial < 300; ++trial) {
+    const int size = one_of({2, 4, 8, 16});
+    const std::vector<Json> strategies{
+        {{"hierarchy", {{"form", "sharded"}, {"group_size", size}}}},
+        {{"hierarchy", {{"form", "leaders"}, {"group_size", size}}}},
+        {{"hierarchy", {{"form", "sharded"}, {"group_size", size}}}, {"exchange", "sharded"}},
+        {{"exchange", "sharded"}, {"regather", true}, {"regather_group", size}},
+        {{"hierarchy", {{"form", "sharded"}, {"group_size", size}}}, {"exchange", "decoupled"}},
+        {{"dialect", "horovod"}, {"config", {{"HOROVOD_HIERARCHICAL_ALLREDUCE", 1}}}},
+        {{"dialect", "megatron"},
+         {"config",
+          {{"use-distributed-optimizer", true},
+           {"num-distributed-optimizer-instances", one_of({2, 4})}}}},
+        {{"dialect", "fsdp"}, {"config", {{"version", 1}, {"sharding_strategy", "HYBRID_SHARD"}}}},
+        {{"dialect", "fsdp"}, {"config", {{"version", 2}, {"reshard_after_forward", size}}}},
+        {{"dialect", "deepspeed"},
+         {"config", {{"zero_optimization", {{"stage", 3}, {"zero_hpz_partition_size", size}}}}}},
+        {{"dialect", "deepspeed"},
+         {"config", {{"zero_optimization", {{"stage", 3}, {"mics_shard_size", size}}}}}}};
+    Json json = cut_job("{}");
+    json["cluster"]["nodes"] = one_of({1, 2, 4});
+    json["cluster"]["gpus_per_node"] = one_of({2, 4, 8});
+    json["workload"]["parallel"] = {{"expert", one_of({1, 2, 4, 8})},
+                                    {"expert_tensor", one_of({1, 1, 2})},
+                                    {"tensor", one_of({1, 1, 2})},
+                                    {"pipeline", one_of({1, 1, 2})}};
+    json["strategies"] = Json::array({strategies[random.below(strategies.size())]});
+    json["strategies"][0]["name"] = "s";
+    const std::string why = refusal_of(json);
+    if (!why.empty()) {
+      EXPECT_FALSE(contains(why, "internal error")) << json.dump() << why;
+      ++refused;
+      continue;
+    }
+    ++taken;
+    const Scenario scenario = read_job(json);
+    const Strategy& strategy = scenario.strategies.front();
+    collective::CostCache cache(scenario.cluster);
+    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+    const auto evaluated = measure::evaluate_strategy(scenario, strategy, *executor, cache);
+    EXPECT_GT(evaluated.metrics.step_time, 1e-5) << json.dump();
+    EXPECT_LT(evaluated.metrics.step_time, 1) << json.dump();
+    const Parallel& parallel = scenario.workload.parallel;
+    const int stage = scenario.cluster.ranks() / parallel.pipeline;
+    for (std::size_t b = 0; b < evaluated.plan.buckets.size(); ++b) {
+      const auto& bucket = evaluated.plan.buckets[b];
+      const Tensor& tensor = scenario.workload.tensors[index(bucket.tensors.front())];
+      const bool gathered = std::ranges::none_of(evaluated.plan.ops, [&](const plan::Op& op) {
+        const auto* one = std::get_if<collective::Collective>(&op.work);
+        return one != nullptr && one->bucket == static_cast<int>(b) &&
+               one->kind != collective::CollectiveKind::kAllGather;
+      });
+      if (gathered) continue;  // parameters, among those of a group
+      const int step = exchange_step(parallel, tensor.expert);
+      const int base = tensor.part % parallel.pipeline * stage;
+      std::set<int> holders;
+      for (int rank = base; rank < base + stage; rank += step) holders.insert(rank);
+      EXPECT_EQ(connected_with(evaluated.plan, static_cast<int>(b), base), holders)
+          << json.dump() << " bucket " << b;
+    }
+  }
+  EXPECT_GT(taken, 100);
+  EXPECT_GT(refused, 20);
+}
+
+// Nothing would be said of it: a step of no time has no throughput and no speed-up.
+TEST(ReadWorkload, AStepTakesTime) {
+  Json json = Json::parse(R"({"name": "job", "workload": {"name": "w", "tensors": [
+      {"name": "a", "shape": [10], "backward_us": 0}]},
+    "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 1}, "strategies": [{"name": "plain"}]})");
+  EXPECT_TRUE(contains(refusal_of(json), "on one rank a step without computation takes no time"))
+      << refusal_of(json);
+  json["workload"]["forward_ms"] = 1;
+  EXPECT_EQ(refusal_of(json), "");
 }
 
 // Layers evenly over the parts; the embedding stands with the first, the head with the last, and

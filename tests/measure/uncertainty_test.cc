@@ -5,6 +5,9 @@
 
 #include <cmath>
 
+#include "core/collective/cost.h"
+#include "core/internal_error.h"
+#include "core/measure/evaluate_strategy.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
@@ -34,6 +37,50 @@ std::size_t place(Uncertainty uncertainty) { return static_cast<std::size_t>(unc
 
 double slower(const Scenario& scenario, const Strategy& strategy, Uncertainty uncertainty) {
   return Uncertainties(scenario).sensitivity(strategy).slower[place(uncertainty)];
+}
+
+// An executor that says of every period that it ends then.
+class EndsAt : public run::Executor {
+ public:
+  explicit EndsAt(Seconds end) : end_(end) {}
+  std::string_view name() const override { return "ends"; }
+  run::Outcome run(const plan::Plan&, const run::Gradients&, int periods) override {
+    run::Outcome outcome;
+    for (int p = 1; p <= periods; ++p) outcome.timeline.period_ends.push_back(end_ * p);
+    return outcome;
+  }
+
+ private:
+  Seconds end_;
+};
+
+// What every verb prints comes of these two. A network that loses all makes no step of them.
+TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
+  Scenario scenario = scenario_over(10);
+  collective::CostCache cache(scenario.cluster);
+  const Strategy& strategy = scenario.strategies.front();
+  const auto refused = [&](const auto& call) {
+    try {
+      call();
+    } catch (const InternalError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  for (const double wrong : {0.0, -1.0, std::nan(""), INFINITY, 1.8e152}) {
+    EndsAt executor(wrong);
+    const std::string said =
+        refused([&] { evaluate_strategy(scenario, strategy, executor, cache); });
+    EXPECT_EQ(said.find("internal error: strategy 'alone' comes to a step of"), 0U) << said;
+  }
+  EndsAt right(0.5);
+  EXPECT_EQ(evaluate_strategy(scenario, strategy, right, cache).metrics.step_time, 0.5);
+  for (const double wrong : {std::nan(""), -1e9}) {
+    Scenario garbage = scenario_over(10);
+    garbage.workload.forward = wrong;
+    const std::string said = refused([&] { Uncertainties(garbage).sensitivity(strategy); });
+    EXPECT_NE(said.find("'alone'"), std::string::npos) << said;
+  }
 }
 
 // Flows that are hashed meet more or fewer others by another seed: an interval is wider by that.

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/collective/cost.h"
+#include "core/internal_error.h"
 #include "core/measure/metrics.h"
 #include "core/plan/pipeline.h"
 #include "core/random.h"
@@ -178,6 +179,85 @@ TEST(Pipeline, ExpertsAreSummedByThoseThatHoldThem) {
   const collective::Groups of_expert{0, 4, 1, 4, 4}, dense{0, 2, 1, 8, 2};
   EXPECT_EQ(collectives_of(plan, 0).front().groups, of_expert);
   EXPECT_EQ(collectives_of(plan, 1).front().groups, dense);
+}
+
+// Groups are of neighbours among those that sum a dense gradient; experts are summed among those
+// that hold them: 16 ranks of which four share the experts, 8 to a group. Each expert is on two
+// ranks of a group. Where as many share them as a group has, on one, which exchanges nothing there.
+TEST(Pipeline, GroupsOfExpertsAreTheirOwn) {
+  using enum collective::CollectiveKind;
+  const auto legs_of = [](Strategy strategy, int share, int size) {
+    Parallel parallel;
+    parallel.expert = share;
+    Workload workload = job(parallel, 1);
+    workload.tensors.front().expert = true;
+    strategy.hierarchy.group_size = size;
+    return collectives_of(make_plan(workload, test::cluster_of(4, 4), strategy), 0);
+  };
+  const auto kinds = [](const auto& legs) { return each(legs, &collective::Collective::kind); };
+  const auto groups = [](const auto& legs) { return each(legs, &collective::Collective::groups); };
+  using Kinds = std::vector<collective::CollectiveKind>;
+  using List = std::vector<collective::Groups>;
+  Strategy sharded = strategy_with(Fusion::Rule::kNone);
+  sharded.hierarchy.form = Hierarchy::Form::kSharded;
+  Strategy leaders = sharded;
+  leaders.hierarchy.form = Hierarchy::Form::kLeaders;
+  Strategy hybrid = sharded;
+  hybrid.exchange = Strategy::Exchange::kSharded;
+  // {0, 4}, {8, 12}, {1, 5}, ...; across {0, 8}, {4, 12}, {1, 9}, ...; leaders 0, 8 and 1, 9, ...
+  const collective::Groups inside{0, 8, 1, 2, 4, 4, 8}, across{0, 8, 1, 2, 8, 4, 4};
+  const collective::Groups first{0, 4, 1, 2, 8};
+  for (const Strategy& strategy : {sharded, hybrid}) {
+    const auto legs = legs_of(strategy, 4, 8);
+    EXPECT_EQ(kinds(legs), (Kinds{kReduceScatter, kAllReduce, kAllGather}));
+    EXPECT_EQ(groups(legs), (List{inside, across, inside}));
+    const auto alone = legs_of(strategy, 8, 8);
+    EXPECT_EQ(kinds(alone), Kinds{kAllReduce});
+    EXPECT_EQ(groups(alone), (List{{0, 8, 1, 2, 8}}));
+  }
+  const auto legs = legs_of(leaders, 4, 8);
+  EXPECT_EQ(kinds(legs), (Kinds{kReduce, kAllReduce, kBroadcast}));
+  EXPECT_EQ(groups(legs), (List{inside, first, inside}));
+  // An expert is on no rank of some groups: each rank by itself, or none at all where it is cut up.
+  EXPECT_EQ(groups(legs_of(sharded, 8, 4)), (List{{0, 8, 1, 2, 8}}));
+  EXPECT_THROW(legs_of(sharded, 4, 6), InternalError);
+}
+
+// Every layout of stages, chunks and micro-batches does each pass once, or is none: no plan is
+// shorter than its step. Interleaved stages need a multiple of them.
+TEST(Pipeline, EachPassOnceOrNoPlan) {
+  int refused = 0;
+  for (int stages = 2; stages <= 6; ++stages) {
+    std::vector<Parallel> layouts{pipeline(stages, Schedule::kGpipe),
+                                  pipeline(stages, Schedule::k1F1B),
+                                  pipeline(stages, Schedule::kZeroBubble)};
+    for (const int chunks : {2, 3, 4}) {
+      layouts.push_back(pipeline(stages, Schedule::kInterleaved, chunks));
+    }
+    for (const Parallel& parallel : layouts) {
+      for (int m = 1; m <= 3 * stages; ++m) {
+        const Workload workload = job(parallel, m);
+        Strategy strategy = strategy_with(Fusion::Rule::kOne);
+        strategy.name = "mine";
+        Seconds computed = 0;
+        try {
+          for (const Op* op : ops_of<Compute>(make_plan(workload, free_links(stages), strategy))) {
+            computed += seconds_of(op->work);
+          }
+        } catch (const InternalError& error) {
+          EXPECT_NE(std::string(error.what()).find("'mine'"), std::string::npos);
+          EXPECT_EQ(parallel.schedule, Schedule::kInterleaved);
+          EXPECT_NE(m % stages, 0) << stages << " x " << parallel.virtual_stages << ", " << m;
+          ++refused;
+          continue;
+        }
+        const Seconds all = parallel.parts() * m * (kPartForward + kPartBackward);
+        EXPECT_NEAR(computed, all + workload.update, 1e-9)
+            << stages << " x " << parallel.virtual_stages << ", " << m;
+      }
+    }
+  }
+  EXPECT_GT(refused, 10);
 }
 
 // One stage without tensor parallelism is plain data parallelism, to the bit.

@@ -1,0 +1,14 @@
+// A mistake of our own, found while the program runs: what would be garbage is never used. The
+// input is right; the message names the strategy. Exit code 3.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+
+namespace syncline {
+
+struct InternalError : std::logic_error {
+  explicit InternalError(const std::string& what) : std::logic_error("internal error: " + what) {}
+};
+
+}  // namespace syncline
