@@ -95,13 +95,14 @@ bool fits(CollectiveKind kind, int) {
   return kind != CollectiveKind::kReduceScatter && kind != CollectiveKind::kAllGather;
 }
 
-std::int64_t chunks(CollectiveKind, int, std::int64_t elements) {
-  return pipeline_chunks(elements);
+// Of two members neither passes anything on while more comes in: nothing is gained by chunks.
+std::int64_t chunks(CollectiveKind, int ranks, std::int64_t elements) {
+  return ranks > 2 ? pipeline_chunks(elements) : 1;
 }
 
 Schedule rounds(CollectiveKind kind, int ranks, std::int64_t elements) {
   const TwoTrees trees = two_trees(kind, ranks);
-  const std::int64_t count = pipeline_chunks(elements);
+  const std::int64_t count = chunks(kind, ranks, elements);
   Schedule rounds;
   for (std::int64_t r = 0; r < count + trees.starts - 1; ++r) {
     Round& round = rounds.emplace_back();
@@ -130,7 +131,7 @@ EdgeSets edges(CollectiveKind kind, int ranks) {
 }
 
 Stages stages(CollectiveKind kind, int ranks, std::int64_t elements) {
-  const std::int64_t count = pipeline_chunks(elements);
+  const std::int64_t count = chunks(kind, ranks, elements);
   return pipelined_stages(starts_of(kind, ranks), count, 0.5 / static_cast<double>(count));
 }
 
@@ -167,7 +168,7 @@ double all_reduce_half_chunks(int ranks, double count) {
 }
 
 Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
-  const auto count = static_cast<double>(pipeline_chunks(elements));
+  const auto count = static_cast<double>(chunks(kind, ranks, elements));
   if (kind == CollectiveKind::kAllReduce) {
     const double steps = count + 2 * tree_height(ranks) - 1;
     return {steps, all_reduce_half_chunks(ranks, count) / (2 * count)};

@@ -261,6 +261,25 @@ Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
   return crossings > 0 ? sum / crossings : 0;
 }
 
+// Of messages from member to member that cross from node to node, one after the other; the group
+// for which they take longest.
+Seconds latencies_between_nodes(const Cluster& cluster, const Groups& groups) {
+  Seconds longest = 0;
+  for (int g = 0; g < groups.count; ++g) {
+    Seconds sum = 0;
+    for (int m = 0; m + 1 < groups.size; ++m) {
+      const int here = groups.rank(g, m);
+      const int next = groups.rank(g, m + 1);
+      if (here / cluster.gpus_per_node == next / cluster.gpus_per_node) continue;
+      const auto tier = std::ranges::find_if(
+          cluster.tiers, [&](const Tier& t) { return here / t.span == next / t.span; });
+      sum += tier->latency;
+    }
+    longest = std::max(longest, sum);
+  }
+  return longest;
+}
+
 // A graph that fills the links as they are, whatever NCCL's list of speeds says.
 NcclGraph filling(const Cluster& cluster, NcclGraph graph, int channels, BytesPerSecond total) {
   const NcclHints& hints = cluster.nccl;
@@ -410,7 +429,9 @@ struct NcclCostModel::Known {
         topology(filled_topology(cluster, groups, passing_share(cluster, collective))),
         table(nccl_table(topology, kind)),
         path(path_of(cluster, groups)),
-        taken_off(taken_off_by(cluster, path.across)) {
+        taken_off(taken_off_by(cluster, path.across)),
+        across(chain_across(cluster, collective)),
+        first(path.across ? topology.ring.inter_latency : topology.ring.intra_latency) {
     Collective moved = collective;
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       const auto offered = [](const NcclCell& cell) { return cell.bandwidth > 0; };
@@ -430,6 +451,13 @@ struct NcclCostModel::Known {
     return -std::log(share);
   }
 
+  // Reduce and broadcast go from node to node, which NCCL prices by a constant.
+  static Seconds chain_across(const Cluster& cluster, const Collective& collective) {
+    const bool chain =
+        collective.kind == CollectiveKind::kReduce || collective.kind == CollectiveKind::kBroadcast;
+    return chain ? latencies_between_nodes(cluster, collective.groups) : 0;
+  }
+
   // What is known of such networks is known of whole collectives, what each costs beside the
   // network among it. The wire needs what it needs, however much less they took than NCCL's model
   // says.
@@ -438,8 +466,9 @@ struct NcclCostModel::Known {
     const double bias = prior.bias > 0 ? std::max(0.0, prior.bias - taken_off) : prior.bias;
     CollectiveTime answer{.spread = prior.spread, .measured = false, .stretch = std::exp(bias)};
     const auto [said, floor] = least(bytes);
-    answer.time =
+    const Seconds known =
         std::max({floor, said / kMostBelow, answer.stretch * (said + overhead) - overhead});
+    answer.time = std::max(across + known, first + floor);
     return answer;
   }
 
@@ -462,7 +491,9 @@ struct NcclCostModel::Known {
   NcclTopology topology;
   NcclTable table;
   Path path;
-  double taken_off = 0;                        // of the bias, as the links are given as reached
+  double taken_off = 0;  // of the bias, as the links are given as reached
+  Seconds across = 0;    // between nodes one after the other, which NCCL's own model leaves out
+  Seconds first = 0;     // which the first byte takes at least
   std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
 };
 

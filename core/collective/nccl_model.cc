@@ -245,7 +245,11 @@ double latency(const NcclTopology& t, Choice algorithm, Protocol protocol, Kind 
     case Choice::kRing: {
       if (kind == Kind::kBroadcast || kind == Kind::kReduce) {
         const Wire wire = t.nodes == 1 ? inside : kNet;
-        if (graph.same_channels) return base + kStepLatency[wire][a][p];
+        // NCCL counts one step for all of them; what a link takes longer, each hop inside a node
+        // does.
+        const double outside = nodes - 1;
+        const double longer = (ranks - 1 - outside) * (intra - kStepLatency[inside][a][p]);
+        if (graph.same_channels) return base + kStepLatency[wire][a][p] + longer;
         return base + ranks * kStepLatency[wire][simple ? kTreeRow : a][p];
       }
       const double ways = kind == Kind::kAllReduce ? 2 : 1;

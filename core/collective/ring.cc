@@ -16,8 +16,9 @@ bool is_chain(CollectiveKind kind) {
 
 bool fits(CollectiveKind kind, int ranks) { return !is_chain(kind) || ranks <= kMaxChainRanks; }
 
-std::int64_t chunks(CollectiveKind kind, int, std::int64_t elements) {
-  return is_chain(kind) ? pipeline_chunks(elements) : 1;
+// A message that nobody passes on is one piece.
+std::int64_t chunks(CollectiveKind kind, int ranks, std::int64_t elements) {
+  return is_chain(kind) && ranks > 2 ? pipeline_chunks(elements) : 1;
 }
 
 // One lap: the payload is cut into N shards, and in each of N-1 rounds every member passes the

@@ -19,14 +19,23 @@
 // switch that adds up and copies (NVLS) does less: the third column does not hold inside the node.
 //
 // Groups side by side add up. A tier's time is the busiest port's bytes / bandwidth; behind an
-// oversubscribed switch all that its own groups send / what the switch carries; with a cap on flows
-// the bytes of a port / (cap * flows), of which a pair of ranks across the port has two at most
-// (two trees), and a ring one a NIC. The floor is the slowest tier's time. It counts bytes alone:
-// no latency, and shards as even, which they are but for an element.
+// oversubscribed switch all that its own groups send / what the switch carries. The floor is the
+// slowest tier's time. It counts bytes alone: no latency, and shards as even, which they are but
+// for an element.
+//
+// With a cap on flows it is, too, what the busiest flow carries / cap. A pair of ranks has two
+// flows at most (two trees), so that a port has its bytes / (cap * flows of all pairs across it).
+// NCCL has far fewer: an edge of a ring, or of a tree, is one flow in each channel, whatever ranks
+// are below the port. Its search lays a channel through each NIC that the group reaches, or as many
+// as the cluster's hints say, and connects each twice; a connection is one socket, as long as
+// NCCL_NSOCKS_PERTHREAD and NCCL_SOCKET_NTHREADS say nothing else. Inside a node a switch that adds
+// up has no flows.
 #include "core/collective/footprint.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <vector>
 
 namespace syncline::collective {
@@ -71,6 +80,34 @@ double ring_edge(CollectiveKind kind, int ranks) {
   return (kind == CollectiveKind::kAllReduce ? 2.0 : 1.0) * (ranks - 1) / ranks;
 }
 
+// Bruck's messages of 1, 2, 4, ... parts to as many peers, and what is left to the last.
+double longest_of_pat(int ranks) {
+  const auto whole = static_cast<int>(std::bit_floor(static_cast<unsigned>(ranks)));
+  return static_cast<double>(std::max(whole / 2, ranks - whole)) / ranks;
+}
+
+// What one edge of what NCCL lays carries, in its busiest direction.
+double edge_of(const Collective& collective) {
+  const int ranks = collective.groups.size;
+  switch (collective.nccl->algorithm) {
+    case NcclAlgorithm::kRing:
+      return ring_edge(collective.kind, ranks);
+    case NcclAlgorithm::kPat:
+      return longest_of_pat(ranks);
+    default:
+      return collective.kind == CollectiveKind::kAllReduce ? 1 : ring_edge(collective.kind, ranks);
+  }
+}
+
+// Of such an edge: a channel for each NIC near the group's members, each connected twice.
+int flows_of(const Cluster& cluster, const Groups& groups) {
+  constexpr int kConnected = 2;
+  if (cluster.nccl.channels > 0) return kConnected * cluster.nccl.channels;
+  const bool several = cluster.gpus_per_node > 1 && cluster.tiers.size() > 1 &&
+                       std::abs(groups.member_step) < cluster.gpus_per_node;
+  return kConnected * (several ? cluster.tiers[1].nics : 1);
+}
+
 // One tier, all groups.
 class TierFloor {
  public:
@@ -80,6 +117,8 @@ class TierFloor {
         groups_(collective.groups),
         unit_(tier == 0 ? 1 : cluster.tiers[tier - 1].span),
         moves_(moves_of(collective)),
+        edge_(collective.nccl ? edge_of(collective) : 0),
+        flows_(collective.nccl ? flows_of(cluster, groups_) : 0),
         ports_(static_cast<std::size_t>(cluster.ranks() / unit_)),
         switches_(static_cast<std::size_t>(cluster.ranks() / tier_.span), 0.0) {
     const bool inside_nodes = tier == 0 && cluster.gpus_per_node > 1;
@@ -150,13 +189,12 @@ class TierFloor {
     if (first == parts.back().port / ports) switches_[first] += std::max(told, out_of_ports);
   }
 
-  // A pair of ranks has two flows at most, one a tree; an edge of a ring has one, and NCCL lays a
-  // ring through each NIC that has a rank of its own.
+  // Of one group, what `part` has to pass on or take in.
   void cap_flows(const Part& part, double crossing) {
     if (!std::isfinite(tier_.flow_cap) || moves_ == Moves::kSwitch) return;
-    const int flows = moves_ == Moves::kRing ? std::min(part.members, tier_.nics)
-                                             : 2 * part.members * (groups_.size - part.members);
-    slowest_flow_ = std::max(slowest_flow_, crossing / flows / tier_.flow_cap);
+    const double pairs = 2.0 * part.members * (groups_.size - part.members);
+    const double busiest = flows_ > 0 ? edge_ / flows_ : crossing / pairs;
+    slowest_flow_ = std::max(slowest_flow_, busiest / tier_.flow_cap);
   }
 
   const Tier& tier_;
@@ -164,6 +202,8 @@ class TierFloor {
   const Groups& groups_;
   int unit_;  // ranks below one port
   Moves moves_;
+  double edge_ = 0;  // what an edge of NCCL's ring or tree carries, all channels together
+  int flows_ = 0;    // of such an edge; 0: pairs of ranks send to each other
   std::vector<Crossing> ports_;
   std::vector<double> switches_;  // bytes through each, where it joins whole groups
   double in_all_ = 0;             // over all ports, at least

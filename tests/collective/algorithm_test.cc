@@ -445,6 +445,22 @@ TEST(Costs, AreTheTextbooks) {
   expect("double_binary_tree", Kind::kAllReduce, 1024, 128, 128 + 19, (2.0 * 138 - 3) / 128);
 }
 
+// A message costs a latency and its bytes: between two ranks nothing is passed on, so that no
+// payload pays for more than a way there and, of an all-reduce, back.
+TEST(Costs, OneHopPaysItsLatencyOnce) {
+  for (const Algorithm& algorithm : algorithms()) {
+    for (const Kind kind : {Kind::kAllReduce, Kind::kReduceScatter, Kind::kAllGather, Kind::kReduce,
+                            Kind::kBroadcast}) {
+      if (!algorithm.fits(kind, 2)) continue;
+      for (const std::int64_t chunks : {1, 2, 8, 128, 1000}) {
+        const double messages = kind == Kind::kAllReduce ? 2 : 1;
+        EXPECT_EQ(algorithm.cost(kind, 2, chunks * kChunkElements).steps, messages)
+            << label(algorithm, kind, 2, chunks * kChunkElements);
+      }
+    }
+  }
+}
+
 // Sanders, Speck and Traff's point: in each tree's half of the payload, who sums for others in one
 // half never does so in the other; and two halves must be on their way.
 TEST(DoubleBinaryTree, HasNoRankWithChildrenInBothTrees) {

@@ -278,6 +278,39 @@ TEST(NcclCostModel, FollowsTheLatency) {
   }
 }
 
+// What goes from node to node in a chain pays each way in full; a pair is a send between stages.
+// Beside the latency it takes what the wire needs at least.
+TEST(NcclCostModel, AChainPaysTheLatencyOfEachHop) {
+  constexpr auto kReduce = CollectiveKind::kReduce;
+  constexpr auto kBroadcast = CollectiveKind::kBroadcast;
+  for (Cluster cluster : networks()) {
+    const int ranks = cluster.ranks();
+    for (const auto kind : {kReduce, kBroadcast}) {
+      for (const Groups& groups : {Groups{0, 8, 1, 2, 8}, leader_group(ranks, 8),
+                                   world_group(ranks), block_groups(ranks, 8)}) {
+        const bool inside = groups.member_step == 1 && groups.size == 8;
+        const int hops = inside ? 7 : cluster.nodes > 2 && groups.size == 2 ? 1 : cluster.nodes - 1;
+        for (const Bytes bytes : {Bytes{64}, kMiB, 256 * kMiB}) {
+          Tier& tier = inside ? cluster.tiers.front() : cluster.tiers.back();
+          const Seconds given = tier.latency;
+          tier.latency = 20 * kMicrosecond;  // more than any constant of NCCL's
+          const Collective each = chosen(cluster, kind, groups, bytes);
+          const Seconds before = NcclCostModel(cluster).time(each)->time;
+          EXPECT_GE(before, tier.latency + wire_floor(cluster, each));
+          for (const Seconds more : {1e-4, 1e-2, 0.1}) {
+            tier.latency = 20 * kMicrosecond + more;
+            const Seconds longer = NcclCostModel(cluster).time(each)->time - before;
+            // What NCCL counts inside a node is known less exactly than its links are given.
+            EXPECT_GE(longer, (inside ? 0.5 : 1 - 1e-9) * hops * more)
+                << to_string(kind) << " of " << bytes << " by " << groups.size;
+          }
+          tier.latency = given;
+        }
+      }
+    }
+  }
+}
+
 // The name of a cluster is a label: the device alone says what NCCL finds.
 TEST(NcclTopology, TheClustersNameSaysNothing) {
   Cluster cluster = nodes_of_eight(4, 150, 10, 1, "V100");

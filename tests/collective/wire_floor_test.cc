@@ -83,6 +83,52 @@ TEST(WireFloor, WhatNcclsAlgorithmsMove) {
   EXPECT_DOUBLE_EQ(wire_floor(node, collective), 1e9 / 25e9);
 }
 
+// A cap counts for each of NCCL's connections: twice a channel, whatever GPUs are behind the NIC.
+TEST(WireFloor, NcclHasAHandfulOfFlows) {
+  for (const int gpus : {1, 2, 4, 8}) {
+    Cluster cluster = gpus > 1 ? two_tier_cluster(4, gpus) : flat_cluster(4);
+    const auto seconds = [&](NcclAlgorithm algorithm) {
+      return wire_floor(cluster, {Kind::kAllReduce, find_algorithm("ring"), world_group(4 * gpus),
+                                  250000000, 4, 0, NcclPick{algorithm, NcclProtocol::kSimple}});
+    };
+    const double edge = 2 - 0.5 / gpus;
+    const Seconds free = seconds(NcclAlgorithm::kRing);
+    cluster.tiers.back().flow_cap = 0.0125e9;  // of a port of 1.25 GB/s
+    EXPECT_DOUBLE_EQ(seconds(NcclAlgorithm::kRing), edge * 1e9 / (2 * 0.0125e9)) << gpus;
+    EXPECT_DOUBLE_EQ(seconds(NcclAlgorithm::kTree), 1e9 / (2 * 0.0125e9)) << gpus;
+    cluster.nccl.channels = 4;
+    EXPECT_DOUBLE_EQ(seconds(NcclAlgorithm::kRing), edge * 1e9 / (8 * 0.0125e9)) << gpus;
+    cluster.nccl.channels = 0;
+    cluster.tiers.back().nics = 2;  // a GPU alone reaches one of them
+    EXPECT_DOUBLE_EQ(seconds(NcclAlgorithm::kTree), 1e9 / ((gpus > 1 ? 4 : 2) * 0.0125e9)) << gpus;
+    cluster.tiers.back().flow_cap = 1.25e9;  // a stream fills the port: no more than without
+    EXPECT_DOUBLE_EQ(seconds(NcclAlgorithm::kRing), free) << gpus;
+  }
+}
+
+// Lower caps never make anything faster, whatever stands on the other levels.
+TEST(WireFloor, NothingIsFasterBehindACap) {
+  for (const int gpus : {1, 3, 8}) {
+    for (const auto kind : kAllCollectiveKinds) {
+      for (const auto& groups : {world_group(6 * gpus), shard_groups(6 * gpus, 2 * gpus)}) {
+        Seconds before = 0;
+        for (double cap = 100e9; cap > 1e5; cap /= 3) {
+          Cluster cluster = gpus > 1 ? two_tier_cluster(6, gpus) : flat_cluster(6);
+          cluster.device.name = "H100";
+          cluster.tiers.back().flow_cap = cap;
+          Collective collective{kind, nullptr, groups, 1 << 22, 4, 0, {}};
+          choose_algorithm(collective, kNcclName, cluster);
+          const Seconds time = NcclCostModel(cluster).time(collective)->time;
+          EXPECT_GE(time, before * (1 - 1e-12)) << to_string(kind) << ", " << gpus;
+          before = time;
+        }
+        // A hundredth of a port in a handful of streams binds any exchange across nodes.
+        EXPECT_GT(before, 1e3 * static_cast<double>(1 << 24) / 1.25e9 / 100) << to_string(kind);
+      }
+    }
+  }
+}
+
 // --------------------------------------------------------------------------------------------
 // Two nodes of eight H100 behind one 400 Gbit/s port each.
 
@@ -169,8 +215,8 @@ TEST(WireFloor, NoCostLiesBelow) {
         // NCCL may be predicted by another of its algorithms than the one it would choose.
         Seconds floor = wire_floor(cluster, collective);
         if (collective.nccl) {
-          for (const auto other :
-               {NcclAlgorithm::kRing, NcclAlgorithm::kTree, NcclAlgorithm::kNvls}) {
+          for (const auto other : {NcclAlgorithm::kRing, NcclAlgorithm::kTree, NcclAlgorithm::kNvls,
+                                   NcclAlgorithm::kPat}) {
             Collective moved = collective;
             moved.nccl->algorithm = other;
             floor = std::min(floor, wire_floor(cluster, moved));

@@ -134,6 +134,41 @@ TEST(Pipeline, SendsTakeTimeOnTheirLinks) {
   EXPECT_NEAR(step_of(job(parallel, 4), cluster), through + 2 * sent, 1e-9);
 }
 
+// A message costs its latency and its bytes over the bandwidth, whatever its size, and on whatever
+// tier; messages that share a port share it, but wait no longer. A step of the simulation is right
+// with it.
+TEST(Pipeline, ASendIsOneMessage) {
+  for (const int gpus : {1, 2}) {
+    for (const Bytes bytes : {Bytes{1}, Bytes{1} << 20, Bytes{1} << 24, Bytes{1} << 28}) {
+      for (const Seconds latency : {0.0, 5e-6, 500e-6, 10e-3}) {
+        Parallel parallel = pipeline(2, Schedule::kGpipe);
+        parallel.activation = bytes;
+        Cluster cluster;
+        cluster.nodes = 2;
+        cluster.gpus_per_node = gpus;
+        if (gpus > 1) cluster.tiers.push_back({"intra", gpus, 1e-6, 1e12});
+        cluster.tiers.push_back({"inter", 2 * gpus, latency, 1.25e10});
+        cluster.library = Library::kLinks;
+        const Seconds sent = latency + gpus * static_cast<double>(bytes) / 1.25e10;
+        const Seconds computed = 2 * (kPartForward + kPartBackward);
+        const Workload workload = job(parallel, 1);
+        // What two replicas sum by the way is none of this.
+        const Plan plan = make_plan(workload, cluster, {});
+        collective::CostCache cache(cluster);
+        for (const auto& each : collectives_of(plan)) {
+          if (each.kind != collective::CollectiveKind::kBroadcast) continue;
+          EXPECT_NEAR(cache.time(each), sent, 1e-9 + 1e-6 * (gpus - 1)) << bytes << ", " << latency;
+        }
+        if (gpus > 1) continue;
+        EXPECT_NEAR(step_of(plan, cluster), computed + 2 * sent, 1e-9) << bytes << ", " << latency;
+        const auto sim = sim::make_sim_executor({cluster, {}, 1});
+        EXPECT_NEAR(measure::step_time_of(plan, sim->run(plan, {}, 3).timeline, 1),
+                    computed + 2 * sent, 1e-6 * sent + 1e-9);
+      }
+    }
+  }
+}
+
 // A stage's gradients are summed by the ranks that hold the same part of the model.
 TEST(Pipeline, EachStageSumsItsOwnGradients) {
   Parallel parallel = pipeline(2, Schedule::k1F1B);
