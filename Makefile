@@ -14,6 +14,8 @@
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
+#   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
+#   make memcheck run, explain, tune and both simulations of drawn scenarios under valgrind (MEMCHECK)
 #   make words    words of the pages, lengths of sentences, private words
 #   make measure  lines of code and of tests, types in headers, rules that exclude knobs, the longest
 #                 functions (make rooms holds them to 70 lines), lines that stand in two places
@@ -30,6 +32,7 @@ PYTHON_PACKAGES := pybind11-dev python3-dev
 # Real training jobs, which the tests of `syncline record` run (136 MB to fetch, 600 MB), and a browser
 # for those of the pages (100 MB to fetch, 400 MB).
 TEST_PACKAGES := python3-torch chromium chromium-driver python3-selenium
+MEMCHECK_PACKAGES := valgrind
 CHECK_PACKAGES := clang-format clang-tidy clang libclang-rt-dev
 
 BUILD ?= build
@@ -43,7 +46,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare measure words check build configure program rooms setup setup-test setup-deb setup-python setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare pairs memcheck measure words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -137,6 +140,19 @@ compare: program
 	cmake --build $(BUILD) --target syncline_draw_scenarios
 	$(PYTHON) tests/tools/compare_builds.py $(OLD) $(BUILD)/syncline --draw $(BUILD)/syncline_draw_scenarios $(COMPARE)
 
+# Each scenario that breaks a law becomes a file in $(BUILD)/pairs. PAIRS='--every 10' for less,
+# '--only FRAGMENT', '--seed N' for other triples.
+PAIRS ?=
+pairs: configure
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_pairs
+	$(BUILD)/syncline_pairs $(BUILD)/pairs --jobs $(JOBS) $(PAIRS)
+
+# An hour on one core; MEMCHECK='--scenarios 100' for less.
+MEMCHECK ?=
+memcheck: configure setup-memcheck
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_memcheck
+	$(PYTHON) tests/tools/memcheck.py $(BUILD)/syncline_memcheck --jobs $(JOBS) $(MEMCHECK)
+
 measure:
 	$(PYTHON) tests/tools/measure.py
 
@@ -196,6 +212,9 @@ setup:
 
 setup-test:
 	$(call install,$(TEST_PACKAGES) $(PYTHON_PACKAGES))
+
+setup-memcheck:
+	$(call install,$(MEMCHECK_PACKAGES))
 
 setup-deb:
 	$(call install,$(DEB_PACKAGES))

@@ -2,6 +2,7 @@
 
 #include "cli/options.h"
 #include "core/input/document.h"
+#include "core/measure/company.h"
 #include "core/measure/metrics.h"
 #include "core/measure/study_calibration.h"
 #include "core/plan/planner.h"
@@ -53,7 +54,8 @@ int print_buckets(const StrategyOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
   const auto point = plan::training_phases(strategy, scenario.training).front().point;
-  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy, point);
+  const plan::Plan plan = plan::make_plan(
+      scenario.workload, measure::cluster_left(scenario, strategy), strategy, point);
   const double collectives = measure::collectives_per_step(plan);
   const auto buckets = [&] { return buckets_of(plan, scenario.workload); };
   const std::string about = "buckets of '" + reports::one_line(strategy.name) + "', " +

@@ -2,6 +2,7 @@
 
 #include "cli/options.h"
 #include "core/input/document.h"
+#include "core/measure/company.h"
 #include "core/measure/metrics.h"
 #include "core/measure/study_calibration.h"
 #include "core/plan/planner.h"
@@ -138,11 +139,11 @@ int print_plan(const StrategyOptions& options) {
   Planned planned{input::parse_scenario(document), {}, {}};
   const Scenario& scenario = planned.scenario;
   planned.strategy = chosen_strategy(scenario, options.strategy, document.file);
+  const Cluster cluster = measure::cluster_left(scenario, planned.strategy);
   for (const auto& phase : plan::training_phases(planned.strategy, scenario.training)) {
     if (phase.point.tick_phase > 0) continue;
     planned.phases.push_back(
-        {plan::make_plan(scenario.workload, scenario.cluster, planned.strategy, phase.point),
-         phase.steps});
+        {plan::make_plan(scenario.workload, cluster, planned.strategy, phase.point), phase.steps});
   }
   print({"plan", scenario.name, [&] { return page_of(planned); },
          [&] { return operations_of(planned, 0, planned.phases.size()); },

@@ -4,6 +4,7 @@
 // same kinds of flows are simulated once (see fold.h).
 #include "sim/sim_executor.h"
 
+#include <cstdint>
 #include <cstring>
 #include <string>
 #include <type_traits>
@@ -37,6 +38,29 @@ std::vector<Item> take(const std::string& bytes, std::size_t& at) {
   return items;
 }
 
+// Whole numbers and times apart: between them in memory a span has bytes that nobody wrote.
+void append_spans(std::string& bytes, const std::vector<run::Span>& spans) {
+  std::vector<std::int32_t> numbers;
+  std::vector<Seconds> times;
+  for (const run::Span& span : spans) {
+    numbers.insert(numbers.end(), {span.period, span.op, span.rank});
+    times.insert(times.end(), {span.begin, span.end});
+  }
+  append(bytes, numbers);
+  append(bytes, times);
+}
+
+std::vector<run::Span> take_spans(const std::string& bytes, std::size_t& at) {
+  const auto numbers = take<std::int32_t>(bytes, at);
+  const auto times = take<Seconds>(bytes, at);
+  std::vector<run::Span> spans;
+  for (std::size_t i = 0; 3 * i + 2 < numbers.size() && 2 * i + 1 < times.size(); ++i) {
+    spans.push_back(
+        {numbers[3 * i], numbers[3 * i + 1], numbers[3 * i + 2], times[2 * i], times[2 * i + 1]});
+  }
+  return spans;
+}
+
 class SimExecutor final : public run::Executor {
  public:
   explicit SimExecutor(const run::ExecutorSettings& settings) : settings_(settings) {}
@@ -47,14 +71,14 @@ class SimExecutor final : public run::Executor {
     const std::string bytes = run::run_apart("simulation", [&] {
       const run::Outcome outcome = simulate(plan, settings_, periods);
       std::string answer;
-      append(answer, outcome.timeline.spans);
+      append_spans(answer, outcome.timeline.spans);
       append(answer, outcome.timeline.period_ends);
       for (const auto& ends : outcome.others) append(answer, ends);
       return answer;
     });
     run::Outcome outcome;
     std::size_t at = 0;
-    outcome.timeline.spans = take<run::Span>(bytes, at);
+    outcome.timeline.spans = take_spans(bytes, at);
     outcome.timeline.period_ends = take<Seconds>(bytes, at);
     while (at < bytes.size()) outcome.others.push_back(take<Seconds>(bytes, at));
     return outcome;

@@ -553,7 +553,10 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   }
   if (!strategy.bucket_copies) zero["contiguous_gradients"] = false;
   // The largest bucket of several sets the size.
-  const std::span gradients(buckets.data(), buckets.size() - strategy.gather_groups.size());
+  // Behind the gradients' buckets are those of the parameters; a rank by itself gathers none.
+  const bool gathers = cluster.ranks() > 1 && shard_ranks(strategy, cluster.ranks()) > 1;
+  const std::size_t gathered = gathers ? strategy.gather_groups.size() : 0;
+  const std::span gradients(buckets.data(), buckets.size() - std::min(gathered, buckets.size()));
   std::int64_t most = 1;
   for (const auto& bucket : gradients) {
     if (bucket.tensors.size() > 1) most = std::max(most, bucket.elements);

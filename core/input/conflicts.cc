@@ -125,6 +125,10 @@ std::vector<Taken> all_collectives_of(const Strategy& strategy, int ranks) {
   if (group > 1 && ranks > 1) {
     list.push_back({"algorithm", strategy.algorithm, collective::CollectiveKind::kAllReduce,
                     local.outer.any() ? ranks / group : ranks});
+    if (local.outer.any() && !holds_shards(strategy)) {
+      list.push_back(
+          {"algorithm", strategy.algorithm, collective::CollectiveKind::kAllGather, group});
+    }
   }
   return list;
 }

@@ -222,6 +222,7 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
   if (dialect == nullptr || dialect->changes == nullptr) return candidates;
   const Json config = written.value("config", Json::object());
   const bool as_documents = written.value("read_as", "code") == "documents";
+  const std::string algorithm = written.value("algorithm", "");
   for (const auto& change : dialect->changes(config, exchanging(scenario))) {
     if (change.kind != kind) continue;
     const std::string text = dialect::change_text(*dialect, config, change.patch);
@@ -229,9 +230,12 @@ std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scena
     Json changed = config;
     changed.merge_patch(change.patch);
     try {
-      dialect::Reading reading = dialect::reading_of(
-          *dialect, changed, scenario.workload, scenario.cluster,
-          {.as_documents = as_documents, .algorithm = written.value("algorithm", "")});
+      dialect::Reading reading =
+          dialect::reading_of(*dialect, changed, scenario.workload, scenario.cluster,
+                              {.as_documents = as_documents, .algorithm = algorithm});
+      const bool fits = algorithm.empty() ||
+                        !input::conflict_of(reading.strategy, scenario.workload, scenario.cluster);
+      if (!fits) continue;
       candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
     } catch (const InputError&) {
       // The framework refuses this beside the other keys: nothing to advise.
@@ -300,6 +304,14 @@ std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy&
                          {Kind::kHierarchy, std::move(levels)},
                          {Kind::kAlgorithm, algorithm_changes(strategy, scenario.cluster)}});
   std::ranges::move(training_candidates(scenario, strategy), std::back_inserter(all));
+  const auto now = input::conflict_of(strategy, scenario.workload, scenario.cluster);
+  for (Candidates& candidates : all) {
+    std::erase_if(candidates.second, [&](const Change& change) {
+      // A framework may have settings together that go idle in ours: those are no change's fault.
+      const auto then = input::conflict_of(change.strategy, scenario.workload, scenario.cluster);
+      return then && (!now || then->key != now->key);
+    });
+  }
   return all;
 }
 

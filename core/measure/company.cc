@@ -226,6 +226,10 @@ Together together(const Scenario& scenario, const Strategy& strategy) {
   return out;
 }
 
+Cluster cluster_left(const Scenario& scenario, const Strategy& strategy) {
+  return scenario.others.empty() ? scenario.cluster : together(scenario, strategy).cluster;
+}
+
 Scenario beside_others(Scenario scenario) {
   if (scenario.others.empty()) return scenario;
   const auto guests = settled_guests(scenario, *find_strategy(scenario, scenario.baseline));

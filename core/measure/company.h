@@ -38,6 +38,9 @@ struct Together {
 
 Together together(const Scenario& scenario, const Strategy& strategy);
 
+// The cluster with what the scenario's other jobs, where there are any, leave of each link.
+Cluster cluster_left(const Scenario& scenario, const Strategy& strategy);
+
 // The scenario by itself, on what the others leave of each link while its baseline trains. Other
 // strategies load links otherwise: the others' own steps then change, which this does not follow.
 Scenario beside_others(Scenario scenario);

@@ -28,7 +28,7 @@ constexpr char kResult = 'R';
 constexpr char kInputFailure = 'I';
 constexpr char kMachineFailure = 'M';
 struct AnswerHead {
-  char kind = 0;
+  std::uint64_t kind = 0;  // no gap behind it: it travels as it lies in memory
   std::uint64_t size = 0;
 };
 
@@ -86,7 +86,7 @@ Answer answer_of(const std::function<std::string(std::size_t)>& work, std::size_
   std::uint64_t piece = 0;
   while (read_all(orders, &piece, sizeof piece)) {
     const Answer answer = answer_of(work, static_cast<std::size_t>(piece));
-    const AnswerHead head{answer.kind, answer.text.size()};
+    const AnswerHead head{static_cast<unsigned char>(answer.kind), answer.text.size()};
     if (!write_all(answers, &head, sizeof head)) break;
     if (!write_all(answers, answer.text.data(), answer.text.size())) break;
   }
@@ -154,7 +154,7 @@ class Worker {
     AnswerHead head;
     bool whole = read_all(answers_, &head, sizeof head);
     if (whole) {
-      answer.kind = head.kind;
+      answer.kind = static_cast<char>(head.kind);
       answer.text.resize(head.size);
       whole = read_all(answers_, answer.text.data(), answer.text.size());
     }

@@ -11,6 +11,7 @@
 #include "core/dialect/changes.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
+#include "core/input/parts.h"
 #include "core/plan/planner.h"
 #include "core/tune/configuration.h"
 #include "core/tune/thresholds.h"
@@ -227,6 +228,10 @@ class ConfigSearch {
       refusal_ = std::current_exception();
       return false;
     }
+    // Settings of one framework go together; an algorithm beside them may not.
+    const bool fits =
+        algorithm_.empty() || !input::conflict_of(strategy, scenario_.workload, scenario_.cluster);
+    if (!fits) return false;
     strategy.name = dialect_.name;
     const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
                             std::to_string(odd_numbers(config));

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "core/input/document.h"
 #include "tests/support/expect.h"
@@ -124,6 +125,40 @@ TEST(VerbsAgree, AShardedBucketIsSeveralCollectives) {
     const auto said = test::syncline_run({verb, file}).out;
     EXPECT_TRUE(test::says(said, "11 collectives per step"));
   }
+}
+
+// Buckets that are merged by what the network costs hang on what other jobs leave of it.
+TEST(VerbsAgree, BesideOtherJobs) {
+  Json scenario = Json::parse(R"({
+    "name": "beside another",
+    "workload": {"name": "layers", "forward_ms": 6, "tensors": []},
+    "cluster": {"name": "two", "nodes": 2, "gpus_per_node": 1,
+      "inter": {"latency_us": 12, "bandwidth_gbps": 20},
+      "fabric": {"kind": "leaf_spine", "nodes": 16, "nodes_per_leaf": 4, "oversubscription": 4,
+                 "placement": "spread"}},
+    "strategies": [{"name": "merged", "fusion": {"rule": "mg_wfbp"}}],
+    "others": [{"scenario": "other.json", "placement": "spread"}]})");
+  for (int layer = 7; layer >= 0; --layer) {
+    for (const auto& [part, rows, time] :
+         {std::tuple("mlp", 960, 900), {"norm", 1, 30}, {"att", 480, 400}}) {
+      scenario["workload"]["tensors"].push_back(
+          {{"name", "layers." + std::to_string(layer) + "." + part},
+           {"shape", {rows, 240}},
+           {"backward_us", time}});
+    }
+  }
+  const test::Scratch scratch;
+  const std::string file = scratch.path("beside.json");
+  test::write_text(file, scenario.dump());
+  Json alone = scenario;
+  alone.erase("others");
+  alone["cluster"].erase("fabric");
+  test::write_text(scratch.path("other.json"), alone.dump());
+  const Json row = test::syncline_json({"run", file}).at("rows").at(0);
+  const Json unlike = test::syncline_json({"run", scratch.path("other.json")}).at("rows").at(0);
+  ASSERT_NE(row.at("collectives"), unlike.at("collectives")) << "the other job changes no bucket";
+  const Scenario read = input::parse_scenario(input::read_document(file));
+  expect_counted(file, read.strategies.front(), row);
 }
 
 TEST(VerbsAgree, RunAndTune) {

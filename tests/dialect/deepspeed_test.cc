@@ -366,6 +366,22 @@ TEST(DeepSpeed, Stage3ComesBack) {
   }
 }
 
+// By itself a rank gathers nothing: its plan has the gradients' buckets alone, few or many.
+TEST(DeepSpeed, Stage3OfOneRankComesBack) {
+  const test::Framework alone{deepspeed_dialect(), cluster_of(1, 1)};
+  for (const std::int64_t bucket : {1, 100, 10'000'000}) {
+    const Workload workload = workload_of({60, 40, 30, 70, 1, 300, 5, 5});
+    const Json config{{"zero_optimization",
+                       {{"stage", 3},
+                        {"reduce_bucket_size", bucket},
+                        {"stage3_prefetch_bucket_size", 50},
+                        {"stage3_param_persistence_threshold", 2}}}};
+    const Strategy strategy = reading_of(alone.row, config, workload, alone.cluster).strategy;
+    ASSERT_GT(strategy.gather_groups.size(), 2u);
+    alone.expect_comes_back(strategy, workload);
+  }
+}
+
 TEST(HfTrainer, ArgumentsBecomeThoseOfDdp) {
   const Workload workload = workload_of(std::vector<std::int64_t>(8, 1 << 18));  // 1 MiB each
   const auto groups = [&](const std::string& config) {

@@ -412,5 +412,30 @@ TEST(Scenario, APublishedRowNamesASweptObject) {
   EXPECT_TRUE(contains(error_of(with("another")), "cluster never takes the value 'another'"));
 }
 
+// Each rank carries its part of what a group holds alike across, and the group gathers the parts:
+// by the strategy's algorithm too.
+TEST(Scenario, AnOuterStepGathersInsideItsGroups) {
+  Json scenario = small_scenario();
+  scenario["cluster"]["nodes"] = 4;
+  scenario["cluster"]["gpus_per_node"] = 1;
+  scenario.erase("published");
+  scenario["baseline"] = "s";
+  Json& strategy = scenario["strategies"][0];
+  strategy = Json::parse(R"({"name": "s", "local_sgd":
+      {"period": 6, "subgroup": 2, "outer": {"optimizer": "nesterov"}}})");
+  for (const auto& [algorithm, gathers] : {std::pair("ring", true),
+                                           {"halving_doubling", true},
+                                           {"double_binary_tree", false},
+                                           {"to_one", false}}) {
+    strategy["algorithm"] = algorithm;
+    const std::string refusal = gathers ? "" : std::string(algorithm) + "' does no all_gather";
+    EXPECT_TRUE(gathers ? error_of(scenario).empty() : contains(error_of(scenario), refusal))
+        << algorithm << ": " << error_of(scenario);
+  }
+  strategy["algorithm"] = "to_one";
+  strategy["local_sgd"].erase("outer");
+  EXPECT_EQ(error_of(scenario), "");
+}
+
 }  // namespace
 }  // namespace syncline::input

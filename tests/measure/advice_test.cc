@@ -198,6 +198,24 @@ TEST(AdviceInADialect, NeverProposesWhatIsRefusedOrChangesNothing) {
   }
 }
 
+// What is advised could be written into the scenario: a tree neither scatters nor gathers, so
+// neither levels that do, nor what is averaged between groups, is advised beside one.
+TEST(Advice, IsNoScenarioThatWouldBeRefused) {
+  const Json horovod{{"dialect", "horovod"},
+                     {"algorithm", "double_binary_tree"},
+                     {"config", {{"HOROVOD_CYCLE_TIME", 1}}}};
+  Json strategy = horovod;
+  strategy["name"] = "s";
+  for (const auto& item : advice_for(scenario_by(strategy.dump()), &horovod)) {
+    EXPECT_FALSE(item.change.starts_with("HOROVOD_HIERARCHICAL")) << item.change;
+  }
+  const Scenario outer = scenario_by(R"({"name": "s", "algorithm": "ring", "local_sgd":
+      {"period": 6, "subgroup": 8, "outer": {"optimizer": "sgd"}}})");
+  for (const auto& item : advice_for(outer)) {
+    EXPECT_FALSE(contains(item.change, "tree") || contains(item.change, "to_one")) << item.change;
+  }
+}
+
 TEST(ChangeText, TellsEachKeyThatChangesWithWhatItWas) {
   const Json config{{"fuse_grad_size_in_MB", 16}, {"dgc", true}};
   const std::pair<Json, const char*> changes[] = {
