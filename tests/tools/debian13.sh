@@ -12,7 +12,7 @@ root=$folder/root
 
 # Where apt gets this machine's main archive, if that is Debian's; debootstrap knows another.
 mirror=${MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' \
-    'Origin: Debian' 'Component: main' 2>/dev/null | grep -v -e -security -e backports | head -n 1)}
+    'Origin: Debian' 'Component: main' 2>/dev/null | grep -v -e -security -m 1 || true)}
 
 if [ ! -e "$folder/made" ]; then
   rm -rf "$root"
