@@ -1,4 +1,4 @@
-# Everything a fresh Debian 12 needs, in one command each:
+# Everything a fresh Debian 12 or 13 needs, in one command each:
 #   make run      install what is missing, build, show the tour
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
@@ -13,6 +13,7 @@
 #   make gpu-pack the same as an archive for a machine without packages: build/gpu-hour.tar.xz
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
+#   make debian13 a build, the tour and the tests on a Debian 13 that debootstrap makes (2 GB, as root)
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
 #   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
 #   make memcheck run, explain, tune and both simulations of drawn scenarios under valgrind (MEMCHECK)
@@ -35,8 +36,14 @@ TEST_PACKAGES := python3-torch chromium chromium-driver python3-selenium
 MEMCHECK_PACKAGES := valgrind
 CHECK_PACKAGES := clang-format clang-tidy clang libclang-rt-dev
 
+DEBIAN13_PACKAGES := debootstrap
+
 BUILD ?= build
 JOBS ?= $(shell nproc)
+# ON: warnings are errors, as CI has it. A build folder keeps it until it is told otherwise.
+WERROR ?=
+OPTIONS = $(addprefix -DSYNCLINE_WERROR=,$(WERROR))
+STRICT := -DSYNCLINE_WERROR=ON
 SUDO := $(shell [ "$$(id -u)" = 0 ] || command -v sudo)
 
 # Where gpu-check writes, and for which GPU it builds: make gpu-check GPU_CHECK='--out FILE'.
@@ -46,7 +53,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults compare pairs memcheck measure words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare pairs memcheck measure words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -65,13 +72,13 @@ build: configure
 	cmake --build $(BUILD) -j $(JOBS)
 
 configure: setup
-	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release >$(BUILD).log 2>&1 \
+	@cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release $(OPTIONS) >$(BUILD).log 2>&1 \
 	  || { cat $(BUILD).log; exit 1; }
 	@grep -h '^-- CUDA:' $(BUILD).log || true
 	@rm -f $(BUILD).log
 
 bench: setup
-	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSYNCLINE_BENCH=ON
+	cmake -S . -B $(BUILD) -G Ninja -DCMAKE_BUILD_TYPE=Release -DSYNCLINE_BENCH=ON $(OPTIONS)
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_bench
 	$(BUILD)/syncline_bench
 
@@ -125,7 +132,7 @@ FUZZ_S ?= 10
 FUZZER ?= *
 fuzz: setup setup-check
 	@cmake -S . -B $(BUILD)-fuzz -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DSYNCLINE_FUZZ=ON \
-	    -DSYNCLINE_PCH=OFF -DBUILD_TESTING=OFF >/dev/null
+	    -DSYNCLINE_PCH=OFF -DBUILD_TESTING=OFF $(OPTIONS) >/dev/null
 	cmake --build $(BUILD)-fuzz -j $(JOBS) --target fuzzers
 	@tests/tools/fuzz.sh $(BUILD)-fuzz $(FUZZ_S) '$(FUZZER)' $(JOBS)
 
@@ -153,6 +160,10 @@ memcheck: configure setup-memcheck
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_memcheck
 	$(PYTHON) tests/tools/memcheck.py $(BUILD)/syncline_memcheck --jobs $(JOBS) $(MEMCHECK)
 
+# Debian 13 beside this system. What it made is kept: the next time only what changed is built.
+debian13: setup-debian13
+	@$(SUDO) tests/tools/debian13.sh $(BUILD)-debian13
+
 measure:
 	$(PYTHON) tests/tools/measure.py
 
@@ -176,21 +187,21 @@ format: setup-check
 # paths).
 LINT ?=
 lint: setup setup-check
-	@cmake -S . -B $(BUILD)-lint -G Ninja -DSYNCLINE_PCH=OFF -DBUILD_TESTING=OFF >/dev/null
+	@cmake -S . -B $(BUILD)-lint -G Ninja -DSYNCLINE_PCH=OFF -DBUILD_TESTING=OFF $(STRICT) >/dev/null
 	@run-clang-tidy -p $(BUILD)-lint -j $(JOBS) -quiet -extra-arg=-Wno-unknown-warning-option \
 	    $(LINT)
 
 # With clang: half of the time that g++ takes for it, and a second compiler's warnings.
 sanitize: setup setup-check
 	cmake -S . -B $(BUILD)-sanitize -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSYNCLINE_SANITIZE=ON \
-	    -DCMAKE_CXX_COMPILER=clang++
+	    -DCMAKE_CXX_COMPILER=clang++ $(STRICT)
 	cmake --build $(BUILD)-sanitize -j $(JOBS)
 	ctest --test-dir $(BUILD)-sanitize --output-on-failure --no-tests=error -j $(JOBS)
 
 # The ranks of live runs as threads, under the thread sanitizer.
 sanitize-threads: setup setup-check
 	cmake -S . -B $(BUILD)-threads -G Ninja -DCMAKE_BUILD_TYPE=Debug -DSYNCLINE_SANITIZE_THREADS=ON \
-	    -DBUILD_TESTING=OFF -DCMAKE_CXX_COMPILER=clang++
+	    -DBUILD_TESTING=OFF -DCMAKE_CXX_COMPILER=clang++ $(STRICT)
 	cmake --build $(BUILD)-threads -j $(JOBS) --target syncline_live_thread_tests
 	TSAN_OPTIONS="suppressions=$(CURDIR)/tests/tsan.supp halt_on_error=0" \
 	    $(BUILD)-threads/syncline_live_thread_tests
@@ -225,8 +236,12 @@ setup-python:
 setup-check:
 	$(call install,$(CHECK_PACKAGES))
 
+setup-debian13:
+	$(call install,$(DEBIAN13_PACKAGES))
+
 clean:
 	rm -rf $(BUILD) $(BUILD)-fuzz $(BUILD)-lint $(BUILD)-sanitize $(BUILD)-threads
+	[ ! -e $(BUILD)-debian13 ] || $(SUDO) rm -rf $(BUILD)-debian13
 
 help:
 	@sed -n 's/^#   /  /p' Makefile

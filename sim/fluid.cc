@@ -1,5 +1,8 @@
 #include "sim/fluid.h"
 
+#include <simgrid/forward.h>  // for the next
+#include <simgrid/version.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -24,6 +27,52 @@ constexpr Seconds kNever = std::numeric_limits<double>::infinity();
 // SimGrid counts whole units; a share of a small payload is not always a whole byte.
 constexpr double kUnits = 1024;
 
+// What SimGrid's versions, from Debian 12's 3.32 on, have different names for.
+#if SIMGRID_VERSION < 33400
+constexpr char kTiming[] = "--cfg=surf/precision:1e-12";
+constexpr char kWork[] = "--cfg=maxmin/precision:1e-9";
+
+void start(sg::Activity& activity) { activity.vetoable_start(); }
+
+template <typename Told>
+void when_completed(Told told) {
+  sg::Activity::on_completion_cb(told);
+}
+#else
+constexpr char kTiming[] = "--cfg=precision/timing:1e-12";
+constexpr char kWork[] = "--cfg=precision/work-amount:1e-9";
+
+void start(sg::Activity& activity) { activity.start(); }
+
+template <typename Told>
+void when_completed(Told told) {
+  sg::Exec::on_completion_cb(told);
+  sg::Comm::on_completion_cb(told);
+}
+#endif
+
+#if SIMGRID_VERSION < 40000
+sg::NetZone* star_zone(sg::Engine&) { return sg::create_star_zone("network"); }
+
+sg::Host* add_host(sg::NetZone& zone, const std::string& name) {
+  return zone.create_host(name, 1.0);
+}
+
+sg::Link* add_link(sg::NetZone& zone, const std::string& name, double capacity) {
+  return zone.create_link(name, capacity);
+}
+#else
+sg::NetZone* star_zone(sg::Engine& engine) {
+  return engine.get_netzone_root()->add_netzone_star("network");
+}
+
+sg::Host* add_host(sg::NetZone& zone, const std::string& name) { return zone.add_host(name, 1.0); }
+
+sg::Link* add_link(sg::NetZone& zone, const std::string& name, double capacity) {
+  return zone.add_link(name, capacity);
+}
+#endif
+
 }  // namespace
 
 struct Fluid::Parts {
@@ -31,11 +80,11 @@ struct Fluid::Parts {
   int argc = 5;
   char name[9] = "syncline";
   char log[27] = "--log=root.thresh:critical";
-  char precision[29] = "--cfg=surf/precision:1e-12";
-  char maxmin[30] = "--cfg=maxmin/precision:1e-9";
+  std::string timing = kTiming;
+  std::string work = kWork;
   // Lazy updates, the default, take no less time and are off by more.
   char optim[27] = "--cfg=network/optim:Full";
-  char* argv[6] = {name, log, precision, maxmin, optim, nullptr};
+  char* argv[6] = {name, log, timing.data(), work.data(), optim, nullptr};
   std::unique_ptr<sg::Engine> engine;
   std::vector<sg::Host*> sources;  // by route
   sg::Host* sink = nullptr;
@@ -73,7 +122,7 @@ struct Fluid::Parts {
     const Seconds wait = std::max(0.0, moment - sg::Engine::get_clock());
     sg::ExecPtr exec = sg::Exec::init()->set_host(sink)->set_flops_amount(wait);
     pending.emplace(exec.get(), Pending{exec, {}, moment});
-    exec->vetoable_start();
+    start(*exec);
   }
 
   void reached(Seconds moment) {
@@ -112,19 +161,19 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
   sg::Engine::set_config("network/crosstraffic:0");
   sg::Engine::set_config("network/TCP-gamma:0");
 
-  auto* zone = sg::create_star_zone("network");
+  auto* zone = star_zone(*s.engine);
   std::vector<sg::Link*> made;
   made.reserve(links.size());
   for (std::size_t i = 0; i < links.size(); ++i) {
-    auto* link = zone->create_link("l" + std::to_string(i), links[i].capacity * kUnits);
+    auto* link = add_link(*zone, "l" + std::to_string(i), links[i].capacity * kUnits);
     link->set_latency(0);
     if (links[i].per_flow) link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
     made.push_back(link->seal());
   }
-  s.sink = zone->create_host("sink", 1.0);
+  s.sink = add_host(*zone, "sink");
   s.sink->set_core_count(kTimerCores);
   for (std::size_t r = 0; r < routes.size(); ++r) {
-    auto* host = zone->create_host("r" + std::to_string(r), 1.0);
+    auto* host = add_host(*zone, "r" + std::to_string(r));
     std::vector<sg::LinkInRoute> way;
     way.reserve(routes[r].size());
     for (const int link : routes[r]) way.emplace_back(made[index(link)]);
@@ -133,7 +182,7 @@ Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& route
     s.sources.push_back(host);
   }
   zone->seal();
-  sg::Activity::on_completion_cb([&s](const sg::Activity& activity) { s.done(activity); });
+  when_completed([&s](const sg::Activity& activity) { s.done(activity); });
 }
 
 Fluid::~Fluid() = default;
@@ -154,7 +203,7 @@ void Fluid::start_flow(int route, double bytes, Token token) {
   sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
   comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
   parts_->pending.emplace(comm.get(), Parts::Pending{comm, token});
-  comm->vetoable_start();
+  start(*comm);
 }
 
 void Fluid::run(const Handler& handler) {
