@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -136,6 +138,11 @@ void add_rows(PriorUnit& unit, const cost::MeasuredTable& table, const Cluster& 
     collective::choose_algorithm(asked, collective::kNcclName, cluster);
     const CollectiveTime answer = *model.time(asked);
     const Seconds said = (answer.time + cluster.collective_overhead) / answer.stretch;
+    if (const char* dump = std::getenv("DUMP_ROWS")) {
+      FILE* f = std::fopen(dump, "a");
+      std::fprintf(f, "%s\t%d\t%d\t%d\t%lld\t%.9g\t%.9g\t%.9g\t%s\n", unit.site.c_str(), static_cast<int>(*table.kind), table.nodes, table.gpus_per_node, static_cast<long long>(points[p].size), points[p].time, said, answer.time + cluster.collective_overhead, std::string(to_string(asked.nccl->algorithm)).c_str());
+      std::fclose(f);
+    }
     unit.rows[class_of(points[p].size)].push_back(
         {static_cast<double>(points[p].size), std::log(points[p].time / said)});
   }
