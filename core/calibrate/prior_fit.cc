@@ -2,7 +2,8 @@
 //   {"logs": FOLDER, "machines": [{"log": "a100-p4d", "site": "p4d", "compute_capability": 80,
 //     "inside_gbytes_per_s": 300, "nic_gbps": 100, "nics": 4, "latency_us": 15, "fabric": "efa",
 //     "gpu_direct": true, "nvswitch": true, "cpu": "intel", "algorithm": "ring"}, ...]}
-// A log whose "algorithm" was set (NCCL_ALGO), there or in its name, does not say what NCCL chooses.
+// A log whose "algorithm" was set (NCCL_ALGO), there or in its name, does not say what NCCL
+// chooses.
 #include "core/calibrate/prior_fit.h"
 
 #include <algorithm>
