@@ -27,7 +27,9 @@ std::string pays_text(const tune::BreakEven& even) {
 
 // The ends of the steps' interval, for another training.
 measure::Interval steps_interval(const worth::Reach& reach) {
-  return measure::interval_of(reach.at, {.own = reach.spread.value_or(0)});
+  measure::Sensitivity sensitivity;
+  sensitivity.own = reach.spread.value_or(0);
+  return measure::interval_of(reach.at, sensitivity);
 }
 
 std::string steps_text(const worth::Reach& reach) {

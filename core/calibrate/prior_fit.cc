@@ -1,7 +1,9 @@
 // A list says what data sheets promise of the machines of each log, by how a log's name begins:
 //   {"logs": FOLDER, "machines": [{"log": "a100-p4d", "site": "p4d", "compute_capability": 80,
 //     "inside_gbytes_per_s": 300, "nic_gbps": 100, "nics": 4, "latency_us": 15, "fabric": "efa",
-//     "gpu_direct": true, "nvswitch": true, "cpu": "intel"}, ...]}
+//     "gpu_direct": true, "nvswitch": true, "cpu": "intel", "algorithm": "ring"}, ...]}
+// A log whose "algorithm" was set (NCCL_ALGO), there or in its name, does not say what NCCL
+// chooses.
 #include "core/calibrate/prior_fit.h"
 
 #include <algorithm>
@@ -34,6 +36,7 @@ struct Machine {
   Seconds latency = 0;  // between nodes
   Fabric fabric = Fabric::kUnknown;
   NcclHints hints;
+  bool forced = false;  // the algorithm
 };
 
 Fabric read_fabric(Reader& reader) {
@@ -68,6 +71,7 @@ std::pair<std::vector<Machine>, std::string> read_machines(const std::string& li
     if (item.word_or("cpu", "intel", {"intel", "amd"}) == "amd") {
       machine.hints.cpu = NcclHints::Cpu::kAmd;
     }
+    machine.forced = item.word_or("algorithm", "nccl", {"nccl", "ring", "tree"}) != "nccl";
     item.finish();
   }
   reader.finish();
@@ -275,7 +279,7 @@ std::vector<PriorUnit> prior_units(const std::string& list) {
     const std::string file = log.filename().string();
     const Machine* machine = machine_of(machines, file);
     const bool forced = file.find("_ring_") != file.npos || file.find("_tree_") != file.npos;
-    if (machine == nullptr || forced) continue;
+    if (machine == nullptr || forced || machine->forced) continue;
     for (const cost::MeasuredTable& table : read_nccl_log(log.string())) {
       if (!table.kind || table.nodes == 0 || table.ranks < 2) continue;
       const Cluster cluster = cluster_of(*machine, table.nodes, table.gpus_per_node);

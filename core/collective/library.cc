@@ -57,14 +57,14 @@ constexpr Row kNvlink = {{-0.57, -0.03, 0.26, 0.24}, {0.60, 0.63, 0.26, 0.18}};
 constexpr Row kPcie = {{-0.21, 0.56, 0.55, 0.52}, {0.74, 0.84, 0.45, 0.40}};
 // One GPU a node, or boxes whose GPUs are joined by PCIe, reach less of their NICs than boxes with
 // NVLink.
-constexpr Row kRdmaOfNvlink = {{-0.16, 0.19, 0.15, 0.06}, {0.55, 0.54, 0.25, 0.33}};
-constexpr Row kUnknown = {{0.15, 0.39, 0.52, 0.15}, {0.50, 0.77, 0.46, 0.32}};
+constexpr Row kRdmaOfNvlink = {{-0.16, 0.18, 0.13, 0.06}, {0.54, 0.56, 0.26, 0.34}};
+constexpr Row kUnknown = {{0.15, 0.39, 0.48, 0.15}, {0.48, 0.78, 0.51, 0.34}};
 constexpr std::pair<Fabric, Row> kAcross[] = {
-    {Fabric::kRdma, {{-0.07, 0.38, 0.50, 0.48}, {0.52, 0.56, 0.42, 0.38}}},
-    {Fabric::kEfa, {{0.41, 0.84, 0.60, 0.26}, {0.42, 0.48, 0.34, 0.32}}},
-    {Fabric::kSlingshot, {{-0.05, 1.10, 0.43, 0.26}, {0.61, 0.62, 0.39, 0.32}}},
-    {Fabric::kTcp, {{-0.03, 0.43, 0.30, 0.07}, {0.46, 0.70, 0.38, 0.24}}},
-    {Fabric::kTcpx, {{0.17, 1.00, 0.82, 0.26}, {0.36, 1.19, 0.44, 0.44}}},
+    {Fabric::kRdma, {{-0.08, 0.34, 0.49, 0.48}, {0.52, 0.58, 0.43, 0.38}}},
+    {Fabric::kEfa, {{0.29, 0.81, 0.61, 0.29}, {0.36, 0.54, 0.48, 0.36}}},
+    {Fabric::kSlingshot, {{-0.05, 1.09, 0.42, 0.26}, {0.61, 0.62, 0.37, 0.27}}},
+    {Fabric::kTcp, {{-0.03, 0.44, 0.37, 0.09}, {0.47, 0.72, 0.47, 0.24}}},
+    {Fabric::kTcpx, {{0.17, 1.01, 0.84, 0.27}, {0.36, 1.17, 0.47, 0.44}}},
     // No log of it is here. A survey of MI300X over two nodes says 219 us up to 128 KiB, where 35
     // are said, and 4.2 times what is said in the median of all sizes; large payloads as on any
     // network.

@@ -1,8 +1,10 @@
 // The choice is NCCL's own (nccl_model.h), over a topology guessed from the cluster: what the
 // search of NCCL would find is taken to be the largest speed on its list that a link can carry, and
-// as many channels as fill the link. "nccl" in the cluster overrides each guess. The list is for
-// choosing: the time is that of the links as they are (NcclCostModel). The transfers are those of
-// the nearest algorithm known here, for the links that concurrent collectives share:
+// as many channels as fill the link. A ring goes at one speed, a tree inside nodes at up to twice
+// its speed across them, where the links there carry that: two nodes then send each other every
+// byte once, and a port carries both directions. "nccl" in the cluster overrides each guess. The
+// list is for choosing: the time is that of the links as they are (NcclCostModel). The transfers
+// are those of the nearest algorithm known here, for the links that concurrent collectives share:
 //
 //   Ring, CollNet, NVLS  ring (a switch that adds up has no transfers of its own here)
 //   Tree, NVLSTree       double_binary_tree, in rank order, where NCCL keeps a chain inside nodes
@@ -152,42 +154,82 @@ Links links_of(const Cluster& cluster, const Shape& shape) {
   return links;
 }
 
-// The graph that NCCL's search would find for rings and trees, hints in place.
-NcclGraph graph_of(const Cluster& cluster, const Shape& shape, const Links& links, int capability) {
-  const NcclHints& hints = cluster.nccl;
+// What a tree's chain inside a node can use. PCIe takes what comes from the NIC to the same GPU as
+// well, NVLink does not.
+BytesPerSecond carried_inside(const Links& links) {
+  if (links.inside == nullptr) return std::numeric_limits<double>::infinity();
+  constexpr double kBesideTheNic = 2.0 / 3;  // at twice the speed of what comes from there
+  return links.inside->bandwidth * (links.nvlink ? 1 : kBesideTheNic);
+}
+
+constexpr double kMostRaised = 2;  // inside nodes, of a tree's speed across them
+
+// The search raises a tree's speed inside nodes along its list while the links there carry it.
+BytesPerSecond raised(std::span<const double> list, BytesPerSecond across, BytesPerSecond carried) {
+  BytesPerSecond speed = across;
+  for (auto each = list.rbegin(); each != list.rend(); ++each) {
+    const BytesPerSecond next = *each * kGigabytePerSecond;
+    if (next <= speed * (1 + 1e-9)) continue;
+    if (speed >= kMostRaised * across * (1 - 1e-9) || next > carried * (1 + 1e-9)) break;
+    speed = next;
+  }
+  return speed;
+}
+
+// A rate that is given, or the guess; a guess that was copied from where it is printed stays it.
+BytesPerSecond given_or(BytesPerSecond given, BytesPerSecond guess) {
+  constexpr double kPrinted = 1e-5;
+  return given > 0 && std::fabs(given / guess - 1) > kPrinted ? given : guess;
+}
+
+struct Graphs {
+  NcclGraph ring;
+  NcclGraph tree;
+};
+
+// The graphs that NCCL's search would find for rings and trees, hints in place.
+Graphs graphs_of(const NcclHints& hints, const Shape& shape, const Links& links, int capability) {
   // The search goes down its list of speeds to the first that a link carries, and adds channels
   // until all of them together fill the links.
+  const bool across = shape.nodes > 1;
+  const auto list = speeds(capability, across);
   NcclGraph graph;
-  graph.intra = graph.inter = listed(speeds(capability, shape.nodes > 1), links.each);
-  graph.channels =
+  graph.inter = listed(list, links.each);
+  int channels =
       std::clamp(static_cast<int>(links.total * (1 + 1e-9) / graph.inter), 1, kMostChannels);
 
   // Fast channels are cut in two (ncclTopoDupChannels); above capability 80 not where more than
   // four are slower than 50 GB/s.
-  const double intra = graph.intra / kGigabytePerSecond;
-  if (intra >= 25 && !(capability > 80 && intra < 50 && graph.channels > 4) &&
-      2 * graph.channels <= kMostChannels) {
-    graph.channels *= 2;
-    graph.intra /= 2;
+  const double speed = graph.inter / kGigabytePerSecond;
+  if (speed >= 25 && !(capability > 80 && speed < 50 && channels > 4) &&
+      2 * channels <= kMostChannels) {
+    channels *= 2;
     graph.inter /= 2;
   }
 
-  if (hints.channels > 0) graph.channels = hints.channels;
-  if (hints.channel_intra > 0) graph.intra = hints.channel_intra;
-  if (hints.channel_inter > 0) graph.inter = hints.channel_inter;
+  graph.channels = hints.channels > 0 ? hints.channels : channels;
+  BytesPerSecond inside = graph.inter;
+  if (across) {
+    graph.inter = given_or(hints.channel_inter, graph.inter);
+    inside = raised(list, graph.inter, carried_inside(links) / graph.channels);
+  }
+  inside = given_or(hints.channel_intra, inside);
   graph.path_intra = links.inside == nullptr ? NcclPath::kLoc
                      : links.nvlink          ? NcclPath::kNvl
                                              : NcclPath::kPhb;
   graph.path_inter = links.rdma ? NcclPath::kPxb : NcclPath::kPhb;
   graph.pattern =
       shape.each > 1 && hints.balanced_tree ? NcclPattern::kBalancedTree : NcclPattern::kTree;
-  return graph;
+  Graphs graphs{graph, graph};
+  graphs.tree.intra = inside;
+  graphs.ring.intra = across ? std::min(inside, graph.inter) : inside;
+  return graphs;
 }
 
 // Connecting the channels of a search doubles them, and once more where Hopper's links are fast.
 int connected_channels(const NcclGraph& graph, const Shape& shape, int capability) {
   constexpr int kMostConnected = 64;
-  const int channels = std::min(kMostConnected, 2 * graph.channels);
+  const int channels = std::min(kMostConnected, 2 * static_cast<int>(graph.channels));
   const bool again = capability >= 90 && shape.nodes > 1 && graph.intra > 45 * kGigabytePerSecond &&
                      graph.channels < 16;
   return again ? std::min(kMostConnected, 2 * channels) : channels;
@@ -199,7 +241,7 @@ NcclGraph nvls_graph(const Cluster& cluster, NcclGraph graph, const Shape& shape
   const int heads = std::min(shape.each, kMostChannels);
   if (shape.nodes > 1) {
     // All heads go out through the node's NICs: the search lowers the speed until they fit.
-    graph.channels = std::max(graph.channels, heads);
+    graph.channels = std::max<double>(graph.channels, heads);
     const BytesPerSecond each =
         listed(speeds(capability, true), node_bandwidth(cluster) / graph.channels);
     graph.intra = std::min(graph.intra, each);
@@ -235,14 +277,17 @@ NcclTopology topology_of(const Cluster& cluster, const Groups& groups, const Sha
   return t;
 }
 
-// As many channels as NCCL lays at most through the group's NICs or inside a node: what they drive
-// together does not depend on the links' speeds.
-int driving_channels(const Cluster& cluster, const Shape& shape, const Links& links) {
-  if (cluster.nccl.channels > 0) return cluster.nccl.channels;
+// As many channels as NCCL lays through the group's NICs or inside a node. Those of a fast NIC are
+// cut in two; between one and two there are parts of one, so that nothing jumps.
+double driving_channels(const Cluster& cluster, const Shape& shape, const Links& links) {
   if (shape.nodes == 1) return kMostChannels;
-  const int nics = links.inside != nullptr ? inter_tier(cluster).nics : 1;
+  constexpr BytesPerSecond kCut = 25 * kGigabytePerSecond;
+  const Tier& outside = inter_tier(cluster);
+  const int nics = links.inside != nullptr ? outside.nics : 1;
   const bool cut_in_two = nics <= 4 || capability_of(cluster) <= 80;
-  return std::min(kMostChannels, cut_in_two ? 2 * nics : nics);
+  const double each =
+      cut_in_two ? std::clamp(outside.narrower() / outside.nics / kCut, 1.0, 2.0) : 1;
+  return std::min<double>(kMostChannels, each * nics);
 }
 
 // A message between neighbours of a group on different nodes, on average over its ring.
@@ -281,12 +326,16 @@ Seconds latencies_between_nodes(const Cluster& cluster, const Groups& groups) {
 }
 
 // A graph that fills the links as they are, whatever NCCL's list of speeds says.
-NcclGraph filling(const Cluster& cluster, NcclGraph graph, int channels, BytesPerSecond total) {
-  const NcclHints& hints = cluster.nccl;
+NcclGraph filling(NcclGraph graph, double channels, BytesPerSecond inside, BytesPerSecond across) {
   graph.channels = channels;
-  graph.intra = hints.channel_intra > 0 ? hints.channel_intra : total / channels;
-  graph.inter = hints.channel_inter > 0 ? hints.channel_inter : total / channels;
+  graph.intra = inside / channels;
+  graph.inter = across / channels;
   return graph;
+}
+
+// What is said of channels counts by how much more or less it is than what would be guessed.
+double said_share(const NcclGraph& said, const NcclGraph& guess, BytesPerSecond NcclGraph::*rate) {
+  return said.*rate * said.channels / (guess.*rate * guess.channels);
 }
 
 // What of a node's rate its library makes use of. A processor keeps up with sockets of 10 Gbit/s;
@@ -295,6 +344,12 @@ double used_share(const Cluster& cluster) {
   constexpr BytesPerSecond kKeptUp = 10 * kGigabitPerSecond;
   if (cluster.fabric != Fabric::kTcp) return 1;
   return std::sqrt(std::min(1.0, kKeptUp / node_bandwidth(cluster)));
+}
+
+NcclHints unsaid_channels(NcclHints hints) {
+  hints.channels = 0;
+  hints.channel_intra = hints.channel_inter = 0;
+  return hints;
 }
 
 // What the collective takes is up to the links. Groups side by side leave each other an equal part
@@ -308,19 +363,34 @@ NcclTopology filled_topology(const Cluster& whole, const Groups& groups, double 
   const BytesPerSecond out =
       shape.nodes > 1 ? used * through * node_bandwidth(cluster) / shape.sharing : 0;
   const BytesPerSecond total = shape.nodes > 1 ? std::min(links.total, out) : links.total;
-  NcclGraph graph = graph_of(cluster, shape, links, t.least_capability);
+  Graphs said = graphs_of(cluster.nccl, shape, links, t.least_capability);
+  const Graphs guess = graphs_of(unsaid_channels(cluster.nccl), shape, links, t.least_capability);
   // No speed of a NIC makes another kind of it: boxes with a switch are built with GPUDirect.
   const bool direct = cluster.nccl.gpu_direct.value_or(t.nvswitch);
-  graph.path_inter = direct ? NcclPath::kPxb : NcclPath::kPhb;
-  graph.intra_latency = links.inside != nullptr ? links.inside->latency : 0;
-  graph.inter_latency = latency_between_nodes(cluster, groups);
-  const int channels = driving_channels(cluster, shape, links);
-  t.ring = t.tree = filling(cluster, graph, channels, total);
+  for (NcclGraph* graph : {&said.ring, &said.tree}) {
+    graph->path_inter = direct ? NcclPath::kPxb : NcclPath::kPhb;
+    graph->intra_latency = links.inside != nullptr ? links.inside->latency : 0;
+    graph->inter_latency = latency_between_nodes(cluster, groups);
+  }
+  // A tree that is not bound by what the ports carry one way is by what the links inside do.
+  const BytesPerSecond raised_total =
+      shape.nodes > 1 ? std::max(total, std::min(kMostRaised * total, carried_inside(links)))
+                      : total;
+  const bool own = said.ring.channels != guess.ring.channels;
+  const double channels = own ? said.ring.channels : driving_channels(cluster, shape, links);
+  const bool rates = cluster.nccl.channel_intra > 0 || cluster.nccl.channel_inter > 0;
+  const auto share = [&](NcclGraph Graphs::*graph, BytesPerSecond NcclGraph::*rate) {
+    return rates ? said_share(said.*graph, guess.*graph, rate) : 1;
+  };
+  t.ring = filling(said.ring, channels, total * share(&Graphs::ring, &NcclGraph::intra),
+                   total * share(&Graphs::ring, &NcclGraph::inter));
+  t.tree = filling(said.tree, channels, raised_total * share(&Graphs::tree, &NcclGraph::intra),
+                   total * share(&Graphs::tree, &NcclGraph::inter));
   if (t.nvswitch) {
     const int heads = std::min(shape.each, kMostChannels);
-    t.nvls =
-        filling(cluster, graph, heads,
-                shape.nodes > 1 ? std::min(out, links.each * heads) : links.inside->bandwidth / 2);
+    const BytesPerSecond switched =
+        shape.nodes > 1 ? std::min(out, links.each * heads) : links.inside->bandwidth / 2;
+    t.nvls = filling(said.ring, heads, switched, switched);
   }
   // NCCL lengthens a ring's latency from 64 bytes a rank and channel on; one channel is the
   // soonest.
@@ -348,10 +418,11 @@ NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups) {
   const Shape shape = shape_of(rated, groups);
   const Links links = links_of(rated, shape);
   NcclTopology t = topology_of(rated, groups, shape, links);
-  const NcclGraph graph = graph_of(rated, shape, links, t.least_capability);
-  t.channels = connected_channels(graph, shape, t.least_capability);
-  t.ring = t.tree = graph;
-  if (t.nvswitch) t.nvls = nvls_graph(rated, graph, shape, links, t.least_capability);
+  const Graphs graphs = graphs_of(rated.nccl, shape, links, t.least_capability);
+  t.channels = connected_channels(graphs.ring, shape, t.least_capability);
+  t.ring = graphs.ring;
+  t.tree = graphs.tree;
+  if (t.nvswitch) t.nvls = nvls_graph(rated, graphs.ring, shape, links, t.least_capability);
   return t;
 }
 
@@ -421,34 +492,75 @@ double passing_share(const Cluster& cluster, const Collective& collective) {
   return all > 0 ? ports / all : 1;
 }
 
-// Groups of one shape, and what the wire needs by the algorithms that they are offered.
+namespace {
+
+// What data sheets promise of the cluster: as far as they are taken at their word, logs say how
+// much longer collectives take. A bandwidth that was measured promises nothing beyond itself.
+Cluster as_promised(const Cluster& cluster) {
+  constexpr double kBeyondAnyBias = 16;
+  Cluster promised = as_rated(cluster);
+  for (Tier& tier : promised.tiers) {
+    if (tier.measured) tier.bandwidth *= kBeyondAnyBias;
+  }
+  return promised;
+}
+
+bool same_bandwidths(const Cluster& a, const Cluster& b) {
+  return std::ranges::equal(a.tiers, b.tiers, {}, &Tier::bandwidth, &Tier::bandwidth);
+}
+
+}  // namespace
+
+// Groups of one shape, on the links as they are and, where that is more, as they are promised.
 struct NcclCostModel::Known {
+  // NCCL's model of groups of one shape on links of so much bandwidth, and what the wire needs by
+  // the algorithms that they are offered.
+  struct Prices {
+    Prices(const Cluster& cluster, const Collective& collective)
+        : topology(filled_topology(cluster, collective.groups, passing_share(cluster, collective))),
+          table(nccl_table(topology, collective.kind)),
+          still(table) {
+      Collective moved = collective;
+      for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
+        const auto offered = [](const NcclCell& cell) { return cell.bandwidth > 0; };
+        if (std::none_of(table[a].begin(), table[a].end(), offered)) continue;
+        moved.nccl = NcclPick{static_cast<NcclAlgorithm>(a), NcclProtocol::kSimple};
+        wire[a] = wire_seconds_per_byte(cluster, moved);
+        for (NcclCell& cell : still[a]) {
+          if (offered(cell)) cell.bandwidth = std::numeric_limits<double>::infinity();
+        }
+      }
+    }
+
+    struct Said {
+      Seconds latency = 0;  // of it, whatever the links carry
+      Seconds time = 0;     // at least the floor
+      Seconds floor = 0;    // what the wire needs
+    };
+    std::optional<Said> said(CollectiveKind kind, const NcclPick& pick, double bytes) const {
+      const auto time = nccl_time(topology, table, kind, pick, bytes);
+      if (!time) return std::nullopt;
+      const Seconds floor = wire[static_cast<std::size_t>(pick.algorithm)] * bytes;
+      return Said{*nccl_time(topology, still, kind, pick, bytes), std::max(*time, floor), floor};
+    }
+
+    NcclTopology topology;
+    NcclTable table;
+    NcclTable still;                             // without what the bytes take
+    std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
+  };
+
   Known(const Cluster& cluster, const Collective& collective)
       : kind(collective.kind),
         groups(collective.groups),
-        topology(filled_topology(cluster, groups, passing_share(cluster, collective))),
-        table(nccl_table(topology, kind)),
         path(path_of(cluster, groups)),
-        taken_off(taken_off_by(cluster, path.across)),
+        reached(cluster, collective),
         across(chain_across(cluster, collective)),
-        first(path.across ? topology.ring.inter_latency : topology.ring.intra_latency) {
-    Collective moved = collective;
-    for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
-      const auto offered = [](const NcclCell& cell) { return cell.bandwidth > 0; };
-      if (std::none_of(table[a].begin(), table[a].end(), offered)) continue;
-      moved.nccl = NcclPick{static_cast<NcclAlgorithm>(a), NcclProtocol::kSimple};
-      wire[a] = wire_seconds_per_byte(cluster, moved);
-    }
-  }
-
-  // Of what logs took longer than data sheets promise, a cluster with reached rates has a part
-  // already.
-  static double taken_off_by(const Cluster& cluster, bool across) {
-    double share = 1;
-    for (const Tier& tier : cluster.tiers) {
-      if (across == (tier.span > cluster.gpus_per_node)) share = std::min(share, tier.efficiency);
-    }
-    return -std::log(share);
+        first(path.across ? reached.topology.ring.inter_latency
+                          : reached.topology.ring.intra_latency) {
+    const Cluster other = as_promised(cluster);
+    if (!same_bandwidths(other, cluster)) promised.emplace(other, collective);
+    measured = std::ranges::any_of(within_reach(cluster, groups).tiers, &Tier::measured);
   }
 
   // Reduce and broadcast go from node to node, which NCCL prices by a constant.
@@ -458,43 +570,55 @@ struct NcclCostModel::Known {
     return chain ? latencies_between_nodes(cluster, collective.groups) : 0;
   }
 
-  // What is known of such networks is known of whole collectives, what each costs beside the
-  // network among it. The wire needs what it needs, however much less they took than NCCL's model
-  // says.
+  // What is known of such networks is known of whole collectives on links as promised, what each
+  // costs beside the network among it. Links that are known to reach less take what they take, once
+  // that is longer. The wire needs what it needs, however much less they took than NCCL's model
+  // says. Never longer with more bandwidth, promised or reached.
   CollectiveTime likely(double bytes, Seconds overhead) const {
     const Prior prior = nccl_prior(path, bytes);
-    const double bias = prior.bias > 0 ? std::max(0.0, prior.bias - taken_off) : prior.bias;
-    CollectiveTime answer{.spread = prior.spread, .measured = false, .stretch = std::exp(bias)};
-    const auto [said, floor] = least(bytes);
-    const Seconds known =
-        std::max({floor, said / kMostBelow, answer.stretch * (said + overhead) - overhead});
-    answer.time = std::max(across + known, first + floor);
-    return answer;
-  }
-
-  // By NCCL's model, and of that what the wire needs.
-  std::pair<Seconds, Seconds> least(double bytes) const {
-    std::pair<Seconds, Seconds> least{std::numeric_limits<double>::infinity(), 0};
+    CollectiveTime answer{.time = std::numeric_limits<double>::infinity(),
+                          .spread = prior.spread,
+                          .measured = false,
+                          .stretch = 1};
+    const double stretch = std::exp(prior.bias);
     for (std::size_t a = 0; a < kNcclAlgorithms; ++a) {
       for (std::size_t p = 0; p < kNcclProtocols; ++p) {
         const NcclPick pick{static_cast<NcclAlgorithm>(a), static_cast<NcclProtocol>(p)};
-        const auto time = nccl_time(topology, table, kind, pick, bytes);
-        const Seconds floor = wire[a] * bytes;
-        if (time) least = std::min(least, std::pair(std::max(*time, floor), floor));
+        const auto here = reached.said(kind, pick, bytes);
+        if (!here) continue;
+        const auto sheet = promised ? promised->said(kind, pick, bytes) : here;
+        Seconds likely = stretch * (here->time + overhead) - overhead;
+        if (sheet && prior.bias > 0) {
+          likely = std::max(stretch * (sheet->time + overhead) - overhead,
+                            here->time + (stretch - 1) * (here->latency + overhead));
+        }
+        const Seconds known = std::max({here->floor, here->time / kMostBelow, likely});
+        const Seconds time = std::max(across + known, first + here->floor);
+        if (time >= answer.time) continue;
+        answer.time = time;
+        answer.stretch = promised ? (likely + overhead) / (here->time + overhead) : stretch;
+        answer.spread = spread_of(prior, (here->time - here->latency) / time);
       }
     }
-    return least;
+    return answer;
+  }
+
+  // Whoever measured what the links carry knows that part of the time well.
+  double spread_of(const Prior& prior, double carrying) const {
+    constexpr double kMeasured = 0.1;
+    if (!measured) return prior.spread;
+    const double share = std::min(carrying, 1.0);
+    return std::hypot((1 - share) * prior.spread, share * std::min(kMeasured, prior.spread));
   }
 
   CollectiveKind kind;
   Groups groups;
-  NcclTopology topology;
-  NcclTable table;
   Path path;
-  double taken_off = 0;  // of the bias, as the links are given as reached
-  Seconds across = 0;    // between nodes one after the other, which NCCL's own model leaves out
-  Seconds first = 0;     // which the first byte takes at least
-  std::array<double, kNcclAlgorithms> wire{};  // seconds for a byte of payload
+  Prices reached;
+  std::optional<Prices> promised;
+  bool measured = false;  // the bandwidth of some tier
+  Seconds across = 0;     // between nodes one after the other, which NCCL's own model leaves out
+  Seconds first = 0;      // which the first byte takes at least
 };
 
 NcclCostModel::NcclCostModel(const Cluster& cluster) : cluster_(cluster) {}

@@ -174,7 +174,7 @@ double bandwidth(const NcclTopology& t, Choice algorithm, Protocol protocol, Kin
   const NcclGraph& graph = graph_of(t, algorithm);
   const auto row = generation(t);
   const auto column = node_column(t);
-  const auto channels = static_cast<double>(graph.channels);
+  const double channels = graph.channels;
   const double ranks = t.ranks;
   const double local = t.gpus_per_node();
   const double intra = graph.intra / kGigabytePerSecond;

@@ -17,7 +17,7 @@ enum class NcclPattern { kBalancedTree, kTree };
 
 // What the search found for one algorithm. Bandwidths are those of one channel.
 struct NcclGraph {
-  int channels = 0;  // 0: none found, the algorithm is not offered
+  double channels = 0;  // 0: none found, the algorithm is not offered
   BytesPerSecond intra = 0;
   BytesPerSecond inter = 0;
   NcclPath path_intra = NcclPath::kLoc;

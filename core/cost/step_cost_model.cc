@@ -84,7 +84,7 @@ collective::NcclTopology topology_of(const GraphGuess& guess, int nodes, int gpu
   // Between nodes the bounds of the GPU generations differ little: Hopper's are used.
   topology.least_capability = topology.most_capability = 90;
   topology.cpu = guess.amd ? NcclHints::Cpu::kAmd : NcclHints::Cpu::kIntel;
-  topology.ring = {guess.channels,
+  topology.ring = {static_cast<double>(guess.channels),
                    guess.ring_intra,
                    guess.ring_inter,
                    collective::NcclPath::kNvl,

@@ -35,6 +35,7 @@ Tier read_tier(Reader& reader, std::string name, int span, int ports) {
   tier.name = std::move(name);
   tier.span = span;
   tier.efficiency = reader.number_or("efficiency", 1, {0, 1, true});
+  tier.measured = reader.boolean_or("measured", false);
   tier.nics = static_cast<int>(reader.integer_or("nics", 1, 1, 1024));
   tier.latency = reader.number("latency_us", {0, 1e9}) * kMicrosecond;
   if (const double jitter = reader.number_or("jitter_us", 0, {0, 1e9}); jitter > 0) {

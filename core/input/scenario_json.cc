@@ -114,6 +114,7 @@ Json tier_json(const Tier& tier, const cost::StepCurve& curve, int digits) {
     json["upload_gbps"] = significant(json["bandwidth_gbps"].get<double>() * tier.sends, digits);
   }
   if (tier.efficiency != 1) json["efficiency"] = tier.efficiency;
+  if (tier.measured) json["measured"] = true;
   if (tier.nics != 1) json["nics"] = tier.nics;
   if (std::isfinite(tier.flow_cap)) {
     json["flow_cap_gbps"] = significant(tier.flow_cap / kGigabitPerSecond, digits);

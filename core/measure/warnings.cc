@@ -119,7 +119,9 @@ std::string times_words(const Cluster& cluster) {
       "times are those of NCCL 2.28.9's own model and what published logs show beyond it, not "
       "calibrated here";
   const bool unnamed = cluster.nodes > 1 && cluster.fabric == Fabric::kUnknown;
-  return text + (unnamed ? "; cluster.fabric (rdma, efa, tcp, ...) narrows their interval" : "");
+  const bool measured = std::ranges::any_of(cluster.tiers, &Tier::measured);
+  return text + (unnamed ? "; cluster.fabric (rdma, efa, tcp, ...) narrows their interval" : "") +
+         (measured ? "; bandwidths with \"measured\" are taken as they are" : "");
 }
 
 std::string nccl_warning(const Cluster& cluster) {
@@ -134,7 +136,7 @@ std::string nccl_warning(const Cluster& cluster) {
   }
   text << "algorithm nccl: taken for compute capability " << t.least_capability
        << (t.nvswitch ? " with NVSwitch" : "") << ", channels: " << t.ring.channels << " of "
-       << t.ring.intra / kGigabytePerSecond << " GB/s inside a node and "
+       << t.tree.intra / kGigabytePerSecond << " GB/s inside a node and "
        << t.ring.inter / kGigabytePerSecond << " GB/s across (cluster.nccl overrides); "
        << times_words(cluster);
   return text.str();

@@ -37,6 +37,7 @@ struct Tier {
   BytesPerSecond bandwidth = 0;  // of one unit's port, each direction, all its NICs together
   int nics = 1;
   double efficiency = 1;  // what `bandwidth` is of the rated one, which libraries go by
+  bool measured = false;  // `bandwidth` is what collectives reach here, not what a data sheet says
   // What a single flow (one communicator's connection) can reach, e.g. one TCP stream on a fast
   // link; more streams fill the port.
   BytesPerSecond flow_cap = std::numeric_limits<double>::infinity();

@@ -26,7 +26,14 @@ NcclTopology topology(int nodes, int gpus, int capability, bool amd, double intr
   t.least_capability = t.most_capability = capability;
   t.cpu = amd ? NcclHints::Cpu::kAmd : NcclHints::Cpu::kIntel;
   const auto graph = [&](int count, double inside, double outside) {
-    return NcclGraph{count, inside * kGb, outside * kGb, path_intra, path_inter, pattern, true, 0};
+    return NcclGraph{static_cast<double>(count),
+                     inside * kGb,
+                     outside * kGb,
+                     path_intra,
+                     path_inter,
+                     pattern,
+                     true,
+                     0};
   };
   t.ring = graph(channels, intra, inter);
   t.tree = graph(tree_channels, tree_intra, tree_inter);

@@ -338,5 +338,70 @@ TEST(Uncertainty, TimesAreAsSureAsTheirRecording) {
   EXPECT_GT(computation(), 2 * assumed);
 }
 
+// Where nobody measured a collective, the guess about one kind is not that about another: rows that
+// use different kinds do not share all of the doubt, rows of one kind do.
+TEST(Uncertainty, KindsOfCollectivesThatAreGuessedDoNotShareAllDoubt) {
+  Json root = Json::parse(R"({"name": "d", "workload": {"name": "w", "forward_ms": 4},
+      "cluster": {"name": "c", "node": "p3.16xlarge", "nodes": 2},
+      "strategies": [{"name": "flat", "algorithm": "nccl", "fusion": {"rule": "one"}},
+                     {"name": "flat, two", "algorithm": "nccl",
+                      "fusion": {"rule": "size", "size_mb": 60}},
+                     {"name": "sharded", "algorithm": "nccl", "fusion": {"rule": "one"},
+                      "hierarchy": {"form": "sharded"}}]})");
+  for (int i = 0; i < 12; ++i) {
+    root["workload"]["tensors"].push_back(
+        {{"name", "l" + std::to_string(i)}, {"shape", {2000000}}, {"backward_us", 100}});
+  }
+  const Scenario scenario = test::parsed(root);
+  Uncertainties uncertainties(scenario);
+  const Sensitivity flat = uncertainties.sensitivity(scenario.strategies[0]);
+  const Sensitivity two = uncertainties.sensitivity(scenario.strategies[1]);
+  const Sensitivity sharded = uncertainties.sensitivity(scenario.strategies[2]);
+  const auto ends_of = [](const Sensitivity& sensitivity, Way way) {
+    return sensitivity.ways.at(static_cast<std::size_t>(way));
+  };
+  const std::array<double, 2> none{};
+  EXPECT_LT(ends_of(flat, Way::kTreeOfTwo)[0], -0.1);
+  EXPECT_GT(ends_of(flat, Way::kTreeOfTwo)[1], 0.1);
+  EXPECT_EQ(ends_of(flat, Way::kOneEach), none);
+  EXPECT_EQ(ends_of(sharded, Way::kTreeOfTwo), none);
+  EXPECT_NE(ends_of(sharded, Way::kOneEach), none);
+  EXPECT_NE(ends_of(sharded, Way::kInsideHalf), none);
+  // Half as long again is no certainty between kinds, and is one within a kind.
+  EXPECT_LT(chance_shorter(1, sharded, 1.5, flat), 0.98);
+  EXPECT_GT(chance_shorter(1, sharded, 1.5, flat), 0.6);
+  EXPECT_GT(chance_shorter(1, two, 1.5, flat), 0.99);
+  // A log tells of all of them.
+  FitErrors logged;
+  logged.network = 0.1;
+  EXPECT_EQ(Uncertainties(scenario, logged).sensitivity(scenario.strategies[0]).ways,
+            Sensitivity().ways);
+}
+
+// A bandwidth that was measured narrows the interval, whatever the library.
+TEST(Uncertainty, AMeasuredBandwidthIsSurer) {
+  for (const std::string library : {"links", "nccl"}) {
+    Json root = Json::parse(R"({"name": "d", "workload": {"name": "w", "batch": 1,
+        "forward_ms": 100, "tensors": [{"name": "a", "shape": [500000000],
+                                        "backward_us": 200000}]},
+        "cluster": {"name": "2 GPUs", "nodes": 1, "gpus_per_node": 2,
+                    "intra": {"latency_us": 5, "bandwidth_gbps": 160},
+                    "device": {"base": "h100-pcie"}},
+        "strategies": [{"name": "s", "overlap": false, "fusion": {"rule": "one"}}]})");
+    root["cluster"]["library"] = library;
+    root["strategies"][0]["algorithm"] = library == "nccl" ? "nccl" : "ring";
+    const Scenario sheet = test::parsed(root);
+    root["cluster"]["intra"]["measured"] = true;
+    const Scenario measured = test::parsed(root);
+    const auto interval = [](const Scenario& scenario) {
+      const Strategy& strategy = scenario.strategies.front();
+      return interval_of(test::step_time(scenario, strategy),
+                         Uncertainties(scenario).sensitivity(strategy));
+    };
+    EXPECT_NEAR(test::step_time(measured, measured.strategies.front()), 0.4, 0.005) << library;
+    EXPECT_LT(width(interval(measured)), 0.5 * width(interval(sheet))) << library;
+  }
+}
+
 }  // namespace
 }  // namespace syncline::measure
