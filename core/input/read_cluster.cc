@@ -123,8 +123,8 @@ void fill_in_overlap(Cluster& cluster) {
   if (overlap.slowdown == kNotGiven) overlap.slowdown = likely.slowdown;
   const double times = likely.slowdown > 0 ? overlap.slowdown / likely.slowdown : 1;
   if (overlap.collective_slowdown == kNotGiven) {
-    overlap.collective_slowdown =
-        likely.slowdown > 0 ? times * likely.collective_slowdown : overlap.slowdown;
+    const bool alike = likely.collective_slowdown == likely.slowdown;
+    overlap.collective_slowdown = alike ? overlap.slowdown : times * likely.collective_slowdown;
   }
   if (overlap.delay == kNotGiven) overlap.delay = std::min(1.0, times) * likely.delay;
 }

@@ -53,7 +53,7 @@ struct Tier {
 // kernels take multiprocessors and memory, Gloo's threads and sockets take processors.
 struct Overlap {
   // Share by which computation takes longer. JSON: overlap_slowdown; where it is not given, what
-  // `overlap_of` the cluster's library says.
+  // is assumed of the cluster (core/scenario/overlap.h).
   double slowdown = 0;
   // Share by which the collective takes longer. JSON: overlap_collective_slowdown; where it is not
   // given, as much as computation.
@@ -230,18 +230,6 @@ inline bool joined_by_switch(const Cluster& cluster) {
   if (cluster.gpus_per_node == 1 || cluster.tiers.empty()) return true;
   const bool nvlink = cluster.nccl.nvlink.value_or(cluster.tiers.front().bandwidth > kFastestPcie);
   return nvlink && cluster.gpus_per_node > 2;
-}
-
-// What is believed of a cluster: its own figures where it gives them, nothing where it tells the
-// same in another form, else what is known of its library. `least` and `most` bound 80 % of what is
-// to be expected.
-inline OverlapPrior overlap_estimate(const Cluster& cluster) {
-  const Overlap& overlap = cluster.device.overlap;
-  if (!overlap.given && cluster.device.data_parallel_slowdown > 0) return {};
-  if (!overlap.given) return overlap_prior(cluster.library, joined_by_switch(cluster));
-  constexpr double kDeviations = 1.2815515655446004;
-  const double most = std::exp(kDeviations * overlap.spread);
-  return {overlap, 1 / most, most};
 }
 
 }  // namespace syncline
