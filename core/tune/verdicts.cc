@@ -8,6 +8,7 @@
 #include "core/error.h"
 #include "core/input/document.h"
 #include "core/input/knobs.h"
+#include "core/input/scenario_json.h"
 #include "core/json/reader.h"
 #include "core/measure/row_evaluator.h"
 
@@ -60,6 +61,14 @@ std::string outermost_bandwidth(const input::Document& document, const Scenario&
                                     : "cluster.intra.bandwidth_gbps";
 }
 
+// Gives what that key says or, where a named node stands for it, would say.
+double outermost_gbps(const Scenario& scenario) {
+  const Cluster& cluster = scenario.cluster;
+  const Tier& tier =
+      cluster.nodes > 1 || cluster.tiers.size() > 2 ? cluster.tiers.back() : cluster.tiers.front();
+  return input::tier_json(tier, {}, 12).at("bandwidth_gbps").get<double>();
+}
+
 Json::json_pointer pointer_to(std::string path) {
   std::ranges::replace(path, '.', '/');
   return Json::json_pointer("/" + path);
@@ -78,14 +87,16 @@ std::optional<BreakEven> bandwidth_break_even(const input::Document& document,
   if (scenario.cluster.ranks() == 1) return std::nullopt;
   BreakEven even{strategy, against, outermost_bandwidth(document, scenario), 0, 0, {}, 0, 0};
   const Json::json_pointer pointer = pointer_to(even.path);
-  even.now = document.root.at(pointer).get<double>();
+  even.now = outermost_gbps(scenario);
   even.least = even.now / 1000;
   even.most = even.now * 1000;
   const Comparison here(document, even.path, strategy, against, takes);
   even.gain_percent = here.gain(even.now).value_or(0);
   // The same links by latency and bandwidth alone: steps that were measured speak of one bandwidth.
   input::Document links = document;
-  links.root.at(pointer.parent_pointer()).erase("measured_steps_us");
+  if (links.root.contains(pointer.parent_pointer())) {
+    links.root[pointer.parent_pointer()].erase("measured_steps_us");
+  }
   const Comparison compare(links, even.path, strategy, against, takes);
   const auto pays = [&](double bandwidth) { return compare.gain(bandwidth).value_or(0) > 0; };
 

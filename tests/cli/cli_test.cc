@@ -391,6 +391,44 @@ TEST_F(Cli, AFullDiskIsAFailingMachine) {
   EXPECT_EQ(ran.out, "");
 }
 
+// What a node's name stands for is in no key of the document.
+TEST_F(Cli, TuneReadsTheLinksOfANamedNode) {
+  for (const char* node : {"dgx-h100", "dgx-a100", "p3dn"}) {
+    Json scenario = small_scenario();
+    scenario["cluster"] = {{"node", node}, {"nodes", 4}};
+    scenario["strategies"] =
+        Json::array({{{"name", "plain"}},
+                     {{"name", "dgc"}, {"compression", {{"codec", "dgc"}, {"sparsity", {0.99}}}}}});
+    scenario.erase("baseline");
+    scenario.erase("sweep");
+    const Ran ran = run({"tune", written(scenario), "--budget", "5"});
+    EXPECT_EQ(ran.code, 0) << node << ": " << ran.err;
+  }
+}
+
+// As behind `| head`: what was read is what was wanted.
+TEST_F(Cli, APipeThatIsClosedIsNoError) {
+  const std::string scenario = written(small_scenario());
+  for (const Words& args : {Words{"run", scenario},
+                            {"run", scenario, "--format", "json"},
+                            {"plan", scenario},
+                            {"buckets", scenario},
+                            {"tune", scenario, "--budget", "5", "--format", "json"},
+                            {"check", scenario},
+                            {"list"},
+                            {"--help"}}) {
+    const Ran ran = Program(syncline_words(args), {}, [] {
+                      int ends[2];
+                      if (::pipe(ends) != 0) ::_exit(9);
+                      ::close(ends[0]);
+                      ::dup2(ends[1], STDOUT_FILENO);
+                      ::close(ends[1]);
+                    }).wait();
+    EXPECT_EQ(ran.code, 0) << args.front() << ": " << ran.err;
+    EXPECT_FALSE(test::contains(ran.err, "standard output")) << args.front() << ": " << ran.err;
+  }
+}
+
 // plan, check, list -------------------------------------------------------------------------------
 
 TEST_F(Cli, PlanListsTheOperationsOfAStrategy) {

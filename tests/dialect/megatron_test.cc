@@ -33,6 +33,10 @@ TEST(Megatron, ABucketClosesOnceItHoldsItsElements) {
   // 307 parameters in two: 153 each.
   EXPECT_EQ(kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-num-buckets": 2})", workload),
             (Groups{{0, 1, 2}, {3, 4, 5}}));
+  // Rounded down: 153 close a bucket, which 154 would not.
+  EXPECT_EQ(kMegatron.groups_of(R"({"overlap-grad-reduce": true, "ddp-num-buckets": 2})",
+                                workload_of({153, 54, 100})),
+            (Groups{{0}, {1, 2}}));
   // The number wins.
   const Reading both = kMegatron.read(
       R"({"overlap-grad-reduce": true, "ddp-bucket-size": 1, "ddp-num-buckets": 2})", workload);
