@@ -13,7 +13,7 @@
 #   make gpu-pack the same as an archive for a machine without packages: build/gpu-hour.tar.xz
 #   make fuzz     every reader under libFuzzer, FUZZ_S seconds each (10 if left out; needs clang)
 #   make faults   the program killed, its disk full, its memory and descriptors used up
-#   make debian13 a build, the tour and the tests on a Debian 13 that debootstrap makes (2 GB, as root)
+#   make debian13 a build, the tour and the tests on a Debian 13 that debootstrap makes (4 GB, as root)
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
 #   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
 #   make memcheck run, explain, tune and both simulations of drawn scenarios under valgrind (MEMCHECK)
@@ -160,9 +160,11 @@ memcheck: configure setup-memcheck
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_memcheck
 	$(PYTHON) tests/tools/memcheck.py $(BUILD)/syncline_memcheck --jobs $(JOBS) $(MEMCHECK)
 
-# Debian 13 beside this system. What it made is kept: the next time only what changed is built.
+# Debian 13 beside this system. What it made is kept: the next time only what changed is built. From
+# MIRROR, or from where apt gets this machine's own Debian.
+MIRROR ?=
 debian13: setup-debian13
-	@$(SUDO) tests/tools/debian13.sh $(BUILD)-debian13
+	@$(SUDO) env JOBS='$(JOBS)' MIRROR='$(MIRROR)' tests/tools/debian13.sh $(BUILD)-debian13
 
 measure:
 	$(PYTHON) tests/tools/measure.py

@@ -55,7 +55,8 @@ void fill_in_device(const Reader& cluster, Json& json) {
   }
   if (!device.is_object() || !device.contains("base")) return;
   Reader reader(device, cluster.file(), cluster.place_of("device"));
-  const hardware::KnownDevice& known = known_device(reader, "base", reader.text("base"));
+  const std::string base = reader.text("base");
+  const hardware::KnownDevice& known = known_device(reader, "base", base);
   const Json given = device;
   device = known_device_json(known, given.contains("efficiency"));
   replace_keys(device, given);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # Debian 13 below a folder, made by debootstrap, and the project built, shown and tested there:
-#   debian13.sh FOLDER                as root; JOBS, and MIRROR where apt's own is not wanted
+#   debian13.sh FOLDER                as root; JOBS at once, from MIRROR where apt's own is not wanted
 #   debian13.sh FOLDER COMMAND...     runs that there instead, in the sources
 # What stands is kept: the system, its packages, its ccache and its build. The sources are the ones
 # at hand, read only. The tests that need torch or a browser leave themselves out.
@@ -45,6 +45,6 @@ exec unshare --mount --propagation private bash -euc '
   mount --rbind /dev "$root/dev"
   exec chroot "$root" env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
       HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" JOBS="$JOBS" CCACHE_DIR=/ccache \
-      ${http_proxy:+http_proxy="$http_proxy"} ${WERROR:+WERROR="$WERROR"} \
+      ${http_proxy:+http_proxy="$http_proxy"} \
       GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=safe.directory GIT_CONFIG_VALUE_0=/src \
       bash -c "cd /src && exec \"\$@\"" debian13 "$@"' debian13 "$@"
