@@ -180,17 +180,28 @@ Progress::~Progress() {
 void Progress::update(std::size_t done, std::size_t wanted) {
   using Seconds = std::chrono::duration<double>;
   const auto now = now_();
-  const double lasted = Seconds(now - began_).count();
   constexpr double kQuiet = 2.0;
   constexpr double kBetween = 0.2;
   constexpr double kLong = 60;
-  if (lasted < kQuiet || done == 0) return;
+  if (done == 0) return;
+  if (first_done_ == 0) {
+    first_ = now;
+    first_done_ = done;
+  }
+  if (Seconds(now - began_).count() < kQuiet) return;
   if (visible_ && Seconds(now - shown_).count() < kBetween && done < wanted) return;
-  const double left = lasted / static_cast<double>(done) * static_cast<double>(wanted - done);
+  // What a piece takes is known after a second of them.
+  constexpr double kKnown = 1.0;
+  const double lasted = Seconds(now - first_).count();
+  const bool known = done > first_done_ && lasted >= kKnown;
+  const double each = known ? lasted / static_cast<double>(done - first_done_) : 0;
+  const double left = each * static_cast<double>(wanted - done);
   if (!terminal_ && (left < kLong || told_)) return;
   char line[160];
-  std::snprintf(line, sizeof line, "%s: %zu of %zu, about %.0f s left", what_.c_str(), done, wanted,
-                left);
+  const int written =
+      std::snprintf(line, sizeof line, "%s: %zu of %zu", what_.c_str(), done, wanted);
+  const auto at = std::min(sizeof line - 1, static_cast<std::size_t>(std::max(0, written)));
+  if (known) std::snprintf(line + at, sizeof line - at, ", about %.0f s left", left);
   if (terminal_) {
     std::cerr << "\r\033[K" << line << std::flush;
   } else {

@@ -93,6 +93,9 @@ class Progress {
   Clock::time_point (*now_)();
   Clock::time_point began_;
   Clock::time_point shown_;
+  // The first report of finished work. Time left counts from here: what came before was the start.
+  Clock::time_point first_;
+  std::size_t first_done_ = 0;
   bool terminal_;
   bool visible_ = false;
   bool told_ = false;

@@ -231,6 +231,21 @@ TEST(Progress, LongWorkSaysOnceHowLongItWillTake) {
   EXPECT_EQ(told_of(10'000), "syncline run: 20 of 10000, about 998 s left\n");
 }
 
+// A start of a minute is no measure of the pieces that follow it.
+TEST(Progress, TimeLeftDoesNotCountTheStart) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("syncline run", fake_clock);
+    moment += std::chrono::seconds(60);
+    for (std::size_t done = 1; done < 30; ++done) {
+      progress.update(done, 10'000);
+      moment += std::chrono::milliseconds(100);
+    }
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "syncline run: 11 of 10000, about 999 s left\n");
+}
+
 TEST(Progress, OfAMinuteNothingIsSaid) { EXPECT_EQ(told_of(500), ""); }
 
 }  // namespace
