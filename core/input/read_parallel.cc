@@ -87,6 +87,11 @@ void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluste
                               std::to_string(parallel.expert_tensor) + " do not divide a stage's " +
                               std::to_string(stage) + " ranks");
   }
+  if (parallel.expert_tensor > 1 && !parallel.whole_job()) {
+    reader.fail("expert_tensor",
+                "is not modelled yet where nothing else is cut: expected expert, tensor, context "
+                "or pipeline above 1 beside it");
+  }
   if (parallel.pipeline_inside && (parallel.context > 1 || parallel.expert > 1)) {
     reader.fail("order",
                 "tp-cp-ep-pp-dp is possible with tensor and pipeline alone, not context or "

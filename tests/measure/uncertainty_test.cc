@@ -67,7 +67,7 @@ TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
     }
     return std::string();
   };
-  for (const double wrong : {0.0, -1.0, std::nan(""), INFINITY, 1.8e152}) {
+  for (const double wrong : {0.0, -1.0, std::nan(""), HUGE_VAL, 1.8e152}) {
     EndsAt executor(wrong);
     const std::string said =
         refused([&] { evaluate_strategy(scenario, strategy, executor, cache); });
@@ -75,12 +75,10 @@ TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
   }
   EndsAt right(0.5);
   EXPECT_EQ(evaluate_strategy(scenario, strategy, right, cache).metrics.step_time, 0.5);
-  for (const double wrong : {std::nan(""), -1e9}) {
-    Scenario garbage = scenario_over(10);
-    garbage.workload.forward = wrong;
-    const std::string said = refused([&] { Uncertainties(garbage).sensitivity(strategy); });
-    EXPECT_NE(said.find("'alone'"), std::string::npos) << said;
-  }
+  Scenario garbage = scenario_over(10);
+  garbage.workload.tensors.front().backward = HUGE_VAL;
+  const std::string said = refused([&] { Uncertainties(garbage).sensitivity(strategy); });
+  EXPECT_NE(said.find("'alone'"), std::string::npos) << said;
 }
 
 // Flows that are hashed meet more or fewer others by another seed: an interval is wider by that.
