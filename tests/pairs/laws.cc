@@ -276,7 +276,9 @@ class Judge {
   // By how much a step may move the wrong way.
   Seconds anomaly() const {
     const bool queues = queues_ || strategy().priority != Strategy::Priority::kReady;
-    return std::max(kRounding * verdict_.step,
+    // What other jobs leave is found in rounds, until little changes.
+    const double settled = scenario_.others.empty() ? kRounding : 1e-4;
+    return std::max(settled * verdict_.step,
                     queues ? std::min(longest_, kAnomaly * verdict_.step) : 0);
   }
 
