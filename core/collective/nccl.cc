@@ -515,8 +515,8 @@ bool same_bandwidths(const Cluster& a, const Cluster& b) {
 struct NcclCostModel::Known {
   // NCCL's model of groups of one shape on links of so much bandwidth, and what the wire needs by
   // the algorithms that they are offered.
-  struct Prices {
-    Prices(const Cluster& cluster, const Collective& collective)
+  struct LinkCosts {
+    LinkCosts(const Cluster& cluster, const Collective& collective)
         : topology(filled_topology(cluster, collective.groups, passing_share(cluster, collective))),
           table(nccl_table(topology, collective.kind)),
           still(table) {
@@ -614,8 +614,8 @@ struct NcclCostModel::Known {
   CollectiveKind kind;
   Groups groups;
   Path path;
-  Prices reached;
-  std::optional<Prices> promised;
+  LinkCosts reached;
+  std::optional<LinkCosts> promised;
   bool measured = false;  // the bandwidth of some tier
   Seconds across = 0;     // between nodes one after the other, which NCCL's own model leaves out
   Seconds first = 0;      // which the first byte takes at least

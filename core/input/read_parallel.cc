@@ -90,7 +90,7 @@ void judge(const Reader& reader, const Parallel& parallel, const Cluster& cluste
   if (parallel.expert_tensor > 1 && !parallel.whole_job()) {
     reader.fail("expert_tensor",
                 "is not modelled yet where nothing else is cut: expected expert, tensor, context "
-                "or pipeline above 1 beside it");
+                "or pipeline above 1 too");
   }
   if (parallel.pipeline_inside && (parallel.context > 1 || parallel.expert > 1)) {
     reader.fail("order",

@@ -227,8 +227,22 @@ Workload::Recompute read_recompute(Reader& reader) {
                                : Workload::Recompute::kFull;
 }
 
+// A pipeline's passes are planned one by one, and run for each interval.
+void require_few_passes(const Reader& reader, const Workload& workload) {
+  constexpr std::int64_t kMostPasses = 131072;
+  const Parallel& parallel = workload.parallel;
+  if (parallel.pipeline < 2 || workload.micro_batches * parallel.parts() <= kMostPasses) return;
+  reader.fail("micro_batches", "found " + std::to_string(workload.micro_batches) +
+                                   ": the pipeline's " + std::to_string(parallel.parts()) +
+                                   " parts make more than " + std::to_string(kMostPasses) +
+                                   " passes a step; expected at most " +
+                                   std::to_string(kMostPasses / parallel.parts()) +
+                                   ": from there on each takes as long as the one before");
+}
+
 // Interleaved stages walk micro-batches in groups as large as the pipeline.
 void judge_micro_batches(const Reader& reader, const Workload& workload) {
+  require_few_passes(reader, workload);
   const Parallel& parallel = workload.parallel;
   const std::int64_t stages = parallel.pipeline;
   const std::int64_t rest = workload.micro_batches % stages;
@@ -252,19 +266,6 @@ void judge_length(const Reader& reader, const Workload& workload) {
               "forward, backward or update pass");
 }
 
-// A pipeline's passes are planned one by one, and run for each interval.
-void require_few_passes(const Reader& reader, const Workload& workload) {
-  constexpr std::int64_t kMostPasses = 131072;
-  const Parallel& parallel = workload.parallel;
-  if (parallel.pipeline < 2 || workload.micro_batches * parallel.parts() <= kMostPasses) return;
-  reader.fail("micro_batches", "found " + std::to_string(workload.micro_batches) +
-                                   ", of which the pipeline's " + std::to_string(parallel.parts()) +
-                                   " parts make more than " + std::to_string(kMostPasses) +
-                                   " passes a step; expected at most " +
-                                   std::to_string(kMostPasses / parallel.parts()) +
-                                   ": from there on each takes as long as the one before");
-}
-
 }  // namespace
 
 Workload read_workload(Reader reader, const Cluster& cluster) {
@@ -283,7 +284,6 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   if (reader.has("parallel")) {
     workload.parallel = read_parallel(reader.object("parallel"), cluster);
     judge_micro_batches(reader, workload);
-    require_few_passes(reader, workload);
   }
   workload.delayed_scaling = reader.boolean_or("delayed_scaling", false);
   workload.optimizer_given = reader.has("optimizer");
@@ -291,7 +291,6 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   workload.optimizer_states = optimizer == "sgd" ? 0 : optimizer == "momentum" ? 1 : 2;
   const DType dtype = dtype_of(reader, DType::kFp32);
   workload.update = reader.number_or("update_ms", 0, {0, kLongestMilliseconds}) * kMillisecond;
-
   const bool has_tensors = reader.has("tensors");
   if (!reader.has("operators")) reader.require("tensors");
   std::vector<TensorWork> work;
@@ -304,6 +303,7 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     workload.tensors.emplace_back().elements = 1;
     work.emplace_back();
   }
+  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 1000000 tensors");
   read_copies(reader, workload, copied);
   const auto parts = std::ranges::count_if(workload.tensors, &Tensor::part);
   const auto placed = std::count_if(workload.tensors.begin(), workload.tensors.end(),
@@ -312,7 +312,6 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
   if (workload.tensors.empty() && (has_tensors || !reader.has("operators"))) {
     reader.fail("tensors", "empty, expected at least one gradient");
   }
-  if (workload.tensors.size() > kMostTensors) reader.fail("tensors", "more than 1000000 tensors");
   for (auto& item : reader.objects("buffers")) {
     workload.buffers.push_back(read_shape(item, dtype));
     item.finish();

@@ -297,7 +297,7 @@ void expect_time(Seconds step, const Strategy& strategy) {
   constexpr Seconds kLongest = 1e30;  // of what any input may say, by far
   if (std::isfinite(step) && step > 0 && step < kLongest) return;
   std::ostringstream text;
-  text << "strategy '" << strategy.name << "' comes to a step of " << step << " s";
+  text << "strategy '" << strategy.name << "' has a step of " << step << " s";
   throw InternalError(text.str());
 }
 

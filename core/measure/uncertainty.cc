@@ -63,27 +63,28 @@ std::pair<int, bool> nodes_of(const Cluster& cluster, const collective::Groups& 
   return {count, count == groups.size};
 }
 
-Way way_of(const Cluster& cluster, const collective::Collective& collective) {
+GuessedKind way_of(const Cluster& cluster, const collective::Collective& collective) {
   using collective::NcclAlgorithm;
   const auto [nodes, one_each] = nodes_of(cluster, collective.groups);
   const bool all = collective.kind == collective::CollectiveKind::kAllReduce;
-  if (nodes == 1) return all ? Way::kInside : Way::kInsideHalf;
-  if (one_each) return all ? Way::kOneEach : Way::kOneEachHalf;
+  if (nodes == 1) return all ? GuessedKind::kInside : GuessedKind::kInsideHalf;
+  if (one_each) return all ? GuessedKind::kOneEach : GuessedKind::kOneEachHalf;
   const bool tree_or_ring =
       collective.nccl && (collective.nccl->algorithm == NcclAlgorithm::kTree ||
                           collective.nccl->algorithm == NcclAlgorithm::kRing);
-  if (all && nodes == 2 && tree_or_ring) return Way::kTreeOfTwo;
-  return all ? Way::kAcross : Way::kAcrossHalf;
+  if (all && nodes == 2 && tree_or_ring) return GuessedKind::kTreeOfTwo;
+  return all ? GuessedKind::kAcross : GuessedKind::kAcrossHalf;
 }
 
 // The part of the squares of large messages' doubt that is this kind's own. All-reduces and their
 // halves lie 13 % apart in the median of a network's logs, of the 35 that networks do. On two nodes
 // it hangs on the graph that NCCL's search finds: of the logs of trees or rings there one in four
 // took what the other of the two does.
-double apart(Way way) {
+double apart(GuessedKind way) {
   constexpr double kGraph = 0.8, kInsideNodes = 0.5, kAcrossNodes = 0.1;
-  if (way == Way::kTreeOfTwo) return kGraph;
-  return way == Way::kInside || way == Way::kInsideHalf ? kInsideNodes : kAcrossNodes;
+  if (way == GuessedKind::kTreeOfTwo) return kGraph;
+  return way == GuessedKind::kInside || way == GuessedKind::kInsideHalf ? kInsideNodes
+                                                                        : kAcrossNodes;
 }
 
 // What of the rated bandwidth is said to be reached: so much of what data sheets promise too much
@@ -161,7 +162,7 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
 }
 
 // The network with large messages of one kind at one end of what is this kind's own.
-Cluster with_way_moved(const Cluster& cluster, Way way, double deviations) {
+Cluster with_way_moved(const Cluster& cluster, GuessedKind way, double deviations) {
   Cluster moved = cluster;
   const auto as_given = std::make_shared<const Cluster>(cluster);
   const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
@@ -248,7 +249,7 @@ Interval ratio_interval(double ratio, const Sensitivity& numerator,
     up += most * most;
     down += least * least;
   }
-  for (std::size_t w = 0; w < kWays; ++w) {
+  for (std::size_t w = 0; w < kGuessedKinds; ++w) {
     const double one = numerator.ways.at(w)[1] - denominator.ways.at(w)[1];
     const double other = numerator.ways.at(w)[0] - denominator.ways.at(w)[0];
     const double most = std::max({one, other, 0.0});
@@ -382,8 +383,8 @@ bool Uncertainties::guesses() const {
   return !fit_errors_.network && !cluster.cost_model && cluster.library == Library::kNccl;
 }
 
-std::vector<Way> Uncertainties::ways_of(const Strategy& strategy) {
-  std::set<Way> ways;
+std::vector<GuessedKind> Uncertainties::ways_of(const Strategy& strategy) {
+  std::set<GuessedKind> ways;
   mean_over_phases(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {
     for (const plan::Op& op : phase.plan.ops) {
       const auto* asked = std::get_if<collective::Collective>(&op.work);
@@ -395,7 +396,7 @@ std::vector<Way> Uncertainties::ways_of(const Strategy& strategy) {
   return {ways.begin(), ways.end()};
 }
 
-Uncertainties::Shifted& Uncertainties::shifted(Way way, bool slower) {
+Uncertainties::Shifted& Uncertainties::shifted(GuessedKind way, bool slower) {
   auto& known = ways_.at(static_cast<std::size_t>(way)).at(slower ? 1 : 0);
   if (known) return *known;
   const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
@@ -486,7 +487,7 @@ Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
     sensitivity.faster[d] = std::log(step_with(strategy, uncertainty, false) / plain);
   }
   if (guesses()) {
-    for (const Way way : ways_of(strategy)) {
+    for (const GuessedKind way : ways_of(strategy)) {
       auto& ends = sensitivity.ways.at(static_cast<std::size_t>(way));
       for (const bool slower : {false, true}) {
         ends.at(slower ? 1 : 0) = std::log(step(strategy, shifted(way, slower)) / plain);

@@ -40,7 +40,7 @@ inline constexpr double kHeldDeviations = 1.2815515655446004;
 
 // A kind of collective that NCCL runs. Where nobody measured any, a guess about one kind is not as
 // wrong as that about another, so rows that use different kinds do not share all of their doubt.
-enum class Way {
+enum class GuessedKind {
   kInside,       // a node, an all-reduce
   kInsideHalf,   // a node, half of one
   kOneEach,      // across nodes, one GPU of each
@@ -49,7 +49,7 @@ enum class Way {
   kAcrossHalf,
   kTreeOfTwo,  // nodes: a tree there passes the ports half as often as a ring
 };
-inline constexpr std::size_t kWays = 7;
+inline constexpr std::size_t kGuessedKinds = 7;
 
 // log(step time / predicted step time) with one input at the slower, or the faster, end of its
 // interval; and the standard deviation of what is this row's own, collisions of hashed flows too.
@@ -58,7 +58,7 @@ struct Sensitivity {
   std::array<double, kUncertainties> faster{};
   double own = 0;
   // What large messages of one kind take that the others do not: the faster end, the slower one.
-  std::array<std::array<double, 2>, kWays> ways{};
+  std::array<std::array<double, 2>, kGuessedKinds> ways{};
 
   bool operator==(const Sensitivity&) const = default;
 };
@@ -108,15 +108,15 @@ class Uncertainties {
   Shifted& shifted(Uncertainty uncertainty, bool slower);
   double collisions(const Strategy& strategy, Seconds plain);
   bool guesses() const;
-  std::vector<Way> ways_of(const Strategy& strategy);
-  Shifted& shifted(Way way, bool slower);
+  std::vector<GuessedKind> ways_of(const Strategy& strategy);
+  Shifted& shifted(GuessedKind way, bool slower);
 
   const Scenario& scenario_;
   FitErrors fit_errors_;
   std::shared_ptr<collective::CostCache> cache_;  // of the network as given
   std::unique_ptr<Shifted> as_given_;
   std::array<std::array<std::unique_ptr<Shifted>, 2>, kUncertainties> shifted_;
-  std::array<std::array<std::unique_ptr<Shifted>, 2>, kWays> ways_;
+  std::array<std::array<std::unique_ptr<Shifted>, 2>, kGuessedKinds> ways_;
   std::vector<std::unique_ptr<Shifted>> rehashed_;  // once they were asked for
 };
 

@@ -121,7 +121,7 @@ std::string times_words(const Cluster& cluster) {
   const bool unnamed = cluster.nodes > 1 && cluster.fabric == Fabric::kUnknown;
   const bool measured = std::ranges::any_of(cluster.tiers, &Tier::measured);
   return text + (unnamed ? "; cluster.fabric (rdma, efa, tcp, ...) narrows their interval" : "") +
-         (measured ? "; bandwidths with \"measured\" are taken as they are" : "");
+         (measured ? "; bandwidths with \"measured\" are used as they are" : "");
 }
 
 std::string nccl_warning(const Cluster& cluster) {

@@ -491,8 +491,8 @@ std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Worklo
     const bool even = whole ? size % least == 0 : experts_among(parallel, size) > 0;
     if (even) return std::nullopt;
     return UnevenGroups{
-        key, "groups of " + std::to_string(size) + " ranks do not come out even beside experts, " +
-                 "which " + std::to_string(least) +
+        key, "groups of " + std::to_string(size) + " ranks do not fit the experts, " + "which " +
+                 std::to_string(least) +
                  " of those ranks share (workload.parallel): " + "expected a multiple of " +
                  std::to_string(least) + (whole ? "" : ", or a divisor")};
   };

@@ -71,7 +71,7 @@ TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
     EndsAt executor(wrong);
     const std::string said =
         refused([&] { evaluate_strategy(scenario, strategy, executor, cache); });
-    EXPECT_EQ(said.find("internal error: strategy 'alone' comes to a step of"), 0U) << said;
+    EXPECT_EQ(said.find("internal error: strategy 'alone' has a step of"), 0U) << said;
   }
   EndsAt right(0.5);
   EXPECT_EQ(evaluate_strategy(scenario, strategy, right, cache).metrics.step_time, 0.5);
@@ -355,16 +355,16 @@ TEST(Uncertainty, KindsOfCollectivesThatAreGuessedDoNotShareAllDoubt) {
   const Sensitivity flat = uncertainties.sensitivity(scenario.strategies[0]);
   const Sensitivity two = uncertainties.sensitivity(scenario.strategies[1]);
   const Sensitivity sharded = uncertainties.sensitivity(scenario.strategies[2]);
-  const auto ends_of = [](const Sensitivity& sensitivity, Way way) {
+  const auto ends_of = [](const Sensitivity& sensitivity, GuessedKind way) {
     return sensitivity.ways.at(static_cast<std::size_t>(way));
   };
   const std::array<double, 2> none{};
-  EXPECT_LT(ends_of(flat, Way::kTreeOfTwo)[0], -0.1);
-  EXPECT_GT(ends_of(flat, Way::kTreeOfTwo)[1], 0.1);
-  EXPECT_EQ(ends_of(flat, Way::kOneEach), none);
-  EXPECT_EQ(ends_of(sharded, Way::kTreeOfTwo), none);
-  EXPECT_NE(ends_of(sharded, Way::kOneEach), none);
-  EXPECT_NE(ends_of(sharded, Way::kInsideHalf), none);
+  EXPECT_LT(ends_of(flat, GuessedKind::kTreeOfTwo)[0], -0.1);
+  EXPECT_GT(ends_of(flat, GuessedKind::kTreeOfTwo)[1], 0.1);
+  EXPECT_EQ(ends_of(flat, GuessedKind::kOneEach), none);
+  EXPECT_EQ(ends_of(sharded, GuessedKind::kTreeOfTwo), none);
+  EXPECT_NE(ends_of(sharded, GuessedKind::kOneEach), none);
+  EXPECT_NE(ends_of(sharded, GuessedKind::kInsideHalf), none);
   // Half as long again is no certainty between kinds, and is one within a kind.
   EXPECT_LT(chance_shorter(1, sharded, 1.5, flat), 0.98);
   EXPECT_GT(chance_shorter(1, sharded, 1.5, flat), 0.6);
