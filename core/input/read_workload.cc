@@ -256,16 +256,6 @@ void judge_micro_batches(const Reader& reader, const Workload& workload) {
                                    std::to_string(fewer + stages));
 }
 
-// One rank exchanges nothing.
-void judge_length(const Reader& reader, const Workload& workload) {
-  const Seconds step =
-      workload.forward + workload.update + workload.host_gap + backward_time(workload);
-  if (step > 0) return;
-  reader.fail("tensors",
-              "on one rank a step without computation takes no time: expected a time of the "
-              "forward, backward or update pass");
-}
-
 }  // namespace
 
 Workload read_workload(Reader reader, const Cluster& cluster) {
@@ -333,7 +323,6 @@ Workload read_workload(Reader reader, const Cluster& cluster) {
     cut_workload(reader, parts > 0, workload.operators.empty() ? nullptr : &generated, cluster,
                  workload);
   }
-  if (cluster.ranks() == 1) judge_length(reader, workload);
   reader.finish({"operators.architecture", "operators.sequence", "operators.autocast",
                  "operators.fused_attention"});
   return workload;

@@ -212,17 +212,6 @@ TEST(ReadParallel, GroupsOfRanksBesideExperts) {
   EXPECT_GT(refused, 20);
 }
 
-// Nothing would be said of it: a step of no time has no throughput and no speed-up.
-TEST(ReadWorkload, AStepTakesTime) {
-  Json json = Json::parse(R"({"name": "job", "workload": {"name": "w", "tensors": [
-      {"name": "a", "shape": [10], "backward_us": 0}]},
-    "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 1}, "strategies": [{"name": "plain"}]})");
-  EXPECT_TRUE(contains(refusal_of(json), "on one rank a step without computation takes no time"))
-      << refusal_of(json);
-  json["workload"]["forward_ms"] = 1;
-  EXPECT_EQ(refusal_of(json), "");
-}
-
 // Layers evenly over the parts; the embedding stands with the first, the head with the last, and
 // each counts as a layer where only that comes out even.
 TEST(ReadParallel, LayersAreSpreadEvenly) {
