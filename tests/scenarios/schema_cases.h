@@ -72,7 +72,7 @@ inline constexpr std::string_view kSmallScenario = R"json({
                             "shared_inner": 64, "dense_layers": 1, "query_latent": 16,
                             "latent": 16, "rope_width": 8}}
   },
-  "cluster": {"node": "dgx-h100", "nodes": 1, "intra": {"nics": 1},
+  "cluster": {"node": "dgx-h100", "nodes": 1, "intra": {"nics": 1, "measured": true},
               "fabric": {
                 "name": "spectrum-x", "kind": "rail", "transport": "rdma", "nodes": 64,
                 "nodes_per_leaf": 32, "spines": 16, "oversubscription": 2, "links": 2, "tors": 2,
