@@ -154,8 +154,8 @@ Links links_of(const Cluster& cluster, const Shape& shape) {
   return links;
 }
 
-// What a tree's chain inside a node can use. PCIe takes what comes from the NIC to the same GPU as
-// well, NVLink does not.
+// Returns the bandwidth that a tree has for its chain inside a node. PCIe also carries the traffic
+// between the NIC and the same GPU, NVLink does not.
 BytesPerSecond carried_inside(const Links& links) {
   if (links.inside == nullptr) return std::numeric_limits<double>::infinity();
   constexpr double kBesideTheNic = 2.0 / 3;  // at twice the speed of what comes from there
@@ -290,7 +290,16 @@ double driving_channels(const Cluster& cluster, const Shape& shape, const Links&
   return std::min<double>(kMostChannels, each * nics);
 }
 
-// A message between neighbours of a group on different nodes, on average over its ring.
+// Returns the latency of a message between ranks of different nodes, 0 inside one. Ranks above the
+// last tier, as in a view of a part of the cluster, meet in that tier.
+Seconds latency_across(const Cluster& cluster, int from, int to) {
+  if (from / cluster.gpus_per_node == to / cluster.gpus_per_node) return 0;
+  const auto tier = std::ranges::find_if(
+      cluster.tiers, [&](const Tier& t) { return from / t.span == to / t.span; });
+  return tier == cluster.tiers.end() ? cluster.tiers.back().latency : tier->latency;
+}
+
+// Returns the mean latency of the messages of a ring that cross from node to node.
 Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
   Seconds sum = 0;
   int crossings = 0;
@@ -298,27 +307,20 @@ Seconds latency_between_nodes(const Cluster& cluster, const Groups& groups) {
     const int here = groups.rank(0, m);
     const int next = groups.rank(0, (m + 1) % groups.size);
     if (here / cluster.gpus_per_node == next / cluster.gpus_per_node) continue;
-    const auto tier = std::find_if(cluster.tiers.begin(), cluster.tiers.end(),
-                                   [&](const Tier& t) { return here / t.span == next / t.span; });
-    sum += tier == cluster.tiers.end() ? cluster.tiers.back().latency : tier->latency;
+    sum += latency_across(cluster, here, next);
     ++crossings;
   }
   return crossings > 0 ? sum / crossings : 0;
 }
 
-// Of messages from member to member that cross from node to node, one after the other; the group
+// Adds up the latencies between nodes of a message that goes from member to member, of the group
 // for which they take longest.
 Seconds latencies_between_nodes(const Cluster& cluster, const Groups& groups) {
   Seconds longest = 0;
   for (int g = 0; g < groups.count; ++g) {
     Seconds sum = 0;
     for (int m = 0; m + 1 < groups.size; ++m) {
-      const int here = groups.rank(g, m);
-      const int next = groups.rank(g, m + 1);
-      if (here / cluster.gpus_per_node == next / cluster.gpus_per_node) continue;
-      const auto tier = std::ranges::find_if(
-          cluster.tiers, [&](const Tier& t) { return here / t.span == next / t.span; });
-      sum += tier->latency;
+      sum += latency_across(cluster, groups.rank(g, m), groups.rank(g, m + 1));
     }
     longest = std::max(longest, sum);
   }
@@ -333,7 +335,7 @@ NcclGraph filling(NcclGraph graph, double channels, BytesPerSecond inside, Bytes
   return graph;
 }
 
-// What is said of channels counts by how much more or less it is than what would be guessed.
+// Returns the bandwidth of all channels as the hints give it, over that of the guessed graph.
 double said_share(const NcclGraph& said, const NcclGraph& guess, BytesPerSecond NcclGraph::*rate) {
   return said.*rate * said.channels / (guess.*rate * guess.channels);
 }
@@ -494,8 +496,8 @@ double passing_share(const Cluster& cluster, const Collective& collective) {
 
 namespace {
 
-// What data sheets promise of the cluster: as far as they are taken at their word, logs say how
-// much longer collectives take. A bandwidth that was measured promises nothing beyond itself.
+// Returns the cluster with the bandwidths of its data sheets, to which the prior was fitted. A
+// measured bandwidth has no data sheet: it is made so large that it decides nothing here.
 Cluster as_promised(const Cluster& cluster) {
   constexpr double kBeyondAnyBias = 16;
   Cluster promised = as_rated(cluster);
@@ -570,10 +572,10 @@ struct NcclCostModel::Known {
     return chain ? latencies_between_nodes(cluster, collective.groups) : 0;
   }
 
-  // What is known of such networks is known of whole collectives on links as promised, what each
-  // costs beside the network among it. Links that are known to reach less take what they take, once
-  // that is longer. The wire needs what it needs, however much less they took than NCCL's model
-  // says. Never longer with more bandwidth, promised or reached.
+  // Returns the time that logs of such networks suggest. The prior was fitted to whole collectives
+  // on links as data sheets promise them, fixed costs included. Slower links, by `efficiency` or
+  // measured, count if they make the collective longer than that. The wire's bytes over its
+  // bandwidth are a floor. Never longer with more bandwidth, promised or reached.
   CollectiveTime likely(double bytes, Seconds overhead) const {
     const Prior prior = nccl_prior(path, bytes);
     CollectiveTime answer{.time = std::numeric_limits<double>::infinity(),

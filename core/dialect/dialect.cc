@@ -121,17 +121,11 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
   return all;
 }
 
-// At the framework's own key for groups of ranks.
-[[noreturn]] void fail_at_groups(Reader& config, const std::string& why) {
-  constexpr std::array kKeys{"mesh",
-                             "device_mesh",
-                             "sharding_strategy",
-                             "HOROVOD_HIERARCHICAL_ALLREDUCE",
-                             "num-distributed-optimizer-instances",
-                             "hierarchical_allreduce_inter_nranks",
-                             "reshard_after_forward"};
-  const auto own = std::ranges::find_if(kKeys, [&](const char* key) { return config.has(key); });
-  config.fail(own == kKeys.end() ? "groups" : *own, why);
+// Fails at the configuration's own key for groups of ranks.
+[[noreturn]] void fail_at_groups(const Dialect& dialect, Reader& config, const std::string& why) {
+  const auto own =
+      std::ranges::find_if(dialect.group_keys, [&](const char* key) { return config.has(key); });
+  config.fail(own == dialect.group_keys.end() ? "groups" : *own, why);
 }
 
 }  // namespace
@@ -144,7 +138,7 @@ Reading reading_of(const Dialect& dialect, Reader config, const Workload& worklo
                         : dialect.read(config, workload, cluster, as.as_documents);
   Strategy& strategy = reading.strategy;
   if (const auto uneven = plan::uneven_groups(strategy, workload)) {
-    fail_at_groups(config, uneven->why);
+    fail_at_groups(dialect, config, uneven->why);
   }
   strategy.dialect = dialect.name;
   strategy.algorithm =

@@ -72,6 +72,8 @@ struct Dialect {
   // Where `emit --python` writes a file that carries strategies out in the framework's jobs: what
   // stands in the way of one; empty: nothing.
   std::string (*apply_refusal)(const Strategy&, const Workload&, const Cluster&) = nullptr;
+  // Its keys that name groups of ranks, at which groups that do not fit the job are refused.
+  std::vector<const char*> group_keys = {};
 };
 
 // Keys of a framework for what is not modelled, and what that is. One that is given and says more

@@ -453,7 +453,8 @@ Dialect fsdp_dialect() {
           .suggest = suggest,
           .changes = changes,
           .defaults = {{"version", 2}, {"reshard_after_forward", true}},
-          .candidates = candidates};
+          .candidates = candidates,
+          .group_keys = {"mesh", "device_mesh", "sharding_strategy", "reshard_after_forward"}};
 }
 
 }  // namespace syncline::dialect

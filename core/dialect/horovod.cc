@@ -243,7 +243,8 @@ Dialect horovod_dialect() {
                        {"HOROVOD_CYCLE_TIME", 1},
                        {"HOROVOD_HIERARCHICAL_ALLREDUCE", 0},
                        {"compression", "none"}},
-          .candidates = candidates};
+          .candidates = candidates,
+          .group_keys = {"HOROVOD_HIERARCHICAL_ALLREDUCE"}};
 }
 
 }  // namespace syncline::dialect

@@ -461,7 +461,8 @@ Dialect megatron_dialect() {
                        {"overlap-param-gather", false},
                        {"use-distributed-optimizer", false}},
           .candidates = candidates,
-          .code = flag_line};
+          .code = flag_line,
+          .group_keys = {"num-distributed-optimizer-instances"}};
 }
 
 }  // namespace syncline::dialect

@@ -318,7 +318,8 @@ Dialect paddle_dialect() {
                        {"dgc", false},
                        {"localsgd", false},
                        {"localsgd_configs", {{"k_steps", 1}}}},
-          .candidates = paddle_candidates};
+          .candidates = paddle_candidates,
+          .group_keys = {"hierarchical_allreduce_inter_nranks"}};
 }
 
 }  // namespace syncline::dialect

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/error.h"
 #include "core/index.h"
 #include "core/internal_error.h"
 #include "core/measure/expect_time.h"
@@ -293,6 +294,22 @@ Seconds mean_over_phases(const Scenario& scenario, const Strategy& strategy,
   return sum / steps;
 }
 
+namespace {
+
+// Refuses a step without work: no computation, and no collective.
+void refuse_idle(const Evaluated& evaluated, const Strategy& strategy) {
+  if (evaluated.metrics.step_time > 0 || evaluated.metrics.compute > 0) return;
+  const auto sends = [](const plan::Op& op) {
+    return std::holds_alternative<collective::Collective>(op.work);
+  };
+  if (std::ranges::any_of(evaluated.plan.ops, sends)) return;
+  throw InputError("a step with strategy '" + strategy.name +
+                   "' computes nothing and sends nothing, so it takes no time: give workload."
+                   "forward_ms, or backward_us of the tensors");
+}
+
+}  // namespace
+
 void expect_time(Seconds step, const Strategy& strategy) {
   constexpr Seconds kLongest = 1e30;  // of what any input may say, by far
   if (std::isfinite(step) && step > 0 && step < kLongest) return;
@@ -320,6 +337,7 @@ Evaluated evaluate_strategy(const Scenario& scenario, const Strategy& strategy,
   evaluated.metrics = phases.size() == 1
                           ? phases.front().first
                           : mean_of(phases, samples_of(scenario.workload) * replicas);
+  refuse_idle(evaluated, strategy);
   expect_time(evaluated.metrics.step_time, strategy);
   return evaluated;
 }

@@ -63,7 +63,7 @@ std::pair<int, bool> nodes_of(const Cluster& cluster, const collective::Groups& 
   return {count, count == groups.size};
 }
 
-GuessedKind way_of(const Cluster& cluster, const collective::Collective& collective) {
+GuessedKind guessed_kind_of(const Cluster& cluster, const collective::Collective& collective) {
   using collective::NcclAlgorithm;
   const auto [nodes, one_each] = nodes_of(cluster, collective.groups);
   const bool all = collective.kind == collective::CollectiveKind::kAllReduce;
@@ -76,10 +76,10 @@ GuessedKind way_of(const Cluster& cluster, const collective::Collective& collect
   return all ? GuessedKind::kAcross : GuessedKind::kAcrossHalf;
 }
 
-// The part of the squares of large messages' doubt that is this kind's own. All-reduces and their
-// halves lie 13 % apart in the median of a network's logs, of the 35 that networks do. On two nodes
-// it hangs on the graph that NCCL's search finds: of the logs of trees or rings there one in four
-// took what the other of the two does.
+// Returns the part of the squares of large messages' doubt that is this kind's own, by judgement:
+// no table was fitted. On two nodes nearly all of it is the graph that NCCL's search finds, as a
+// tree sends half of a ring's bytes through a port. Inside a node links and switches differ by kind
+// of collective. Elsewhere an all-reduce and its halves are about as wrong as each other.
 double apart(GuessedKind way) {
   constexpr double kGraph = 0.8, kInsideNodes = 0.5, kAcrossNodes = 0.1;
   if (way == GuessedKind::kTreeOfTwo) return kGraph;
@@ -153,7 +153,7 @@ ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviat
     const double spread = fit_errors           ? *fit_errors
                           : answer->spread > 0 ? answer->spread
                                                : kMeasuredUnknown;
-    const double shared = known ? 1 : 1 - apart(way_of(*as_given, asked));
+    const double shared = known ? 1 : 1 - apart(guessed_kind_of(*as_given, asked));
     answer->time *=
         std::exp(deviations * spread * (small ? part : std::sqrt(shared * (1 - part * part))));
     return answer;
@@ -168,7 +168,7 @@ Cluster with_way_moved(const Cluster& cluster, GuessedKind way, double deviation
   const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
   moved.cost_model = [=](const collective::Collective& asked) {
     auto answer = nccl->time(asked);
-    if (!answer || way_of(*as_given, asked) != way) return answer;
+    if (!answer || guessed_kind_of(*as_given, asked) != way) return answer;
     const double part = small_part(static_cast<double>(asked.bytes()));
     answer->time *=
         std::exp(deviations * answer->spread * std::sqrt(apart(way) * (1 - part * part)));
@@ -389,7 +389,7 @@ std::vector<GuessedKind> Uncertainties::ways_of(const Strategy& strategy) {
     for (const plan::Op& op : phase.plan.ops) {
       const auto* asked = std::get_if<collective::Collective>(&op.work);
       if (asked == nullptr || !asked->nccl || asked->groups.size < 2) continue;
-      ways.insert(way_of(scenario_.cluster, *asked));
+      ways.insert(guessed_kind_of(scenario_.cluster, *asked));
     }
     return Seconds{1};
   });

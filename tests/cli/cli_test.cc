@@ -43,7 +43,7 @@ Json small_scenario() {
     "workload": {"name": "two layers", "batch": 32, "forward_ms": 2, "tensors": [
       {"name": "b.w", "shape": [1000, 1000], "backward_us": 3000},
       {"name": "a.w", "shape": [500, 1000], "backward_us": 2000}]},
-    "cluster": {"name": "four", "nodes": 4, "gpus_per_node": 1,
+    "cluster": {"name": "four", "nodes": 4, "gpus_per_node": 1, "library": "links",
                 "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
     "strategies": [{"name": "plain"},
                    {"name": "fused", "streams": 2, "fusion": {"rule": "one"}}],

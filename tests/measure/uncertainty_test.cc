@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/collective/cost.h"
+#include "core/error.h"
 #include "core/internal_error.h"
 #include "core/measure/evaluate_strategy.h"
 #include "tests/support/fabrics.h"
@@ -79,6 +80,19 @@ TEST(Evaluated, WhatIsNoTimeIsNeverHandedOn) {
   garbage.workload.tensors.front().backward = HUGE_VAL;
   const std::string said = refused([&] { Uncertainties(garbage).sensitivity(strategy); });
   EXPECT_NE(said.find("'alone'"), std::string::npos) << said;
+}
+
+// A rank alone whose step computes nothing is no mistake of ours, but none of a network either.
+TEST(Evaluated, AStepWithoutWorkIsRefused) {
+  Scenario idle = test::parsed(Json::parse(R"({"name": "job", "workload": {"name": "w",
+      "tensors": [{"name": "a", "shape": [10], "backward_us": 0}]},
+    "cluster": {"name": "c", "nodes": 1, "gpus_per_node": 1}, "strategies": [{"name": "plain"}]})"));
+  const auto executor = run::make_model_executor({idle.cluster, {}, 1});
+  collective::CostCache cache(idle.cluster);
+  EXPECT_THROW(evaluate_strategy(idle, idle.strategies.front(), *executor, cache), InputError);
+  idle.workload.forward = 1e-3;
+  EXPECT_EQ(evaluate_strategy(idle, idle.strategies.front(), *executor, cache).metrics.step_time,
+            1e-3);
 }
 
 // Flows that are hashed meet more or fewer others by another seed: an interval is wider by that.
