@@ -428,6 +428,22 @@ NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups) {
   return t;
 }
 
+NcclHints beyond_guesses(const Cluster& cluster) {
+  NcclHints hints = cluster.nccl;
+  const bool none = hints.channels == 0 && hints.channel_intra == 0 && hints.channel_inter == 0;
+  if (none || cluster.ranks() < 2) return hints;
+  Cluster unsaid = cluster;
+  unsaid.nccl = unsaid_channels(hints);
+  const NcclTopology guess = nccl_topology(unsaid, world_group(cluster.ranks()));
+  if (hints.channels == static_cast<int>(guess.ring.channels)) hints.channels = 0;
+  const auto repeats = [](BytesPerSecond given, BytesPerSecond guessed) {
+    return given > 0 && given_or(given, guessed) == guessed;
+  };
+  if (repeats(hints.channel_intra, guess.tree.intra)) hints.channel_intra = 0;
+  if (repeats(hints.channel_inter, guess.ring.inter)) hints.channel_inter = 0;
+  return hints;
+}
+
 std::vector<std::string> algorithm_choices() {
   auto names = algorithm_names();
   names.emplace_back(kNcclName);

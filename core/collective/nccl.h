@@ -22,6 +22,10 @@ inline constexpr std::string_view kNcclSummary =
 // The topology that one of `groups` would find on this cluster. Requires groups of two or more.
 NcclTopology nccl_topology(const Cluster& cluster, const Groups& groups);
 
+// Returns the cluster's hints without channels and rates that repeat what is guessed for all ranks,
+// as `check` prints it. Written down, a guess for all ranks would else bind smaller groups too.
+NcclHints beyond_guesses(const Cluster& cluster);
+
 // What a strategy may name as its algorithm: the rows of algorithm.h, and nccl.
 std::vector<std::string> algorithm_choices();
 bool choice_fits(std::string_view name, CollectiveKind kind, int ranks);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "core/collective/library.h"
+#include "core/collective/nccl.h"
 #include "core/cost/cost_model_provider.h"
 #include "core/error.h"
 #include "core/fabric/kinds.h"
@@ -382,6 +383,7 @@ Cluster read_cluster(Reader named) {
   if (reader.has("nccl")) cluster.nccl = read_nccl(reader.object("nccl"));
   cluster.library = read_library(reader, cluster);
   cluster.library_given = reader.has("library");
+  cluster.nccl = collective::beyond_guesses(cluster);
   fill_in_overlap(cluster);
   reader.finish();
   return cluster;

@@ -266,16 +266,12 @@ void warning_on_tier(const Cluster& cluster, const Tier& tier, std::vector<std::
   }
 }
 
-std::string assumed_overlap(const Cluster& cluster) {
-  const Overlap& overlap = cluster.device.overlap;
+std::string assumed_overlap(const Overlap& overlap) {
   const std::string slowdown = number_text(100 * overlap.slowdown) + " %";
   if (overlap.collective_slowdown == overlap.slowdown) {
     return "computation and collectives are assumed to slow each other down by " + slowdown +
-           " where they overlap, the mean of published measurements " +
-           (cluster.library == Library::kLinks
-                ? "of NCCL, as nothing says what the ranks are: name cluster.device, or \"links\" "
-                  "as cluster.library where nothing slows down"
-                : "(cluster.device.overlap_slowdown)");
+           " where they overlap, the mean of published measurements "
+           "(cluster.device.overlap_slowdown)";
   }
   return "computation is assumed to slow down by " + slowdown +
          " during a collective, which waits " + number_text(overlap.delay / kMillisecond) +
@@ -283,10 +279,21 @@ std::string assumed_overlap(const Cluster& cluster) {
          "overlap_delay_us; `syncline record` measures them)";
 }
 
+// Says whether nothing tells how computation and collectives slow each other down.
+bool unknown_overlap(const Cluster& cluster) {
+  return cluster.ranks() > 1 && cluster.library == Library::kLinks && !cluster.library_given &&
+         !cluster.device.overlap.given && cluster.device.data_parallel_slowdown == 0;
+}
+
 void warning_on_cluster(const Cluster& cluster, std::vector<std::string>& lines) {
   const Overlap& overlap = cluster.device.overlap;
   if (overlap.any() && !overlap.given && cluster.ranks() > 1)
-    lines.push_back(assumed_overlap(cluster));
+    lines.push_back(assumed_overlap(overlap));
+  if (unknown_overlap(cluster)) {
+    lines.emplace_back(
+        "neither cluster.device nor cluster.library says what the ranks are: computation and "
+        "collectives are taken not to slow each other down, which NCCL's do by a fifth or more");
+  }
   for (const auto& tier : cluster.tiers) warning_on_tier(cluster, tier, lines);
   if (cluster.topology != nullptr && cluster.cost_model) {
     lines.push_back(

@@ -8,13 +8,10 @@
 
 namespace syncline {
 
-// Where nobody measured it: what is known of the cluster's library; where nothing says which one
-// that is (no device, or one of an unknown kind), of NCCL. A data_parallel_slowdown tells a part of
-// the same in another form: so much less is assumed.
+// Returns what is known of the cluster's library, for a cluster that nobody measured. A
+// data_parallel_slowdown tells a part of the same in another form: so much less is assumed.
 inline OverlapPrior overlap_assumed(const Cluster& cluster) {
-  const bool unknown = cluster.library == Library::kLinks && !cluster.library_given;
-  OverlapPrior prior =
-      overlap_prior(unknown ? Library::kNccl : cluster.library, joined_by_switch(cluster));
+  OverlapPrior prior = overlap_prior(cluster.library, joined_by_switch(cluster));
   Overlap& likely = prior.likely;
   if (likely.slowdown <= 0) return prior;
   const double left = std::max(0.0, 1 - cluster.device.data_parallel_slowdown / likely.slowdown);

@@ -83,7 +83,7 @@ TEST(NcclStrategy, HintsAreReadAndWrongOnesNamed) {
   EXPECT_EQ(t.cpu, NcclHints::Cpu::kAmd);
   EXPECT_EQ(t.least_capability, 70);
   EXPECT_EQ(t.ring.channels, 3);
-  EXPECT_DOUBLE_EQ(t.ring.intra, 5e9);
+  EXPECT_DOUBLE_EQ(t.tree.intra, 5e9);
   EXPECT_DOUBLE_EQ(t.ring.inter, 0.5e9);
   EXPECT_EQ(t.ring.path_inter, collective::NcclPath::kPxb);
   EXPECT_EQ(t.tree.pattern, collective::NcclPattern::kTree);
