@@ -26,7 +26,7 @@ Json plain() {
     "workload": {"name": "w", "forward_ms": 1, "tensors": [
       {"name": "fc2.weight", "shape": [10, 64], "backward_us": 100},
       {"name": "fc1.weight", "shape": [64, 32], "backward_us": 100}]},
-    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 2,
+    "cluster": {"name": "c", "nodes": 2, "gpus_per_node": 2, "library": "links",
                 "intra": {"latency_us": 3, "bandwidth_gbps": 1200},
                 "inter": {"latency_us": 10, "bandwidth_gbps": 100},
                 "device": {"memory_gbytes_per_s": 800, "tflops": 10}},
@@ -158,6 +158,7 @@ TEST(Warnings, AFilesTimesUnderTheScenariosTotalAreMeant) {
 
 TEST(Warnings, WhatOverlapIsTakenToCost) {
   Json scenario = plain();
+  scenario["cluster"].erase("library");
   scenario["cluster"]["device"]["name"] = "A100";
   scenario["strategies"] = {{{"name", "own"}, {"algorithm", "nccl"}}};
   EXPECT_TRUE(contains(warnings_on(scenario)[0], "slow each other down by 65 %"));
@@ -166,6 +167,15 @@ TEST(Warnings, WhatOverlapIsTakenToCost) {
   EXPECT_TRUE(contains(warnings_on(scenario)[0], "slow each other down by 18.9 %"));
   scenario["cluster"]["device"]["overlap_slowdown"] = 0.1;
   EXPECT_EQ(warnings_on(scenario).size(), 1U);
+}
+
+// Nothing says whether collectives slow these ranks down.
+TEST(Warnings, ACostOfOverlapThatIsNotKnownIsSaid) {
+  Json scenario = plain();
+  scenario["cluster"].erase("library");
+  EXPECT_TRUE(contains(warnings_on(scenario)[0], "neither cluster.device nor cluster.library"));
+  scenario["cluster"]["device"]["overlap_slowdown"] = 0;
+  EXPECT_TRUE(warnings_on(scenario).empty());
 }
 
 // Gradients of 4 MiB that take 2 ms each.
@@ -245,6 +255,7 @@ TEST(Warnings, ShapesThatPowerSgdHasToGuess) {
 
 TEST(Warnings, RowsOfDifferentNetworksAreNamed) {
   Json scenario = plain();
+  scenario["cluster"].erase("library");
   scenario["cluster"]["device"] = {{"name", "A100"}, {"overlap_slowdown", 0}};
   scenario["strategies"] = {{{"name", "own"}, {"algorithm", "ring"}},
                             {{"name", "ddp"}, {"dialect", "pytorch"}, {"config", Json::object()}}};

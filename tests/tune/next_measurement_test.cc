@@ -55,6 +55,7 @@ Json network(const char* device, int nodes, int gpus, double inside, double nic,
   return cluster;
 }
 
+// Not that of p4d: its job files force rings (scenarios/measured/networks.json).
 std::vector<Log> logs() {
   const auto alps = [](int nodes) {
     return network("gh200", nodes, 4, 3600, 200, 4, 5, "slingshot");
@@ -79,8 +80,6 @@ std::vector<Log> logs() {
       {"a100-echo-ndv4_allreduce_gpu008.txt", echo(1, 8)},
       {"a100-echo-ndv4_allreduce_gpu016.txt", echo(2, 8)},
       {"a100-ndv4-nvswitch_allreduce_n001x8.txt@1x8", echo(1, 8)},
-      {"a100-p4d-efa_allreduce_n002x8.txt@2x8",
-       network("a100-sxm-40gb", 2, 8, 2400, 100, 4, 15, "efa")},
       {"a100-polaris-slingshot-nccl2.18-setup1_allreduce_n002x4.txt@2x4", polaris(2, "tcp")},
       {"a100-polaris-slingshot-nccl2.18-setup1_allreduce_n008x4.txt@8x4", polaris(8, "tcp")},
       {"a100-polaris-slingshot-nccl2.18-setup5_allreduce_n002x4.txt@2x4", polaris(2, "slingshot")},
