@@ -56,9 +56,10 @@ void answer_with(std::vector<SideFile> files, const reports::Answer& answer, con
 // Throws MachineError where one of them cannot be written: before the work. Empty ones are none.
 void expect_writable(const std::vector<std::string>& paths);
 
-// Throws MachineError where what was printed did not reach stdout: an answer that could not be
-// written is no answer.
-void expect_printed();
+// Throws MachineError if what was printed did not reach stdout: an answer that could not be written
+// is no answer. Returns whether somebody reads: a pipe that was closed, as by `| head`, is no
+// error.
+bool expect_printed();
 
 // A line on stderr.
 void say(const std::string& text);

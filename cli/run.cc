@@ -186,6 +186,10 @@ void expect_writable_files(const RunOptions& options) {
   expect_writable(files);
 }
 
+bool writes_files(const RunOptions& options) {
+  return !options.trace.empty() || !options.output.html.empty() || !options.out.empty();
+}
+
 // What is written beside the answer; `traced` and `answer` must outlive the files.
 std::vector<SideFile> side_files(const RunOptions& options, const measure::Report& traced,
                                  const reports::Answer& answer) {
@@ -248,7 +252,8 @@ class StudyOfRows {
         return tell_warnings(answer.warnings);
       print(answer, options_.output);
     });
-    return report.complete ? 0 : tell_interrupted(report);
+    // Whoever reads the first rows alone has what he wanted, but for files.
+    return report.complete || (unread_ && !writes_files(options_)) ? 0 : tell_interrupted(report);
   }
 
  private:
@@ -256,9 +261,9 @@ class StudyOfRows {
     measure::StudyOptions study;
     study.executor = options_.executor;
     study.make_executor = predictor_named(options_.executor).make;
-    study.trace = !options_.trace.empty() || !options_.out.empty() || !options_.output.html.empty();
+    study.trace = writes_files(options_);
     study.only = options_.strategies;
-    study.interrupted = interrupted;
+    study.interrupted = [this] { return unread_ || interrupted(); };
     study.part = part_;
     study.parallel_map = run::over_processes(options_.jobs);
     progress_.emplace("syncline run: checking sweep points");
@@ -277,7 +282,7 @@ class StudyOfRows {
     if (!stream_) return study;
     study.take_row = [&](const measure::Row& row) {
       stream_->put(row);
-      expect_printed();
+      unread_ = !expect_printed();
     };
     return study;
   }
@@ -298,6 +303,7 @@ class StudyOfRows {
   std::optional<Progress> progress_;
   std::optional<reports::CsvStream> stream_;
   std::size_t wanted_ = 0;
+  bool unread_ = false;  // rows have no reader any more
 };
 
 // Strategies by the time of a training to its target.

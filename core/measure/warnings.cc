@@ -292,7 +292,7 @@ void warning_on_cluster(const Cluster& cluster, std::vector<std::string>& lines)
   if (unknown_overlap(cluster)) {
     lines.emplace_back(
         "neither cluster.device nor cluster.library says what the ranks are: computation and "
-        "collectives are taken not to slow each other down, which NCCL's do by a fifth or more");
+        "collectives are assumed not to slow each other down, which NCCL's do by a fifth or more");
   }
   for (const auto& tier : cluster.tiers) warning_on_tier(cluster, tier, lines);
   if (cluster.topology != nullptr && cluster.cost_model) {
