@@ -122,6 +122,33 @@ TEST(Spread, GrowsWithTheDistanceFromWhatWasMeasured) {
             spread_at(cost_model, 256 * kMiB, 4, 4));
 }
 
+// Tables of two and four nodes speak for up to four times as many, and for twice the GPUs a node.
+TEST(Spread, CountsAreInRangeUpToAnEdge) {
+  const MeasuredCostModel cost_model =
+      cost_model_of({noisy_table(2, 4, 0.01, 5), noisy_table(4, 4, 0.01, 6)});
+  const auto in_range = [&](int nodes, int gpus) {
+    return cost_model_time(cost_model, kAllReduce, 16 * kMiB, nodes, gpus)->in_range;
+  };
+  for (const int nodes : {2, 3, 4, 5, 15, 16}) EXPECT_TRUE(in_range(nodes, 4)) << nodes;
+  for (const int nodes : {17, 32, 64}) EXPECT_FALSE(in_range(nodes, 4)) << nodes;
+}
+
+// Each octave of GPUs a node from the nearest table widens the interval, as each of nodes does.
+TEST(Spread, GrowsByOctavesOfEachCount) {
+  const MeasuredCostModel exact = cost_model_of({noisy_table(2, 4, 0, 5), noisy_table(4, 4, 0, 6)});
+  const auto spread = [&](int nodes, int gpus) {
+    return spread_at(exact, 256 * kMiB, nodes, gpus);
+  };
+  const auto added = [](double farther, double nearer) {
+    return std::sqrt(farther * farther - nearer * nearer);
+  };
+  EXPECT_GT(added(spread(4, 8), spread(4, 4)), 0.055);
+  EXPECT_GT(added(spread(4, 16), spread(4, 8)), 0.1);
+  EXPECT_GT(added(spread(8, 4), spread(4, 4)), 0.055);
+  EXPECT_GT(added(spread(16, 4), spread(8, 4)), 0.1);
+  EXPECT_GT(added(spread(4, 2), spread(4, 4)), 0.055);
+}
+
 TEST(Spread, EveryAnswerOfAPublishedLogHasOne) {
   const MeasuredCostModel cost_model =
       cost_model_of(test::nccl_logs({"gh200-alps-slingshot-ofi1.9.2_allreduce_n001x4",

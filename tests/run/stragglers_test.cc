@@ -31,6 +31,20 @@ TEST(ExpectedSlowest, NormalSpreadShrinksWithTheRootOfTheSteps) {
   EXPECT_NEAR(expected_slowest(small, 32, 16) - 1, one / 4, 1e-9);
 }
 
+// A rank alone in its group waits for others at the end of a period alone: what counts is its sum
+// over all micro-batches of all steps.
+TEST(ExpectedSlowest, RanksAloneInTheirGroupsWaitOnceAPeriod) {
+  for (const Jitter& jitter : kBoth) {
+    for (const auto& [passes, steps] : {std::pair{1, 1}, {4, 1}, {1, 3}, {4, 3}}) {
+      EXPECT_DOUBLE_EQ(expected_slowest(jitter, Waits{1, 32, passes, steps}),
+                       expected_slowest(jitter, 32, passes * steps))
+          << passes << " passes, " << steps << " steps";
+    }
+    EXPECT_LT(expected_slowest(jitter, Waits{1, 32, 4, 3}),
+              expected_slowest(jitter, Waits{1, 32, 1, 3}));
+  }
+}
+
 TEST(ExpectedSlowest, ExponentialMeansOfSeveralSteps) {
   const std::pair<int, double> table[] = {
       {1, 4.059}, {2, 2.991}, {4, 2.309}, {8, 1.872}, {16, 1.589}};
