@@ -156,6 +156,24 @@ TEST(Memory, ShardingMoreNeverTakesMore) {
   }
 }
 
+// DeepSpeed lays out a buffer of reduce_bucket_size (4 bytes a number), and a second one where sums
+// overlap the backward pass; its stage 3 has one either way.
+TEST(Memory, DeepSpeedsBuffersAreOneOrTwo) {
+  const Json model = scenario_of(10, 2, "fp32");
+  const auto buffers = [&](int stage, bool overlap) {
+    Json config{{"zero_optimization",
+                 {{"stage", stage},
+                  {"overlap_comm", overlap},
+                  {"contiguous_gradients", true},
+                  {"reduce_bucket_size", 2000000000},
+                  {"stage3_max_live_parameters", 1}}}};
+    return memory_with(model, "deepspeed", config.dump().c_str()).buffers;
+  };
+  EXPECT_DOUBLE_EQ(buffers(2, true), 2 * buffers(2, false));
+  EXPECT_DOUBLE_EQ(buffers(3, true), buffers(3, false));
+  EXPECT_GE(buffers(2, false), 8e9);
+}
+
 // Gradients that add up without an exchange are whole.
 TEST(Memory, GradientsThatAccumulateAreWhole) {
   Json model = scenario_of(10, 2, "fp32");

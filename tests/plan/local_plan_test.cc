@@ -143,6 +143,12 @@ TEST(LocalPlan, TheOuterStepTakesTheDevicesMemoryRate) {
   Strategy sgd = diloco(10);
   sgd.local_sgd.outer.optimizer = Outer::Optimizer::kSgd;
   EXPECT_NEAR(period_of(sgd, cluster), free + 7 * 2000 / 1e6, 1e-9);
+  // A rank that keeps a share of its own parameters reads those too.
+  sgd.local_sgd.outer.mix = 0.5;
+  EXPECT_NEAR(period_of(sgd, cluster), free + 8 * 2000 / 1e6, 1e-9);
+  Strategy mixed = diloco(10);
+  mixed.local_sgd.outer.mix = 0.5;
+  EXPECT_NEAR(period_of(mixed, cluster), free + 10 * 2000 / 1e6, 1e-9);
 }
 
 TEST(LocalPlan, BlocksOfLowPrecisionTravel) {

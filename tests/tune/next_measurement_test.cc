@@ -185,6 +185,21 @@ TEST(NextMeasurement, ItsLineHoldsTheSizesOfBothPlans) {
             "mpirun -np 32 -N 8 all_reduce_perf -b 1G -e 2G -f 2 -g 1");
 }
 
+// Logs of a network that was calibrated tell nothing new; on the data sheet's own they are next.
+TEST(NextMeasurement, LogsAreNotAskedForTwice) {
+  const Json sheet = network("v100-sxm-32gb", 4, 8, 1200, 25, 1, 25, "tcp");
+  EXPECT_EQ(next_on(sheet)->what, Probe::kLogs);
+  Json calibrated = calibrate::calibration_of(
+                        calibrate::tables_in({std::string(SYNCLINE_SOURCE_DIR) +
+                                              "/scenarios/measured/nccl-tests/"
+                                              "2080ti-10gbe-tcp_allreduce_default_n008x4.txt"}),
+                        {}, "log")
+                        .cluster;
+  calibrated["device"] = sheet["device"];
+  const auto next = next_on(calibrated);
+  EXPECT_TRUE(!next || next->what != Probe::kLogs);
+}
+
 TEST(NextMeasurement, IsNoneWhereTheChoiceIsClear) {
   EXPECT_FALSE(next_on(network("h100-sxm", 1, 1, 0, 0, 0, 0, "")));
 }
