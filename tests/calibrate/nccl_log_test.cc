@@ -359,6 +359,15 @@ TEST(NcclLog, SeveralTestsInOneFile) {
   ASSERT_EQ(bare.size(), 2U);
   EXPECT_EQ(shape(bare[1]), "all_gather, 2 x 2 of 4");
 
+  // A name that its columns would not contradict counts less than they do, too.
+  const std::string to_all =
+      " 1048576 65536 float none -1 100.00 10.49 7.87 0 101.00 10.38 7.79 N/A\n";
+  const auto swapped = read("# Collective test starting: alltoall_perf\n" + kDevices + kHead +
+                            to_all + kEnd + kHead + gather + kEnd);
+  ASSERT_EQ(swapped.size(), 2U);
+  EXPECT_EQ(swapped[0].test, "alltoall");
+  EXPECT_EQ(swapped[1].test, "all_gather");
+
   // Other devices replace the first ones.
   const auto other =
       read(kLog + second + kHead +
