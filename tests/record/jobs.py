@@ -462,7 +462,9 @@ def a_busy_machine_is_told(folder):
     assert told, said
     assert scenario["notes"][0] == told.group(1)
     share = (int(told.group(2)) - 0.5) / 100
-    assert scenario["workload"]["time_spread"] >= -math.log(1 - min(share, 0.9)) / 2 - 0.001
+    # The key is at most 1, reached where others take 87 % of the processors.
+    least = min(1, -math.log(1 - min(share, 0.9)) / 2)
+    assert scenario["workload"]["time_spread"] >= least - 0.001
 
 
 def in_two_ranks(rank, folder):
