@@ -12,6 +12,10 @@
 #include <gloo/transport/tcp/context.h>
 #include <gloo/transport/tcp/device.h>
 #include <gloo/transport/tcp/pair.h>
+#if __has_include(<gloo/transport/tcp/listener.h>)
+#include <gloo/transport/tcp/error.h>
+#include <gloo/transport/tcp/socket.h>
+#endif
 #include <gloo/transport/unbound_buffer.h>
 
 #include "core/error.h"
@@ -85,12 +89,16 @@ Key key_of(const collective::Collective& c, std::int64_t begin) {
 
 namespace tcp = gloo::transport::tcp;
 
-// A pair that is connected from its beginning.
+// A pair that is connected from its beginning. Gloo of 2023 (Debian 13, of the same version number)
+// listens in its device, for all pairs, and hands each pair its socket; before, each pair listened.
 class ConnectedPair final : public tcp::Pair {
  public:
   ConnectedPair(tcp::Context* context, tcp::Device* device, int rank,
                 std::chrono::milliseconds timeout, live::Socket socket)
       : tcp::Pair(context, device, rank, timeout) {
+#if __has_include(<gloo/transport/tcp/listener.h>)
+    connectCallback(std::make_shared<tcp::Socket>(socket.release()), tcp::Error());
+#else
     const std::lock_guard lock(m_);
     // The constructor above has begun to listen. Whoever has called in that instant goes, and what
     // it said with it.
@@ -101,6 +109,7 @@ class ConnectedPair final : public tcp::Pair {
     state_ = INITIALIZING;
     fd_ = socket.release();
     handleConnected();
+#endif
   }
 };
 
