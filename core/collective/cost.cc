@@ -375,7 +375,7 @@ Work& CostCache::Links::work(const Collective& collective, std::int64_t chunks) 
   Stages stages =
       collective.algorithm->stages(collective.kind, collective.groups.size, collective.elements);
   CollectiveCost cost = work_out(footprint(collective), stages);
-  constexpr double kMostMessages = 1 << 27;  // half a second
+  constexpr double kMostMessages = 1 << 25;  // a fifth of a second
   const double messages = messages_of(*cost.footprint, stages);
   const bool takes_long = messages > kFewMessages;
   const bool too_long = messages > kMostMessages;

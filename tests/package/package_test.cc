@@ -64,7 +64,7 @@ class Package : public ::testing::Test {
     for (const auto& expected : rows) {
       std::string line;
       std::getline(lines, line);
-      EXPECT_EQ(line.substr(0, line.find(',')), expected.at("strategy"));
+      EXPECT_EQ(expected.at("strategy"), line.substr(0, line.find(',')));
       EXPECT_EQ(std::stod(line.substr(line.find(',') + 1)), expected.at("step_time_s")) << line;
     }
   }
