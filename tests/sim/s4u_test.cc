@@ -25,7 +25,78 @@ namespace sg = simgrid::s4u;
 
 constexpr std::int64_t kRingElements = 1 << 22;  // fp32
 
-using MakeZone = std::function<sg::NetZone*(const sg::ClusterCallbacks&)>;
+using AddHost = std::function<sg::Host*(sg::NetZone*)>;
+using MakeZone = std::function<sg::NetZone*(sg::Engine&, const AddHost&)>;
+
+constexpr auto kSplit = sg::Link::SharingPolicy::SPLITDUPLEX;
+
+// What SimGrid's versions have different calls for.
+using Level = std::pair<unsigned int, unsigned int>;
+using Counts = std::vector<unsigned int>;
+#if SIMGRID_VERSION < 40000
+sg::ClusterCallbacks hosts_by(const AddHost& add) {
+  return sg::ClusterCallbacks(
+      [add](sg::NetZone* zone, const std::vector<unsigned long>&, unsigned long)
+          -> std::pair<simgrid::kernel::routing::NetPoint*, simgrid::kernel::routing::NetPoint*> {
+        return {add(zone)->get_netpoint(), nullptr};
+      });
+}
+sg::Host* add_host(sg::NetZone* zone, const std::string& name) {
+  return zone->create_host(name, 1e9)->seal();
+}
+
+sg::NetZone* fat_tree_zone(sg::Engine&, const Counts& down, const Counts& up, const Counts& links,
+                           const AddHost& add) {
+  const auto levels = static_cast<unsigned int>(down.size());
+  return sg::create_fatTree_zone("tree", nullptr, {levels, down, up, links}, hosts_by(add),
+                                 kNodePort, 0, kSplit);
+}
+sg::NetZone* torus_zone(sg::Engine&, const std::vector<unsigned long>& sizes, const AddHost& add) {
+  return sg::create_torus_zone("torus", nullptr, sizes, hosts_by(add), kNodePort, 0, kSplit);
+}
+sg::NetZone* dragonfly_zone(sg::Engine&, const Level& groups, const Level& chassis,
+                            const Level& routers, unsigned int nodes, const AddHost& add) {
+  return sg::create_dragonfly_zone("dragonfly", nullptr, {groups, chassis, routers, nodes},
+                                   hosts_by(add), kNodePort, 0, kSplit);
+}
+
+std::string engine_text(const std::string& platform) { return platform; }
+#else
+sg::NetZone* filled(sg::NetZone* zone, const AddHost& add) {
+  return zone->set_host_cb(
+      [add](sg::NetZone* in, const std::vector<unsigned long>&, unsigned long) { return add(in); });
+}
+sg::Host* add_host(sg::NetZone* zone, const std::string& name) {
+  return zone->add_host(name, 1e9)->seal();
+}
+
+sg::NetZone* fat_tree_zone(sg::Engine& engine, const Counts& down, const Counts& up,
+                           const Counts& links, const AddHost& add) {
+  const auto levels = static_cast<unsigned int>(down.size());
+  return filled(engine.get_netzone_root()->add_netzone_fatTree("tree", levels, down, up, links,
+                                                               kNodePort, 0, kSplit),
+                add);
+}
+sg::NetZone* torus_zone(sg::Engine& engine, const std::vector<unsigned long>& sizes,
+                        const AddHost& add) {
+  return filled(engine.get_netzone_root()->add_netzone_torus("torus", sizes, kNodePort, 0, kSplit),
+                add);
+}
+sg::NetZone* dragonfly_zone(sg::Engine& engine, const Level& groups, const Level& chassis,
+                            const Level& routers, unsigned int nodes, const AddHost& add) {
+  return filled(engine.get_netzone_root()->add_netzone_dragonfly(
+                    "dragonfly", groups, chassis, routers, nodes, kNodePort, 0, kSplit),
+                add);
+}
+
+// 4.0 dies of a cluster that no zone holds.
+std::string engine_text(const std::string& platform) {
+  const std::size_t head = platform.find('>', platform.find("<platform")) + 1;
+  const std::size_t tail = platform.rfind("</platform>");
+  return platform.substr(0, head) + R"(<zone id="all" routing="Full">)" +
+         platform.substr(head, tail - head) + "</zone></platform>";
+}
+#endif
 
 // One rank: in each of 2 (n-1) rounds a chunk to the next and one from the one before.
 void walk_ring(int rank, int ranks) {
@@ -66,16 +137,12 @@ Seconds all_reduce_on(const Prepare& prepare, const std::vector<int>& places) {
 }
 
 Prepare made_by(const MakeZone& make_zone) {
-  return [make_zone](sg::Engine&) {
+  return [make_zone](sg::Engine& engine) {
     std::vector<sg::Host*> hosts;
-    const sg::ClusterCallbacks callbacks(
-        [&](sg::NetZone* zone, const std::vector<unsigned long>&, unsigned long)
-            -> std::pair<simgrid::kernel::routing::NetPoint*, simgrid::kernel::routing::NetPoint*> {
-          sg::Host* host = zone->create_host("h" + std::to_string(hosts.size()), 1e9)->seal();
-          hosts.push_back(host);
-          return {host->get_netpoint(), nullptr};
-        });
-    make_zone(callbacks)->seal();
+    const AddHost add = [&](sg::NetZone* zone) {
+      return hosts.emplace_back(add_host(zone, "h" + std::to_string(hosts.size())));
+    };
+    make_zone(engine, add)->seal();
     return hosts;
   };
 }
@@ -115,12 +182,9 @@ void expect_same(const char* what, const Prepare& prepare, const fabric::Topolog
   EXPECT_NEAR(model, s4u, model_tolerance * s4u) << what;
 }
 
-constexpr auto kSplit = sg::Link::SharingPolicy::SPLITDUPLEX;
-
 TEST(SimGridAlone, SaysTheSameOfFatTrees) {
-  const MakeZone zone = [](const sg::ClusterCallbacks& callbacks) {
-    return sg::create_fatTree_zone("tree", nullptr, {2, {4, 4}, {1, 2}, {1, 1}}, callbacks,
-                                   kNodePort, 0, kSplit);
+  const MakeZone zone = [](sg::Engine& engine, const AddHost& add) {
+    return fat_tree_zone(engine, {4, 4}, {1, 2}, {1, 1}, add);
   };
   const auto topology = fabric::fat_tree({{4, 4}, {1, 2}, {1, 1}, {0, kNodePort}});
   expect_same("fat tree 2:1, packed", made_by(zone), topology, fabric::Placement::kPacked, 1e-3);
@@ -128,8 +192,8 @@ TEST(SimGridAlone, SaysTheSameOfFatTrees) {
 }
 
 TEST(SimGridAlone, SaysTheSameOfTori) {
-  const MakeZone zone = [](const sg::ClusterCallbacks& callbacks) {
-    return sg::create_torus_zone("torus", nullptr, {5, 3, 3}, callbacks, kNodePort, 0, kSplit);
+  const MakeZone zone = [](sg::Engine& engine, const AddHost& add) {
+    return torus_zone(engine, {5, 3, 3}, add);
   };
   const auto topology = fabric::torus({5, 3, 3}, kNodePort);
   expect_same("torus 5 x 3 x 3, packed", made_by(zone), topology, fabric::Placement::kPacked, 1e-3);
@@ -138,9 +202,8 @@ TEST(SimGridAlone, SaysTheSameOfTori) {
 }
 
 TEST(SimGridAlone, SaysTheSameOfDragonflies) {
-  const MakeZone zone = [](const sg::ClusterCallbacks& callbacks) {
-    return sg::create_dragonfly_zone("dragonfly", nullptr, {{4, 1}, {1, 1}, {4, 1}, 2}, callbacks,
-                                     kNodePort, 0, kSplit);
+  const MakeZone zone = [](sg::Engine& engine, const AddHost& add) {
+    return dragonfly_zone(engine, {4, 1}, {1, 1}, {4, 1}, 2, add);
   };
   const auto topology = fabric::dragonfly({4, 4, 2, 1, kNodePort, kNodePort});
   expect_same("dragonfly 4 x 4 x 2, packed", made_by(zone), topology, fabric::Placement::kPacked,
@@ -195,7 +258,7 @@ TEST(SimGridAlone, SaysTheSameOfItsPlatformFiles) {
   for (const File& each : files) {
     const test::Scratch scratch;
     const std::string file = scratch.path("platform.xml");
-    test::write_text(file, each.text);
+    test::write_text(file, engine_text(each.text));
     const fabric::Topology topology = fabric::simgrid_fabric(file, each.text, 1);
     expect_same(each.what, loaded(file), topology, each.placement, each.model_tolerance);
   }

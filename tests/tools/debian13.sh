@@ -37,6 +37,7 @@ fi
 export sources root JOBS=${JOBS:-$(nproc)}
 # shellcheck disable=SC2016
 exec unshare --mount --propagation private bash -euc '
+  mount --bind "$root" "$root"  # a root of its own, which programs there may make private
   mkdir -p "$root/src"
   mount --bind "$sources" "$root/src"
   mount -o remount,bind,ro "$root/src"
