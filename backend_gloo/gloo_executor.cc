@@ -168,8 +168,7 @@ class Work {
     if (!prepared && uses_[b].first == id) fill(b);
     under_way_[b] = 1;
     const std::size_t number = uses_[b].number(id);
-    const auto place = collective::place_in(collective.groups, rank_);
-    const std::int64_t begin = place ? layouts_[b].place(number, place->group) : 0;
+    const std::int64_t begin = layouts_[b].place(number);
     move(collective, stream, layouts_[b], begin, payloads_[b].data());
     layouts_[b].between(number, gradients_, payloads_[b].data());
     if (!prepared && uses_[b].last == id) read(b);

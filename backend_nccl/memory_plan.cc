@@ -205,8 +205,8 @@ void MemoryPlan::act(plan::OpId id) {
     const bool prepared = view(b) || uses_[b].staged;
     if (!prepared && uses_[b].first == id) cross(collective->bucket, false, actions);
     const std::size_t number = uses_[b].number(id);
-    if (const auto here = collective::place_in(collective->groups, rank_)) {
-      const std::int64_t at = payloads_[b].at + layouts_[b].place(number, here->group);
+    if (collective::place_in(collective->groups, rank_)) {
+      const std::int64_t at = payloads_[b].at + layouts_[b].place(number);
       if (layouts_[b].blocks() && collective->kind != collective::CollectiveKind::kAllGather) {
         all_to_all(*collective, at, actions);
       } else {

@@ -20,9 +20,7 @@ void move(std::size_t n, const std::vector<Payload>& layouts,
   const collective::Collective& collective = layouts.front().collectives()[n];
   const auto place = [&](int rank, const collective::Transfer& transfer) {
     const auto r = index(rank);
-    return payloads[r].data() +
-           layouts[r].place(n, collective::place_in(collective.groups, rank)->group) +
-           transfer.elements.begin * collective.unit;
+    return payloads[r].data() + layouts[r].place(n) + transfer.elements.begin * collective.unit;
   };
   for (const collective::Round& round : plan::lower(collective)) {
     // All transfers read what stood before the round.

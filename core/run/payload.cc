@@ -120,6 +120,13 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   member_ = place.has_value();
   rank_ = place ? place->member : 0;
   ranks_ = first.groups.size;
+  // Whoever shares a bucket out, and puts it together again, says who holds which part of it.
+  for (const auto& c : collectives_) {
+    using enum collective::CollectiveKind;
+    if (c.kind != kReduceScatter && c.kind != kAllGather) continue;
+    if (const auto in = collective::place_in(c.groups, rank)) shard_ = in->member;
+    break;
+  }
   unit_ = first.unit;
   format_ = bucket_.codec != nullptr ? bucket_.codec->wire : bucket_.dtype;
 
@@ -190,16 +197,13 @@ void Payload::lay_out_factors() {
   }
 }
 
-std::int64_t Payload::place(std::size_t n, int group) const {
+std::int64_t Payload::place(std::size_t n) const {
   const collective::Collective& collective = collectives_[n];
-  const collective::Groups& groups = collective.groups;
   const std::size_t part = layout_ == Layout::kFactors ? part_of_[n] : 0;
   const std::int64_t begin = layout_ == Layout::kFactors ? parts_[part] : 0;
   const std::int64_t end = layout_ == Layout::kFactors ? parts_[part + 1] : elements_;
-  const bool shards = groups.group_step == 1 && collective.elements < end - begin;
-  // Groups in runs hold the same part.
-  const int shard = groups.run > 0 ? group / groups.run : group;
-  return (begin + (shards ? shard * collective.elements : 0)) * unit_;
+  const bool shards = collective.groups.group_step == 1 && collective.elements < end - begin;
+  return (begin + (shards ? shard_ * collective.elements : 0)) * unit_;
 }
 
 void Payload::add(std::byte* to, std::span<const std::byte* const> from, std::int64_t count) const {

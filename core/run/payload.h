@@ -53,9 +53,9 @@ class Payload {
   // their gradients' exchange behind it.
   const std::vector<collective::Collective>& collectives() const { return collectives_; }
   std::int64_t bytes() const { return elements_ * unit_; }
-  // Where what the n-th of collectives() carries for `group` begins in a member's bytes: members of
-  // an all-reduce of shards own a part each; with factors each carries a part of the payload.
-  std::int64_t place(std::size_t n, int group) const;
+  // Where what the n-th of collectives() carries begins in the rank's bytes: members of an
+  // all-reduce of shards own a part each; with factors each carries a part of the payload.
+  std::int64_t place(std::size_t n) const;
   // What a rank does behind the n-th of collectives() and ahead of the next: with factors the
   // second ones, once the first are summed. `gradients` as they were filled from.
   void between(std::size_t n, const RankGradients& gradients, std::byte* payload) const;
@@ -118,6 +118,7 @@ class Payload {
   int rank_ = 0;
   int ranks_ = 1;
   bool member_ = false;
+  int shard_ = 0;  // of the bucket's parts, the rank's own
   std::vector<PayloadSlice> places_;  // of dense, shards and blocks, in elements of the payload
   // Factors: which of its three parts each collective carries, and where parts begin and end.
   std::vector<std::size_t> part_of_;

@@ -278,8 +278,11 @@ class Judge {
     const bool queues = queues_ || strategy().priority != Strategy::Priority::kReady;
     // What other jobs leave is found in rounds, until little changes.
     const double settled = scenario_.others.empty() ? kRounding : 1e-4;
-    return std::max(settled * verdict_.step,
-                    queues ? std::min(longest_, kAnomaly * verdict_.step) : 0);
+    const Seconds queued = queues ? std::min(longest_, kAnomaly * verdict_.step) : 0;
+    // An exchange that begins beside computation waits for a processor first; a moment later, when
+    // that is over, it begins at once.
+    const Seconds waits = scenario_.cluster.device.overlap.delay;
+    return std::max({settled * verdict_.step, queued, waits});
   }
 
   void bandwidth() {
@@ -366,7 +369,8 @@ class Judge {
   // What docs/accuracy.md promises.
   void simulation() {
     const bool trees = queues_ && strategy().algorithm == "double_binary_tree";
-    const double merged = trees ? 0.11 : scenario_.others.empty() ? 0.04 : 0.1;
+    const double others = scenario_.others.empty() ? 0 : 0.1;
+    const double merged = trees ? 0.11 + others : std::max(0.04, others);
     constexpr double kInSteps = 0.126;
     if (asked_.simulated) verdict_.merged = simulated("merged", merged);
     if (asked_.in_steps && scenario_.others.empty())

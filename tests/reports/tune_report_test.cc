@@ -39,6 +39,23 @@ TEST(Alternatives, TheBestOfTheSameTrainingIsMarked) {
   }
 }
 
+// Its own sentence, unless it is the best of all: then the first one names it.
+TEST(Verdicts, TheBestSingleSizeIsSaidWhereAnotherRuleIsBetter) {
+  tune::Tuning tuning = tuned("");
+  const auto said = [&] {
+    const auto verdicts = tune_verdicts(tuning);
+    return std::ranges::count_if(verdicts, [](const std::string& sentence) {
+      return sentence.starts_with("The best single size is ");
+    });
+  };
+  ASSERT_TRUE(tuning.tuned.best_threshold);
+  measure::Metrics& metrics = tuning.tuned.best_threshold->metrics;
+  metrics.step_time = tuning.tuned.winner().metrics.step_time;
+  EXPECT_EQ(said(), 0);
+  metrics.step_time *= 1.01;
+  EXPECT_EQ(said(), 1);
+}
+
 TEST(TuneFigures, BarsAreSortedWithTheirIntervalsAndTheBestMarked) {
   const tune::Tuning tuning = tuned("");
   const auto pictures = figures_of(tuning);

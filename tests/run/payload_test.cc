@@ -55,6 +55,39 @@ TEST(Payload, ADenseBucketIsItsTensorsAndPadding) {
   EXPECT_EQ(gradients, (RankGradients{{1, 2, 3}, {7, 8}}));
 }
 
+// Whoever sums a part of a bucket across groups begins at the part that its own group left it, as a
+// member of the reduce-scatter before: in subgroups of a LocalSGD, and among tensor ranks.
+void expect_own_parts(const plan::Plan& plan, const Workload& workload) {
+  int shards = 0;
+  for (std::size_t b = 0; b < plan.buckets.size(); ++b) {
+    for (int rank = 0; rank < plan.ranks; ++rank) {
+      const Payload payload(plan, static_cast<int>(b), rank, workload);
+      const auto& all = payload.collectives();
+      ASSERT_EQ(all.at(0).kind, collective::CollectiveKind::kReduceScatter);
+      const auto scattered = collective::place_in(all[0].groups, rank);
+      ASSERT_TRUE(scattered);
+      ASSERT_EQ(all.at(1).kind, collective::CollectiveKind::kAllReduce);
+      EXPECT_EQ(payload.place(1), scattered->member * all[1].elements * all[1].unit)
+          << "bucket " << b << " rank " << rank;
+      shards += scattered->member > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(shards, 0);
+}
+
+TEST(Payload, AcrossGroupsEachRankSumsThePartItHolds) {
+  Workload workload;
+  workload.tensors = {tensor_of("a", {64})};
+  Strategy strategy = plan::in_blocks(Hierarchy::Form::kSharded, 2);
+  expect_own_parts(plan::make_plan(workload, cluster_of(2, 4), strategy), workload);
+  workload.parallel.tensor = 2;
+  expect_own_parts(plan::make_plan(workload, cluster_of(2, 4), strategy), workload);
+  workload.parallel.tensor = 1;
+  strategy.local_sgd = plan::local_strategy(2).local_sgd;
+  strategy.local_sgd.subgroup = 4;
+  expect_own_parts(plan::make_plan(workload, cluster_of(2, 4), strategy), workload);
+}
+
 TEST(Payload, SumsRoundInTheBucketsFormat) {
   Workload workload;
   workload.tensors = {tensor_of("half", {1}, DType::kBf16)};

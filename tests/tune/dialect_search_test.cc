@@ -210,6 +210,34 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
   }
 }
 
+// Of 50 MiB, in bytes, one sees that somebody chose it: a size of three bytes, which makes a bucket
+// of each gradient, has to gain 0.5 % over it.
+TEST(DialectSearch, ASizeThatIsNotRoundHasToGain) {
+  static constexpr Bytes kRound = 50 * kMiB;
+  const dialect::Dialect dummy{
+      .name = "dummy",
+      .summary = "one number",
+      .read = read_bucket,
+      .candidates = [](const Strategy&, const Workload&, const Cluster&,
+                       const dialect::Partitions&) -> std::vector<Json> {
+        return {{{"bucket", 3}}, {{"bucket", kRound}}};
+      }};
+  Json document = joint_scenario();
+  document["strategies"] = Json::array({{{"name", "each alone"}, {"fusion", {{"rule", "none"}}}},
+                                        {{"name", "one"}, {"fusion", {{"rule", "one"}}}}});
+  Scenario scenario = test::parsed(document);
+  Evaluator model(scenario);
+  const Strategy& each_alone = scenario.strategies.front();
+  const Seconds forward = scenario.workload.forward;
+  const Seconds apart = model.step_time(each_alone) - forward;
+  const Seconds lost = model.step_time(scenario.strategies.back()) - forward - apart;
+  for (const double share : {0.002, 0.0045, 0.0055, 0.01}) {
+    scenario.workload.forward = lost / share - apart;
+    const Emitted best = best_config(dummy, each_alone, model);
+    EXPECT_EQ(best.config["bucket"] == kRound, share < 0.005) << share;
+  }
+}
+
 // What carries out the collectives belongs to what is emitted: read back with it, and without what
 // no setting says, the file takes what was said.
 TEST(DialectSearch, WhatIsEmittedHoldsItsAlgorithm) {
