@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <simgrid/s4u.hpp>
+#include <simgrid/version.h>
 #include <string>
 #include <vector>
 
@@ -60,6 +61,11 @@ sg::NetZone* dragonfly_zone(sg::Engine&, const Level& groups, const Level& chass
                                    hosts_by(add), kNodePort, 0, kSplit);
 }
 
+template <typename Code>
+void add_actor(sg::Engine&, const std::string& name, sg::Host* host, const Code& code) {
+  sg::Actor::create(name, host, code);
+}
+
 std::string engine_text(const std::string& platform) { return platform; }
 #else
 sg::NetZone* filled(sg::NetZone* zone, const AddHost& add) {
@@ -87,6 +93,11 @@ sg::NetZone* dragonfly_zone(sg::Engine& engine, const Level& groups, const Level
   return filled(engine.get_netzone_root()->add_netzone_dragonfly(
                     "dragonfly", groups, chassis, routers, nodes, kNodePort, 0, kSplit),
                 add);
+}
+
+template <typename Code>
+void add_actor(sg::Engine& engine, const std::string& name, sg::Host* host, const Code& code) {
+  engine.add_actor(name, host, code);
 }
 
 // 4.0 dies of a cluster that no zone holds.
@@ -130,7 +141,7 @@ Seconds all_reduce_on(const Prepare& prepare, const std::vector<int>& places) {
   const int ranks = static_cast<int>(places.size());
   for (int rank = 0; rank < ranks; ++rank) {
     sg::Host* host = hosts.at(static_cast<std::size_t>(places[static_cast<std::size_t>(rank)]));
-    sg::Actor::create("rank" + std::to_string(rank), host, [=] { walk_ring(rank, ranks); });
+    add_actor(engine, "rank" + std::to_string(rank), host, [=] { walk_ring(rank, ranks); });
   }
   engine.run();
   return sg::Engine::get_clock();
