@@ -120,31 +120,29 @@ Buckets buckets_by_elements(const std::vector<Tensor>& tensors, const ElementRul
     if (!bucket.tensors.empty()) closed.push_back(std::move(bucket.tensors));
     bucket = {};
   };
-  std::vector<int> order(tensors.size());
-  std::iota(order.begin(), order.end(), 0);
-  if (rule.registered) {
-    order = registered_order(tensors);
-    std::reverse(order.begin(), order.end());
-  }
-  for (const int i : order) {
-    const Tensor& tensor = tensors[static_cast<std::size_t>(i)];
-    if (tensor.sparse) continue;
-    Open& bucket = buffers[{rule.one_format ? DType::kFp32 : tensor.dtype,
-                            rule.fp8_apart && plan::layer_matrix(tensor)}];
-    if (rule.close == Close::kBefore && bucket.end + tensor.elements > rule.size) close(bucket);
-    bucket.tensors.push_back(i);
-    bucket.end = aligned(bucket.end, rule.align) + tensor.elements;
+  const auto add = [&](const std::vector<int>& parameter) {
+    const Tensor& first = tensors[static_cast<std::size_t>(parameter.front())];
+    if (first.sparse) return;
+    std::int64_t elements = 0;
+    for (const int t : parameter) elements += tensors[static_cast<std::size_t>(t)].elements;
+    Open& bucket = buffers[{rule.one_format ? DType::kFp32 : first.dtype,
+                            rule.fp8_apart && plan::layer_matrix(first)}];
+    const bool alone = std::ranges::find(rule.alone, parameter.front()) != rule.alone.end();
+    if (alone || (rule.close == Close::kBefore && bucket.end + elements > rule.size)) close(bucket);
+    bucket.tensors.insert(bucket.tensors.end(), parameter.begin(), parameter.end());
+    bucket.end = aligned(bucket.end, rule.align) + elements;
     const bool full =
         rule.close == Close::kAfter ? bucket.end >= rule.size : bucket.end > rule.size;
-    if (rule.close != Close::kBefore && full) close(bucket);
+    if (alone || (rule.close != Close::kBefore && full)) close(bucket);
+  };
+  std::ranges::for_each(rule.parameters, add);
+  if (rule.parameters.empty()) {
+    for (int t = 0; t < static_cast<int>(tensors.size()); ++t) add({t});
   }
   for (auto& [buffer, bucket] : buffers) close(bucket);
-  if (rule.registered) {
-    const auto last = [](const std::vector<int>& bucket) {
-      return *std::max_element(bucket.begin(), bucket.end());
-    };
-    std::stable_sort(closed.begin(), closed.end(),
-                     [&](const auto& a, const auto& b) { return last(a) < last(b); });
+  if (!rule.parameters.empty()) {
+    for (auto& bucket : closed) std::ranges::sort(bucket);
+    std::ranges::stable_sort(closed, {}, [](const auto& bucket) { return bucket.back(); });
   }
   return closed;
 }
@@ -170,6 +168,15 @@ void suspect_elements(const std::string& key, std::int64_t count, const Workload
       std::to_string(count * size_of(DType::kFp32)) + " bytes: were MiB meant (" +
       std::to_string(count) + " MiB of fp32 are " + std::to_string(count * kElementsAMegabyte) +
       " elements)?");
+}
+
+bool sums_each_micro_batch(bool no_sync, const Workload& workload,
+                           std::vector<std::string>& notes) {
+  const bool staged = workload.parallel.pipeline > 1;
+  if (staged && workload.micro_batches > 1) {
+    notes.push_back("under a pipeline torch sums gradients in the last micro-batch alone");
+  }
+  return !no_sync && !staged;
 }
 
 void check_micro_batches(Reader& config, const char* key, std::int64_t count,

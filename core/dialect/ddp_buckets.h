@@ -91,13 +91,14 @@ struct ElementRule {
   // its own.
   bool one_format = false;
   bool fp8_apart = false;  // matrices of layers have buffers of their own, whose parameters are FP8
-  // Tensors fill buckets in the reverse of the order in which their parameters were registered, not
-  // as they become ready.
-  bool registered = false;
+  // The framework's own parameters, each the tensors that it holds, in the order in which they fill
+  // buckets. Empty: each tensor is one, as it becomes ready.
+  std::vector<std::vector<int>> parameters = {};
+  std::vector<int> alone = {};  // tensors with a bucket of their own
 };
 
-// Tensor indices by bucket, in the order in which they close, what is left over last; `registered`
-// ones in the order in which all that they hold is ready. Sparse tensors are in none.
+// Tensor indices by bucket, in the order in which they close, what is left over last; of given
+// parameters in the order in which all that a bucket holds is ready. Sparse tensors are in none.
 std::vector<std::vector<int>> buckets_by_elements(const std::vector<Tensor>& tensors,
                                                   const ElementRule& rule);
 
@@ -107,6 +108,11 @@ std::int64_t span_of(const plan::Bucket& bucket, const Workload& workload, std::
 // Uncertain inputs a bucket of so few elements that they are likely a number of MiB.
 void suspect_elements(const std::string& key, std::int64_t count, const Workload& workload,
                       Strategy& strategy);
+
+// Whether torch sums gradients in every micro-batch, and says so where its stages decide instead of
+// the job: they turn the sums off in all but the last (torch 2.6, distributed/pipelining/stage.py,
+// backward_maybe_with_nosync).
+bool sums_each_micro_batch(bool no_sync, const Workload& workload, std::vector<std::string>& notes);
 
 // How often gradients are accumulated is the workload's: a configuration that says otherwise is
 // refused.

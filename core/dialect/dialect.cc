@@ -112,11 +112,15 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
       all = std::move(part);
       continue;
     }
-    const auto append = [](auto& to, auto& from) {
-      std::move(from.begin(), from.end(), std::back_inserter(to));
-    };
-    append(all.strategy.fusion.groups, part.strategy.fusion.groups);
-    append(all.strategy.gather_groups, part.strategy.gather_groups);
+    std::ranges::move(part.strategy.fusion.groups, std::back_inserter(all.strategy.fusion.groups));
+    // Those that stay gathered come first.
+    auto& groups = all.strategy.gather_groups;
+    auto& own_groups = part.strategy.gather_groups;
+    groups.insert(groups.begin() + all.strategy.kept_groups, own_groups.begin(),
+                  own_groups.begin() + part.strategy.kept_groups);
+    groups.insert(groups.end(), own_groups.begin() + part.strategy.kept_groups, own_groups.end());
+    all.strategy.kept_groups += part.strategy.kept_groups;
+    std::erase_if(all.unheld, [&](const auto& entry) { return !part.unheld.contains(entry); });
   }
   return all;
 }
@@ -136,6 +140,10 @@ Reading reading_of(const Dialect& dialect, Reader config, const Workload& worklo
                         ? read_apart(dialect, config, workload,
                                      exchanging(cluster, workload.parallel), as.as_documents)
                         : dialect.read(config, workload, cluster, as.as_documents);
+  for (const auto& [key, entry] : reading.unheld) {
+    config.fail(key.c_str(), config.place_of(key.c_str()) + "[" + std::to_string(entry) +
+                                 "] names no module that has a gradient");
+  }
   Strategy& strategy = reading.strategy;
   if (const auto uneven = plan::uneven_groups(strategy, workload)) {
     fail_at_groups(dialect, config, uneven->why);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <initializer_list>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,9 @@ struct Reading {
   // One line each: what the framework silently does otherwise than the configuration (or its
   // documentation) says. `syncline check` prints them.
   std::vector<std::string> notes;
+  // Entries of a list that name no gradient here, by key and number. A part of a model may lack
+  // what another has; an entry that no part has is a mistake.
+  std::set<std::pair<std::string, std::size_t>> unheld;
 };
 
 struct ConfigChange;  // changes.h

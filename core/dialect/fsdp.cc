@@ -5,11 +5,15 @@
 #include <sstream>
 
 #include "core/dialect/changes.h"
+#include "core/dialect/ddp_buckets.h"
 #include "core/json/reader.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::dialect {
 namespace {
+
+// FSDPModule.set_requires_all_reduce, called with this in all micro-batches but the last.
+constexpr const char* kAcross = "set_requires_all_reduce";
 
 using Path = std::vector<std::string>;
 
@@ -29,31 +33,86 @@ Path module_of(const Path& pattern, const Path& parameter) {
   return {parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(pattern.size())};
 }
 
-// Tensor indices by unit, the units in the order in which they are complete. A parameter belongs to
-// the innermost module that is wrapped.
-std::vector<std::vector<int>> units_of(Reader& config, const Workload& workload) {
-  const Json patterns = config.has("units") ? config.array("units") : Json::array();
-  std::map<Path, std::vector<int>> units;
-  std::vector<Path> module(workload.tensors.size());
-  for (std::size_t p = 0; p < patterns.size(); ++p) {
-    const std::string place = config.place_of("units") + "[" + std::to_string(p) + "]";
-    bool holds = false;
-    const Path pattern = patterns[p].is_string() ? path_of(patterns[p].get<std::string>()) : Path{};
-    for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-      Path own = module_of(pattern, path_of(workload.tensors[t].name));
-      holds = holds || !own.empty();
-      if (own.size() > module[t].size()) module[t] = std::move(own);
+// Parameters that are sharded and gathered as one: those of a module that is wrapped, or of several
+// modules that are wrapped together, or the root's, which no other unit has.
+struct Unit {
+  std::vector<int> tensors;
+  bool stays = false;  // gathered from the forward pass to the backward pass
+};
+
+// Reads a list of patterns. An entry that is a list itself names modules of one unit.
+std::vector<std::vector<Path>> read_patterns(Reader& config, const char* key) {
+  const Json entries = config.has(key) ? config.array(key) : Json::array();
+  std::vector<std::vector<Path>> patterns;
+  for (std::size_t p = 0; p < entries.size(); ++p) {
+    const Json list = entries[p].is_array() ? entries[p] : Json::array({entries[p]});
+    std::vector<Path>& together = patterns.emplace_back();
+    for (const Json& each : list) {
+      together.push_back(each.is_string() ? path_of(each.get<std::string>()) : Path{});
+      if (together.back().empty()) {
+        config.fail(key, config.place_of(key) + "[" + std::to_string(p) +
+                             "] is no name of a module, nor a list of them");
+      }
     }
-    if (!holds) config.fail("units", place + " names no module that has a gradient");
+    if (together.empty()) config.fail(key, "names no module in entry " + std::to_string(p));
   }
+  return patterns;
+}
+
+// Units in the order in which they are complete. A parameter belongs to the innermost module that
+// is wrapped. The root keeps its parameters for the backward pass (torch resets what it was given
+// for the root), and so do the units that `not_resharded` names.
+std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& reading) {
+  const auto patterns = read_patterns(config, "units");
+  std::vector<Path> module(workload.tensors.size());
+  std::vector<Path> unit_of(workload.tensors.size());
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    reading.unheld.emplace("units", p);
+    for (const Path& pattern : patterns[p]) {
+      for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+        Path own = module_of(pattern, path_of(workload.tensors[t].name));
+        if (!own.empty()) reading.unheld.erase({"units", p});
+        if (own.size() <= module[t].size()) continue;
+        unit_of[t] = patterns[p].size() > 1 ? Path{std::to_string(p)} : own;
+        module[t] = std::move(own);
+      }
+    }
+  }
+  std::map<Path, Unit> units;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
-    if (!workload.tensors[t].sparse) units[module[t]].push_back(static_cast<int>(t));
+    if (workload.tensors[t].sparse) continue;
+    Unit& unit = units[unit_of[t]];
+    unit.tensors.push_back(static_cast<int>(t));
+    unit.stays = module[t].empty();
   }
-  std::vector<std::vector<int>> groups;
-  for (auto& [name, group] : units) groups.push_back(std::move(group));
-  std::sort(groups.begin(), groups.end(),
-            [](const auto& a, const auto& b) { return a.back() < b.back(); });
-  return groups;
+  const auto kept = read_patterns(config, "not_resharded");
+  for (std::size_t p = 0; p < kept.size(); ++p) {
+    reading.unheld.emplace("not_resharded", p);
+    for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+      const auto unit = units.find(unit_of[t]);
+      const auto named = [&](const Path& pattern) {
+        return !module_of(pattern, path_of(workload.tensors[t].name)).empty();
+      };
+      if (unit == units.end() || std::ranges::none_of(kept[p], named)) continue;
+      unit->second.stays = true;
+      reading.unheld.erase({"not_resharded", p});
+    }
+  }
+  std::vector<Unit> list;
+  for (auto& [name, unit] : units) list.push_back(std::move(unit));
+  std::ranges::sort(list, {}, [](const Unit& unit) { return unit.tensors.back(); });
+  return list;
+}
+
+// Parameters' buckets, those that stay gathered first.
+void keep_units(const std::vector<Unit>& units, Strategy& strategy) {
+  strategy.gather_groups.clear();
+  for (const bool stays : {true, false}) {
+    for (const Unit& unit : units) {
+      if (unit.stays == stays) strategy.gather_groups.push_back(unit.tensors);
+    }
+  }
+  strategy.kept_groups = static_cast<int>(std::ranges::count(units, true, &Unit::stays));
 }
 
 // torch shards a unit as one: it refuses one of several formats, and a parameter without a
@@ -300,6 +359,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   refuse_unmodelled(config, {{"cpu_offload", "keeping shards on the host"},
                              {"offload_policy", "keeping shards on the host"}});
   read_reshard(config, version, sharding, shards, strategy);
+  if (version == 1 && config.has("not_resharded")) {
+    config.fail("not_resharded", "is FSDP2's: FSDP1 has one sharding_strategy for all units");
+  }
+  if (version == 1 && config.has(kAcross)) config.fail(kAcross, "is FSDP2's");
+  const bool across_last = !config.boolean_or(kAcross, true);
   const bool no_sync = config.boolean_or("no_sync", false);
   const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",
                                               {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
@@ -310,11 +374,15 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     config.boolean_or(key, false);
   }
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  strategy.fusion.groups = units_of(config, workload);
+  const std::vector<Unit> units = units_of(config, workload, reading);
+  for (const Unit& unit : units) strategy.fusion.groups.push_back(unit.tensors);
   check_units(config, strategy.fusion.groups, version, workload);
   config.finish();
 
-  strategy.each_micro_batch = !no_sync;
+  // torch's stages make the sums by hand once the last micro-batch is through.
+  const bool staged = workload.parallel.pipeline > 1;
+  strategy.each_micro_batch = sums_each_micro_batch(no_sync, workload, reading.notes);
+  strategy.after_passes = staged;
   (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = shards;
   if (version == 2) note_padding(reading, workload, reading.notes);
   if (sharding == "NO_SHARD") {
@@ -322,7 +390,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     return reading;
   }
   // Parameters are gathered in their own format, whatever their gradients are summed in.
-  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
+  if (strategy.regather) {
+    keep_units(units, strategy);
+  } else if (strategy.fusion.to_fp32) {
+    strategy.gather_groups = strategy.fusion.groups;
+  }
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
@@ -330,6 +402,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = shards;
     strategy.hierarchy.across_stream = true;
+    strategy.hierarchy.across_last = across_last && strategy.each_micro_batch;
   }
   if (cluster.ranks() == 1) return reading;
   note_groups(strategy, cluster, reading.notes);
@@ -340,7 +413,10 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         {true,
          "units' all-gathers for the forward pass follow one another from the update on; torch "
          "asks for them a unit or two early, to save memory"},
-        {workload.micro_batches > 1 && no_sync,
+        {across_last && !strategy.hierarchy.across_last,
+         "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
+         "micro-batch"},
+        {workload.micro_batches > 1 && no_sync && !staged,
          "what micro-batches gather under no_sync is left out"}});
   if (strategy.fusion.groups.size() < 2) {
     reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
@@ -355,16 +431,27 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-// The innermost module that holds all of a bucket's parameters; nothing for the root.
-Path common_module(const plan::Bucket& bucket, const Workload& workload) {
+// The innermost module that holds all of these parameters; nothing for the root.
+Path common_module(const std::vector<int>& tensors, const Workload& workload) {
   Path common;
-  for (const int t : bucket.tensors) {
+  for (const int t : tensors) {
     Path path = path_of(workload.tensors[static_cast<std::size_t>(t)].name);
-    if (t == bucket.tensors.front()) common.assign(path.begin(), path.end() - 1);
+    if (t == tensors.front()) common.assign(path.begin(), path.end() - 1);
     const auto differs = std::mismatch(common.begin(), common.end(), path.begin(), path.end() - 1);
     common.erase(differs.first, common.end());
   }
   return common;
+}
+
+// Units but for the root's that are not gathered again.
+Json kept_units(const Strategy& strategy, const Workload& workload) {
+  Json names = Json::array();
+  for (int g = 0; g < strategy.kept_groups; ++g) {
+    const Path module =
+        common_module(strategy.gather_groups[static_cast<std::size_t>(g)], workload);
+    if (!module.empty()) names.push_back(text_of(module));
+  }
+  return names;
 }
 
 const char* word_of(const Strategy& strategy, bool hybrid) {
@@ -389,7 +476,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (const auto& bucket : buckets) {
     if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
     covered += bucket.tensors.size();
-    Path module = common_module(bucket, workload);
+    Path module = common_module(bucket.tensors, workload);
     if (!module.empty()) modules.push_back(std::move(module));
   }
   Json each = Json::array();
@@ -401,13 +488,17 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   const Json mesh = hybrid ? Json{cluster.ranks() / shards, shards} : Json();
   for (const Json& units : {in_patterns(modules), each}) {
     Json config{{"units", units}};
-    if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
+    const bool staged = workload.parallel.pipeline > 1;
+    if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
     const Json formats = formats_of(strategy, workload);
     Json second = config;
     second["version"] = 2;
     if (!formats.empty()) second[formats_key(2)] = formats;
     second["reshard_after_forward"] = strategy.regather;
     if (strategy.regather_group > 0) second["reshard_after_forward"] = strategy.regather_group;
+    const Json kept = kept_units(strategy, workload);
+    if (!kept.empty()) second["not_resharded"] = kept;
+    if (strategy.hierarchy.across_last) second[kAcross] = false;
     if (hybrid) second["mesh"] = mesh;
     Json first = config;
     first["version"] = 1;

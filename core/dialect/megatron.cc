@@ -133,6 +133,80 @@ void read_layout(Reader& config, const Workload& workload, const Cluster& cluste
   check_micro_batches(config, "global-batch-size", global / together, workload);
 }
 
+// A module's parameter, by the names of its parts in other models: `whole` holds all of `parts`.
+struct Fused {
+  std::string_view whole;
+  std::array<std::string_view, 3> parts;
+};
+constexpr std::array<Fused, 4> kFused{{{"linear_qkv", {"q_proj", "k_proj", "v_proj"}},
+                                       {"linear_qkv", {"query", "key", "value"}},
+                                       {"linear_fc1", {"gate_proj", "up_proj", ""}},
+                                       {"linear_fc1", {"w1", "w3", ""}}}};
+
+// "model.layers.0.mlp.linear_fc1.weight" for "model.layers.0.mlp.up_proj.weight".
+std::string megatron_name(const std::string& tensor) {
+  const std::size_t last = tensor.rfind('.');
+  if (last == tensor.npos) return tensor;
+  const std::size_t first = tensor.rfind('.', last - 1) + 1;  // npos + 1 is the begin
+  const std::string_view module = std::string_view(tensor).substr(first, last - first);
+  for (const Fused& fused : kFused) {
+    if (module.empty() || std::ranges::find(fused.parts, module) == fused.parts.end()) continue;
+    return tensor.substr(0, first) + std::string(fused.whole) + tensor.substr(last);
+  }
+  return tensor;
+}
+
+// Whether a parameter is registered ahead of its layer's other ones: an attention's projection.
+bool is_projection(std::string_view name) {
+  return name.find(".self_attn.o_proj.") != name.npos || name.find(".attn.c_proj.") != name.npos;
+}
+
+// "model.layers.0." of whatever a layer holds.
+std::string_view layer_of(std::string_view name) {
+  const std::size_t number = name.find_first_of("0123456789");
+  const std::size_t dot = name.find('.', number);
+  return number == name.npos || dot == name.npos ? std::string_view() : name.substr(0, dot + 1);
+}
+
+// Megatron's parameters in the reverse of the order in which it registers them: gate and up are one
+// (linear_fc1), queries, keys and values another (linear_qkv), which comes behind the projection.
+std::vector<std::vector<int>> parameters_of(const std::vector<Tensor>& tensors) {
+  std::vector<int> order = registered_order(tensors);
+  std::reverse(order.begin(), order.end());
+  const auto name = [&](int t) -> const std::string& {
+    return tensors[static_cast<std::size_t>(t)].name;
+  };
+  for (auto begin = order.begin(); begin != order.end();) {
+    const std::string_view layer = layer_of(name(*begin));
+    const auto end =
+        std::find_if(begin, order.end(), [&](int t) { return layer_of(name(t)) != layer; });
+    std::stable_partition(begin, end, [&](int t) { return !is_projection(name(t)); });
+    begin = end;
+  }
+  std::vector<std::vector<int>> parameters;
+  std::map<std::tuple<std::string, DType>, std::size_t> known;
+  for (const int t : order) {
+    const auto [at, fresh] = known.try_emplace(
+        {megatron_name(name(t)), tensors[static_cast<std::size_t>(t)].dtype}, parameters.size());
+    if (fresh) parameters.emplace_back();
+    parameters[at->second].push_back(t);
+  }
+  return parameters;
+}
+
+// The embedding that the first and the last stage share, where this part has it.
+std::vector<int> shared_embedding(const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  const Tensor& first = workload.tensors.front();
+  const Tensor& last = workload.tensors.back();
+  const auto shared = [&](const Tensor& tensor) {
+    return parallel.pipeline > 1 && parallel.tied > 0 && tensor.bytes() == parallel.tied;
+  };
+  if (first.part == parallel.parts() - 1 && shared(first)) return {0};
+  const bool begin = last.part == 0 && shared(last);
+  return begin ? std::vector{static_cast<int>(workload.tensors.size()) - 1} : std::vector<int>();
+}
+
 // The number of buckets wins over their size, and both are nothing without the overlap. Buckets
 // stand on the first part alone: on later stages, and in later chunks, the exchange is not what the
 // step waits for.
@@ -244,8 +318,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (config.has("ddp-bucket-size") && overlap) {
     suspect_elements("ddp-bucket-size", rule.size, workload, strategy);
   }
-  rule.registered = true;
+  rule.parameters = parameters_of(workload.tensors);
   if (sharded) rule.align = kParameterAlign;
+  if (sharded) rule.alone = shared_embedding(workload);
   strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
   strategy.gather_bytes = read_fp8(config, sharded, workload);
   rule.fp8_apart = strategy.gather_bytes == 1;
@@ -257,6 +332,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
 
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
+  strategy.after_passes = workload.parallel.pipeline > 1 && !overlap;
   if (sharded) {
     strategy.exchange = Strategy::Exchange::kSharded;
     strategy.cross_step = gathers_late;

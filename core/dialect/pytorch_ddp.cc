@@ -320,7 +320,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const BucketWords words = read_words(config, workload, cluster, reading);
   // ProcessGroupGloo carries out collectives on two threads.
   if (cluster.library == Library::kGloo) strategy.streams = 2;
-  strategy.each_micro_batch = !words.no_sync && workload.micro_batches > 1;
+  strategy.each_micro_batch =
+      sums_each_micro_batch(words.no_sync, workload, reading.notes) && workload.micro_batches > 1;
   note(reading.notes,
        {{strategy.each_micro_batch,
          "gradients are summed in every micro-batch: no_sync around all but the last saves " +
@@ -514,7 +515,8 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   for (std::size_t i = rebuilt; i < configs.size(); ++i)
     configs[i]["find_unused_parameters"] = true;
   for (auto& config : configs) {
-    if (workload.micro_batches > 1) config["no_sync"] = !strategy.each_micro_batch;
+    const bool staged = workload.parallel.pipeline > 1;
+    if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
   }
   return strategy.pieces.empty() ? configs : compiled_like(configs);
 }

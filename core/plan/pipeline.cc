@@ -112,10 +112,13 @@ int experts_among(const Parallel& parallel, int neighbours) {
 // The strategy for some of the tensors: groups that name tensors name these, by their new places.
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
+  const auto here = [&](int tensor) { return std::ranges::binary_search(tensors, tensor); };
+  own.kept_groups = static_cast<int>(
+      std::count_if(own.gather_groups.begin(), own.gather_groups.begin() + strategy.kept_groups,
+                    [&](const auto& group) { return std::ranges::any_of(group, here); }));
   for (auto* groups : {&own.fusion.groups, &own.gather_groups}) {
     for (auto& group : *groups) {
-      std::erase_if(group,
-                    [&](int tensor) { return !std::ranges::binary_search(tensors, tensor); });
+      std::erase_if(group, [&](int tensor) { return !here(tensor); });
       for (int& tensor : group) {
         tensor = static_cast<int>(std::ranges::lower_bound(tensors, tensor) - tensors.begin());
       }
@@ -192,10 +195,12 @@ class WholePlan {
         cluster_(cluster),
         micro_batches_(static_cast<int>(workload.micro_batches)),
         each_micro_batch_(strategy.each_micro_batch),
+        late_(strategy.after_passes || !strategy.overlap),
         tied_(parallel_.tied * (strategy.fusion.to_fp32 ? widening(workload) : 1)),
         arrived_(index(parallel_.parts() * micro_batches_), -1),
         returned_(arrived_),
-        sending_(index(parallel_.pipeline), -1) {
+        sending_(index(parallel_.pipeline), -1),
+        computed_(sending_) {
     Workload without = workload;
     without.tensors.clear();
     without.buffers.clear();
@@ -217,6 +222,10 @@ class WholePlan {
 
   Plan make() {
     walk_passes();
+    for (int k = 0; late_ && k < parallel_.parts(); ++k) {
+      const StepCut& cut = parts_[index(k)].cut;
+      put(k, cut.backward, cut.rest, computed_[index(stage_of(k))], Which::kExchanges);
+    }
     const OpId tied = tie_ends();
     for (int k = parallel_.parts(); k-- > 0;) {
       const bool holds = k == 0 || k == parallel_.parts() - 1;
@@ -319,8 +328,8 @@ class WholePlan {
     if (pass.kind == Pass::Kind::kForward && pass.micro_batch == 0) {
       return put(part, 0, own.cut.backward, input);
     }
-    if (gradients && (last || each_micro_batch_)) {
-      return put(part, own.cut.backward, own.cut.rest, input);
+    if (gradients && (last || (each_micro_batch_ && !late_))) {
+      return put(part, own.cut.backward, own.cut.rest, input, late_ ? Which::kPass : Which::kAll);
     }
     const bool forward = pass.kind == Pass::Kind::kForward;
     const Seconds seconds = forward                              ? own.forward
@@ -389,20 +398,37 @@ class WholePlan {
       if (sent >= 0) after.push_back(sent);
     }
     plan_.ops.push_back({stage * (streams_ + kSends) + stream, std::move(after), work});
-    return static_cast<OpId>(plan_.ops.size()) - 1;
+    const auto put = static_cast<OpId>(plan_.ops.size()) - 1;
+    if (std::holds_alternative<Compute>(work)) computed_[index(stage)] = put;
+    return put;
   }
 
-  // Operations [begin, end) of the part's own step; its first computation waits for `input`.
-  // Returns the last one that computes.
-  OpId put(int number, OpId begin, OpId end, OpId input) {
+  // A backward pass, with what it gathers for itself, or what its gradients' exchange does.
+  enum class Which { kAll, kPass, kExchanges };
+  static bool is_of(const Op& op, Which which) {
+    const bool pass = std::holds_alternative<Compute>(op.work) || op.gathers;
+    return which == Which::kAll || pass == (which == Which::kPass);
+  }
+
+  // Operations [begin, end) of the part's own step, or those of them that are asked for; its first
+  // computation, and each exchange put apart from its pass, waits for `input`. Returns the last one
+  // that computes.
+  OpId put(int number, OpId begin, OpId end, OpId input, Which which = Which::kAll) {
     Template& part = parts_[index(number)];
     const int stage = stage_of(number);
     OpId last = input;
     for (OpId id = begin; id < end; ++id) {
       Op op = part.plan.ops[index(id)];
+      if (!is_of(op, which)) continue;
       std::vector<OpId> after;
-      for (const OpId before : op.after) after.push_back(part.ids[index(before)]);
+      for (const OpId before : op.after) {
+        // A pass does not wait for exchanges that come behind it.
+        const bool later =
+            which == Which::kPass && before >= begin && !is_of(part.plan.ops[index(before)], which);
+        if (!later) after.push_back(part.ids[index(before)]);
+      }
       const bool computes = std::holds_alternative<Compute>(op.work);
+      if (which == Which::kExchanges) after.push_back(input);
       if (computes && input >= 0) after.push_back(std::exchange(input, -1));
       shift(op.work, part);
       const OpId put = add(stage, op.stream, op.work, std::move(after));
@@ -445,6 +471,7 @@ class WholePlan {
   const Cluster& cluster_;
   int micro_batches_;
   bool each_micro_batch_;
+  bool late_;  // gradients are exchanged once a stage's passes are over
   Bytes tied_;
   Plan plan_;
   std::vector<Template> parts_;
@@ -452,6 +479,7 @@ class WholePlan {
   std::vector<OpId> arrived_;   // by part and micro-batch: when the next part may go on,
   std::vector<OpId> returned_;  // and the one before
   std::vector<OpId> sending_;   // by stage: what its next pass waits for
+  std::vector<OpId> computed_;  // by stage: the last computation so far
   std::vector<Waiting> waiting_;
 };
 

@@ -224,6 +224,9 @@ struct Strategy {
   std::vector<std::int64_t> pieces;
   // Gradients are exchanged in every micro-batch, not in the last alone.
   bool each_micro_batch = false;
+  // In a pipeline, gradients are exchanged once their stage's passes are over, not behind the last
+  // pass that computes them (Megatron without overlap-grad-reduce; FSDP2 in torch's stages).
+  bool after_passes = false;
   // The backward pass goes on past a bucket's exchange only when all but so many of the exchanges
   // are done (DeepSpeed: 1); 0: it waits for none.
   int in_flight = 0;

@@ -160,8 +160,44 @@ void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
   settings.workload["batch"] = samples;
 }
 
+// The modules that torchtitan wraps, and which of them are not gathered again by "default".
+struct Wrapped {
+  Json units;
+  Json kept;
+};
+
+// From 0.2 on (distributed/fsdp.py in 0.3, models/llama3/infra/parallelize.py before) the norm and
+// the head are one unit, with the embedding where that shares its weight, which "always" alone
+// gathers again. In 0.1 embedding, norm and head are the root's, and the last layer stays.
+Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
+  const bool newer = toml.find({{"compile", "enable"},
+                                {"model", "hf_assets_path"},
+                                {"checkpoint", "enable"},
+                                {"parallelism", "expert_parallel_degree"},
+                                {"validation", "enable"}}) != nullptr;
+  const bool older = toml.find({{"training", "compile"},
+                                {"training", "data_parallel_shard_degree"},
+                                {"training", "tensor_parallel_degree"},
+                                {"training", "batch_size"},
+                                {"model", "tokenizer_path"},
+                                {"checkpoint", "enable_checkpoint"}}) != nullptr;
+  const operators::Architecture* row = row_of(toml);
+  if (older && !newer) {
+    Json last = Json::array();
+    if (row != nullptr) last.push_back("model.layers." + std::to_string(row->shape.layers - 1));
+    return {{"model.layers.*"}, std::move(last)};
+  }
+  if (!newer) {
+    assumed.emplace_back("torchtitan 0.2 or later, which wraps embedding, norm and head apart");
+  }
+  if (row != nullptr && row->shape.tied) {
+    return {{{"model.embed_tokens", "model.norm"}, "model.layers.*"}, {"model.norm"}};
+  }
+  return {{{"model.norm", "lm_head"}, "model.layers.*", "model.embed_tokens"}, {"model.norm"}};
+}
+
 // Shards of data parallelism, dealt out with the sequence's; replicas alone are DDP's.
-Json strategy_of(const Sections& toml, const Json& parallel) {
+Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::string>& assumed) {
   const Place place{"parallelism", "fsdp_reshard_after_forward"};
   const std::string reshard = toml.word({place}, "default");
   if (reshard != "default" && reshard != "always" && reshard != "never") {
@@ -174,7 +210,11 @@ Json strategy_of(const Sections& toml, const Json& parallel) {
   }
   const bool again =
       reshard == "always" || (reshard == "default" && !parallel.contains("pipeline"));
-  Json config{{"version", 2}, {"units", {"model.layers.*"}}, {"reshard_after_forward", again}};
+  Wrapped own = wrapped(toml, assumed);
+  Json config{{"version", 2}, {"units", std::move(own.units)}, {"reshard_after_forward", again}};
+  if (again && reshard == "default" && !own.kept.empty()) {
+    config["not_resharded"] = std::move(own.kept);
+  }
   const std::int64_t context = parallel.value("context", std::int64_t{1});
   if (shards > 0 || replicas > 1) {
     const std::int64_t group = shards > 0 ? shards * context : -1;  // -1: all others
@@ -231,7 +271,7 @@ Settings of_torchtitan(const Json& json, const std::string& file) {
     toml.fail({"activation_checkpoint", "mode"},
               "found '" + again + "', expected none, selective or full");
   }
-  settings.strategy = strategy_of(toml, parallel);
+  settings.strategy = strategy_of(toml, parallel, settings.assumed);
   if (toml.on({{"parallelism", "enable_async_tensor_parallel"}})) {
     settings.assumed.emplace_back(
         "nothing gained or lost by what is left out: enable_async_tensor_parallel");
