@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <ranges>
 #include <vector>
 
 namespace syncline::compress {
@@ -136,9 +135,12 @@ std::vector<std::int64_t> sparsity_changes(const Compression& compression) {
   // The index never falls, so each rise is found by bisection.
   const std::int64_t end = compression.rampup_begin_step + compression.rampup_step;
   for (int index = 1; index < static_cast<int>(compression.sparsity.size()); ++index) {
-    const auto rise = *std::ranges::partition_point(
-        std::views::iota(compression.rampup_begin_step, end + 1),
-        [&](std::int64_t step) { return sparsity_index(compression, step) < index; });
+    std::int64_t rise = compression.rampup_begin_step;
+    for (std::int64_t above = end + 1; rise < above;) {
+      const std::int64_t step = rise + (above - rise) / 2;
+      const bool before = sparsity_index(compression, step) < index;
+      (before ? rise : above) = before ? step + 1 : step;
+    }
     if (rise > changes.back()) changes.push_back(rise);
   }
   return changes;

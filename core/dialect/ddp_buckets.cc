@@ -4,7 +4,6 @@
 #include <charconv>
 #include <map>
 #include <numeric>
-#include <ranges>
 #include <utility>
 
 #include "core/plan/fusion.h"
@@ -45,8 +44,8 @@ Buckets assign_by_size(const std::vector<Tensor>& tensors, const std::vector<int
     bucket = {{}, 0, std::min(bucket.limit + 1, limits.size() - 1)};
   }
   if (by_type) std::ranges::sort(open, std::ranges::greater(), &std::pair<DType, Open>::first);
-  for (auto& [dtype, bucket] : open | std::views::reverse) {
-    if (!bucket.places.empty()) closed.push_back(std::move(bucket.places));
+  for (auto last = open.rbegin(); last != open.rend(); ++last) {
+    if (!last->second.places.empty()) closed.push_back(std::move(last->second.places));
   }
   return closed;
 }

@@ -134,16 +134,20 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
 
 }  // namespace
 
+void refuse_unheld(Reader& config, const Reading& reading) {
+  for (const auto& [key, entry] : reading.unheld) {
+    config.fail(key.c_str(), config.place_of(key.c_str()) + "[" + std::to_string(entry) +
+                                 "] names no module that has a gradient");
+  }
+}
+
 Reading reading_of(const Dialect& dialect, Reader config, const Workload& workload,
                    const Cluster& cluster, const ReadAs& as) {
   Reading reading = workload.parallel.whole_job()
                         ? read_apart(dialect, config, workload,
                                      exchanging(cluster, workload.parallel), as.as_documents)
                         : dialect.read(config, workload, cluster, as.as_documents);
-  for (const auto& [key, entry] : reading.unheld) {
-    config.fail(key.c_str(), config.place_of(key.c_str()) + "[" + std::to_string(entry) +
-                                 "] names no module that has a gradient");
-  }
+  refuse_unheld(config, reading);
   Strategy& strategy = reading.strategy;
   if (const auto uneven = plan::uneven_groups(strategy, workload)) {
     fail_at_groups(dialect, config, uneven->why);

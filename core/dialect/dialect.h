@@ -31,6 +31,9 @@ struct Reading {
   std::set<std::pair<std::string, std::size_t>> unheld;
 };
 
+// Fails at the first entry that names no gradient.
+void refuse_unheld(Reader& config, const Reading& reading);
+
 struct ConfigChange;  // changes.h
 
 // What the search for a configuration can say about a workload's gradients.

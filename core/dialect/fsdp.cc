@@ -6,6 +6,7 @@
 
 #include "core/dialect/changes.h"
 #include "core/dialect/ddp_buckets.h"
+#include "core/index.h"
 #include "core/json/reader.h"
 #include "core/plan/fusion.h"
 
@@ -375,6 +376,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   strategy.fusion.rule = Fusion::Rule::kGroups;
   const std::vector<Unit> units = units_of(config, workload, reading);
+  if (!workload.parallel.whole_job()) refuse_unheld(config, reading);
   for (const Unit& unit : units) strategy.fusion.groups.push_back(unit.tensors);
   check_units(config, strategy.fusion.groups, version, workload);
   config.finish();
@@ -389,12 +391,11 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.gather_bytes = 0;
     return reading;
   }
-  // Parameters are gathered in their own format, whatever their gradients are summed in.
-  if (strategy.regather) {
-    keep_units(units, strategy);
-  } else if (strategy.fusion.to_fp32) {
-    strategy.gather_groups = strategy.fusion.groups;
-  }
+  // Parameters are gathered in their own format, whatever their gradients are summed in. Without
+  // buckets of their own all but the last are gathered again.
+  const bool last = units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
+  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
+  if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.sharded = Strategy::Sharded::kParameters;
   strategy.cross_step = true;
@@ -443,15 +444,42 @@ Path common_module(const std::vector<int>& tensors, const Workload& workload) {
   return common;
 }
 
-// Units but for the root's that are not gathered again.
+// Of the units that are not gathered again, the root's: one of parameters from everywhere, or the
+// last. -1: there is none.
+int root_of(const Strategy& strategy, const Workload& workload) {
+  int root = strategy.regather ? strategy.kept_groups - 1 : -1;
+  for (int g = 0; g <= root; ++g) {
+    if (common_module(strategy.gather_groups[index(g)], workload).empty()) root = g;
+  }
+  return root;
+}
+
+// The others of them.
 Json kept_units(const Strategy& strategy, const Workload& workload) {
+  const int root = root_of(strategy, workload);
   Json names = Json::array();
-  for (int g = 0; g < strategy.kept_groups; ++g) {
-    const Path module =
-        common_module(strategy.gather_groups[static_cast<std::size_t>(g)], workload);
-    if (!module.empty()) names.push_back(text_of(module));
+  for (int g = 0; g < (root < 0 ? 0 : strategy.kept_groups); ++g) {
+    const Path module = common_module(strategy.gather_groups[index(g)], workload);
+    if (g != root && !module.empty()) names.push_back(text_of(module));
   }
   return names;
+}
+
+// The modules that are wrapped for these buckets.
+std::vector<Path> modules_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                             const Workload& workload) {
+  const int root = root_of(strategy, workload);
+  std::vector<Path> modules;
+  std::size_t covered = 0;
+  for (const auto& bucket : buckets) {
+    if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
+    covered += bucket.tensors.size();
+    Path module = common_module(bucket.tensors, workload);
+    const bool own = root < 0 || !std::ranges::is_permutation(bucket.tensors,
+                                                              strategy.gather_groups[index(root)]);
+    if (!module.empty() && own) modules.push_back(std::move(module));
+  }
+  return modules;
 }
 
 const char* word_of(const Strategy& strategy, bool hybrid) {
@@ -471,14 +499,7 @@ Json formats_of(const Strategy& strategy, const Workload& workload) {
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
-  std::vector<Path> modules;
-  std::size_t covered = 0;
-  for (const auto& bucket : buckets) {
-    if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
-    covered += bucket.tensors.size();
-    Path module = common_module(bucket.tensors, workload);
-    if (!module.empty()) modules.push_back(std::move(module));
-  }
+  const std::vector<Path> modules = modules_of(strategy, buckets, workload);
   Json each = Json::array();
   for (const auto& module : modules) each.push_back(text_of(module));
   std::vector<Json> configs;

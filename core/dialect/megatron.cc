@@ -184,12 +184,13 @@ std::vector<std::vector<int>> parameters_of(const std::vector<Tensor>& tensors) 
     begin = end;
   }
   std::vector<std::vector<int>> parameters;
-  std::map<std::tuple<std::string, DType>, std::size_t> known;
+  std::map<std::string, std::size_t> fused;
   for (const int t : order) {
-    const auto [at, fresh] = known.try_emplace(
-        {megatron_name(name(t)), tensors[static_cast<std::size_t>(t)].dtype}, parameters.size());
-    if (fresh) parameters.emplace_back();
-    parameters[at->second].push_back(t);
+    const std::string whole = megatron_name(name(t));
+    std::size_t at = parameters.size();
+    if (whole != name(t)) at = fused.try_emplace(whole, at).first->second;
+    if (at == parameters.size()) parameters.emplace_back();
+    parameters[at].push_back(t);
   }
   return parameters;
 }

@@ -609,8 +609,8 @@ std::vector<std::string> warnings_of(
     }
     lines.push_back(std::move(warning.line));
   }
-  std::ranges::stable_partition(lines,
-                                [](const auto& line) { return line.starts_with(kDoubtful); });
+  std::stable_partition(lines.begin(), lines.end(),
+                        [](const auto& line) { return line.starts_with(kDoubtful); });
   return lines;
 }
 

@@ -69,6 +69,77 @@ TEST(Fsdp, CollectivesAStep) {
   EXPECT_EQ(count_of(whole, CollectiveKind::kAllReduce), 3u);
 }
 
+// The root keeps its parameters wherever it becomes ready, units that `not_resharded` names keep
+// theirs, and where everything is wrapped nothing is kept: elements gathered again, in order.
+TEST(Fsdp, TheRootStaysGathered) {
+  Workload workload = transformer();
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const auto elements = static_cast<std::int64_t>(4 << t);  // head 4, layer 1 24, layer 0 96, 128
+    workload.tensors[t] = tensor_of(workload.tensors[t].name.c_str(), {elements});
+    workload.tensors[t].backward = 0.001;
+  }
+  const auto again = [&](const std::string& config) {
+    const Strategy strategy = kFsdp.strategy_of(config, workload);
+    kFsdp.expect_comes_back(strategy, workload);
+    std::vector<std::int64_t> elements;
+    bool backward = false;
+    for (const auto& op : kFsdp.plan_of(strategy, workload).ops) {
+      const auto* compute = std::get_if<plan::Compute>(&op.work);
+      backward |= compute != nullptr && compute->phase == plan::Phase::kBackward;
+      const auto* moved = std::get_if<collective::Collective>(&op.work);
+      if (moved != nullptr && op.gathers && op.after_previous.empty()) {
+        elements.push_back(moved->elements);
+      }
+    }
+    std::ranges::sort(elements);
+    return elements;
+  };
+  using List = std::vector<std::int64_t>;
+  const std::string mixed = R"(, "mp_policy": {"param_dtype": "bf16", "reduce_dtype": "fp32"})";
+  for (const std::string& more : {std::string(), mixed}) {
+    // The head alone is the root's, and ready first; then the embedding is, and ready last.
+    EXPECT_EQ(again(R"({"units": ["model.layers.*", "model.embed"])" + more + "}"),
+              (List{24, 96, 128}));
+    EXPECT_EQ(again(R"({"units": ["model.layers.*", "head"])" + more + "}"), (List{4, 24, 96}));
+    EXPECT_EQ(again(R"({"units": ["model.layers.*"])" + more + "}"), (List{24, 96}));
+    EXPECT_EQ(again(R"({"units": ["model.layers.*", "model.embed", "head"])" + more + "}"),
+              (List{4, 24, 96, 128}));
+    // Modules that are wrapped as one, and a layer that stays.
+    EXPECT_EQ(again(R"({"units": ["model.layers.*", ["model.embed", "head"]])" + more + "}"),
+              (List{24, 96, 132}));
+    EXPECT_EQ(
+        again(R"({"units": ["model.layers.*"], "not_resharded": ["model.layers.1"])" + more + "}"),
+        (List{96}));
+  }
+}
+
+// torch's stages sum in the last micro-batch alone, once the stage's passes are over; replicas'
+// sums may wait for the last micro-batch without them.
+TEST(Fsdp, StagesSumInTheLastMicroBatch) {
+  Workload workload = transformer();
+  workload.micro_batches = 4;
+  const auto hybrid = kFsdp.on(cluster_of(2, 4));
+  const std::string mesh = R"({"units": ["model.layers.*"], "mesh": [2, 4])";
+  const auto counts = [&](const std::string& more) {
+    const Strategy strategy = hybrid.strategy_of(mesh + more + "}", workload);
+    hybrid.expect_comes_back(strategy, workload);
+    const plan::Plan plan = hybrid.plan_of(strategy, workload);
+    return std::pair(count_of(plan, CollectiveKind::kReduceScatter),
+                     count_of(plan, CollectiveKind::kAllReduce));
+  };
+  EXPECT_EQ(counts(""), std::pair(12U, 12U));
+  EXPECT_EQ(counts(R"(, "set_requires_all_reduce": false)"), std::pair(12U, 3U));
+  EXPECT_TRUE(has_note(kFsdp.read(R"({"units": [], "set_requires_all_reduce": false})", workload),
+                       "set_requires_all_reduce has no effect"));
+  workload.parallel.pipeline = 2;
+  for (std::size_t t = 0; t < 3; ++t) workload.tensors[t].part = 1;
+  const Reading staged =
+      kFsdp.read(R"({"units": ["model.layers.*"], "reshard_after_forward": false})", workload);
+  EXPECT_FALSE(staged.strategy.each_micro_batch);
+  EXPECT_TRUE(staged.strategy.after_passes);
+  EXPECT_TRUE(has_note(staged, "in the last micro-batch alone"));
+}
+
 // Written back and read again it makes the same plan; units that differ by a number are a pattern.
 TEST(Fsdp, ComesBack) {
   for (const char* config :

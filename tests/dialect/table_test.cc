@@ -50,7 +50,7 @@ TEST(DialectTable, WhatIsNotModelledYetIsCalledThat) {
       {"deepspeed",
        R"({"zero_optimization": {"stage": 3, "mics_hierarchical_params_gather": true}})"}};
   for (const auto& [name, config] : refused) {
-    const std::string message = test::input_error([&] {
+    const std::string message = test::input_error([&, name = name, config = config] {
       reading_of(*find_dialect(name), Json::parse(config), scenario.workload, scenario.cluster);
     });
     EXPECT_TRUE(contains(message, "not modelled yet")) << name << config << message;

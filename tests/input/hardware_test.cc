@@ -116,7 +116,7 @@ TEST(KnownHardware, UnknownNamesAreRefusedWithTheNearest) {
       {{{"node", "dgx-h100"}, {"nodes", 1}, {"intra", 7}}, "cluster.intra"},
       {{{"node", "dgx-h100"}, {"nodes", 1}, {"intra", {{"nic", 7}}}}, "'nics'"}};
   for (const auto& [json, words] : refused) {
-    const std::string said = test::input_error([&] { read_named(json); });
+    const std::string said = test::input_error([&json = json] { read_named(json); });
     EXPECT_TRUE(words.starts_with("c.json") ? said == words : contains(said, words)) << said;
   }
 }

@@ -312,11 +312,34 @@ mode = "full"
   EXPECT_EQ(job.workload["batch"], 2);
   EXPECT_EQ(job.micro_batches, 8);
   // Shards lie among the ranks of the sequence too; behind a pipeline nothing is resharded.
-  EXPECT_EQ(job.strategy["config"], Json::parse(R"({"version": 2, "units": ["model.layers.*"],
+  EXPECT_EQ(job.strategy["config"], Json::parse(R"({"version": 2,
+                            "units": [["model.norm", "lm_head"], "model.layers.*",
+                                      "model.embed_tokens"],
                             "reshard_after_forward": false, "mesh": [2, 8],
                             "mp_policy": {"param_dtype": "bfloat16",
                                           "reduce_dtype": "float32"}})"));
   EXPECT_TRUE(assumes(job, "enable_async_tensor_parallel"));
+}
+
+// The norm and the head are one unit, which stays gathered unless "always" is said; in 0.1 they are
+// the root's, and the last layer stays.
+TEST(Torchtitan, UnitsFollowTheVersion) {
+  const std::string model = "[model]\nname = 'llama3'\nflavor = '8B'\n";
+  const auto config = [&](const std::string& more) {
+    return of_file("a.toml", model + more).strategy["config"];
+  };
+  const Json newer = Json::parse(R"([["model.norm", "lm_head"], "model.layers.*",
+                                     "model.embed_tokens"])");
+  EXPECT_EQ(config("hf_assets_path = './a'\n")["units"], newer);
+  EXPECT_EQ(config("hf_assets_path = './a'\n")["not_resharded"], Json{"model.norm"});
+  EXPECT_TRUE(assumes(of_file("a.toml", model), "torchtitan 0.2 or later"));
+  EXPECT_FALSE(assumes(of_file("a.toml", model + "hf_assets_path = './a'\n"), "torchtitan 0.2"));
+  const Json always = config("[parallelism]\nfsdp_reshard_after_forward = 'always'\n");
+  EXPECT_EQ(always["units"], newer);
+  EXPECT_FALSE(always.contains("not_resharded"));
+  const Json older = config("tokenizer_path = './a'\n");
+  EXPECT_EQ(older["units"], Json{"model.layers.*"});
+  EXPECT_EQ(older["not_resharded"], Json{"model.layers.31"});
 }
 
 // 80 layers with embedding and head are 82: in stages of 11 eight, two a rank of four.

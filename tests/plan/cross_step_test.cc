@@ -360,7 +360,7 @@ TEST(CrossStep, Mistakes) {
       {R"("local_sgd": {"period": 2, "subgroup": 3})", "expected a divisor of the 16"},
   };
   for (const auto& [keys, part] : mistakes) {
-    const std::string why = test::input_error([&] { strategy_of(keys); });
+    const std::string why = test::input_error([&keys = keys] { strategy_of(keys); });
     EXPECT_NE(why.find(part), std::string::npos) << keys << "\n" << why;
   }
 }

@@ -190,6 +190,48 @@ TEST(Pipeline, EachStageSumsItsOwnGradients) {
 }
 
 // With the pipeline inside, replicas stand a whole replica apart.
+// Exchanges wait for all passes of their stage: of the last chunk alone, or of all of them where
+// they come after the passes, or share the computation's stream.
+TEST(Pipeline, ExchangesMayWaitForAllPasses) {
+  for (const auto& parallel : all_schedules(2)) {
+    const Workload workload = job(parallel, 4);
+    const Cluster cluster = cluster_of(4, 1);
+    // Passes of a stage that begin no sooner in the plan than its first exchange.
+    const auto behind = [&](const Strategy& strategy) {
+      const Plan plan = make_plan(workload, cluster, strategy);
+      std::vector<int> passes(index(plan.roles), -1);
+      int exchanges = 0;
+      for (const Op& op : plan.ops) {
+        const auto* moved = std::get_if<collective::Collective>(&op.work);
+        const auto role = index(plan.role_of(op.stream));
+        if (moved != nullptr && moved->bucket >= 0) {
+          passes[role] = std::max(passes[role], 0);
+          ++exchanges;
+        }
+        const auto* compute = std::get_if<Compute>(&op.work);
+        if (compute != nullptr && compute->phase == Phase::kBackward && passes[role] >= 0) {
+          ++passes[role];
+        }
+      }
+      EXPECT_GT(exchanges, 0);
+      return *std::ranges::max_element(passes);
+    };
+    Strategy early, late, shared;
+    late.after_passes = true;
+    shared.overlap = false;
+    EXPECT_EQ(behind(late), 0);
+    EXPECT_EQ(behind(shared), 0);
+    if (parallel.virtual_stages > 1) EXPECT_GT(behind(early), 0);
+    const auto executor = run::make_model_executor({cluster, {}, 1});
+    const Seconds step = step_of(workload, cluster, late);
+    EXPECT_GE(step, step_of(workload, cluster, early) * (1 - 1e-12));
+    const auto simulated = sim::make_sim_executor({cluster, {}, 1});
+    const Plan plan = make_plan(workload, cluster, late);
+    EXPECT_NEAR(measure::step_time_of(plan, simulated->run(plan, {}, 3).timeline, 1), step,
+                0.01 * step);
+  }
+}
+
 TEST(Pipeline, OrderPutsStagesOrReplicasSideBySide) {
   Parallel parallel = pipeline(2, Schedule::k1F1B);
   parallel.tensor = 2;

@@ -44,7 +44,7 @@ TEST(Curves, WhatIsNoTableIsSaidWithItsPlace) {
            {"strategy,step,loss\n", ", line 1: found no row with a value in column 'loss'"},
            {"strategy,step,loss\na,7,1\na,7,2\n",
             ": strategy 'a', seed 0 has step 7 twice: several trainings need a column seed"}}) {
-    EXPECT_EQ(test::input_error([&] { curves_of(text, "c.csv", Quantity::kLoss); }),
+    EXPECT_EQ(test::input_error([&text = text] { curves_of(text, "c.csv", Quantity::kLoss); }),
               std::string("c.csv") + message);
   }
 }
