@@ -127,8 +127,9 @@ TEST(Fsdp, StagesSumInTheLastMicroBatch) {
     return std::pair(count_of(plan, CollectiveKind::kReduceScatter),
                      count_of(plan, CollectiveKind::kAllReduce));
   };
-  EXPECT_EQ(counts(""), std::pair(12U, 12U));
-  EXPECT_EQ(counts(R"(, "set_requires_all_reduce": false)"), std::pair(12U, 3U));
+  using Counts = std::pair<std::size_t, std::size_t>;
+  EXPECT_EQ(counts(""), Counts(12, 12));
+  EXPECT_EQ(counts(R"(, "set_requires_all_reduce": false)"), Counts(12, 3));
   EXPECT_TRUE(has_note(kFsdp.read(R"({"units": [], "set_requires_all_reduce": false})", workload),
                        "set_requires_all_reduce has no effect"));
   workload.parallel.pipeline = 2;
