@@ -136,6 +136,21 @@ void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
   }
 }
 
+// What one run was made to take and the other was not is no repetition.
+void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  for (const auto& [name, value] : a.settings) {
+    const auto other = b.settings.find(name);
+    const bool differs = other == b.settings.end() ? name == "NCCL_PROTO" : other->second != value;
+    if (!differs || name == "NCCL_ALGO") continue;
+    throw InputError(a.source + ": line " + std::to_string(a.line) + ", and " + b.source +
+                     ": line " + std::to_string(b.line) + ": both are " + a.test + " on " +
+                     counts(a.nodes, a.gpus_per_node) + ", one with " + name + "=" + value +
+                     ", the other with " +
+                     (other == b.settings.end() ? "none" : name + "=" + other->second) +
+                     ": calibrate each by itself");
+  }
+}
+
 // Tables of one cluster agree where they overlap.
 void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   check_one_device(tables);
@@ -146,6 +161,8 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
     for (std::size_t j = i + 1; j < tables.size(); ++j) {
       const cost::MeasuredTable& other = tables[j];
       if (!cost::same_shape(other, tables[i])) continue;
+      check_settings(tables[i], other);
+      check_settings(other, tables[i]);
       std::vector<double> ratios;
       for (const auto& point : points_of(other).points) {
         const auto same = first.find(point.size);
@@ -206,11 +223,18 @@ std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
   return names.size() == 1 ? *names.begin() : std::string();
 }
 
-// What of the logs no fit uses.
-std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tables) {
+// What was odd about the logs, and what of them no fit uses.
+std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tables) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> list;
   for (const cost::MeasuredTable& table : tables) {
+    for (const std::string& note : table.notes) {
+      // A note on one line says which.
+      list.push_back(table.source + ": " +
+                     (note.starts_with("line ") ? std::string()
+                                                : "line " + std::to_string(table.line) + ": ") +
+                     note);
+    }
     const std::size_t count = table.left_out.size();
     for (std::size_t i = 0; i < std::min(kMost, count); ++i) {
       list.push_back(table.source + ": " + table.left_out[i]);
@@ -220,6 +244,9 @@ std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tab
                      " more of its times are left out likewise");
     }
   }
+  // What one log says once is not repeated for each of its tables.
+  std::ranges::stable_sort(list);
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }
 
@@ -239,9 +266,11 @@ std::string unclean_text(const cost::MeasuredTable& table) {
     return row.spread > 0 || (row.out_of_place && row.in_place);
   });
   return table.source +
-         (repeated ? ": not clean: the test's two times of each size differ by 6 % or more in the "
-                     "median, or by 30 % at the 90th percentile"
-                   : ": each size has one time: how well it repeats is not known");
+         (table.failed ? ": not clean: the test failed"
+          : repeated
+              ? ": not clean: the test's two times of each size differ by 6 % or more in the "
+                "median, or by 30 % at the 90th percentile"
+              : ": each size has one time: how well it repeats is not known");
 }
 
 std::vector<std::string> warnings_of(const LogCalibration& calibration,
@@ -337,7 +366,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   }
   result.warnings = warnings_of(result, found.tables);
   for (const auto* logs : {&tables, &against}) {
-    for (std::string& sentence : left_out_of(*logs)) {
+    for (std::string& sentence : noticed_in(*logs)) {
       result.warnings.push_back(std::move(sentence));
     }
   }

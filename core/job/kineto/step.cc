@@ -364,6 +364,35 @@ void StepWork::frame(Nanoseconds begin, Nanoseconds end, Step& step) const {
   step.gpu = seconds(end - begin);
   step.idle = seconds(timeline_.idle(begin, end));
   if (window_.marked) step.cpu = seconds(window_.end - window_.start);
+  for (const HostSpan& span : spans()) {
+    const bool ours = main_ < 0 || span.thread == main_;
+    if (span.kind == Host::kLoading && ours) step.loading += seconds(span.end - span.start);
+  }
+  step.between = -1;
+  Nanoseconds next = kFar;
+  for (const Item& item : timeline_.computed(window_.next_start, window_.next_end)) {
+    if (item.work == TracedWork::kKernel) next = std::min(next, item.start);
+  }
+  if (next == kFar) return;
+  step.between = seconds(std::max(next - end, Nanoseconds{0}));
+  step.between_idle = seconds(timeline_.idle(end, next));
+}
+
+void add_time_between(const std::vector<Step*>& steps) {
+  std::vector<std::pair<Seconds, Seconds>> known;
+  for (const Step* step : steps) {
+    if (step->between >= 0) known.emplace_back(step->between, step->between_idle);
+  }
+  std::ranges::sort(known);
+  const auto [usual, idle] =
+      known.empty() ? std::pair<Seconds, Seconds>() : known[(known.size() - 1) / 2];
+  for (Step* step : steps) {
+    if (step->between < 0) {
+      step->between = usual;
+      step->between_idle = idle;
+    }
+    step->gpu += step->between;
+  }
 }
 
 std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, bool grouped) {

@@ -124,6 +124,8 @@ TracedTensor tensor_of(const Event& event) {
 std::optional<Host> host_kind(std::string_view name) {
   if (name.starts_with("ProfilerStep")) return Host::kStep;
   if (name == "DistributedDataParallel.forward") return Host::kForward;
+  // "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".
+  if (has(name, "DataLoader") && name.ends_with("__next__")) return Host::kLoading;
   if (name.starts_with("Optimizer.step")) return Host::kOptimizer;
   if (name.ends_with("AccumulateGrad")) {
     return has(name, "evaluate_function") ? Host::kGradient : Host::kAccumulate;

@@ -23,6 +23,7 @@ inline constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();  //
 enum class Host : std::uint8_t {
   kStep,           // ProfilerStep#N
   kForward,        // DistributedDataParallel.forward
+  kLoading,        // the training loop asks its DataLoader for the next batch
   kOptimizer,      // Optimizer.step#...
   kGradient,       // evaluate_function: AccumulateGrad, where torch tells it (from 1.10 or so)
   kEngine,         // evaluate_function: of any other node
