@@ -282,7 +282,10 @@ Json step_json(const ImportedJob& job, const Step& step) {
   json["copy_kernels_s"] = exact(step.copy_kernels);
   json["idle_s"] = exact(step.idle);
   json["between_idle_s"] = exact(step.between_idle);
-  json["loading_s"] = exact(step.loading);
+  json["between_host"] = Json::array();
+  for (const auto& [name, time] : step.by_host) {
+    json["between_host"].push_back({{"name", name}, {"time_s", exact(time)}});
+  }
   json["gradients"] = step.gradients.size();
   json["gradient_bytes"] = job::gradient_bytes(step);
   json["all_reduced_bytes"] = bucket_bytes(step);

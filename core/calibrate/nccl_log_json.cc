@@ -180,6 +180,11 @@ std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& probl
         "the test failed its own check: " + std::to_string(integer(*bounds, "count", 0)) +
         " values out of bounds");
   }
+  const auto errors = report.find("errors");
+  if (errors != report.end() && errors->is_array() && !errors->empty()) {
+    raw.table.failed = true;
+    raw.table.notes.push_back("the test failed: " + errors->front().dump());
+  }
   std::vector<RawTable> tables;
   if (!raw.rows.empty()) tables.push_back(std::move(raw));
   if (tables.empty()) problem = "is a report of nccl-tests without a result";

@@ -58,7 +58,7 @@ void drop_ranks(std::string& text) {
 }
 
 // Cells of CSV and Markdown as words; of an empty one "-" stays.
-void separate_cells(std::string& text) {
+std::string separated(std::string text) {
   constexpr std::ptrdiff_t kFewest = 6;
   for (const char mark : {',', ';', '|'}) {
     if (std::ranges::count(text, mark) < kFewest) continue;
@@ -71,6 +71,7 @@ void separate_cells(std::string& text) {
     }
     text = std::move(cells);
   }
+  return text;
 }
 
 // The line without colours and without what launchers put ahead of it: "[1,0]<stdout>:", " 2: ".
@@ -94,7 +95,6 @@ std::string plain_line(std::string_view line) {
   while (digits < text.size() && is_digit(text[digits])) ++digits;
   if (digits > begin && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
   drop_ranks(text);
-  separate_cells(text);
   return text;
 }
 
@@ -320,7 +320,8 @@ class TextReader {
 
  private:
   void take(const std::string& line) {
-    const Tokens tokens = split_words(line);
+    const std::string cells = separated(line);
+    const Tokens tokens = split_words(cells);
     if (tokens.empty()) return;
     const std::size_t row = row_at(tokens);
     if (row < tokens.size()) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/json/json.h"
@@ -121,7 +122,8 @@ struct Step {
   Seconds update = 0;
   Seconds between = 0;       // from the update's last kernel to the next step's first
   Seconds between_idle = 0;  // of it, nothing runs on the device
-  Seconds loading = 0;       // the host waits for its next batch, wherever (DataLoader)
+  // What the host does in it, where the file names that: the longest first.
+  std::vector<std::pair<std::string, Seconds>> by_host;
   Seconds idle = 0;  // of gpu but `between`: nothing runs on the device, so the host is late
   std::vector<Gradient> gradients;          // in ready order
   std::vector<ObservedExchange> exchanges;  // in the order in which they were sent

@@ -335,6 +335,8 @@ TEST(LogKinds, TheAlgorithmThatALogStatesIsItsTables) {
       {"NCCL_ALGO=\"ring;allreduce:tree\"\n", ForcedAlgorithm::kTree},
       {"NCCL_ALGO=allgather:ring\n", ForcedAlgorithm::kNone},
       {"NCCL_ALGO=Ring,Tree\n", ForcedAlgorithm::kNone},
+      {"mpirun -H a:8,b:8,c:8,d:8,e:8,f:8,g:8 -x NCCL_ALGO=Ring,Tree ./all_reduce_perf\n",
+       ForcedAlgorithm::kNone},
       {"NCCL_ALGO=^NVLS\n", ForcedAlgorithm::kNone},
   };
   for (const auto& [line, forced] : cases) {

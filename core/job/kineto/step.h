@@ -34,6 +34,8 @@ class StepWork {
   // Number, host's time and idle time of the step that lasts so long on the device, and what passes
   // behind it.
   void frame(Nanoseconds begin, Nanoseconds end, Step& step) const;
+  // What the host does from its last launch of this step to its first of the next, by name.
+  void name_time_between(Nanoseconds launched, Step& step) const;
 
   const Trace& trace_;
   const TraceTimeline& timeline_;

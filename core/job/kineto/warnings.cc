@@ -120,16 +120,19 @@ void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
 void warn_of_time_between(const Step& step, std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.02;
   if (step.between <= kMuch * step.gpu) return;
-  const Seconds loading = std::min(step.loading, step.between_idle);
-  const bool told = loading > 0.2 * step.between_idle;
-  warnings.push_back(
-      "between two steps pass " + in_ms(step.between) + " of the " + in_ms(step.gpu) +
-      ", and nothing runs on the device for " + in_ms(step.between_idle) + " of them: " +
-      (told ? "the host waits " + in_ms(step.loading) +
-                  " for its next batch (DataLoader): more workers, pin_memory and prefetching help"
-            : std::string("data loading, .item(), logs, an evaluation or a checkpoint; the trace "
-                          "does not name it")) +
-      "; no faster network shortens that");
+  std::string told;
+  constexpr std::size_t kMost = 3;
+  for (std::size_t i = 0; i < std::min(kMost, step.by_host.size()); ++i) {
+    told += (i > 0 ? ", " : "") + step.by_host[i].first + " " + in_ms(step.by_host[i].second);
+  }
+  if (told.empty()) {
+    told =
+        "data loading, .item(), logs, an evaluation or a checkpoint, which the trace does not name";
+  }
+  warnings.push_back("between two steps pass " + in_ms(step.between) + " of the " +
+                     in_ms(step.gpu) + ", and nothing runs on the device for " +
+                     in_ms(step.between_idle) + " of them: " + told +
+                     "; no faster network shortens that");
 }
 
 // One rank's collectives that take as long whatever their size wait for others.
