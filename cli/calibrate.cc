@@ -131,6 +131,8 @@ int calibrate_from_logs(const CalibrateOptions& options) {
     calibration.cluster =
         calibrate::with_kernel_costs(calibration.cluster, options.name, kernel_costs_of(options));
   }
+  // The other forms have a place for them.
+  if (options.output.format == reports::Format::kCsv) tell_warnings(calibration.warnings);
   return answer_with(options, calibration.cluster, reports::answer_of(calibration),
                      [&] { return reports::calibration_svg(calibration); });
 }

@@ -46,10 +46,24 @@ struct Counts {
   }
 };
 
+// " The logs ran with NCCL_PROTO=Simple: ...", or nothing. The algorithm is a table's own.
+std::string settings_text(const std::vector<cost::MeasuredTable>& tables) {
+  std::set<std::string> stated;
+  for (const cost::MeasuredTable& table : tables) {
+    for (const auto& [name, value] : table.settings) {
+      if (name != "NCCL_ALGO") stated.insert(name + "=" + value);
+    }
+  }
+  if (stated.empty()) return {};
+  std::string text = " The logs ran with ";
+  for (const std::string& one : stated) text += (one == *stated.begin() ? "" : ", ") + one;
+  return text + ": the times are those of jobs that set the same.";
+}
+
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
 Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& name,
-                      const std::string& device) {
+                      const std::string& device, const std::string& settings) {
   Cluster cluster;
   cluster.name = name;
   cluster.device.name = device;
@@ -71,7 +85,8 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
   input::ClusterNotes notes;
   notes.about =
       "Latencies are those of a small step, bandwidths the best that was measured; "
-      "the algorithm 'nccl' takes its times from the calibration below.";
+      "the algorithm 'nccl' takes its times from the calibration below." +
+      settings;
   if (gpus > 1 && inside == 0) {
     notes.about +=
         " No table of one node was given: the inside of a node is assumed as fast as its "
@@ -330,7 +345,8 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   LogCalibration result;
   FittedTables found = calibrate(tables);
   found.cost_model.tree = tree;
-  result.cluster = cluster_from_fit(found.cost_model, name, device_of(tables));
+  result.cluster =
+      cluster_from_fit(found.cost_model, name, device_of(tables), settings_text(tables));
   // What is printed are the answers of the file, not those of more digits in memory.
   result.cost_model =
       input::read_cost_model(Reader(result.cluster.at("calibration"), name, "calibration"));
