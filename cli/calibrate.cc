@@ -131,6 +131,8 @@ int calibrate_from_logs(const CalibrateOptions& options) {
     calibration.cluster =
         calibrate::with_kernel_costs(calibration.cluster, options.name, kernel_costs_of(options));
   }
+  // The other forms have a place for them.
+  if (options.output.format == reports::Format::kCsv) tell_warnings(calibration.warnings);
   return answer_with(options, calibration.cluster, reports::answer_of(calibration),
                      [&] { return reports::calibration_svg(calibration); });
 }
@@ -198,8 +200,8 @@ void add_outputs(CLI::App& verb, CalibrateOptions& options, const std::string& m
 
 void add_log_options(CLI::App& verb, CalibrateOptions& options) {
   verb.add_option("logs", options.logs,
-                  "nccl-tests logs (FILE@10x2: 10 nodes of 2 GPUs; FILE:tree: forced tree) or "
-                  "Inspector's folder");
+                  "nccl-tests logs (FILE@10x2: 10 nodes of 2 GPUs; FILE:tree: forced tree; "
+                  "FILE:half: rows of that type) or Inspector's folder");
   add_file(verb, "--against", options.against, "logs to predict, not to fit");
   add_outputs(verb, options);
   add_file(verb, "--svg", options.svg, "plot measured and fitted times");

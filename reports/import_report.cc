@@ -110,6 +110,7 @@ constexpr Part kParts[] = {
     {"waiting for other stages", "stages_s", &Step::stages},
     {"waiting for the host", "host_gap_s", &Step::host_gap},
     {"update", "update_s", &Step::update},
+    {"between steps", "between_s", &Step::between},
 };
 
 Grid parts_grid(const Step& step) {
@@ -126,7 +127,8 @@ Grid parts_grid(const Step& step) {
     add((part.inside ? "  " : "") + std::string(part.name), seconds, seconds);
   }
   add("the step on the GPU", step.gpu, sum, true);
-  if (step.idle > 0) add("  of it nothing runs (host)", step.idle, step.idle);
+  const Seconds idle = step.idle + step.between_idle;
+  if (idle > 0) add("  of it nothing runs (host)", idle, idle);
   return grid;
 }
 
@@ -279,6 +281,11 @@ Json step_json(const ImportedJob& job, const Step& step) {
   for (const Part& part : kParts) json[part.key] = exact(step.*part.seconds);
   json["copy_kernels_s"] = exact(step.copy_kernels);
   json["idle_s"] = exact(step.idle);
+  json["between_idle_s"] = exact(step.between_idle);
+  json["between_host"] = Json::array();
+  for (const auto& [name, time] : step.by_host) {
+    json["between_host"].push_back({{"name", name}, {"time_s", exact(time)}});
+  }
   json["gradients"] = step.gradients.size();
   json["gradient_bytes"] = job::gradient_bytes(step);
   json["all_reduced_bytes"] = bucket_bytes(step);

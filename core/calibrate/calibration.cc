@@ -46,10 +46,24 @@ struct Counts {
   }
 };
 
+// " The logs ran with NCCL_PROTO=Simple: ...", or nothing. The algorithm is a table's own.
+std::string settings_text(const std::vector<cost::MeasuredTable>& tables) {
+  std::set<std::string> stated;
+  for (const cost::MeasuredTable& table : tables) {
+    for (const auto& [name, value] : table.settings) {
+      if (name != "NCCL_ALGO") stated.insert(name + "=" + value);
+    }
+  }
+  if (stated.empty()) return {};
+  std::string text = " The logs ran with ";
+  for (const std::string& one : stated) text += (one == *stated.begin() ? "" : ", ") + one;
+  return text + ": the times are those of jobs that set the same.";
+}
+
 // The counts are the largest that were measured. What no table showed (the inside of a node when
 // only several nodes were measured) is assumed, and "about" says so.
 Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& name,
-                      const std::string& device) {
+                      const std::string& device, const std::string& settings) {
   Cluster cluster;
   cluster.name = name;
   cluster.device.name = device;
@@ -71,7 +85,8 @@ Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& n
   input::ClusterNotes notes;
   notes.about =
       "Latencies are those of a small step, bandwidths the best that was measured; "
-      "the algorithm 'nccl' takes its times from the calibration below.";
+      "the algorithm 'nccl' takes its times from the calibration below." +
+      settings;
   if (gpus > 1 && inside == 0) {
     notes.about +=
         " No table of one node was given: the inside of a node is assumed as fast as its "
@@ -136,6 +151,21 @@ void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
   }
 }
 
+// What one run was made to take and the other was not is no repetition.
+void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  for (const auto& [name, value] : a.settings) {
+    const auto other = b.settings.find(name);
+    const bool differs = other == b.settings.end() ? name == "NCCL_PROTO" : other->second != value;
+    if (!differs || name == "NCCL_ALGO") continue;
+    throw InputError(a.source + ": line " + std::to_string(a.line) + ", and " + b.source +
+                     ": line " + std::to_string(b.line) + ": both are " + a.test + " on " +
+                     counts(a.nodes, a.gpus_per_node) + ", one with " + name + "=" + value +
+                     ", the other with " +
+                     (other == b.settings.end() ? "none" : name + "=" + other->second) +
+                     ": calibrate each by itself");
+  }
+}
+
 // Tables of one cluster agree where they overlap.
 void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   check_one_device(tables);
@@ -146,6 +176,8 @@ void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
     for (std::size_t j = i + 1; j < tables.size(); ++j) {
       const cost::MeasuredTable& other = tables[j];
       if (!cost::same_shape(other, tables[i])) continue;
+      check_settings(tables[i], other);
+      check_settings(other, tables[i]);
       std::vector<double> ratios;
       for (const auto& point : points_of(other).points) {
         const auto same = first.find(point.size);
@@ -206,11 +238,18 @@ std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
   return names.size() == 1 ? *names.begin() : std::string();
 }
 
-// What of the logs no fit uses.
-std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tables) {
+// What was odd about the logs, and what of them no fit uses.
+std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tables) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> list;
   for (const cost::MeasuredTable& table : tables) {
+    for (const std::string& note : table.notes) {
+      // A note on one line says which.
+      list.push_back(table.source + ": " +
+                     (note.starts_with("line ") ? std::string()
+                                                : "line " + std::to_string(table.line) + ": ") +
+                     note);
+    }
     const std::size_t count = table.left_out.size();
     for (std::size_t i = 0; i < std::min(kMost, count); ++i) {
       list.push_back(table.source + ": " + table.left_out[i]);
@@ -220,6 +259,9 @@ std::vector<std::string> left_out_of(const std::vector<cost::MeasuredTable>& tab
                      " more of its times are left out likewise");
     }
   }
+  // What one log says once is not repeated for each of its tables.
+  std::ranges::stable_sort(list);
+  list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;
 }
 
@@ -239,9 +281,11 @@ std::string unclean_text(const cost::MeasuredTable& table) {
     return row.spread > 0 || (row.out_of_place && row.in_place);
   });
   return table.source +
-         (repeated ? ": not clean: the test's two times of each size differ by 6 % or more in the "
-                     "median, or by 30 % at the 90th percentile"
-                   : ": each size has one time: how well it repeats is not known");
+         (table.failed ? ": not clean: the test failed"
+          : repeated
+              ? ": not clean: the test's two times of each size differ by 6 % or more in the "
+                "median, or by 30 % at the 90th percentile"
+              : ": each size has one time: how well it repeats is not known");
 }
 
 std::vector<std::string> warnings_of(const LogCalibration& calibration,
@@ -301,7 +345,8 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   LogCalibration result;
   FittedTables found = calibrate(tables);
   found.cost_model.tree = tree;
-  result.cluster = cluster_from_fit(found.cost_model, name, device_of(tables));
+  result.cluster =
+      cluster_from_fit(found.cost_model, name, device_of(tables), settings_text(tables));
   // What is printed are the answers of the file, not those of more digits in memory.
   result.cost_model =
       input::read_cost_model(Reader(result.cluster.at("calibration"), name, "calibration"));
@@ -337,7 +382,7 @@ LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
   }
   result.warnings = warnings_of(result, found.tables);
   for (const auto* logs : {&tables, &against}) {
-    for (std::string& sentence : left_out_of(*logs)) {
+    for (std::string& sentence : noticed_in(*logs)) {
       result.warnings.push_back(std::move(sentence));
     }
   }

@@ -1,10 +1,13 @@
 #include "core/calibrate/log_files.h"
 
 #include <zlib.h>
+#include <algorithm>
 #include <array>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "core/calibrate/inspector/inspector.h"
@@ -17,10 +20,11 @@ namespace syncline::calibrate {
 namespace {
 
 // FILE, FILE@10x2 (the counts of nodes and GPUs a node of all tables in it), FILE:ring (what NCCL
-// was forced to), FILE@10x2:ring.
+// was forced to), FILE:half (the rows of that type), FILE@10x2:ring:half.
 struct LogFile {
   std::string path;
-  cost::ForcedAlgorithm forced = cost::ForcedAlgorithm::kNone;
+  std::optional<cost::ForcedAlgorithm> forced;  // nothing: nobody said
+  std::string type;                             // empty: nobody said
   int nodes = 0;
   int gpus_per_node = 0;
 };
@@ -30,34 +34,47 @@ const std::map<std::string, cost::ForcedAlgorithm> kAlgorithms = {
     {"ring", cost::ForcedAlgorithm::kRing},
     {"tree", cost::ForcedAlgorithm::kTree}};
 
-LogFile log_file(std::string argument, const std::string& algorithm) {
-  cost::ForcedAlgorithm forced = kAlgorithms.at(algorithm);
-  for (const auto& [name, value] : kAlgorithms) {
-    const std::string ending = ":" + name;
-    if (argument.size() <= ending.size() || !argument.ends_with(ending)) continue;
-    argument.resize(argument.size() - ending.size());
-    forced = value;
-    break;
+// Takes a word that says how to read the log off the end of its name.
+bool take_ending(std::string& argument, LogFile& file) {
+  const std::size_t colon = argument.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  const std::string word = argument.substr(colon + 1);
+  const auto algorithm = kAlgorithms.find(word);
+  if (algorithm != kAlgorithms.end()) {
+    file.forced = algorithm->second;
+  } else if (nccl_type_size(word) > 0) {
+    file.type = word;
+  } else {
+    return false;
   }
+  argument.resize(colon);
+  return true;
+}
+
+LogFile log_file(std::string argument) {
+  LogFile file;
+  while (take_ending(argument, file)) {
+  }
+  file.path = argument;
   const auto at = argument.rfind('@');
-  if (at == std::string::npos) return {argument, forced, 0, 0};
+  if (at == std::string::npos) return file;
   const std::string_view shape = std::string_view(argument).substr(at + 1);
   const auto cross = shape.find('x');
-  LogFile file{argument.substr(0, at), forced, 0, 0};
   if (cross != std::string_view::npos) {
     file.nodes = number_of<int>(shape.substr(0, cross)).value_or(0);
     file.gpus_per_node = number_of<int>(shape.substr(cross + 1)).value_or(0);
   }
-  if (file.nodes <= 0 || file.gpus_per_node <= 0) {
-    std::error_code unknown;
-    if (!std::filesystem::exists(argument, unknown) &&
-        std::filesystem::exists(argument.substr(0, at), unknown)) {
-      throw InputError(argument + ": expected " + argument.substr(0, at) +
-                       "@NODESxGPUS, e.g. @2x8");
-    }
-    // A name may hold the sign itself.
-    return {argument, forced, 0, 0};
+  if (file.nodes > 0 && file.gpus_per_node > 0) {
+    file.path = argument.substr(0, at);
+    return file;
   }
+  file.nodes = file.gpus_per_node = 0;
+  std::error_code unknown;
+  if (!std::filesystem::exists(argument, unknown) &&
+      std::filesystem::exists(argument.substr(0, at), unknown)) {
+    throw InputError(argument + ": expected " + argument.substr(0, at) + "@NODESxGPUS, e.g. @2x8");
+  }
+  // A name may hold the sign itself.
   return file;
 }
 
@@ -110,6 +127,128 @@ std::string inflate_all(const std::string& path, std::string& bytes) {
   return text;
 }
 
+std::string place_of(const cost::MeasuredTable& table) {
+  return table.source + ": line " + std::to_string(table.line) + ": ";
+}
+
+// What NCCL was forced to: as the name says, else as the log does, else as all logs here.
+void choose_forced(const LogFile& file, cost::ForcedAlgorithm otherwise,
+                   cost::MeasuredTable& table) {
+  const auto set = table.settings.find("NCCL_ALGO");
+  const bool stated = set != table.settings.end();
+  if (file.forced) {
+    const bool other =
+        stated && *file.forced != cost::ForcedAlgorithm::kNone &&
+        (!table.other_algorithm.empty() ||
+         (table.forced != cost::ForcedAlgorithm::kNone && table.forced != *file.forced));
+    if (other) {
+      throw InputError(place_of(table) + "the log says NCCL_ALGO=" + set->second +
+                       ", its name here another algorithm: leave that out");
+    }
+    table.forced = *file.forced;
+    return;
+  }
+  if (!table.other_algorithm.empty()) {
+    throw InputError(place_of(table) + "it ran with NCCL_ALGO=" + table.other_algorithm +
+                     ", which no strategy can ask for; if NCCL takes that by itself in your jobs, "
+                     "say so: " +
+                     file.path + ":nccl");
+  }
+  if (!stated) table.forced = otherwise;
+}
+
+void check_table(const LogFile& file, const cost::MeasuredTable& table) {
+  const std::string place = place_of(table);
+  if (table.mixed) {
+    throw InputError(place +
+                     "its rows are of different numbers of ranks (busbw / algbw differs from row "
+                     "to row): give each run by itself");
+  }
+  if (table.nodes == 0 || table.gpus_per_node == 0) {
+    throw InputError(place + "the log does not say on how many nodes" +
+                     (table.ranks > 0 ? " its " + std::to_string(table.ranks) + " ranks were"
+                                      : " and GPUs it ran") +
+                     "; append them to the name: " + file.path + "@NODESxGPUS, e.g. @2x8");
+  }
+  if (table.nodes * table.gpus_per_node < 2) {
+    const auto worlds = std::ranges::find_if(
+        table.notes, [](const auto& note) { return note.starts_with("more than one process"); });
+    throw InputError(
+        place + (worlds == table.notes.end() ? "one rank has nothing to communicate" : *worlds));
+  }
+  if (table.forced == cost::ForcedAlgorithm::kTree &&
+      table.kind != collective::CollectiveKind::kAllReduce) {
+    throw InputError(place + "algorithm tree: NCCL has it for all_reduce only, found " +
+                     table.test);
+  }
+}
+
+bool has_times(const cost::MeasuredTable& table) {
+  return !cost::usable_points(table, cost::Place::kOutOfPlace).empty() ||
+         !cost::usable_points(table, cost::Place::kInPlace).empty();
+}
+
+// Why a table of the file is not read; empty: it is.
+std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
+  // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
+  if (!table.kind) return "no collective of a plan";
+  if (!file.type.empty() && table.type != file.type) return "of type " + table.type;
+  const int ranks = file.nodes * file.gpus_per_node;
+  if (ranks > 0 && !table.own.empty() && table.ranks > 0 && table.ranks != ranks) {
+    return table.own + ", which is of " + std::to_string(table.ranks) + " ranks";
+  }
+  if (!has_times(table)) {
+    return table.left_out.empty() ? "it has no time" : table.left_out.front();
+  }
+  return {};
+}
+
+// A job sums floats; where a log has none, its first rows stand.
+bool comes_first(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  const auto rank = [](const cost::MeasuredTable& table) {
+    return std::tuple(table.type != "float", table.redop != "sum" && !table.redop.empty(),
+                      table.root > 0);
+  };
+  return rank(a) < rank(b);
+}
+
+std::string words_of(const cost::MeasuredTable& table) {
+  std::string words = table.type;
+  if (!table.redop.empty() && table.redop != "none") words += " " + table.redop;
+  if (table.root >= 0) words += " root " + std::to_string(table.root);
+  return words;
+}
+
+bool same_rows(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  return a.type == b.type && a.redop == b.redop && a.root == b.root;
+}
+
+// Of tables of one shape that differ in type, operation or root one is read, and the others named.
+std::vector<cost::MeasuredTable> one_kind_of_rows(std::vector<cost::MeasuredTable> tables) {
+  std::vector<cost::MeasuredTable> kept;
+  for (const cost::MeasuredTable& table : tables) {
+    const auto alike = [&](const cost::MeasuredTable& other) {
+      return cost::same_shape(table, other) && table.own == other.own;
+    };
+    const cost::MeasuredTable* best = nullptr;
+    for (const cost::MeasuredTable& other : tables) {
+      if (alike(other) && (best == nullptr || comes_first(other, *best))) best = &other;
+    }
+    if (same_rows(*best, table)) kept.push_back(table);
+  }
+  for (const cost::MeasuredTable& table : tables) {
+    for (cost::MeasuredTable& own : kept) {
+      if (!cost::same_shape(own, table) || own.own != table.own || same_rows(own, table)) continue;
+      own.notes.push_back("read are the rows of " + words_of(own) + "; those of " +
+                          words_of(table) + " (" + table.source + ", line " +
+                          std::to_string(table.line) + ") are not: FILE:" + table.type +
+                          " reads that type");
+      break;
+    }
+  }
+  return kept;
+}
+
 }  // namespace
 
 std::string unpacked(const std::string& path, std::string bytes) {
@@ -134,12 +273,13 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
   std::vector<cost::MeasuredTable> tables;
   const std::string file_name = std::filesystem::path(name).filename().string();
   for (RawTable& raw : raws) {
-    if (raw.table.rows.empty()) continue;
-    raw.table.source = name;
-    settle_shape(raw, file_name);
-    if (!raw.context.devices.empty()) raw.table.device = raw.context.devices.front().name;
-    say_repeats(raw.table);
-    tables.push_back(std::move(raw.table));
+    for (RawTable& part : parts_of(std::move(raw))) {
+      part.table.source = name;
+      settle_shape(part, file_name);
+      if (!part.context.devices.empty()) part.table.device = part.context.devices.front().name;
+      say_repeats(part.table);
+      tables.push_back(std::move(part.table));
+    }
   }
   if (tables.empty()) {
     throw InputError(name + ": " + problem +
@@ -153,41 +293,34 @@ std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names
                                            const std::string& algorithm) {
   std::vector<cost::MeasuredTable> tables;
   for (const auto& argument : names) {
-    const LogFile file = log_file(argument, algorithm);
-    bool any = false;
+    const LogFile file = log_file(argument);
+    const std::size_t before = tables.size();
+    std::vector<std::string> others;
     std::string seen;
     for (cost::MeasuredTable& table : read_log(file.path)) {
-      seen += (seen.empty() ? "" : ", ") + (table.test.empty() ? "unknown" : table.test);
-      // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
-      if (!table.kind) continue;
+      const std::string why = passed_over(file, table);
+      if (!why.empty()) {
+        const std::string test = table.test.empty() ? "unknown" : table.test;
+        seen += (seen.empty() ? "" : ", ") + test + (table.kind ? " (" + why + ")" : "");
+        others.push_back("the table of line " + std::to_string(table.line) + ", " + test +
+                         ", is not read" + (table.kind ? ": " + why : ""));
+        continue;
+      }
       if (file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
-      const std::string place = file.path + ": line " + std::to_string(table.line) + ": ";
-      if (table.nodes == 0 || table.gpus_per_node == 0) {
-        throw InputError(place + "the log does not say on how many nodes" +
-                         (table.ranks > 0 ? " its " + std::to_string(table.ranks) + " ranks were"
-                                          : " and GPUs it ran") +
-                         "; append them to the name: " + file.path + "@NODESxGPUS, e.g. @2x8");
-      }
-      if (table.nodes * table.gpus_per_node < 2) {
-        throw InputError(place + "one rank has nothing to communicate");
-      }
-      table.forced = file.forced;
-      if (file.forced == cost::ForcedAlgorithm::kTree &&
-          table.kind != collective::CollectiveKind::kAllReduce) {
-        throw InputError(place + "algorithm tree: NCCL has it for all_reduce only, found " +
-                         table.test);
-      }
-      any = true;
+      choose_forced(file, kAlgorithms.at(algorithm), table);
+      check_table(file, table);
       tables.push_back(std::move(table));
     }
-    if (!any) {
+    if (tables.size() == before) {
       throw InputError(file.path +
                        ": expected all_reduce, all_gather, reduce_scatter, broadcast or reduce, "
                        "found " +
                        seen);
     }
+    auto& notes = tables[before].notes;
+    notes.insert(notes.end(), others.begin(), others.end());
   }
-  return tables;
+  return one_kind_of_rows(std::move(tables));
 }
 
 }  // namespace syncline::calibrate

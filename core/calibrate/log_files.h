@@ -1,6 +1,8 @@
 // Logs as they are named on the command line, of nccl-tests or of NCCL's Inspector (inspector.h; a
 // folder of files is the Inspector's): FILE; FILE@10x2 where the log does not say that it
-// ran on 10 nodes of 2 GPUs; FILE:ring or FILE:tree (FILE@10x2:ring) where NCCL was forced to that.
+// ran on 10 nodes of 2 GPUs; FILE:ring or FILE:tree (FILE@10x2:ring) where NCCL was forced to that,
+// FILE:nccl where the log says so and it was NCCL's own choice all the same; FILE:half for the rows
+// of that type.
 #pragma once
 
 #include <string>
@@ -13,9 +15,11 @@ namespace syncline::calibrate {
 
 // Their tables of collectives that a plan can ask for, with known counts of nodes and GPUs. Throws
 // InputError for a file without any, and where the counts are known neither from it nor its name.
+// Of tables of one shape that differ in type, operation or root one is taken, and its notes name
+// the others; they name what else of a file is not read, too.
 //
-// `algorithm`: what NCCL was forced to where a name does not say: ring, tree, or nccl for its own
-// choice.
+// `algorithm`: what NCCL was forced to where neither a name nor its log says: ring, tree, or nccl
+// for its own choice.
 std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
                                            const std::string& algorithm = "nccl");
 
@@ -26,6 +30,10 @@ std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names
 // a Markdown page. Rows are found by their first three columns (two integers and a type); what the
 // other columns mean comes from the table's head. Times are printed in microseconds, in
 // milliseconds by the tests of 2018.
+//
+// No time is read that size / algbw contradicts: so a column that is not where the head says,
+// another unit or a slip of the pen is found. Rows that differ in type, operation, root or in the
+// words of a column that is not the test's are tables of their own.
 //
 // Who took part comes from the list of devices (host names make nodes; bus and device numbers say
 // nothing, since launchers hide the other devices), else from comments of the form "# NODES: 8",

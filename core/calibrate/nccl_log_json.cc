@@ -58,23 +58,24 @@ std::optional<double> amount(const Report& object, const char* key) {
 }
 
 // One measurement of a result: time, bandwidths and check. Bandwidths carry six decimals.
-void read_place(const Report& result, bool out, cost::MeasuredRow& row, RawTable& raw) {
+void read_place(const Report& result, bool out, LogRow& of) {
+  cost::MeasuredRow& row = of.row;
   const auto found = result.find(out ? "out_of_place" : "in_place");
   if (found == result.end() || !found->is_object()) return;
   const auto time = amount(*found, "time");
   if (time) (out ? row.out_of_place : row.in_place) = *time * kMicrosecond;
   if (row.size > 0 && found->contains("time") && time.value_or(0) <= 0) {
-    raw.leave_out(1, row.size, out, "time " + found->at("time").dump());
-  }
-  const double alg = amount(*found, "alg_bw").value_or(0);
-  const auto bus = amount(*found, "bus_bw");
-  if (out) row.out_of_place_alg = alg * kGigabytePerSecond;
-  (out ? row.out_of_place_wrong : row.in_place_wrong) = amount(*found, "nwrong");
-  if (row.size > 0 && amount(*found, "nwrong").value_or(0) > 0) {
-    raw.leave_out(1, row.size, out, "nwrong is " + found->at("nwrong").dump());
+    of.leave_out(out, "time " + found->at("time").dump());
   }
   constexpr double kHalf = 0.5e-6;
-  raw.narrow(alg, bus.value_or(-1), kHalf);
+  const auto alg = amount(*found, "alg_bw");
+  if (out) row.out_of_place_alg = alg.value_or(0) * kGigabytePerSecond;
+  of.places[out ? 0 : 1] = {kHalf, alg.value_or(0), alg ? kHalf : 0,
+                            amount(*found, "bus_bw").value_or(-1), kHalf};
+  (out ? row.out_of_place_wrong : row.in_place_wrong) = amount(*found, "nwrong");
+  if (row.size > 0 && amount(*found, "nwrong").value_or(0) > 0) {
+    of.leave_out(out, "nwrong is " + found->at("nwrong").dump());
+  }
 }
 
 void read_devices(const Report& config, LogContext& context) {
@@ -103,6 +104,14 @@ void read_head(const Report& report, LogContext& context) {
   if (const auto config = report.find("config"); config != report.end() && config->is_object()) {
     read_devices(*config, context);
   }
+  for (const char* key : {"env", "args"}) {
+    const auto words = report.find(key);
+    if (words == report.end() || !words->is_array()) continue;
+    for (const Report& word : *words) {
+      if (!word.is_string()) continue;
+      context.settings.merge(settings_in(word.get_ref<const std::string&>()).values);
+    }
+  }
   if (const auto args = report.find("args"); args != report.end() && args->is_array()) {
     for (const Report& word : *args) {
       if (context.test.empty() && word.is_string()) {
@@ -114,19 +123,21 @@ void read_head(const Report& report, LogContext& context) {
 
 // One size's result; true where its times were taken on the host.
 bool read_result(const Report& result, RawTable& raw) {
-  cost::MeasuredRow row;
+  LogRow of;
+  of.line = 1;
+  cost::MeasuredRow& row = of.row;
   row.size = integer(result, "size", -1);
   row.count = integer(result, "count", -1);
   if (row.size < 0 || row.count < 0) return false;
   row.type = text_of(result, "type");
   row.redop = text_of(result, "redop");
-  raw.root = std::atoi(text_of(result, "root").c_str());  // written as text: "    -1"
+  of.root = std::atoi(text_of(result, "root").c_str());  // written as text: "    -1"
   if (raw.context.test.empty()) {
     raw.context.test = test_program_in(text_of(result, "experiment_name"));
   }
-  read_place(result, true, row, raw);
-  read_place(result, false, row, raw);
-  raw.table.rows.push_back(std::move(row));
+  read_place(result, true, of);
+  read_place(result, false, of);
+  raw.rows.push_back(std::move(of));
   const auto out = result.find("out_of_place");
   return out != result.end() && out->is_object() && out->contains("cpu_time");
 }
@@ -164,12 +175,18 @@ std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& probl
   }
   const auto bounds = report.find("out_of_bounds");
   if (bounds != report.end() && bounds->is_object() && integer(*bounds, "count", 0) > 0) {
+    raw.table.failed = true;
     raw.table.notes.push_back(
         "the test failed its own check: " + std::to_string(integer(*bounds, "count", 0)) +
         " values out of bounds");
   }
+  const auto errors = report.find("errors");
+  if (errors != report.end() && errors->is_array() && !errors->empty()) {
+    raw.table.failed = true;
+    raw.table.notes.push_back("the test failed: " + errors->front().dump());
+  }
   std::vector<RawTable> tables;
-  if (!raw.table.rows.empty()) tables.push_back(std::move(raw));
+  if (!raw.rows.empty()) tables.push_back(std::move(raw));
   if (tables.empty()) problem = "is a report of nccl-tests without a result";
   return tables;
 }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -35,24 +36,64 @@ struct LogContext {
   int said_nodes = 0;
   int said_gpus = 0;
   std::string said_version;
+  std::map<std::string, std::string> settings;  // of NCCL's environment
+  bool several_worlds = false;                  // more than one process is its rank 0
+};
+
+// What a row prints of one of its two measurements; the halves are of a unit of the last digit.
+struct PrintedPlace {
+  double time_half = 0;  // in microseconds
+  double alg = 0;        // GB/s; 0 with a half: below what the digits show
+  double alg_half = 0;   // 0: no such figure
+  double bus = -1;       // GB/s; negative: no such figure
+  double bus_half = 0;
+};
+
+struct LogRow {
+  cost::MeasuredRow row;
+  int line = 0;
+  int root = -1;                      // -1: none
+  PrintedPlace places[2];             // out of place, in place
+  std::vector<std::string> lead;      // words ahead of the size, the nearest first
+  std::vector<std::string> tail;      // words behind the last column that the test prints
+  std::vector<std::string> left_out;  // sentences for MeasuredTable::left_out
+
+  // Says of one time that no fit uses it: "line 12: 1024 bytes, in place: time nan".
+  void leave_out(bool out_of_place, const std::string& why);
 };
 
 struct RawTable {
-  cost::MeasuredTable table;
+  cost::MeasuredTable table;  // without rows, until parts_of has looked at them
+  std::vector<LogRow> rows;
+  std::vector<std::string> lead;  // the head's words ahead of "size", the nearest first
+  std::vector<std::string> tail;  // and behind what the test prints
   LogContext context;
   bool context_inherited = false;  // the log said nothing new since the table before
-  int root = -1;                   // of the last row; -1: none
+  bool sent_away = false;          // of 2018: algbw may count only what a rank sends to others
+  int root = -1;                   // of the rows; -1: none
   // busbw / algbw lies between these, by the digits printed in all rows together.
   double least_ratio = 0;
   double largest_ratio = std::numeric_limits<double>::infinity();
   bool has_ratio = false;
-
-  // Says of one time that no fit uses it: "line 12: 1024 bytes, in place: time nan".
-  void leave_out(int line, Bytes size, bool out_of_place, const std::string& why);
-
-  // Narrows the two by one row's figures, each printed to within `half`.
-  void narrow(double alg, double bus, double half);
 };
+
+// Whether size / algbw is the time, as far as the printed digits tell; `time` in microseconds.
+bool lawful(Bytes size, double time, const PrintedPlace& printed, bool sent_away);
+
+// Takes out the times that size / algbw contradicts, and makes a table of each type, operation,
+// root and value of a user's own columns.
+std::vector<RawTable> parts_of(RawTable raw);
+
+// The settings of NCCL's environment that a line states: "-x NCCL_ALGO=Tree", "NCCL_PROTO set by
+// environment to LL". A command, and a line of NCCL's own, speaks of one run.
+struct StatedSettings {
+  std::map<std::string, std::string> values;
+  bool of_one_run = false;
+};
+StatedSettings settings_in(std::string_view line);
+
+// Takes the algorithm from the settings, and says what was set.
+void settle_algorithm(RawTable& raw);
 
 std::vector<RawTable> nccl_text_tables(std::string_view text);
 // `problem` gets a sentence when the text is not such JSON.

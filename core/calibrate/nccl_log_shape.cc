@@ -59,7 +59,8 @@ bool agrees(std::string_view test, const Columns& columns) {
 std::string test_by_columns(const RawTable& raw, const Columns& columns) {
   const bool rooted = raw.root >= 0;
   const bool ratio_one = raw.has_ratio && raw.least_ratio <= 1 && raw.largest_ratio >= 1;
-  if (columns.redop.empty()) return {};
+  // Of 2018 to 2022: broadcast alone had a root and no operation.
+  if (columns.redop.empty()) return rooted && columns.multiple <= 1 ? "broadcast" : "";
   if (columns.multiple > 1) {
     if (columns.redop != "none") return "reduce_scatter";
     if (rooted) return {};
@@ -210,7 +211,18 @@ void settle_ranks(RawTable& raw, const Columns& columns) {
   if (one_of(table.test, {"all_gather", "reduce_scatter"}) && columns.multiple > 0) {
     span = {columns.multiple, columns.multiple, true};
   }
+  constexpr double kRounding = 1.03;
+  if (raw.has_ratio && raw.least_ratio > kRounding * raw.largest_ratio) {
+    table.mixed = true;
+    table.notes.push_back(
+        "busbw / algbw differs from row to row: its rows are of different numbers of ranks");
+  }
   const Listed listed = listed_devices(raw.context);
+  if (raw.context.several_worlds) {
+    table.notes.push_back(
+        "more than one process is rank 0, so each ran by itself: nccl-tests was built without "
+        "MPI=1");
+  }
   if (listed.split) table.notes.push_back("the world is split: this is its first communicator");
   if (!raw.context.devices.empty() && take_devices(listed, span, table)) return;
   if (table.ranks == 0) take_comment(raw.context.said_gpus, span, table);
@@ -242,22 +254,10 @@ std::string squeeze(std::string_view word) {
 
 }  // namespace
 
-void RawTable::leave_out(int line, Bytes size, bool out_of_place, const std::string& why) {
-  table.left_out.push_back("line " + std::to_string(line) + ": " + std::to_string(size) +
-                           " bytes, " + (out_of_place ? "out of place" : "in place") + ": " + why +
-                           ", left out");
-}
-
-void RawTable::narrow(double alg, double bus, double half) {
-  if (!(alg > 20 * half) || bus < 0) return;
-  has_ratio = true;
-  least_ratio = std::max(least_ratio, (bus - half) / (alg + half));
-  largest_ratio = std::min(largest_ratio, (bus + half) / (alg - half));
-}
-
 void settle_shape(RawTable& raw, const std::string& file_name) {
   const Columns columns = columns_of(raw.table);
   settle_test(raw, columns, file_name);
+  settle_algorithm(raw);
   settle_ranks(raw, columns);
   const LogContext& context = raw.context;
   raw.table.nccl_version =
@@ -294,9 +294,11 @@ std::string version_of_code(int code) {
 
 int nccl_type_size(std::string_view word) {
   static constexpr std::pair<std::string_view, int> kTypes[] = {
-      {"int8", 1},  {"uint8", 1},    {"char", 1},   {"f8e4m3", 1}, {"f8e5m2", 1},
-      {"half", 2},  {"bfloat16", 2}, {"int32", 4},  {"uint32", 4}, {"int", 4},
-      {"float", 4}, {"int64", 8},    {"uint64", 8}, {"double", 8},
+      {"int8", 1},     {"uint8", 1},    {"char", 1},    {"f8e4m3", 1},  {"f8e5m2", 1},
+      {"fp8_e4m3", 1}, {"fp8_e5m2", 1}, {"fp8", 1},     {"fp16", 2},    {"float16", 2},
+      {"bf16", 2},     {"fp32", 4},     {"float32", 4}, {"float64", 8}, {"half", 2},
+      {"bfloat16", 2}, {"int32", 4},    {"uint32", 4},  {"int", 4},     {"float", 4},
+      {"int64", 8},    {"uint64", 8},   {"double", 8},
   };
   for (const auto& [name, size] : kTypes) {
     if (name == word) return size;

@@ -46,7 +46,35 @@ double half_unit(std::string_view word) {
   return half;
 }
 
-// The line without colours and without what launchers put ahead of it: "[1,0]<stdout>:", "12: ".
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Takes out "[3]", which mpiexec -prepend-rank puts ahead of each piece of a line.
+void drop_ranks(std::string& text) {
+  for (std::size_t at = text.find('['); at != text.npos; at = text.find('[', at + 1)) {
+    std::size_t end = at + 1;
+    while (end < text.size() && is_digit(text[end])) ++end;
+    if (end > at + 1 && end < text.size() && text[end] == ']') text.replace(at, end - at + 1, " ");
+  }
+}
+
+// Cells of CSV and Markdown as words; of an empty one "-" stays.
+std::string separated(std::string text) {
+  constexpr std::ptrdiff_t kFewest = 6;
+  for (const char mark : {',', ';', '|'}) {
+    if (std::ranges::count(text, mark) < kFewest) continue;
+    std::string cells;
+    bool empty = false;
+    for (const char c : text) {
+      if (c == mark && empty && mark == ',') cells += '-';
+      cells += c == mark ? ' ' : c;
+      empty = c == mark;
+    }
+    text = std::move(cells);
+  }
+  return text;
+}
+
+// The line without colours and without what launchers put ahead of it: "[1,0]<stdout>:", " 2: ".
 std::string plain_line(std::string_view line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -61,10 +89,12 @@ std::string plain_line(std::string_view line) {
     const std::size_t at = text.find(mark);
     if (at != std::string::npos && at < 64) text.erase(0, at + mark.size());
   }
-  // srun -l: "12: ".
-  std::size_t digits = 0;
-  while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
-  if (digits > 0 && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
+  // srun -l, padded from 10 tasks on: " 2: ".
+  std::size_t begin = std::min(text.find_first_not_of(' '), text.size());
+  std::size_t digits = begin;
+  while (digits < text.size() && is_digit(text[digits])) ++digits;
+  if (digits > begin && digits < text.size() && text[digits] == ':') text.erase(0, digits + 1);
+  drop_ranks(text);
   return text;
 }
 
@@ -89,7 +119,25 @@ struct LogHead {
   std::vector<std::vector<LogColumn>> places;  // out of place, then in place
   bool counted = false;                        // the checks are "#wrong", a number of elements
   bool milliseconds = false;                   // the head of 2018: "bytes N type op"; no unit line
+  // Words ahead of the size, the nearest first, and behind what the test prints.
+  std::vector<std::string> lead;
+  std::vector<std::string> tail;
 };
+
+// Columns that nccl-tests itself has printed behind a time.
+bool is_check(std::string_view word) {
+  return word == "error" || word == "res" || word == "delta" || word == "max-delta" ||
+         word.starts_with("i_");
+}
+
+// The words before `end`, the nearest first.
+std::vector<std::string> words_before(const Tokens& tokens, std::size_t end) {
+  std::vector<std::string> words;
+  for (std::size_t i = end; i-- > 0;) {
+    if (!bare(tokens[i]).empty()) words.emplace_back(bare(tokens[i]));
+  }
+  return words;
+}
 
 // The head of a table, or nothing.
 std::optional<LogHead> head_of(const Tokens& tokens) {
@@ -99,14 +147,22 @@ std::optional<LogHead> head_of(const Tokens& tokens) {
   if (tokens[at + 1] != "count" && tokens[at + 1] != "N") return std::nullopt;
   if (tokens[at + 2] != "type") return std::nullopt;
   LogHead head;
+  head.lead = words_before(tokens, at);
   head.milliseconds = bare(tokens[at]) == "bytes";
   for (at += 3; at < tokens.size(); ++at) {
     const std::string_view word = bare(tokens[at]);
     if (word == "time" || word == "cputime") {
+      // What stands between the two measurements is of the first one.
+      for (std::size_t i = 0; i < head.tail.size(); ++i) {
+        head.places.back().push_back(LogColumn::kOther);
+      }
+      head.tail.clear();
       head.places.push_back({word == "time" ? LogColumn::kTime : LogColumn::kCpuTime});
     } else if (head.places.empty()) {
       head.redop = head.redop || word == "redop" || word == "op";
       head.root = head.root || word == "root";
+    } else if (!head.tail.empty()) {
+      head.tail.emplace_back(word);
     } else if (word == "algbw") {
       head.places.back().push_back(LogColumn::kAlg);
     } else if (word == "busbw") {
@@ -116,8 +172,10 @@ std::optional<LogHead> head_of(const Tokens& tokens) {
       head.counted = true;
     } else if (word == "timestamp") {
       break;
+    } else if (is_check(word)) {
+      head.places.back().push_back(LogColumn::kOther);
     } else {
-      head.places.back().push_back(LogColumn::kOther);  // error, res, delta, i_min, ...
+      head.tail.emplace_back(word);  // algo, proto, nchannels of RCCL, or a user's own
     }
   }
   if (head.places.empty() || head.places.size() > 2) return std::nullopt;
@@ -237,9 +295,8 @@ std::optional<LogContext> fact_of(const Tokens& tokens, const std::string& line)
 
 // A row, as far as it has come.
 struct TornRow {
-  cost::MeasuredRow row;
-  int root = -1;
-  int line = 0;
+  LogRow read;
+  std::size_t lead = 0;  // words ahead of the row in its line
   bool in_place_only = false;
   std::vector<std::string> values;
   std::size_t wanted = 0;
@@ -257,12 +314,14 @@ class TextReader {
     }
     drop_torn();
     close();
+    end_file();
     return std::move(tables_);
   }
 
  private:
   void take(const std::string& line) {
-    const Tokens tokens = split_words(line);
+    const std::string cells = separated(line);
+    const Tokens tokens = split_words(cells);
     if (tokens.empty()) return;
     const std::size_t row = row_at(tokens);
     if (row < tokens.size()) {
@@ -298,47 +357,99 @@ class TextReader {
   void begin_row(const Tokens& tokens, std::size_t at, const std::string& line) {
     if (!head_) {
       head_ = head_by_row(tokens, at + 3);
-      if (!head_) return;
+      if (!head_) {
+        stray("a row without a head, and not of eight or nine numbers");
+        return;
+      }
       guessed_ = true;
       head_line_ = line_;
     }
-    open();
     TornRow torn;
-    torn.line = line_;
-    torn.row.size = *number_of<std::int64_t>(tokens[at]);
-    torn.row.count = *number_of<std::int64_t>(tokens[at + 1]);
-    torn.row.type = tokens[at + 2];
+    LogRow& read = torn.read;
+    read.line = line_;
+    read.row.size = *number_of<std::int64_t>(tokens[at]);
+    read.row.count = *number_of<std::int64_t>(tokens[at + 1]);
+    read.row.type = tokens[at + 2];
+    const bool noise = is_nccl_line(line);
+    torn.lead = at;
+    if (!noise) read.lead = words_before(tokens, at);
     for (const auto& place : head_->places) torn.wanted += place.size();
     at += 3;
-    const bool noise = is_nccl_line(line);
-    std::size_t lead_end = 0;
-    if (head_->redop && at < tokens.size()) {
-      torn.row.redop = redop_of(tokens[at]);
-      lead_end = static_cast<std::size_t>(tokens[at].data() - line.data()) + tokens[at].size();
-      ++at;
+    const Tokens rest(tokens.begin() + static_cast<std::ptrdiff_t>(at), tokens.end());
+    const std::optional<Lead> lead = lead_of(rest, read.row.size);
+    if (!lead) {
+      stray("a row without the root that its head promises");
+      return;
     }
-    if (head_->root && at < tokens.size()) {
-      // "-1" may have a host name glued to it.
-      int root = -1;
-      const auto [stop, error] =
-          std::from_chars(tokens[at].data(), tokens[at].data() + tokens[at].size(), root);
-      if (error != std::errc{}) return;
-      torn.root = root;
-      lead_end = static_cast<std::size_t>(tokens[at].data() - line.data()) + tokens[at].size();
-      const bool glued = stop != tokens[at].data() + tokens[at].size();
-      ++at;
-      if (glued) at = tokens.size();
-    }
+    open();
+    read.row.redop = lead->redop;
+    read.root = lead->root;
+    const std::string_view last = tokens[at + lead->words - 1];
+    at += lead->words;
     // Tests that measure in place only leave 32 blanks.
-    if (at < tokens.size() && head_->places.size() == 2 && lead_end > 0) {
-      const auto begin = static_cast<std::size_t>(tokens[at].data() - line.data());
-      if (begin >= lead_end + 32) {
-        torn.in_place_only = true;
-        torn.wanted = head_->places[1].size();
-      }
+    if (at < tokens.size() && head_->places.size() == 2) {
+      const auto gap = static_cast<std::size_t>(tokens[at].data() - last.data()) - last.size();
+      torn.in_place_only = gap >= 32;
+      if (torn.in_place_only) torn.wanted = head_->places[1].size();
     }
+    if (lead->glued) at = tokens.size();
     torn_ = std::move(torn);
     append(tokens, at, noise);
+  }
+
+  // What stands between the type and the first time.
+  struct Lead {
+    std::string redop;
+    int root = -1;
+    std::size_t words = 0;
+    bool glued = false;  // NCCL's line begins in the last word
+  };
+
+  // An operation is never a number: under its head may be a blank, as may be under the root's. Then
+  // the row is as long as the times alone, and size / algbw is the time without it.
+  std::optional<Lead> lead_of(const Tokens& rest, Bytes size) const {
+    Lead lead;
+    if (head_->redop && !rest.empty() && !number_of<double>(rest[0]) && rest[0] != "N/A") {
+      lead.redop = rest[0] == "-" ? std::string() : redop_of(rest[0]);
+      lead.words = 1;
+    }
+    if (!head_->root || lead.words >= rest.size()) return lead;
+    const std::string_view word = rest[lead.words];
+    if (word == "-") {
+      ++lead.words;
+      return lead;
+    }
+    // "-1" may have a host name glued to it.
+    const char* end = word.data() + word.size();
+    const auto [stop, error] = std::from_chars(word.data(), end, lead.root);
+    std::size_t wanted = 0;
+    for (const auto& place : head_->places) wanted += place.size();
+    const bool short_row = rest.size() == lead.words + wanted || error != std::errc{};
+    if (short_row && first_is_time(rest, lead.words, size) &&
+        !first_is_time(rest, lead.words + 1, size)) {
+      lead.root = -1;
+      return lead;
+    }
+    if (error != std::errc{}) return std::nullopt;
+    ++lead.words;
+    lead.glued = stop != end;
+    return lead;
+  }
+
+  // Whether the words from `at` on begin with a time of that size and its algbw.
+  bool first_is_time(const Tokens& rest, std::size_t at, Bytes size) const {
+    const auto& place = head_->places.front();
+    const auto column = std::ranges::find(place, LogColumn::kAlg);
+    const auto alg = at + static_cast<std::size_t>(column - place.begin());
+    if (column == place.end() || alg >= rest.size()) return false;
+    const auto time = amount_of(rest[at]);
+    const auto rate = amount_of(rest[alg]);
+    if (!time || !rate) return false;
+    const PrintedPlace printed{half_unit(rest[at]), *rate, half_unit(rest[alg])};
+    PrintedPlace milli = printed;
+    milli.time_half *= 1e3;
+    return lawful(size, *time, printed, head_->milliseconds) ||
+           lawful(size, *time * 1e3, milli, head_->milliseconds);
   }
 
   static std::string redop_of(std::string_view word) {
@@ -352,9 +463,13 @@ class TextReader {
   // whether the line belonged to the row.
   bool append(const Tokens& tokens, std::size_t at, bool noise) {
     bool some = false;
+    // The rest of a torn row has the same words ahead of it as its begin: "worker-0 |".
+    if (at == 0 && tokens.size() > torn_->lead && !noise && !is_value(tokens[0])) {
+      at = torn_->lead;
+    }
     for (; at < tokens.size() && torn_->values.size() < torn_->wanted; ++at) {
       std::string_view word = tokens[at];
-      if (word != "N/A" && !amount_of(word) && !is_bad_amount(word)) {
+      if (!is_value(word)) {
         if (!noise) break;
         // A number with NCCL's host name glued to it.
         double value = 0;
@@ -372,65 +487,75 @@ class TextReader {
       torn_->values.emplace_back(word);
       some = true;
     }
-    if (torn_->values.size() == torn_->wanted) finish_row();
+    if (torn_->values.size() == torn_->wanted) {
+      for (; at < tokens.size() && !noise && torn_->read.tail.size() < head_->tail.size(); ++at) {
+        torn_->read.tail.emplace_back(tokens[at]);
+      }
+      finish_row();
+    }
     return some || noise;
   }
 
+  static bool is_value(std::string_view word) {
+    return word == "N/A" || word == "-" || amount_of(word) || is_bad_amount(word);
+  }
+
   void finish_row() {
-    cost::MeasuredRow row = torn_->row;
+    LogRow read = std::move(torn_->read);
     std::size_t next = 0;
     bool measured = false;
     for (std::size_t p = torn_->in_place_only ? 1 : 0; p < head_->places.size(); ++p) {
       const auto& place = head_->places[p];
       // Cut off in the middle of a measurement: its last word may be half a number.
       if (next + place.size() > torn_->values.size()) break;
-      const bool out = p == 0;
-      double alg = 0;
-      double bus = -1;
-      double half = 0;
-      for (const LogColumn column : place) {
-        const std::string& word = torn_->values[next++];
-        const auto value = amount_of(word);
-        if (column == LogColumn::kTime && value) {
-          (out ? row.out_of_place : row.in_place) = *value * kMicrosecond;
-          if (*value == 0 && row.size > 0) leave_out(out, "time 0");
-        } else if (column == LogColumn::kTime && is_bad_amount(word)) {
-          leave_out(out, "time " + word);
-        } else if (column == LogColumn::kAlg && value) {
-          alg = *value;
-          half = half_unit(word);
-        } else if (column == LogColumn::kBus && value) {
-          bus = *value;
-          half = std::max(half, half_unit(word));
-        } else if (column == LogColumn::kWrong && head_->counted) {
-          (out ? row.out_of_place_wrong : row.in_place_wrong) = value;
-          if (value.value_or(0) > 0 && row.size > 0) leave_out(out, "#wrong is " + word);
-        }
-      }
-      if (out) row.out_of_place_alg = alg * kGigabytePerSecond;
-      tables_.back().narrow(alg, bus, half);
+      for (const LogColumn column : place) take_value(column, torn_->values[next++], p == 0, read);
       measured = true;
     }
     if (measured) {
-      tables_.back().root = torn_->root;
-      tables_.back().table.rows.push_back(std::move(row));
+      tables_.back().rows.push_back(std::move(read));
     } else {
-      note("line " + std::to_string(torn_->line) + ": row without its values");
+      note("line " + std::to_string(read.line) + ": row without its values");
     }
     torn_.reset();
   }
 
-  void leave_out(bool out_of_place, const std::string& why) {
-    tables_.back().leave_out(torn_->line, torn_->row.size, out_of_place, why);
+  // One figure of a measurement.
+  void take_value(LogColumn column, const std::string& word, bool out, LogRow& read) const {
+    cost::MeasuredRow& row = read.row;
+    PrintedPlace& printed = read.places[out ? 0 : 1];
+    const auto value = amount_of(word);
+    if (column == LogColumn::kTime && value) {
+      (out ? row.out_of_place : row.in_place) = *value * kMicrosecond;
+      printed.time_half = half_unit(word);
+      if (*value == 0 && row.size > 0) read.leave_out(out, "time 0");
+    } else if (column == LogColumn::kTime && is_bad_amount(word)) {
+      read.leave_out(out, "time " + word);
+    } else if (column == LogColumn::kAlg && value) {
+      printed.alg = *value;
+      printed.alg_half = half_unit(word);
+      if (out) row.out_of_place_alg = *value * kGigabytePerSecond;
+    } else if (column == LogColumn::kBus && value) {
+      printed.bus = *value;
+      printed.bus_half = half_unit(word);
+    } else if (column == LogColumn::kWrong && head_->counted) {
+      (out ? row.out_of_place_wrong : row.in_place_wrong) = value;
+      if (value.value_or(0) > 0 && row.size > 0) read.leave_out(out, "#wrong is " + word);
+    }
   }
 
   // The row's rest never came: what is whole of it counts.
   void drop_torn() {
     if (!torn_) return;
-    note("line " + std::to_string(torn_->line) + ": row cut off");
+    LogRow& read = torn_->read;
+    note("line " + std::to_string(read.line) + ": row cut off");
     const bool whole = !torn_->in_place_only && torn_->values.size() >= head_->places[0].size();
-    leave_out(!whole && !torn_->in_place_only, "the row is cut off");
+    read.leave_out(!whole && !torn_->in_place_only, "the row is cut off");
     finish_row();
+  }
+
+  // Says of a line that looks like a row what it lacks.
+  void stray(const std::string& what) {
+    strays_.push_back("line " + std::to_string(line_) + ": " + what + ": not read");
   }
 
   // -------------------------------------------------------------------------------------------
@@ -441,9 +566,14 @@ class TextReader {
   void open() {
     if (open_) return;
     open_ = true;
+    behind_.clear();
     RawTable& raw = tables_.emplace_back();
     raw.table.line = head_line_;
     raw.context = context_;
+    raw.context.settings.insert(exported_.begin(), exported_.end());
+    raw.lead = head_->lead;
+    raw.tail = head_->tail;
+    raw.sent_away = head_->milliseconds;
     raw.context_inherited = !fresh_;
     fresh_ = false;
     average_ = false;
@@ -473,21 +603,25 @@ class TextReader {
   void settle_unit(RawTable& raw) const {
     int micro = 0;
     int milli = 0;
-    for (const cost::MeasuredRow& row : raw.table.rows) {
-      if (!row.out_of_place || *row.out_of_place <= 0) continue;
-      if (row.out_of_place_alg < 0.1 * kGigabytePerSecond) continue;
-      const double ratio = static_cast<double>(row.size) / row.out_of_place_alg / *row.out_of_place;
-      if (ratio > 0.5 && ratio < 2) ++micro;
-      if (ratio > 500 && ratio < 2000) ++milli;
+    for (const LogRow& read : raw.rows) {
+      for (const bool out : {true, false}) {
+        const auto& time = out ? read.row.out_of_place : read.row.in_place;
+        const double alg = read.places[out ? 0 : 1].alg;
+        if (!time || *time <= 0 || alg < 0.1) continue;
+        const double ratio = static_cast<double>(read.row.size) / (alg * 1e9) / *time;
+        if (ratio > 0.5 && ratio < 2) ++micro;
+        if (ratio > 500 && ratio < 2000) ++milli;
+      }
     }
     const bool by_head = head_ && head_->milliseconds && unit_ == 0;
     const bool milliseconds = micro + milli > 0 && unit_ == 0 ? milli > micro
                               : unit_ != 0                    ? unit_ == 2
                                                               : by_head;
     if (milliseconds) {
-      for (cost::MeasuredRow& row : raw.table.rows) {
-        if (row.out_of_place) *row.out_of_place *= 1000;
-        if (row.in_place) *row.in_place *= 1000;
+      for (LogRow& read : raw.rows) {
+        for (PrintedPlace& printed : read.places) printed.time_half *= 1000;
+        if (read.row.out_of_place) *read.row.out_of_place *= 1000;
+        if (read.row.in_place) *read.row.in_place *= 1000;
       }
     } else if (milli > micro) {
       raw.table.notes.push_back("the times contradict size / algbw by a factor of 1000");
@@ -502,21 +636,68 @@ class TextReader {
     fresh_ = true;
   }
 
+  // What stands behind the last table: a lone table is its run.
+  void end_file() {
+    if (tables_.empty()) return;
+    RawTable& last = tables_.back();
+    for (std::string& sentence : strays_) last.table.notes.push_back(std::move(sentence));
+    for (const auto& [name, value] : behind_) {
+      if (tables_.size() == 1) {
+        last.context.settings.emplace(name, value);
+      } else if (!last.context.settings.contains(name)) {
+        last.table.notes.push_back(name + "=" + value +
+                                   " stands behind the last table: taken for none of them");
+      }
+    }
+  }
+
+  // NCCL's environment: its own lines may come amid the rows that they are of, a command and an
+  // export stand ahead.
+  void learn_settings(const std::string& line) {
+    const StatedSettings stated = settings_in(line);
+    if (stated.values.empty()) return;
+    if (open_ && is_nccl_line(line)) {
+      for (const auto& [name, value] : stated.values) {
+        tables_.back().context.settings[name] = value;
+      }
+      return;
+    }
+    if (!head_) begin_context();
+    for (const auto& [name, value] : stated.values) {
+      if (!tables_.empty()) behind_[name] = value;
+      (stated.of_one_run ? context_.settings : exported_)[name] = value;
+    }
+  }
+
+  // The test ended with an error.
+  bool is_failure(const std::string& line) const {
+    const auto has = [&](const char* words) { return line.find(words) != std::string::npos; };
+    return has("Test NCCL failure") || has("Test CUDA failure") || has("Test HIP failure") ||
+           has("Test RCCL failure") || has("Test failure common") || has("NCCL WARN Call to") ||
+           has("Test timeout");
+  }
+
   void learn(const Tokens& tokens, const std::string& line) {
+    learn_settings(line);
     if (line.find("Avg bus bandwidth") != std::string::npos) {
       average_ = true;
       return;
     }
     if (line.find("Out of bounds values") != std::string::npos) {
       if (open_ && line.find("FAILED") != std::string::npos) {
+        tables_.back().table.failed = true;
         note("the test failed its own check: " + std::string(tokens[tokens.size() - 2]) +
              " values out of bounds");
       }
       return;
     }
-    if (open_ && (line.find("Test NCCL failure") != std::string::npos ||
-                  line.find("Test CUDA failure") != std::string::npos)) {
-      note("line " + std::to_string(line_) + ": the test failed");
+    if (open_ && is_failure(line)) {
+      if (!tables_.back().table.failed) note("line " + std::to_string(line_) + ": the test failed");
+      tables_.back().table.failed = true;
+      return;
+    }
+    if (head_ && is_row_of_unknown_type(tokens)) {
+      stray("a row of type '" + std::string(tokens[2]) + "', which is not known");
       return;
     }
     if (tokens.front() == "(B)" || (tokens.size() > 2 && tokens[1] == "(B)")) {
@@ -532,6 +713,9 @@ class TextReader {
     // Between the head and its rows a fact changes nothing about the head.
     if (open_ || !head_) begin_context();
     const bool first = !fact.devices.empty() && fact.devices.front().rank == 0;
+    if (first && context_.devices.size() == 1 && context_.devices.front().rank == 0) {
+      context_.several_worlds = true;
+    }
     if (fact.begins_list || first) context_.devices.clear();
     listing_ = listing_ || fact.begins_list;
     for (const LogDevice& device : fact.devices) context_.devices.push_back(device);
@@ -544,7 +728,18 @@ class TextReader {
     }
   }
 
+  // "1048576 262144 fp6 ..." with figures behind it.
+  static bool is_row_of_unknown_type(const Tokens& tokens) {
+    constexpr std::size_t kFewest = 7;
+    if (tokens.size() < kFewest || number_of<double>(tokens[2])) return false;
+    return number_of<std::int64_t>(tokens[0]) && number_of<std::int64_t>(tokens[1]) &&
+           amount_of(tokens[tokens.size() - 1]) && amount_of(tokens[tokens.size() - 2]);
+  }
+
   std::vector<RawTable> tables_;
+  std::map<std::string, std::string> exported_;  // NCCL's environment, of all runs from here on
+  std::map<std::string, std::string> behind_;    // stated since the last table began
+  std::vector<std::string> strays_;              // lines that look like rows and are not read
   LogContext context_;
   bool fresh_ = true;  // something was said since the last table began
   std::optional<LogHead> head_;

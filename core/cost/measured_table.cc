@@ -31,6 +31,7 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
 }
 
 bool is_clean(const MeasuredTable& table) {
+  if (table.failed) return false;
   constexpr double kMedian = 0.06;
   constexpr double kNinetieth = 0.30;
   const auto out = usable_points(table, Place::kOutOfPlace);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -33,7 +34,7 @@ struct MeasuredRow {
   double spread = 0;
 };
 
-// What NCCL was made to take (NCCL_ALGO), which a log does not show: its user says so.
+// What NCCL was made to take (NCCL_ALGO): the log states it, or its user does.
 enum class ForcedAlgorithm { kNone, kRing, kTree };
 
 struct MeasuredTable {
@@ -47,6 +48,17 @@ struct MeasuredTable {
   int gpus_per_node = 0;
   std::string nccl_version;  // "2.18.3", empty: unknown
   ForcedAlgorithm forced = ForcedAlgorithm::kNone;
+  std::string other_algorithm;  // that NCCL was made to take, neither ring nor tree: "NVLS"
+  // NCCL's environment, as the log states it: NCCL_PROTO, "Simple".
+  std::map<std::string, std::string> settings;
+  bool failed = false;  // the test says that its results were wrong, or it ended with an error
+  bool mixed = false;   // rows are of different numbers of ranks, and nothing tells which
+  // What tells this table from others that were printed as one: the type and operation of its rows,
+  // their root where there is one, and the words in columns of the user's own.
+  std::string type;
+  std::string redop;
+  int root = -1;    // -1: none
+  std::string own;  // "p4dn 2"; empty: no such column
   std::vector<MeasuredRow> rows;
   std::string device;  // of the GPUs, as the log names it: "NVIDIA H100 80GB HBM3"; or empty
   std::vector<std::string> notes;     // what was odd, a sentence each
@@ -68,7 +80,7 @@ std::vector<MeasuredPoint> usable_points(const MeasuredTable& table, Place place
 // Whether the two measurements of each size agree: |in place / out of place - 1| below 6 % in the
 // median and below 30 % at the 90th percentile of the sizes that have both. What differs by more
 // was disturbed by something else than its size. A time that is a median of many is held against
-// its own spread. False with fewer than three such sizes.
+// its own spread. False with fewer than three such sizes, and for a test that failed.
 bool is_clean(const MeasuredTable& table);
 
 // Whether both are of one collective on the same counts, by the same algorithm.

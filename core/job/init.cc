@@ -213,18 +213,29 @@ void take_told(const Settings& settings, InitOptions& options) {
   if (options.dtype.empty()) options.dtype = operators.value("dtype", "");
 }
 
-Json strategies_for(const KnownDevice& device) {
+Json strategies_for(const KnownDevice& device, bool accumulates) {
   Json one = {
       {"name", "one bucket, no overlap"}, {"overlap", false}, {"fusion", {{"rule", "one"}}}};
   if (device.compute_capability > 0) one["algorithm"] = "nccl";
   const auto ddp = [](const char* name, Json config) {
     return Json{{"name", name}, {"dialect", "pytorch"}, {"config", std::move(config)}};
   };
-  return Json::array(
+  Json list = Json::array(
       {ddp("DDP's default", Json::object()),
        ddp("gradients as views", {{"gradient_as_bucket_view", true}}),
-       ddp("larger buckets", {{"bucket_cap_mb", 100}, {"gradient_as_bucket_view", true}}),
-       std::move(one)});
+       ddp("larger buckets", {{"bucket_cap_mb", 100}, {"gradient_as_bucket_view", true}})});
+  if (accumulates) list.push_back(ddp("DDP with no_sync", {{"no_sync", true}}));
+  list.push_back(std::move(one));
+  return list;
+}
+
+// Whether each micro-batch sums its gradients decides what the network carries, and no model says.
+void assume_each_sums(const Json& workload, std::vector<std::string>& assumed) {
+  const std::int64_t count = workload.value("micro_batches", std::int64_t{1});
+  if (count < 2) return;
+  assumed.push_back("gradients are summed in each of the " + std::to_string(count) +
+                    " micro-batches, as DDP does without no_sync; the Trainer, Accelerate and "
+                    "Lightning set no_sync, which sums them once a step: 'DDP with no_sync'");
 }
 
 std::string about(const std::vector<std::string>& assumed) {
@@ -495,13 +506,15 @@ Begun init_scenario(const InitOptions& given) {
   choose_modules(workload, options, in_cut, begun.assumed);
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
   choose_micro_batches(workload, options, settings, ranks, begun.assumed);
+  if (!in_cut) assume_each_sums(workload, begun.assumed);
+  const bool accumulates = workload.value("micro_batches", std::int64_t{1}) > 1;
   const std::string each = (listed ? "" : std::to_string(node.gpus) + " ") + std::string(node.name);
   const std::string where = std::to_string(options.nodes) + " x " + each;
   const std::vector<std::string> machines = assumed_of(node, device);
   const std::int64_t summing =
       replicas_of(workload, ranks) *
       workload.value("parallel", Json::object()).value("context", std::int64_t{1});
-  Json strategies = in_cut ? strategies_of(settings, summing) : strategies_for(device);
+  Json strategies = in_cut ? strategies_of(settings, summing) : strategies_for(device, accumulates);
   begun.scenario = {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},

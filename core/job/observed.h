@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/json/json.h"
@@ -96,13 +97,15 @@ struct ObservedExchange {
 };
 
 // One step of one rank.
-// broadcast + forward + backward + copy_out + exposed + stages + host_gap + update = gpu.
+// broadcast + forward + backward + copy_out + exposed + stages + host_gap + update + between = gpu.
 // Of a whole job (Observed::whole) forward and backward are those of all micro-batches, with the
 // collectives inside the layers; the gradients' waits are those of one.
 struct Step {
   int number = 0;   // as the profiler counts
   Seconds cpu = 0;  // as the host saw it; 0: not told
-  Seconds gpu = 0;  // first kernel of the forward pass to the last of the update
+  // First kernel of the forward pass to that of the next step's; to the last of the update, where
+  // no next step was recorded.
+  Seconds gpu = 0;
   // Ahead of the model's own kernels: DDP gathers the buffers, waits for their broadcast and copies
   // them back.
   Seconds broadcast = 0;
@@ -117,7 +120,11 @@ struct Step {
   // or collective and the update.
   Seconds host_gap = 0;
   Seconds update = 0;
-  Seconds idle = 0;  // of gpu, wherever: nothing runs on the device, so the host is late
+  Seconds between = 0;       // from the update's last kernel to the next step's first
+  Seconds between_idle = 0;  // of it, nothing runs on the device
+  // What the host does in it, where the file names that: the longest first.
+  std::vector<std::pair<std::string, Seconds>> by_host;
+  Seconds idle = 0;  // of gpu but `between`: nothing runs on the device, so the host is late
   std::vector<Gradient> gradients;          // in ready order
   std::vector<ObservedExchange> exchanges;  // in the order in which they were sent
 };

@@ -225,7 +225,7 @@ Workload workload_of(const Observed& observed, const Step& step, std::int64_t ba
   workload.buffer_broadcast = nanoseconds(step.broadcast);
   workload.forward = nanoseconds(step.forward);
   workload.update = nanoseconds(step.update);
-  workload.host_gap = nanoseconds(step.host_gap);
+  workload.host_gap = nanoseconds(step.host_gap + step.between);
   for (const Gradient& gradient : step.gradients) {
     workload.tensors.push_back(tensor_of(gradient, workload.tensors.size()));
     workload.copies_measured |= gradient.copy_in > 0 || gradient.copy_out > 0;
@@ -261,7 +261,7 @@ bool rescale_times(const Observed& observed, const Step& step, const Device& dev
                      " are not known; give tflops and memory_gbytes_per_s of the cluster's device "
                      "and a trace of a device that `syncline list` names, or no cluster.device");
   }
-  const Rescaling found = rescaling(rates_of(*seen, half), *to, step.idle / step.gpu);
+  const Rescaling found = rescaling(rates_of(*seen, half), *to, step.idle / (step.gpu - step.between));
   if (found.flops == 1 && found.memory == 1) return false;
   apply(found, step, workload);
   assumed.push_back(sentence(found, observed.device, there_name, half));

@@ -170,6 +170,21 @@ TEST(CalibrateVerb, TakesTheCountsFromTheNameWhereTheLogDoesNotSay) {
   EXPECT_EQ(wrong.code, 2);
 }
 
+// What is odd about a log stands in the answer, whatever its form; beside it where that is CSV.
+TEST(CalibrateVerb, SaysWhatIsOddAboutALogInEveryForm) {
+  const std::string log = written("failed.txt",
+                                  "# COLLECTIVE: all_reduce_perf\n# NODES: 2\n# GPUS: 2\n"
+                                  "# size count type redop root time algbw busbw #wrong\n"
+                                  "1048576 262144 float sum -1 126.5 8.29 8.29 0\n"
+                                  "4194304 1048576 float sum -1 262.6 15.97 15.97 0\n"
+                                  "# Out of bounds values : 7 FAILED\n");
+  for (const std::string form : {"table", "markdown", "csv", "json"}) {
+    const Said said = calibrate_logs({log, "--format", form});
+    ASSERT_EQ(said.code, 0) << said.err;
+    EXPECT_NE((said.out + said.err).find("7 values out of bounds"), std::string::npos) << form;
+  }
+}
+
 TEST(CalibrateVerb, SaysWhatIsWrongWithLogs) {
   EXPECT_EQ(calibrate_logs({}).code, 2);
   EXPECT_EQ(calibrate_logs({"/nowhere.txt"}).code, 2);

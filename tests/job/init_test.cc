@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <tuple>
 
 #include "core/hardware/device.h"
@@ -253,6 +254,26 @@ TEST(Init, AJobMayBeCut) {
   EXPECT_EQ(scenario.strategies.front().dialect, "megatron");
   options.micro_batches.reset();
   EXPECT_TRUE(says(init_scenario(options), "16 micro-batches a step (--micro-batches)"));
+}
+
+// Whether every micro-batch sums its gradients no model says, and it decides the network's part.
+TEST(Init, AccumulationWithoutNoSyncIsAStatedGuess) {
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 2, .micro_batches = 4};
+  const Begun begun = init_scenario(options);
+  EXPECT_TRUE(says(begun, "summed in each of the 4 micro-batches"));
+  EXPECT_TRUE(says(begun, "the Trainer, Accelerate and Lightning set no_sync"));
+  const Scenario scenario = begun_as(options);
+  EXPECT_TRUE(scenario.strategies.front().each_micro_batch);
+  const auto once = std::ranges::find(scenario.strategies, "DDP with no_sync", &Strategy::name);
+  ASSERT_NE(once, scenario.strategies.end());
+  EXPECT_FALSE(once->each_micro_batch);
+  options.micro_batches = 1;
+  EXPECT_FALSE(says(init_scenario(options), "no_sync"));
+  EXPECT_EQ(begun_as(options).strategies.size(), 4u);
+  // A job that is cut, or has a framework's settings, sums as that framework does.
+  options.micro_batches = 4;
+  options.parallel = {{"tensor", 2}};
+  EXPECT_FALSE(says(init_scenario(options), "no_sync"));
 }
 
 // What the settings ask for and nothing costs is a note, which every verb repeats.

@@ -22,6 +22,8 @@ void expect_same(const Step& read, const Step& truth, bool shapes) {
                                                            {"stages", &Step::stages},
                                                            {"host_gap", &Step::host_gap},
                                                            {"update", &Step::update},
+                                                           {"between", &Step::between},
+                                                           {"between_idle", &Step::between_idle},
                                                            {"idle", &Step::idle}};
   for (const auto& [name, part] : parts) EXPECT_NEAR(read.*part, truth.*part, kExact) << name;
   EXPECT_NEAR(test::sum_of(read), read.gpu, kExact);

@@ -71,7 +71,7 @@ inline bool warns(const job::Observed& observed, const std::string& part) {
 // The parts that a step is made of.
 inline Seconds sum_of(const job::Step& step) {
   return step.broadcast + step.forward + step.backward + step.copy_out + step.exposed +
-         step.stages + step.host_gap + step.update;
+         step.stages + step.host_gap + step.update + step.between;
 }
 
 // Wherever it stands, which it does.

@@ -89,6 +89,7 @@ class TraceWriter {
     draw_model();
     dice_ = Dice(1000 * seed_ + static_cast<std::uint64_t>(rank));
     for (int i = 0; i < steps; ++i) draw_step(i);
+    reach_to_next();
     if (dialect_.disorder) {
       for (std::size_t i = events_.size(); i > 1; --i) {
         std::swap(events_[i - 1], events_[index(dice_.between(0, static_cast<int>(i) - 1))]);
@@ -436,6 +437,21 @@ class TraceWriter {
     host_ = returned + 20 * kMicro;
   }
 
+  // A step reaches to the next one's begin; the last, as far as the others usually do.
+  void reach_to_next() {
+    std::vector<Time> between;
+    for (std::size_t i = 0; i + 1 < truth_.size(); ++i) {
+      between.push_back(forwards_[i + 1] - updates_[i]);
+    }
+    std::vector<Time> usual = between;
+    std::sort(usual.begin(), usual.end());
+    if (!usual.empty()) between.push_back(usual[(usual.size() - 1) / 2]);
+    for (std::size_t i = 0; i < between.size(); ++i) {
+      truth_[i].between = truth_[i].between_idle = seconds_of(between[i]);
+      truth_[i].gpu += truth_[i].between;
+    }
+  }
+
   void draw_step(int number) {
     job::Step step;
     step.number = number;
@@ -450,6 +466,7 @@ class TraceWriter {
     Time device = begin + 40 * kMicro * static_cast<Time>(3 * 45 * dialect_.passes);
     network_ = device;
     forward_ = device;
+    forwards_.push_back(device);
     host("DistributedDataParallel.forward", kMain, call, call + 5 * kMicro, "", true);
     if (dialect_.broadcasts) broadcast_buffers(call, device, step);
     broadcasts_ = step.exchanges.size();
@@ -478,6 +495,7 @@ class TraceWriter {
     step.gpu = seconds_of(device - forward_);
     step.idle = idle(forward_, device);
     device_ = device;
+    updates_.push_back(device);
     if (dialect_.step_a_pass) step.number = (number + 1) * dialect_.passes - 1;
     if (dialect_.profiler_steps) {
       host("ProfilerStep#" + std::to_string(step.number), kMain, pass_begin, host_, "", true);
@@ -500,6 +518,8 @@ class TraceWriter {
   std::vector<Time> starts_;    // of each exchange
   std::vector<Time> ends_;
   std::vector<std::pair<Time, Time>> busy_;  // of the device, this step
+  std::vector<Time> forwards_;               // where each step's first kernel begins
+  std::vector<Time> updates_;                // and its last one ends
   Time forward_ = 0;
   Time network_ = 0;
   Time device_ = 0;  // where both stand behind the step

@@ -168,6 +168,7 @@ void read_argument(std::string_view key, ondemand::value value, Event& event) {
 
 void clear(Event& event) {
   event.category = Category::kOther;
+  event.annotation = false;
   event.name.clear();
   event.process.clear();
   event.thread.clear();
@@ -192,12 +193,15 @@ bool matters(std::string_view name) {
          has("AccumulateGrad") || has("evaluate_function") || has("reducer::") ||
          has("FullyShardedDataParallel") || name.starts_with("FSDP") || has("DeepSpeed") ||
          has("deepspeed") || has("Megatron") || has("deep_ep") || has("dualpipe") ||
-         has("DualPipe") || has("PipelineStage");
+         has("DualPipe") || has("PipelineStage") || name.ends_with("__next__") ||
+         name == "aten::item";
 }
 
 bool needed(const Event& event, bool named) {
   if (event.category == Category::kOther) return false;
-  if (event.category == Category::kHost) return !named || matters(event.name);
+  if (event.category == Category::kHost) {
+    return !named || event.annotation || matters(event.name);
+  }
   return event.category != Category::kPython || !named;
 }
 
@@ -212,7 +216,9 @@ bool read_fields(ondemand::object object, Event& event) {
     if (key == "ph") {
       if (std::string_view(field.value()) != "X") return false;
     } else if (key == "cat") {
-      event.category = category_of(field.value());
+      const std::string_view word = field.value();
+      event.category = category_of(word);
+      event.annotation = same(word, "user_annotation");
       of_a_category = true;
     } else if (key == "name") {
       event.name = std::string_view(field.value());

@@ -85,6 +85,9 @@ std::vector<DerivedStep> derive_all(const Trace& trace, const TraceTimeline& tim
     read.facts.notes.push_back("steps without work of a GPU are left out: " + listed(idle));
   }
   leave_out_unusual(steps, read.facts.notes);
+  std::vector<Step*> timed;
+  for (DerivedStep& derived : steps) timed.push_back(&derived.step);
+  add_time_between(timed);
   return steps;
 }
 

@@ -1,6 +1,8 @@
 #include "core/job/kineto/step.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 
 namespace syncline::job::kineto {
 namespace {
@@ -364,6 +366,51 @@ void StepWork::frame(Nanoseconds begin, Nanoseconds end, Step& step) const {
   step.gpu = seconds(end - begin);
   step.idle = seconds(timeline_.idle(begin, end));
   if (window_.marked) step.cpu = seconds(window_.end - window_.start);
+  step.between = -1;
+  Nanoseconds next = kFar;
+  Nanoseconds launched = kFar;
+  for (const Item& item : timeline_.computed(window_.next_start, window_.next_end)) {
+    if (item.work != TracedWork::kKernel) continue;
+    next = std::min(next, item.start);
+    launched = std::min(launched, item.launched);
+  }
+  if (next == kFar) return;
+  name_time_between(launched, step);
+  step.between = seconds(std::max(next - end, Nanoseconds{0}));
+  step.between_idle = seconds(timeline_.idle(end, next));
+}
+
+void StepWork::name_time_between(Nanoseconds launched, Step& step) const {
+  Nanoseconds behind = -kFar;
+  for (const Item& item : items_) behind = std::max(behind, item.launched);
+  std::map<std::string, Nanoseconds> times;
+  Nanoseconds told = behind;  // of ranges in each other the outermost counts
+  for (const HostSpan& span : of_window(trace_.host, behind, launched, &HostSpan::start)) {
+    const bool ours = main_ < 0 || span.thread == main_;
+    if (span.kind != Host::kNamed || !ours || span.start < told || span.end > launched) continue;
+    times[trace_.names[static_cast<std::size_t>(span.number)]] += span.end - span.start;
+    told = span.end;
+  }
+  for (const auto& [name, time] : times) step.by_host.emplace_back(name, seconds(time));
+  std::ranges::stable_sort(step.by_host, std::greater<>(),
+                           [](const auto& one) { return one.second; });
+}
+
+void add_time_between(const std::vector<Step*>& steps) {
+  std::vector<const Step*> known;
+  for (const Step* step : steps) {
+    if (step->between >= 0) known.push_back(step);
+  }
+  std::ranges::stable_sort(known, {}, [](const Step* step) { return step->between; });
+  const Step usual = known.empty() ? Step() : *known[(known.size() - 1) / 2];
+  for (Step* step : steps) {
+    if (step->between < 0) {
+      step->between = usual.between;
+      step->between_idle = usual.between_idle;
+      step->by_host = usual.by_host;
+    }
+    step->gpu += step->between;
+  }
 }
 
 std::map<CollectiveId, Shares> shares_of(std::vector<Rank>& ranks, int number, bool grouped) {

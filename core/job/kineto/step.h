@@ -31,8 +31,11 @@ class StepWork {
   bool of_engine(const Item& item) const;
   // When the optimizers end that begin behind the last arrival; kFar: there is none.
   Nanoseconds optimized(Nanoseconds last_arrival) const;
-  // Number, host's time and idle time of the step that lasts so long on the device.
+  // Number, host's time and idle time of the step that lasts so long on the device, and what passes
+  // behind it.
   void frame(Nanoseconds begin, Nanoseconds end, Step& step) const;
+  // What the host does from its last launch of this step to its first of the next, by name.
+  void name_time_between(Nanoseconds launched, Step& step) const;
 
   const Trace& trace_;
   const TraceTimeline& timeline_;
@@ -80,6 +83,10 @@ DerivedStep derive_step(const Trace& trace, const TraceTimeline& timeline,
 // copies out of the buckets, which lie in the order of arrival. False: neither tells. What cannot
 // be told stays 0 or empty.
 bool find_sizes(const Trace& trace, DerivedStep& derived);
+
+// Gives the steps behind which none was recorded the usual time between two, and lengthens all by
+// it: a step reaches from its begin to the next one's.
+void add_time_between(const std::vector<Step*>& steps);
 
 // Steps of another shape than most have are left out. Their numbers.
 template <typename Derived, typename Shape>

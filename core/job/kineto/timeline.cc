@@ -190,6 +190,8 @@ std::vector<StepWindow> folded(const std::vector<StepWindow>& windows,
     if (open) {
       steps.back().end = window.end;
       steps.back().number = window.number;
+      steps.back().next_start = window.next_start;
+      steps.back().next_end = window.next_end;
       steps.back().profiled += window.profiled;
     } else {
       steps.push_back(window);
@@ -407,6 +409,11 @@ std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& time
                                    std::vector<std::string>& notes) {
   std::vector<StepWindow> windows = profiler_steps(trace);
   if (windows.empty()) windows = unmarked_steps(trace);
+  for (std::size_t i = 0; i + 1 < windows.size(); ++i) {
+    if (windows[i + 1].number != windows[i].number + 1) continue;
+    windows[i].next_start = windows[i + 1].start;
+    windows[i].next_end = windows[i + 1].end;
+  }
   std::vector<int> idle;
   std::erase_if(windows, [&](const StepWindow& window) {
     const bool trains = !of_window(arrivals, window.start, window.end, &Arrival::start).empty();

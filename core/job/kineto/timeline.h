@@ -114,6 +114,9 @@ struct StepWindow {
   Nanoseconds end = 0;
   bool marked = true;  // by the profiler, so that its length is the host's
   int profiled = 1;    // ProfilerSteps in it: those without an exchange are joined to the next
+  // Of the host, where the step behind it begins and ends; both 0: none was recorded.
+  Nanoseconds next_start = 0;
+  Nanoseconds next_end = 0;
 };
 
 // ProfilerStep#N; without them the host's time is cut behind every Optimizer.step, else in front

@@ -186,7 +186,10 @@ class Collector {
   void add_host() {
     note_framework();
     const std::optional<Host> kind = host_kind(event_.name);
-    if (!kind) return;
+    if (!kind) {
+      add_named();
+      return;
+    }
     HostSpan span{event_.start, event_.start + event_.duration, thread(), -1, *kind};
     if (kind == Host::kStep) {
       const std::size_t mark = event_.name.find('#');
@@ -204,6 +207,21 @@ class Collector {
       trace_.messages.back().place = note_group();
     }
     trace_.host.push_back(span);
+  }
+
+  // What lasts long enough to be told of.
+  void add_named() {
+    constexpr Nanoseconds kTold = 100'000;
+    if (event_.duration < kTold) return;
+    // "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__".
+    const std::string& name = event_.name;
+    const bool loads = name.ends_with("__next__");
+    if (!loads && name != "aten::item" && !event_.annotation) return;
+    trace_.host.push_back({event_.start, event_.start + event_.duration, thread(),
+                           static_cast<int>(trace_.names.size()), Host::kNamed});
+    trace_.names.push_back(loads                  ? "data loading (DataLoader)"
+                           : name == "aten::item" ? "values read back (.item())"
+                                                  : "'" + name + "'");
   }
 
   void add_launch() {

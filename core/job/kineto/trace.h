@@ -23,6 +23,8 @@ inline constexpr Nanoseconds kFar = std::numeric_limits<Nanoseconds>::max();  //
 enum class Host : std::uint8_t {
   kStep,           // ProfilerStep#N
   kForward,        // DistributedDataParallel.forward
+  kNamed,          // what may fill the time between steps: a batch is loaded, a value read back, a
+                   // range that the user named
   kOptimizer,      // Optimizer.step#...
   kGradient,       // evaluate_function: AccumulateGrad, where torch tells it (from 1.10 or so)
   kEngine,         // evaluate_function: of any other node
@@ -38,7 +40,8 @@ struct HostSpan {
   Nanoseconds start = 0;
   Nanoseconds end = 0;
   int thread = 0;
-  int number = -1;  // kStep: N; kAccumulate: place in Trace::tensors; kCommunication: in messages
+  int number = -1;  // kStep: N; kAccumulate: place in Trace::tensors; kCommunication: in messages;
+                    // kNamed: in names
   Host kind{};
 };
 
@@ -113,6 +116,7 @@ struct Trace {
   std::vector<DeviceEvent> device;     // by start
   std::vector<TracedTensor> tensors;
   std::vector<TracedMessage> messages;
+  std::vector<std::string> names;  // as the answer has them
   std::vector<ToldGroup> groups;
   std::size_t operators = 0;            // events of the host that are operators, kept or not
   std::size_t damaged = 0;              // events that could not be read and were left out
@@ -132,6 +136,7 @@ enum class Category : std::uint8_t { kOther, kHost, kRuntime, kKernel, kCopy, kF
 
 struct Event {
   Category category{};
+  bool annotation = false;  // a range that torch or the user named
   std::string name;
   std::string process;  // pid and tid as they stand there, without quotes
   std::string thread;

@@ -93,11 +93,14 @@ void warn_of_copies(const Step& step, std::vector<std::string>& warnings) {
 }
 
 void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::string>& warnings) {
-  if (step.cpu <= step.gpu || operators == 0) return;
-  warnings.push_back("the host is slower than the device (a step takes it " + in_ms(step.cpu) +
-                     ", the device " + in_ms(step.gpu) + "): " + std::to_string(operators) +
+  // What the host does between two steps is no operator's.
+  const Seconds host = step.cpu - step.between;
+  constexpr double kLittle = 0.02;
+  if (step.idle <= kLittle * step.gpu || host <= 0 || operators == 0) return;
+  warnings.push_back("the host is slower than the device, which waits for it for " +
+                     in_ms(step.idle) + " of a step: " + std::to_string(operators) +
                      " recorded operators at " +
-                     written("%.0f us", step.cpu / static_cast<double>(operators) / kMicrosecond) +
+                     written("%.0f us", host / static_cast<double>(operators) / kMicrosecond) +
                      " each, part of it the profiler's own cost; without it the step may be "
                      "shorter");
 }
@@ -105,11 +108,31 @@ void warn_of_profiler(const Step& step, std::size_t operators, std::vector<std::
 // What the host is late by may stand in every part of the step.
 void warn_of_idling(const Step& step, std::vector<std::string>& warnings) {
   constexpr double kMuch = 0.2;
-  if (step.idle <= kMuch * step.gpu) return;
+  const Seconds device = step.gpu - step.between;
+  if (step.idle <= kMuch * device) return;
   warnings.push_back("nothing runs on the device for " + in_ms(step.idle) + " of the " +
-                     in_ms(step.gpu) +
+                     in_ms(device) +
                      ": it waits for the host's launches (launch-bound), not for collectives; no "
                      "faster network shortens that");
+}
+
+// Throughput and gains are of the whole step: what passes between two of them is named.
+void warn_of_time_between(const Step& step, std::vector<std::string>& warnings) {
+  constexpr double kMuch = 0.02;
+  if (step.between <= kMuch * step.gpu) return;
+  std::string told;
+  constexpr std::size_t kMost = 3;
+  for (std::size_t i = 0; i < std::min(kMost, step.by_host.size()); ++i) {
+    told += (i > 0 ? ", " : "") + step.by_host[i].first + " " + in_ms(step.by_host[i].second);
+  }
+  if (told.empty()) {
+    told =
+        "data loading, .item(), logs, an evaluation or a checkpoint, which the trace does not name";
+  }
+  warnings.push_back("between two steps pass " + in_ms(step.between) + " of the " +
+                     in_ms(step.gpu) + ", and nothing runs on the device for " +
+                     in_ms(step.between_idle) + " of them: " + told +
+                     "; no faster network shortens that");
 }
 
 // One rank's collectives that take as long whatever their size wait for others.
@@ -228,6 +251,7 @@ void warn(Observed& observed, const ReadFacts& facts) {
   }
   warn_of_waiting(observed, step, warnings);
   warn_of_idling(step, warnings);
+  warn_of_time_between(step, warnings);
   warn_of_copies(step, warnings);
   warn_of_profiler(step, facts.operators_a_step, warnings);
   if (!observed.whole) {

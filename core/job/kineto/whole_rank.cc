@@ -196,6 +196,9 @@ void read_whole(const Trace& trace, TraceTimeline& timeline, const std::vector<A
     notes.push_back("steps with other gradients or backward passes than most are left out: " +
                     listed(odd));
   }
+  std::vector<Step*> timed;
+  for (WholeStep& whole : steps) timed.push_back(&whole.step);
+  add_time_between(timed);
   for (const WholeStep& whole : steps) rank.steps.push_back(whole.step);
   const auto typical = static_cast<std::size_t>(&typical_step(rank) - rank.steps.data());
   if (!carries_gradients(steps[typical].step)) refuse_sharded(trace, timeline);
