@@ -54,16 +54,21 @@ void take_settings(InitVerb& options) {
   job::InitOptions& init = options.init;
   if (init.model.starts_with("--")) words.insert(words.begin(), std::exchange(init.model, {}));
   if (words.empty()) return;
-  if (!words.front().starts_with("--") && words.size() > 1) {
+  const bool file = !words.front().starts_with("--");
+  if (file && words.size() > 1 && !words[1].starts_with("--")) {
     throw InputError("init: found '" + words[1] +
                      "', expected a model and at most one framework's settings");
+  }
+  if (file) {
+    init.settings = words.front();
+    words.erase(words.begin());
   }
   std::string line;
   for (const std::string& word : words) {
     // One word may be a whole line; of several each is what a shell made of its quotes.
     line += (line.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
   }
-  (init.model.empty() ? init.model : init.settings) = line;
+  (file ? init.flags : init.model.empty() ? init.model : init.settings) = line;
 }
 
 // "4=8.68": on 4 nodes 8.68 s a step.
