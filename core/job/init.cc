@@ -372,6 +372,15 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
   return list;
 }
 
+// Elements of a token inside the model; 0: not known.
+std::int64_t hidden_of(const Json& workload) {
+  const Json operators = workload.value("operators", Json::object());
+  if (operators.contains("shape")) return operators["shape"].value("hidden", std::int64_t{0});
+  const operators::Architecture* row =
+      operators::find_architecture(operators.value("architecture", ""));
+  return row == nullptr || row->images ? 0 : row->shape.hidden;
+}
+
 // The links of a node that no list has.
 Json own_cluster(const KnownNode& node) {
   Json cluster = input::known_node_json(node);
@@ -488,7 +497,7 @@ Begun init_scenario(const InitOptions& asked) {
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
   const bool beside = !given.settings.empty();
-  const std::optional<Settings> settings =
+  std::optional<Settings> settings =
       read_settings(beside ? given.settings : given.model, given.flags);
   if (!settings && (beside || !given.flags.empty())) {
     throw InputError((beside ? given.settings : given.model) +
@@ -498,6 +507,12 @@ Begun init_scenario(const InitOptions& asked) {
   InitOptions options = given;
   Json workload = job_of(given, settings, begun.assumed);
   const bool by_operators = workload.contains("operators");
+  if (settings && settings->strategy["dialect"] == "deepspeed") {
+    std::vector<std::string> filled;
+    frameworks::fill_auto_sizes(hidden_of(workload), settings->strategy["config"], filled);
+    begun.assumed.insert(begun.assumed.end(), filled.begin(), filled.end());
+    settings->assumed.insert(settings->assumed.end(), filled.begin(), filled.end());
+  }
   // What the settings say is not guessed.
   if (settings) take_told(*settings, options);
   if (by_operators) {

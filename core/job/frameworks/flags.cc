@@ -185,11 +185,10 @@ void say_passed_over(const ShellReading& shell, const std::vector<Command>& comm
     add_group(command.program, before, groups);
   }
   add_group("branches that are not taken", shell.skipped, groups);
-  if (!groups.empty()) {
-    launch.said.push_back("nothing of what " +
-                          (job != nullptr && !job->name().empty() ? job->name() : "the job") +
-                          " is not given: " + listed(groups, kMostGroups, "; "));
-  }
+  if (groups.empty()) return;
+  const std::string name = job != nullptr ? job->name() : "";
+  launch.said.push_back((name.empty() ? "the job" : name + " as the job") +
+                        " without what it is not given: " + listed(groups, kMostGroups, "; "));
 }
 
 void say_choices(const ShellReading& shell, Launch& launch) {

@@ -36,7 +36,7 @@ void expect_no_flags(const std::string& more, const std::string& name) {
 
 Settings with_flags(Json flags, const std::string& more, const std::string& name,
                     const std::string& script) {
-  for (const auto& [flag, value] : frameworks::flags_of(more).items()) flags[flag] = value;
+  flags.update(frameworks::flags_of(more));
   return frameworks::of_megatron(flags, name, script);
 }
 
@@ -217,6 +217,24 @@ Settings of_deepspeed(const Json& json, const std::string& file) {
   }
   settings.strategy = {{"dialect", "deepspeed"}, {"config", std::move(config)}};
   return settings;
+}
+
+void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed) {
+  const auto zero = config.find("zero_optimization");
+  if (zero == config.end() || !zero->is_object() || hidden <= 0) return;
+  const std::int64_t square = hidden * hidden;
+  std::string filled;
+  for (const auto& [key, size] :
+       {std::pair{"reduce_bucket_size", square},
+        {"stage3_prefetch_bucket_size", square / 10 * 9 + square % 10 * 9 / 10},
+        {"stage3_param_persistence_threshold", 10 * hidden}}) {
+    if (!zero->contains(key) || (*zero)[key] != "auto") continue;
+    (*zero)[key] = size;
+    filled += (filled.empty() ? "" : ", ") + std::string(key) + " " + std::to_string(size);
+  }
+  if (filled.empty()) return;
+  assumed.push_back("sizes that are \"auto\" as the Trainer fills them in by the hidden size " +
+                    std::to_string(hidden) + ": " + filled);
 }
 
 }  // namespace frameworks

@@ -72,6 +72,9 @@ std::string other_launch(const Launch& launch);
 
 Settings of_torchtitan(const Json& toml, const std::string& file);
 Settings of_deepspeed(const Json& json, const std::string& file);
+// Of DeepSpeed's configuration what the Trainer fills in by the width of the model (accelerate
+// 16cb6eb8, accelerator.py).
+void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed);
 
 }  // namespace frameworks
 }  // namespace syncline::job
