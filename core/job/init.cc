@@ -277,8 +277,9 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
   const bool alone = options.settings.empty() && settings;  // no model beside the settings
   if (alone && !told) {
     const std::string& why = settings->no_model;
-    throw InputError((why.empty() ? settings->framework + "'s settings name no known model" : why) +
-                     ": give it before them (syncline init MODEL SETTINGS --node ...)");
+    throw InputError(
+        (why.empty() ? settings->framework + "'s settings describe no known model" : why) +
+        ": name the model before them (syncline init MODEL SETTINGS --node ...)");
   }
   Json workload =
       alone ? Json{{"name", settings->workload["name"]}} : workload_of(options.model, assumed);

@@ -184,7 +184,11 @@ void say_passed_over(const ShellReading& shell, const std::vector<Command>& comm
                   [](const auto& flag) { return launcher_flags().contains(name_of_flag(flag)); });
     add_group(command.program, before, groups);
   }
-  add_group("branches that are not taken", shell.skipped, groups);
+  std::vector<std::string> skipped = flags_among(shell.skipped);
+  std::erase_if(skipped, [&](const std::string& flag) {
+    return launch.flags.contains(name_of_flag(flag).substr(2));
+  });
+  add_group("branches that are not taken", skipped, groups);
   if (groups.empty()) return;
   const std::string name = job != nullptr ? job->name() : "";
   launch.said.push_back((name.empty() ? "the job" : name + " as the job") +

@@ -12,6 +12,7 @@ namespace syncline::job::frameworks {
 namespace {
 
 constexpr std::string_view kWithoutEffect =
+    "abort-on-unmet-fused-kernel-constraints kill-switch-path sync-tp-duplicated-parameters "
     "DDP-impl activation-func-clamp-value adam-beta1 adam-beta2 adam-eps adlr-autoresume "
     "adlr-autoresume-interval allow-ambiguous-pad-tokens app-tag-run-name app-tag-run-version "
     "apply-layernorm-1p apply-query-key-layer-scaling apply-residual-connection-post-layernorm "
@@ -129,7 +130,7 @@ constexpr std::string_view kFieldsWithoutEffect =
 
 // Given at all, they change a step's time: other kernels, other messages, other memory.
 constexpr std::string_view kLeftOut =
-    "checkpoint-in-cpu cpu-offloading cpu-offloading-num-layers "
+    "checkpoint-in-cpu embed-layernorm cpu-offloading cpu-offloading-num-layers "
     "contigious-checkpointing deepspeed deepspeed-config defer-embedding-wgrad-compute "
     "delay-wgrad-compute deterministic-mode disable-moe-token-dropping "
     "disable-symmetric-registration disable-tp-comm-bulk-dgrad disable-tp-comm-bulk-wgrad "
@@ -258,6 +259,7 @@ std::string megatron_name_today(const std::string& name) {
       {"model-parallel-size", "tensor-model-parallel-size"},
       {"encoder-seq-length", "seq-length"},
       {"rotary-position-embeddings", "use-rotary-position-embeddings"},
+      {"pad-vocab-size-to", "padded-vocab-size"},
       {"fp8-param", "fp8-param-gather"},
       {"ddp-reduce-scatter-with-fp32-accumulation", "reduce-scatter-with-fp32-accumulation"},
       {"nccl-ub", "use-nccl-ub"},

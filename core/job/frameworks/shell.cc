@@ -452,8 +452,12 @@ class Shell {
       tested_ = true;
       return Truth::kOpen;
     }
-    static const std::set<std::string> declares{"export",   "declare", "local",
-                                                "readonly", "typeset", "let"};
+    if (first == "let") {
+      for (std::size_t i = 1; i < raw.size(); ++i) calculate(variables_.text_of(*raw[i]));
+      return Truth::kYes;
+    }
+    static const std::set<std::string> declares{"export", "declare", "local", "readonly",
+                                                "typeset"};
     const bool names = declares.contains(first);
     std::size_t begin = names ? 1 : 0;
     for (; begin < raw.size(); ++begin) {
