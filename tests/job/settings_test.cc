@@ -83,7 +83,7 @@ elif [ "$SIZE" == "13B" ]; then
   LAYERS=40
 fi
 do_options=""
-if [ $DO = true ] && [ -n "$X" ]; then
+if [ -z "$X" ] && [ $DO = true ]; then
   do_options=" \
       --use-distributed-optimizer"
 fi
@@ -96,13 +96,13 @@ torchrun pretrain_gpt.py --num-layers $LAYERS --hidden-size $WIDTH $do_options)"
             Json::parse(R"({"num-layers": 32, "hidden-size": 4096})"));
   const std::string said = said_by(script);
   for (const char* words :
-       {"[ $SIZE = 7B ] holds", "[ $DO = true ] && [ -n \"$X\" ] does not hold", "case $SIZE: 7?",
+       {"[ $SIZE = 7B ] holds", "[ -z \"$X\" ] && [ $DO = true ] does not hold", "case $SIZE: 7?",
         "nothing sets $X", "branches that are not taken (--use-distributed-optimizer)"}) {
     EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
   }
   const std::string other = "SIZE=13B\n" + script.substr(script.find('\n') + 1);
   EXPECT_EQ(frameworks::flags_of(other), Json::parse(R"({"num-layers": 40, "hidden-size": 5120})"));
-  EXPECT_EQ(frameworks::flags_of("X=1 DO=true\n" + script)["use-distributed-optimizer"], true);
+  EXPECT_EQ(frameworks::flags_of("DO=true\n" + script)["use-distributed-optimizer"], true);
   EXPECT_EQ(said_by("torchrun pretrain_gpt.py --num-layers 2"), "");
 }
 
@@ -132,20 +132,20 @@ python tools/eval.py --tensor-model-parallel-size 8 --micro-batch-size 16 --num-
 TEST(Flags, InEveryFormOfALaunch) {
   const Json flags = Json::parse(R"({"num-layers": 2, "seq-length": 64, "bf16": true})");
   const std::string all = "--num-layers 2 --seq-length 64 --bf16";
-  for (const std::string& script :
-       {"cmd=\"torchrun pretrain_gpt.py\n " + all + "\"\necho ${cmd}\neval ${cmd}",
-        "CMD='pretrain_gpt.py " + all + " '\nsrun bash -c \"python $CMD \" 2>&1 | tee a.log",
-        "sbatch <<EOF\n#SBATCH -N 2\nsrun python pretrain_gpt.py " + all + "\nEOF",
-        "train() {\n  python pretrain_gpt.py --seq-length $1 $2\n}\ntrain 64 \"--num-layers 2 "
-        "--bf16\"",
-        "A=(--num-layers $((4 / 2)))\nA+=(--seq-length $((S=0, 64)) --bf16)\nunset Z\n"
-        "let L=32*2\nA[1]=2\npython pretrain_gpt.py --num-layers 2 --seq-length $L --bf16",
-        "O=' --bf16'\nP=\"\\\n  --seq-length 64\"\nm.py --num-layers 2 $O$P",
-        "for n in 2 4; do\n python train.py --num-layers $n --seq-length 64 --bf16\ndone",
-        "cat > f <<-'X'\n\t--seq-length 9\n\tX\nif true; then m.py " + all + " > log &\nfi",
-        "m.py --num-layers 2 `# a comment` --seq-length ${S:-${T:-64}} --bf16 \"$@\"",
-        "--num-layers 2\n--seq-length 64  # a file of flags\n--bf16\n"}) {
-    EXPECT_EQ(frameworks::flags_of(script), flags) << script;
+  for (const std::string& script : std::vector<std::string>{
+           "cmd=\"torchrun pretrain_gpt.py\n " + all + "\"\necho ${cmd}\neval ${cmd}",
+           "CMD='pretrain_gpt.py " + all + " '\nsrun bash -c \"python $CMD \" 2>&1 | tee a.log",
+           "sbatch <<EOF\n#SBATCH -N 2\nsrun python pretrain_gpt.py " + all + "\nEOF",
+           "train() {\n  python pretrain_gpt.py --seq-length $1 $2\n}\ntrain 64 \"--num-layers 2 "
+           "--bf16\"",
+           "A=(--num-layers $((4 / 2)))\nA+=(--seq-length $((S=0, 64)) --bf16)\nunset Z\n"
+           "let L=32*2\nA[1]=2\npython pretrain_gpt.py --num-layers 2 --seq-length $L --bf16",
+           "O=' --bf16'\nP=\"\\\n  --seq-length 64\"\nm.py --num-layers 2 $O$P",
+           "for n in 2 4; do\n python train.py --num-layers $n --seq-length 64 --bf16\ndone",
+           "cat > f <<-'X'\n\t--seq-length 9\n\tX\nif true; then m.py " + all + " > log &\nfi",
+           "m.py --num-layers 2 `# a comment` --seq-length ${S:-${T:-64}} --bf16 \"$@\"",
+           "--num-layers 2\n--seq-length 64  # a file of flags\n--bf16\n"}) {
+    EXPECT_EQ(nlohmann::json(frameworks::flags_of(script)), nlohmann::json(flags)) << script;
   }
 }
 
@@ -398,11 +398,11 @@ TEST(Megatron, NoFlagIsSilentByItsBeginning) {
        {"--use-custom-fsdp", "--use-megatron-fsdp", "--use-torch-fsdp2", "--moe-extended-tp",
         "--data-parallel-sharding-strategy optim_grads_params", "--batch-size 4",
         "--encoder-num-layers 4", "--is-hybrid-model"}) {
-    EXPECT_NE(refusal_of_settings(model + flag), "none") << flag;
+    EXPECT_FALSE(refusal_of_settings(model + flag).empty()) << flag;
   }
   EXPECT_EQ(refusal_of_settings(model + "--data-parallel-sharding-strategy no_shard --hidden-size "
-                                        "256 --use-custom-fsdp false"),
-            "none");
+                                        "256 --use-custom-fsdp=false"),
+            "");
   for (const char* flag : {"--enable-cuda-graph", "--cuda-graph-impl local", "--use-sharp",
                            "--attention-backend unfused", "--no-gradient-accumulation-fusion"}) {
     const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
@@ -662,14 +662,15 @@ TEST(DeepSpeed, OpenPrecisionIsTheDevices) {
   const test::Scratch scratch;
   const auto begun = [&](const std::string& text, const char* node) {
     test::write_text(scratch.path("ds.json"), text);
-    return init_scenario({.model = "gpt2", .node = node, .settings = scratch.path("ds.json")});
+    return init_scenario(
+        {.model = "gpt2_small", .node = node, .settings = scratch.path("ds.json")});
   };
   const auto dtype = [](const Begun& one) {
     return one.scenario["workload"]["operators"]["dtype"];
   };
   for (const char* text :
        {R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "train_batch_size": "auto"})",
-        R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}, "train_batch_size": 8})",
+        R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}, "train_batch_size": 64})",
         R"({"train_batch_size": "auto", "zero_optimization": {"stage": 2}})"}) {
     const Begun ampere = begun(text, "dgx-a100-80gb"), volta = begun(text, "dgx-1");
     EXPECT_EQ(dtype(ampere), "bf16") << text;
@@ -685,7 +686,7 @@ TEST(DeepSpeed, OpenPrecisionIsTheDevices) {
                         "dgx-a100-80gb")),
             "fp16");
   const Begun cast =
-      begun(R"({"train_batch_size": 8, "torch_autocast": {"enabled": true}})", "dgx-a100-80gb");
+      begun(R"({"train_batch_size": 64, "torch_autocast": {"enabled": true}})", "dgx-a100-80gb");
   EXPECT_EQ(dtype(cast), "bf16");
   EXPECT_EQ(cast.scenario["workload"]["operators"]["autocast"], true);
 }

@@ -37,6 +37,12 @@ std::string name_of_flag(const std::string& word) {
   return name;
 }
 
+// Of "--name=word"; so a switch is turned off.
+Json behind_equals(const std::string& word) {
+  if (word == "true" || word == "false") return word == "true";
+  return number_or_text(word);
+}
+
 Json value_of(const std::vector<Json>& values) {
   if (values.empty()) return true;
   return values.size() == 1 ? values.front() : Json(values);
@@ -59,7 +65,7 @@ Json flags_in(const std::vector<std::string>& words, std::vector<std::string>& l
       close();
       const std::size_t equals = word.find('=');
       name = name_of_flag(word).substr(2);
-      if (equals != std::string::npos) values.push_back(number_or_text(word.substr(equals + 1)));
+      if (equals != std::string::npos) values.push_back(behind_equals(word.substr(equals + 1)));
     } else if (array || (is_variable(word) && (name.empty() || !values.empty()))) {
       const bool own = word == "$@" || word == "$*";
       if (!own && std::ranges::find(lists, word) == lists.end()) lists.push_back(word);
@@ -243,6 +249,9 @@ Launch launch_of(const std::string& text) {
   launch.flags = all.flags;
   launch.script = base_of(all.script);
   launch.program = all.program;
+  const auto started = std::ranges::find_if(
+      commands, [](const Command& command) { return !command.before.empty(); });
+  if (job == nullptr && started != commands.end()) launch.program = started->program;
   say_choices(shell, launch);
   say_passed_over(shell, commands, job, launch);
   if (!all.lists.empty()) {

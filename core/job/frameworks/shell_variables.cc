@@ -146,11 +146,11 @@ std::vector<std::string> ShellVariables::expanded(const std::string& raw) {
     if (c == '\'') {
       word += in_single_quotes(raw, at);
     } else if (c == '"') {
-      at = quoted(raw, at + 1, word, close);
+      at = quoted(raw, at + 1, word, any, close);
     } else if (has_backslash(raw, at)) {
       word += behind_backslash(raw, at);
     } else if (c == '$' || c == '`') {
-      unquoted(parameter(raw, at), word, close);
+      unquoted(parameter(raw, at), word, any, close);
     } else {
       word += c;
       ++at;
@@ -162,12 +162,13 @@ std::vector<std::string> ShellVariables::expanded(const std::string& raw) {
 
 std::string ShellVariables::text_of(const std::string& raw) {
   std::string text;
+  bool any = false;
   for (std::size_t at = 0; at < raw.size() && text.size() < kMostText;) {
     const char c = raw[at];
     if (c == '\'') {
       text += in_single_quotes(raw, at);
     } else if (c == '"') {
-      at = quoted(raw, at + 1, text, [] {});
+      at = quoted(raw, at + 1, text, any, [] {});
     } else if (has_backslash(raw, at)) {
       text += behind_backslash(raw, at);
     } else if (c == '$' || c == '`') {
@@ -221,7 +222,7 @@ std::optional<std::int64_t> ShellVariables::number(const std::string& name, int 
 
 template <typename Close>
 std::size_t ShellVariables::quoted(const std::string& raw, std::size_t at, std::string& word,
-                                   const Close& close) {
+                                   bool& any, const Close& close) {
   while (at < raw.size() && raw[at] != '"') {
     if (has_backslash(raw, at)) {
       const char next = raw[at + 1];
@@ -237,6 +238,7 @@ std::size_t ShellVariables::quoted(const std::string& raw, std::size_t at, std::
       for (const std::string& one : piece.words) {
         if (&one != &piece.words.front()) close();
         word += one;
+        any = true;
       }
     } else {
       word += raw[at++];
@@ -246,11 +248,13 @@ std::size_t ShellVariables::quoted(const std::string& raw, std::size_t at, std::
 }
 
 template <typename Close>
-void ShellVariables::unquoted(const Piece& piece, std::string& word, const Close& close) {
+void ShellVariables::unquoted(const Piece& piece, std::string& word, bool& any,
+                              const Close& close) {
   for (const std::string& one : piece.words) {
     if (&one != &piece.words.front()) close();
     if (piece.list || one.starts_with("$(") || one.starts_with("${")) {
       word += one;
+      any |= piece.list;
       continue;
     }
     if (!one.empty() && splits_words(one.front())) close();
@@ -290,6 +294,7 @@ ShellVariables::Piece ShellVariables::output_of(const std::string& raw, std::siz
   if (raw[at] == '`') {
     const std::size_t end = std::min(raw.find('`', at + 1), raw.size());
     at = std::min(end + 1, raw.size());
+    if (first + 1 < raw.size() && raw[first + 1] == '#') return {};  // a comment inside a command
     return {{"$(" + raw.substr(first + 1, end - first - 1) + ")"}};
   }
   at = behind_nested(raw, at + 1, '(', ')');

@@ -56,10 +56,12 @@ class ShellVariables {
   };
 
   std::optional<std::int64_t> number(const std::string& name, int depth) const;
+  // `close` ends a word, which it is if it holds anything, or `any` is set.
   template <typename Close>
-  std::size_t quoted(const std::string& raw, std::size_t at, std::string& word, const Close& close);
+  std::size_t quoted(const std::string& raw, std::size_t at, std::string& word, bool& any,
+                     const Close& close);
   template <typename Close>
-  void unquoted(const Piece& piece, std::string& word, const Close& close);
+  void unquoted(const Piece& piece, std::string& word, bool& any, const Close& close);
   Piece parameter(const std::string& raw, std::size_t& at);
   Piece output_of(const std::string& raw, std::size_t& at) const;
   Piece braced(const std::string& inside);
