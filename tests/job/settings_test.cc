@@ -473,6 +473,12 @@ TEST(Megatron, FlagsBehindAFileWin) {
     EXPECT_EQ(workload["operators"]["shape"]["words"], 1024);
     EXPECT_EQ(workload["micro_batches"], 2);
   }
+  const std::string said =
+      test::input_error([&] { (void)read_settings(file, "--vocab-size 1000"); });
+  EXPECT_TRUE(contains(said,
+                       "global-batch-size: is $GBS, a variable that is set elsewhere: write its "
+                       "value, or give it behind the file (-- --global-batch-size ...)"))
+      << said;
   const std::string json = scratch.path("ds.json");
   test::write_text(json, R"({"train_batch_size": 8})");
   EXPECT_TRUE(contains(test::input_error([&] { (void)read_settings(json, "--bf16"); }),
@@ -576,6 +582,13 @@ TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
       contains(refusal_of_file("a.sh", "accelerate launch --use_fsdp t.py --lr 1"), "accelerate"));
   EXPECT_TRUE(contains(refusal_of_file("a.sh", "horovodrun -np 8 --cycle-time-ms 3 python t.py"),
                        "Horovod"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "deepspeed --num_gpus 8 t.py --deepspeed_config a"),
+                       "DeepSpeed"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "torchrun -m torchtitan.train --job.config_file a"),
+                       "torchtitan"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "mkdir --parents a"), "no command is given flags"));
+  EXPECT_EQ(refusal_of_file("a.toml", "[project]\nname = 'x'"),
+            "a.toml: no settings of torchtitan's");
   EXPECT_TRUE(contains(refusal_of_file("t.py", "import mindspore as ms\n"), "mindspore"));
 }
 

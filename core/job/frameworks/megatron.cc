@@ -92,10 +92,17 @@ class Flags {
   // A variable that the script does not set.
   void unset(const std::string& name) {
     const Json& value = flags_[name];
-    if (value.is_string() && value.get_ref<const std::string&>().find('$') != std::string::npos) {
-      reader_.fail(name, "is " + value.get<std::string>() +
-                             ", a variable that is set elsewhere: write its value");
+    if (!value.is_string() || value.get_ref<const std::string&>().find('$') == std::string::npos) {
+      return;
     }
+    const std::string text = value.get<std::string>();
+    const bool output = text.find("$(") != std::string::npos;
+    const bool file = reader_.file() != "the flags";
+    reader_.fail(name, "is " + text +
+                           (output ? ", which only a run of the script tells"
+                                   : ", a variable that is set elsewhere") +
+                           ": write its value" +
+                           (file ? ", or give it behind the file (-- --" + name + " ...)" : ""));
   }
 
  private:

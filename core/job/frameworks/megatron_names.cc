@@ -99,7 +99,7 @@ constexpr std::string_view kWithoutEffect =
     "use-rope-scaling use-rotary-position-embeddings use-tokenizer-model-from-checkpoint-args "
     "valid-data-path vocab-extra-ids vocab-file wandb-entity wandb-exp-name "
     "wandb-experiment-name wandb-logger wandb-project wandb-save-dir warmup weight-decay "
-    "weight-decay-incr-style yaml-cfg";
+    "weight-decay-incr-style";
 
 // The configuration's own names, of a YAML, that are no flags: fusions and hooks as they come.
 constexpr std::string_view kFieldsWithoutEffect =
@@ -196,6 +196,7 @@ constexpr Refused kRefused[]{
     {"moe-extended-tp",
      "tensor parallelism of experts across their parallel ranks too: give "
      "--expert-tensor-parallel-size and --expert-model-parallel-size"},
+    {"yaml-cfg", "names a YAML, which says all that flags say: give that file"},
     {"batch-size", "is the old name of --micro-batch-size: write that"},
     {"encoder-num-layers", kEncoder},
     {"decoder-num-layers", kEncoder},

@@ -22,6 +22,12 @@ bool is_deepspeed(const Json& json) {
       [&](const char* key) { return json.contains(key); });
 }
 
+bool is_torchtitan(const Json& toml) {
+  return std::ranges::any_of(
+      std::array{"model", "training", "parallelism", "job", "activation_checkpoint"},
+      [&](const char* key) { return toml.contains(key) && toml[key].is_object(); });
+}
+
 // Flags that are given beside a file: Megatron's alone are taken one by one.
 void expect_no_flags(const std::string& more, const std::string& name) {
   if (more.empty()) return;
@@ -76,12 +82,24 @@ void refuse_python(const std::string& content, const std::string& name) {
                "a Python script, which is not read: `syncline record` observes it while it runs");
 }
 
+bool is_script(const std::string& content, const std::string& name) {
+  const std::string first = content.substr(0, content.find('\n'));
+  if (first.starts_with("#!") && first.find("sh") != first.npos) return true;
+  return std::ranges::any_of(std::array{".sh", ".bash", ".slurm", ".sbatch"},
+                             [&](const char* end) { return name.ends_with(end); });
+}
+
 std::optional<Settings> of_launch(const std::string& content, const std::string& more,
                                   const std::string& name) {
   const frameworks::Launch launch = frameworks::launch_of(content);
   if (!frameworks::marks_megatron(launch.flags)) {
     const std::string other = frameworks::other_launch(launch);
     if (!other.empty()) refuse_other(name, other);
+    if (is_script(content, name)) {
+      refuse_other(name,
+                   "a shell script in which no command is given flags of Megatron's, such as "
+                   "--num-layers or --tensor-model-parallel-size");
+    }
     return std::nullopt;
   }
   Settings settings = with_flags(launch.flags, more, name, launch.script);
@@ -111,6 +129,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
       refuse_other(name, other);
     }
     expect_no_flags(more, name);
+    if (!is_torchtitan(toml)) throw InputError(name + ": no settings of torchtitan's");
     return frameworks::of_torchtitan(toml, name);
   }
   const std::size_t first = content.find_first_not_of(" \t\n");

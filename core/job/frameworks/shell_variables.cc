@@ -116,6 +116,10 @@ bool ShellVariables::assign(const std::string& raw) {
 void ShellVariables::set(const std::string& name, ShellValue value, bool more) {
   const auto old = set_.find(name);
   if (more && old != set_.end()) {
+    // Copied, joined and taken apart.
+    for (int copy = 0; copy < 4; ++copy) {
+      if (!afford(old->second)) return;
+    }
     std::vector<std::string> words = old->second.words;
     if (value.array || old->second.array) {
       words.insert(words.end(), value.words.begin(), value.words.end());
@@ -128,7 +132,9 @@ void ShellVariables::set(const std::string& name, ShellValue value, bool more) {
   const std::string all = joined_words(value.words);
   if (value.words.size() > kMostWords || all.size() > kMostText) return;
   std::erase_if(flags_, [&](const auto& flags) { return flags.name == name; });
-  if (looks_like_flags(all)) flags_.push_back({name, split_words(all), false});
+  constexpr std::size_t kMostLists = 500;
+  if (looks_like_flags(all) && flags_.size() < kMostLists)
+    flags_.push_back({name, split_words(all), false});
   set_[name] = std::move(value);
 }
 
@@ -327,7 +333,7 @@ ShellVariables::Piece ShellVariables::braced(const std::string& inside) {
 ShellVariables::Piece ShellVariables::elements(const std::string& name, const std::string& rest,
                                                const std::string& written) {
   const auto known = set_.find(name);
-  if (known == set_.end()) return {{written}};
+  if (known == set_.end() || !afford(known->second)) return {{written}};
   mark(name);
   if (rest == "[@]" || rest == "[*]") return {known->second.words, rest[1] == '@'};
   const auto place = arithmetic(rest.substr(1, rest.size() - 2));
@@ -359,9 +365,15 @@ ShellVariables::Piece ShellVariables::otherwise(const std::string& name, const s
 ShellVariables::Piece ShellVariables::value_of(const std::string& name,
                                                const std::string& written) {
   const auto known = set_.find(name);
-  if (known == set_.end()) return {{written}};
+  if (known == set_.end() || !afford(known->second)) return {{written}};
   mark(name);
   return {known->second.words};
+}
+
+bool ShellVariables::afford(const ShellValue& value) {
+  constexpr std::size_t kMost = std::size_t{1} << 27;
+  for (const std::string& word : value.words) spent_ += word.size() + 1;
+  return spent_ < kMost;
 }
 
 void ShellVariables::mark(const std::string& name) {

@@ -68,12 +68,14 @@ class ShellVariables {
   Piece elements(const std::string& name, const std::string& rest, const std::string& written);
   Piece otherwise(const std::string& name, const std::string& rest, const std::string& written);
   Piece value_of(const std::string& name, const std::string& written);
+  bool afford(const ShellValue& value);  // texts that double have an end
   void mark(const std::string& name);
 
   std::map<std::string, ShellValue> set_;
   std::vector<ShellReading::Flags> flags_;
   bool counts_ = true;
   int deep_ = 0;
+  std::size_t spent_ = 0;  // characters that variables stood for
 };
 
 }  // namespace syncline::job::frameworks

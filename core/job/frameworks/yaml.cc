@@ -430,10 +430,22 @@ std::string other_launch(const Launch& launch) {
     return "a launch of accelerate's: write the strategy in a scenario (\"dialect\": \"fsdp\" or "
            "\"pytorch\"), or give the DeepSpeed JSON of the same job";
   }
+  if (has_any(flags, {"job.config-file", "job.config_file"})) {
+    return "a launch of torchtitan's: give the TOML that it names";
+  }
+  if (has_any(flags, {"trainer.devices", "trainer.strategy", "trainer.accelerator"})) {
+    return "a launch of Lightning's: write the strategy's arguments in a scenario with "
+           "\"dialect\": "
+           "\"pytorch\" or \"fsdp\"";
+  }
   if (has_any(flags, {"per-device-train-batch-size", "gradient-accumulation-steps"})) {
     return "a launch of Hugging Face's Trainer: write its arguments in a scenario as a strategy's "
            "\"config\" with \"dialect\": \"hf_trainer\", or name the model and give its DeepSpeed "
            "JSON";
+  }
+  if (launch.program == "deepspeed" || has_any(flags, {"deepspeed", "deepspeed-config"})) {
+    return "a launch of DeepSpeed's: name the model and give the JSON (syncline init llama3_8b "
+           "ds_config.json ...)";
   }
   return "";
 }
