@@ -48,22 +48,38 @@ constexpr std::array kCuts{
     Cut{"--ep", "expert", "ranks per set of experts (expert parallelism)"},
     Cut{"--etp", "expert_tensor", "ranks per expert (tensor parallelism of experts)"}};
 
+// The first word of a launch, which is no model.
+bool starts_launch(const std::string& word) {
+  constexpr std::array<std::string_view, 9> kPrograms{"torchrun",   "python",     "python3",
+                                                      "srun",       "deepspeed",  "mpirun",
+                                                      "accelerate", "horovodrun", "bash"};
+  const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+  return word.ends_with(".py") || std::ranges::find(kPrograms, name) != kPrograms.end();
+}
+
 // Flags behind -- come word by word. Without a model ahead of them they begin in its place.
 void take_settings(InitVerb& options) {
   std::vector<std::string> words = options.settings;
   job::InitOptions& init = options.init;
-  if (init.model.starts_with("--")) words.insert(words.begin(), std::exchange(init.model, {}));
+  const bool launch = !words.empty() && starts_launch(init.model);
+  if (init.model.starts_with("--") || launch)
+    words.insert(words.begin(), std::exchange(init.model, {}));
   if (words.empty()) return;
-  if (!words.front().starts_with("--") && words.size() > 1) {
+  const bool file = !launch && !words.front().starts_with("--");
+  if (file && words.size() > 1 && !words[1].starts_with("--")) {
     throw InputError("init: found '" + words[1] +
                      "', expected a model and at most one framework's settings");
+  }
+  if (file) {
+    init.settings = words.front();
+    words.erase(words.begin());
   }
   std::string line;
   for (const std::string& word : words) {
     // One word may be a whole line; of several each is what a shell made of its quotes.
     line += (line.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
   }
-  (init.model.empty() ? init.model : init.settings) = line;
+  (file ? init.flags : init.model.empty() ? init.model : init.settings) = line;
 }
 
 // "4=8.68": on 4 nodes 8.68 s a step.

@@ -19,13 +19,38 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
 
 // Of other things than what is exchanged when.
 constexpr std::initializer_list<const char*> kPassedOver{
-    "optimizer", "scheduler", "gradient_clipping",
-    // monitoring, checkpoints, and more of the training
-    "steps_per_print", "dump_state", "wall_clock_breakdown", "prescale_gradients",
+    "optimizer", "scheduler", "gradient_clipping", "prescale_gradients",
     "gradient_predivide_factor", "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer",
-    "comms_logger", "flops_profiler", "tensorboard", "wandb", "csv_monitor", "checkpoint",
-    "data_types", "activation_checkpointing", "autotuning", "compression_training",
-    "data_efficiency", "memory_breakdown", "seed", "disable_allgather", "sparse_gradients"};
+    // monitoring, checkpoints
+    "steps_per_print", "dump_state", "wall_clock_breakdown", "timers", "comms_logger",
+    "comms_config", "flops_profiler", "monitor_config", "tensorboard", "wandb", "csv_monitor",
+    "comet", "autotuning", "memory_breakdown", "checkpoint", "load_universal_checkpoint",
+    "use_node_local_storage", "nebula", "aio",
+    // more of the training, and what the model's own code reads
+    "data_types", "grad_accum_dtype", "seq_parallel_communication_data_type",
+    "activation_checkpointing", "data_efficiency", "curriculum_learning", "dataloader_drop_last",
+    "seed", "disable_allgather", "sparse_gradients", "sparse_attention", "compression_training",
+    "use_data_before_expert_parallelism", "vocabulary_size"};
+
+// Sections that change what a step computes or sends where they are turned on.
+constexpr std::initializer_list<std::pair<const char*, const char*>> kSections{
+    {"elasticity", "a batch that changes with the number of ranks"},
+    {"progressive_layer_drop", "training without some of the layers"},
+    {"hybrid_engine", "generation between steps"},
+    {"quantize_training", "training with quantized weights"},
+    {"compile", "DeepCompile"},
+    {"domino", "Domino's overlap of tensor parallelism"},
+    {"eigenvalue", "eigenvalues of the loss between steps"}};
+
+void refuse_sections(Reader& config) {
+  for (const auto& [key, what] : kSections) {
+    const Json* section = config.find(key);
+    if (section == nullptr || !section->is_object()) continue;
+    if (section->value("enabled", Json()) != true && section->value("deepcompile", Json()) != true)
+      continue;
+    config.fail(key, std::string(what) + " is not modelled yet");
+  }
+}
 
 // "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
 bool is_auto(Reader& config, const char* key) {
@@ -33,19 +58,42 @@ bool is_auto(Reader& config, const char* key) {
   return value != nullptr && value->is_string() && *value == "auto";
 }
 
+// "auto" is as if it were not given.
+bool boolean_or_auto(Reader& config, const char* key, bool fallback) {
+  const Json* value = config.find(key);
+  if (value == nullptr || value->is_null() || is_auto(config, key)) return fallback;
+  return config.boolean_or(key, fallback);
+}
+
 // A number of elements, which people write as 5e8.
 std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
                          std::int64_t least = 1) {
   if (!config.has(key)) return fallback;
   if (is_auto(config, key)) {
-    config.fail(key,
-                "is 'auto', which the Trainer fills in with the square of the model's "
-                "hidden_size: write the number");
+    // Of accelerate's rules (Accelerator._prepare_deepspeed); DeepSpeed takes others as not given.
+    constexpr std::pair<std::string_view, const char*> kFilled[]{
+        {"reduce_bucket_size", "the square of the model's hidden_size"},
+        {"stage3_prefetch_bucket_size", "0.9 times the square of the model's hidden_size"},
+        {"stage3_param_persistence_threshold", "10 times the model's hidden_size"}};
+    for (const auto& [name, with] : kFilled) {
+      if (name != key) continue;
+      config.fail(key, "is 'auto', which the Trainer fills in with " + std::string(with) +
+                           ": write the number");
+    }
+    return fallback;
   }
   const double number =
       config.number(key, {static_cast<double>(least), static_cast<double>(kMostElements)});
   if (number != std::floor(number)) config.fail(key, "expected a whole number of elements");
   return static_cast<std::int64_t>(number);
+}
+
+// "_comment" and the like.
+void pass_over_comments(Reader& config) {
+  for (const auto& item : config.json().items()) {
+    const std::string& key = item.key();
+    if (key.starts_with("_") || key.starts_with("//") || key == "comment") config.find(key);
+  }
 }
 
 // Any two of the three sizes give the third.
@@ -94,7 +142,7 @@ void read_layout(Reader& config, const Workload& workload) {
 }
 
 void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
-  pass_over(config, {"fp16", "bf16", "amp", "torch_autocast"});
+  pass_over(config, {"fp16", "bf16", "bfloat16", "amp", "torch_autocast"});
   if (!config.has("communication_data_type")) return;
   const Json* value = config.find("communication_data_type");
   if (value->is_null() || is_auto(config, "communication_data_type")) return;
@@ -158,6 +206,12 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
   if (!config.has("zero_optimization")) return zero;
   Reader reader = config.object("zero_optimization");
   zero.stage = reader.integer_or("stage", 0, 0, 3);
+  // As it was written until 2021, and still is read.
+  for (const char* key : {"cpu_offload", "cpu_offload_param", "cpu_offload_params"}) {
+    if (boolean_or_auto(reader, key, false)) {
+      reader.fail(key, "is not modelled yet: updates would run on the host");
+    }
+  }
   for (const char* key : {"offload_optimizer", "offload_param"}) {
     if (!reader.has(key)) continue;
     if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
@@ -169,22 +223,23 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
   zero.gather_given = reader.has("allgather_bucket_size");
   elements_or(reader, "allgather_bucket_size", kDefaultBucket);
   zero.overlap = zero.stage == 3;
-  const Json* overlap = reader.find("overlap_comm");
-  if (overlap != nullptr && !overlap->is_null()) {
-    zero.overlap = reader.boolean_or("overlap_comm", false);
-  }
-  zero.contiguous = reader.boolean_or("contiguous_gradients", true);
-  zero.scatter = reader.boolean_or("reduce_scatter", true);
-  zero.many_ranks = reader.boolean_or("use_multi_rank_bucket_allreduce", true);
-  if (!reader.boolean_or("allgather_partitions", true)) {
+  zero.overlap = boolean_or_auto(reader, "overlap_comm", zero.overlap);
+  zero.contiguous = boolean_or_auto(reader, "contiguous_gradients", true);
+  zero.scatter = boolean_or_auto(reader, "reduce_scatter", true);
+  zero.many_ranks = boolean_or_auto(reader, "use_multi_rank_bucket_allreduce", true);
+  if (!boolean_or_auto(reader, "allgather_partitions", true)) {
     reader.fail("allgather_partitions",
                 "false (broadcasts in place of the all-gather) is not modelled yet");
   }
-  refuse_unmodelled(reader, {{"zero_quantized_weights", "gathering parameters quantized"},
-                             {"zero_quantized_nontrainable_weights", "gathering them quantized"},
-                             {"zero_quantized_gradients", "exchanging gradients quantized"},
-                             {"mics_hierarchical_params_gather", "gathering by levels (MiCS)"},
-                             {"zenflow", "ZenFlow"}});
+  refuse_unmodelled(reader,
+                    {{"zero_quantized_weights", "gathering parameters quantized"},
+                     {"zero_quantized_nontrainable_weights", "gathering them quantized"},
+                     {"zero_quantized_gradients", "exchanging gradients quantized"},
+                     {"mics_hierarchical_params_gather", "gathering by levels (MiCS)"},
+                     {"zeropp_loco_param", "LoCo's quantized exchange"},
+                     {"stage3_use_all_reduce_for_fetch_params", "gathering parameters by sums"},
+                     {"stage3_module_granularity_threshold", "gathering parameters by modules"},
+                     {"zenflow", "ZenFlow"}});
   read_groups(reader, zero, cluster);
   constexpr std::pair<const char*, std::int64_t Zero::*> kOfStage3[]{
       {"stage3_prefetch_bucket_size", &Zero::prefetch},
@@ -195,7 +250,11 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
   for (const auto& [key, size] : kOfStage3) zero.*size = elements_or(reader, key, zero.*size, 0);
   pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
                      "sub_group_size", "stage3_gather_16bit_weights_on_model_save",
-                     "ignore_unused_parameters", "cpu_offload", "legacy_stage1", "grad_hooks"});
+                     "stage3_gather_fp16_weights_on_model_save", "ignore_unused_parameters",
+                     "cpu_offload_use_pin_memory", "legacy_stage1", "grad_hooks",
+                     "memory_efficient_linear", "pipeline_loading_checkpoint",
+                     "override_module_apply", "log_trace_cache_warnings", "leaf_module"});
+  pass_over_comments(reader);
   reader.finish();
   return zero;
 }
@@ -438,7 +497,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
                 "MoE not supported with Stage 3, says DeepSpeed, where ranks share experts "
                 "(workload.parallel.expert): expected stage 2 or less");
   }
+  refuse_sections(config);
   pass_over(config, kPassedOver);
+  pass_over_comments(config);
   config.finish();
   strategy.fusion.rule = Fusion::Rule::kGroups;
   strategy.fusion.size = zero.bucket * size_of(DType::kFp32);

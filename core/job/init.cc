@@ -287,8 +287,10 @@ Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
                     settings->workload["operators"].contains("architecture");
   const bool alone = options.settings.empty() && settings;  // no model beside the settings
   if (alone && !told) {
-    throw InputError(settings->framework + "'s settings name no known model: give it before " +
-                     "them (syncline init MODEL " + "SETTINGS --node ...)");
+    const std::string& why = settings->no_model;
+    throw InputError(
+        (why.empty() ? settings->framework + "'s settings describe no known model" : why) +
+        ": name the model before them (syncline init MODEL SETTINGS --node ...)");
   }
   Json workload =
       alone ? Json{{"name", settings->workload["name"]}} : workload_of(options.model, assumed);
@@ -382,6 +384,15 @@ Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) 
   return list;
 }
 
+// Elements of a token inside the model; 0: not known.
+std::int64_t hidden_of(const Json& workload) {
+  const Json operators = workload.value("operators", Json::object());
+  if (operators.contains("shape")) return operators["shape"].value("hidden", std::int64_t{0});
+  const operators::Architecture* row =
+      operators::find_architecture(operators.value("architecture", ""));
+  return row == nullptr || row->images ? 0 : row->shape.hidden;
+}
+
 // The links of a node that no list has.
 Json own_cluster(const KnownNode& node) {
   Json cluster = input::known_node_json(node);
@@ -471,7 +482,22 @@ void set_batch(Json& workload, std::int64_t batch) {
   if (workload.contains("tensors")) scale_tensors(workload, static_cast<double>(batch) / before);
 }
 
-Begun init_scenario(const InitOptions& given) {
+namespace {
+
+// Flags behind a file of settings are added to it; behind a model they are settings.
+InitOptions with_flags_in_place(InitOptions options) {
+  if (!options.settings.starts_with("--") || !options.flags.empty()) return options;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(options.model, error)) return options;
+  if (!read_settings(options.model, options.settings)) return options;
+  std::swap(options.flags, options.settings);
+  return options;
+}
+
+}  // namespace
+
+Begun init_scenario(const InitOptions& asked) {
+  const InitOptions given = with_flags_in_place(asked);
   const bool file = given.node.ends_with(".xml");  // NCCL's topology, in place of a name
   const bool listed = !given.node.empty() && !file;
   const KnownNode node = listed               ? node_named(given.node)
@@ -483,15 +509,22 @@ Begun init_scenario(const InitOptions& given) {
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
   const bool beside = !given.settings.empty();
-  const std::optional<Settings> settings = read_settings(beside ? given.settings : given.model);
-  if (beside && !settings) {
-    throw InputError(given.settings +
-                     ": no settings that are known: Megatron's flags or YAML, torchtitan's TOML, "
-                     "DeepSpeed's JSON");
+  std::optional<Settings> settings =
+      read_settings(beside ? given.settings : given.model, given.flags);
+  if (!settings && (beside || !given.flags.empty())) {
+    throw InputError((beside ? given.settings : given.model) +
+                     ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "
+                     "run_config.yaml, torchtitan's TOML, DeepSpeed's JSON");
   }
   InitOptions options = given;
   Json workload = job_of(given, settings, begun.assumed);
   const bool by_operators = workload.contains("operators");
+  if (settings && settings->strategy["dialect"] == "deepspeed") {
+    std::vector<std::string> filled;
+    frameworks::fill_auto_sizes(hidden_of(workload), settings->strategy["config"], filled);
+    begun.assumed.insert(begun.assumed.end(), filled.begin(), filled.end());
+    settings->assumed.insert(settings->assumed.end(), filled.begin(), filled.end());
+  }
   // What the settings say is not guessed.
   if (settings) take_told(*settings, options);
   if (by_operators) {

@@ -29,6 +29,7 @@ struct InitOptions {
   // A framework's own settings beside the model (core/job/frameworks): their file, or a line of
   // flags. Empty: none.
   std::string settings = {};
+  std::string flags = {};   // a line of them, in place of those of settings that are a file
   Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
   std::optional<std::int64_t> micro_batches = {};  // of a step
   std::string gpu = {};

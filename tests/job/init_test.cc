@@ -319,7 +319,7 @@ TEST(Init, WrongProductsNameTheNumbers) {
   }
   EXPECT_TRUE(
       contains(refusal_of({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"}),
-               "name no known model"));
+               "describe no known model"));
 }
 
 TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {

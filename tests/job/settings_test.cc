@@ -64,8 +64,99 @@ torchrun --nproc_per_node=8 pretrain_gpt.py ${ARGS[@]} $MORE \
     --pipeline-model-parallel-size ${PP} --twice 1 --twice 2; echo done)");
   EXPECT_EQ(flags, Json::parse(R"({"tensor-model-parallel-size": 4, "quoted": "two words",
     "empty": "", "fp8-format": "hybrid", "swiglu": true, "lr": 1e-4, "list": [1, 2, 3],
-    "min-lr": "${UNSET}", "nproc-per-node": [8, "pretrain_gpt.py", "$MORE"],
-    "pipeline-model-parallel-size": 2, "twice": 2})"));
+    "min-lr": "${UNSET}", "pipeline-model-parallel-size": 2, "twice": 2})"));
+}
+
+std::string said_by(const std::string& script) {
+  std::string all;
+  for (const std::string& line : frameworks::launch_of(script).said) all += line + "\n";
+  return all;
+}
+
+// What runs by the script's own values counts, and what was chosen is said.
+TEST(Flags, OfTheBranchThatIsTaken) {
+  const std::string script = R"(SIZE=7B
+DO=${DO:-false}
+if [ $SIZE = 7B ]; then
+  LAYERS=32
+elif [ "$SIZE" == "13B" ]; then
+  LAYERS=40
+fi
+do_options=""
+if [ -z "$X" ] && [ $DO = true ]; then
+  do_options=" \
+      --use-distributed-optimizer"
+fi
+case $SIZE in
+  13B) WIDTH=5120 ;;
+  7?) WIDTH=4096 ;;
+esac
+torchrun pretrain_gpt.py --num-layers $LAYERS --hidden-size $WIDTH $do_options)";
+  EXPECT_EQ(frameworks::flags_of(script),
+            Json::parse(R"({"num-layers": 32, "hidden-size": 4096})"));
+  const std::string said = said_by(script);
+  for (const char* words :
+       {"[ $SIZE = 7B ] holds", "[ -z \"$X\" ] && [ $DO = true ] does not hold", "case $SIZE: 7?",
+        "nothing sets $X", "branches that are not taken (--use-distributed-optimizer)"}) {
+    EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
+  }
+  const std::string other = "SIZE=13B\n" + script.substr(script.find('\n') + 1);
+  EXPECT_EQ(frameworks::flags_of(other), Json::parse(R"({"num-layers": 40, "hidden-size": 5120})"));
+  EXPECT_EQ(frameworks::flags_of("DO=true\n" + script)["use-distributed-optimizer"], true);
+  EXPECT_EQ(said_by("torchrun pretrain_gpt.py --num-layers 2"), "");
+}
+
+TEST(Flags, OfTheCommandThatTrains) {
+  const std::string script = R"(ARGS="--num-layers 2 --micro-batch-size 1"
+FAST_ARGS="--overlap-grad-reduce"
+echo $FAST_ARGS
+srun --mpi=pmix torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2 $ARGS
+python tools/eval.py --tensor-model-parallel-size 8 --micro-batch-size 16 --num-layers 3 --a --b)";
+  EXPECT_EQ(frameworks::flags_of(script),
+            Json::parse(R"({"tensor-model-parallel-size": 2, "num-layers": 2,
+                            "micro-batch-size": 1})"));
+  const std::string said = said_by(script);
+  for (const char* words : {"FAST_ARGS (--overlap-grad-reduce)", "srun (--mpi)",
+                            "python eval.py (--tensor-model-parallel-size, --micro-batch-size"}) {
+    EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
+  }
+  EXPECT_FALSE(contains(said, "nproc")) << said;
+  // A file of lists alone, which another script takes.
+  const std::string lists = "ARGS=(--num-layers 2)\nMORE=\"--micro-batch-size 4\"\n";
+  EXPECT_EQ(frameworks::flags_of(lists),
+            Json::parse(R"({"num-layers": 2, "micro-batch-size": 4})"));
+  EXPECT_TRUE(contains(said_by(lists), "the flags of ARGS, MORE, which no command"));
+}
+
+// One launch, in the forms in which people write it.
+TEST(Flags, InEveryFormOfALaunch) {
+  const Json flags = Json::parse(R"({"num-layers": 2, "seq-length": 64, "bf16": true})");
+  const std::string all = "--num-layers 2 --seq-length 64 --bf16";
+  for (const std::string& script : std::vector<std::string>{
+           "cmd=\"torchrun pretrain_gpt.py\n " + all + "\"\necho ${cmd}\neval ${cmd}",
+           "CMD='pretrain_gpt.py " + all + " '\nsrun bash -c \"python $CMD \" 2>&1 | tee a.log",
+           "sbatch <<EOF\n#SBATCH -N 2\nsrun python pretrain_gpt.py " + all + "\nEOF",
+           "train() {\n  python pretrain_gpt.py --seq-length $1 $2\n}\ntrain 64 \"--num-layers 2 "
+           "--bf16\"",
+           "A=(--num-layers $((4 / 2)))\nA+=(--seq-length $((S=0, 64)) --bf16)\nunset Z\n"
+           "let L=32*2\nA[1]=2\npython pretrain_gpt.py --num-layers 2 --seq-length $L --bf16",
+           "O=' --bf16'\nP=\"\\\n  --seq-length 64\"\nm.py --num-layers 2 $O$P",
+           "for n in 2 4; do\n python train.py --num-layers $n --seq-length 64 --bf16\ndone",
+           "cat > f <<-'X'\n\t--seq-length 9\n\tX\nif true; then m.py " + all + " > log &\nfi",
+           "m.py --num-layers 2 `# a comment` --seq-length ${S:-${T:-64}} --bf16 \"$@\"",
+           "--num-layers 2\n--seq-length 64  # a file of flags\n--bf16\n"}) {
+    EXPECT_EQ(nlohmann::json(frameworks::flags_of(script)), nlohmann::json(flags)) << script;
+  }
+}
+
+// What nothing sets is the value of a flag that has none, and else a list that nobody knows.
+TEST(Flags, OfListsThatAreSetElsewhere) {
+  const std::string line = "m.py --num-layers 2 $MORE --swiglu ${ARGS[@]} --seq-length $S $T";
+  EXPECT_EQ(frameworks::flags_of(line),
+            Json::parse(R"({"num-layers": 2, "swiglu": true, "seq-length": "$S"})"));
+  EXPECT_TRUE(contains(said_by(line), "nothing behind $MORE, ${ARGS[@]}, $T, which is set"));
+  EXPECT_EQ(frameworks::flags_of("B=$((A * 2))\nm.py --batch $B --dirs $(ls a | wc -l)")["batch"],
+            "$((A * 2))");
 }
 
 TEST(Flags, AnyTextHasAnEnd) {
@@ -77,6 +168,11 @@ TEST(Flags, AnyTextHasAnEnd) {
   std::string grows = "A=aaaaaaaa\n";
   for (int i = 0; i < 64; ++i) grows += "A=$A$A\n";
   EXPECT_TRUE(frameworks::flags_of(grows).empty());
+  for (const char* part : {"(", "{ ", "if ", "$(", "${A:-", "\"$(", "[ ! ", "f() { ", "A=(", "'"}) {
+    std::string deep;
+    for (int i = 0; i < 20000; ++i) deep += part;
+    EXPECT_TRUE(frameworks::flags_of(deep).empty()) << part;
+  }
 }
 
 // Llama 3 70B as Megatron's users run it.
@@ -280,8 +376,220 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
   }
   EXPECT_EQ(refusal_of_file("model.safetensors", "\xff --num-layers 2"), "none");
   EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"), "other.yaml: no settings of Megatron's");
+  // One word is a weak mark.
+  EXPECT_EQ(refusal_of_file("other.yaml", "num_layers: 2\nmicro_batch_size: 1\nbase: x"),
+            "other.yaml: no settings of Megatron's");
   EXPECT_EQ(refusal_of_settings("--foo 1 --bar"), "none");
   EXPECT_EQ(refusal_of_settings("llama3_70b"), "none");
+}
+
+// A flag changes nothing, is left out aloud, is refused, or is not known: by its whole name.
+TEST(Megatron, NoFlagIsSilentByItsBeginning) {
+  const std::string model = kModel;
+  std::string silent;
+  for (const char* begin : {"overlap-", "use-", "data-parallel-", "checkpoint-", "enable-", "no-",
+                            "moe-", "fp8-", "nccl-", "optimizer-", "attention-", "distributed-",
+                            "cross-entropy-", "lr-", "save-", "log-", "te-"}) {
+    const std::string name = std::string(begin) + "something";
+    if (!assumes(settings_of(model + "--" + name + " 1"), "--" + name)) silent += name + " ";
+  }
+  EXPECT_EQ(silent, "");
+  for (const char* flag :
+       {"--use-custom-fsdp", "--use-megatron-fsdp", "--use-torch-fsdp2", "--moe-extended-tp",
+        "--data-parallel-sharding-strategy optim_grads_params", "--batch-size 4",
+        "--encoder-num-layers 4", "--is-hybrid-model"}) {
+    EXPECT_FALSE(refusal_of_settings(model + flag).empty()) << flag;
+  }
+  EXPECT_EQ(refusal_of_settings(model + "--data-parallel-sharding-strategy no_shard --hidden-size "
+                                        "256 --use-custom-fsdp=false"),
+            "");
+  for (const char* flag : {"--enable-cuda-graph", "--cuda-graph-impl local", "--use-sharp",
+                           "--attention-backend unfused", "--no-gradient-accumulation-fusion"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
+    EXPECT_TRUE(assumes(settings_of(model + flag), "left out: " + name)) << flag;
+  }
+  for (const char* flag :
+       {"--lr 1e-4 --save /x --attention-backend flash --cuda-graph-impl none --seed 3",
+        "--transformer-impl transformer_engine --no-load-optim --tokenizer-model a/b"}) {
+    EXPECT_TRUE(settings_of(model + flag).assumed.empty()) << flag;
+  }
+}
+
+TEST(Megatron, OlderNamesSayTheSame) {
+  const std::string model = kModel;
+  const auto same = [&](const std::string& older, const std::string& today) {
+    const Settings one = settings_of(model + older), other = settings_of(model + today);
+    EXPECT_EQ(nlohmann::json(one.workload), nlohmann::json(other.workload)) << older;
+    EXPECT_EQ(one.strategy, other.strategy) << older;
+  };
+  same("--checkpoint-activations --checkpoint-num-layers 1", "--recompute-granularity full");
+  same("--activations-checkpoint-method uniform", "--recompute-granularity full");
+  same("--model-parallel-size 2", "--tensor-model-parallel-size 2");
+  same("--fp8-hybrid", "--fp8-format hybrid");
+  same("--pad-vocab-size-to 2048", "--padded-vocab-size 2048");
+  // Gates other than --swiglu.
+  const std::string plain =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --vocab-size 128 "
+      "--normalization RMSNorm --bf16 ";
+  EXPECT_FALSE(settings_of(plain).workload["operators"]["shape"]["gated"]);
+  for (const char* gate : {"--quick-geglu", "--swiglu", "--glu-activation geglu"}) {
+    EXPECT_FALSE(settings_of(plain + gate).workload["operators"]["shape"].contains("gated"))
+        << gate;
+  }
+}
+
+TEST(Megatron, ScriptsOfOtherModelsDescribeNone) {
+  for (const char* script : {"pretrain_bert.py", "examples/pretrain_t5.py", "pretrain_mamba.py"}) {
+    const Settings job = settings_of("torchrun " + std::string(script) + " " + kModel);
+    EXPECT_FALSE(job.workload["operators"].contains("architecture")) << script;
+    EXPECT_TRUE(contains(job.no_model, "no GPT")) << script;
+  }
+  EXPECT_EQ(settings_of(std::string("pretrain_gpt.py ") + kModel).no_model, "");
+  const std::string line = "pretrain_bert.py " + std::string(kModel);
+  EXPECT_TRUE(
+      contains(test::input_error([&] { (void)init_scenario({.model = line, .node = "dgx-h100"}); }),
+               "pretrain_bert.py trains BERT, no GPT: name the model before them"));
+  // GPT's own script has a tokenizer where none is named.
+  EXPECT_EQ(settings_of("pretrain_gpt.py --num-layers 3 --hidden-size 64 --num-attention-heads 4 "
+                        "--seq-length 8 --fp16")
+                .workload["operators"]["shape"]["words"],
+            50304);
+}
+
+// Flags behind a script win over its own, and say what it does not.
+TEST(Megatron, FlagsBehindAFileWin) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("run.sh");
+  test::write_text(file,
+                   "TP=4\npython pretrain.py --num-layers 2 --hidden-size 64 "
+                   "--num-attention-heads 4 --seq-length 8 --tensor-model-parallel-size $TP "
+                   "--global-batch-size $GBS --tokenizer-type HuggingFaceTokenizer");
+  const std::string more = "--vocab-size 1000 --tensor-model-parallel-size 2 --global-batch-size 8";
+  for (const InitOptions& options :
+       {InitOptions{.model = file, .node = "dgx-h100", .settings = more},
+        InitOptions{.model = file, .node = "dgx-h100", .flags = more}}) {
+    const Json workload = init_scenario(options).scenario["workload"];
+    EXPECT_EQ(workload["parallel"], Json::parse(R"({"tensor": 2})"));
+    EXPECT_EQ(workload["operators"]["shape"]["words"], 1024);
+    EXPECT_EQ(workload["micro_batches"], 2);
+  }
+  const std::string said =
+      test::input_error([&] { (void)read_settings(file, "--vocab-size 1000"); });
+  EXPECT_TRUE(contains(said,
+                       "global-batch-size: is $GBS, a variable that is set elsewhere: write its "
+                       "value, or give it behind the file (-- --global-batch-size ...)"))
+      << said;
+  const std::string json = scratch.path("ds.json");
+  test::write_text(json, R"({"train_batch_size": 8})");
+  EXPECT_TRUE(contains(test::input_error([&] { (void)read_settings(json, "--bf16"); }),
+                       "go with Megatron's settings alone"));
+}
+
+// As Megatron-Bridge writes it beside a checkpoint: each section by its own rules.
+constexpr const char* kBridge = R"(
+ddp:
+  _target_: megatron.bridge.training.config.DistributedDataParallelConfig
+  average_in_collective: true
+  bucket_size: 250000000
+  data_parallel_sharding_strategy: no_shard
+  grad_reduce_in_fp32: true
+  overlap_grad_reduce: true
+  overlap_param_gather: true
+  use_distributed_optimizer: true
+mixed_precision:
+  bf16: true
+  fp8: null
+  grad_reduce_in_fp32: false
+model:
+  activation_func:
+    _target_: torch.nn.functional.silu
+  num_layers: 8
+  hidden_size: 256
+  num_attention_heads: 8
+  num_query_groups: 4
+  gated_linear_unit: true
+  add_bias_linear: false
+  normalization: RMSNorm
+  position_embedding_type: rope
+  seq_length: 64
+  vocab_size: 1024
+  tensor_model_parallel_size: 2
+  overlap_param_gather: false
+optimizer:
+  overlap_param_gather: false
+  optimizer: adam
+tokenizer:
+  tokenizer_type: NullTokenizer
+  vocab_size: 77
+train:
+  global_batch_size: 64
+  micro_batch_size: 2
+  train_iters: 10
+)";
+
+TEST(Megatron, BridgesSectionsKeepTheirNames) {
+  const Settings job = of_file("run_config.yaml", kBridge);
+  EXPECT_EQ(job.framework, "Megatron-Bridge");
+  EXPECT_EQ(job.strategy["config"],
+            Json::parse(R"({"overlap-grad-reduce": true, "overlap-param-gather": true,
+                            "use-distributed-optimizer": true, "ddp-bucket-size": 250000000,
+                            "ddp-average-in-collective": true, "grad-reduce-in-bf16": true})"));
+  EXPECT_EQ(job.workload["parallel"], Json::parse(R"({"tensor": 2})"));
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+  // Of the configuration's own defaults: embeddings are shared, and the width is four times.
+  EXPECT_EQ(job.workload["operators"]["shape"],
+            Json::parse(R"({"layers": 8, "hidden": 256, "heads": 8, "kv_heads": 4, "inner": 1024,
+                            "positions": 131072, "tied": true, "words": 1024})"));
+  EXPECT_TRUE(job.assumed.empty()) << job.assumed.front();
+  const std::string text = kBridge;
+  const auto with = [&](const char* line) { return refusal_of_file("a.yaml", text + line); };
+  EXPECT_TRUE(contains(with("peft:\n  dim: 8\n"), "adapters alone"));
+  EXPECT_TRUE(contains(with("dist:\n  use_megatron_fsdp: true\n"), "FSDP inside Megatron"));
+  EXPECT_TRUE(assumes(of_file("a.yaml", text + "sections_to_come:\n  a: 1\n"),
+                      "not known here: sections_to_come"));
+}
+
+TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
+  const std::pair<const char*, const char*> files[] = {
+      {"NeMo",
+       "trainer:\n  devices: 8\n  precision: bf16\nmodel:\n  mcore_gpt: true\n"
+       "  num_layers: 32\n  micro_batch_size: 1\n"},
+      {"NeMo", "exp_manager:\n  name: x\nmodel:\n  num_layers: 2\n"},
+      {"gpt-neox",
+       "pipe_parallel_size: 4\nmodel_parallel_size: 2\nnum_layers: 44\n"
+       "micro_batch_size: 1\n"},
+      {"LLaMA-Factory",
+       "model_name_or_path: a/b\nstage: sft\ncutoff_len: 2048\n"
+       "tensor_model_parallel_size: 2\n"},
+      {"axolotl", "base_model: a/b\nmicro_batch_size: 2\nsequence_len: 4096\n"},
+      {"Lightning", "trainer:\n  accelerator: gpu\n  devices: 8\n"},
+      {"accelerate", "distributed_type: FSDP\nmixed_precision: bf16\n"},
+      {"Trainer", "per_device_train_batch_size: 2\nbf16: true\n"},
+      {"torchtune", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n"},
+      {"verl", "actor_rollout_ref:\n  actor: {}\n"},
+      {"OLMo", "global_train_batch_size: 512\ndevice_train_microbatch_size: 2\n"},
+      {"Kubernetes", "apiVersion: v1\nkind: PyTorchJob\n"}};
+  for (const auto& [name, text] : files) {
+    const std::string said = refusal_of_file("a.yaml", text);
+    EXPECT_TRUE(contains(said, name) && contains(said, "which are not read: ")) << said;
+  }
+  EXPECT_TRUE(
+      contains(refusal_of_file("a.json", R"({"per_device_train_batch_size": 2})"), "Trainer"));
+  EXPECT_TRUE(contains(refusal_of_file("a.toml", "[trainer]\naccelerator = 'gpu'"), "Lightning"));
+  EXPECT_TRUE(
+      contains(refusal_of_file("a.sh", "accelerate launch --use_fsdp t.py --lr 1"), "accelerate"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "horovodrun -np 8 --cycle-time-ms 3 python t.py"),
+                       "Horovod"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "deepspeed --num_gpus 8 t.py --deepspeed_config a"),
+                       "DeepSpeed"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "torchrun -m torchtitan.train --job.config_file a"),
+                       "torchtitan"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "mkdir --parents a"), "no command is given flags"));
+  EXPECT_EQ(refusal_of_file("a.toml", "[project]\nname = 'x'"),
+            "a.toml: no settings of torchtitan's");
+  EXPECT_TRUE(contains(refusal_of_file("t.py", "import mindspore as ms\n"), "mindspore"));
 }
 
 TEST(Torchtitan, TomlIsAJob) {
@@ -383,6 +691,58 @@ TEST(DeepSpeed, JsonIsALayoutBesideAModel) {
       init_scenario({.model = "llama3_8b", .node = "dgx-h100", .nodes = 2, .settings = file});
   EXPECT_EQ(begun.scenario["workload"]["micro_batches"], 8);  // 64 / (2 x 16 / 4)
   EXPECT_EQ(begun.scenario["workload"]["operators"]["dtype"], "bf16");
+}
+
+// A precision that is left to the trainer above is the device's, and said.
+TEST(DeepSpeed, OpenPrecisionIsTheDevices) {
+  const test::Scratch scratch;
+  const auto begun = [&](const std::string& text, const char* node) {
+    test::write_text(scratch.path("ds.json"), text);
+    return init_scenario(
+        {.model = "gpt2_small", .node = node, .settings = scratch.path("ds.json")});
+  };
+  const auto dtype = [](const Begun& one) {
+    return one.scenario["workload"]["operators"]["dtype"];
+  };
+  for (const char* text :
+       {R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "train_batch_size": "auto"})",
+        R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}, "train_batch_size": 64})",
+        R"({"train_batch_size": "auto", "zero_optimization": {"stage": 2}})"}) {
+    const Begun ampere = begun(text, "dgx-a100-80gb"), volta = begun(text, "dgx-1");
+    EXPECT_EQ(dtype(ampere), "bf16") << text;
+    EXPECT_EQ(dtype(volta), "fp16") << text;
+    EXPECT_TRUE(test::any_contains(ampere.assumed, "the device's usual precision")) << text;
+    EXPECT_TRUE(test::any_contains(ampere.assumed, "gradients in bf16")) << text;
+  }
+  const Begun plain = begun(R"({"zero_optimization": {"stage": 1}})", "dgx-a100-80gb");
+  EXPECT_EQ(dtype(plain), "fp32");
+  EXPECT_TRUE(test::any_contains(plain.assumed, "in fp32, as neither bf16 nor fp16"));
+  EXPECT_EQ(dtype(begun(R"({"train_batch_size": "auto", "fp16": {"enabled": true},
+                            "bf16": {"enabled": "auto"}})",
+                        "dgx-a100-80gb")),
+            "fp16");
+  const Begun cast =
+      begun(R"({"train_batch_size": 64, "torch_autocast": {"enabled": true}})", "dgx-a100-80gb");
+  EXPECT_EQ(dtype(cast), "bf16");
+  EXPECT_EQ(cast.scenario["workload"]["operators"]["autocast"], true);
+}
+
+// The Trainer's own numbers, by the model's hidden size of 4096.
+TEST(DeepSpeed, AutoSizesAreTheTrainers) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path("ds.json"),
+                   R"({"train_batch_size": "auto", "_comment": "x", "zero_optimization":
+                       {"stage": 3, "overlap_comm": "auto", "reduce_bucket_size": "auto",
+                        "stage3_prefetch_bucket_size": "auto",
+                        "stage3_param_persistence_threshold": "auto"}})");
+  const Begun begun = init_scenario(
+      {.model = "llama3_8b", .node = "dgx-h100", .settings = scratch.path("ds.json")});
+  const Json& zero = begun.scenario["strategies"][0]["config"]["zero_optimization"];
+  EXPECT_EQ(zero["reduce_bucket_size"], 16777216);
+  EXPECT_EQ(zero["stage3_prefetch_bucket_size"], 15099494);
+  EXPECT_EQ(zero["stage3_param_persistence_threshold"], 40960);
+  EXPECT_TRUE(test::any_contains(begun.assumed, "by the hidden size 4096"));
+  (void)test::scenario_in(begun.scenario);
 }
 
 // Scenario, written, of flags on DGX H100.

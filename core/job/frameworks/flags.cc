@@ -1,10 +1,12 @@
 // Flags of a command line, or of the shell script that holds it.
 #include <algorithm>
-#include <cctype>
-#include <map>
+#include <set>
+#include <tuple>
 
 #include "core/error.h"
 #include "core/job/frameworks/settings.h"
+#include "core/job/frameworks/shell.h"
+#include "core/job/frameworks/shell_variables.h"
 #include "core/json/text.h"
 #include "core/visible.h"
 
@@ -13,131 +15,42 @@ namespace {
 
 constexpr std::size_t kMostFlags = 5000;
 
-bool blank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
+// Flags of torchrun, torch.distributed.launch and the deepspeed launcher: where ranks run.
+const std::set<std::string>& launcher_flags() {
+  static const std::set<std::string> names{"--nproc-per-node",    "--nnodes",        "--node-rank",
+                                           "--master-addr",       "--master-port",   "--rdzv-id",
+                                           "--rdzv-backend",      "--rdzv-endpoint", "--rdzv-conf",
+                                           "--max-restarts",      "--role",          "--tee",
+                                           "--redirects",         "--log-dir",       "--standalone",
+                                           "--monitor-interval",  "--start-method",  "--local-addr",
+                                           "--num-gpus",          "--num-nodes",     "--hostfile",
+                                           "--local-ranks-filter"};
+  return names;
+}
 
-bool of_a_name(char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; }
+bool is_flag(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 
-// The words of a shell's text. "\n" stands where a command or an array's line ends.
-class Words {
- public:
-  explicit Words(const std::string& text) : text_(text) {}
+// "--name=value" without its value, as Megatron spells it.
+std::string name_of_flag(const std::string& word) {
+  std::string name = word.substr(0, word.find('='));
+  std::ranges::replace(name, '_', '-');
+  return name;
+}
 
-  std::vector<std::string> read() {
-    while (at_ < text_.size()) {
-      const char c = text_[at_];
-      if (blank(c)) {
-        ++at_;
-      } else if (c == '\\' && at_ + 1 < text_.size() && text_[at_ + 1] == '\n') {
-        at_ += 2;
-      } else if (c == '#') {
-        at_ = std::min(text_.find('\n', at_), text_.size());
-      } else if (std::string_view("\n();&|").find(c) != std::string_view::npos) {
-        ++at_;
-        words_.emplace_back("\n");
-      } else {
-        word();
-      }
-    }
-    return std::move(words_);
-  }
-
- private:
-  void word() {
-    std::string word;
-    bool split = false;  // what was quoted or put in place of a variable holds words of its own
-    while (at_ < text_.size() && !blank(text_[at_]) &&
-           std::string_view("\n();&|").find(text_[at_]) == std::string_view::npos) {
-      const char c = text_[at_];
-      if (c == '"' || c == '\'') {
-        split |= quoted(word);
-      } else if (c == '\\' && at_ + 1 < text_.size()) {
-        if (text_[at_ + 1] == '\n') break;
-        word += text_[at_ + 1];
-        at_ += 2;
-      } else if (c == '$') {
-        word += variable();
-      } else {
-        word += c;
-        ++at_;
-      }
-    }
-    assign(word);
-    if (!split) return words_.push_back(word);
-    for (std::string& inner : Words(word).read()) words_.push_back(std::move(inner));
-  }
-
-  // Whether it holds flags, as arrays of "--name value" and variables of flags do.
-  bool quoted(std::string& word) {
-    const char quote = text_[at_++];
-    std::string inner;
-    while (at_ < text_.size() && text_[at_] != quote) {
-      if (quote == '"' && text_[at_] == '$') {
-        inner += variable();
-      } else if (quote == '"' && text_[at_] == '\\' && at_ + 1 < text_.size()) {
-        if (text_[at_ + 1] != '\n') inner += text_[at_ + 1];
-        at_ += 2;
-      } else {
-        inner += text_[at_++];
-      }
-    }
-    at_ = std::min(at_ + 1, text_.size());
-    word += inner;
-    const std::size_t flag = inner.find("--");
-    return flag != std::string::npos && inner.find_first_of(" \t\n", flag) != std::string::npos;
-  }
-
-  // "$NAME", "${NAME}", "${NAME:-this}": what was set, else this, else the words as they stand.
-  std::string variable() {
-    const std::size_t first = at_++;
-    const bool braces = at_ < text_.size() && text_[at_] == '{';
-    const std::size_t begin = at_ += braces ? 1 : 0;
-    while (at_ < text_.size() && of_a_name(text_[at_])) ++at_;
-    const std::string name = text_.substr(begin, at_ - begin);
-    std::string otherwise;
-    bool told = false;
-    if (braces) {
-      const std::size_t end = std::min(text_.find('}', at_), text_.size());
-      const std::string rest = text_.substr(at_, end - at_);
-      told = rest.starts_with(":-") || rest.starts_with("-");
-      if (told) otherwise = rest.substr(rest.find('-') + 1);
-      std::erase(otherwise, '"');
-      at_ = std::min(end + 1, text_.size());
-    }
-    const auto known = set_.find(name);
-    if (known != set_.end()) return known->second;
-    return told ? otherwise : text_.substr(first, at_ - first);
-  }
-
-  // NAME=value. A variable that holds itself grows no further.
-  void assign(const std::string& word) {
-    const std::size_t equals = word.find('=');
-    if (equals == std::string::npos || equals == 0 || word.size() > 4096) return;
-    if (!std::all_of(word.begin(), word.begin() + static_cast<std::ptrdiff_t>(equals), of_a_name)) {
-      return;
-    }
-    const std::string value = word.substr(equals + 1);
-    const bool flags = value.find("--") != std::string::npos;
-    if (!value.empty() && !flags) set_[word.substr(0, equals)] = value;
-  }
-
-  const std::string& text_;
-  std::size_t at_ = 0;
-  std::vector<std::string> words_;
-  std::map<std::string, std::string> set_;
-};
-
-// "${ARGS[@]}", "$ARGS": flags that were read where they were set.
-bool is_array(std::string_view word) { return word.starts_with('$') && word.ends_with("[@]}"); }
+// Of "--name=word"; so a switch is turned off.
+Json behind_equals(const std::string& word) {
+  if (word == "true" || word == "false") return word == "true";
+  return number_or_text(word);
+}
 
 Json value_of(const std::vector<Json>& values) {
   if (values.empty()) return true;
   return values.size() == 1 ? values.front() : Json(values);
 }
 
-}  // namespace
-
-Json flags_of(const std::string& text) {
-  if (not_utf8(text)) throw InputError("flags that are not UTF-8 (Latin-1?)");
+// Flags of a command's words. A variable that nothing sets is the value of the flag ahead of it,
+// which has no other, or a list of flags that nobody knows; that one is added to `lists`.
+Json flags_in(const std::vector<std::string>& words, std::vector<std::string>& lists) {
   Json flags = Json::object();
   std::string name;
   std::vector<Json> values;
@@ -146,24 +59,208 @@ Json flags_of(const std::string& text) {
     name.clear();
     values.clear();
   };
-  for (const std::string& whole : Words(text).read()) {
-    // LM_ARGS="--swiglu ..." begins with its first flag.
-    const std::size_t dashes = whole.find("=--");
-    const bool assigned = dashes != std::string::npos && !whole.starts_with("-");
-    const std::string word = assigned ? whole.substr(dashes + 1) : whole;
-    const bool flag = word.size() > 2 && word.starts_with("--");
-    if (flag || word == "\n") close();
-    if (flag) {
+  for (const std::string& word : words) {
+    const bool array = word.starts_with("${") && word.find("[@]") != word.npos;
+    if (is_flag(word)) {
+      close();
       const std::size_t equals = word.find('=');
-      name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
-      std::ranges::replace(name, '_', '-');
-      if (equals != std::string::npos) values.push_back(number_or_text(word.substr(equals + 1)));
-    } else if (!name.empty() && word != "\n" && !is_array(word)) {
+      name = name_of_flag(word).substr(2);
+      if (equals != std::string::npos) values.push_back(behind_equals(word.substr(equals + 1)));
+    } else if (array || (is_variable(word) && (name.empty() || !values.empty()))) {
+      const bool own = word == "$@" || word == "$*";
+      if (!own && std::ranges::find(lists, word) == lists.end()) lists.push_back(word);
+    } else if (!name.empty() && word != "$@" && word != "$*") {
       values.push_back(number_or_text(word));
     }
   }
   close();
   return flags;
 }
+
+// One word of a list that was quoted as a whole holds words of its own.
+std::vector<std::string> taken_apart(const std::vector<std::string>& words) {
+  std::vector<std::string> all;
+  for (const std::string& word : words) {
+    const bool several = word.find_first_of(" \t\n") != word.npos && looks_like_flags(word);
+    if (!several) {
+      all.push_back(word);
+      continue;
+    }
+    for (std::string& inner : split_words(word)) all.push_back(std::move(inner));
+  }
+  return all;
+}
+
+std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// A command that is given flags.
+struct Command {
+  std::string program;              // "python"
+  std::string script;               // "pretrain_gpt.py"
+  std::vector<std::string> before;  // flags ahead of the script
+  std::vector<std::string> words;   // behind it
+  std::vector<std::string> lists;
+  Json flags = Json::object();
+
+  std::string name() const {
+    const std::string short_script = base_of(script);
+    return script.empty() ? program : program.empty() ? short_script : program + " " + short_script;
+  }
+  // The command that trains is the job.
+  auto rank() const {
+    const std::string file = base_of(script);
+    const bool trains = file.find("train") != file.npos || file.find("tune") != file.npos;
+    return std::tuple(marks_megatron(flags), trains, flags.size());
+  }
+};
+
+Command command_of(const std::vector<std::string>& given) {
+  Command command;
+  const std::vector<std::string> words = taken_apart(given);
+  std::size_t begin = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool module = i > 0 && words[i - 1] == "-m" && words[i].find('.') == words[i].npos;
+    if (!words[i].ends_with(".py") && !module) continue;
+    command.script = words[i];
+    begin = i + 1;
+    break;
+  }
+  if (!words.empty() && !is_flag(words[0]) && begin != 1) command.program = base_of(words[0]);
+  for (std::size_t i = 0; i < begin; ++i) {
+    if (is_flag(words[i])) command.before.push_back(words[i]);
+  }
+  command.words.assign(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+  command.flags = flags_in(command.words, command.lists);
+  return command;
+}
+
+// Lines that are flags and nothing else are one command.
+std::vector<Command> commands_of(const ShellReading& shell) {
+  std::vector<Command> commands;
+  std::vector<std::string> bare;
+  for (const std::vector<std::string>& words : shell.commands) {
+    if (!words.empty() && is_flag(words[0])) {
+      bare.insert(bare.end(), words.begin(), words.end());
+    } else {
+      commands.push_back(command_of(words));
+    }
+  }
+  if (!bare.empty()) commands.push_back(command_of(bare));
+  return commands;
+}
+
+std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between) {
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, words.size()); ++i) {
+    text += (i > 0 ? between : "") + words[i];
+  }
+  return text +
+         (words.size() > most ? " and " + std::to_string(words.size() - most) + " more" : "");
+}
+
+std::vector<std::string> flags_among(const std::vector<std::string>& words) {
+  std::vector<std::string> flags;
+  for (const std::string& word : words) {
+    if (is_flag(word)) flags.push_back(word.substr(0, word.find('=')));
+  }
+  return flags;
+}
+
+// "NAME (--a, --b)".
+void add_group(const std::string& name, const std::vector<std::string>& flags,
+               std::vector<std::string>& groups) {
+  constexpr std::size_t kMostNames = 8;
+  if (!flags.empty()) groups.push_back(name + " (" + listed(flags, kMostNames, ", ") + ")");
+}
+
+// What a script holds beside the job's flags.
+void say_passed_over(const ShellReading& shell, const std::vector<Command>& commands,
+                     const Command* job, Launch& launch) {
+  constexpr std::size_t kMostGroups = 12;
+  std::vector<std::string> groups;
+  for (const auto& variable : shell.variables) {
+    if (job != nullptr && !variable.used) {
+      add_group(variable.name, flags_among(variable.words), groups);
+    }
+  }
+  for (const Command& command : commands) {
+    if (&command != job) add_group(command.name(), flags_among(command.words), groups);
+    std::vector<std::string> before = flags_among(command.before);
+    std::erase_if(before,
+                  [](const auto& flag) { return launcher_flags().contains(name_of_flag(flag)); });
+    add_group(command.program, before, groups);
+  }
+  std::vector<std::string> skipped = flags_among(shell.skipped);
+  std::erase_if(skipped, [&](const std::string& flag) {
+    return launch.flags.contains(name_of_flag(flag).substr(2));
+  });
+  add_group("branches that are not taken", skipped, groups);
+  if (groups.empty()) return;
+  const std::string name = job != nullptr ? job->name() : "";
+  launch.said.push_back((name.empty() ? "the job" : name + " as the job") +
+                        " without what it is not given: " + listed(groups, kMostGroups, "; "));
+}
+
+void say_choices(const ShellReading& shell, Launch& launch) {
+  constexpr std::size_t kMostNames = 12;
+  if (!shell.conditions.empty()) {
+    launch.said.push_back("the script's conditions as its own values have them: " +
+                          listed(shell.conditions, kMostNames, "; "));
+  }
+  if (!shell.conditions.empty() && !shell.unset.empty()) {
+    std::vector<std::string> names;
+    for (const std::string& name : shell.unset) names.push_back("$" + name);
+    launch.said.push_back("that nothing sets " + listed(names, kMostNames, ", ") +
+                          ", of which conditions ask: the script is taken as started without "
+                          "arguments and variables");
+  }
+  if (!shell.chosen.empty()) {
+    launch.said.push_back("of what only a run decides: " + listed(shell.chosen, kMostNames, "; "));
+  }
+}
+
+}  // namespace
+
+Launch launch_of(const std::string& text) {
+  if (not_utf8(text)) throw InputError("flags that are not UTF-8 (Latin-1?)");
+  const ShellReading shell = read_shell(text);
+  const std::vector<Command> commands = commands_of(shell);
+  const Command* job = nullptr;
+  for (const Command& command : commands) {
+    if (command.flags.empty()) continue;
+    if (job == nullptr || command.rank() > job->rank()) job = &command;
+  }
+  // Flags that another script takes.
+  Command all;
+  std::vector<std::string> names;
+  for (const auto& variable : shell.variables) {
+    all.words.insert(all.words.end(), variable.words.begin(), variable.words.end());
+    names.push_back(variable.name);
+  }
+  all.flags = flags_in(all.words, all.lists);
+  Launch launch;
+  if (marks_megatron(all.flags) && (job == nullptr || !marks_megatron(job->flags))) {
+    launch.said.push_back("the flags of " + listed(names, names.size(), ", ") +
+                          ", which no command in the script is given");
+    job = nullptr;
+  } else if (job != nullptr) {
+    all = *job;
+  }
+  launch.flags = all.flags;
+  launch.script = base_of(all.script);
+  launch.program = all.program;
+  const auto started = std::ranges::find_if(
+      commands, [](const Command& command) { return !command.before.empty(); });
+  if (job == nullptr && started != commands.end()) launch.program = started->program;
+  say_choices(shell, launch);
+  say_passed_over(shell, commands, job, launch);
+  if (!all.lists.empty()) {
+    launch.said.push_back("nothing behind " + listed(all.lists, all.lists.size(), ", ") +
+                          ", which is set elsewhere");
+  }
+  return launch;
+}
+
+Json flags_of(const std::string& text) { return launch_of(text).flags; }
 
 }  // namespace syncline::job::frameworks

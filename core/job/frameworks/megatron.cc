@@ -3,12 +3,15 @@
 // examples/gpt3/gpt_config.yaml.
 #include <algorithm>
 #include <array>
+#include <cctype>
+#include <map>
 #include <ranges>
 #include <set>
 #include <string_view>
 
 #include "core/dialect/dialect.h"
 #include "core/dialect/megatron.h"
+#include "core/job/frameworks/megatron_names.h"
 #include "core/job/frameworks/settings.h"
 #include "core/json/reader.h"
 #include "core/operators/architecture.h"
@@ -26,37 +29,10 @@ constexpr std::string_view kExchange =
     "accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16 fp8-format fp8 fp8-recipe "
     "fp8-param-gather reduce-scatter-with-fp32-accumulation use-nccl-ub";
 
-// They change a step's time, and have no model here.
-constexpr std::string_view kUnevaluated =
-    "moe-shared-expert-overlap delay-wgrad-compute mtp-num-layers window-size "
-    "rampup-batch-size cpu-offloading optimizer-cpu-offload moe-expert-capacity-factor "
-    "moe-pad-expert-input-to-capacity microbatch-group-size-per-virtual-pipeline-stage "
-    "overlap-param-gather-with-optimizer-step recompute-modules";
-
-// Beginnings of what changes no step's time, or too little of it: data, logs, checkpoints, the
-// optimizer's numbers, the launcher's flags.
-constexpr std::string_view kWithoutEffect =
-    "adam- adlr- apply- async- attention- auto-detect bias- calculate- check- ckpt- clip-grad "
-    "config-logger cross-entropy data- dataloader- dataset decoupled- deterministic dist-ckpt "
-    "distributed- empty- enable- end-weight eod- eval- exit- finetune fp8- fp16-lm "
-    "hidden-dropout hysteresis init-method initial-loss lazy- load local-rank log- logging- "
-    "loss-scale lr manual-gc masked- master- max-restarts merge-file min-loss min-lr mmap- "
-    "mock-data moe- mscale nccl- nnodes no- node-rank norm-epsilon nproc-per num-dataset "
-    "num-workers one-logger optimizer- override-opt persist- profile rdzv- reset- role "
-    "rotary- rope- save seed sgd- skip- split standalone start-weight te- tee tensorboard- "
-    "test-data tiktoken- timing- tokenizer- train- transformer-impl use-checkpoint "
-    "use-cpu-init use-dist-ckpt use-flash-attn use-legacy use-mcore use-tokenizer valid- "
-    "vocab-extra vocab-file wandb- weight-decay yaml-cfg";
-
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
   for (const auto word : std::views::split(text, ' ')) words.emplace_back(word.begin(), word.end());
   return words;
-}
-
-bool without_effect(std::string_view name) {
-  return std::ranges::any_of(words_of(kWithoutEffect),
-                             [&](const std::string& begin) { return name.starts_with(begin); });
 }
 
 std::string with_dashes(const std::vector<std::string>& names) {
@@ -81,9 +57,18 @@ class Flags {
     return reader_.integer(name, 1, most);
   }
   bool on(const std::string& name, bool fallback = false) {
-    if (has(name)) unset(name);
-    return has(name) ? reader_.boolean_or(name, fallback) : fallback;
+    if (!has(name)) return fallback;
+    if (variable_behind(name)) return true;
+    return reader_.boolean_or(name, fallback);
   }
+  // Behind a switch stands a list of flags that is set elsewhere.
+  bool variable_behind(const std::string& name) {
+    const Json& value = flags_[name];
+    if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('$')) return false;
+    lists_.insert(value.get<std::string>());
+    return true;
+  }
+  const std::set<std::string>& lists() const { return lists_; }
   std::string word(const std::string& name, const std::string& fallback) {
     if (!has(name)) return fallback;
     unset(name);
@@ -104,19 +89,27 @@ class Flags {
   }
   std::vector<std::string> asked() const { return {asked_.begin(), asked_.end()}; }
 
- private:
   // A variable that the script does not set.
   void unset(const std::string& name) {
     const Json& value = flags_[name];
-    if (value.is_string() && value.get_ref<const std::string&>().find('$') != std::string::npos) {
-      reader_.fail(name, "is " + value.get<std::string>() +
-                             ", a variable that is set elsewhere: write its value");
+    if (!value.is_string() || value.get_ref<const std::string&>().find('$') == std::string::npos) {
+      return;
     }
+    const std::string text = value.get<std::string>();
+    const bool output = text.find("$(") != std::string::npos;
+    const bool file = reader_.file() != "the flags";
+    reader_.fail(name, "is " + text +
+                           (output ? ", which only a run of the script tells"
+                                   : ", a variable that is set elsewhere") +
+                           ": write its value" +
+                           (file ? ", or give it behind the file (-- --" + name + " ...)" : ""));
   }
 
+ private:
   const Json& flags_;
   Reader reader_;
   std::set<std::string> asked_;
+  std::set<std::string> lists_;
 };
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
@@ -197,6 +190,17 @@ void read_latent(Flags& flags, Json& shape) {
   if (queries > 0) shape["query_latent"] = queries;
 }
 
+bool is_off(const Json& value) {
+  return value == false || value == 0 || value == "" || value == Json::array();
+}
+
+// By --swiglu, or another product of two halves.
+bool gated(Flags& flags) {
+  bool any = flags.has("glu-activation") && !is_off(flags.value("glu-activation"));
+  for (const char* name : {"swiglu", "quick-geglu", "geglu"}) any |= flags.on(name);
+  return any;
+}
+
 // Learned positions, biases everywhere and a gate nowhere are GPT-2's; all else is of Llama's kind.
 bool like_gpt2(Flags& flags) {
   const bool turned = flags.on("use-rotary-position-embeddings");
@@ -204,7 +208,7 @@ bool like_gpt2(Flags& flags) {
       flags.word("position-embedding-type", "learned_absolute") == "learned_absolute" && !turned;
   const bool plain = flags.on("disable-bias-linear"), latent = flags.on("multi-latent-attention");
   const bool rms = flags.word("normalization", "LayerNorm") == "RMSNorm";
-  return learned && !rms && !plain && !latent && !flags.on("swiglu") && !flags.has("num-experts");
+  return learned && !rms && !plain && !latent && !gated(flags) && !flags.has("num-experts");
 }
 
 Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
@@ -213,7 +217,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
     if (!flags.has(name)) flags.reader().require(name);
   }
   const std::int64_t hidden = flags.size("hidden-size", 1, operators::kMostHidden);
-  const bool gated = flags.on("swiglu");
+  const bool two_halves = gated(flags);
   flags.on("squared-relu");
   shape["hidden"] = hidden;
   shape["heads"] = flags.size("num-attention-heads", 1, operators::kMostHeads);
@@ -222,8 +226,8 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   if (flags.has("kv-channels")) {
     shape["head_width"] = flags.size("kv-channels", 1, operators::kMostHeadWidth);
   }
-  // Of a gated half two thirds, in whole 64s.
-  const std::int64_t usual = gated ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
+  // Of --swiglu's halves two thirds, in whole 64s.
+  const std::int64_t usual = flags.on("swiglu") ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
   shape["inner"] =
       flags.size("ffn-hidden-size", std::max<std::int64_t>(1, usual), operators::kMostInner);
   shape["positions"] =
@@ -232,7 +236,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   const bool bias = flags.on("add-qkv-bias"), head_norm = flags.on("qk-layernorm");
   if (gpt2) return shape;
   if (tied) shape["tied"] = true;
-  if (!gated) shape["gated"] = false;
+  if (!two_halves) shape["gated"] = false;
   if (bias) shape["bias"] = true;
   if (head_norm) shape["head_norm"] = true;
   read_experts(flags, shape);
@@ -242,7 +246,7 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
 
 // The vocabulary, padded so that ranks share it evenly.
 std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
-                      std::vector<std::string>& assumed) {
+                      const std::string& script, std::vector<std::string>& assumed) {
   const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
   const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMostWords);
   const std::string tokenizer = flags.word("tokenizer-type", "");
@@ -251,6 +255,14 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
   if (words > 0 && tokenizer == "NullTokenizer") ++words;  // the end of a document
   if (words == 0 && tokenizer == "GPT2BPETokenizer") words = 50257;
   const operators::Architecture* row = row_of(shape);
+  // pretrain_gpt.py's own default.
+  const bool byte_pairs = flags.has("merge-file") || row == nullptr;
+  if (words == 0 && tokenizer.empty() && script == "pretrain_gpt.py" && byte_pairs) {
+    words = 50257;
+    assumed.emplace_back(
+        "a vocabulary of 50257, that of GPT2BPETokenizer, which pretrain_gpt.py takes where no "
+        "--tokenizer-type is given");
+  }
   if (words == 0 && row != nullptr) {
     words = row->shape.words;
     assumed.push_back("a vocabulary of " + std::to_string(words) + ", that of " +
@@ -259,12 +271,11 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
   }
   if (words == 0) {
     flags.fail("vocab-size",
-               "is missing, and the tokenizer's files are not read: give it in addition");
+               "is missing, and the tokenizer's files are not read: give it in addition, behind a "
+               "file as -- --vocab-size WORDS");
   }
   return rounded_up(words, unit);
 }
-
-bool is_off(const Json& value) { return value == false || value == 0 || value == ""; }
 
 bool in_fp8(Flags& flags) {
   for (const char* name : {"fp8-format", "fp8"}) {
@@ -274,11 +285,16 @@ bool in_fp8(Flags& flags) {
 }
 
 // The model, where the flags describe it.
-void read_model(Flags& flags, std::int64_t tensor, Settings& settings) {
+void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Settings& settings) {
   Json operators = {{"architecture", "llama"}};
   const bool bf16 = flags.on("bf16"), fp16 = flags.on("fp16");
   const bool fp8 = in_fp8(flags);
   operators["dtype"] = bf16 ? fp8 ? "fp8" : "bf16" : fp16 ? "fp16" : "fp32";
+  if (!bf16 && !fp16 && flags.has("num-layers")) {
+    settings.assumed.emplace_back(
+        "products, parameters and gradients in fp32, as neither --bf16 nor --fp16 is given "
+        "(--dtype)");
+  }
   if (flags.has("seq-length")) {
     operators["sequence"] = flags.size("seq-length", 1, operators::kMostWords);
   }
@@ -292,7 +308,7 @@ void read_model(Flags& flags, std::int64_t tensor, Settings& settings) {
   if (!operators.contains("sequence")) flags.reader().require("seq-length");
   const bool gpt2 = like_gpt2(flags);
   Json shape = shape_of(flags, gpt2, operators["sequence"].get<std::int64_t>());
-  shape["words"] = words_of(flags, shape, tensor, settings.assumed);
+  shape["words"] = words_of(flags, shape, tensor, script, settings.assumed);
   const operators::Architecture* row = row_of(shape);
   if (gpt2) {
     operators["architecture"] = "gpt2";
@@ -379,6 +395,12 @@ void read_layout(Flags& flags, Settings& settings) {
   if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
     parallel["expert_tensor"] = tensor;
   }
+  const std::string dispatcher = flags.word("moe-token-dispatcher-type", "allgather");
+  if (experts && parallel.contains("expert") && dispatcher == "allgather") {
+    settings.assumed.emplace_back(
+        "that tokens go to their experts all-to-all, where --moe-token-dispatcher-type allgather, "
+        "the default, gathers all of them");
+  }
   if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
   if (flags.on("tp-comm-overlap") && tensor > 1) {
     if (!parallel.contains("sequence")) {
@@ -408,23 +430,43 @@ void read_step(Flags& flags, Settings& settings) {
   settings.global_batch = flags.size("global-batch-size", 0, kMostSamples);
   std::string recompute = flags.word("recompute-granularity", "");
   if (flags.on("recompute-activations")) recompute = "selective";
+  // Until 2022, and in Megatron-DeepSpeed.
+  const bool older =
+      flags.on("checkpoint-activations") | flags.on("deepspeed-activation-checkpointing");
+  if (older || flags.has("activations-checkpoint-method")) recompute = "full";
+  flags.size("checkpoint-num-layers", 1, operators::kMostLayers);
+  flags.size("activations-checkpoint-num-layers", 1, operators::kMostLayers);
   if (!recompute.empty() && recompute != "full" && recompute != "selective") {
     flags.fail("recompute-granularity", "found '" + recompute + "', expected full or selective");
   }
   if (!recompute.empty()) settings.workload["activation_checkpointing"] = recompute;
   flags.size("recompute-num-layers", 1, operators::kMostLayers);
-  if (flags.word("recompute-method", "") == "block") {
+  const bool block = flags.word("recompute-method", "") == "block" ||
+                     flags.word("activations-checkpoint-method", "") == "block";
+  if (block) {
     settings.assumed.emplace_back(
         "all layers are computed again, where --recompute-method block does so with some");
   }
   const std::string optimizer = flags.word("optimizer", "adam");
   if (optimizer == "sgd") settings.workload["optimizer"] = "momentum";
+  if (optimizer != "sgd" && optimizer != "adam") {
+    settings.assumed.push_back("that the update is Adam's (--optimizer " + optimizer + ")");
+  }
 }
 
 void read_exchange(Flags& flags, Settings& settings) {
+  constexpr std::array kSized{"num-distributed-optimizer-instances",
+                              "ddp-bucket-size",
+                              "ddp-num-buckets",
+                              "fp8-format",
+                              "fp8",
+                              "fp8-recipe"};
   Json config = Json::object();
   for (const std::string& name : words_of(kExchange)) {
-    if (flags.has(name) && flags.value(name) != false) config[name] = flags.value(name);
+    if (!flags.has(name) || flags.value(name) == false) continue;
+    const bool sized = std::ranges::find(kSized, name) != kSized.end();
+    if (sized) flags.unset(name);
+    config[name] = !sized && flags.variable_behind(name) ? Json(true) : flags.value(name);
   }
   if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
     settings.workload["delayed_scaling"] = true;
@@ -434,10 +476,7 @@ void read_exchange(Flags& flags, Settings& settings) {
 
 // What is left: not evaluated, without effect, or not known.
 void tell_the_rest(Flags& flags, Settings& settings) {
-  std::vector<std::string> unevaluated, unknown;
-  for (const std::string& name : words_of(kUnevaluated)) {
-    if (flags.has(name) && !is_off(flags.value(name))) unevaluated.emplace_back(name);
-  }
+  std::vector<std::string> left_out, unknown;
   if (flags.has("fp4-format") && !is_off(flags.value("fp4-format"))) {
     settings.assumed.emplace_back(
         "that products in fp4 take the time of bf16 (--fp4-format; cluster.device.half_tflops says "
@@ -445,27 +484,82 @@ void tell_the_rest(Flags& flags, Settings& settings) {
   }
   const std::vector<std::string> known = flags.asked();
   for (const std::string& name : flags.not_asked()) {
-    if (!without_effect(name) && !is_off(flags.value(name)))
+    const Json& value = flags.value(name);
+    if (is_off(value) || value.is_object()) continue;
+    if (megatron_left_out(name, value)) {
+      left_out.push_back(name);
+    } else if (!megatron_without_effect(name)) {
       unknown.push_back(name + did_you_mean(name, known));
+    }
   }
-  if (!unevaluated.empty()) {
+  if (!left_out.empty()) {
     settings.assumed.push_back("nothing gained or lost by what is left out: " +
-                               with_dashes(unevaluated));
+                               with_dashes(left_out));
   }
   if (!unknown.empty()) {
     settings.assumed.push_back("that no step's time hangs on what is not known here: " +
                                with_dashes(unknown));
   }
+  for (const std::string& list : flags.lists()) {
+    settings.assumed.push_back("nothing behind " + list + ", which is set elsewhere");
+  }
+}
+
+// By today's names, of which those that are given win.
+Json by_names_of_today(const Json& given) {
+  Json flags = Json::object();
+  for (const auto& [name, value] : given.items()) {
+    const std::string today = megatron_name_today(name);
+    if (today == name || !given.contains(today)) flags[today] = value;
+  }
+  for (const auto& [name, format] : {std::pair{"fp8-e4m3", "e4m3"}, {"fp8-hybrid", "hybrid"}}) {
+    if (given.contains(name) && given[name] != false) flags["fp8-format"] = format;
+    flags.erase(name);
+  }
+  return flags;
+}
+
+// "pretrain_t5.py": the model that a script of that name trains, where that is no GPT.
+std::string other_model(const std::string& script) {
+  static const std::map<std::string, std::string> models{{"bert", "BERT"},
+                                                         {"t5", "T5"},
+                                                         {"ict", "a biencoder"},
+                                                         {"biencoder", "a biencoder"},
+                                                         {"realm", "a biencoder"},
+                                                         {"retro", "Retro"},
+                                                         {"mamba", "Mamba"},
+                                                         {"vision", "a model of images"},
+                                                         {"vlm", "images and text"},
+                                                         {"llava", "images and text"},
+                                                         {"multimodal", "images and text"},
+                                                         {"mimo", "images and text"}};
+  std::string part;
+  for (const char c : script + ".") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      part += c;
+      continue;
+    }
+    if (const auto model = models.find(part); model != models.end()) return model->second;
+    part.clear();
+  }
+  return "";
 }
 
 }  // namespace
 
-Settings of_megatron(const Json& json, const std::string& file) {
+bool marks_megatron(const Json& flags) {
+  if (flags.contains("num-layers") || flags.contains("micro-batch-size")) return true;
+  return std::ranges::any_of(dialect::megatron_layout(),
+                             [&](const auto& row) { return flags.contains(row.flag); });
+}
+
+Settings of_megatron(const Json& given, const std::string& file, const std::string& script) {
+  const Json json = by_names_of_today(given);
   Flags flags(json, file);
-  dialect::refuse_unmodelled(
-      flags.reader(), {{"hierarchical-context-parallel-sizes", "two-level context parallelism"},
-                       {"use-torch-fsdp2", "FSDP inside Megatron"},
-                       {"use-megatron-fsdp", "FSDP inside Megatron"}});
+  for (const auto& [name, value] : json.items()) {
+    const std::string why = is_off(value) ? "" : megatron_refusal(name, value);
+    if (!why.empty()) flags.fail(name, why);
+  }
   // What Megatron does where that makes the layers even is done here too.
   for (const char* name :
        {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"}) {
@@ -475,46 +569,17 @@ Settings of_megatron(const Json& json, const std::string& file) {
   settings.framework = "Megatron";
   read_layout(flags, settings);
   const Json parallel = settings.workload.value("parallel", Json::object());
-  read_model(flags, parallel.value("tensor", std::int64_t{1}), settings);
+  read_model(flags, parallel.value("tensor", std::int64_t{1}), script, settings);
+  if (const std::string other = other_model(script); !other.empty()) {
+    settings.no_model = script + " trains " + other + ", no GPT";
+    settings.workload["operators"].erase("architecture");
+    settings.workload["operators"].erase("shape");
+    for (const char* key : {"name", "source"}) settings.workload.erase(key);
+  }
   read_step(flags, settings);
   read_exchange(flags, settings);
   tell_the_rest(flags, settings);
   return settings;
-}
-
-Json flags_of_yaml(const Json& yaml) {
-  Json flags = Json::object();
-  const auto set = [&](std::string name, const Json& value) {
-    name.erase(0, name.find_first_not_of('-'));
-    std::ranges::replace(name, '_', '-');
-    if (value.is_null() || name.empty()) return;
-    const auto as = [&](const char* flag, const Json& given) { flags[flag] = given; };
-    if (name == "num-moe-experts") return as("num-experts", value);
-    if (name == "virtual-pipeline-model-parallel-size") return as(kStages, value);
-    if (name == "gated-linear-unit" && value == true) return as("swiglu", true);
-    if (name == "activation-func" && value == "swiglu") return as("swiglu", true);
-    if (name == "add-bias-linear") return as("disable-bias-linear", value == false);
-    if (name == "overlap-p2p-comm") return as("no-overlap-p2p-communication", value == false);
-    // The configuration's groups say by themselves that queries are grouped.
-    if (name == "num-query-groups" && !flags.contains("group-query-attention")) {
-      flags["group-query-attention"] = true;
-    }
-    // Of both names, false is the default's.
-    if (name == "swiglu" && value == false && flags.contains(name)) return;
-    if (name == "group-query-attention" && value == false && flags.contains(name)) return;
-    flags[name] = value;
-  };
-  const auto walk = [&](const auto& self, const Json& map) -> void {
-    for (const auto& [name, value] : map.items()) {
-      if (value.is_object()) {
-        self(self, value);
-      } else {
-        set(name, value);
-      }
-    }
-  };
-  walk(walk, yaml);
-  return flags;
 }
 
 }  // namespace syncline::job::frameworks
