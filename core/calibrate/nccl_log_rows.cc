@@ -31,7 +31,7 @@ void hold_to_law(LogRow& row, bool sent_away) {
     if (lawful(row.row.size, microseconds(time), printed, sent_away)) continue;
     const std::string found = "time " + amount_text(microseconds(time)) + " us, ";
     if (printed.alg_half <= 0) {
-      row.leave_out(out, found + "without an algbw to hold it against");
+      row.leave_out(out, found + "without an algbw to compare it with");
     } else {
       row.leave_out(out, found + "but size / algbw is " +
                              amount_text(static_cast<double>(row.row.size) /

@@ -636,7 +636,7 @@ class TextReader {
     fresh_ = true;
   }
 
-  // What stands behind the last table: a lone table is its run.
+  // What comes after the last table: a lone table is its run.
   void end_file() {
     if (tables_.empty()) return;
     RawTable& last = tables_.back();
@@ -646,7 +646,7 @@ class TextReader {
         last.context.settings.emplace(name, value);
       } else if (!last.context.settings.contains(name)) {
         last.table.notes.push_back(name + "=" + value +
-                                   " stands behind the last table: taken for none of them");
+                                   " comes after the last table: taken for none of them");
       }
     }
   }

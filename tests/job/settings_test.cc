@@ -477,7 +477,7 @@ TEST(Megatron, FlagsBehindAFileWin) {
       test::input_error([&] { (void)read_settings(file, "--vocab-size 1000"); });
   EXPECT_TRUE(contains(said,
                        "global-batch-size: is $GBS, a variable that is set elsewhere: write its "
-                       "value, or give it behind the file (-- --global-batch-size ...)"))
+                       "value, or give it after the file (-- --global-batch-size ...)"))
       << said;
   const std::string json = scratch.path("ds.json");
   test::write_text(json, R"({"train_batch_size": 8})");

@@ -32,7 +32,7 @@ _LITERAL = re.compile(
 _PYTHON = re.compile(r'"""(?P<doc>.*?)"""|#[^\n]*|(?P<text>f?"(?:\\.|[^"\\\n])*"(?:\s*f?"(?:\\.|[^"\\\n])*")*)',
                      re.DOTALL)
 # What a list of names has none of.
-_SENTENCE = re.compile(r"\b(the|an?|is|are|of|to|and|or|not|no|in|on|by|for|with|at|it|per)\b", re.IGNORECASE)
+_SENTENCE = re.compile(r"(?<![\w-])(the|an?|is|are|of|to|and|or|not|no|in|on|by|for|with|at|it|per)(?![\w-])", re.IGNORECASE)
 _CODE = re.compile(r"`[^`]*`|--[\w-]+|\{[^{}]*\}|'[^' ]*'")
 
 

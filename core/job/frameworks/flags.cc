@@ -211,7 +211,7 @@ void say_choices(const ShellReading& shell, Launch& launch) {
     std::vector<std::string> names;
     for (const std::string& name : shell.unset) names.push_back("$" + name);
     launch.said.push_back("that nothing sets " + listed(names, kMostNames, ", ") +
-                          ", of which conditions ask: the script is taken as started without "
+                          ", which conditions ask for: the script is assumed to be started without "
                           "arguments and variables");
   }
   if (!shell.chosen.empty()) {

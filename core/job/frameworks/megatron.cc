@@ -5,8 +5,8 @@
 #include <array>
 #include <cctype>
 #include <map>
-#include <ranges>
 #include <set>
+#include <sstream>
 #include <string_view>
 
 #include "core/dialect/dialect.h"
@@ -31,7 +31,8 @@ constexpr std::string_view kExchange =
 
 std::vector<std::string> words_of(std::string_view text) {
   std::vector<std::string> words;
-  for (const auto word : std::views::split(text, ' ')) words.emplace_back(word.begin(), word.end());
+  std::istringstream all{std::string(text)};
+  for (std::string word; all >> word;) words.push_back(std::move(word));
   return words;
 }
 
@@ -102,7 +103,7 @@ class Flags {
                            (output ? ", which only a run of the script tells"
                                    : ", a variable that is set elsewhere") +
                            ": write its value" +
-                           (file ? ", or give it behind the file (-- --" + name + " ...)" : ""));
+                           (file ? ", or give it after the file (-- --" + name + " ...)" : ""));
   }
 
  private:
@@ -271,7 +272,7 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
   }
   if (words == 0) {
     flags.fail("vocab-size",
-               "is missing, and the tokenizer's files are not read: give it in addition, behind a "
+               "is missing, and the tokenizer's files are not read: give it in addition, after a "
                "file as -- --vocab-size WORDS");
   }
   return rounded_up(words, unit);

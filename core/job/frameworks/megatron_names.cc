@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <ranges>
 #include <set>
+#include <sstream>
 
 namespace syncline::job::frameworks {
 namespace {
@@ -184,7 +184,7 @@ struct Refused {
   std::string_view fine = "";  // a value with which it is not
 };
 constexpr std::string_view kFsdp = "FSDP inside Megatron is not modelled yet";
-constexpr std::string_view kEncoder = "an encoder beside the decoder is not modelled yet";
+constexpr std::string_view kEncoder = "an encoder next to the decoder is not modelled yet";
 constexpr std::string_view kMamba = "layers of Mamba's kind are not modelled yet";
 constexpr Refused kRefused[]{
     {"use-torch-fsdp2", kFsdp},
@@ -212,7 +212,7 @@ constexpr Refused kRefused[]{
     {"hybrid-override-pattern", kMamba},
     {"hybrid-layer-pattern", kMamba},
     {"is-hybrid-model", kMamba},
-    {"retro-add-retriever", "a retriever beside the model (Retro) is not modelled yet"},
+    {"retro-add-retriever", "a retriever (Retro) is not modelled yet"},
     {"perform-rl-step", "reinforcement learning is not modelled yet"},
     {"vision-pretraining", "models of images are not read from Megatron's flags"}};
 
@@ -220,7 +220,8 @@ const std::set<std::string, std::less<>>& set_of(std::string_view text) {
   static std::map<const char*, std::set<std::string, std::less<>>> sets;
   auto& names = sets[text.data()];
   if (names.empty()) {
-    for (const auto word : std::views::split(text, ' ')) names.emplace(word.begin(), word.end());
+    std::istringstream all{std::string(text)};
+    for (std::string name; all >> name;) names.insert(std::move(name));
   }
   return names;
 }

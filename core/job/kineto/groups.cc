@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <ranges>
+#include <sstream>
 
 #include "core/error.h"
 #include "core/index.h"
@@ -269,8 +269,9 @@ Role role_named(std::string_view description) {
       {Role::kOther, "loss"},
   };
   for (const auto& [role, names] : kNames) {
-    for (const auto name : std::views::split(names, ' ')) {
-      if (word == std::string_view(name.begin(), name.end())) return role;
+    std::istringstream all{std::string(names)};
+    for (std::string name; all >> name;) {
+      if (word == name) return role;
     }
   }
   if (has("optimizer_instance") || has("embedding") || has("tensor_and_")) return Role::kOther;

@@ -4,7 +4,7 @@
 #include <cctype>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
-#include <ranges>
+#include <sstream>
 #include <unordered_map>
 
 #include "core/error.h"
@@ -37,8 +37,9 @@ std::optional<DType> dtype_of(std::string_view word) {
       {DType::kFp64, "double f64 float64 long longint i64"}};
   const std::string name = lower_letters(word);
   for (const auto& [dtype, words] : kWords) {
-    for (const auto one : std::views::split(words, ' ')) {
-      if (name == std::string_view(one.begin(), one.end())) return dtype;
+    std::istringstream all{std::string(words)};
+    for (std::string one; all >> one;) {
+      if (name == one) return dtype;
     }
   }
   return std::nullopt;

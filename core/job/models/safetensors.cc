@@ -8,8 +8,8 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
-#include <ranges>
 #include <set>
+#include <sstream>
 #include <tuple>
 #include <vector>
 
@@ -225,8 +225,9 @@ constexpr std::pair<int, std::string_view> kRanks[] = {
 
 int rank_of(std::string_view part) {
   for (const auto& [rank, words] : kRanks) {
-    for (const auto word : std::views::split(words, ' ')) {
-      if (part.find({word.begin(), word.end()}) != std::string_view::npos) return rank;
+    std::istringstream all{std::string(words)};
+    for (std::string word; all >> word;) {
+      if (part.find(word) != std::string_view::npos) return rank;
     }
   }
   return kLayers;
