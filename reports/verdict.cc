@@ -478,13 +478,36 @@ std::vector<Tone> tones_of(const measure::Report& report) {
   return tones;
 }
 
+// Where no values of the fitted keys bring the rows that were fitted near what was measured: that
+// what follows is about another job. Else nothing.
+std::string failed_fit(const measure::Report& report) {
+  constexpr double kNear = 6;  // per cent, in the mean
+  double sum = 0;
+  int rows = 0;
+  const measure::Row* worst = nullptr;
+  for (const measure::Row& row : report.rows) {
+    if (!row.published || !row.published->calibrated || !row.error_percent) continue;
+    const double error = std::fabs(*row.error_percent);
+    if (worst == nullptr || error > std::fabs(*worst->error_percent)) worst = &row;
+    sum += error;
+    ++rows;
+  }
+  if (rows == 0 || sum / rows <= kNear || !worst->published->step_time) return "";
+  const Seconds measured = *worst->published->step_time;
+  return "The fit failed: " + quoted_name(worst->strategy) + " was measured at " +
+         seconds_text(measured, kSaidDigits) +
+         " a step, and the nearest that fitted values give is " +
+         seconds_text(worst->metrics.step_time, kSaidDigits) +
+         ". Check the seconds, the GPUs and the settings before you use what follows. ";
+}
+
 std::string verdict(const measure::Report& report) {
   const Study study = study_of(report);
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   const Names names = challengers(study);
   if (names.empty()) {
     const std::string more = scaling_sentence(study);
-    return one_line(alone(study) + (more.empty() ? "" : " " + more));
+    return one_line(failed_fit(report) + alone(study) + (more.empty() ? "" : " " + more));
   }
   const bool two =
       names.size() == 1 && std::none_of(study.points.begin(), study.points.end(),
@@ -494,7 +517,7 @@ std::string verdict(const measure::Report& report) {
   for (const std::string& more : {losers, open_sentence(study, names), scaling_sentence(study)}) {
     if (!more.empty()) text += " " + more;
   }
-  return one_line(text);
+  return one_line(failed_fit(report) + text);
 }
 
 std::string slow_network_causes(Fabric fabric, int nics) {

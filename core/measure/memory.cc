@@ -278,21 +278,18 @@ Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
   return memory;
 }
 
-// What a rank needs for it to fit.
-double needed(const Memory& memory) { return memory.stage >= 0 ? memory.total() : memory.states(); }
-
 std::string needs(const Scenario& scenario, const Memory& memory) {
   const Parallel& parallel = scenario.workload.parallel;
   const std::string device =
       scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
   std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
-                     gigabytes(needed(memory)) + " GB a GPU";
-  if (memory.stage < 0 || !memory.counts_activations()) text += " before its activations";
+                     gigabytes(memory.total()) + " GB a GPU";
+  if (!memory.counts_activations()) text += " before its activations";
   if (parallel.pipeline > 1) {
     text +=
         " in stage " + std::to_string(memory.stage) + " of " + std::to_string(parallel.pipeline);
   }
-  if (memory.stage >= 0 && memory.counts_activations()) {
+  if (memory.counts_activations()) {
     text += ", " + gigabytes(memory.activations) + " of them activations";
   }
   return text + ", " + device + " has " + gigabytes(memory.available) + " GB";
@@ -304,11 +301,11 @@ std::string remedy(const Scenario& scenario, const Strategy& strategy) {
   Scenario with = scenario;
   Strategy sharded = strategy;
   std::string best;
-  double least = needed(memory_of(scenario, strategy));
+  double least = memory_of(scenario, strategy).total();
   const auto attempt = [&](const Strategy& own, const std::string& words) {
     const Memory memory = memory_of(with, own);
-    if (needed(memory) >= least) return false;
-    least = needed(memory);
+    if (memory.total() >= least) return false;
+    least = memory.total();
     best = words + " needs " + gigabytes(least) + " GB";
     return memory.fits();
   };
@@ -456,7 +453,7 @@ std::string gigabytes(double bytes) {
   return {text.data(), end.ptr};
 }
 
-bool Memory::fits() const { return available <= 0 || needed(*this) <= available; }
+bool Memory::fits() const { return available <= 0 || total() <= available; }
 
 std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy) {
   std::vector<Memory> stages;
@@ -473,11 +470,8 @@ Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
 
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy) {
   const Memory memory = memory_of(scenario, strategy);
-  if (!memory.fits()) return "does not fit: " + needs(scenario, memory);
-  if (memory.available <= 0 || memory.total() <= memory.available) return std::nullopt;
-  return "fits only with fewer activations: they take about " + gigabytes(memory.activations) +
-         " GB beside " + gigabytes(memory.states()) + ", the device has " +
-         gigabytes(memory.available) + " GB (a smaller batch, or recomputation)";
+  if (memory.fits()) return std::nullopt;
+  return "does not fit: " + needs(scenario, memory);
 }
 
 std::string memory_shortage(const Scenario& scenario) {
@@ -497,15 +491,28 @@ std::string memory_shortage(const Scenario& scenario) {
   if (large.size() > 1) text += "; so do " + std::to_string(large.size() - 1) + " more";
   if (small != nullptr) {
     return text + "; '" + small->name + "' needs " +
-           gigabytes(needed(memory_of(scenario, *small))) + " GB and fits";
+           gigabytes(memory_of(scenario, *small).total()) + " GB and fits";
   }
   if (scenario.workload.parallel.whole_job()) {
     return text + "; " + remedy(scenario, *large.front());
   }
   if (scenario.cluster.ranks() == 1) return text;
-  const Memory sharded = memory_of(scenario, fully_sharded());
-  return text + "; FSDP's FULL_SHARD by layers needs " + gigabytes(sharded.states()) +
-         (sharded.fits() ? " GB and fits" : " GB, which does not fit either");
+  using Recompute = Workload::Recompute;
+  Scenario with = scenario;
+  for (const auto& [what, words] :
+       {std::pair{Recompute::kNone, ""},
+        std::pair{Recompute::kSelective, " with selective recomputation"},
+        std::pair{Recompute::kFull, " with full recomputation"}}) {
+    with.workload.recompute = std::max(what, scenario.workload.recompute);
+    const Memory sharded = memory_of(with, fully_sharded());
+    if (!sharded.fits() && what != Recompute::kFull) continue;
+    text += "; FSDP's FULL_SHARD by layers" + std::string(words) + " needs " +
+            gigabytes(sharded.total()) + " GB";
+    if (sharded.fits()) return text + " and fits";
+    const bool smaller = sharded.counts_activations() && sharded.states() <= sharded.available;
+    return text + ", which does not fit either" + (smaller ? ": a smaller batch needs less" : "");
+  }
+  return text;
 }
 
 double activations_of(const Workload& workload, int stage) {

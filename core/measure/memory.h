@@ -25,8 +25,7 @@ struct Memory {
   double states() const { return weights + gradients + optimizer + buffers; }
   bool counts_activations() const { return activations >= 0; }
   double total() const { return states() + (counts_activations() ? activations : 0); }
-  // A guess alone refuses nobody, as recomputation gives most of it back; of a job that is cut all
-  // of it counts: whether it fits is why it is cut.
+  // Activations among it where they are counted.
   bool fits() const;
 };
 
@@ -39,8 +38,7 @@ Memory memory_of(const Scenario& scenario, const Strategy& strategy);
 // A rank's of each stage of the pipeline; one where there is none.
 std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy);
 
-// What is to be said of a strategy's memory, where there is something: that it does not fit, or
-// that it does without the activations alone.
+// What is to be said of a strategy's memory where it does not fit.
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy);
 
 // Of the scenario as a whole, for the first line of an answer: "'DDP' with Adam needs 129 GB a

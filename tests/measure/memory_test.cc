@@ -312,18 +312,31 @@ TEST(Memory, IsThatOfEachRow) {
   EXPECT_EQ(back.memory.total(), report.rows[1].memory.total());
 }
 
-// A guess alone refuses nobody.
-TEST(Memory, ActivationsAloneAreUncertain) {
+// What does not fit with its activations does not fit, in every sentence; what would is said with
+// them too.
+TEST(Memory, ActivationsCount) {
   Json scenario = scenario_of(1, 1, "fp32");
   scenario["workload"] = {
       {"name", "r"}, {"batch", 4096}, {"operators", {{"architecture", "resnet50"}}}};
   scenario["cluster"]["device"] = "a100-sxm-40gb";
   add(scenario, "pytorch", "{}");
   const Scenario read = test::parsed(scenario);
-  EXPECT_EQ(memory_shortage(read), "");
   const auto uncertainty = memory_uncertainty(read, read.strategies.front());
   ASSERT_TRUE(uncertainty);
-  EXPECT_TRUE(contains(*uncertainty, "fits only with fewer activations"));
+  EXPECT_TRUE(contains(*uncertainty, "does not fit"));
+  EXPECT_TRUE(contains(*uncertainty, "of them activations"));
+  EXPECT_TRUE(contains(memory_shortage(read), "does not fit either: a smaller batch needs less"));
+
+  scenario["workload"] = {
+      {"name", "l"},
+      {"batch", 8},
+      {"operators", {{"architecture", "llama3_8b"}, {"dtype", "bf16"}, {"sequence", 4096}}}};
+  scenario["cluster"]["device"] = "h100-sxm";
+  const Scenario llama = test::parsed(scenario);
+  const std::string shortage = memory_shortage(llama);
+  EXPECT_TRUE(contains(shortage, "FSDP's FULL_SHARD by layers with ")) << shortage;
+  EXPECT_TRUE(contains(shortage, " recomputation needs ")) << shortage;
+  EXPECT_TRUE(contains(shortage, " GB and fits")) << shortage;
 }
 
 }  // namespace
