@@ -39,7 +39,6 @@ void hold_to_law(LogRow& row, bool sent_away) {
                              " us: the columns are not what the head says");
     }
     time.reset();
-    row.places[out ? 0 : 1] = {};  // its bandwidths say nothing either
   }
 }
 
@@ -123,7 +122,11 @@ void narrow(RawTable& raw, const PrintedPlace& printed) {
 }
 
 void take_row(RawTable& part, LogRow row) {
-  for (const PrintedPlace& printed : row.places) narrow(part, printed);
+  for (const bool out : {true, false}) {
+    const auto& time = out ? row.row.out_of_place : row.row.in_place;
+    // Of a place without a time the bandwidths may hold (-C), unless it has none for a reason.
+    if ((time && *time > 0) || row.left_out.empty()) narrow(part, row.places[out ? 0 : 1]);
+  }
   part.root = std::max(part.root, row.root);
   for (std::string& sentence : row.left_out) part.table.left_out.push_back(std::move(sentence));
   part.table.rows.push_back(std::move(row.row));

@@ -327,10 +327,13 @@ class TextReader {
     if (row < tokens.size()) {
       drop_torn();
       begin_row(tokens, row, line);
+      if (is_nccl_line(line)) learn_settings(line);
       return;
     }
     if (torn_) {
-      if (append(tokens, 0, is_nccl_line(line))) return;
+      const bool noise = is_nccl_line(line);
+      if (noise) learn_settings(line);
+      if (append(tokens, 0, noise)) return;
     }
     if (auto head = head_of(tokens)) {
       drop_torn();
@@ -662,7 +665,7 @@ class TextReader {
       }
       return;
     }
-    if (!head_) begin_context();
+    if (open_ || !head_) begin_context();
     for (const auto& [name, value] : stated.values) {
       if (!tables_.empty()) behind_[name] = value;
       (stated.of_one_run ? context_.settings : exported_)[name] = value;

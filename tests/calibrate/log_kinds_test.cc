@@ -64,7 +64,8 @@ std::string printed_place(double size, double time, int ranks = 2) {
 
 std::string printed_row(long size, double time, const std::string& words = "float sum -1",
                         int ranks = 2) {
-  return "  " + std::to_string(size) + " " + std::to_string(size / 4) + " " + words + " " +
+  const long bytes = words.starts_with("f8") ? 1 : words.starts_with("float") ? 4 : 2;
+  return "  " + std::to_string(size) + " " + std::to_string(size / bytes) + " " + words + " " +
          printed_place(static_cast<double>(size), time, ranks) +
          printed_place(static_cast<double>(size), time * 1.01, ranks) + "\n";
 }
@@ -154,7 +155,8 @@ TEST(LogKinds, RoundedDigitsContradictNothing) {
                            "1048576 262144 float sum -1 76.3 13.7 13.7 0 76 13.8 13.8 0\n",
                            "68719476736 17179869184 float sum -1 1.2e+07 5.73 5.73 0 1.2e+07 5.73 "
                            "5.73 0\n"}) {
-    const MeasuredTable table = only_table(kTwoHosts + kModernHead + line + kGoodEnd);
+    const MeasuredTable table =
+        only_table("# COLLECTIVE: all_reduce_perf\n" + kTwoHosts + kModernHead + line + kGoodEnd);
     EXPECT_TRUE(table.left_out.empty()) << line;
     EXPECT_TRUE(table.rows.at(0).out_of_place && table.rows[0].in_place) << line;
   }
@@ -445,7 +447,8 @@ TEST(LogKinds, WhatTheReaderNoticesReachesTheAnswer) {
 // The report of -J says the same things in other words.
 TEST(LogKinds, TheJsonReportIsHeldToTheSame) {
   const auto result = [](const char* type, double time, double alg) {
-    return R"({"size":1048576,"count":262144,"type":")" + std::string(type) +
+    return R"({"size":1048576,"count":)" + (type == std::string("half") ? "524288" : "262144") +
+           R"(,"type":")" + std::string(type) +
            R"(","redop":"sum","root":"-1","out_of_place":{"time":)" + printed("%f", time) +
            R"(,"alg_bw":)" + printed("%f", alg) + R"(,"bus_bw":)" + printed("%f", alg) +
            R"(,"nwrong":0}})";
