@@ -23,6 +23,7 @@ constexpr std::size_t kUsualWidth = 80;  // of prose in a file
 struct InitVerb {
   job::InitOptions init;
   std::vector<std::string> settings;  // a file, or words of a line
+  std::string missing;                // of the words behind, for the parser
   std::string out;
   int nodes = 0;  // as given
   std::int64_t batch = 0;
@@ -65,7 +66,9 @@ void take_settings(InitVerb& options) {
   if (init.model.starts_with("--") || launch)
     words.insert(words.begin(), std::exchange(init.model, {}));
   if (words.empty()) return;
-  const bool file = !launch && !words.front().starts_with("--");
+  const bool line =
+      words.front().starts_with("--") || (words.size() > 1 && starts_launch(words[0]));
+  const bool file = !launch && !line;
   if (file && words.size() > 1 && !words[1].starts_with("--")) {
     throw InputError("init: found '" + words[1] +
                      "', expected a model and at most one framework's settings");
@@ -74,12 +77,12 @@ void take_settings(InitVerb& options) {
     init.settings = words.front();
     words.erase(words.begin());
   }
-  std::string line;
+  std::string flags;
   for (const std::string& word : words) {
     // One word may be a whole line; of several each is what a shell made of its quotes.
-    line += (line.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
+    flags += (flags.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
   }
-  (file ? init.flags : init.model.empty() ? init.model : init.settings) = line;
+  (file ? init.flags : init.model.empty() ? init.model : init.settings) = flags;
 }
 
 // "4=8.68": on 4 nodes 8.68 s a step.
@@ -173,6 +176,8 @@ VerbAction add_init(CLI::App& app) {
       ->required();
   verb->add_option("settings", options->settings,
                    "layout, from Megatron, torchtitan or DeepSpeed settings");
+  // Never given: the parser takes words behind "--" only where one is missing.
+  verb->add_option("flags", options->missing, "flags of Megatron, behind --")->group("");
   verb->add_option("--node", options->init.node,
                    "kind of node, such as dgx-h100, or NCCL's topology file (.xml)");
   CLI::Option* gpu = verb->add_option("--gpu", options->init.gpu,

@@ -71,6 +71,35 @@ TEST(Init, FlagsAndOptionsAreALayout) {
 }
 
 // What would have no effect is refused, and nothing is written.
+// Flags behind a script are added to its own, with a model ahead of it or without.
+TEST(Init, FlagsBehindAScript) {
+  const test::Scratch scratch;
+  const std::string script = scratch.path("run.sh"), file = scratch.path("job.json");
+  test::write_text(script,
+                   "ARGS='--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8'\n"
+                   "torchrun --nproc_per_node 8 pretrain.py --tensor-model-parallel-size 4 $ARGS "
+                   "--micro-batch-size 1 --bf16 --tokenizer-type HuggingFaceTokenizer\n");
+  const auto emitted = [&](const std::string& words) {
+    const auto made = test::shell("'" SYNCLINE_BINARY "' init " + words);
+    EXPECT_EQ(made.code, 0) << made.err;
+    return test::syncline_out({"emit", file, "--dialect", "megatron", "--code"});
+  };
+  const std::string out = " --node dgx-h100 -o '" + file + "' -- ";
+  const std::string two = "--tensor-model-parallel-size 2";
+  EXPECT_TRUE(test::says(emitted("'" + script + "'" + out + two + " --vocab-size 1000"), two));
+  EXPECT_TRUE(test::says(emitted("gpt2_small '" + script + "'" + out + two), two));
+  EXPECT_TRUE(test::says(emitted(out +
+                                 "torchrun pretrain_gpt.py --num-layers 2 --hidden-size 64 "
+                                 "--num-attention-heads 4 --seq-length 8 --micro-batch-size "
+                                 "1 --bf16 " +
+                                 two),
+                         two));
+  const std::string bert =
+      emitted("bert_large" + out +
+              "pretrain_bert.py --micro-batch-size 1 --bf16 --use-distributed-optimizer");
+  EXPECT_TRUE(test::says(bert, "--use-distributed-optimizer"));
+}
+
 TEST(Init, RefusesWhatItWouldPassOver) {
   const std::string pair = SYNCLINE_SOURCE_DIR "/tests/fuzz/corpus/nccl_node/pair.xml";
   for (const auto& [options, part] : std::vector<std::pair<std::vector<std::string>, const char*>>{
