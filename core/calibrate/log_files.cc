@@ -188,17 +188,20 @@ bool has_times(const cost::MeasuredTable& table) {
          !cost::usable_points(table, cost::Place::kInPlace).empty();
 }
 
+constexpr const char* kNotOfAPlan = "no collective of a plan";
+
 // Why a table of the file is not read; empty: it is.
 std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
   // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
-  if (!table.kind) return "no collective of a plan";
+  if (!table.kind && !table.test.empty()) return kNotOfAPlan;
+  if (!has_times(table)) {
+    return table.left_out.empty() ? "it has no time" : table.left_out.front();
+  }
+  if (!table.kind) return "its collective is not recognised";
   if (!file.type.empty() && table.type != file.type) return "of type " + table.type;
   const int ranks = file.nodes * file.gpus_per_node;
   if (ranks > 0 && !table.own.empty() && table.ranks > 0 && table.ranks != ranks) {
     return table.own + ", which is of " + std::to_string(table.ranks) + " ranks";
-  }
-  if (!has_times(table)) {
-    return table.left_out.empty() ? "it has no time" : table.left_out.front();
   }
   return {};
 }
@@ -301,9 +304,9 @@ std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names
       const std::string why = passed_over(file, table);
       if (!why.empty()) {
         const std::string test = table.test.empty() ? "unknown" : table.test;
-        seen += (seen.empty() ? "" : ", ") + test + (table.kind ? " (" + why + ")" : "");
+        seen += (seen.empty() ? "" : ", ") + test + (why == kNotOfAPlan ? "" : " (" + why + ")");
         others.push_back("the table of line " + std::to_string(table.line) + ", " + test +
-                         ", is not read" + (table.kind ? ": " + why : ""));
+                         ", is not read: " + why);
         continue;
       }
       if (file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);

@@ -447,11 +447,11 @@ TEST(LogKinds, WhatTheReaderNoticesReachesTheAnswer) {
 // The report of -J says the same things in other words.
 TEST(LogKinds, TheJsonReportIsHeldToTheSame) {
   const auto result = [](const char* type, double time, double alg) {
-    return R"({"size":1048576,"count":)" + (type == std::string("half") ? "524288" : "262144") +
-           R"(,"type":")" + std::string(type) +
-           R"(","redop":"sum","root":"-1","out_of_place":{"time":)" + printed("%f", time) +
-           R"(,"alg_bw":)" + printed("%f", alg) + R"(,"bus_bw":)" + printed("%f", alg) +
-           R"(,"nwrong":0}})";
+    return R"({"size":1048576,"count":)" +
+           std::string(type == std::string("half") ? "524288" : "262144") + R"(,"type":")" +
+           std::string(type) + R"(","redop":"sum","root":"-1","out_of_place":{"time":)" +
+           printed("%f", time) + R"(,"alg_bw":)" + printed("%f", alg) + R"(,"bus_bw":)" +
+           printed("%f", alg) + R"(,"nwrong":0}})";
   };
   const auto report = [](const std::string& results) {
     return R"({"args":["./all_reduce_perf"],"env":["NCCL_ALGO=Tree"],"nccl_version":22809,"config":{
