@@ -177,7 +177,7 @@ VerbAction add_init(CLI::App& app) {
   verb->add_option("settings", options->settings,
                    "layout, from Megatron, torchtitan or DeepSpeed settings");
   // Never given: the parser takes words behind "--" only where one is missing.
-  verb->add_option("flags", options->missing, "flags of Megatron, behind --")->group("");
+  verb->add_option("flags", options->missing, "flags of Megatron, after --")->group("");
   verb->add_option("--node", options->init.node,
                    "kind of node, such as dgx-h100, or NCCL's topology file (.xml)");
   CLI::Option* gpu = verb->add_option("--gpu", options->init.gpu,

@@ -510,7 +510,7 @@ Begun init_scenario(const InitOptions& asked) {
   Begun begun;
   const bool beside = !given.settings.empty();
   std::optional<Settings> settings =
-      read_settings(beside ? given.settings : given.model, given.flags, beside);
+      read_settings(beside ? given.settings : given.model, given.flags);
   if (!settings && (beside || !given.flags.empty())) {
     throw InputError((beside ? given.settings : given.model) +
                      ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "

@@ -447,7 +447,7 @@ TEST(LogKinds, WhatTheReaderNoticesReachesTheAnswer) {
 // The report of -J says the same things in other words.
 TEST(LogKinds, TheJsonReportIsHeldToTheSame) {
   const auto result = [](const char* type, double time, double alg) {
-    return R"({"size":1048576,"count":)" +
+    return std::string(R"({"size":1048576,"count":)") +
            std::string(type == std::string("half") ? "524288" : "262144") + R"(,"type":")" +
            std::string(type) + R"(","redop":"sum","root":"-1","out_of_place":{"time":)" +
            printed("%f", time) + R"(,"alg_bw":)" + printed("%f", alg) + R"(,"bus_bw":)" +

@@ -245,15 +245,9 @@ Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
   return shape;
 }
 
-// What is given the flags, and whether the model is another's.
-struct Taker {
-  std::string script;
-  bool beside = false;
-};
-
 // The vocabulary, padded so that ranks share it evenly.
-std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor, const Taker& taker,
-                      std::vector<std::string>& assumed) {
+std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
+                      const std::string& script, std::vector<std::string>& assumed) {
   const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
   const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMostWords);
   const std::string tokenizer = flags.word("tokenizer-type", "");
@@ -264,7 +258,7 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor, cons
   const operators::Architecture* row = row_of(shape);
   // pretrain_gpt.py's own default.
   const bool byte_pairs = flags.has("merge-file") || row == nullptr;
-  if (words == 0 && tokenizer.empty() && taker.script == "pretrain_gpt.py" && byte_pairs) {
+  if (words == 0 && tokenizer.empty() && script == "pretrain_gpt.py" && byte_pairs) {
     words = 50257;
     assumed.emplace_back(
         "a vocabulary of 50257, that of GPT2BPETokenizer, which pretrain_gpt.py takes where no "
@@ -276,7 +270,6 @@ std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor, cons
                       std::string(row->name) +
                       ", which has these sizes: no flag says it (--vocab-size)");
   }
-  if (words == 0 && taker.beside) return unit;
   if (words == 0) {
     flags.fail("vocab-size",
                "is missing, and the tokenizer's files are not read: give it in addition, after a "
@@ -316,7 +309,7 @@ void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Se
   if (!operators.contains("sequence")) flags.reader().require("seq-length");
   const bool gpt2 = like_gpt2(flags);
   Json shape = shape_of(flags, gpt2, operators["sequence"].get<std::int64_t>());
-  shape["words"] = words_of(flags, shape, tensor, taker, settings.assumed);
+  shape["words"] = words_of(flags, shape, tensor, script, settings.assumed);
   const operators::Architecture* row = row_of(shape);
   if (gpt2) {
     operators["architecture"] = "gpt2";
@@ -561,8 +554,7 @@ bool marks_megatron(const Json& flags) {
                              [&](const auto& row) { return flags.contains(row.flag); });
 }
 
-Settings of_megatron(const Json& given, const std::string& file, const std::string& script,
-                     bool beside) {
+Settings of_megatron(const Json& given, const std::string& file, const std::string& script) {
   const Json json = by_names_of_today(given);
   Flags flags(json, file);
   for (const auto& [name, value] : json.items()) {
@@ -578,7 +570,7 @@ Settings of_megatron(const Json& given, const std::string& file, const std::stri
   settings.framework = "Megatron";
   read_layout(flags, settings);
   const Json parallel = settings.workload.value("parallel", Json::object());
-  read_model(flags, parallel.value("tensor", std::int64_t{1}), {script, beside}, settings);
+  read_model(flags, parallel.value("tensor", std::int64_t{1}), script, settings);
   if (const std::string other = other_model(script); !other.empty()) {
     settings.no_model = script + " trains " + other + ", no GPT";
     settings.workload["operators"].erase("architecture");

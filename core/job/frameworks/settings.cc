@@ -40,22 +40,16 @@ void expect_no_flags(const std::string& more, const std::string& name) {
   throw InputError(name + ": " + what);
 }
 
-struct Given {
-  std::string more;  // flags
-  std::string name;  // of the file
-  bool beside = false;
-};
-
-Settings with_flags(Json flags, const Given& given, const std::string& script) {
-  flags.update(frameworks::flags_of(given.more));
-  return frameworks::of_megatron(flags, given.name, script, given.beside);
+Settings with_flags(Json flags, const std::string& more, const std::string& name,
+                    const std::string& script) {
+  flags.update(frameworks::flags_of(more));
+  return frameworks::of_megatron(flags, name, script);
 }
 
-Settings of_yaml(const Json& yaml, const Given& given) {
-  const std::string& name = given.name;
+Settings of_yaml(const Json& yaml, const std::string& more, const std::string& name) {
   if (frameworks::is_bridge_yaml(yaml)) {
     std::vector<std::string> said;
-    Settings settings = with_flags(frameworks::flags_of_bridge(yaml, name, said), given, "");
+    Settings settings = with_flags(frameworks::flags_of_bridge(yaml, name, said), more, name, "");
     settings.framework = "Megatron-Bridge";
     settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
     return settings;
@@ -64,7 +58,7 @@ Settings of_yaml(const Json& yaml, const Given& given) {
     refuse_other(name, other);
   }
   if (yaml.is_object() && frameworks::is_megatron_yaml(yaml)) {
-    return with_flags(frameworks::flags_of_yaml(yaml), given, "");
+    return with_flags(frameworks::flags_of_yaml(yaml), more, name, "");
   }
   throw InputError(name + ": no settings of Megatron's");
 }
@@ -95,8 +89,8 @@ bool is_script(const std::string& content, const std::string& name) {
                              [&](const char* end) { return name.ends_with(end); });
 }
 
-std::optional<Settings> of_launch(const std::string& content, const Given& given) {
-  const std::string& name = given.name;
+std::optional<Settings> of_launch(const std::string& content, const std::string& more,
+                                  const std::string& name) {
   const frameworks::Launch launch = frameworks::launch_of(content);
   if (!frameworks::marks_megatron(launch.flags)) {
     const std::string other = frameworks::other_launch(launch);
@@ -108,22 +102,20 @@ std::optional<Settings> of_launch(const std::string& content, const Given& given
     }
     return std::nullopt;
   }
-  Settings settings = with_flags(launch.flags, given, launch.script);
+  Settings settings = with_flags(launch.flags, more, name, launch.script);
   settings.assumed.insert(settings.assumed.begin(), launch.said.begin(), launch.said.end());
   return settings;
 }
 
 }  // namespace
 
-std::optional<Settings> read_settings(const std::string& text, const std::string& more,
-                                      bool beside) {
+std::optional<Settings> read_settings(const std::string& text, const std::string& more) {
   const bool flags = text.find("--") != std::string::npos &&
                      (text.starts_with("--") || text.find(' ') != std::string::npos);
   std::error_code error;
   const bool file = !flags && std::filesystem::is_regular_file(text, error);
   if (!flags && !file) return std::nullopt;
   const std::string name = file ? text : "the flags";
-  const Given given{more, name, beside};
   std::string content = text;
   if (file) {
     if (std::filesystem::file_size(text, error) > kLargest) return std::nullopt;
@@ -142,7 +134,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   }
   const std::size_t first = content.find_first_not_of(" \t\n");
   const bool braces = first != std::string::npos && content[first] == '{';
-  if (kind == ".yaml" || kind == ".yml") return of_yaml(parse_yaml(name, content), given);
+  if (kind == ".yaml" || kind == ".yml") return of_yaml(parse_yaml(name, content), more, name);
   if (braces) {
     const std::optional<Json> json = json_in(content);
     if (!json || !json->is_object()) return std::nullopt;
@@ -155,7 +147,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   }
   if (not_utf8(content)) return std::nullopt;  // weights
   if (kind == ".py") refuse_python(content, name);
-  return of_launch(content, given);
+  return of_launch(content, more, name);
 }
 
 namespace frameworks {

@@ -31,9 +31,7 @@ struct Settings {
 // `text` is a file of settings, or what stands in one; `more` are flags that win over those of a
 // file. Nothing where it is neither. Throws InputError naming key and value for settings that make
 // no sense, and the framework for those of one that is not read.
-// `beside`: the model is named elsewhere, and what is missing of it here does not matter.
-std::optional<Settings> read_settings(const std::string& text, const std::string& more = "",
-                                      bool beside = false);
+std::optional<Settings> read_settings(const std::string& text, const std::string& more = "");
 
 namespace frameworks {
 
@@ -58,8 +56,7 @@ Json flags_of(const std::string& text);
 bool marks_megatron(const Json& flags);
 
 // `script`: the program that takes the flags, where that is known.
-Settings of_megatron(const Json& flags, const std::string& file, const std::string& script = "",
-                     bool beside = false);
+Settings of_megatron(const Json& flags, const std::string& file, const std::string& script = "");
 
 // Megatron's own YAML, whose mappings one in the other become flags, the configuration's own names
 // Megatron's flags.
