@@ -261,7 +261,8 @@ bool rescale_times(const Observed& observed, const Step& step, const Device& dev
                      " are not known; give tflops and memory_gbytes_per_s of the cluster's device "
                      "and a trace of a device that `syncline list` names, or no cluster.device");
   }
-  const Rescaling found = rescaling(rates_of(*seen, half), *to, step.idle / (step.gpu - step.between));
+  const Rescaling found =
+      rescaling(rates_of(*seen, half), *to, step.idle / (step.gpu - step.between));
   if (found.flops == 1 && found.memory == 1) return false;
   apply(found, step, workload);
   assumed.push_back(sentence(found, observed.device, there_name, half));

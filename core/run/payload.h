@@ -118,7 +118,7 @@ class Payload {
   int rank_ = 0;
   int ranks_ = 1;
   bool member_ = false;
-  int shard_ = 0;  // of the bucket's parts, the rank's own
+  int shard_ = 0;                     // of the bucket's parts, the rank's own
   std::vector<PayloadSlice> places_;  // of dense, shards and blocks, in elements of the payload
   // Factors: which of its three parts each collective carries, and where parts begin and end.
   std::vector<std::size_t> part_of_;

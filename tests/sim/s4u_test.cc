@@ -3,9 +3,9 @@
 // routes.
 #include <gtest/gtest.h>
 
+#include <simgrid/version.h>
 #include <functional>
 #include <simgrid/s4u.hpp>
-#include <simgrid/version.h>
 #include <string>
 #include <vector>
 

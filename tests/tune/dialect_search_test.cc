@@ -214,14 +214,13 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
 // of each gradient, has to gain 0.5 % over it.
 TEST(DialectSearch, ASizeThatIsNotRoundHasToGain) {
   static constexpr Bytes kRound = 50 * kMiB;
-  const dialect::Dialect dummy{
-      .name = "dummy",
-      .summary = "one number",
-      .read = read_bucket,
-      .candidates = [](const Strategy&, const Workload&, const Cluster&,
-                       const dialect::Partitions&) -> std::vector<Json> {
-        return {{{"bucket", 3}}, {{"bucket", kRound}}};
-      }};
+  const dialect::Dialect dummy{.name = "dummy",
+                               .summary = "one number",
+                               .read = read_bucket,
+                               .candidates = [](const Strategy&, const Workload&, const Cluster&,
+                                                const dialect::Partitions&) -> std::vector<Json> {
+                                 return {{{"bucket", 3}}, {{"bucket", kRound}}};
+                               }};
   Json document = joint_scenario();
   document["strategies"] = Json::array({{{"name", "each alone"}, {"fusion", {{"rule", "none"}}}},
                                         {{"name", "one"}, {"fusion", {{"rule", "one"}}}}});
