@@ -409,13 +409,19 @@ std::string headline(const tune::Tuning& tuning) {
   const bool same_only = training_of_best(tuning) == measure::TrainingChange::kSame;
   const std::string same =
       same_only && !beyond_sentences(tuning).empty() ? " with the same training" : "";
+  const auto fits = [&](const tune::Ranked& ranked) {
+    return measure::memory_of(tuning.scenario, ranked.strategy).fits();
+  };
+  if (!fits(choice)) {
+    const measure::Memory memory = measure::memory_of(tuning.scenario, choice.strategy);
+    return "Nothing that this search tried fits in memory; the fastest of it" + same + ", " +
+           quoted_name(choice.strategy.name) + ", needs " + measure::gigabytes(memory.total()) +
+           " of " + measure::gigabytes(memory.available) + " GB and would take " + step + ".";
+  }
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
            step + ".";
   }
-  const auto fits = [&](const tune::Ranked& ranked) {
-    return measure::memory_of(tuning.scenario, ranked.strategy).fits();
-  };
   if (fits(choice) && !fits(tuned.baseline)) {
     return quoted_name(choice.strategy.name) + " is the best found that fits" + same + ": " + step +
            ", " + short_speedup_text(1 + gain_of(tuned)) + " over the baseline " + baseline + " (" +

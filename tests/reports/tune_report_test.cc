@@ -124,6 +124,9 @@ TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
   tuning.scenario.cluster.device.memory_size = room(other.strategy);
   EXPECT_TRUE(test::says(headline(tuning), "'sharded' is the best found that fits"));
   EXPECT_TRUE(test::says(headline(tuning), "'dense' ("));
+  tuning.scenario.cluster.device.memory_size = room(other.strategy) / 2;
+  EXPECT_TRUE(test::says(headline(tuning), "Nothing that this search tried fits in memory",
+                         "'sharded', needs "));
 }
 
 // Of two the surer one, where the faster one may also be slower than the baseline.

@@ -2,8 +2,9 @@
 // SimGrid's own zones, with SimGrid's own routes, beside what Syncline says of its links and
 // routes.
 #include <gtest/gtest.h>
-
+#include <simgrid/forward.h>  // for the next
 #include <simgrid/version.h>
+
 #include <functional>
 #include <simgrid/s4u.hpp>
 #include <string>
