@@ -199,9 +199,10 @@ void add_outputs(CLI::App& verb, CalibrateOptions& options, const std::string& m
 }
 
 void add_log_options(CLI::App& verb, CalibrateOptions& options) {
-  verb.add_option("logs", options.logs,
-                  "nccl-tests logs (FILE@10x2: 10 nodes of 2 GPUs; FILE:tree: forced tree; "
-                  "FILE:half: rows of that type) or Inspector's folder");
+  verb.add_option(
+      "logs", options.logs,
+      "nccl-tests logs (FILE@10x2: nodes x GPUs; FILE:tree: forced; FILE:half: type) or "
+      "Inspector's folder");
   add_file(verb, "--against", options.against, "logs to predict, not to fit");
   add_outputs(verb, options);
   add_file(verb, "--svg", options.svg, "plot measured and fitted times");

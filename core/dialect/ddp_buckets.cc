@@ -140,8 +140,8 @@ Buckets buckets_by_elements(const std::vector<Tensor>& tensors, const ElementRul
   }
   for (auto& [buffer, bucket] : buffers) close(bucket);
   if (!rule.parameters.empty()) {
-    for (auto& bucket : closed) std::ranges::sort(bucket);
-    std::ranges::stable_sort(closed, {}, [](const auto& bucket) { return bucket.back(); });
+    std::ranges::stable_sort(closed, {},
+                             [](const auto& bucket) { return std::ranges::max(bucket); });
   }
   return closed;
 }

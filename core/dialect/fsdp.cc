@@ -444,42 +444,69 @@ Path common_module(const std::vector<int>& tensors, const Workload& workload) {
   return common;
 }
 
-// Of the units that are not gathered again, the root's: one of parameters from everywhere, or the
-// last. -1: there is none.
-int root_of(const Strategy& strategy, const Workload& workload) {
-  int root = strategy.regather ? strategy.kept_groups - 1 : -1;
-  for (int g = 0; g <= root; ++g) {
-    if (common_module(strategy.gather_groups[index(g)], workload).empty()) root = g;
+// The root's parameters: of the units that are not gathered again the one with parameters from
+// everywhere, or the last. Nothing where all are, or none.
+std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                         const Workload& workload) {
+  if (!strategy.regather || buckets.empty()) return {};
+  if (strategy.gather_groups.empty()) {
+    return std::ranges::max(
+               buckets, {},
+               [](const plan::Bucket& bucket) { return std::ranges::max(bucket.tensors); })
+        .tensors;
+  }
+  std::vector<int> root;
+  for (int g = 0; g < strategy.kept_groups; ++g) {
+    root = strategy.gather_groups[index(g)];
+    if (common_module(root, workload).empty()) break;
   }
   return root;
 }
 
 // The others of them.
-Json kept_units(const Strategy& strategy, const Workload& workload) {
-  const int root = root_of(strategy, workload);
+Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Workload& workload) {
   Json names = Json::array();
-  for (int g = 0; g < (root < 0 ? 0 : strategy.kept_groups); ++g) {
-    const Path module = common_module(strategy.gather_groups[index(g)], workload);
-    if (g != root && !module.empty()) names.push_back(text_of(module));
+  for (int g = 0; strategy.regather && g < strategy.kept_groups; ++g) {
+    const std::vector<int>& group = strategy.gather_groups[index(g)];
+    const Path module = common_module(group, workload);
+    if (group != root && !module.empty()) names.push_back(text_of(module));
   }
   return names;
 }
 
 // The modules that are wrapped for these buckets.
-std::vector<Path> modules_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+std::vector<Path> modules_of(const std::vector<plan::Bucket>& buckets, const std::vector<int>& root,
                              const Workload& workload) {
-  const int root = root_of(strategy, workload);
   std::vector<Path> modules;
   std::size_t covered = 0;
   for (const auto& bucket : buckets) {
     if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
     covered += bucket.tensors.size();
     Path module = common_module(bucket.tensors, workload);
-    const bool own = root < 0 || !std::ranges::is_permutation(bucket.tensors,
-                                                              strategy.gather_groups[index(root)]);
+    const bool own = !std::ranges::is_permutation(bucket.tensors, root);
     if (!module.empty() && own) modules.push_back(std::move(module));
   }
   return modules;
+}
+
+// Units that hold several modules, each as a list of these.
+std::vector<Json> joined_units(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                               const std::vector<int>& root, const Workload& workload) {
+  std::vector<Json> units;
+  std::size_t covered = 0;
+  for (const auto& bucket : buckets) {
+    if (!strategy.regather || covered >= workload.tensors.size()) break;
+    covered += bucket.tensors.size();
+    const bool own = !std::ranges::is_permutation(bucket.tensors, root);
+    if (!own || !common_module(bucket.tensors, workload).empty()) continue;
+    Json unit = Json::array();
+    for (const int t : bucket.tensors) {
+      const Json name = text_of(common_module({t}, workload));
+      if (std::ranges::find(unit, name) == unit.end()) unit.push_back(name);
+    }
+    units.push_back(std::move(unit));
+  }
+  return units;
 }
 
 const char* word_of(const Strategy& strategy, bool hybrid) {
@@ -499,7 +526,8 @@ Json formats_of(const Strategy& strategy, const Workload& workload) {
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
-  const std::vector<Path> modules = modules_of(strategy, buckets, workload);
+  const std::vector<int> root = root_of(strategy, buckets, workload);
+  const std::vector<Path> modules = modules_of(buckets, root, workload);
   Json each = Json::array();
   for (const auto& module : modules) each.push_back(text_of(module));
   std::vector<Json> configs;
@@ -507,7 +535,9 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   const int shards = sharded ? shard_ranks(strategy, cluster.ranks()) : cluster.ranks();
   const bool hybrid = shards != 0 && shards < cluster.ranks();
   const Json mesh = hybrid ? Json{cluster.ranks() / shards, shards} : Json();
-  for (const Json& units : {in_patterns(modules), each}) {
+  const std::vector<Json> joined = joined_units(strategy, buckets, root, workload);
+  for (Json units : {in_patterns(modules), each}) {
+    for (const Json& unit : joined) units.push_back(unit);
     Json config{{"units", units}};
     const bool staged = workload.parallel.pipeline > 1;
     if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
@@ -517,7 +547,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     if (!formats.empty()) second[formats_key(2)] = formats;
     second["reshard_after_forward"] = strategy.regather;
     if (strategy.regather_group > 0) second["reshard_after_forward"] = strategy.regather_group;
-    const Json kept = kept_units(strategy, workload);
+    const Json kept = kept_units(strategy, root, workload);
     if (!kept.empty()) second["not_resharded"] = kept;
     if (strategy.hierarchy.across_last) second[kAcross] = false;
     if (hybrid) second["mesh"] = mesh;

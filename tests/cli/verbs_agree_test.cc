@@ -114,16 +114,17 @@ constexpr const char* kSharded = R"({
               "inter": {"latency_us": 10, "bandwidth_gbps": 10}},
   "strategies": [{"name": "fsdp", "dialect": "fsdp", "config": {"units": ["layers.*"]}}]})";
 
-// Each of the four units is gathered, gathered again and reduced, the last one gathered once.
+// Each of the four units is gathered, gathered again and reduced: the root has no parameters, so
+// that none stay. Parameters have buckets of their own.
 TEST(VerbsAgree, AShardedBucketIsSeveralCollectives) {
   const test::Scratch scratch;
   const std::string file = scratch.path("sharded.json");
   test::write_text(file, kSharded);
-  EXPECT_EQ(test::syncline_json({"run", file}).at("rows").at(0).at("collectives"), 11);
-  EXPECT_EQ(test::syncline_json({"plan", file}).at("plans").at(0).at("buckets"), 4);
+  EXPECT_EQ(test::syncline_json({"run", file}).at("rows").at(0).at("collectives"), 12);
+  EXPECT_EQ(test::syncline_json({"plan", file}).at("plans").at(0).at("buckets"), 8);
   for (const char* verb : {"explain", "plan", "buckets"}) {
     const auto said = test::syncline_run({verb, file}).out;
-    EXPECT_TRUE(test::says(said, "11 collectives per step"));
+    EXPECT_TRUE(test::says(said, "12 collectives per step"));
   }
 }
 

@@ -81,17 +81,15 @@ TEST(Fsdp, TheRootStaysGathered) {
   const auto again = [&](const std::string& config) {
     const Strategy strategy = kFsdp.strategy_of(config, workload);
     kFsdp.expect_comes_back(strategy, workload);
-    std::vector<std::int64_t> elements;
-    bool backward = false;
+    std::multiset<std::int64_t> gathered;
     for (const auto& op : kFsdp.plan_of(strategy, workload).ops) {
-      const auto* compute = std::get_if<plan::Compute>(&op.work);
-      backward |= compute != nullptr && compute->phase == plan::Phase::kBackward;
       const auto* moved = std::get_if<collective::Collective>(&op.work);
-      if (moved != nullptr && op.gathers && op.after_previous.empty()) {
-        elements.push_back(moved->elements);
-      }
+      if (moved != nullptr && op.gathers) gathered.insert(moved->elements);
     }
-    std::ranges::sort(elements);
+    std::vector<std::int64_t> elements;
+    for (const std::int64_t each : std::set(gathered.begin(), gathered.end())) {
+      if (gathered.count(each) > 1) elements.push_back(each);
+    }
     return elements;
   };
   using List = std::vector<std::int64_t>;

@@ -43,6 +43,24 @@ TEST(Verdict, OneStrategy) {
   EXPECT_EQ(verdict(report), "momentum takes 372 ms a step at every sweep point.");
 }
 
+// More than 6 % off in the mean, of the rows that were fitted.
+TEST(Verdict, AFitThatFailedIsSaidFirst) {
+  const auto said = [](double error, bool calibrated) {
+    measure::Row fitted = row("momentum", 1);
+    fitted.published.emplace();
+    fitted.published->step_time = 300;
+    fitted.published->calibrated = calibrated;
+    fitted.error_percent = error;
+    return verdict(report_of({fitted, row("dgc", 1.467)}));
+  };
+  EXPECT_TRUE(test::says(said(-99.6, true),
+                         "The fit failed: 'momentum' was measured at 300 s a step, and the nearest "
+                         "that fitted values give is 372 ms.",
+                         "dgc is the fastest"));
+  EXPECT_EQ(said(5.9, true), "dgc is the fastest (1.47x over momentum).");
+  EXPECT_EQ(said(-99.6, false), "dgc is the fastest (1.47x over momentum).");
+}
+
 TEST(Verdict, TwoStrategiesWithoutASweep) {
   EXPECT_EQ(verdict(report_of({row("momentum", 1), row("dgc", 1.467)})),
             "dgc is the fastest (1.47x over momentum).");
