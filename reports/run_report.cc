@@ -367,6 +367,9 @@ Json json_of(const measure::Report& report) {
   Json object = Json::object();
   if (!report.complete) object["complete"] = false;
   if (!report.shortage.empty()) object["does_not_fit"] = report.shortage;
+  if (const std::string failure = fit_failure(report); !failure.empty()) {
+    object["fit_failed"] = failure;
+  }
   object["rows"] = rows_json(report.rows);
   if (!report.fitted.empty()) object["calibration"] = calibration_json(report.fitted);
   if (!report.splits.empty()) object["splits"] = splits_json(report.splits);

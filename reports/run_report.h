@@ -105,6 +105,10 @@ inline constexpr double kPays = 0.9995;
 // several.
 std::string verdict(const measure::Report& report);
 
+// That no values of the fitted keys bring the fitted rows within 6 % of what was measured, in the
+// mean: the rest of the answer is about another job. Empty where they do. The verdict begins so.
+std::string fit_failure(const measure::Report& report);
+
 // How each row of the report stands out: the fastest of its sweep point, as the verdict has it, and
 // what is slower or does not fit there. Plain where there is nothing to compare with.
 std::vector<Tone> tones_of(const measure::Report& report);

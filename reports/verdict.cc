@@ -478,9 +478,7 @@ std::vector<Tone> tones_of(const measure::Report& report) {
   return tones;
 }
 
-// Where no values of the fitted keys bring the rows that were fitted near what was measured: that
-// what follows is about another job. Else nothing.
-std::string failed_fit(const measure::Report& report) {
+std::string fit_failure(const measure::Report& report) {
   constexpr double kNear = 6;  // per cent, in the mean
   double sum = 0;
   int rows = 0;
@@ -498,16 +496,18 @@ std::string failed_fit(const measure::Report& report) {
          seconds_text(measured, kSaidDigits) +
          " a step, and the nearest that fitted values give is " +
          seconds_text(worst->metrics.step_time, kSaidDigits) +
-         ". Check the seconds, the GPUs and the settings before you use what follows. ";
+         ". Check the seconds, the GPUs and the settings before you use what follows.";
 }
 
 std::string verdict(const measure::Report& report) {
+  std::string failure = fit_failure(report);
+  if (!failure.empty()) failure += " ";
   const Study study = study_of(report);
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
   const Names names = challengers(study);
   if (names.empty()) {
     const std::string more = scaling_sentence(study);
-    return one_line(failed_fit(report) + alone(study) + (more.empty() ? "" : " " + more));
+    return one_line(failure + alone(study) + (more.empty() ? "" : " " + more));
   }
   const bool two =
       names.size() == 1 && std::none_of(study.points.begin(), study.points.end(),
@@ -517,7 +517,7 @@ std::string verdict(const measure::Report& report) {
   for (const std::string& more : {losers, open_sentence(study, names), scaling_sentence(study)}) {
     if (!more.empty()) text += " " + more;
   }
-  return one_line(failed_fit(report) + text);
+  return one_line(failure + text);
 }
 
 std::string slow_network_causes(Fabric fabric, int nics) {

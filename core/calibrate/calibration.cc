@@ -151,7 +151,7 @@ void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
   }
 }
 
-// What one run was made to take and the other was not is no repetition.
+// Refuses two runs of one shape that were set otherwise: neither repeats the other.
 void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   for (const auto& [name, value] : a.settings) {
     const auto other = b.settings.find(name);
@@ -238,7 +238,7 @@ std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
   return names.size() == 1 ? *names.begin() : std::string();
 }
 
-// What was odd about the logs, and what of them no fit uses.
+// Lists notes on the logs, and times that no fit uses.
 std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tables) {
   constexpr std::size_t kMost = 8;
   std::vector<std::string> list;
@@ -259,7 +259,7 @@ std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tabl
                      " more of its times are left out likewise");
     }
   }
-  // What one log says once is not repeated for each of its tables.
+  // A note on a log is said once, not for each of its tables.
   std::ranges::stable_sort(list);
   list.erase(std::unique(list.begin(), list.end()), list.end());
   return list;

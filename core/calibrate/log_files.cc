@@ -131,7 +131,8 @@ std::string place_of(const cost::MeasuredTable& table) {
   return table.source + ": line " + std::to_string(table.line) + ": ";
 }
 
-// What NCCL was forced to: as the name says, else as the log does, else as all logs here.
+// Sets the algorithm that NCCL was forced to: by the file's name, else by the log, else
+// `otherwise`.
 void choose_forced(const LogFile& file, cost::ForcedAlgorithm otherwise,
                    cost::MeasuredTable& table) {
   const auto set = table.settings.find("NCCL_ALGO");
@@ -192,7 +193,7 @@ constexpr const char* kNotOfAPlan = "no collective of a plan";
 
 // Why a table of the file is not read; empty: it is.
 std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
-  // What a plan never asks for is not calibrated: alltoall, sendrecv, gather.
+  // Plans ask for no alltoall, sendrecv or gather: these are not calibrated.
   if (!table.kind && !table.test.empty()) return kNotOfAPlan;
   if (!has_times(table)) {
     return table.left_out.empty() ? "it has no time" : table.left_out.front();
@@ -226,7 +227,7 @@ bool same_rows(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
   return a.type == b.type && a.redop == b.redop && a.root == b.root;
 }
 
-// Of tables of one shape that differ in type, operation or root one is read, and the others named.
+// Keeps one of the tables of one shape that differ in type, operation or root; it names the others.
 std::vector<cost::MeasuredTable> one_kind_of_rows(std::vector<cost::MeasuredTable> tables) {
   std::vector<cost::MeasuredTable> kept;
   for (const cost::MeasuredTable& table : tables) {

@@ -15,8 +15,8 @@ namespace syncline::calibrate {
 
 // Their tables of collectives that a plan can ask for, with known counts of nodes and GPUs. Throws
 // InputError for a file without any, and where the counts are known neither from it nor its name.
-// Of tables of one shape that differ in type, operation or root one is taken, and its notes name
-// the others; they name what else of a file is not read, too.
+// Tables of one shape may differ in type, operation or root: one is taken. Its notes name the
+// others, and whatever else of a file is not read.
 //
 // `algorithm`: what NCCL was forced to where neither a name nor its log says: ring, tree, or nccl
 // for its own choice.

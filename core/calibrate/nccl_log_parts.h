@@ -40,7 +40,7 @@ struct LogContext {
   bool several_worlds = false;                  // more than one process is its rank 0
 };
 
-// What a row prints of one of its two measurements; the halves are of a unit of the last digit.
+// One measurement of a row as it is printed; a half is half a unit of the last digit.
 struct PrintedPlace {
   double time_half = 0;  // in microseconds
   double alg = 0;        // GB/s; 0 with a half: below what the digits show

@@ -393,7 +393,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   }
   // Parameters are gathered in their own format, whatever their gradients are summed in. Without
   // buckets of their own all but the last are gathered again.
-  const bool last = units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
+  const bool last =
+      !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
   if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
   if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
   strategy.exchange = Strategy::Exchange::kSharded;
@@ -414,6 +415,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         {true,
          "units' all-gathers for the forward pass follow one another from the update on; torch "
          "asks for them a unit or two early, to save memory"},
+        {config.has("not_resharded") && !strategy.regather,
+         "not_resharded has no effect: no unit is resharded"},
         {across_last && !strategy.hierarchy.across_last,
          "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
          "micro-batch"},

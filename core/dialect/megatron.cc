@@ -158,7 +158,8 @@ std::string megatron_name(const std::string& tensor) {
 
 // Whether a parameter is registered ahead of its layer's other ones: an attention's projection.
 bool is_projection(std::string_view name) {
-  return name.find(".self_attn.o_proj.") != name.npos || name.find(".attn.c_proj.") != name.npos;
+  return name.find(".self_attn.o_proj.") != name.npos || name.find(".attn.c_proj.") != name.npos ||
+         name.find(".attention.output.dense.") != name.npos;
 }
 
 // "model.layers.0." of whatever a layer holds.

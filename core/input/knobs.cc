@@ -468,9 +468,8 @@ std::vector<Knob<Strategy>> order_knobs() {
            "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
       knob("after_passes", &S::after_passes, yes_or_no(),
            "In a pipeline, whether a stage communicates its gradients once all of its passes are "
-           "over "
-           "(Megatron without overlap-grad-reduce, FSDP2 in torch's stages), instead of after the "
-           "last pass that computes them. Without overlap it always does. Default false."),
+           "over (Megatron without overlap-grad-reduce, FSDP2 in torch's stages), instead of after "
+           "the last pass that computes them. Without overlap it always does. Default false."),
       knob("in_flight", &S::in_flight, whole<int>(0, 1 << 20),
            "The backward pass goes on past a bucket only when all but so many collectives are done "
            "(DeepSpeed: 1). 0: it waits for none. Default 0."),

@@ -428,7 +428,7 @@ class WholePlan {
         if (!later) after.push_back(part.ids[index(before)]);
       }
       const bool computes = std::holds_alternative<Compute>(op.work);
-      if (which == Which::kExchanges) after.push_back(input);
+      if (which == Which::kExchanges && input >= 0) after.push_back(input);
       if (computes && input >= 0) after.push_back(std::exchange(input, -1));
       shift(op.work, part);
       const OpId put = add(stage, op.stream, op.work, std::move(after));

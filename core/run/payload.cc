@@ -120,7 +120,7 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
   member_ = place.has_value();
   rank_ = place ? place->member : 0;
   ranks_ = first.groups.size;
-  // Whoever shares a bucket out, and puts it together again, says who holds which part of it.
+  // A rank's part is its place in the collective that shares the bucket out, or joins it again.
   for (const auto& c : collectives_) {
     using enum collective::CollectiveKind;
     if (c.kind != kReduceScatter && c.kind != kAllGather) continue;

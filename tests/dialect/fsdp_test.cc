@@ -241,6 +241,17 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
             (Pair{of(2), of(2)}));
 }
 
+// A part of a model may have no dense gradient at all, and nothing may be resharded.
+TEST(Fsdp, UnitsOfNothing) {
+  Workload workload = transformer();
+  for (Tensor& tensor : workload.tensors) tensor.sparse = true;
+  EXPECT_TRUE(kFsdp.read(R"({"units": ["model.layers.*"]})", workload).strategy.regather);
+  EXPECT_TRUE(has_note(kFsdp.read(R"({"units": [], "reshard_after_forward": false,
+                                      "not_resharded": ["head"]})",
+                                  transformer()),
+                       "not_resharded has no effect"));
+}
+
 TEST(Fsdp, SaysWhatItRefuses) {
   kFsdp.expect_refusals(transformer(),
                         {{R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})",

@@ -195,6 +195,7 @@ const std::vector<Fragment> kOfStrategies{
     {"cross-step", "", R"({"strategy": {"cross_step": true}})"},
     {"partition", "", R"({"strategy": {"partition_mb": 0.5}})"},
     {"no overlap", "", R"({"strategy": {"overlap": false}})"},
+    {"after all passes", "", R"({"strategy": {"after_passes": true}})"},
     {"copies and the host", "", R"({"strategy": {"bucket_copies": true, "host_sync": true}})"},
     {"update by bucket", "", R"({"strategy": {"update": "per_bucket"}})"},
     {"tree", "algorithm", R"({"strategy": {"algorithm": "double_binary_tree"}})"},
@@ -243,6 +244,8 @@ const std::vector<Fragment> kOfDialects{
     {"distributed optimizer", "dialect", R"({"strategy": {"dialect": "megatron", "config":
         {"overlap-grad-reduce": true, "use-distributed-optimizer": true,
          "overlap-param-gather": true, "ddp-bucket-size": 300000}}})"},
+    {"megatron without overlap", "dialect", R"({"strategy": {"dialect": "megatron", "config":
+        {"use-distributed-optimizer": true}}})"},
     {"instances", "dialect", R"({"strategy": {"dialect": "megatron", "config":
         {"overlap-grad-reduce": true, "use-distributed-optimizer": true,
          "num-distributed-optimizer-instances": 2, "ddp-bucket-size": 300000}}})"},
@@ -264,6 +267,13 @@ const std::vector<Fragment> kOfDialects{
           "stage3_param_persistence_threshold": 1000, "mics_shard_size": $inside}}}})"},
     {"fsdp", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
         {"units": ["model.layers.*"], "reshard_after_forward": true}}})"},
+    {"units that stay", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
+        {"units": [["model.embed", "model.layers.7"], "model.layers.*"],
+         "not_resharded": ["model.layers.2"],
+         "mp_policy": {"param_dtype": "bfloat16", "reduce_dtype": "float32"}}}})"},
+    {"replicas at the end", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
+        {"units": ["model.layers.*"], "mesh": [$across, $inside],
+         "set_requires_all_reduce": false}}})"},
     {"fsdp 1", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
         {"version": 1, "units": ["model.layers.*"], "sharding_strategy": "SHARD_GRAD_OP"}}})"},
     {"hsdp", "dialect", R"({"strategy": {"dialect": "fsdp", "config":

@@ -57,6 +57,13 @@ TEST(Verdict, AFitThatFailedIsSaidFirst) {
                          "The fit failed: 'momentum' was measured at 300 s a step, and the nearest "
                          "that fitted values give is 372 ms.",
                          "dgc is the fastest"));
+  // A user of the JSON hears it too.
+  measure::Row fitted = row("momentum", 1);
+  fitted.published.emplace();
+  fitted.published->step_time = 300;
+  fitted.published->calibrated = true;
+  fitted.error_percent = -99.6;
+  EXPECT_EQ(fit_failure(report_of({fitted})).find("The fit failed: "), 0U);
   EXPECT_EQ(said(5.9, true), "dgc is the fastest (1.47x over momentum).");
   EXPECT_EQ(said(-99.6, false), "dgc is the fastest (1.47x over momentum).");
 }

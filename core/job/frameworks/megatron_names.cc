@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -216,14 +217,11 @@ constexpr Refused kRefused[]{
     {"perform-rl-step", "reinforcement learning is not modelled yet"},
     {"vision-pretraining", "models of images are not read from Megatron's flags"}};
 
-const std::set<std::string, std::less<>>& set_of(std::string_view text) {
-  static std::map<const char*, std::set<std::string, std::less<>>> sets;
-  auto& names = sets[text.data()];
-  if (names.empty()) {
-    std::istringstream all{std::string(text)};
-    for (std::string name; all >> name;) names.insert(std::move(name));
-  }
-  return names;
+using Names = std::set<std::string, std::less<>>;
+
+Names names_in(std::string_view text) {
+  std::istringstream all{std::string(text)};
+  return {std::istream_iterator<std::string>(all), {}};
 }
 
 std::string text_of_value(const Json& value) {
@@ -233,19 +231,21 @@ std::string text_of_value(const Json& value) {
 }  // namespace
 
 bool megatron_without_effect(std::string_view name) {
+  static const Names flags = names_in(kWithoutEffect);
+  static const Names fields = names_in(kFieldsWithoutEffect);
   const bool usual = std::ranges::find(kUsual, name, &Usual::name) != std::end(kUsual);
   const bool refused = std::ranges::find(kRefused, name, &Refused::name) != std::end(kRefused);
-  return usual || refused || set_of(kWithoutEffect).contains(name) ||
-         set_of(kFieldsWithoutEffect).contains(name);
+  return usual || refused || flags.contains(name) || fields.contains(name);
 }
 
 bool megatron_left_out(std::string_view name, const Json& value) {
+  static const Names left_out = names_in(kLeftOut);
   const auto usual = std::ranges::find(kUsual, name, &Usual::name);
   if (usual != std::end(kUsual)) {
     const std::string text = text_of_value(value);
     return !text.empty() && std::ranges::find(usual->values, text) == usual->values.end();
   }
-  return set_of(kLeftOut).contains(name);
+  return left_out.contains(name);
 }
 
 std::string megatron_refusal(std::string_view name, const Json& value) {
