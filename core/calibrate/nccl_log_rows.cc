@@ -23,7 +23,8 @@ std::string amount_text(double value) {
 // A row's time in one place, in microseconds.
 double microseconds(const std::optional<Seconds>& time) { return *time / kMicrosecond; }
 
-void hold_to_law(LogRow& row, bool sent_away) {
+// Leaves out the times that contradict the bandwidth that their own row prints.
+void leave_out_unlawful(LogRow& row, bool sent_away) {
   for (const bool out : {true, false}) {
     auto& time = out ? row.row.out_of_place : row.row.in_place;
     if (row.row.size <= 0 || !time || *time <= 0) continue;
@@ -170,7 +171,7 @@ bool lawful(Bytes size, double time, const PrintedPlace& printed, bool sent_away
 }
 
 std::vector<RawTable> parts_of(RawTable raw) {
-  for (LogRow& row : raw.rows) hold_to_law(row, raw.sent_away);
+  for (LogRow& row : raw.rows) leave_out_unlawful(row, raw.sent_away);
   say_choices(raw);
   const std::vector<OwnColumn> columns = own_columns(raw);
   const std::vector<LogRow> rows = std::move(raw.rows);

@@ -350,6 +350,38 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
   strategy.fusion.to_fp32 = reduced > own;
 }
 
+// Parameters lie in shards, a unit a bucket, over `shards` ranks.
+void share_parameters(const std::vector<Unit>& units, int shards, const Cluster& cluster,
+                      bool across_last, Strategy& strategy) {
+  // Parameters are gathered in their own format, whatever their gradients are summed in. Without
+  // buckets of their own all but the last are gathered again.
+  const bool last =
+      !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
+  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
+  if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.cross_step = true;
+  if (shards < cluster.ranks()) {
+    strategy.hierarchy.form = Hierarchy::Form::kSharded;
+    strategy.hierarchy.group_size = shards;
+    strategy.hierarchy.across_stream = true;
+    strategy.hierarchy.across_last = across_last && strategy.each_micro_batch;
+  }
+}
+
+void note_one_unit(Reader& config, const Workload& workload, Reading& reading) {
+  if (reading.strategy.fusion.groups.size() >= 2) return;
+  reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
+  const Json layers = in_patterns(layers_of(workload));
+  if (!config.has("units") && !layers.empty()) {
+    reading.strategy.suspicious.push_back(
+        "no units are given, so the model is one unit and nothing overlaps the backward pass: "
+        "name the modules that are wrapped (\"units\": " +
+        layers.dump() + "), or say that it is one (\"units\": [])");
+  }
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -391,21 +423,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     strategy.gather_bytes = 0;
     return reading;
   }
-  // Parameters are gathered in their own format, whatever their gradients are summed in. Without
-  // buckets of their own all but the last are gathered again.
-  const bool last =
-      !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
-  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
-  if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.sharded = Strategy::Sharded::kParameters;
-  strategy.cross_step = true;
-  if (shards < cluster.ranks()) {
-    strategy.hierarchy.form = Hierarchy::Form::kSharded;
-    strategy.hierarchy.group_size = shards;
-    strategy.hierarchy.across_stream = true;
-    strategy.hierarchy.across_last = across_last && strategy.each_micro_batch;
-  }
+  share_parameters(units, shards, cluster, across_last, strategy);
   if (cluster.ranks() == 1) return reading;
   note_groups(strategy, cluster, reading.notes);
   note(reading.notes,
@@ -422,16 +440,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
          "micro-batch"},
         {workload.micro_batches > 1 && no_sync && !staged,
          "what micro-batches gather under no_sync is left out"}});
-  if (strategy.fusion.groups.size() < 2) {
-    reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
-    const Json layers = in_patterns(layers_of(workload));
-    if (!config.has("units") && !layers.empty()) {
-      strategy.suspicious.push_back(
-          "no units are given, so the model is one unit and nothing overlaps the backward pass: "
-          "name the modules that are wrapped (\"units\": " +
-          layers.dump() + "), or say that it is one (\"units\": [])");
-    }
-  }
+  note_one_unit(config, workload, reading);
   return reading;
 }
 

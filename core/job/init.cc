@@ -494,6 +494,27 @@ InitOptions with_flags_in_place(InitOptions options) {
   return options;
 }
 
+// Reads the settings of a framework that were given in place of a model, or next to one.
+std::optional<Settings> settings_of(const InitOptions& given) {
+  const std::string& text = given.settings.empty() ? given.model : given.settings;
+  std::optional<Settings> settings = read_settings(text, given.flags);
+  if (!settings && (!given.settings.empty() || !given.flags.empty())) {
+    throw InputError(text +
+                     ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "
+                     "run_config.yaml, torchtitan's TOML, DeepSpeed's JSON");
+  }
+  return settings;
+}
+
+// Fills in DeepSpeed's sizes that are "auto", by the width of the model.
+void fill_auto_sizes(const Json& workload, Settings& settings, std::vector<std::string>& assumed) {
+  if (settings.strategy["dialect"] != "deepspeed") return;
+  std::vector<std::string> filled;
+  frameworks::fill_auto_sizes(hidden_of(workload), settings.strategy["config"], filled);
+  assumed.insert(assumed.end(), filled.begin(), filled.end());
+  settings.assumed.insert(settings.assumed.end(), filled.begin(), filled.end());
+}
+
 }  // namespace
 
 Begun init_scenario(const InitOptions& asked) {
@@ -508,23 +529,11 @@ Begun init_scenario(const InitOptions& asked) {
   }
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
-  const bool beside = !given.settings.empty();
-  std::optional<Settings> settings =
-      read_settings(beside ? given.settings : given.model, given.flags);
-  if (!settings && (beside || !given.flags.empty())) {
-    throw InputError((beside ? given.settings : given.model) +
-                     ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "
-                     "run_config.yaml, torchtitan's TOML, DeepSpeed's JSON");
-  }
+  std::optional<Settings> settings = settings_of(given);
   InitOptions options = given;
   Json workload = job_of(given, settings, begun.assumed);
   const bool by_operators = workload.contains("operators");
-  if (settings && settings->strategy["dialect"] == "deepspeed") {
-    std::vector<std::string> filled;
-    frameworks::fill_auto_sizes(hidden_of(workload), settings->strategy["config"], filled);
-    begun.assumed.insert(begun.assumed.end(), filled.begin(), filled.end());
-    settings->assumed.insert(settings->assumed.end(), filled.begin(), filled.end());
-  }
+  if (settings) fill_auto_sizes(workload, *settings, begun.assumed);
   // What the settings say is not guessed.
   if (settings) take_told(*settings, options);
   if (by_operators) {

@@ -149,15 +149,20 @@ Payload::Payload(const plan::Plan& plan, int bucket, int rank, const Workload& w
     return;
   }
   if (bucket_.codec != nullptr && bucket_.codec->block > 1) layout_ = Layout::kBlocks;
+  lay_out_numbers(workload);
+}
+
+// Places each tensor behind the one before. A bucket of one tensor may hold a part of it.
+void Payload::lay_out_numbers(const Workload& workload) {
   // One half, as often as it is done: parameters may be gathered for both passes.
-  const bool half =
-      first.kind != collective::CollectiveKind::kAllReduce &&
-      std::ranges::all_of(collectives_, [&](const auto& c) { return c.kind == first.kind; });
+  const bool half = collectives_.front().kind != collective::CollectiveKind::kAllReduce &&
+                    std::ranges::all_of(collectives_, [&](const auto& c) {
+                      return c.kind == collectives_.front().kind;
+                    });
   if (half) {
     layout_ = Layout::kShards;
-    scatters_ = first.kind == collective::CollectiveKind::kReduceScatter;
+    scatters_ = collectives_.front().kind == collective::CollectiveKind::kReduceScatter;
   }
-  // Numbers one behind the other. A bucket of one tensor may hold a part of it.
   std::int64_t at = 0;
   for (const int tensor : bucket_.tensors) {
     const std::int64_t whole = tensor_of(workload, tensor).elements;

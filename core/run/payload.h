@@ -99,6 +99,7 @@ class Payload {
   void fill_rows(const RankGradients& gradients, std::byte* payload) const;
   void read_rows(const std::byte* payload, RankGradients& gradients) const;
   void lay_out_factors();
+  void lay_out_numbers(const Workload& workload);
   std::vector<float> numbers_at(const std::byte* payload, std::int64_t first,
                                 std::int64_t count) const;
   void fill_factors(const RankGradients& gradients, std::byte* payload) const;

@@ -69,7 +69,7 @@ torchrun --nproc_per_node=8 pretrain_gpt.py ${ARGS[@]} $MORE \
 
 std::string said_by(const std::string& script) {
   std::string all;
-  for (const std::string& line : frameworks::launch_of(script).said) all += line + "\n";
+  for (const std::string& line : frameworks::training_command(script).said) all += line + "\n";
   return all;
 }
 

@@ -175,7 +175,7 @@ void add_group(const std::string& name, const std::vector<std::string>& flags,
 
 // What a script holds beside the job's flags.
 void say_passed_over(const ShellReading& shell, const std::vector<Command>& commands,
-                     const Command* job, Launch& launch) {
+                     const Command* job, TrainingCommand& training) {
   constexpr std::size_t kMostGroups = 12;
   std::vector<std::string> groups;
   for (const auto& variable : shell.variables) {
@@ -192,36 +192,38 @@ void say_passed_over(const ShellReading& shell, const std::vector<Command>& comm
   }
   std::vector<std::string> skipped = flags_among(shell.skipped);
   std::erase_if(skipped, [&](const std::string& flag) {
-    return launch.flags.contains(name_of_flag(flag).substr(2));
+    return training.flags.contains(name_of_flag(flag).substr(2));
   });
   add_group("branches that are not taken", skipped, groups);
   if (groups.empty()) return;
   const std::string name = job != nullptr ? job->name() : "";
-  launch.said.push_back((name.empty() ? "the job" : name + " as the job") +
-                        " without what it is not given: " + listed(groups, kMostGroups, "; "));
+  training.said.push_back((name.empty() ? "the job" : name + " as the job") +
+                          " without what it is not given: " + listed(groups, kMostGroups, "; "));
 }
 
-void say_choices(const ShellReading& shell, Launch& launch) {
+void say_choices(const ShellReading& shell, TrainingCommand& training) {
   constexpr std::size_t kMostNames = 12;
   if (!shell.conditions.empty()) {
-    launch.said.push_back("the script's conditions as its own values have them: " +
-                          listed(shell.conditions, kMostNames, "; "));
+    training.said.push_back("the script's conditions as its own values have them: " +
+                            listed(shell.conditions, kMostNames, "; "));
   }
   if (!shell.conditions.empty() && !shell.unset.empty()) {
     std::vector<std::string> names;
     for (const std::string& name : shell.unset) names.push_back("$" + name);
-    launch.said.push_back("that nothing sets " + listed(names, kMostNames, ", ") +
-                          ", which conditions ask for: the script is assumed to be started without "
-                          "arguments and variables");
+    training.said.push_back(
+        "that nothing sets " + listed(names, kMostNames, ", ") +
+        ", which conditions ask for: the script is assumed to be started without "
+        "arguments and variables");
   }
   if (!shell.chosen.empty()) {
-    launch.said.push_back("of what only a run decides: " + listed(shell.chosen, kMostNames, "; "));
+    training.said.push_back("of what only a run decides: " +
+                            listed(shell.chosen, kMostNames, "; "));
   }
 }
 
 }  // namespace
 
-Launch launch_of(const std::string& text) {
+TrainingCommand training_command(const std::string& text) {
   if (not_utf8(text)) throw InputError("flags that are not UTF-8 (Latin-1?)");
   const ShellReading shell = read_shell(text);
   const std::vector<Command> commands = commands_of(shell);
@@ -238,29 +240,29 @@ Launch launch_of(const std::string& text) {
     names.push_back(variable.name);
   }
   all.flags = flags_in(all.words, all.lists);
-  Launch launch;
+  TrainingCommand training;
   if (marks_megatron(all.flags) && (job == nullptr || !marks_megatron(job->flags))) {
-    launch.said.push_back("the flags of " + listed(names, names.size(), ", ") +
-                          ", which no command in the script is given");
+    training.said.push_back("the flags of " + listed(names, names.size(), ", ") +
+                            ", which no command in the script is given");
     job = nullptr;
   } else if (job != nullptr) {
     all = *job;
   }
-  launch.flags = all.flags;
-  launch.script = base_of(all.script);
-  launch.program = all.program;
+  training.flags = all.flags;
+  training.script = base_of(all.script);
+  training.program = all.program;
   const auto started = std::ranges::find_if(
       commands, [](const Command& command) { return !command.before.empty(); });
-  if (job == nullptr && started != commands.end()) launch.program = started->program;
-  say_choices(shell, launch);
-  say_passed_over(shell, commands, job, launch);
+  if (job == nullptr && started != commands.end()) training.program = started->program;
+  say_choices(shell, training);
+  say_passed_over(shell, commands, job, training);
   if (!all.lists.empty()) {
-    launch.said.push_back("nothing behind " + listed(all.lists, all.lists.size(), ", ") +
-                          ", which is set elsewhere");
+    training.said.push_back("nothing behind " + listed(all.lists, all.lists.size(), ", ") +
+                            ", which is set elsewhere");
   }
-  return launch;
+  return training;
 }
 
-Json flags_of(const std::string& text) { return launch_of(text).flags; }
+Json flags_of(const std::string& text) { return training_command(text).flags; }
 
 }  // namespace syncline::job::frameworks

@@ -89,11 +89,11 @@ bool is_script(const std::string& content, const std::string& name) {
                              [&](const char* end) { return name.ends_with(end); });
 }
 
-std::optional<Settings> of_launch(const std::string& content, const std::string& more,
-                                  const std::string& name) {
-  const frameworks::Launch launch = frameworks::launch_of(content);
-  if (!frameworks::marks_megatron(launch.flags)) {
-    const std::string other = frameworks::other_launch(launch);
+std::optional<Settings> of_command(const std::string& content, const std::string& more,
+                                   const std::string& name) {
+  const frameworks::TrainingCommand training = frameworks::training_command(content);
+  if (!frameworks::marks_megatron(training.flags)) {
+    const std::string other = frameworks::other_program(training);
     if (!other.empty()) refuse_other(name, other);
     if (is_script(content, name)) {
       refuse_other(name,
@@ -102,8 +102,8 @@ std::optional<Settings> of_launch(const std::string& content, const std::string&
     }
     return std::nullopt;
   }
-  Settings settings = with_flags(launch.flags, more, name, launch.script);
-  settings.assumed.insert(settings.assumed.begin(), launch.said.begin(), launch.said.end());
+  Settings settings = with_flags(training.flags, more, name, training.script);
+  settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
   return settings;
 }
 
@@ -147,7 +147,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   }
   if (not_utf8(content)) return std::nullopt;  // weights
   if (kind == ".py") refuse_python(content, name);
-  return of_launch(content, more, name);
+  return of_command(content, more, name);
 }
 
 namespace frameworks {

@@ -39,13 +39,13 @@ inline constexpr std::int64_t kMostRanks = 1 << 20;
 inline constexpr std::int64_t kMostSamples = 1 << 30;
 
 // The command of a shell's text that trains.
-struct Launch {
+struct TrainingCommand {
   Json flags = Json::object();
   std::string program;            // "torchrun"
   std::string script;             // "pretrain_gpt.py"
   std::vector<std::string> said;  // what was chosen, and what was passed over
 };
-Launch launch_of(const std::string& text);
+TrainingCommand training_command(const std::string& text);
 
 // Its flags by their names without the dashes, "--seq-length 8192" as a number, "--swiglu" as true;
 // several values as a list. Shell scripts are read without being run (shell.h). A flag that stands
@@ -68,7 +68,13 @@ Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std:
 // "settings of NeMo, which ...: give ...", where settings, or a launch, bear the mark of another
 // framework. Empty: they do not.
 std::string other_framework(const Json& settings);
-std::string other_launch(const Launch& launch);
+std::string other_program(const TrainingCommand& training);
+
+// A mapping's own mapping of that name; an empty one where there is none.
+const Json& section_of(const Json& all, const char* key);
+bool has_any(const Json& json, std::initializer_list<const char*> keys);
+// Whether a text that begins so lies anywhere under a key of that name.
+bool any_under(const Json& json, std::string_view key, std::string_view begin);
 
 Settings of_torchtitan(const Json& toml, const std::string& file);
 Settings of_deepspeed(const Json& json, const std::string& file);

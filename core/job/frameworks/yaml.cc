@@ -1,9 +1,8 @@
-// YAML of Megatron and of Megatron-Bridge, and the marks by which other frameworks' are told.
+// YAML of Megatron and of Megatron-Bridge.
 // Source: examples/gpt3/gpt_config.yaml of NVIDIA/Megatron-LM d98e8a64, megatron-bridge 0.3.1's
 // training/config.py and training/mixed_precision.py.
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <set>
 #include <string_view>
 
@@ -49,38 +48,6 @@ void set_field(std::string name, const Json& value, Json& flags) {
   if (name == "swiglu" && value == false && flags.contains(name)) return;
   if (name == "group-query-attention" && value == false && flags.contains(name)) return;
   flags[name] = value;
-}
-
-const Json& section_of(const Json& all, const char* key) {
-  static const Json none = Json::object();
-  const auto found = all.find(key);
-  return found != all.end() && found->is_object() ? *found : none;
-}
-
-bool has_any(const Json& json, std::initializer_list<const char*> keys) {
-  return json.is_object() &&
-         std::ranges::any_of(keys, [&](const char* key) { return json.contains(key); });
-}
-
-bool has_all(const Json& json, std::initializer_list<const char*> keys) {
-  return json.is_object() &&
-         std::ranges::all_of(keys, [&](const char* key) { return json.contains(key); });
-}
-
-// Whether a text begins so anywhere under a key of that name.
-bool any_under(const Json& json, std::string_view key, std::string_view begin) {
-  if (json.is_array()) {
-    return std::ranges::any_of(json, [&](const Json& one) { return any_under(one, key, begin); });
-  }
-  if (!json.is_object()) return false;
-  for (const auto& [name, value] : json.items()) {
-    if (name == key && value.is_string() &&
-        value.get_ref<const std::string&>().starts_with(begin)) {
-      return true;
-    }
-    if (any_under(value, key, begin)) return true;
-  }
-  return false;
 }
 
 // A section's values that are numbers, words and lists; `as`: its own names and the flags for them.
@@ -156,117 +123,67 @@ void take_model(const Json& model, Json& flags) {
   if (flags.contains(group) && flags[group] == stages) flags.erase(group);
 }
 
-struct OtherFramework {
-  const char* name;
-  const char* instead;
-  std::function<bool(const Json&)> marks;
-};
-
-constexpr const char* kModelAndJson =
-    "name the model and give the DeepSpeed JSON that it names (syncline init llama3_8b "
-    "ds_config.json ...), with --batch and --sequence";
-
-bool is_lightning(const Json& json) {
-  const Json& trainer = section_of(json, "trainer");
-  return has_any(json, {"seed_everything"}) ||
-         has_any(trainer, {"accelerator", "strategy", "accumulate_grad_batches", "num_nodes"});
-}
-
-const std::vector<OtherFramework>& other_frameworks() {
-  static const std::vector<OtherFramework> list{
-      {"Kubernetes", "give the command of its container",
-       [](const Json& json) {
-         return has_all(json, {"apiVersion", "kind"});
-       }},
-      {"NeMo",
-       "give the same job by Megatron's flags (--num-layers ... --tensor-model-parallel-size ...), "
-       "or Megatron-Bridge's run_config.yaml",
-       [](const Json& json) {
-         const Json& model = section_of(json, "model");
-         const bool megatron =
-             has_any(model, {"megatron_amp_O2", "mcore_gpt", "tensor_model_parallel_size",
-                             "grad_allreduce_chunk_size_mb", "activations_checkpoint_granularity"});
-         return json.contains("exp_manager") || (json.contains("trainer") && megatron) ||
-                any_under(json, "_target_", "nemo");
-       }},
-      {"gpt-neox",
-       "name the model, its layout by --tp and --pp, and its zero_optimization as a DeepSpeed JSON "
-       "(syncline init config.json ds_config.json --tp 2 --pp 4 ...)",
-       [](const Json& json) {
-         return has_any(json, {"pipe-parallel-size", "pipe_parallel_size", "model-parallel-size",
-                               "model_parallel_size", "gpt_j_residual", "gpt-j-residual",
-                               "output_layer_parallelism"});
-       }},
-      {"LLaMA-Factory", kModelAndJson,
-       [](const Json& json) {
-         return json.contains("model_name_or_path") &&
-                has_any(json, {"stage", "finetuning_type", "cutoff_len", "template"});
-       }},
-      {"axolotl", kModelAndJson,
-       [](const Json& json) {
-         return json.contains("base_model") &&
-                has_any(json, {"micro_batch_size", "datasets", "sequence_len", "adapter"});
-       }},
-      {"ms-swift", kModelAndJson,
-       [](const Json& json) {
-         return has_any(json, {"train_type", "tuner_type"}) &&
-                has_any(json, {"model", "model_type", "dataset"});
-       }},
-      {"verl", "give the trainer's own settings, DeepSpeed's JSON or Megatron's flags",
-       [](const Json& json) { return json.contains("actor_rollout_ref"); }},
-      {"NeMo RL", "give Megatron's flags of the policy that it trains",
-       [](const Json& json) {
-         return json.contains("policy") && has_any(json, {"grpo", "dpo", "sft", "loss_fn"});
-       }},
-      {"accelerate",
-       "write the strategy in a scenario (\"dialect\": \"fsdp\" or \"pytorch\"), or give the "
-       "DeepSpeed "
-       "JSON or Megatron's flags of the same job",
-       [](const Json& json) {
-         return has_any(json, {"distributed_type", "compute_environment", "fsdp_config",
-                               "megatron_lm_config", "deepspeed_config"}) &&
-                !json.contains("per_device_train_batch_size");
-       }},
-      {"Hugging Face's Trainer",
-       "write them in a scenario as a strategy's \"config\" with \"dialect\": \"hf_trainer\"",
-       [](const Json& json) {
-         return has_any(json, {"per_device_train_batch_size", "ddp_find_unused_parameters",
-                               "ddp_bucket_cap_mb"});
-       }},
-      {"torchtune", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
-       [](const Json& json) { return any_under(json, "_component_", ""); }},
-      {"Lightning",
-       "write the strategy's arguments in a scenario with \"dialect\": \"pytorch\" or \"fsdp\"",
-       is_lightning},
-      {"MosaicML Composer, or OLMo,", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
-       [](const Json& json) {
-         return has_any(json, {"device_train_microbatch_size", "global_train_batch_size",
-                               "device_train_batch_size"});
-       }},
-      {"nanotron", "name the model and give --tp, --pp and --batch",
-       [](const Json& json) {
-         return has_any(section_of(json, "parallelism"), {"dp", "tp", "pp"}) &&
-                json.contains("tokens");
-       }},
-      {"MaxText", "of JAX's frameworks none is modelled yet",
-       [](const Json& json) {
-         return has_any(json, {"base_emb_dim", "ici_fsdp_parallelism", "ici_tensor_parallelism"});
-       }},
-      {"MindFormers", "write the context's settings in a scenario with \"dialect\": \"mindspore\"",
-       [](const Json& json) {
-         return has_all(json, {"parallel_config", "runner_config"});
-       }},
-      {"PaddleFleetX", "write the strategy in a scenario with \"dialect\": \"paddle\"",
-       [](const Json& json) {
-         return has_any(section_of(json, "Distributed"), {"dp_degree", "mp_degree", "pp_degree"});
-       }},
-      {"Primus", "give Megatron's flags, or its own YAML", [](const Json& json) {
-         return has_all(json, {"modules", "work_group"});
-       }}};
-  return list;
+// Names the sections that this file does not know.
+void say_unknown_sections(const Json& yaml, std::vector<std::string>& said) {
+  static const std::set<std::string, std::less<>> known{"model",
+                                                        "ddp",
+                                                        "dist",
+                                                        "optimizer",
+                                                        "comm_overlap",
+                                                        "train",
+                                                        "tokenizer",
+                                                        "rng",
+                                                        "scheduler",
+                                                        "dataset",
+                                                        "mixed_precision",
+                                                        "logger",
+                                                        "checkpoint",
+                                                        "ft",
+                                                        "straggler",
+                                                        "profiling",
+                                                        "nvrx_straggler",
+                                                        "tensor_inspect",
+                                                        "peft",
+                                                        "validation",
+                                                        "rerun_state_machine",
+                                                        "inprocess_restart",
+                                                        "optimizer_config_override_provider",
+                                                        "_target_",
+                                                        "tensor_inspect_config"};
+  std::string others;
+  for (const auto& [name, value] : yaml.items()) {
+    if (!known.contains(name) && !value.is_null()) others += (others.empty() ? "" : ", ") + name;
+  }
+  if (!others.empty()) said.push_back("nothing of what is not known here: " + others);
 }
 
 }  // namespace
+
+const Json& section_of(const Json& all, const char* key) {
+  static const Json none = Json::object();
+  const auto found = all.find(key);
+  return found != all.end() && found->is_object() ? *found : none;
+}
+
+bool has_any(const Json& json, std::initializer_list<const char*> keys) {
+  return json.is_object() &&
+         std::ranges::any_of(keys, [&](const char* key) { return json.contains(key); });
+}
+
+bool any_under(const Json& json, std::string_view key, std::string_view begin) {
+  if (json.is_array()) {
+    return std::ranges::any_of(json, [&](const Json& one) { return any_under(one, key, begin); });
+  }
+  if (!json.is_object()) return false;
+  for (const auto& [name, value] : json.items()) {
+    if (name == key && value.is_string() &&
+        value.get_ref<const std::string&>().starts_with(begin)) {
+      return true;
+    }
+    if (any_under(value, key, begin)) return true;
+  }
+  return false;
+}
 
 bool is_megatron_yaml(const Json& yaml) {
   if (has_any(yaml, {"language_model", "model_parallel"})) return true;
@@ -377,77 +294,8 @@ Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std:
   }
   // Without a bf16 gradient there is nothing to narrow.
   if (flags.value("bf16", Json(false)) != true) flags.erase("grad-reduce-in-bf16");
-  static const std::set<std::string, std::less<>> known{"model",
-                                                        "ddp",
-                                                        "dist",
-                                                        "optimizer",
-                                                        "comm_overlap",
-                                                        "train",
-                                                        "tokenizer",
-                                                        "rng",
-                                                        "scheduler",
-                                                        "dataset",
-                                                        "mixed_precision",
-                                                        "logger",
-                                                        "checkpoint",
-                                                        "ft",
-                                                        "straggler",
-                                                        "profiling",
-                                                        "nvrx_straggler",
-                                                        "tensor_inspect",
-                                                        "peft",
-                                                        "validation",
-                                                        "rerun_state_machine",
-                                                        "inprocess_restart",
-                                                        "optimizer_config_override_provider",
-                                                        "_target_",
-                                                        "tensor_inspect_config"};
-  std::string others;
-  for (const auto& [name, value] : yaml.items()) {
-    if (!known.contains(name) && !value.is_null()) others += (others.empty() ? "" : ", ") + name;
-  }
-  if (!others.empty()) said.push_back("nothing of what is not known here: " + others);
+  say_unknown_sections(yaml, said);
   return flags;
-}
-
-std::string other_framework(const Json& settings) {
-  if (!settings.is_object()) return "";
-  for (const OtherFramework& one : other_frameworks()) {
-    if (!one.marks(settings)) continue;
-    return "settings of " + std::string(one.name) +
-           ", by what stands in it, which are not read: " + one.instead;
-  }
-  return "";
-}
-
-std::string other_launch(const Launch& launch) {
-  if (launch.program == "horovodrun") {
-    return "a launch of Horovod's: write its settings in a scenario with \"dialect\": \"horovod\" "
-           "(HOROVOD_FUSION_THRESHOLD in place of --fusion-threshold-mb)";
-  }
-  const Json& flags = launch.flags;
-  if (launch.program == "accelerate") {
-    return "a launch of accelerate's: write the strategy in a scenario (\"dialect\": \"fsdp\" or "
-           "\"pytorch\"), or give the DeepSpeed JSON of the same job";
-  }
-  if (has_any(flags, {"job.config-file", "job.config_file"})) {
-    return "a launch of torchtitan's: give the TOML that it names";
-  }
-  if (has_any(flags, {"trainer.devices", "trainer.strategy", "trainer.accelerator"})) {
-    return "a launch of Lightning's: write the strategy's arguments in a scenario with "
-           "\"dialect\": "
-           "\"pytorch\" or \"fsdp\"";
-  }
-  if (has_any(flags, {"per-device-train-batch-size", "gradient-accumulation-steps"})) {
-    return "a launch of Hugging Face's Trainer: write its arguments in a scenario as a strategy's "
-           "\"config\" with \"dialect\": \"hf_trainer\", or name the model and give its DeepSpeed "
-           "JSON";
-  }
-  if (launch.program == "deepspeed" || has_any(flags, {"deepspeed", "deepspeed-config"})) {
-    return "a launch of DeepSpeed's: name the model and give the JSON (syncline init llama3_8b "
-           "ds_config.json ...)";
-  }
-  return "";
 }
 
 }  // namespace syncline::job::frameworks
