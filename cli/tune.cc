@@ -48,6 +48,7 @@ tune::TuneOptions search_options(const TuneArguments& verb) {
   options.parallel_map = run::over_processes(verb.jobs);
   options.interrupted = interrupted;
   options.take = verb.take;
+  options.by_file = !verb.python.empty();
   return options;
 }
 

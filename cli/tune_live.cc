@@ -141,8 +141,8 @@ class LiveSearch {
   int answer(tune::Evaluator& model, tune::LiveReport& report) const {
     if (!options_.emit.empty()) {
       report.emitted_dialect = options_.emit;
-      report.emitted =
-          tune::best_config(*dialect::find_dialect(options_.emit), report.best().strategy, model);
+      report.emitted = tune::best_config(*dialect::find_dialect(options_.emit),
+                                         report.best().strategy, Json(), model);
     }
     answer_with({}, reports::answer_of(report), options_.output);
     if (report.tuning.complete) return 0;

@@ -20,6 +20,7 @@ void tell(const Json& config, const Json& patch, const Json& defaults, const std
     const std::string path = above.empty() ? key : above + "." + key;
     const Json* before = config.contains(key) ? &config[key] : nullptr;
     const Json* otherwise = defaults.contains(key) ? &defaults[key] : nullptr;
+    if (value.is_null() && before == nullptr) continue;
     if (value.is_object()) {
       static const Json none = Json::object();
       tell(before != nullptr && before->is_object() ? *before : none, value,
@@ -50,6 +51,15 @@ bool has_bf16(const Cluster& cluster) {
   const auto* device = hardware::recognise_device(cluster.device.name);
   if (device == nullptr) device = hardware::find_device(cluster.device.name);
   return device != nullptr && device->bf16;
+}
+
+std::vector<std::int64_t> groups_below(const Cluster& cluster) {
+  std::vector<std::int64_t> groups;
+  if (cluster.gpus_per_node == 1) return groups;
+  for (std::int64_t ranks = cluster.gpus_per_node; ranks < cluster.ranks(); ranks *= 2) {
+    if (cluster.ranks() % ranks == 0) groups.push_back(ranks);
+  }
+  return groups;
 }
 
 std::vector<Json> for_each_size(const Partitions& partitions, Fusion::Close close,

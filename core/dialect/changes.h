@@ -40,6 +40,10 @@ std::string change_text(const Dialect& dialect, const Json& config, const Json& 
 // Whether the device is known to compute in bf16. A V100 does not.
 bool has_bf16(const Cluster& cluster);
 
+// Ranks of a group smaller than the job that are worth trying: a node's, and twice as many again
+// and again; empty on one node, or where a node has one rank.
+std::vector<std::int64_t> groups_below(const Cluster& cluster);
+
 // Configurations for each size in bytes that makes other buckets, where they close like this:
 // `configs` of the least such size and of the next one that makes others again.
 std::vector<Json> for_each_size(const Partitions& partitions, Fusion::Close close,

@@ -522,6 +522,19 @@ std::int64_t elements_of(const std::vector<int>& group, const Workload& workload
   return elements;
 }
 
+// The least of 1, 2, 5, 10, ... that is more than all parameters together: a size without effect
+// that a person would write.
+std::int64_t more_than_all(const Workload& workload) {
+  std::int64_t all = 0;
+  for (const Tensor& tensor : workload.tensors) all += tensor.elements;
+  for (std::int64_t size = 1'000'000; size < kMostElements; size *= 10) {
+    for (const std::int64_t digit : {1, 2, 5}) {
+      if (digit * size > all) return digit * size;
+    }
+  }
+  return kMostElements;
+}
+
 // Stage 3's sizes, from where its buckets of parameters end, one configuration for each size that
 // may be what they close at. Requires gather_groups.
 std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload) {
@@ -567,12 +580,12 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
   if (strategy.live_elements > 0) {
     const std::int64_t held = persist ? elements_of(groups.front(), workload) : 0;
     zero["stage3_max_live_parameters"] = std::max<std::int64_t>(0, strategy.live_elements - held);
-    full.insert({0, kMostElements});
+    full.insert({0, more_than_all(workload)});
   } else {
-    zero["stage3_max_live_parameters"] = kMostElements;
+    zero["stage3_max_live_parameters"] = more_than_all(workload);
     if (!full.empty()) full = {*full.begin()};
   }
-  if (full.empty()) full.insert(kMostElements);
+  if (full.empty()) full.insert(more_than_all(workload));
   std::vector<Json> configs;
   for (auto size = full.rbegin(); size != full.rend(); ++size) {
     zero["stage3_prefetch_bucket_size"] = *size;
@@ -664,13 +677,36 @@ Changes changes(const Json& config, const Cluster& cluster) {
     return changes;
   }
   changes.push_back({ChangeKind::kStreams, {{"zero_optimization", {{"overlap_comm", true}}}}});
+  for (const std::int64_t other : {1, 2, 3}) {
+    if (other == stage) continue;
+    Json zero{{"stage", other}, {"overlap_comm", true}};
+    for (const char* own : {"zero_hpz_partition_size", "mics_shard_size"}) zero[own] = nullptr;
+    changes.push_back({ChangeKind::kAlgorithm, {{"zero_optimization", zero}}});
+  }
+  for (const std::int64_t group : groups_below(cluster)) {
+    changes.push_back({ChangeKind::kHierarchy,
+                       {{"zero_optimization",
+                         {{"stage", 3},
+                          {"overlap_comm", true},
+                          {"zero_hpz_partition_size", group},
+                          {"mics_shard_size", nullptr}}}}});
+    changes.push_back({ChangeKind::kHierarchy,
+                       {{"zero_optimization",
+                         {{"stage", 3},
+                          {"overlap_comm", true},
+                          {"zero_hpz_partition_size", nullptr},
+                          {"mics_shard_size", group}}}}});
+  }
+  for (const std::int64_t millions : {10, 50, 200, 1000}) {
+    if (stage < 3) break;
+    changes.push_back(
+        {ChangeKind::kFusion,
+         {{"zero_optimization", {{"stage3_prefetch_bucket_size", millions * 1'000'000}}}}});
+  }
   for (const std::int64_t millions : {1, 5, 20, 50, 100, 200, 500, 1000}) {
     changes.push_back({ChangeKind::kFusion,
                        {{"zero_optimization",
                          {{"overlap_comm", true}, {"reduce_bucket_size", millions * 1'000'000}}}}});
-  }
-  if (stage == 2) {
-    changes.push_back({ChangeKind::kAveraging, {{"zero_optimization", {{"stage", 1}}}}});
   }
   return changes;
 }

@@ -589,13 +589,42 @@ std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cl
   return configs;
 }
 
-Changes changes(const Json& config, const Cluster&) {
-  Json patch{{"reshard_after_forward", false}};
+// Over how many ranks shards lie, and whether parameters are gathered again for the backward pass.
+Changes changes(const Json& config, const Cluster& cluster) {
+  Changes changes;
   if (config.value("version", 2) == 1) {
     const bool hybrid = is_hybrid(config.value("sharding_strategy", "FULL_SHARD"));
-    patch = {{"sharding_strategy", hybrid ? "_HYBRID_SHARD_ZERO2" : "SHARD_GRAD_OP"}};
+    for (const char* word : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
+      changes.push_back({hybrid ? ChangeKind::kHierarchy : ChangeKind::kAlgorithm,
+                         {{"sharding_strategy", word}, {"device_mesh", nullptr}}});
+    }
+    for (const char* word : {"HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"}) {
+      changes.push_back({hybrid ? ChangeKind::kAlgorithm : ChangeKind::kHierarchy,
+                         {{"sharding_strategy", word}}});
+      for (const std::int64_t shards : groups_below(cluster)) {
+        changes.push_back(
+            {ChangeKind::kHierarchy,
+             {{"sharding_strategy", word}, {"device_mesh", {cluster.ranks() / shards, shards}}}});
+      }
+    }
+    return changes;
   }
-  return {ConfigChange{ChangeKind::kAlgorithm, patch}};
+  for (const bool again : {false, true}) {
+    changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", again}}});
+    if (config.contains("mesh")) {
+      changes.push_back(
+          {ChangeKind::kHierarchy, {{"mesh", nullptr}, {"reshard_after_forward", again}}});
+    }
+  }
+  for (const std::int64_t shards : groups_below(cluster)) {
+    changes.push_back({ChangeKind::kHierarchy, {{"reshard_after_forward", shards}}});
+    for (const bool again : {false, true}) {
+      changes.push_back(
+          {ChangeKind::kHierarchy,
+           {{"mesh", {cluster.ranks() / shards, shards}}, {"reshard_after_forward", again}}});
+    }
+  }
+  return changes;
 }
 
 }  // namespace

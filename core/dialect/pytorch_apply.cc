@@ -169,6 +169,11 @@ std::string torch_refusal(const std::string& codec, const Workload& workload,
   return {};
 }
 
+bool dgc_lacks_momentum(const Workload& workload) {
+  constexpr int kAdam = 2;  // values that it keeps of each parameter
+  return workload.optimizer_given && workload.optimizer_states == kAdam;
+}
+
 std::string apply_refusal(const Strategy& strategy, const Workload& workload,
                           const Cluster& cluster) {
   if (cluster.ranks() == 1) return "there is one rank, which has nothing to communicate";
@@ -184,6 +189,9 @@ std::string apply_refusal(const Strategy& strategy, const Workload& workload,
   }
   for (const Tensor& tensor : workload.tensors) {
     if (tensor.sparse) return "the gradient of " + tensor.name + " is sparse";
+  }
+  if (strategy.compression.codec == "dgc" && dgc_lacks_momentum(workload)) {
+    return "DGC corrects the momentum of SGD, and the job trains by Adam";
   }
   if (strategy.compression.codec == "powersgd" && strategy.overlap &&
       cluster.library == Library::kNccl) {

@@ -14,6 +14,9 @@ namespace syncline::dialect {
 std::string torch_refusal(const std::string& codec, const Workload& workload,
                           const Cluster& cluster, const TorchVersion& torch);
 
+// Whether the job is known to train by an optimizer without the momentum that DGC corrects: Adam.
+bool dgc_lacks_momentum(const Workload& workload);
+
 // Why that file cannot carry out a strategy, in words ("gradients are released at ticks"); empty
 // where it can.
 std::string apply_refusal(const Strategy& strategy, const Workload& workload,

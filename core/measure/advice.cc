@@ -12,6 +12,7 @@
 #include "core/compress/codec.h"
 #include "core/dialect/changes.h"
 #include "core/dialect/paddle.h"
+#include "core/dialect/pytorch_apply.h"
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/knobs.h"
@@ -151,12 +152,15 @@ std::vector<Change> rounding_changes(const Strategy& strategy, const Workload& w
   return candidates;
 }
 
-std::vector<Change> compression_changes(const Strategy& strategy, const Cluster& cluster) {
+std::vector<Change> compression_changes(const Strategy& strategy, const Workload& workload,
+                                        const Cluster& cluster) {
   // Neither a sparse exchange nor one of factors has halves.
   if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return {};
-  std::vector<Change> candidates{
-      changed("send 0.1 % of each large gradient (compression: codec dgc)", strategy,
-              [](Strategy& own) { own.compression.codec = "dgc"; })};
+  std::vector<Change> candidates;
+  if (!dialect::dgc_lacks_momentum(workload)) {
+    candidates.push_back(changed("send 0.1 % of each large gradient (compression: codec dgc)",
+                                 strategy, [](Strategy& own) { own.compression.codec = "dgc"; }));
+  }
   if (cluster.device.flops == 0) return candidates;  // what its products take is not known
   constexpr int kRank = 4;
   Strategy factored = strategy;
@@ -285,9 +289,10 @@ std::vector<Change> compute_changes(const Workload& workload, const Strategy& st
 // Of how a strategy trains.
 std::vector<Candidates> training_candidates(const Scenario& scenario, const Strategy& strategy) {
   using Kind = dialect::ChangeKind;
-  return {{Kind::kRounding, rounding_changes(strategy, scenario.workload, exchanging(scenario))},
-          {Kind::kCompression, compression_changes(strategy, exchanging(scenario))},
-          {Kind::kAveraging, averaging_changes(strategy, scenario)}};
+  return {
+      {Kind::kRounding, rounding_changes(strategy, scenario.workload, exchanging(scenario))},
+      {Kind::kCompression, compression_changes(strategy, scenario.workload, exchanging(scenario))},
+      {Kind::kAveraging, averaging_changes(strategy, scenario)}};
 }
 
 std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy& strategy) {

@@ -123,6 +123,7 @@ class Finder {
         baseline_(tuned_.baseline.strategy),
         asked_(emit),
         dialect_(emit != nullptr ? emit : dialect::find_dialect(baseline_.dialect)),
+        by_file_(options.by_file && emit != nullptr),
         written_(written_in(document)),
         evaluator_(scenario_, options.make_executor),
         uncertainties_(scenario_, tuning.fit_errors),
@@ -152,7 +153,7 @@ class Finder {
     const Ranked& same = best_same();
     if (same.strategy.name == baseline_.name) return;
     said_ = said_of(same.strategy, emitted);
-    const auto set = said_ && said_->exact
+    const auto set = said_ && said_->exact && !by_file_
                          ? Settable{same.strategy, text_of(*dialect_, *said_), said_}
                          : settable(same.strategy, {}).value_or(Settable{{}, unsaid(), {}});
     add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set);
@@ -184,10 +185,17 @@ class Finder {
     if (emitted && is_winner(strategy)) return emitted;
     Evaluator model(scenario_);
     try {
-      return best_config(*dialect_, strategy, model);
+      return best_config(*dialect_, strategy, own_config(), model);
     } catch (const InputError&) {
       return std::nullopt;  // the framework refuses whatever might say it
     }
+  }
+
+  // The baseline's configuration in that framework; null: it is in another.
+  Json own_config() const {
+    const auto own = written_.find(baseline_.name);
+    const bool known = own != written_.end() && dialect_->name == baseline_.dialect;
+    return known ? own->second->value("config", Json()) : Json();
   }
 
   bool is_winner(const Strategy& strategy) const {
@@ -306,6 +314,12 @@ class Finder {
   // Nothing where neither the framework nor a file of ours can do it. `config`: what says it in the
   // framework, where that is known.
   std::optional<Settable> settable(const Strategy& strategy, const Json& config) const {
+    if (by_file_) {
+      const auto& refusal = dialect_->apply_refusal;
+      const bool refused =
+          refusal == nullptr || !refusal(strategy, scenario_.workload, scenario_.cluster).empty();
+      if (refused) return std::nullopt;
+    }
     if (const auto own = written_.find(strategy.name); own != written_.end()) {
       if (auto set = set_as_written(strategy, *own->second)) return set;
     }
@@ -414,6 +428,7 @@ class Finder {
   const Strategy& baseline_;
   const dialect::Dialect* asked_;    // by --emit
   const dialect::Dialect* dialect_;  // that, or the baseline's
+  bool by_file_;                     // what a Python file carries out, and nothing else
   std::map<std::string, const Json*> written_;
   Evaluator evaluator_;
   measure::Uncertainties uncertainties_;

@@ -12,6 +12,8 @@
 #include "core/dialect/write.h"
 #include "core/error.h"
 #include "core/input/parts.h"
+#include "core/input/scenario_json.h"
+#include "core/measure/memory.h"
 #include "core/plan/planner.h"
 #include "core/tune/configuration.h"
 #include "core/tune/thresholds.h"
@@ -41,15 +43,15 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
 
 // What decides the plan of a strategy as dialects read it; two alike need not both be evaluated.
 std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
-  const Compression& compression = strategy.compression;
-  std::string key;
-  for (const auto& part :
-       {std::to_string(strategy.streams), std::to_string(static_cast<int>(strategy.hierarchy.form)),
-        std::to_string(strategy.hierarchy.group_size), std::to_string(strategy.fusion.cycle),
-        compression.codec, std::to_string(strategy.local_sgd.enabled),
-        std::to_string(strategy.bucket_copies), std::to_string(strategy.host_sync)}) {
-    key += part + ",";
-  }
+  Strategy knobs = strategy;
+  knobs.name.clear();
+  knobs.dialect.clear();
+  knobs.notes.clear();
+  knobs.about.clear();
+  knobs.fusion = {};
+  knobs.fusion.cycle = strategy.fusion.cycle;
+  knobs.fusion.to_fp32 = strategy.fusion.to_fp32;
+  std::string key = input::strategy_json(knobs).dump();
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
     key += std::to_string(bucket.ready) + ":" + std::to_string(bucket.tensors.size()) + " ";
@@ -94,7 +96,8 @@ bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max
 // Of what decides how the winner trains, compression and averaging, how much a strategy keeps.
 int kept_training(const Strategy& winner, const Strategy& strategy) {
   return (winner.compression.codec == strategy.compression.codec) +
-         (winner.local_sgd.enabled == strategy.local_sgd.enabled);
+         (winner.local_sgd.enabled == strategy.local_sgd.enabled) +
+         (winner.fusion.to_fp32 <= strategy.fusion.to_fp32);
 }
 
 // One configuration, read back and evaluated.
@@ -102,6 +105,7 @@ struct Tried {
   Json config;
   Strategy strategy;
   measure::Metrics metrics;
+  bool fits = true;  // into the device's memory
 };
 
 // A setting that the framework does not document as one, such as a module's own variable.
@@ -119,11 +123,13 @@ Json without_private(Json config) {
 }
 
 // Numbers that nobody would write by hand: not 2^n or 25 * 2^n of any unit, nor a whole number of
-// two digits and zeros.
-int odd_numbers(const Json& config) {
+// two digits and zeros. Those of the job's own configuration are written already.
+int odd_numbers(const Json& config, const Json& own) {
   int odd = 0;
-  for (const Json& value : config) {
-    if (value.is_structured()) odd += odd_numbers(value);
+  for (const auto& [key, value] : config.items()) {
+    const bool known = own.is_object() && own.contains(key);
+    if (known && own[key] == value) continue;
+    if (value.is_structured()) odd += odd_numbers(value, known ? own[key] : Json());
     if (!value.is_number()) continue;
     auto number = std::fabs(value.get<double>());
     int exponent = 0;
@@ -135,16 +141,24 @@ int odd_numbers(const Json& config) {
   return odd;
 }
 
+// With what else the job's own configuration says.
+Json beside_own(const Json& config, const Json& own) {
+  if (!own.is_object()) return config;
+  Json both = own;
+  both.merge_patch(config);
+  return both;
+}
+
 Seconds step_of(const Tried* tried) { return tried->metrics.step_time; }
 Seconds least_of(const std::vector<const Tried*>& tried) {
   return tried.empty() ? std::numeric_limits<double>::infinity()
                        : step_of(std::ranges::min(tried, {}, step_of));
 }
 
-// What trains as the winner does comes before what is fast. A private variable has to gain 1 %,
-// a number that is not round 0.5 %. Of those whose step times no measurement could tell apart, the
-// one with the fewest collectives; of those alike, the first.
-const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
+// What trains as the winner does comes before what fits, and that before what is fast. A private
+// variable has to gain 1 %, a number that is not round 0.5 %. Of those whose step times no
+// measurement could tell apart, the one with the fewest collectives; of those alike, the first.
+const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner, const Json& own) {
   constexpr double kEqual = 1e-3;
   constexpr double kPrivate = 1e-2;
   int kept = 0;
@@ -153,25 +167,34 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner) {
   for (const auto& each : tried) {
     if (kept_training(winner, each.strategy) == kept) left.push_back(&each);
   }
+  const auto fits = [](const Tried* each) { return each->fits; };
+  if (std::ranges::any_of(left, fits)) std::erase_if(left, std::not_fn(fits));
   const auto leave_out = [&](double more, const std::function<bool(const Tried&)>& unwanted) {
     std::vector<const Tried*> wanted = left;
     std::erase_if(wanted, [&](const Tried* each) { return unwanted(*each); });
     if (least_of(wanted) <= least_of(left) * (1 + more)) left = std::move(wanted);
   };
   leave_out(kPrivate, [](const Tried& each) { return has_private(each.config); });
-  leave_out(kRoundness, [](const Tried& each) { return odd_numbers(each.config) > 0; });
+  leave_out(kRoundness, [&](const Tried& each) { return odd_numbers(each.config, own) > 0; });
   const Seconds least = least_of(left);
   leave_out(kEqual, [&](const Tried& each) { return step_of(&each) > least * (1 + kEqual); });
   return *std::ranges::min(left, {}, [](const Tried* each) { return each->metrics.collectives; });
 }
 
+// Whether it is worth other keys than those that say the winner.
+bool gains(const Tried& one, const Tried& other) {
+  if (one.fits != other.fits) return one.fits;
+  return one.metrics.step_time < other.metrics.step_time * (1 - kRoundness);
+}
+
 // What a framework can say about one winner, each configuration read back and evaluated once.
 class ConfigSearch {
  public:
-  ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, Evaluator& evaluator,
-               std::string algorithm)
+  ConfigSearch(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
+               Evaluator& evaluator, std::string algorithm)
       : dialect_(dialect),
         winner_(winner),
+        own_(own),
         evaluator_(evaluator),
         scenario_(evaluator.scenario()),
         algorithm_(std::move(algorithm)) {}
@@ -184,11 +207,11 @@ class ConfigSearch {
     if (tried_.empty()) std::rethrow_exception(refusal_);
     for (bool gained = true; gained;) {
       gained = false;
-      const Tried found = best_of(tried_, winner_);
+      const Tried found = best_of(tried_, winner_, own_);
       for (const Json& patch : free_changes(found.config, other_buckets)) {
         Json patched = found.config;
         patched.merge_patch(patch);
-        if (!add(patched) || best_of(tried_, winner_).config != patched) continue;
+        if (!add(patched) || best_of(tried_, winner_, own_).config != patched) continue;
         gained = true;
         for (Json& config : configs) {
           config.merge_patch(patch);
@@ -197,7 +220,13 @@ class ConfigSearch {
         break;
       }
     }
-    return best_of(tried_, winner_);
+    return best_of(tried_, winner_, own_);
+  }
+
+  // The best that changes of one configuration lead to; nullptr where the framework refuses it.
+  const Tried* best_from(const Json& config) {
+    if (!add(config)) return nullptr;
+    return &best({}, true);
   }
 
   std::size_t searched() const { return tried_.size(); }
@@ -234,15 +263,17 @@ class ConfigSearch {
     if (!fits) return false;
     strategy.name = dialect_.name;
     const std::string key = plan_key(scenario_, strategy) + (has_private(config) ? "_" : "") +
-                            std::to_string(odd_numbers(config));
+                            std::to_string(odd_numbers(config, own_));
     if (!seen_.insert(key).second) return false;
     const auto metrics = evaluator_.metrics_of(strategy);
-    tried_.push_back({config, std::move(strategy), metrics});
+    const bool has_room = measure::memory_of(scenario_, strategy).fits();
+    tried_.push_back({config, std::move(strategy), metrics, has_room});
     return true;
   }
 
   const dialect::Dialect& dialect_;
   const Strategy& winner_;
+  const Json& own_;  // the job's configuration in this dialect, or null
   Evaluator& evaluator_;
   const Scenario& scenario_;
   std::string algorithm_;
@@ -262,18 +293,22 @@ std::string settable_algorithm(const Strategy& winner, const Scenario& scenario)
 
 }  // namespace
 
-Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, Evaluator& evaluator) {
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
+                    Evaluator& evaluator) {
   const Scenario& scenario = evaluator.scenario();
   const Seconds wanted = evaluator.step_time(winner);
-  ConfigSearch search(dialect, winner, evaluator, settable_algorithm(winner, scenario));
+  const std::string algorithm = settable_algorithm(winner, scenario);
+  ConfigSearch search(dialect, winner, own, evaluator, algorithm);
   std::vector<Json> configs;
   bool exact = false;
   try {
     if (auto written =
             dialect::write_config(dialect, winner, scenario.workload, scenario.cluster)) {
       exact = written->exact;
-      configs.push_back(std::move(written->config));
-      if (has_private(configs.back())) configs.push_back(without_private(configs.back()));
+      for (Json config : {written->config, without_private(written->config)}) {
+        configs.push_back(beside_own(config, own));
+        configs.push_back(std::move(config));
+      }
     }
   } catch (const InputError&) {
     // What is worth trying besides may still be possible.
@@ -285,15 +320,23 @@ Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, Eva
                             ? std::vector{dialect::least_config(dialect)}
                             : dialect.candidates(winner, scenario.workload, exchanging(scenario),
                                                  partitions_of(evaluator));
-    configs.insert(configs.end(), others.begin(), others.end());
+    for (const Json& other : others) configs.push_back(beside_own(other, own));
+    if (own.is_object()) configs.push_back(own);
     said = &search.best(std::move(configs), true);
+  }
+  // The framework may have keys for what no other has: from the job's own configuration on.
+  ConfigSearch around(dialect, winner, own, evaluator, algorithm);
+  if (exact && own.is_object()) {
+    if (const Tried* other = around.best_from(own); other != nullptr && gains(*other, *said)) {
+      said = other;
+    }
   }
   const Tried& found = *said;
   Emitted best;
   best.config = found.config;
   best.strategy = found.strategy;
   best.step_time = found.metrics.step_time;
-  best.searched = search.searched();
+  best.searched = search.searched() + around.searched();
   if (best.strategy.algorithm != collective::library_algorithm(scenario.cluster)) {
     best.algorithm = best.strategy.algorithm;
     best.setting = dialect::nccl_setting(best.strategy, scenario.workload, scenario.cluster);

@@ -24,8 +24,11 @@ struct Emitted {
 
 // Compression and averaging are the winner's where the dialect has them; what it lacks is left
 // out and named in the difference. Settings that the winner does not speak of are searched too.
-// A size that is not round has to gain 0.5 %, a private variable 1 %; of configurations within 0.1
-// % of the best, the one with the fewest collectives.
-Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, Evaluator& evaluator);
+// `own`: the job's own configuration in that dialect, whose other keys every configuration keeps;
+// null: the job has none. What fits the memory comes first. A size that is not round has to gain
+// 0.5 %, a private variable 1 %; of configurations within 0.1 % of the best, the one with the
+// fewest collectives.
+Emitted best_config(const dialect::Dialect& dialect, const Strategy& winner, const Json& own,
+                    Evaluator& evaluator);
 
 }  // namespace syncline::tune

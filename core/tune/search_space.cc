@@ -28,6 +28,8 @@ std::string short_number(double value) {
 
 std::string mebibytes(Bytes bytes) {
   if (bytes < kMiB / 10) return short_number(static_cast<double>(bytes) / kKiB) + " KiB";
+  if (bytes >= kGiB)
+    return short_number(static_cast<double>(bytes) / static_cast<double>(kGiB)) + " GiB";
   return short_number(static_cast<double>(bytes) / static_cast<double>(kMiB)) + " MiB";
 }
 

@@ -55,6 +55,7 @@ class Tuner {
     walk();
     rank();
     fill();
+    prefer_framework();
     grade();
     draw_curve();
     if (options_.confirm) confirm();
@@ -171,6 +172,18 @@ class Tuner {
       walk();
       rank();
     }
+  }
+
+  // Puts what the framework has in place of the best, ahead of whatever takes longer.
+  void prefer_framework() {
+    if (!options_.in_framework) return;
+    const auto said = options_.in_framework(tuned_.winner().strategy);
+    if (!said) return;
+    const std::vector<Ranked> found = std::move(tuned_.ranking);
+    tuned_.ranking = {evaluated(*said, FusionKind::kBase)};
+    for (const Ranked& ranked : found) add_slower(ranked);
+    auto& best_so = input::changes_training(*said) ? tuned_.best_changed : tuned_.best_as_before;
+    best_so = tuned_.winner();
   }
 
   // Costs all of them at once, as far as the budget goes; an interruption leaves out the last.

@@ -35,6 +35,10 @@ struct TuneOptions {
   std::function<bool()> interrupted = [] { return false; };
   // The alternative (tuning.h) that is written for a framework; empty: the best that was found.
   std::string take;
+  // For a Python file (`emit --python`): what that cannot carry out is not offered.
+  bool by_file = false;
+  // Given the best that was found, the strategy that a framework has in its place; none: it stays.
+  std::function<std::optional<Strategy>(const Strategy&)> in_framework;
 };
 
 // The best candidate of one configuration and one kind of fusion.

@@ -58,6 +58,62 @@ Json baseline_config(const input::Document& document, const Scenario& scenario) 
   return {};
 }
 
+// Searches a framework's own keys, for a strategy in place of the best that was found.
+class InFramework {
+ public:
+  InFramework(const dialect::Dialect& dialect, Json own, const Scenario& scenario,
+              const TuneOptions& options, bool asked)
+      : dialect_(dialect),
+        own_(std::move(own)),
+        scenario_(scenario),
+        by_file_(options.by_file),
+        asked_(asked) {}
+
+  // Of the best strategy: what the framework has in its place, where that is shorter, or where only
+  // that can be set in the framework that was asked for, or is as good but for 1 %. Nothing: the
+  // best stays.
+  std::optional<Strategy> in_place_of(const Strategy& best) {
+    if (dialect_.suggest == nullptr || by_file_) return std::nullopt;
+    Evaluator model(scenario_);
+    try {
+      said_ = best_config(dialect_, best, own_, model);
+    } catch (const InputError&) {
+      return std::nullopt;  // the framework refuses whatever might say it
+    }
+    const Strategy& baseline = *find_strategy(scenario_, scenario_.baseline);
+    const Seconds now = model.step_time(baseline);
+    const Seconds wanted = model.step_time(best);
+    const bool fits = measure::memory_of(scenario_, said_->strategy).fits();
+    const bool alike = measure::training_beside(said_->strategy, baseline) ==
+                       measure::training_beside(best, baseline);
+    if (said_->exact || !alike || !fits) return std::nullopt;
+    const bool applied =
+        dialect_.apply_refusal != nullptr &&
+        dialect_.apply_refusal(best, scenario_.workload, scenario_.cluster).empty();
+    constexpr double kWorthTelling = 1e-3, kWorthOtherWords = 0.01;
+    const bool shorter = said_->step_time < wanted * (1 - kWorthTelling);
+    const bool near = asked_ || said_->step_time < wanted * (1 + kWorthOtherWords);
+    const bool in_place = near && !applied && said_->step_time <= now;
+    if (!shorter && !in_place) return std::nullopt;
+    said_->exact = true;
+    said_->difference.clear();
+    if (said_->config == own_) return baseline;
+    said_->strategy.name = "the best in " + std::string(dialect_.name);
+    return said_->strategy;
+  }
+
+  // What it says of the best, or in its place.
+  const std::optional<Emitted>& said() const { return said_; }
+
+ private:
+  const dialect::Dialect& dialect_;
+  Json own_;
+  const Scenario& scenario_;
+  bool by_file_;
+  bool asked_;
+  std::optional<Emitted> said_;
+};
+
 void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit, Evaluator& model,
                    Tuning& tuning) {
   const Scenario& scenario = tuning.scenario;
@@ -124,7 +180,17 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.search = own ? *own : default_search(scenario);
   tuning.executor = options.executor;
   tuning.confirmed_by = options.confirm && tuning.search.confirm > 0 ? confirmed_by : "";
-  tuning.tuned = tune(scenario, tuning.search, options);
+  const dialect::Dialect* own_dialect =
+      dialect::find_dialect(find_strategy(scenario, scenario.baseline)->dialect);
+  const dialect::Dialect* dialect = emit != nullptr ? emit : own_dialect;
+  const Json config = dialect == own_dialect ? baseline_config(fitted, scenario) : Json();
+  std::optional<InFramework> framework;
+  TuneOptions searched = options;
+  if (dialect != nullptr) {
+    framework.emplace(*dialect, config, scenario, options, emit != nullptr);
+    searched.in_framework = [&](const Strategy& best) { return framework->in_place_of(best); };
+  }
+  tuning.tuned = tune(scenario, tuning.search, searched);
 
   Evaluator model(scenario);
   const Strategy& winner = tuning.tuned.winner().strategy;
@@ -136,7 +202,8 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.averaging = averaging_of(model);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;
-    tuning.emitted = best_config(*emit, winner, model);
+    tuning.emitted = framework->said();
+    if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
   }
   add_ddp_curve(fitted, emit, model, tuning);
   add_alternatives(fitted, options, emit, tuning);

@@ -221,7 +221,9 @@ TEST(Pipeline, ExchangesMayWaitForAllPasses) {
     shared.overlap = false;
     EXPECT_EQ(behind(late), 0);
     EXPECT_EQ(behind(shared), 0);
-    if (parallel.virtual_stages > 1) EXPECT_GT(behind(early), 0);
+    if (parallel.virtual_stages > 1) {
+      EXPECT_GT(behind(early), 0);
+    }
     const auto executor = run::make_model_executor({cluster, {}, 1});
     const Seconds step = step_of(workload, cluster, late);
     EXPECT_GE(step, step_of(workload, cluster, early) * (1 - 1e-12));

@@ -66,7 +66,7 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
   const dialect::Dialect dummy{
       .name = "dummy", .summary = "one number", .read = read_bucket, .candidates = every_size};
   const Strategy& winner = scenario.strategies.front();
-  const Emitted best = best_config(dummy, winner, model);
+  const Emitted best = best_config(dummy, winner, Json(), model);
   EXPECT_GT(best.searched, 10u);
   EXPECT_FALSE(best.exact) << "it has one stream";
   for (const Bytes size : {Bytes{1}, kMiB, 4 * kMiB, 25 * kMiB, kGiB}) {
@@ -78,7 +78,7 @@ TEST(DialectSearch, ARowListsWhatIsTried) {
 
   // Without a list there is its least configuration.
   const dialect::Dialect silent{.name = "silent", .summary = "reads only", .read = read_bucket};
-  const Emitted least = best_config(silent, winner, model);
+  const Emitted least = best_config(silent, winner, Json(), model);
   EXPECT_EQ(least.searched, 1u);
   EXPECT_EQ(least.config, Json::object());
 }
@@ -104,7 +104,7 @@ Emitted emitted(const Json& document, const char* dialect, Seconds* wanted = nul
   Evaluator model(scenario);
   const Strategy& winner = scenario.strategies.front();
   if (wanted != nullptr) *wanted = model.step_time(winner);
-  return best_config(*dialect::find_dialect(dialect), winner, model);
+  return best_config(*dialect::find_dialect(dialect), winner, Json(), model);
 }
 
 // Horovod compresses by fp16 alone: what it can say is then searched as for a dense winner.
@@ -205,7 +205,7 @@ TEST(DialectSearch, ATenthOfAPercentIsGivenForFewerCollectives) {
   ASSERT_GT(lost, 0.01 * apart);
   for (const double share : {0.0005, 0.0009, 0.0011, 0.002}) {
     scenario.workload.forward = lost / share - apart;
-    const Emitted best = best_config(dummy, each_alone, model);
+    const Emitted best = best_config(dummy, each_alone, Json(), model);
     EXPECT_EQ(best.config["bucket"] == kGiB, share < 0.001) << share;
   }
 }
@@ -232,7 +232,7 @@ TEST(DialectSearch, ASizeThatIsNotRoundHasToGain) {
   const Seconds lost = model.step_time(scenario.strategies.back()) - forward - apart;
   for (const double share : {0.002, 0.0045, 0.0055, 0.01}) {
     scenario.workload.forward = lost / share - apart;
-    const Emitted best = best_config(dummy, each_alone, model);
+    const Emitted best = best_config(dummy, each_alone, Json(), model);
     EXPECT_EQ(best.config["bucket"] == kRound, share < 0.005) << share;
   }
 }

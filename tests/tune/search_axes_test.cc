@@ -183,7 +183,7 @@ TEST(SearchAxes, HorovodIsTunedOverCycleTimes) {
   const Tuned tuned = tune(read.scenario, read.search, {});
   Evaluator model(read.scenario);
   const Emitted emitted =
-      best_config(*dialect::find_dialect("horovod"), tuned.winner().strategy, model);
+      best_config(*dialect::find_dialect("horovod"), tuned.winner().strategy, Json(), model);
   ASSERT_GT(emitted.strategy.fusion.cycle, 0);
   EXPECT_LE(emitted.step_time, tuned.winner().metrics.step_time * (1 + 1e-9));
   // No other cycle time that is tried does better with the same threshold.

@@ -564,7 +564,7 @@ TEST(Tuner, EmittedConfigurationsReadBackTheSame) {
     Evaluator model(scenario);
     for (const char* name : {"paddle", "mindspore", "pytorch", "horovod"}) {
       const Emitted emitted =
-          best_config(*dialect::find_dialect(name), result.winner().strategy, model);
+          best_config(*dialect::find_dialect(name), result.winner().strategy, Json(), model);
       document.root["strategies"] =
           Json::array({{{"name", "back"}, {"dialect", name}, {"config", emitted.config}}});
       document.root.erase("search");
