@@ -131,8 +131,9 @@ void check_python(const std::string& file, const std::string& dialect, const std
                    std::string(kPythonDialect));
 }
 
-std::string apply_file(const Scenario& scenario, const Strategy& strategy,
+std::string apply_file(const Scenario& scenario, const Strategy& chosen,
                        const measure::FitErrors& fit_errors) {
+  const Strategy strategy = dialect::with_whole_graph(chosen);
   const std::string refusal = dialect::apply_refusal(strategy, scenario.workload, scenario.cluster);
   if (!refusal.empty()) {
     throw InputError("strategy '" + strategy.name +

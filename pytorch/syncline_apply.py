@@ -50,8 +50,9 @@ def apply(model, optimizer, *, strategy=None, find_unused_parameters=False, time
 
     optimizer               a strategy with DGC or LocalSGD acts before or after its step()
     strategy                in place of this file's own
-    find_unused_parameters  some parameters get no gradient in some steps: they count as zero. Not
-                            together with reentrant checkpoints
+    find_unused_parameters  some parameters get no gradient in some steps: they count as zero on a
+                            rank; what no rank used keeps the gradient that it had, or none, as in
+                            DistributedDataParallel. Not together with reentrant checkpoints
     timeout                 seconds that a rank waits for the others in an exchange; torch's own
                             limit if left out
 
@@ -587,6 +588,7 @@ class _Reducer:
         self.strategy = strategy
         self.lanes = lanes
         self.find_unused = find_unused
+        self.used = set()  # names with a gradient since the last exchange, find_unused alone
         self.at_end = strategy.get("overlap", 1) == 0
         self.step = 0
         self.here = []  # names, in the order of readiness
@@ -601,6 +603,8 @@ class _Reducer:
 
     def _hook(self, name, parameter):
         def is_ready(*_):
+            if self.find_unused:
+                self.used.add(name)
             if self.on:
                 self._arrived(name)
         if hasattr(parameter, "register_post_accumulate_grad_hook"):  # torch 2.1
@@ -669,17 +673,37 @@ class _Reducer:
         """At the end of the backward pass."""
         if self.buckets is None:
             self.buckets = self._made(self._names_by_place())
+        left = {name: None if p.grad is None else p.grad.clone()
+                for name, p in self.trained.items() if self.find_unused and name not in self.used}
         while self.next < len(self.buckets):
             for name in list(self.buckets[self.next].missing):
                 self.buckets[self.next].take(name)
             self._launch()
         for lane in self.lanes:
             lane.wait()
+        if self.find_unused:
+            self._leave_unused(left)
         for bucket in self.buckets:
             bucket.begin_step()
         self.here = []
         self.next = 0
         self.step += 1
+
+    def _leave_unused(self, left):
+        """Puts back the gradients of what no rank has used: an optimizer passes over those that are
+        None. Collective."""
+        lane = self.lanes[0]
+        device = next(iter(self.trained.values())).device
+        used = torch.tensor([name in self.used for name in self.trained], dtype=torch.int32,
+                            device=device)
+        lane.run("used parameters", lambda: dist.all_reduce(used, group=lane.world))
+        lane.wait()
+        self.used.clear()
+        if not left:
+            return
+        for name, count in zip(self.trained, used.tolist()):
+            if count == 0:
+                self.trained[name].grad = left[name]
 
     def _names_by_place(self):
         """The gradients as rank 0 saw them become ready, held against the strategy's table."""

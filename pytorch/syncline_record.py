@@ -13,8 +13,8 @@ hooks but without communication (no_sync); then without and with exchanges that 
 for what computation and communication take from each other. Parameters, buffers, gradients, the
 optimizer's state and the random generators are put back afterwards, in a loop after the last of
 these steps, behind which it goes on unseen; what else a step moves on (a data loader, a learning
-rate, a gradient scaler) has then seen 78 steps more, 93 on CPUs. A step is one backward pass: of a
-job that accumulates gradients, give step(), the one that exchanges them.
+rate, a gradient scaler) has then seen 78 steps more, 93 on CPUs. A step ends with an update; of a
+job that accumulates gradients it has several backward passes, as many in each step.
 
 Needs torch 1.13 or later and nothing else. Times are those of CUDA events on GPUs, of the host's
 clock elsewhere. What goes wrong is told in one line, with the traceback where SYNCLINE_TRACEBACK is
@@ -81,8 +81,8 @@ def record(model, step=None, *, steps=_STEPS, out="job.json", name=None, batch=N
 
     Returns the scenario on rank 0, None elsewhere; of a loop, `with record(model) as recording`
     has it as recording.scenario once recording.done is true. Raises RuntimeError where rank 0
-    cannot write `out`, and where a step is not one forward pass of `model`, one backward pass and
-    the update; hooks are gone then, too. A loop that ends too early is told in a line.
+    cannot write `out`, and where steps are not forward and backward passes of `model`, as many in
+    each, and the update; hooks are gone then, too. A loop that ends too early is told in a line.
     """
     loop = _Loop(model, optimizer, steps, out, name, batch)
     if step is None:
@@ -106,11 +106,15 @@ def _recording(job, steps, out, name, batch):
         hosts = job.gathered(socket.gethostname())
         sweeping = _sweeps(job, hosts)
         half = _Half(job)
-        seen = _Seen(job, (yield from _run_in_turns(job, steps, [*sweeping.values(), half])))
+        runs = yield from _run_in_turns(job, steps, [*sweeping.values(), half])
+        seen = _Seen(job, runs)
         seen.copy_in, seen.copy_out = _copies(job, seen)
         seen.waiting = sweeping["world"].waiting() if sweeping else (0.0, 0.0)
         sweeps = _swept(sweeping)
         seen.overlap = yield from _overlap(job, steps, seen, sweeps)
+        if job.went_apart and job.logged("find_unused_parameters"):
+            with _forgets_uses(job):
+                yield
         seen.rounding, seen.sums = half.rates()
         seen.memory = _memory(job)
         seen.page = _page_time()
@@ -310,7 +314,8 @@ def _needed(job, steps):
     """How many steps a recording takes."""
     kinds = (3 if job.is_ddp else 2) + (2 + any(_is_coded(job, name) for name in job.gradients)
                                         if job.ranks > 1 else 0)
-    return _WARM + -(-steps // _BLOCK) * (1 + _BLOCK) * kinds
+    forgetting = 1 if job.is_ddp and job.logged("find_unused_parameters") else 0
+    return _WARM + -(-steps // _BLOCK) * (1 + _BLOCK) * kinds + forgetting
 
 
 class RecordError(RuntimeError):
@@ -351,6 +356,8 @@ class _Job:
         self.backend = dist.get_backend(self.group) if self.is_ddp else ""
         self.optimizers = [optimizer] if optimizer is not None else self._find_optimizers()
         self.sparse_rows = {}
+        self.passes = 1  # backward passes of a step, once steps were watched
+        self.went_apart = False  # there were steps without communication
         self.in_loop = False  # _Loop sees the updates
         self.watch = None
 
@@ -484,6 +491,8 @@ class _Step:
         self.marks = {}
         self.ready = {}  # by gradient, in the order in which they were ready
         self.backwards = 0
+        self.updates = 0
+        self.sums = []  # by pass: whether DDP is to exchange its gradients
         self.beside = None  # _Beside: exchanges that the backward pass starts
         self.pages = 0
 
@@ -494,8 +503,16 @@ class _Step:
     def last(self, what):
         self.marks[what] = self.job.now()
 
+    def begin_pass(self):
+        """Of several passes the marks are those of the last one, which exchanges the gradients."""
+        if "backward_end" in self.marks:
+            for what in ("forward", "backward", "backward_end"):
+                self.marks.pop(what, None)
+            self.ready = {}
+        self.first("forward")
+
     def start_beside(self, name):
-        if self.beside:
+        if self.beside and self.backwards >= self.job.passes:
             self.beside.start(name)
 
     def seconds(self, begin, end):
@@ -509,7 +526,7 @@ class _Step:
                  "forward": self.seconds("forward", "backward"),
                  "backward": self.seconds("backward", "backward_end"),
                  "update": self.seconds("update", "update_end"),
-                 "pages": self.pages}
+                 "passes": self.backwards, "sums": self.sums, "pages": self.pages}
         if "backward" in self.marks:
             begin = self.marks["backward"]
             times["ready"] = {n: self.job.seconds(begin, at) for n, at in self.ready.items()}
@@ -520,9 +537,9 @@ class _Step:
             if what not in self.marks:
                 _fail(f"no {what} pass was seen: a step must call the model that was given, and "
                       "loss.backward()")
-        if self.backwards > 1:
-            _fail(f"a step runs {self.backwards} backward passes; give record(model, step) one "
-                  "that runs the pass which sums the gradients")
+        if self.updates > len(self.job.optimizers):
+            _fail(f"a step has {self.updates} updates: give record(model, step) one that trains "
+                  "once")
 
 
 class _Watch:
@@ -552,7 +569,9 @@ class _Watch:
 
     def _hook_forward(self):
         def begins(*_):
-            self.step.first("forward")
+            if torch.is_grad_enabled():
+                self.step.begin_pass()
+                self.step.sums.append(getattr(self.job.model, "require_backward_grad_sync", True))
             if self.alone and self.job.is_ddp:  # whatever a loop has set since
                 self.job.model.require_backward_grad_sync = False
         hook = self.job.model.register_forward_pre_hook(begins)
@@ -586,6 +605,7 @@ class _Watch:
             self.step.first("update")
 
         def ended(*_):
+            self.step.updates += 1
             self.step.last("update_end")
         if hasattr(optimizer, "register_step_pre_hook"):  # torch 2.0
             self.undo.callback(optimizer.register_step_pre_hook(begins).remove)
@@ -650,8 +670,12 @@ def _run_block(job, kind, exchanges=None):
     taken = []
     with contextlib.ExitStack() as stack:
         watch = None
+        forgets = _nothing
         if kind == "alone" and job.is_ddp:
             stack.enter_context(job.model.no_sync())
+            job.went_apart = True
+        elif job.went_apart and job.logged("find_unused_parameters"):
+            forgets = stack.enter_context(_forgets_uses(job))
         if kind != "plain":
             watch = stack.enter_context(_Watch(job, alone=kind == "alone"))
         for i in range(1 + _BLOCK):
@@ -662,6 +686,7 @@ def _run_block(job, kind, exchanges=None):
             before = _pages()
             taken[-1].first("begin")
             yield
+            forgets()
             taken[-1].last("end")
             taken[-1].pages = _pages() - before
             if watch:
@@ -670,12 +695,32 @@ def _run_block(job, kind, exchanges=None):
     return [{**one.times(), **(one.beside.times(one) if one.beside else {})} for one in taken[1:]]
 
 
+def _nothing():
+    pass
+
+
+@contextlib.contextmanager
+def _forgets_uses(job):
+    """Yields what ends it. DDP takes the parameters that passes in no_sync have used for used in its
+    next exchange, and fails where one has no gradient any more: there, each has one."""
+    def fill(*_):
+        for name, parameter in job.gradients.items():
+            if parameter.grad is None and name not in job.sparse_rows and torch.is_grad_enabled():
+                parameter.grad = torch.zeros_like(parameter)
+    hook = job.model.register_forward_pre_hook(fill)
+    try:
+        yield hook.remove
+    finally:
+        hook.remove()
+
+
 class _Seen:
     """Medians over the steps. Computing times are those without communication, in which nothing
     else used the device, of the slowest rank: the others wait for it."""
 
     def __init__(self, job, runs):
         self.runs = runs
+        job.passes, self.sums_last = self._passes(job)
         parts = ("step", "forward", "backward", "update")
         own = [self.median("alone", part) for part in parts]
         own += [self.ready(name) for name in job.gradients]
@@ -684,7 +729,7 @@ class _Seen:
         self.alone = dict(zip(parts, times))
         self.uneven = self._uneven(job)
         ready_of = dict(zip(job.gradients, times[len(parts):]))
-        self.order = list(runs.get("exchanged", runs["alone"])[-1]["ready"])
+        self.order, self.always = self._order(job)
         self.unused = [name for name in job.gradients if name not in self.order]
         # Those that the loss does not depend on lie where the model defines them, ready with the
         # gradient before: DDP's buckets hold them, too.
@@ -699,8 +744,39 @@ class _Seen:
             self.waits[name] = ready - before
             before = ready
         # All that is neither forward pass, gradients nor update: data, clipping, zero_grad.
-        self.gap = max(0.0, self.alone["step"] - self.alone["forward"] - before
+        earlier = (job.passes - 1) * (self.alone["forward"] + self.alone["backward"])
+        self.gap = max(0.0, self.alone["step"] - earlier - self.alone["forward"] - before
                        - self.alone["update"])
+
+    def _order(self, job):
+        """(names in the order of readiness on rank 0, those that are ready in each step on each
+        rank)."""
+        watched = [step["ready"] for kind in ("exchanged", "alone")
+                   for step in self.runs.get(kind, [])]
+        last = list(self.runs.get("exchanged", self.runs["alone"])[-1]["ready"])
+        always = [float(all(name in ready for ready in watched)) for name in job.gradients]
+        if job.ranks > 1:
+            # Places from 1 on; 0: it is not ready in that step.
+            places = [last.index(name) + 1.0 if name in last and job.rank == 0 else 0.0
+                      for name in job.gradients]
+            places = dict(zip(job.gradients, job.over_ranks(places)))
+            last = sorted((name for name in places if places[name] > 0), key=places.get)
+            always = job.over_ranks(always, dist.ReduceOp.MIN)
+        return last, {name for name, each in zip(job.gradients, always) if each}
+
+    def _passes(self, job):
+        """(backward passes of a step, whether the last one alone exchanges)."""
+        watched = [step for kind in ("exchanged", "alone") for step in self.runs.get(kind, [])]
+        counts = sorted({step["passes"] for step in watched})
+        if len(counts) > 1:
+            _fail(f"steps run {counts[0]} to {counts[-1]} backward passes; a recording needs as many "
+                  "in each")
+        exchanged = [tuple(step["sums"]) for step in self.runs.get("exchanged", [])]
+        last = (False,) * (counts[0] - 1) + (True,)
+        if exchanged and counts[0] > 1 and set(exchanged) not in ({last}, {(True,) * counts[0]}):
+            _fail(f"of the {counts[0]} backward passes of a step neither all communicate nor the last "
+                  "one alone (no_sync)")
+        return counts[0], counts[0] > 1 and set(exchanged) == {last}
 
     def median(self, kind, what):
         return statistics.median(step[what] for step in self.runs[kind])
@@ -1021,7 +1097,7 @@ def _exchanges_of(job, seen, size):
     places, at, free = {""}, 0.0, 1.5 * size[1] + 0.006
     for name in seen.order:
         at += seen.waits[name]
-        if at >= free and at < seen.alone["backward"]:
+        if at >= free and at < seen.alone["backward"] and name in seen.always:
             places.add(name)
             free = at + 1.5 * size[1] + 0.006
     return lambda: _Beside(job, payload, places)
@@ -1464,6 +1540,8 @@ def _workload(job, seen, name, batch):
                 "tensors": _tensors(job, seen)}
     if broadcasts and seen.overhead() > 0:
         workload["buffer_broadcast_ms"] = _round(seen.overhead() * 1e3)
+    if job.passes > 1:
+        workload["micro_batches"] = job.passes
     if batch:
         workload["batch"] = batch
     if seen.optimizer:
@@ -1513,7 +1591,26 @@ def _config(job):
     hook = _hook(job)
     if hook in _KNOWN_HOOKS:
         config["comm_hook"] = hook
+    if _is_compiled(job):
+        config["torch_compile"] = _compiler_cuts()
     return config
+
+
+def _is_compiled(job):
+    """Whether torch.compile made the model, or what calls it, a graph (torch 2.0)."""
+    if "torch._dynamo" not in sys.modules:
+        return False
+    compiled = sys.modules["torch._dynamo"].eval_frame.OptimizedModule
+    own = {id(job.model), id(job.module)}
+    return any(getattr(m, "_compiled_call_impl", None) is not None for m in (job.model, job.module)) \
+        or isinstance(job.module, compiled) or any(
+            id(getattr(other, "_orig_mod", None)) in own for other in gc.get_objects()
+            if issubclass(type(other), compiled))
+
+
+def _compiler_cuts():
+    """How it treats DDP: by DDPOptimizer's pieces, unless that is off."""
+    return {"optimize_ddp": getattr(sys.modules["torch._dynamo"].config, "optimize_ddp", True)}
 
 
 def _hook(job):
@@ -1523,6 +1620,8 @@ def _hook(job):
 
 def _scenario(job, seen, hosts, sweeps, name, batch):
     strategy = {"name": "as recorded", "dialect": "pytorch", "config": _config(job)}
+    if seen.sums_last:
+        strategy["config"]["no_sync"] = True
     measured = {"strategy": strategy["name"], "step_time_s": _round(seen.median("plain", "step")),
                 "source": f"median of {len(seen.runs['plain'])} steps of the job itself, half of "
                           f"them within {100 * seen.spread('plain'):.1f} %"}
@@ -1546,7 +1645,8 @@ def _scenario(job, seen, hosts, sweeps, name, batch):
         relative = _round(min(0.33, seen.uneven), 3)
         if relative > 0:
             cluster["jitter"] = {"distribution": "normal", "relative": relative}
-        measured["collectives"] = len(job.bucket_bytes())
+        exchanges = 1 if seen.sums_last else job.passes
+        measured["collectives"] = exchanges * len(job.bucket_bytes())
     return {"name": f"{name}, as recorded", "workload": _workload(job, seen, name, batch),
             "cluster": cluster, "strategies": [strategy], "published": [measured]}
 

@@ -42,7 +42,9 @@ std::string exchange_refusal(const Strategy& strategy) {
   if (local.outer.any() && strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     return "its groups sum gradients in two levels";
   }
-  if (!strategy.pieces.empty()) return "its gradients come in the pieces of a compiled model";
+  if (strategy.pieces.size() > 1) {
+    return "torch.compile cuts its graph for DistributedDataParallel alone";
+  }
   if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
   return {};
 }
@@ -210,6 +212,11 @@ std::string applied_by(const std::string& row) {
   return "model = apply(model, optimizer), from the file of --emit pytorch --python apply.py "
          "--take " +
          (quote + row + quote);
+}
+
+Strategy with_whole_graph(Strategy strategy) {
+  if (strategy.pieces.size() > 1) strategy.pieces = {strategy.pieces.back()};
+  return strategy;
 }
 
 Strategy as_applied(const Strategy& strategy) {

@@ -22,6 +22,9 @@ bool dgc_lacks_momentum(const Workload& workload);
 std::string apply_refusal(const Strategy& strategy, const Workload& workload,
                           const Cluster& cluster);
 
+// The strategy in a compiled job without DistributedDataParallel, for which alone the graph is cut.
+Strategy with_whole_graph(Strategy strategy);
+
 // The strategy as that file carries it out: the same exchanges, without what another framework does
 // around them (padding, copies into buffers, waits of the host, updates in parts, fused operators).
 Strategy as_applied(const Strategy& strategy);

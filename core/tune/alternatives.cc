@@ -158,6 +158,7 @@ class Finder {
                          : settable(same.strategy, {}).value_or(Settable{{}, unsaid(), {}});
     add(same.strategy, TrainingChange::kSame, same.metrics.step_time, set);
     if (!said_ || said_->exact || trains_otherwise(said_->strategy)) return;
+    if (by_file_ && !settable(said_->strategy, {})) return;
     Strategy nearest = said_->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
     const Seconds step = evaluator_.step_time(nearest);
@@ -319,6 +320,9 @@ class Finder {
       const bool refused =
           refusal == nullptr || !refusal(strategy, scenario_.workload, scenario_.cluster).empty();
       if (refused) return std::nullopt;
+      return Settable{is_given(strategy) ? strategy : dialect::as_applied(strategy),
+                      dialect::applied_by(strategy.name),
+                      {}};
     }
     if (const auto own = written_.find(strategy.name); own != written_.end()) {
       if (auto set = set_as_written(strategy, *own->second)) return set;

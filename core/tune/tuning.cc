@@ -138,6 +138,15 @@ void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit
   }
 }
 
+// Of a compiled job, candidates for a file have the graph whole.
+void search_whole_graphs(Tuning& tuning) {
+  Strategy whole = dialect::with_whole_graph(*find_strategy(tuning.scenario, tuning.search.base));
+  if (whole.pieces == find_strategy(tuning.scenario, tuning.search.base)->pieces) return;
+  whole.name += ", its graph whole";
+  tuning.search.base = whole.name;
+  tuning.scenario.strategies.push_back(std::move(whole));
+}
+
 // Puts an alternative in the place of the best for what is written. One that no configuration says
 // is for a Python file alone.
 void take(const std::string& name, Evaluator& model, Tuning& tuning) {
@@ -147,7 +156,12 @@ void take(const std::string& name, Evaluator& model, Tuning& tuning) {
     names.push_back(row.strategy.name);
     listed += (listed.empty() ? "'" : ", '") + names.back() + "'";
   }
-  const auto at = std::ranges::find(names, name);
+  auto at = std::ranges::find(names, name);
+  // What a file does of the same training may have other knobs: its row has more of a name.
+  const auto goes_on = [&](const std::string& row) { return row.starts_with(name + ", "); };
+  if (at == names.end() && std::ranges::count_if(names, goes_on) == 1) {
+    at = std::ranges::find_if(names, goes_on);
+  }
   if (at == names.end()) {
     throw InputError("--take: found no row '" + name + "'" + did_you_mean(name, names) +
                      ", the rows are " + listed);
@@ -178,6 +192,7 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   const auto own = input::parse_search(fitted, scenario);
   tuning.own_search = own.has_value();
   tuning.search = own ? *own : default_search(scenario);
+  if (options.by_file) search_whole_graphs(tuning);
   tuning.executor = options.executor;
   tuning.confirmed_by = options.confirm && tuning.search.confirm > 0 ? confirmed_by : "";
   const dialect::Dialect* own_dialect =

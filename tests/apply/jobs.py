@@ -7,6 +7,7 @@ Exit code 0: every check held.
 """
 
 import copy
+import functools
 import math
 import os
 import signal
@@ -804,13 +805,14 @@ class TwoHeads(nn.Module):
 
 
 def unused_parameters(folder):
-    """In some steps the ranks use other heads, in some one is used by nobody."""
-    def steps(wrap, unused):
+    """In some steps the ranks use other heads, in some one is used by nobody: what an optimizer
+    remembers, or takes away, must not move that."""
+    def steps(wrap, by=None, to_none=True):
         model = TwoHeads()
-        optimizer = torch.optim.SGD(model.parameters(), 0.1)
+        optimizer = (by or kinds[0])(model.parameters())
         wrapped = wrap(model, optimizer)
         for step in range(8):
-            optimizer.zero_grad()
+            optimizer.zero_grad(set_to_none=to_none)
             x, _ = batch(step)
             head = (dist.get_rank() + step) % 2 if step % 3 else 0
             wrapped(x[:, :4], head).pow(2).mean().backward()
@@ -823,9 +825,16 @@ def unused_parameters(folder):
 
     def wrap(**how):
         return lambda model, optimizer: applier.apply(model, optimizer, strategy=table, **how)
-    wanted = steps(lambda m, _: DistributedDataParallel(m, find_unused_parameters=True), True)
-    check_close(steps(wrap(find_unused_parameters=True), True), wanted, "unused")
-    raises(lambda: steps(wrap(), False), "other.weight got no gradient", "find_unused_parameters")
+    kinds = [functools.partial(torch.optim.SGD, lr=0.1),
+             functools.partial(torch.optim.SGD, lr=0.1, momentum=0.9, weight_decay=0.1),
+             functools.partial(torch.optim.AdamW, lr=0.1)]
+    for by in kinds:
+        for to_none in (True, False):
+            wanted = steps(lambda m, _: DistributedDataParallel(m, find_unused_parameters=True),
+                           by, to_none)
+            check_close(steps(wrap(find_unused_parameters=True), by, to_none), wanted,
+                        f"unused, {by.func.__name__}")
+    raises(lambda: steps(wrap()), "other.weight got no gradient", "find_unused_parameters")
 
 
 def rank_is_killed(folder, **more):

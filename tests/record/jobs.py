@@ -265,7 +265,7 @@ def jobs_that_go_wrong_are_left_as_they_were(folder):
         if breaks.steps > 5:  # the second one with hooks
             raise KeyError("the data is at its end")
     breaks.steps = 0
-    for step, message in ((twice, "2 backward passes"), (lambda: None, "no forward pass"),
+    for step, message in ((twice, "a step has 2 updates"), (lambda: None, "no forward pass"),
                           (breaks, "data is at its end")):
         error = refusal(lambda: recorded(job, folder, "never", step))
         assert message in error, error
@@ -348,17 +348,90 @@ def loops_that_cannot_be_recorded(folder):
     train(job, next(batches(0, 1)))
     before = states(job)
 
-    def two_passes():
+    def uneven_passes():
         with recorder.record(job.model, steps=4, out=f"{folder}/never.json"):
-            for words in batches(0, 90):
-                job.model(words).mean().backward()
+            for at, words in enumerate(batches(0, 90)):
+                if at % 2:
+                    job.model(words).mean().backward()
                 train(job, words)
-    error = refusal(two_passes)
-    assert "a step runs 2 backward passes" in error, error
+    error = refusal(uneven_passes)
+    assert "steps run 1 to 2 backward passes" in error, error
     check_same(before, states(job))
     check_untouched(job)
     error = refusal(recorder.record(nn.Linear(2, 2)).__enter__)
     assert "no optimizer of torch.optim trains the model" in error, error
+
+
+def gradients_that_accumulate(folder):
+    """Each pass is a micro-batch, whether the last one alone exchanges or all do; the job goes on
+    as if nobody had looked."""
+    for inside in (True, False):
+        name = "last" if inside else "each"
+        job, other = make(bucket_cap_mb=0.1), make(bucket_cap_mb=0.1)
+
+        def step(one, words):
+            one.optimizer.zero_grad(set_to_none=True)
+            for at in range(3):
+                waits = one.model.no_sync() if inside and at < 2 else contextlib.nullcontext()
+                with waits:
+                    one.model(words).pow(2).mean().backward()
+            one.optimizer.step()
+        for one in (job, other):
+            torch.manual_seed(4)
+            step(one, next(batches(0, 1)))
+        said, scenario = recorded(job, folder, name, lambda: step(job, next(batches(1, 2))))
+        after = []
+        for one in (job, other):
+            torch.manual_seed(6)
+            step(one, next(batches(2, 3)))
+            after.append(states(one))
+        check_same(*after)
+        if dist.get_rank() != 0:
+            continue
+        assert scenario["workload"]["micro_batches"] == 3, said
+        config, measured = scenario["strategies"][0]["config"], scenario["published"][0]
+        assert config.get("no_sync", False) == inside, config
+        buckets = len(recorder._Job(job.model, None).bucket_bytes())
+        assert measured["collectives"] == buckets * (1 if inside else 3), measured
+
+
+class Experts(nn.Module):
+    """Of which each step uses another."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(16, 16)
+        self.experts = nn.ModuleList(nn.Linear(16, 16) for _ in range(3))
+
+    def forward(self, x, at):
+        return self.experts[at % 3](torch.relu(self.first(x)))
+
+
+def unused_parameters_that_change(folder):
+    """From step to step, and from rank to rank, without gradients in between: DDP keeps what passes
+    in no_sync have used."""
+    for views in (False, True):
+        torch.manual_seed(5)
+        model = DistributedDataParallel(Experts(), find_unused_parameters=True,
+                                        gradient_as_bucket_view=views)
+        optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+        place = [dist.get_rank() if views else 0]
+
+        def step():
+            optimizer.zero_grad(set_to_none=True)
+            model(torch.ones(4, 16), place[0]).pow(2).mean().backward()
+            optimizer.step()
+            place[0] += 1
+        job = types.SimpleNamespace(model=model, optimizer=optimizer, step=step)
+        for _ in range(3):
+            step()
+        before = states(job)
+        said, scenario = recorded(job, folder, "experts")
+        check_same(before, states(job))
+        for _ in range(3):
+            step()
+        if dist.get_rank() == 0:
+            assert len(scenario["workload"]["tensors"]) == 8, said
 
 
 def loops_of_all_kinds(folder):
@@ -391,9 +464,9 @@ def loops_of_all_kinds(folder):
                 if at == 1:
                     schedule = torch.optim.lr_scheduler.ExponentialLR(last, 0.9)
         assert GradScaler.step is scaled
-    # Those before, as usual and with hooks.
+    # Those before, as usual and with hooks, and the last one.
     communicated = job.model.num_iterations - communicated
-    assert communicated == recorder._WARM + 2 * (1 + recorder._BLOCK), communicated
+    assert communicated == recorder._WARM + 2 * (1 + recorder._BLOCK) + 1, communicated
     check_untouched(job)
     assert schedule.get_last_lr() == [0.01]
 
@@ -473,7 +546,8 @@ def in_two_ranks(rank, folder):
                  sparse_gradients_are_sparse, buckets_that_are_rebuilt,
                  jobs_that_go_wrong_are_left_as_they_were,
                  a_loop_goes_on_as_if_nobody_had_looked, a_loop_that_ends_too_early_is_told,
-                 loops_that_cannot_be_recorded, loops_of_all_kinds,
+                 loops_that_cannot_be_recorded, gradients_that_accumulate,
+                 unused_parameters_that_change, loops_of_all_kinds,
                  waiting_for_a_late_rank_is_no_time_of_an_exchange,
                  exchanges_that_wait_are_told, a_busy_machine_is_told):
         case(folder)

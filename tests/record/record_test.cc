@@ -128,6 +128,15 @@ TEST_F(Record, TwoRanksAsDdpItselfLoggedThem) {
     EXPECT_EQ(fitted.code, 0) << fitted.err;
   }
   EXPECT_EQ(answer({"run", scratch_.path("rebuilt.json")})["rows"][0]["collectives"], 2);
+  // Passes that accumulate communicate in the last one, or in each.
+  for (const char* name : {"last", "each"}) {
+    const std::string file = scratch_.path(std::string(name) + ".json");
+    expect_accepted(file);
+    const auto recorded = nlohmann::json::parse(test::text_of(file));
+    EXPECT_EQ(answer({"run", file})["rows"][0]["collectives"],
+              recorded["published"][0]["collectives"])
+        << name;
+  }
   EXPECT_FALSE(std::filesystem::exists(scratch_.path("never.json")));
 }
 
