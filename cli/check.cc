@@ -56,7 +56,9 @@ reports::Page page_of(const Checked& checked) {
   for (const auto& strategy : checked.scenario.strategies) {
     const std::string who = "strategy '" + strategy.name + "'" +
                             (strategy.dialect.empty() ? "" : " (" + strategy.dialect + ")") + ": ";
-    for (const auto& note : strategy.notes) notes.push_back(who + note);
+    for (const auto& note : strategy.notes) {
+      if (!measure::tells_ignored(note)) notes.push_back(who + note);
+    }
   }
   page.add(reports::Items{"Notes:", std::move(notes)});
   return page;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "core/measure/warnings.h"
 #include "core/plan/planner.h"
 #include "reports/figures.h"
 #include "reports/format.h"
@@ -185,7 +186,9 @@ std::string block(const measure::Explained& one, const Scenario& scenario) {
   text += line("memory", memory_sentence(measure::memory_of(scenario, strategy)));
   if (scenario.workload.parallel.pipeline > 1) text += stages_line(scenario, strategy);
   if (!one.advised) return text;
-  for (const auto& note : strategy.notes) text += line("note", note);
+  for (const auto& note : strategy.notes) {
+    if (!measure::tells_ignored(note)) text += line("note", note);
+  }
   return text + advice_lines(one);
 }
 

@@ -3,6 +3,7 @@
 //                        level; parameters averaged after every step
 //   a list turned round  gradients in forward order (warnings.h)
 //   who waits            ranks that compute faster than the slowest (cluster.speeds)
+//   a setting in vain    what a framework ignores
 //   a unit mistaken      a NIC above 1600 Gbit/s or of a usual rate in GB/s, a GPU's port above 20
 //                        Tbit/s, a message's latency of 10 ms or, between nodes, below 0.2 us, a
 //                        device above 100 PFLOP/s or 100 TB/s, buckets of 1000 times the
@@ -332,6 +333,9 @@ void warning_on_size(const Strategy& strategy, const Scenario& scenario,
                                     "are read?"));
   }
   for (const auto& value : strategy.suspicious) warnings.add(strategy, doubtful(value));
+  for (const auto& note : strategy.notes) {
+    if (tells_ignored(note)) warnings.add(strategy, note);
+  }
 }
 
 // Exchanges whose size or counts no measurement of the cluster speaks for. Their costs go on, with
@@ -612,6 +616,10 @@ std::vector<std::string> warnings_of(
   std::stable_partition(lines.begin(), lines.end(),
                         [](const auto& line) { return line.starts_with(kDoubtful); });
   return lines;
+}
+
+bool tells_ignored(std::string_view note) {
+  return note.find("no effect") != note.npos || note.find(" is ignored") != note.npos;
 }
 
 std::vector<std::string> take_suspicious(std::vector<std::string>& warnings) {

@@ -69,6 +69,23 @@ TEST(Warnings, NothingIsSaidWhereNothingIsOdd) {
   EXPECT_TRUE(warnings_on(plain()).empty()) << Json(warnings_on(plain())).dump();
 }
 
+// Each verb says them, not those alone that print notes.
+TEST(Warnings, SettingsThatTheirFrameworkIgnores) {
+  const auto on = [](const char* dialect, const char* config) {
+    Json scenario = plain();
+    scenario["strategies"][0].update({{"dialect", dialect}, {"config", Json::parse(config)}});
+    const auto warnings = warnings_on(scenario);
+    return std::ranges::count_if(warnings, tells_ignored);
+  };
+  EXPECT_EQ(on("paddle", R"({"fuse_grad_size_in_MB": 16.5})"), 1);
+  EXPECT_EQ(on("paddle", R"({"fuse_grad_size_in_MB": 16})"), 0);
+  EXPECT_EQ(on("deepspeed", R"({"zero_optimization": {"stage": 0, "reduce_bucket_size": 5000}})"),
+            1);
+  EXPECT_EQ(on("deepspeed", R"({"zero_optimization": {"stage": 3, "allgather_bucket_size": 5e8}})"),
+            1);
+  EXPECT_EQ(on("megatron", R"({"ddp-bucket-size": 40000000})"), 1);
+}
+
 TEST(Warnings, TheSameOfSeveralStrategiesIsOneLine) {
   Json scenario = plain();
   scenario["cluster"].erase("device");
