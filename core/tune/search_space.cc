@@ -337,6 +337,8 @@ GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
 Strategy fused(const Strategy& configuration, const Fusion& fusion) {
   Strategy strategy = configuration;
   strategy.fusion = fusion;
+  // How sums are rounded is the training's, not the buckets'.
+  strategy.fusion.to_fp32 = configuration.fusion.to_fp32;
   if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
   return strategy;
 }

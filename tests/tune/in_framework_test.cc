@@ -114,6 +114,36 @@ TEST(InFramework, KeysOfShardingAreSearched) {
   EXPECT_LT(plain.tuned.winner().metrics.step_time, plain.tuned.baseline.metrics.step_time);
 }
 
+// Gradients in bf16 that a framework sums in fp32: no candidate sums them in bf16.
+TEST(InFramework, SumsStayAsWideAsTheJobHasThem) {
+  for (
+      const char* text :
+      {R"({"dialect": "megatron", "config": {"bf16": true, "accumulate-allreduce-grads-in-fp32": true,
+                                             "use-distributed-optimizer": true}})",
+       R"({"dialect": "fsdp", "config": {"version": 2, "mp_policy": {"param_dtype": "bfloat16",
+                                                                     "reduce_dtype": "float32"}}})",
+       R"({"dialect": "deepspeed", "config": {"bf16": {"enabled": true},
+                                              "communication_data_type": "fp32"}})"}) {
+    input::Document document = job_by(Json::parse(text));
+    for (Json& tensor : document.root["workload"]["tensors"]) tensor["dtype"] = "bf16";
+    const std::string own = Json::parse(text)["dialect"];
+    for (const std::string& emit : {std::string(), own}) {
+      SCOPED_TRACE(text + (" --emit " + emit));
+      const Tuning tuning = tuned(document, emit);
+      const Strategy& baseline = tuning.tuned.baseline.strategy;
+      ASSERT_TRUE(baseline.fusion.to_fp32);
+      EXPECT_EQ(measure::training_beside(tuning.tuned.winner().strategy, baseline),
+                TrainingChange::kSame);
+      for (const Ranked& ranked : tuning.tuned.ranking) {
+        EXPECT_TRUE(ranked.strategy.fusion.to_fp32) << ranked.strategy.name;
+      }
+      if (!emit.empty()) {
+        EXPECT_TRUE(tuning.emitted->strategy.fusion.to_fp32) << tuning.emitted->config;
+      }
+    }
+  }
+}
+
 TEST(InFramework, RowsForAFileCanBeTakenByIt) {
   for (const char* optimizer : {"", "adam", "momentum"}) {
     input::Document document = job_by(Json::parse(R"({"dialect": "pytorch", "config": {}})"));
