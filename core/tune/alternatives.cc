@@ -446,9 +446,10 @@ class Finder {
 }  // namespace
 
 void add_alternatives(const input::Document& document, const TuneOptions& options,
-                      const dialect::Dialect* emit, Tuning& tuning) {
+                      const dialect::Dialect* emit, const std::optional<Emitted>& said,
+                      Tuning& tuning) {
   Finder finder(document, tuning, options, emit);
-  tuning.alternatives = finder.found(tuning.emitted);
+  tuning.alternatives = finder.found(said);
   auto& left_out = tuning.tuned.unmeasured;
   left_out.insert(left_out.end(), finder.left_out().begin(), finder.left_out().end());
 }

@@ -221,7 +221,8 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
   }
   add_ddp_curve(fitted, emit, model, tuning);
-  add_alternatives(fitted, options, emit, tuning);
+  const std::optional<Emitted> said = framework ? framework->said() : std::nullopt;
+  add_alternatives(fitted, options, emit, tuning.emitted ? tuning.emitted : said, tuning);
   if (!options.take.empty()) take(options.take, model, tuning);
   return tuning;
 }

@@ -93,8 +93,10 @@ inline constexpr double kClearChance = 0.8;
 // with what fits the memory first, and the fastest first. A way that the scenario's own strategies
 // or search go is told by those. What neither the framework of `emit` (or of the baseline) nor the
 // file of `emit --python` can do is left out, and what is not measured where the baseline is.
+// `said`: the best in that framework's words, where it is known.
 void add_alternatives(const input::Document& document, const TuneOptions& options,
-                      const dialect::Dialect* emit, Tuning& tuning);
+                      const dialect::Dialect* emit, const std::optional<Emitted>& said,
+                      Tuning& tuning);
 
 // The fastest of those that train like this and fit, of all where none fits; nullptr where there is
 // none. `clearly`: of those that are clearly faster.
