@@ -284,7 +284,7 @@ TEST(Alternatives, AreMeasuredWhereTheBaselineIs) {
     if (!asked.nccl) return std::nullopt;
     return CollectiveTime{.time = 1e-2 + 1e-9 * static_cast<double>(asked.bytes())};
   };
-  add_alternatives(document, few(), nullptr, tuning);
+  add_alternatives(document, few(), nullptr, {}, tuning);
   ASSERT_NE(row_with(tuning, "fp16"), nullptr);
   EXPECT_TRUE(row_with(tuning, "fp16")->strategy.name.starts_with("fp16"));
   EXPECT_EQ(tuning.tuned.unmeasured, std::vector<std::string>{"'bare'"});
