@@ -62,7 +62,7 @@ struct LogRow {
   void leave_out(bool out_of_place, const std::string& why);
 };
 
-// Whether a result of it was wrong.
+// True if a result of it was wrong.
 inline bool wrong_somewhere(const LogRow& one) {
   return one.row.out_of_place_wrong.value_or(0) > 0 || one.row.in_place_wrong.value_or(0) > 0;
 }

@@ -688,7 +688,7 @@ class TextReader {
     }
     if (line.find("Out of bounds values") != std::string::npos) {
       if (open_ && line.find("FAILED") != std::string::npos) {
-        // Where rows say which sizes are wrong, these alone are left out.
+        // Leaves out the sizes that rows call wrong, if any row does.
         tables_.back().table.failed |= std::ranges::none_of(tables_.back().rows, wrong_somewhere);
         note("the test failed its own check: " + std::string(tokens[tokens.size() - 2]) +
              " values out of bounds");

@@ -672,11 +672,9 @@ Changes changes(const Json& config, const Cluster& cluster) {
     if (has_bf16(cluster)) {
       changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "bf16"}}});
     }
-    changes.push_back(
-        {ChangeKind::kStreams, {{"zero_optimization", {{"stage", 1}, {"overlap_comm", true}}}}});
-    return changes;
+  } else {
+    changes.push_back({ChangeKind::kStreams, {{"zero_optimization", {{"overlap_comm", true}}}}});
   }
-  changes.push_back({ChangeKind::kStreams, {{"zero_optimization", {{"overlap_comm", true}}}}});
   for (const std::int64_t other : {1, 2, 3}) {
     if (other == stage) continue;
     Json zero{{"stage", other}, {"overlap_comm", true}};
@@ -684,18 +682,14 @@ Changes changes(const Json& config, const Cluster& cluster) {
     changes.push_back({ChangeKind::kAlgorithm, {{"zero_optimization", zero}}});
   }
   for (const std::int64_t group : groups_below(cluster)) {
-    changes.push_back({ChangeKind::kHierarchy,
-                       {{"zero_optimization",
-                         {{"stage", 3},
-                          {"overlap_comm", true},
-                          {"zero_hpz_partition_size", group},
-                          {"mics_shard_size", nullptr}}}}});
-    changes.push_back({ChangeKind::kHierarchy,
-                       {{"zero_optimization",
-                         {{"stage", 3},
-                          {"overlap_comm", true},
-                          {"zero_hpz_partition_size", nullptr},
-                          {"mics_shard_size", group}}}}});
+    for (const bool hpz : {true, false}) {
+      changes.push_back({ChangeKind::kHierarchy,
+                         {{"zero_optimization",
+                           {{"stage", 3},
+                            {"overlap_comm", true},
+                            {"zero_hpz_partition_size", hpz ? Json(group) : Json()},
+                            {"mics_shard_size", hpz ? Json() : Json(group)}}}}});
+    }
   }
   for (const std::int64_t millions : {10, 50, 200, 1000}) {
     if (stage < 3) break;
@@ -704,6 +698,7 @@ Changes changes(const Json& config, const Cluster& cluster) {
          {{"zero_optimization", {{"stage3_prefetch_bucket_size", millions * 1'000'000}}}}});
   }
   for (const std::int64_t millions : {1, 5, 20, 50, 100, 200, 500, 1000}) {
+    if (stage == 0) break;
     changes.push_back({ChangeKind::kFusion,
                        {{"zero_optimization",
                          {{"overlap_comm", true}, {"reduce_bucket_size", millions * 1'000'000}}}}});

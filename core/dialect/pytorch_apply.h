@@ -14,7 +14,7 @@ namespace syncline::dialect {
 std::string torch_refusal(const std::string& codec, const Workload& workload,
                           const Cluster& cluster, const TorchVersion& torch);
 
-// Whether the job is known to train by an optimizer without the momentum that DGC corrects: Adam.
+// True if the job is known to train by Adam, which lacks the momentum that DGC corrects.
 bool dgc_lacks_momentum(const Workload& workload);
 
 // Why that file cannot carry out a strategy, in words ("gradients are released at ticks"); empty

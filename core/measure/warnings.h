@@ -17,8 +17,8 @@ inline constexpr std::string_view kDoubtful = "doubtful: ";
 // Takes the doubtful ones out of a list of warnings, without the word.
 std::vector<std::string> take_suspicious(std::vector<std::string>& warnings);
 
-// Whether a strategy's note says that a setting of its framework does nothing. Warnings have those,
-// so that each verb says them.
+// Recognises a strategy's note about a setting that does nothing. Warnings repeat those notes, so
+// that each verb prints them.
 bool tells_ignored(std::string_view note);
 
 // One line each, without a final stop. What holds for several strategies is one line that names

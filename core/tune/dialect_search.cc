@@ -155,7 +155,7 @@ Seconds least_of(const std::vector<const Tried*>& tried) {
                        : step_of(std::ranges::min(tried, {}, step_of));
 }
 
-// What trains as the winner does comes before what fits, and that before what is fast. A private
+// Ranks by training first (the winner's), then by fit into memory, then by step time. A private
 // variable has to gain 1 %, a number that is not round 0.5 %. Of those whose step times no
 // measurement could tell apart, the one with the fewest collectives; of those alike, the first.
 const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner, const Json& own) {
@@ -181,7 +181,7 @@ const Tried& best_of(const std::vector<Tried>& tried, const Strategy& winner, co
   return *std::ranges::min(left, {}, [](const Tried* each) { return each->metrics.collectives; });
 }
 
-// Whether it is worth other keys than those that say the winner.
+// Compares two configurations: true if `one` fits better, or is shorter by a round number's worth.
 bool gains(const Tried& one, const Tried& other) {
   if (one.fits != other.fits) return one.fits;
   return one.metrics.step_time < other.metrics.step_time * (1 - kRoundness);

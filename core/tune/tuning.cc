@@ -69,9 +69,8 @@ class InFramework {
         by_file_(options.by_file),
         asked_(asked) {}
 
-  // Of the best strategy: what the framework has in its place, where that is shorter, or where only
-  // that can be set in the framework that was asked for, or is as good but for 1 %. Nothing: the
-  // best stays.
+  // Returns the framework's own strategy in place of the best: if it is shorter; if the best cannot
+  // be set and the framework was asked for, or its strategy is within 1 %. Nothing: the best stays.
   std::optional<Strategy> in_place_of(const Strategy& best) {
     if (dialect_.suggest == nullptr || by_file_) return std::nullopt;
     Evaluator model(scenario_);

@@ -73,7 +73,7 @@ std::string other_program(const TrainingCommand& training);
 // A mapping's own mapping of that name; an empty one where there is none.
 const Json& section_of(const Json& all, const char* key);
 bool has_any(const Json& json, std::initializer_list<const char*> keys);
-// Whether a text that begins so lies anywhere under a key of that name.
+// Finds a text with this beginning under any key of this name, at any depth.
 bool any_under(const Json& json, std::string_view key, std::string_view begin);
 
 Settings of_torchtitan(const Json& toml, const std::string& file);
