@@ -324,6 +324,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (sharded) rule.align = kParameterAlign;
   if (sharded) rule.alone = shared_embedding(workload);
   strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
+  strategy.fp32_copies = true;
   strategy.gather_bytes = read_fp8(config, sharded, workload);
   rule.fp8_apart = strategy.gather_bytes == 1;
   for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",

@@ -330,8 +330,9 @@ void cut_workload(const Reader& reader, bool parts_given, const operators::Gener
   if (parallel.pipeline > 1 && !parts_given) spread_layers(reader, workload);
   judge_parts(reader, workload);
   if (generated == nullptr) return;
-  if (parallel.activation == 0) parallel.activation = generated->activation;
-  if (parallel.tied == 0) parallel.tied = generated->tied;
+  const Json& given = reader.json().at("parallel");
+  if (!given.contains("activation_bytes")) parallel.activation = generated->activation;
+  if (!given.contains("tied_bytes")) parallel.tied = generated->tied;
   if (workload.times_given) return;  // measured on this layout: its collectives are in them
   evaluate_inner(generated->inner, cluster, workload);
   const auto sum = [](const Parallel::Exposed& exposed) {

@@ -54,8 +54,12 @@ std::vector<Change> fusion_changes(const Strategy& strategy) {
                           changed});
   }
   if (strategy.fusion.cycle > 0) return candidates;
-  candidates.push_back(changed("send each gradient by itself (fusion: rule none)", strategy,
-                               [](Strategy& own) { own.fusion = {}; }));
+  candidates.push_back(
+      changed("send each gradient by itself (fusion: rule none)", strategy, [](Strategy& own) {
+        const bool to_fp32 = own.fusion.to_fp32;
+        own.fusion = {};
+        own.fusion.to_fp32 = to_fp32;
+      }));
   return candidates;
 }
 

@@ -1,5 +1,5 @@
 //   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
-//   gradients    in the format in which they add up
+//   gradients    in the format in which they add up, and fp32 copies that an update reads
 //   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
 //   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
 //                what a codec writes and holds back, what LocalSGD averages
@@ -102,6 +102,7 @@ class Accounts {
       memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
       memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
       memory.optimizer += outer_of(tensor) / of_parameters;
+      if (strategy_.fp32_copies) memory.gradients += copy_of(tensor) / shards;
     }
     memory.buffers = gathered() + buckets() + encoded();
     return memory;
@@ -122,6 +123,10 @@ class Accounts {
     return strategy_.fusion.to_fp32
                ? std::min(own, static_cast<double>(tensor.elements) * narrowest_)
                : own;
+  }
+  double copy_of(const Tensor& tensor) const {
+    const double full = kFull * static_cast<double>(tensor.elements);
+    return gradient_of(tensor, strategy_) < full ? full : 0;
   }
   bool shards_parameters() const { return level_ == Strategy::Sharded::kParameters; }
   // Gradients that add up over micro-batches without an exchange are whole until the last.

@@ -202,6 +202,9 @@ struct Strategy {
   // Where the update is sharded, what else a rank holds its shard of alone (ZeRO's stages 1 to 3).
   // It decides about memory, not about time; dialects say it.
   enum class Sharded { kStates, kGradients, kParameters } sharded = Sharded::kStates;
+  // The update reads an fp32 copy of gradients that are narrower, each rank of its own shard
+  // (Megatron). Likewise about memory alone.
+  bool fp32_copies = false;
   // Sharded: the parameters' own buckets; empty: gathered as the gradients were scattered.
   std::vector<std::vector<int>> gather_groups;
   // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward

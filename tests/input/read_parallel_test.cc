@@ -284,6 +284,18 @@ TEST(ReadParallel, PartsOfGivenTensors) {
   EXPECT_TRUE(contains(refusal_of(json), "falling in the tensors' order"));
 }
 
+// A zero is an answer, and not the same as none.
+TEST(ReadParallel, ZeroBytesAreNotTheArchitectures) {
+  const auto layout = [](const char* parallel) {
+    return read_job(cut_job(parallel)).workload.parallel;
+  };
+  const Parallel own = layout(R"({"pipeline": 2})");
+  EXPECT_GT(own.activation, 0);
+  const Parallel none = layout(R"({"pipeline": 2, "activation_bytes": 0, "tied_bytes": 0})");
+  EXPECT_EQ(none.activation, 0);
+  EXPECT_EQ(none.tied, 0);
+}
+
 // Times that the device predicts get what the collectives inside the layers take; times that were
 // measured on the layout hold them.
 TEST(ReadParallel, InnerCollectivesAreAddedToEvaluatedTimesAlone) {

@@ -100,6 +100,10 @@ TEST(Memory, IsWhatMegatronPublished) {
   const char* distributed = R"({"use-distributed-optimizer": true})";
   EXPECT_DOUBLE_EQ(bytes("bf16", "{}"), 18);
   EXPECT_DOUBLE_EQ(bytes("bf16", distributed), 6 + 12.0 / 32);
+  // Gradients that are narrower than fp32 have a copy that the update reads.
+  EXPECT_DOUBLE_EQ(bytes("fp16", "{}"), 20);
+  EXPECT_DOUBLE_EQ(bytes("fp16", distributed), 4 + 16.0 / 32);
+  EXPECT_DOUBLE_EQ(bytes("bf16", R"({"grad-reduce-in-bf16": true})"), 20);
   EXPECT_DOUBLE_EQ(bytes("fp32", "{}"), 16);
   EXPECT_DOUBLE_EQ(bytes("fp32", distributed), 8 + 8.0 / 32);
 }
