@@ -17,6 +17,7 @@
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
 #   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
 #   make memcheck run, explain, tune and both simulations of drawn scenarios under valgrind (MEMCHECK)
+#   make reach    how much of the program is behind each verb (CI bounds it)
 #   make words    words of the pages, lengths of sentences, private words
 #   make measure  lines of code and of tests, types in headers, rules that exclude knobs, the longest
 #                 functions (make rooms holds them to 70 lines), lines that stand in two places
@@ -53,7 +54,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare pairs memcheck measure words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -175,17 +176,22 @@ words:
 
 check: rooms format lint sanitize
 
-# Core's include graph against the build's: no cycle, nothing points upwards, a library a folder. And
-# no function over 70 lines.
+# The rooms' include graph against the build's: no cycle, nothing points upwards, a library a folder.
+# No function over 70 lines, and no verb that reaches more than its limit.
 rooms:
 	@$(PYTHON) tests/tools/rooms.py
 	@$(PYTHON) tests/tools/measure.py --limits
+	@$(PYTHON) tests/tools/reach.py --limits
+
+# How much of the program is behind each verb.
+reach:
+	@$(PYTHON) tests/tools/reach.py
 
 format: setup-check
 	clang-format --dry-run --Werror $$(git ls-files '*.cc' '*.h')
 
 # What g++ precompiles clang cannot read: a configuration of its own, of which nothing is built. What
-# is compiled together is read together, a third of the time. LINT=core_json for less (patterns of
+# is compiled together is read together, a third of the time. LINT=formats/json for less (patterns of
 # paths).
 LINT ?=
 lint: setup setup-check

@@ -1,5 +1,5 @@
 #include "backend_gloo/gloo_executor.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace syncline::gloo_backend {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "backend_gloo/gloo_mesh.h"
-#include "core/index.h"
+#include "core/base/index.h"
 #include "core/run/payload.h"
 #include "live/live_executor.h"
 

@@ -18,9 +18,9 @@
 #endif
 #include <gloo/transport/unbound_buffer.h>
 
-#include "core/error.h"
-#include "core/index.h"
-#include "core/plan/plan.h"
+#include "core/base/error.h"
+#include "core/base/index.h"
+#include "core/plan.h"
 #include "live/control_channel.h"
 
 namespace syncline::gloo_backend {

@@ -15,7 +15,7 @@
 #include <thread>
 
 #include "backend_nccl/device.h"
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::nccl_backend {
 namespace {

@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "kernels/host_device.h"
 
 namespace syncline::nccl_backend {

@@ -4,7 +4,7 @@
 #include <cassert>
 #include <cstring>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "kernels/gemm_epilogue.h"
 #include "kernels/kernels.h"
 

@@ -11,7 +11,7 @@
 
 #include <algorithm>
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::nccl_backend {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/plan.h"
+#include "core/plan.h"
 
 namespace syncline::nccl_backend {
 

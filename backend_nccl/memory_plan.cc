@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "backend_nccl/launch_order.h"
-#include "core/collective/algorithm.h"
-#include "core/error.h"
-#include "core/index.h"
+#include "core/algorithm.h"
+#include "core/base/error.h"
+#include "core/base/index.h"
 #include "core/run/payload.h"
 
 namespace syncline::nccl_backend {

@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/plan/plan.h"
+#include "core/plan.h"
 #include "core/run/payload.h"
 
 namespace syncline::nccl_backend {

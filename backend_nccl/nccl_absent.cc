@@ -1,5 +1,5 @@
 #include "backend_nccl/nccl_executor.h"
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace syncline::nccl_backend {
 

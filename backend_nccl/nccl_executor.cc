@@ -36,7 +36,7 @@
 #include "backend_nccl/device_work.h"
 #include "backend_nccl/operator_load.h"
 #include "backend_nccl/stream_walk.h"
-#include "core/index.h"
+#include "core/base/index.h"
 #include "kernels/kernels.h"
 #include "live/live_executor.h"
 

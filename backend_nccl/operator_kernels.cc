@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "core/operators/evaluate.h"
 
 namespace syncline::nccl_backend {

@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <vector>
 
-#include "core/plan/plan.h"
-#include "core/scenario/cluster.h"
-#include "core/scenario/workload.h"
+#include "core/cluster.h"
+#include "core/job.h"
+#include "core/plan.h"
 #include "kernels/host_device.h"
 #include "kernels/kernels.h"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <random>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "kernels/batch_norm.h"
 #include "kernels/gemm_epilogue.h"
 #include "kernels/kernels.h"

@@ -5,7 +5,7 @@
 #include <thread>
 #include <utility>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "live/control_channel.h"
 
 namespace syncline::nccl_backend {

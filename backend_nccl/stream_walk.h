@@ -11,8 +11,8 @@
 #include "backend_nccl/communicators.h"
 #include "backend_nccl/device.h"
 #include "backend_nccl/launch_order.h"
-#include "core/run/executor.h"
-#include "core/units.h"
+#include "core/base/units.h"
+#include "core/executor.h"
 
 namespace syncline::nccl_backend {
 

@@ -2,26 +2,26 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/executors.h"
+#include "cli/backends.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/ranks.h"
 #include "cli/verbs.h"
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/device_fit.h"
-#include "core/calibrate/log_files.h"
-#include "core/calibrate/step_fit.h"
-#include "core/compress/codec.h"
+#include "core/base/error.h"
+#include "core/codec.h"
 #include "core/cost/cost_model.h"
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/input/scenario_json.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
+#include "formats/input/document.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
 #include "live/link_calibration.h"
 #include "reports/calibration.h"
 #include "reports/validation_report.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/device_fit.h"
+#include "studies/calibrate/log_files.h"
+#include "studies/calibrate/step_fit.h"
 
 namespace syncline::cli {
 namespace {

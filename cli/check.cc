@@ -5,11 +5,11 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "core/input/document.h"
-#include "core/measure/memory.h"
-#include "core/measure/warnings.h"
+#include "formats/input/document.h"
 #include "reports/format.h"
 #include "reports/table.h"
+#include "studies/rows/memory.h"
+#include "studies/warnings/warnings.h"
 
 namespace syncline::cli {
 namespace {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "cli/help.h"
-#include "core/json/reader.h"
-#include "core/visible.h"
+#include "formats/json/reader.h"
+#include "formats/text/visible.h"
 #include "reports/format.h"
 
 namespace syncline::cli {

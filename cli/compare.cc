@@ -14,13 +14,13 @@
 #include "cli/output.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "core/job/init.h"
-#include "core/measure/uncertainty.h"
-#include "core/statistics.h"
+#include "core/base/error.h"
+#include "core/base/statistics.h"
+#include "imports/init.h"
 #include "live/processes.h"
 #include "reports/format.h"
 #include "reports/table.h"
+#include "studies/rows/uncertainty.h"
 
 namespace syncline::cli {
 namespace {

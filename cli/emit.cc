@@ -8,14 +8,14 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "core/dialect/pytorch_apply.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "core/base/error.h"
+#include "core/executor.h"
+#include "formats/dialect/pytorch_apply.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
 #include "reports/format.h"
 #include "reports/written.h"
+#include "studies/study/study.h"
 
 namespace syncline::cli {
 namespace {

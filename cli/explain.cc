@@ -1,9 +1,10 @@
 
 #include "cli/options.h"
-#include "core/input/document.h"
-#include "core/measure/explanation.h"
-#include "core/measure/study_calibration.h"
+#include "formats/input/document.h"
+#include "reports/explain_report.h"
 #include "reports/run_report.h"
+#include "studies/explain/explanation.h"
+#include "studies/study/study_calibration.h"
 
 namespace syncline::cli {
 namespace {

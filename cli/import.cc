@@ -1,16 +1,16 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/executors.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/predictors.h"
 #include "cli/verbs.h"
-#include "core/input/document.h"
-#include "core/job/format.h"
-#include "core/job/scenario_of.h"
-#include "core/json/text.h"
-#include "core/measure/study.h"
+#include "formats/input/document.h"
+#include "formats/json/text.h"
+#include "imports/format.h"
+#include "imports/scenario_of.h"
 #include "reports/import_report.h"
+#include "studies/study/study.h"
 
 namespace syncline::cli {
 namespace {

@@ -11,9 +11,9 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/job/init.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "imports/init.h"
 
 namespace syncline::cli {
 namespace {

@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "live/lab.h"
 #include "live/local_ranks.h"
 

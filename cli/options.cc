@@ -1,29 +1,19 @@
 #include "cli/options.h"
 
-#include <array>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
 
-#include "cli/executors.h"
 #include "cli/help.h"
-#include "core/error.h"
-#include "core/files.h"
-#include "core/input/document.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
-#include "core/measure/warnings.h"
-#include "core/visible.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
+#include "formats/text/visible.h"
+#include "studies/warnings/warnings.h"
 
 namespace syncline::cli {
 namespace {
-
-struct Word {
-  const char* word;
-  worth::Quantity quantity;
-};
-constexpr std::array kWords{Word{"time_to_loss", worth::Quantity::kLoss},
-                            Word{"time_to_accuracy", worth::Quantity::kAccuracy}};
 
 void set_keys(input::Document& document, const std::vector<std::string>& changes) {
   for (const auto& change : changes) {
@@ -103,12 +93,6 @@ std::vector<std::string> warnings_here(const input::Document& document,
   return measure::warnings_of(document, scenario);
 }
 
-void add_executor(CLI::App& verb, std::string& name, const std::string& about) {
-  verb.add_option("--executor", name, about)
-      ->transform(one_of_words(predictor_names()))
-      ->capture_default_str();
-}
-
 void add_jobs(CLI::App& verb, int& jobs, const std::string& about) {
   verb.add_option("--jobs", jobs, about)->check(CLI::Range(1, 4096))->capture_default_str();
 }
@@ -153,47 +137,6 @@ std::vector<Strategy> chosen_strategies(const Scenario& scenario,
   std::vector<Strategy> chosen;
   for (const auto& name : names) chosen.push_back(chosen_strategy(scenario, name, file));
   return chosen;
-}
-
-void add_objective(CLI::App& verb, ObjectiveOptions& options) {
-  std::vector<std::string> words{"step_time"};
-  for (const Word& known : kWords) words.emplace_back(known.word);
-  verb.add_option("--objective", options.objective, "rank strategies by")
-      ->transform(one_of_words(words))
-      ->capture_default_str();
-  verb.add_option("--target", options.target,
-                  "loss or accuracy that ends the training, with --objective");
-  add_file(verb, "--curves", options.curves,
-           "training curves: CSV with strategy, step, loss or accuracy, optionally seed");
-  add_file(verb, "--measured", options.measured,
-           "measured trainings to compare with: CSV with seconds for step");
-  put_in_group(verb, "Training to a target", {"--objective", "--target", "--curves", "--measured"});
-}
-
-std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {
-  if (!options.asked()) {
-    if (options.target || !options.curves.empty() || !options.measured.empty()) {
-      throw InputError(
-          "--target, --curves and --measured need --objective time_to_loss or time_to_accuracy");
-    }
-    return std::nullopt;
-  }
-  if (!options.target || options.curves.empty()) {
-    throw InputError("--objective " + options.objective + " needs --target and --curves");
-  }
-  worth::Objective objective;
-  for (const Word& known : kWords) {
-    if (options.objective == known.word) objective.quantity = known.quantity;
-  }
-  objective.target = *options.target;
-  const auto curves_in = [&](const std::string& file, worth::Over over) {
-    return worth::curves_of(read_text_file(file, "a CSV file"), file, objective.quantity, over);
-  };
-  objective.curves = curves_in(options.curves, worth::Over::kSteps);
-  if (!options.measured.empty()) {
-    objective.measured = curves_in(options.measured, worth::Over::kSeconds);
-  }
-  return objective;
 }
 
 }  // namespace syncline::cli

@@ -10,9 +10,8 @@
 
 #include "cli/output.h"
 #include "cli/verbs.h"
-#include "core/input/document.h"
-#include "core/scenario/scenario.h"
-#include "core/worth/time_to_target.h"
+#include "formats/input/document.h"
+#include "formats/scenario/scenario.h"
 
 namespace syncline::cli {
 
@@ -55,13 +54,11 @@ input::Document read(const ScenarioOption& option);
 // The same for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
-// What every verb says of such a scenario (core/measure/warnings.h), for those that ignore its
+// What every verb says of such a scenario (studies/warnings/warnings.h), for those that ignore its
 // sweep, of the strategies of it that are asked for.
 std::vector<std::string> warnings_here(const input::Document& document,
                                        const std::vector<Strategy>& strategies);
 
-// --executor: which one predicts.
-void add_executor(CLI::App& verb, std::string& name, const std::string& about);
 // --jobs: how many processes share the work.
 void add_jobs(CLI::App& verb, int& jobs, const std::string& about);
 
@@ -90,22 +87,5 @@ struct StrategyOptions {
 VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
                              const char* otherwise, int (*run)(const StrategyOptions&),
                              bool html = false);
-
-// --objective of run and tune: strategies by the time of a training to its target, which curves
-// say, in place of the time of a step.
-struct ObjectiveOptions {
-  std::string objective = "step_time";
-  std::optional<double> target;
-  std::string curves;
-  std::string measured;
-
-  bool asked() const { return objective != "step_time"; }
-};
-
-void add_objective(CLI::App& verb, ObjectiveOptions& options);
-
-// Throws InputError where options miss each other or the file of curves is none. Without an
-// objective other than step_time there is none.
-std::optional<worth::Objective> objective_of(const ObjectiveOptions& options);
 
 }  // namespace syncline::cli

@@ -14,8 +14,8 @@
 
 #include "cli/built_in.h"
 #include "cli/options.h"
-#include "core/error.h"
-#include "core/visible.h"
+#include "core/base/error.h"
+#include "formats/text/visible.h"
 #include "reports/answer.h"
 #include "reports/format.h"
 

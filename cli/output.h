@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/files.h"
+#include "formats/text/files.h"
 #include "reports/answer.h"
 #include "reports/grid.h"
 

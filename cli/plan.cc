@@ -1,13 +1,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
-#include "core/input/document.h"
-#include "core/measure/company.h"
-#include "core/measure/metrics.h"
-#include "core/measure/study_calibration.h"
-#include "core/plan/planner.h"
+#include "core/metrics.h"
+#include "core/plan.h"
+#include "formats/input/document.h"
 #include "reports/format.h"
 #include "reports/table.h"
+#include "studies/rows/company.h"
+#include "studies/study/study_calibration.h"
 
 namespace syncline::cli {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "cli/options.h"
 #include "cli/process.h"
-#include "core/error.h"
+#include "core/base/error.h"
 #include "live/local_ranks.h"
 #include "reports/format.h"
 

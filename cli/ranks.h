@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
-#include "core/input/document.h"
-#include "core/scenario/cluster.h"
+#include "core/cluster.h"
+#include "formats/input/document.h"
 #include "live/control_channel.h"
 
 namespace syncline::cli {

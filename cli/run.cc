@@ -8,25 +8,25 @@
 #include <utility>
 
 #include "cli/built_in.h"
-#include "cli/executors.h"
+#include "cli/objective.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/predictors.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
-#include "core/measure/row_evaluator.h"
-#include "core/measure/study.h"
-#include "core/scenario/scenario.h"
-#include "core/visible.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
+#include "formats/scenario/scenario.h"
+#include "formats/text/visible.h"
 #include "live/rank_environment.h"
-#include "reports/chart/figure.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
+#include "reports/run_rows.h"
 #include "reports/trace.h"
-#include "reports/worth_report.h"
+#include "studies/rows/row_evaluator.h"
+#include "studies/study/study.h"
 
 namespace syncline::cli {
 namespace {
@@ -307,8 +307,7 @@ class StudyOfRows {
 };
 
 // Strategies by the time of a training to its target.
-int run_to_target(const RunOptions& options, const input::Document& document,
-                  worth::Objective objective) {
+int run_to_target(const RunOptions& options, const input::Document& document) {
   for (const auto& [name, value] :
        {std::pair("--out", options.out), {"--trace", options.trace}, {"--part", options.part}}) {
     if (!value.empty()) {
@@ -317,11 +316,7 @@ int run_to_target(const RunOptions& options, const input::Document& document,
     }
   }
   expect_writable({options.output.html, options.svg});
-  const worth::Worth worth = worth::worth_of(document, std::move(objective), options.executor,
-                                             predictor_named(options.executor).make, std::nullopt);
-  const SideFile svg{options.svg,
-                     [&] { return reports::chart::svg_file(reports::worth_figure(worth)); }};
-  answer_with({svg}, reports::answer_of(worth, "run"), options.output);
+  answer_to_target({document, options.objective, options.executor, options.svg, options.output});
   return 0;
 }
 
@@ -339,15 +334,15 @@ input::Document document_of(const RunOptions& options) {
 }
 
 int run(const RunOptions& options) {
-  auto objective = objective_of(options.objective);
-  if (!objective && !options.svg.empty()) {
+  expect_whole(options.objective);
+  if (!options.objective.asked() && !options.svg.empty()) {
     throw InputError("--svg needs --objective; --html has figures of steps");
   }
   if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
     throw InputError("--trace-of needs --trace FILE or --out FOLDER");
   }
   const input::Document document = document_of(options);
-  if (objective) return run_to_target(options, document, std::move(*objective));
+  if (options.objective.asked()) return run_to_target(options, document);
   return StudyOfRows(options, document).go();
 }
 

@@ -7,7 +7,7 @@
 #include "cli/built_in.h"
 #include "cli/options.h"
 #include "cli/verbs.h"
-#include "core/input/document.h"
+#include "formats/input/document.h"
 
 namespace syncline::cli {
 namespace {

@@ -1,30 +1,35 @@
 #include "cli/tune.h"
+#include "cli/objective.h"
+#include "cli/target.h"
 
 #include <iostream>
 #include <memory>
 #include <utility>
 
 #include "cli/command_line.h"
-#include "cli/executors.h"
 #include "cli/help.h"
+#include "cli/predictors.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
-#include "core/dialect/dialect.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/input/document.h"
+#include "core/base/error.h"
 #include "core/run/jobs.h"
-#include "core/tune/layouts.h"
-#include "core/tune/thresholds.h"
-#include "core/tune/tuner.h"
-#include "core/tune/tuning.h"
-#include "core/tune/utilisation.h"
-#include "core/worth/curves.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
 #include "reports/chart/figure.h"
-#include "reports/figures.h"
+#include "reports/layouts_report.h"
+#include "reports/text_plot.h"
+#include "reports/tune_figures.h"
 #include "reports/tune_report.h"
+#include "reports/utilisation_report.h"
 #include "reports/worth_report.h"
 #include "reports/written.h"
+#include "studies/layouts/layouts.h"
+#include "studies/layouts/utilisation.h"
+#include "studies/tune/thresholds.h"
+#include "studies/tune/tuner.h"
+#include "studies/tune/tuning.h"
+#include "studies/worth/curves.h"
 
 namespace syncline::cli {
 namespace {

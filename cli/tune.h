@@ -11,12 +11,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/objective.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/ranks.h"
-#include "core/input/document.h"
-#include "core/measure/uncertainty.h"
-#include "core/scenario/scenario.h"
+#include "formats/input/document.h"
+#include "formats/scenario/scenario.h"
+#include "studies/rows/uncertainty.h"
 
 namespace syncline::cli {
 

@@ -3,20 +3,21 @@
 #include <memory>
 #include <thread>
 
-#include "cli/executors.h"
+#include "cli/backends.h"
 #include "cli/help.h"
 #include "cli/process.h"
 #include "cli/tune.h"
-#include "core/digits.h"
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/tune/live_tuner.h"
-#include "core/tune/search_space.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/text/fingerprint.h"
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
 #include "reports/format.h"
+#include "reports/live_report.h"
 #include "reports/tune_report.h"
+#include "studies/machines/live_tuner.h"
+#include "studies/study/study.h"
+#include "studies/tune/search_space.h"
 
 namespace syncline::cli {
 namespace {

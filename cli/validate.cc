@@ -2,23 +2,24 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/backends.h"
 #include "cli/built_in.h"
-#include "cli/executors.h"
 #include "cli/help.h"
 #include "cli/options.h"
 #include "cli/output.h"
+#include "cli/predictors.h"
 #include "cli/process.h"
 #include "cli/ranks.h"
 #include "cli/verbs.h"
-#include "core/digits.h"
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/report.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/text/fingerprint.h"
 #include "live/validation_run.h"
-#include "reports/figures.h"
 #include "reports/format.h"
+#include "reports/gantt.h"
 #include "reports/trace.h"
 #include "reports/validation_report.h"
+#include "studies/rows/report.h"
 
 namespace syncline::cli {
 namespace {

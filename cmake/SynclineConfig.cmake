@@ -1,4 +1,4 @@
-# find_package(Syncline) gives Syncline::syncline, the rooms of core in one library.
+# find_package(Syncline) gives Syncline::syncline, the engine, formats and studies in one library.
 include(CMakeFindDependencyMacro)
 find_dependency(nlohmann_json)
 find_dependency(Eigen3)

@@ -1,10 +1,10 @@
 # What `cmake --install` puts below a prefix. The program finds it from its own place
-# (core/installed.h), so that the whole can be moved.
+# (formats/text/installed.h), so that the whole can be moved.
 #
 #   bin/syncline
 #   lib/syncline/          libsyncline.a; modules/: what is loaded, MPI's library and NCCL's tuner
 #   lib/cmake, pkgconfig   for programs that are built on libsyncline.a
-#   include/syncline/core/ its headers
+#   include/syncline/      its headers
 #   share/syncline/        scenarios: schema, clusters, workloads, published tables
 #   share/                 manual page, completion of three shells, licence, changes
 #   lib/python3.*          syncline for Python, a component of its own
@@ -19,11 +19,10 @@ if(SYNCLINE_SANITIZE OR SYNCLINE_SANITIZE_THREADS OR SYNCLINE_FUZZ)
   return()
 endif()
 
-# All rooms of core in one archive: programs link one library, in no order.
-get_property(CORE_ROOMS GLOBAL PROPERTY SYNCLINE_CORE_ROOMS)
-list(PREPEND CORE_ROOMS base)
-list(TRANSFORM CORE_ROOMS REPLACE "(.+)" "$<TARGET_OBJECTS:syncline_\\1>" OUTPUT_VARIABLE CORE_OBJECTS)
-add_library(syncline_archive STATIC ${CORE_OBJECTS})
+# The rooms from core to studies, and imports, in one archive: programs link one library, in no order.
+get_property(ARCHIVED GLOBAL PROPERTY SYNCLINE_ARCHIVED)
+list(TRANSFORM ARCHIVED REPLACE "(.+)" "$<TARGET_OBJECTS:syncline_\\1>")
+add_library(syncline_archive STATIC ${ARCHIVED})
 set_target_properties(
   syncline_archive PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME syncline EXPORT_NAME syncline
                               ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/archive)
@@ -70,8 +69,11 @@ install(FILES ${MADE}/_syncline DESTINATION share/zsh/vendor-completions)
 install(FILES ${MADE}/syncline.fish DESTINATION share/fish/vendor_completions.d)
 install(FILES packaging/copyright ${MADE}/changelog.gz DESTINATION share/doc/syncline)
 
-# For programs that are built on core.
-install(DIRECTORY core DESTINATION include/syncline FILES_MATCHING PATTERN "*.h")
+# For programs that are built on the library.
+foreach(folder core catalogue formats studies imports)
+  install(DIRECTORY ${folder} DESTINATION include/syncline FILES_MATCHING PATTERN "*.h"
+          PATTERN examples EXCLUDE)
+endforeach()
 install(TARGETS syncline_archive EXPORT SynclineTargets ARCHIVE DESTINATION lib/syncline)
 install(EXPORT SynclineTargets NAMESPACE Syncline:: DESTINATION lib/cmake/Syncline)
 include(CMakePackageConfigHelpers)

@@ -2,32 +2,39 @@
 # to, and no others. Each room gives out an include folder that holds a link to it alone, so an
 # include that points upstairs does not compile.
 
+get_filename_component(SYNCLINE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
+
 # A library of a room can also be linked into a shared one (python/): its code stands at any address,
 # and what it calls of its own is bound when it is built, as in a program.
 function(syncline_linked_anywhere)
   set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
 endfunction()
 
-# syncline_room(NAME FOLDER SOURCES file... [LINKS room...] [PRIVATE_LINKS library...]
+# syncline_room(NAME FOLDER SOURCES file... [HEADERS file...] [LINKS room...]
+#               [PRIVATE_LINKS library...]
 #               [PRECOMPILE header...] [COLD] [TOGETHER] [ALONE file...])
 #   NAME      the library is called syncline_NAME
 #   FOLDER    from the top of the project; the sources' names count from there
+#   HEADERS   of the folder above, which this room gives out too
 #   COLD      runs once a question, not once a row: -O1 compiles it in three quarters of the time
 #   TOGETHER  the sources of a folder are compiled several at a time, since what each includes takes
 #             longer than what it says: names of their own must not clash (SYNCLINE_TOGETHER)
 #   ALONE     but for these, rows of a table whose functions have the same names
 function(syncline_room name folder)
-  cmake_parse_arguments(ROOM "COLD;TOGETHER" "" "SOURCES;LINKS;PRIVATE_LINKS;PRECOMPILE;ALONE" ${ARGN})
-  list(TRANSFORM ROOM_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+  cmake_parse_arguments(ROOM "COLD;TOGETHER" "" "SOURCES;HEADERS;LINKS;PRIVATE_LINKS;PRECOMPILE;ALONE" ${ARGN})
+  list(TRANSFORM ROOM_SOURCES PREPEND ${SYNCLINE_ROOT}/${folder}/)
   add_library(syncline_${name} STATIC ${ROOM_SOURCES})
   syncline_linked_anywhere(syncline_${name})
-  if(folder MATCHES "^core(/|$)")
-    set_property(GLOBAL APPEND PROPERTY SYNCLINE_CORE_ROOMS ${name})
+  if(folder MATCHES "^(core|catalogue|formats|studies|imports)(/|$)" AND NOT name STREQUAL sim)
+    set_property(GLOBAL APPEND PROPERTY SYNCLINE_ARCHIVED ${name})
   endif()
   set(view ${PROJECT_BINARY_DIR}/rooms/${name})
   get_filename_component(parent ${view}/${folder} DIRECTORY)
   file(MAKE_DIRECTORY ${parent})
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${folder} ${view}/${folder} SYMBOLIC)
+  file(CREATE_LINK ${SYNCLINE_ROOT}/${folder} ${view}/${folder} SYMBOLIC)
+  foreach(header ${ROOM_HEADERS})
+    file(CREATE_LINK ${SYNCLINE_ROOT}/${folder}/../${header} ${parent}/${header} SYMBOLIC)
+  endforeach()
   target_include_directories(syncline_${name} PUBLIC ${view})
   list(TRANSFORM ROOM_LINKS REPLACE "^([a-z_]+)$" "syncline_\\1")
   target_link_libraries(syncline_${name} PUBLIC syncline_flags ${ROOM_LINKS}
@@ -45,7 +52,7 @@ function(syncline_room name folder)
   endif()
   if(ROOM_TOGETHER)
     if(ROOM_ALONE)
-      list(TRANSFORM ROOM_ALONE PREPEND ${PROJECT_SOURCE_DIR}/${folder}/)
+      list(TRANSFORM ROOM_ALONE PREPEND ${SYNCLINE_ROOT}/${folder}/)
       list(REMOVE_ITEM ROOM_SOURCES ${ROOM_ALONE})
     endif()
     syncline_together(syncline_${name} 8 ${ROOM_SOURCES})

@@ -1,8 +1,8 @@
 #include "live/link_calibration.h"
 
+#include "core/base/statistics.h"
 #include "core/compress/dgc.h"
-#include "core/run/payload.h"
-#include "core/statistics.h"
+#include "core/run/sample_gradients.h"
 
 namespace syncline::live {
 namespace {

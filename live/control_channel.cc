@@ -16,7 +16,7 @@
 #include <optional>
 #include <thread>
 
-#include "core/visible.h"
+#include "formats/text/visible.h"
 
 namespace syncline::live {
 namespace {

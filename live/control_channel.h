@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/units.h"
+#include "core/base/error.h"
+#include "core/base/units.h"
 #include "live/messenger.h"
 #include "live/rank_environment.h"
 #include "live/rendezvous.h"

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/run/executor.h"
+#include "core/executor.h"
 
 namespace syncline::live {
 namespace {

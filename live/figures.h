@@ -8,8 +8,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "core/run/executor.h"
+#include "core/executor.h"
 #include "core/run/payload.h"
+#include "core/run/sample_gradients.h"
 #include "live/control_channel.h"
 
 namespace syncline::live {

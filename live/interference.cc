@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/index.h"
-#include "core/run/payload.h"
-#include "core/statistics.h"
+#include "core/base/index.h"
+#include "core/base/statistics.h"
+#include "core/run/sample_gradients.h"
 #include "live/figures.h"
 #include "live/link_calibration.h"
 

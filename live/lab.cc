@@ -25,7 +25,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace syncline::live {
 namespace {

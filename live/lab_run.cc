@@ -23,7 +23,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "live/lab.h"
 #include "live/messenger.h"
 #include "live/processes.h"

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/collective/cost.h"
-#include "core/digits.h"
-#include "core/input/scenario_json.h"
-#include "core/run/payload.h"
-#include "core/statistics.h"
+#include "core/base/statistics.h"
+#include "core/cost.h"
+#include "core/run/sample_gradients.h"
+#include "formats/input/scenario_json.h"
+#include "formats/text/digits.h"
 #include "live/figures.h"
 
 namespace syncline::live {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "core/cost/cost_model_provider.h"
-#include "core/measure/validation.h"
 #include "live/live_executor.h"
+#include "studies/fidelity/validation.h"
 
 namespace syncline::live {
 

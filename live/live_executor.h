@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/plan/plan.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "core/plan.h"
 #include "live/control_channel.h"
 
 namespace syncline::live {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "live/messenger.h"
 #include "live/socket.h"
 

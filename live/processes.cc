@@ -24,7 +24,7 @@
 #include <cstring>
 #include <exception>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace syncline::live {
 namespace {

@@ -10,7 +10,7 @@
 #include <charconv>
 #include <cstdlib>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "live/socket.h"
 
 namespace syncline::live {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/error.h"
-#include "core/plan/planner.h"
-#include "core/visible.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/text/visible.h"
 #include "live/figures.h"
 
 namespace syncline::live {

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include "core/run/payload.h"
-#include "core/tune/live_tuner.h"
+#include "core/run/sample_gradients.h"
 #include "live/live_executor.h"
+#include "studies/machines/live_tuner.h"
 
 namespace syncline::live {
 

@@ -16,8 +16,8 @@
 #include <sstream>
 #include <thread>
 
-#include "core/error.h"
-#include "core/installed.h"
+#include "core/base/error.h"
+#include "formats/text/installed.h"
 #include "live/messenger.h"
 #include "live/mpi/broadcast.h"
 #include "live/rank_environment.h"

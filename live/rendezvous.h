@@ -8,7 +8,7 @@
 #include <optional>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "live/rank_environment.h"
 #include "live/socket.h"
 

@@ -24,7 +24,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace syncline::live {
 namespace {

@@ -5,12 +5,12 @@
 #include <string>
 #include <thread>
 
-#include "core/compress/codec.h"
-#include "core/measure/metrics.h"
+#include "core/codec.h"
+#include "core/metrics.h"
+#include "core/plan.h"
 #include "core/plan/compute_fusion.h"
-#include "core/plan/planner.h"
 #include "core/run/interference.h"
-#include "core/run/payload.h"
+#include "core/run/sample_gradients.h"
 #include "live/figures.h"
 
 namespace syncline::live {

@@ -1,16 +1,17 @@
 // A scenario's strategies, each predicted and then run by the ranks: one plan goes to an executor
 // that predicts and to a live one that measures, and both timelines become a row of the report
-// (core/measure/validation.h). This is `syncline validate` without its options, files and printing.
+// (studies/fidelity/validation.h). This is `syncline validate` without its options, files and
+// printing.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <vector>
 
-#include "core/measure/study.h"
-#include "core/measure/validation.h"
 #include "live/link_calibration.h"
 #include "live/live_executor.h"
+#include "studies/fidelity/validation.h"
+#include "studies/study/study.h"
 
 namespace syncline::live {
 

@@ -20,9 +20,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
+#include "core/base/error.h"
+#include "formats/dialect/dialects.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
 #include "python/verbs.h"
 
 namespace syncline::python {
@@ -171,6 +172,7 @@ std::string ask(const std::string& verb, const std::string& arguments) {
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "What the functions of the package ask.";
+  syncline::dialect::hand_in(syncline::dialect::all_dialects());
   module.attr("version") = syncline::python::version();
   module.def("ask", &syncline::python::ask, pybind11::arg("verb"), pybind11::arg("arguments"),
              "The answer of a verb as JSON, or its failure.");

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "core/json/json.h"
+#include "formats/json/json.h"
 
 namespace syncline::python {
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/measure/warnings.h"
-#include "core/visible.h"
+#include "formats/text/visible.h"
 #include "reports/format.h"
 #include "reports/page.h"
 #include "reports/table.h"
+#include "studies/warnings/warnings.h"
 
 namespace syncline::reports {
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/json/json.h"
+#include "formats/json/json.h"
 #include "reports/page.h"
 
 namespace syncline::reports {
@@ -36,8 +36,9 @@ struct Answer {
   // does not apply is left out.
   std::function<Json()> json;
   // What is allowed in the scenario and rarely meant: items at the end of the page, "remarks" in
-  // JSON. Suspicious ones (core/measure/warnings.h) come before everything else on the page, and
-  // are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them elsewhere.
+  // JSON. Suspicious ones (studies/warnings/warnings.h) come before everything else on the page,
+  // and are "doubts" in JSON too. A CSV has no place for them, whoever prints it says them
+  // elsewhere.
   std::vector<std::string> warnings = {};
   // What a page shows before the words; none: no figures.
   std::function<std::vector<Illustration>()> figures = {};

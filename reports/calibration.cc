@@ -4,15 +4,16 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/hardware/device.h"
-#include "core/input/scenario_json.h"
-#include "core/measure/uncertainty.h"
-#include "core/measure/warnings.h"
-#include "core/statistics.h"
-#include "reports/figures.h"
+#include "catalogue/hardware/device.h"
+#include "core/base/statistics.h"
+#include "formats/input/scenario_json.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
 #include "reports/table.h"
+#include "reports/text_plot.h"
+#include "reports/verdict.h"
+#include "studies/rows/uncertainty.h"
+#include "studies/warnings/warnings.h"
 
 namespace syncline::reports {
 namespace {

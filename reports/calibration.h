@@ -2,11 +2,12 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/device_fit.h"
-#include "core/calibrate/step_fit.h"
 #include "reports/answer.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/device_fit.h"
+#include "studies/calibrate/step_fit.h"
 
 namespace syncline::reports {
 
@@ -29,5 +30,8 @@ Answer answer_of(const calibrate::KernelCosts& costs);
 
 // --steps: each measured step as predicted before and after, and what the device was found to lose.
 Answer answer_of(const calibrate::StepFit& fit);
+
+// Time, bus bandwidth and error over payload: measured, fitted, predicted.
+std::vector<Illustration> figures_of(const calibrate::LogCalibration& calibration);
 
 }  // namespace syncline::reports

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/measure/warnings.h"
-#include "core/plan/planner.h"
-#include "reports/figures.h"
+#include "core/plan.h"
+#include "reports/explain_report.h"
 #include "reports/format.h"
+#include "reports/memory_text.h"
+#include "reports/run_rows.h"
 #include "reports/table.h"
+#include "studies/warnings/warnings.h"
 
 namespace syncline::reports {
 namespace {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <span>
 
-#include "core/digits.h"
-#include "core/visible.h"
+#include "formats/text/digits.h"
+#include "formats/text/visible.h"
 #include "reports/chart/scale.h"
 
 namespace syncline::reports {

@@ -3,8 +3,9 @@
 #include <optional>
 #include <set>
 
-#include "reports/figures.h"
+#include "reports/bars.h"
 #include "reports/format.h"
+#include "reports/gantt.h"
 #include "reports/trace.h"
 
 namespace syncline::reports {

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "core/job/scenario_of.h"
-#include "reports/figures.h"
+#include "imports/scenario_of.h"
+#include "imports/whole_job.h"
 #include "reports/format.h"
+#include "reports/run_figures.h"
 #include "reports/run_report.h"
 #include "reports/table.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {

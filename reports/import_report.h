@@ -4,9 +4,9 @@
 
 #include <string>
 
-#include "core/job/scenario_of.h"
-#include "core/measure/report.h"
+#include "imports/scenario_of.h"
 #include "reports/answer.h"
+#include "studies/rows/report.h"
 
 namespace syncline::reports {
 

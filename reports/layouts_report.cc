@@ -1,3 +1,5 @@
+#include "reports/layouts_report.h"
+#include "reports/memory_text.h"
 #include "reports/tune_report.h"
 
 #include <cmath>

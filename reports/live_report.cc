@@ -2,13 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/input/scenario_json.h"
-#include "core/tune/tuner.h"
-#include "reports/figures.h"
+#include "formats/input/scenario_json.h"
 #include "reports/format.h"
+#include "reports/live_report.h"
 #include "reports/page.h"
 #include "reports/table.h"
 #include "reports/written.h"
+#include "studies/tune/tuner.h"
 
 namespace syncline::reports {
 namespace {

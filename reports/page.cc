@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/visible.h"
+#include "formats/text/visible.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

@@ -4,9 +4,11 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "core/json/text.h"
-#include "reports/figures.h"
+#include "formats/json/text.h"
 #include "reports/format.h"
+#include "reports/run_figures.h"
+#include "reports/run_rows.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {
@@ -332,7 +334,7 @@ std::string figures_sentence(const measure::Report& report) {
                                                  : plural(report.fitted.size(), "parameter") +
                                                        (report.fitted.size() == 1 ? " is" : " are");
   // The fit itself runs on the model, whichever executor evaluates the rows
-  // (core/measure/study_calibration.h).
+  // (studies/study/study_calibration.h).
   const std::string by = report.fitted.empty() ? "" : " with the model executor";
   return text + "; " + what + " calibrated" + by + " on the " + plural(rows, "published row") +
          " marked calibrated.";

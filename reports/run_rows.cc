@@ -5,10 +5,12 @@
 #include <ostream>
 #include <set>
 
-#include "core/digits.h"
-#include "core/json/text.h"
+#include "formats/json/text.h"
+#include "formats/text/digits.h"
 #include "reports/format.h"
+#include "reports/memory_text.h"
 #include "reports/run_report.h"
+#include "reports/run_rows.h"
 #include "reports/table.h"
 
 namespace syncline::reports {
@@ -113,7 +115,7 @@ Cell known(const measure::Interval& ends) {
   return told ? Cell(ends) : Cell();
 }
 
-// What predictions are, in SI units; the meaning of each stands in core/measure/metrics.h.
+// What predictions are, in SI units; the meaning of each stands in core/metrics.h.
 // `causes`: the forms that say what a step time is made of. What a row is called and how fast it is
 // stays longest on a narrow screen; causes leave first.
 std::vector<Column> predicted_columns(const std::string& baseline, int causes) {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/visible.h"
+#include "formats/text/visible.h"
 #include "reports/format.h"
 
 namespace syncline::reports {
@@ -220,43 +220,6 @@ Table narrowed(Table table, int rank, const std::vector<std::string>& headings) 
     for (auto& line : table.lines) line.cells.erase(line.cells.begin() + place);
   }
   return table;
-}
-
-using measure::gigabytes;
-
-std::string memory_cell(const measure::Memory& memory) {
-  if (memory.total() <= 0) return "";
-  const bool over = memory.available > 0 && memory.total() > memory.available;
-  const std::string of = over ? " of " + gigabytes(memory.available) : "";
-  return gigabytes(memory.total()) + of + " GB";
-}
-
-std::string memory_sentence(const measure::Memory& memory) {
-  std::string text = gigabytes(memory.total()) + " GB a GPU";
-  if (memory.available > 0) text += " of " + gigabytes(memory.available);
-  text += ": weights " + gigabytes(memory.weights) + ", gradients " + gigabytes(memory.gradients) +
-          ", optimizer " + gigabytes(memory.optimizer) + ", buffers " + gigabytes(memory.buffers);
-  return text +
-         (memory.counts_activations()
-              ? ", activations about " + gigabytes(memory.activations) +
-                    (memory.recompute == Workload::Recompute::kNone ? " without recomputation"
-                                                                    : " with recomputation")
-              : "; activations are not counted");
-}
-
-Json memory_json(const measure::Memory& memory) {
-  Json json{{"total", exact(memory.total())},
-            {"weights", exact(memory.weights)},
-            {"gradients", exact(memory.gradients)},
-            {"optimizer", exact(memory.optimizer)},
-            {"buffers", exact(memory.buffers)}};
-  if (memory.counts_activations()) json["activations"] = exact(memory.activations);
-  if (memory.available > 0) {
-    json["available"] = exact(memory.available);
-    json["fits"] = memory.fits();
-  }
-  if (memory.stage >= 0) json["stage"] = memory.stage;
-  return json;
 }
 
 }  // namespace syncline::reports

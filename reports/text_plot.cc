@@ -1,4 +1,4 @@
-#include "reports/figures.h"
+#include "reports/text_plot.h"
 
 #include <algorithm>
 #include <cmath>

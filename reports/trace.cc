@@ -15,6 +15,7 @@
 
 #include "core/collective/nccl_model.h"
 #include "reports/run_report.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {

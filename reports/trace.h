@@ -8,7 +8,7 @@
 #include <cstddef>
 #include <string>
 
-#include "core/measure/report.h"
+#include "studies/rows/report.h"
 
 namespace syncline::reports {
 

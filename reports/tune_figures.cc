@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/figures.h"
+#include "reports/bars.h"
 #include "reports/format.h"
+#include "reports/live_report.h"
+#include "reports/tune_figures.h"
 
 namespace syncline::reports {
 namespace {

@@ -5,15 +5,20 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "core/digits.h"
-#include "core/input/scenario_json.h"
-#include "core/tune/tuning.h"
-#include "reports/figures.h"
+#include "formats/input/scenario_json.h"
+#include "formats/text/digits.h"
 #include "reports/format.h"
+#include "reports/memory_text.h"
 #include "reports/page.h"
 #include "reports/run_report.h"
+#include "reports/run_rows.h"
 #include "reports/table.h"
+#include "reports/text_plot.h"
+#include "reports/tune_figures.h"
+#include "reports/verdict.h"
 #include "reports/written.h"
+#include "studies/tune/alternatives.h"
+#include "studies/tune/tuning.h"
 
 namespace syncline::reports {
 namespace {

@@ -5,13 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "core/tune/layouts.h"
-#include "core/tune/live_tuner.h"
-#include "core/tune/tuning.h"
-#include "core/tune/utilisation.h"
 #include "reports/answer.h"
-#include "reports/chart/figure.h"
 #include "reports/table.h"
+#include "studies/tune/tuning.h"
 
 namespace syncline::reports {
 
@@ -41,7 +37,7 @@ std::vector<std::string> certainty_sentences(const tune::Tuning& tuning);
 
 Json certainty_json(const tune::Tuning& tuning);
 
-// What could be done in place of the baseline (core/tune/tuning.h), in every form of an
+// What could be done in place of the baseline (studies/tune/tuning.h), in every form of an
 // answer: the same rows, with how each trains, what it gains and how it is set.
 
 // How the best that was found trains, compared with the baseline.
@@ -55,25 +51,5 @@ std::vector<std::string> beyond_sentences(const tune::Tuning& tuning);
 std::string taken_sentence(const tune::Tuning& tuning);
 
 Table alternatives_of(const tune::Tuning& tuning);
-
-// What a search on a machine says: its answer, every evaluation in order, and where the figures
-// come from. The same text whether the search ran in one go or was resumed.
-Answer answer_of(const tune::LiveReport& report);
-
-// The best layouts of a whole job: what each takes, where its step goes, what it needs of a GPU's
-// memory, beside the layout that was given.
-
-// What is best, how sure that is, and where its step is shorter than the given layout's.
-std::vector<std::string> layout_verdicts(const tune::Layouts& layouts);
-
-Answer answer_of(const tune::Layouts& layouts);
-
-// How busy training is at the links between groups, and what those must carry for it to be as busy
-// as asked: `tune --utilisation`.
-
-// Utilisation over the bandwidth between the groups, a line a strategy.
-chart::Figure utilisation_figure(const tune::Utilisation& utilisation);
-
-Answer answer_of(const tune::Utilisation& utilisation);
 
 }  // namespace syncline::reports

@@ -4,12 +4,13 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/digits.h"
-#include "core/measure/memory.h"
+#include "formats/text/digits.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
 #include "reports/table.h"
+#include "reports/verdict.h"
 #include "reports/written.h"
+#include "studies/rows/memory.h"
 
 namespace syncline::reports {
 namespace {

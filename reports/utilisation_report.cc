@@ -4,10 +4,10 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/input/scenario_json.h"
-#include "reports/figures.h"
+#include "formats/input/scenario_json.h"
 #include "reports/format.h"
 #include "reports/table.h"
+#include "reports/utilisation_report.h"
 
 namespace syncline::reports {
 namespace {

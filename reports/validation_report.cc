@@ -4,9 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/scenario/scenario.h"
-#include "core/statistics.h"
-#include "reports/figures.h"
+#include "core/base/statistics.h"
+#include "formats/scenario/scenario.h"
 #include "reports/format.h"
 #include "reports/page.h"
 #include "reports/table.h"

@@ -4,11 +4,11 @@
 #include <string>
 #include <vector>
 
-#include "core/json/json.h"
-#include "core/measure/fidelity.h"
-#include "core/measure/validation.h"
-#include "core/scenario/cluster.h"
+#include "core/cluster.h"
+#include "formats/json/json.h"
 #include "reports/answer.h"
+#include "studies/fidelity/fidelity.h"
+#include "studies/fidelity/validation.h"
 
 namespace syncline::reports {
 
@@ -26,5 +26,12 @@ Answer answer_of(const std::vector<measure::LiveFile>& files);
 // The fidelity page: every published table with the errors of its calibrated and of its predicted
 // rows, and one line overall (fidelity.cc). Tables are grouped by set, in the order given.
 Answer answer_of(const std::vector<measure::FidelityTable>& tables);
+
+// Measured against predicted, row by row and by kind of operation.
+std::vector<Illustration> figures_of(const measure::Validation& validation);
+std::vector<Illustration> figures_of(const std::vector<measure::LiveFile>& files);
+
+// The errors of every table.
+std::vector<Illustration> figures_of(const std::vector<measure::FidelityTable>& tables);
 
 }  // namespace syncline::reports

@@ -7,6 +7,8 @@
 
 #include "reports/format.h"
 #include "reports/run_report.h"
+#include "reports/run_rows.h"
+#include "reports/verdict.h"
 
 namespace syncline::reports {
 namespace {

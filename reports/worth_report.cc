@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/digits.h"
-#include "core/statistics.h"
+#include "core/base/statistics.h"
+#include "formats/text/digits.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "core/worth/time_to_target.h"
 #include "reports/answer.h"
 #include "reports/chart/figure.h"
+#include "studies/worth/time_to_target.h"
 
 namespace syncline::reports {
 

@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "core/collective/library.h"
-#include "core/dialect/dialect.h"
-#include "core/dialect/pytorch_apply.h"
-#include "core/dialect/write.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "core/plan.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/pytorch_apply.h"
+#include "formats/dialect/write.h"
 #include "reports/format.h"
 #include "reports/table.h"
 

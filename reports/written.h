@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/write.h"
-#include "core/measure/uncertainty.h"
-#include "core/tune/tuning.h"
+#include "formats/dialect/write.h"
 #include "reports/page.h"
+#include "studies/rows/uncertainty.h"
+#include "studies/tune/tuning.h"
 
 namespace syncline::reports {
 

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "formats/input/document.h"
 #include "reports/run_report.h"
+#include "studies/study/study.h"
 #include "tests/support/printed.h"
 
 namespace syncline {

@@ -1,4 +1,4 @@
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
 
 #include <algorithm>
 #include <array>

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/collective/algorithm.h"
-#include "core/units.h"
+#include "core/algorithm.h"
+#include "core/base/units.h"
 
 namespace syncline::collective {
 

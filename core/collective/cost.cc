@@ -1,4 +1,4 @@
-#include "core/collective/cost.h"
+#include "core/cost.h"
 
 #include <algorithm>
 #include <cmath>

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/units.h"
 #include "core/collective/collective.h"
 #include "core/collective/network.h"
 #include "core/collective/schedule.h"
-#include "core/scenario/cluster.h"
 
 namespace syncline::collective {
 
@@ -81,16 +81,6 @@ class Footprint {
   Seconds fastest_ = 0;
   bool uniform_ = true;
 };
-
-// What the ports of a cluster need for a collective, whatever the algorithm: no cost that is not
-// measured may lie below.
-
-// Seconds. A collective that NCCL chose is taken to move as NCCL's algorithm does (ring, switch),
-// every other as messages between ranks. 0 for groups of one and without tiers. Throws nothing.
-Seconds wire_floor(const Cluster& cluster, const Collective& collective);
-
-// The same for each byte of the payload. Takes time with the number of ranks.
-double wire_seconds_per_byte(const Cluster& cluster, const Collective& collective);
 
 // Colours for colour refinement (Weisfeiler and Leman 1968; the coarsest equitable partition): what
 // is alike in everything that it touches ends up with the same colour, and is then handled once.

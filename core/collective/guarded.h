@@ -3,7 +3,7 @@
 
 #include <cassert>
 
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
 
 namespace syncline::collective {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <utility>
 
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
 #include "core/collective/nccl.h"
 
 namespace syncline::collective {

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/scenario/cluster.h"
+#include "core/cluster.h"
 
 namespace syncline::collective {
 

@@ -18,9 +18,10 @@
 #include <limits>
 #include <span>
 
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
 #include "core/collective/footprint.h"
 #include "core/collective/library.h"
+#include "core/collective/wire_floor.h"
 
 namespace syncline::collective {
 namespace {

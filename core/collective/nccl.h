@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
+#include "core/cluster.h"
 #include "core/collective/collective.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl_model.h"
-#include "core/scenario/cluster.h"
 
 namespace syncline::collective {
 

@@ -5,9 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include "core/base/units.h"
+#include "core/cluster.h"
 #include "core/collective/collective.h"
-#include "core/scenario/cluster.h"
-#include "core/units.h"
 
 namespace syncline::collective {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "core/cluster.h"
 #include "core/collective/collective.h"
 #include "core/fabric/topology.h"
-#include "core/scenario/cluster.h"
 
 namespace syncline::collective {
 

@@ -30,7 +30,7 @@
 // as the cluster's hints say, and connects each twice; a connection is one socket, as long as
 // NCCL_NSOCKS_PERTHREAD and NCCL_SOCKET_NTHREADS say nothing else. Inside a node a switch that adds
 // up has no flows.
-#include "core/collective/footprint.h"
+#include "core/collective/wire_floor.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,4 +1,4 @@
-#include "core/compress/codec.h"
+#include "core/codec.h"
 
 #include <algorithm>
 #include <array>

@@ -3,11 +3,10 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
-#include "core/compress/codec.h"
-#include "core/scenario/strategy.h"
+#include "core/codec.h"
+#include "core/strategy.h"
 
 namespace syncline::compress {
 
@@ -25,20 +24,5 @@ std::int64_t kept_elements(std::int64_t elements, double sparsity);
 
 // The steps at which the plan changes: the ramp's first step and each later rise, ascending.
 std::vector<std::int64_t> sparsity_changes(const Compression& compression);
-
-// Momentum correction of Deep Gradient Compression (Lin et al., ICLR 2018): the momentum is applied
-// before elements are chosen, so that what waits keeps its own.
-
-struct DgcUpdate {
-  float momentum = 0.9f;
-  float scale = 1.0f;  // clip coefficient times what the gradient is multiplied by
-  float weight_decay = 0.0f;
-  bool nesterov = false;
-};
-
-// Changes velocity and residual in place. `weight` may be empty where weight_decay is 0. Returns
-// true where an element kept its old values.
-bool accumulate(std::span<const float> gradient, std::span<const float> weight,
-                const DgcUpdate& update, std::span<float> velocity, std::span<float> residual);
 
 }  // namespace syncline::compress

@@ -4,7 +4,7 @@
 //   u' = m (u + g')      v' = (v + u') + g'       (Nesterov)
 // u is the velocity, v the residual (what has not been sent yet). An element whose v' would not be
 // finite keeps its old u and v.
-#include "core/compress/dgc.h"
+#include "core/compress/momentum_correction.h"
 
 #include <cmath>
 #include <cstddef>

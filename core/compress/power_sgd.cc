@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/random.h"
+#include "core/base/random.h"
 
 namespace syncline::compress {
 namespace {

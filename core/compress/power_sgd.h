@@ -8,8 +8,8 @@
 #include <span>
 #include <vector>
 
-#include "core/compress/codec.h"
-#include "core/scenario/strategy.h"
+#include "core/codec.h"
+#include "core/strategy.h"
 
 namespace syncline::compress {
 

@@ -16,7 +16,7 @@
 #include <set>
 #include <utility>
 
-#include "core/statistics.h"
+#include "core/base/statistics.h"
 
 namespace syncline::cost {
 namespace {

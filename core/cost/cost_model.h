@@ -1,14 +1,14 @@
 // What collectives cost on a cluster, calibrated from measured tables: plain data that a cluster
-// JSON carries (core/input/scenario_json.h) and costs are read from.
+// JSON carries (formats/input/scenario_json.h) and costs are read from.
 #pragma once
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/units.h"
 #include "core/cost/measured_table.h"
 #include "core/cost/step_cost_model.h"
-#include "core/units.h"
 
 namespace syncline::cost {
 

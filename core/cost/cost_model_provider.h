@@ -3,9 +3,9 @@
 
 #include <vector>
 
+#include "core/cluster.h"
 #include "core/collective/collective.h"
 #include "core/cost/cost_model.h"
-#include "core/scenario/cluster.h"
 
 namespace syncline::cost {
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <map>
 
-#include "core/error.h"
-#include "core/statistics.h"
+#include "core/base/error.h"
+#include "core/base/statistics.h"
 
 namespace syncline::cost {
 

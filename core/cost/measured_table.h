@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/units.h"
 #include "core/collective/schedule.h"
-#include "core/units.h"
 
 namespace syncline::cost {
 

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/units.h"
 #include "core/collective/nccl_model.h"
 #include "core/cost/measured_table.h"
-#include "core/units.h"
 
 namespace syncline::cost {
 

@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 
 namespace syncline::fabric {
 namespace {

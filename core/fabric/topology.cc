@@ -7,8 +7,8 @@
 #include <queue>
 #include <tuple>
 
-#include "core/error.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 
 namespace syncline::fabric {
 namespace {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/units.h"
+#include "core/base/units.h"
 
 namespace syncline::fabric {
 

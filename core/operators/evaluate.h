@@ -8,8 +8,8 @@
 #include <numeric>
 #include <vector>
 
-#include "core/scenario/cluster.h"
-#include "core/scenario/workload.h"
+#include "core/cluster.h"
+#include "core/job.h"
 
 namespace syncline::operators {
 

@@ -8,10 +8,10 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/collective/cost.h"
+#include "core/base/index.h"
 #include "core/compress/dgc.h"
 #include "core/compress/power_sgd.h"
-#include "core/index.h"
+#include "core/cost.h"
 #include "core/plan/fusion.h"
 #include "core/plan/route.h"
 

@@ -3,10 +3,10 @@
 
 #include <vector>
 
-#include "core/plan/communication.h"
-#include "core/plan/plan.h"
-#include "core/scenario/strategy.h"
-#include "core/units.h"
+#include "core/base/units.h"
+#include "core/communication.h"
+#include "core/plan.h"
+#include "core/strategy.h"
 
 namespace syncline::plan {
 

@@ -1,6 +1,6 @@
 #include "core/plan/builder.h"
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::plan {
 

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/plan/communication.h"
+#include "core/communication.h"
 
 namespace syncline::plan {
 

@@ -1,14 +1,14 @@
-#include "core/plan/communication.h"
+#include "core/communication.h"
 
 #include <algorithm>
 #include <tuple>
 #include <utility>
 
-#include "core/collective/cost.h"
-#include "core/index.h"
+#include "core/base/index.h"
+#include "core/cost.h"
+#include "core/job/parallel.h"
 #include "core/plan/buckets.h"
 #include "core/plan/route.h"
-#include "core/scenario/parallel.h"
 
 namespace syncline::plan {
 namespace {

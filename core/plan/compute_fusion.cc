@@ -119,7 +119,7 @@ std::optional<Workload> fused_workload(const Workload& workload, const Device& d
   Workload result;
   result.name = workload.name;
   result.source = workload.source;
-  result.torch = workload.torch;
+  result.framework_version = workload.framework_version;
   result.batch = workload.batch;
   result.micro_batches = workload.micro_batches;
   result.forward = changed(workload.forward, before.forward, after.forward);

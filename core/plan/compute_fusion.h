@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "core/job.h"
 #include "core/operators/evaluate.h"
-#include "core/scenario/strategy.h"
-#include "core/scenario/workload.h"
+#include "core/strategy.h"
 
 namespace syncline::plan {
 

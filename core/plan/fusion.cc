@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::plan {
 namespace {

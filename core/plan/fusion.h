@@ -5,10 +5,10 @@
 #include <functional>
 #include <vector>
 
-#include "core/plan/plan.h"
-#include "core/scenario/strategy.h"
-#include "core/scenario/workload.h"
-#include "core/units.h"
+#include "core/base/units.h"
+#include "core/job.h"
+#include "core/plan.h"
+#include "core/strategy.h"
 
 namespace syncline::plan {
 

@@ -2,9 +2,9 @@
 // the subgraphs that it found, forward and backward.
 #pragma once
 
+#include "core/job.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/operator_graph.h"
-#include "core/scenario/workload.h"
 
 namespace syncline::plan {
 

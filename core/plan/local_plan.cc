@@ -1,10 +1,11 @@
-#include "core/plan/step_plan.h"
+#include "core/plan/local_plan.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "core/plan/builder.h"
+#include "core/plan/step_plan.h"
 
 namespace syncline::plan {
 namespace {

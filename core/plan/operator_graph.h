@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/index.h"
-#include "core/scenario/workload.h"
+#include "core/base/index.h"
+#include "core/job.h"
 
 namespace syncline::plan {
 

@@ -4,10 +4,10 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/index.h"
+#include "core/base/internal_error.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
-#include "core/index.h"
-#include "core/internal_error.h"
 #include "core/plan/builder.h"
 #include "core/plan/step_plan.h"
 

@@ -1,4 +1,4 @@
-// A job that is also cut by tensor, context, pipeline or experts (core/scenario/parallel.h): which
+// A job that is also cut by tensor, context, pipeline or experts (core/job/parallel.h): which
 // ranks sum a gradient, and the step of a pipeline. Each stage has its own operations.
 #pragma once
 
@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/plan/communication.h"
+#include "core/communication.h"
 
 namespace syncline::plan {
 

@@ -1,9 +1,9 @@
-#include "core/plan/plan.h"
+#include "core/plan.h"
 
 #include <algorithm>
 #include <cassert>
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::plan {
 namespace {

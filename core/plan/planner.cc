@@ -9,6 +9,7 @@
 
 #include "core/compress/dgc.h"
 #include "core/plan/compute_fusion.h"
+#include "core/plan/local_plan.h"
 #include "core/plan/pipeline.h"
 #include "core/plan/route.h"
 #include "core/plan/step_plan.h"

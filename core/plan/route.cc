@@ -9,12 +9,12 @@
 #include <span>
 #include <utility>
 
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
+#include "core/base/index.h"
+#include "core/base/internal_error.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/compress/power_sgd.h"
-#include "core/index.h"
-#include "core/internal_error.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::plan {

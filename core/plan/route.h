@@ -3,7 +3,7 @@
 // ranks themselves, in fp32, in an all-to-all with an all-gather behind it.
 #pragma once
 
-#include "core/plan/communication.h"
+#include "core/communication.h"
 
 namespace syncline::plan {
 

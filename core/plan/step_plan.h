@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "core/plan/communication.h"
-#include "core/scenario/workload.h"
+#include "core/communication.h"
+#include "core/job.h"
 
 namespace syncline::plan {
 
@@ -18,18 +18,6 @@ struct StepCut {
 // layer's update ahead of it), the backward pass with its exchanges, the second halves of split
 // exchanges, the update.
 Plan step_plan(const Workload& workload, Communication communication, StepCut* cut = nullptr);
-
-// A period of LocalSGD: local steps, and the averaging of their parameters, fragment by fragment.
-// Fragment f of P is applied behind step (f + 1) * period / P, and sent `delay` steps before, both
-// counted from the period's begin, as torchft's DiLoCo does (local_sgd.py).
-
-// `averaged` false: a run ends before the averaging.
-Plan local_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                const TrainingPoint& point, std::int64_t period, bool averaged);
-
-// The same where each step takes `step` as a whole, whatever a group exchanges in it.
-Plan local_plan_of_steps(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-                         Seconds step);
 
 // The forward pass by layers, where the next step may begin before all parameters are in.
 

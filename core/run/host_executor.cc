@@ -1,4 +1,4 @@
-#include "core/run/executor.h"
+#include "core/executor.h"
 
 #include <algorithm>
 #include <cassert>
@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "core/index.h"
-#include "core/plan/plan.h"
+#include "core/base/index.h"
+#include "core/plan.h"
 #include "core/run/payload.h"
 
 namespace syncline::run {

@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "core/run/queues.h"
 
 namespace syncline::run {

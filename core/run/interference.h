@@ -1,9 +1,9 @@
 // Interference: what computation and collectives take from each other, as operations of a plan.
 #pragma once
 
-#include "core/collective/cost.h"
-#include "core/plan/plan.h"
-#include "core/scenario/cluster.h"
+#include "core/cluster.h"
+#include "core/cost.h"
+#include "core/plan.h"
 
 namespace syncline::run {
 

@@ -18,7 +18,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/error.h"
+#include "core/base/error.h"
 
 namespace syncline::run {
 namespace {

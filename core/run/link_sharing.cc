@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::run {
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/cost.h"
+#include "core/cost.h"
 
 namespace syncline::run {
 

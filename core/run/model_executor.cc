@@ -9,9 +9,9 @@
 #include <queue>
 #include <unordered_set>
 
-#include "core/collective/cost.h"
-#include "core/index.h"
-#include "core/run/executor.h"
+#include "core/base/index.h"
+#include "core/cost.h"
+#include "core/executor.h"
 #include "core/run/link_sharing.h"
 #include "core/run/queues.h"
 #include "core/run/stragglers.h"

@@ -20,9 +20,9 @@
 #include <span>
 #include <utility>
 
+#include "core/base/error.h"
+#include "core/base/index.h"
 #include "core/compress/power_sgd.h"
-#include "core/error.h"
-#include "core/index.h"
 
 namespace syncline::run {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/plan/plan.h"
+#include "core/plan.h"
 
 namespace syncline::run {
 
@@ -160,22 +160,6 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
 // A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and
 // nothing is filled or read.
 bool is_view(const BucketUse& use, const Payload& layout);
-
-// Gradients made up for checking an exchange: the same on every machine for the same seed, each
-// rank's by itself.
-
-// Integers: their sums over all ranks are exact in any order. Small ones (up to 256 over all ranks)
-// in every number format, wide ones (normally distributed over 24 bits, so that a codec that looks
-// for the largest finds as few equals as among real gradients) in fp32 and fp64. Real: normally
-// distributed floats, whose sums are rounded. A sparse gradient has as many non-zero rows as it
-// announces, spread over the tensor.
-enum class SampleValues { kIntegers, kWideIntegers, kReal };
-
-// The widest integers that are exact in every number format in which the plan's buckets travel.
-SampleValues exact_values(const plan::Plan& plan);
-
-RankGradients sample_gradients(const Workload& workload, int rank, int ranks, std::uint64_t seed,
-                               SampleValues values = SampleValues::kIntegers);
 
 // Averaged parameters on one rank, as values: what it sends and what comes of the sum. Without an
 // optimizer the mean. With one, g = the mean of (start - own parameters) over the replicas, then

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/index.h"
-#include "core/plan/plan.h"
+#include "core/base/index.h"
+#include "core/plan.h"
 
 namespace syncline::run {
 

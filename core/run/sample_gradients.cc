@@ -1,10 +1,10 @@
-#include "core/run/payload.h"
+#include "core/run/sample_gradients.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/index.h"
-#include "core/random.h"
+#include "core/base/index.h"
+#include "core/base/random.h"
 
 namespace syncline::run {
 namespace {

@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <variant>
 
-#include "core/index.h"
-#include "core/random.h"
-#include "core/statistics.h"
+#include "core/base/index.h"
+#include "core/base/random.h"
+#include "core/base/statistics.h"
 
 namespace syncline::run {
 namespace {

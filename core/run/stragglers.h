@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
-#include "core/plan/plan.h"
-#include "core/scenario/cluster.h"
+#include "core/cluster.h"
+#include "core/plan.h"
 
 namespace syncline::run {
 

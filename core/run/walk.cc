@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::run {
 namespace {

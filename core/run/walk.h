@@ -5,8 +5,8 @@
 
 #include <vector>
 
-#include "core/index.h"
-#include "core/plan/plan.h"
+#include "core/base/index.h"
+#include "core/plan.h"
 
 namespace syncline::run {
 

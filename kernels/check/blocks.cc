@@ -4,7 +4,7 @@
 #include <array>
 #include <limits>
 
-#include "core/compress/codec.h"
+#include "core/codec.h"
 #include "kernels/check/check.h"
 #include "kernels/kernels.h"
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/compress/dgc.h"
+#include "core/compress/momentum_correction.h"
 #include "kernels/check/check.h"
 #include "kernels/dgc_step.h"
 #include "kernels/reference/optimizers.h"

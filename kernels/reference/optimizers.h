@@ -32,7 +32,7 @@ void adam_step(const AdamOptions& settings, std::span<const float> gradients,
 
 // The step of Deep Gradient Compression (Lin et al., ICLR 2018) on one tensor, and the sparse
 // update, on the host. Tests compare the kernels with it, to the bit. What
-// accumulates before a step is core/compress/dgc.h.
+// accumulates before a step is core/compress/momentum_correction.h.
 
 // What a rank sends of a tensor: rising indices and their values.
 struct SparseMessage {

@@ -1,6 +1,6 @@
 #include "reports/chart/markup.h"
 
-#include "core/visible.h"
+#include "formats/text/visible.h"
 
 namespace syncline::reports::chart {
 namespace {

@@ -7,8 +7,9 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "core/compress/codec.h"
+#include "core/codec.h"
 #include "core/compress/dgc.h"
+#include "core/compress/momentum_correction.h"
 #include "core/compress/power_sgd.h"
 #include "tests/support/expect.h"
 #include "tests/support/small_plans.h"

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "core/run/payload.h"
+#include "core/run/sample_gradients.h"
 #include "live/link_calibration.h"
 #include "tests/plan/planned.h"
 #include "tests/support/live_cases.h"

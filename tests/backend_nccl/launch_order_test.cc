@@ -6,7 +6,7 @@
 
 #include <set>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "tests/support/live_cases.h"
 
 namespace syncline::nccl_backend {

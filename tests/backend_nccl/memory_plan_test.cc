@@ -8,9 +8,9 @@
 #include <cstring>
 
 #include "backend_nccl/launch_order.h"
+#include "core/base/index.h"
 #include "core/compress/power_sgd.h"
-#include "core/index.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
 #include "core/run/payload.h"
 #include "tests/support/live_cases.h"
 

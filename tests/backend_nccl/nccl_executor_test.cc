@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "core/error.h"
-#include "core/run/executor.h"
+#include "core/base/error.h"
+#include "core/executor.h"
 #include "core/run/payload.h"
 #include "live/local_ranks.h"
 #include "tests/support/live_cases.h"

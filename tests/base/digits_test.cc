@@ -1,4 +1,4 @@
-#include "core/digits.h"
+#include "formats/text/digits.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What stands at a path is never lost: regular files are replaced whole, links are followed, and
 // what is no file is written into.
-#include "core/files.h"
+#include "formats/text/files.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 #include <future>
 #include <random>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/scratch.h"
 
 namespace syncline {

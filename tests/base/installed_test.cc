@@ -1,5 +1,5 @@
 // Where a program finds what came with it: from its own place, built or installed.
-#include "core/installed.h"
+#include "formats/text/installed.h"
 
 #include <gtest/gtest.h>
 

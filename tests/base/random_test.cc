@@ -1,5 +1,5 @@
 // The generator is the published one: a seed means the same on every machine and in every version.
-#include "core/random.h"
+#include "core/base/random.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Order statistics and distributions against values that tables and closed forms give.
-#include "core/statistics.h"
+#include "core/base/statistics.h"
 
 #include <gtest/gtest.h>
 

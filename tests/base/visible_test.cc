@@ -1,4 +1,4 @@
-#include "core/visible.h"
+#include "formats/text/visible.h"
 
 #include <gtest/gtest.h>
 

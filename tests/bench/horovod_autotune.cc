@@ -12,9 +12,9 @@
 #include <cmath>
 #include <random>
 
+#include "core/base/statistics.h"
 #include "core/plan/fusion.h"
-#include "core/statistics.h"
-#include "core/tune/gaussian_process.h"
+#include "studies/machines/gaussian_process.h"
 
 namespace syncline::test {
 namespace {

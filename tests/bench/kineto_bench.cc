@@ -8,8 +8,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/job/format.h"
-#include "core/job/kineto/trace.h"
+#include "imports/format.h"
+#include "imports/kineto/trace.h"
 #include "tests/support/kineto_trace.h"
 #include "tests/support/scratch.h"
 

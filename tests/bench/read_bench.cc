@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/input/document.h"
+#include "formats/input/document.h"
 
 namespace syncline {
 namespace {

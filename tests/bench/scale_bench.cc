@@ -12,13 +12,13 @@
 #include <iostream>
 #include <string>
 
-#include "core/collective/cost.h"
-#include "core/input/document.h"
-#include "core/measure/metrics.h"
-#include "core/measure/uncertainty.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
+#include "core/cost.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "core/plan.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
+#include "studies/rows/uncertainty.h"
 
 namespace syncline {
 namespace {

@@ -4,11 +4,11 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
-#include "core/input/document.h"
-#include "core/measure/metrics.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "core/plan.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
 #include "tests/support/plans.h"
 
 namespace syncline {

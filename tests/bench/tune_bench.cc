@@ -6,11 +6,11 @@
 #include <cmath>
 
 #include "core/collective/critical_path.h"
-#include "core/input/document.h"
-#include "core/tune/layouts.h"
-#include "core/tune/tuner.h"
-#include "core/tune/tuning.h"
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
+#include "studies/layouts/layouts.h"
+#include "studies/tune/tuner.h"
+#include "studies/tune/tuning.h"
 #include "tests/support/one_stream.h"
 
 namespace syncline {

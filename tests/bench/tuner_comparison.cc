@@ -9,9 +9,9 @@
 #include <cstdio>
 #include <numeric>
 
+#include "core/base/statistics.h"
 #include "core/run/stragglers.h"
-#include "core/statistics.h"
-#include "core/tune/live_tuner.h"
+#include "studies/machines/live_tuner.h"
 
 namespace syncline::test {
 namespace {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tune/bayesian_search.h"
+#include "studies/machines/bayesian_search.h"
 #include "tests/bench/horovod_autotune.h"
 #include "tests/support/bucket_search.h"
 

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <iostream>
 
-#include "core/input/document.h"
-#include "core/tune/live_tuner.h"
+#include "formats/input/document.h"
+#include "studies/machines/live_tuner.h"
 #include "tests/support/traces.h"
 
 namespace syncline::test {

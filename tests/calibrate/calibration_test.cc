@@ -1,5 +1,5 @@
 // What a calibration says of its logs: what it leaves out, what it extrapolates, whose GPUs.
-#include "core/calibrate/calibration.h"
+#include "studies/calibrate/calibration.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/calibrate/log_files.h"
-#include "core/collective/cost.h"
+#include "core/base/error.h"
 #include "core/collective/nccl.h"
-#include "core/error.h"
-#include "core/input/parts.h"
-#include "core/json/reader.h"
+#include "core/cost.h"
+#include "formats/input/read_cluster.h"
+#include "formats/json/reader.h"
+#include "studies/calibrate/log_files.h"
 #include "tests/support/expect.h"
 #include "tests/support/nccl_tables.h"
 #include "tests/support/packed.h"

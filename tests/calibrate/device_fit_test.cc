@@ -1,5 +1,5 @@
 // What a device reaches, from a backward pass or a throughput measured on one GPU.
-#include "core/calibrate/device_fit.h"
+#include "studies/calibrate/device_fit.h"
 
 #include <gtest/gtest.h>
 
@@ -7,11 +7,12 @@
 #include <string>
 #include <tuple>
 
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/input/parts.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/input/read_cluster.h"
+#include "formats/input/read_workload.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
 #include "tests/support/expect.h"
 #include "tests/support/text.h"
 

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <filesystem>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/log_files.h"
-#include "core/calibrate/scale_fit.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/log_files.h"
+#include "studies/calibrate/scale_fit.h"
 #include "tests/support/dice.h"
 #include "tests/support/nccl_tables.h"
 

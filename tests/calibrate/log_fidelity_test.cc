@@ -1,13 +1,13 @@
 // Lists of published logs to compare: what is fitted, what is predicted, and wrong lists.
 
-#include "core/calibrate/calibration.h"
+#include "studies/calibrate/calibration.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <filesystem>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/expect.h"
 #include "tests/support/nccl_tables.h"
 #include "tests/support/scratch.h"

@@ -6,9 +6,9 @@
 #include <sstream>
 #include <string>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/log_files.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/log_files.h"
 #include "tests/support/expect.h"
 #include "tests/support/nccl_tables.h"
 #include "tests/support/scratch.h"

@@ -1,5 +1,5 @@
 // Every layout that nccl-tests has printed, and every trap of real logs.
-#include "core/calibrate/log_files.h"
+#include "studies/calibrate/log_files.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <sstream>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/corpus.h"
 #include "tests/support/expect.h"
 #include "tests/support/nccl_tables.h"

@@ -1,6 +1,6 @@
 // The table of core/collective/library.cc, found again on the logs that it was found on, and how it
 // holds on each network that it was not found on.
-#include "core/calibrate/prior_fit.h"
+#include "studies/calibrate/prior_fit.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What a device loses, fitted to measured steps: known values come back, and what rows cannot tell
 // is said.
-#include "core/calibrate/step_fit.h"
+#include "studies/calibrate/step_fit.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/error.h"
-#include "core/scenario/cluster.h"
+#include "core/base/error.h"
+#include "core/cluster.h"
 #include "tests/support/dice.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"

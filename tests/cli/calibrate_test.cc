@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json/text.h"
+#include "formats/json/text.h"
 #include "tests/support/expect.h"
 #include "tests/support/said.h"
 #include "tests/support/scratch.h"

@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/json/json.h"
+#include "formats/json/json.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch.h"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/job/init.h"
+#include "core/base/error.h"
+#include "imports/init.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 

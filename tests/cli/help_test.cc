@@ -7,12 +7,12 @@
 #include <set>
 #include <sstream>
 
-#include "core/collective/algorithm.h"
-#include "core/compress/codec.h"
-#include "core/dialect/dialect.h"
-#include "core/hardware/device.h"
-#include "core/job/format.h"
-#include "core/operators/architecture.h"
+#include "catalogue/architectures/architecture.h"
+#include "catalogue/hardware/device.h"
+#include "core/algorithm.h"
+#include "core/codec.h"
+#include "formats/dialect/dialect.h"
+#include "imports/format.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/text.h"

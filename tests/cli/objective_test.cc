@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json/json.h"
+#include "formats/json/json.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 #include "tests/support/said.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/dialect/dialect.h"
+#include "formats/dialect/dialect.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 

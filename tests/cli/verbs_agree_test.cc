@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "core/input/document.h"
+#include "formats/input/document.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 

@@ -1,6 +1,6 @@
 // Every algorithm x kind x world x payload: the rounds give the exact result, waste nothing, are
 // what the stages fold, and cost what the formula says.
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
 
 #include <gtest/gtest.h>
 

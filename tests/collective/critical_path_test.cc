@@ -7,7 +7,7 @@
 #include <cmath>
 #include <vector>
 
-#include "core/collective/cost.h"
+#include "core/cost.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"

@@ -8,8 +8,8 @@
 #include <map>
 #include <set>
 
-#include "core/collective/cost.h"
 #include "core/collective/critical_path.h"
+#include "core/cost.h"
 #include "tests/support/plans.h"
 #include "tests/support/random_collectives.h"
 #include "tests/support/unfolded.h"

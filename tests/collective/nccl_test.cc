@@ -8,8 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "core/collective/cost.h"
 #include "core/collective/library.h"
+#include "core/collective/wire_floor.h"
+#include "core/cost.h"
 #include "tests/support/plans.h"
 
 namespace syncline::collective {

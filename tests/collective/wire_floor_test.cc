@@ -1,13 +1,13 @@
 // What the wire needs: by hand on small clusters, and held against every cost on random ones.
-#include "core/collective/footprint.h"
+#include "core/collective/wire_floor.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "core/collective/cost.h"
 #include "core/collective/nccl.h"
+#include "core/cost.h"
 #include "tests/support/dice.h"
 #include "tests/support/plans.h"
 

@@ -1,5 +1,5 @@
 // Blocks of low precision: what each format can say, and how far a block comes back from itself.
-#include "core/compress/codec.h"
+#include "core/codec.h"
 
 #include <gtest/gtest.h>
 

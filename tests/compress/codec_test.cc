@@ -1,5 +1,5 @@
 // What a codec sends, what stays behind, and what arrives.
-#include "core/compress/codec.h"
+#include "core/codec.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "core/compress/dgc.h"
+#include "core/compress/momentum_correction.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-#include "core/compress/codec.h"
+#include "core/codec.h"
 
 namespace syncline::compress {
 namespace {

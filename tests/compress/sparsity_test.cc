@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "core/compress/codec.h"
+#include "core/codec.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::compress {

@@ -8,15 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/scale_fit.h"
+#include "core/base/error.h"
+#include "core/base/statistics.h"
 #include "core/cost/cost_model.h"
-#include "core/error.h"
-#include "core/input/scenario_json.h"
-#include "core/json/reader.h"
-#include "core/statistics.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
 #include "reports/calibration.h"
-#include "sim/sim_executor.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/scale_fit.h"
 #include "tests/support/nccl_tables.h"
 #include "tests/support/printed.h"
 #include "tests/support/studies.h"

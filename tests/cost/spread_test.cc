@@ -7,12 +7,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/calibrate/scale_fit.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "core/cost/cost_model.h"
-#include "core/error.h"
-#include "core/input/scenario_json.h"
-#include "core/json/reader.h"
-#include "core/random.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
+#include "studies/calibrate/scale_fit.h"
 #include "tests/support/nccl_tables.h"
 
 namespace syncline::cost {

@@ -4,10 +4,11 @@
 
 #include <gtest/gtest.h>
 
+#include "core/base/error.h"
 #include "core/collective/collective.h"
-#include "core/collective/cost.h"
-#include "core/error.h"
-#include "core/json/reader.h"
+#include "core/cost.h"
+#include "formats/input/read_cluster.h"
+#include "formats/json/reader.h"
 #include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 

@@ -1,5 +1,5 @@
 // DeepSpeed's ZeRO 0 to 3: where buckets are flushed, when they go, what waits for them.
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <numeric>
 #include <random>
 
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/dialect/write.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

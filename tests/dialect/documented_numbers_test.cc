@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/cost.h"
-#include "core/dialect/dialect.h"
+#include "core/cost.h"
+#include "core/plan.h"
 #include "core/plan/fusion.h"
-#include "core/plan/planner.h"
+#include "formats/dialect/dialect.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 
@@ -23,10 +23,14 @@ using test::paddle_resnet50;
 using test::shipped_workload;
 using test::tensor_of;
 
-const test::Framework kPaddleAtTwoNodes{*find_dialect("paddle"), cluster_of(2, 8)};
+// Returns Paddle on two nodes; its dialect is handed in as the program begins.
+const test::Framework& paddle_at_two_nodes() {
+  static const test::Framework framework{*find_dialect("paddle"), cluster_of(2, 8)};
+  return framework;
+}
 
 std::size_t count_in_paddle(const std::string& config, const Workload& workload) {
-  return kPaddleAtTwoNodes.plan_of(config, workload).buckets.size();
+  return paddle_at_two_nodes().plan_of(config, workload).buckets.size();
 }
 
 constexpr const char* kBySixteen = R"({"fuse_grad_size_in_MB": 16})";
@@ -79,7 +83,7 @@ TEST(DocumentedNumbers, ALayerAboveTheSizeIsAloneOnlyWhereItBeginsAGroup) {
   constexpr std::int64_t kHuge = 20 * kMiB / 4;
   workload.tensors = {tensor_of("a", {kHuge}), tensor_of("b", {10}), tensor_of("c", {kHuge}),
                       tensor_of("d", {10})};
-  EXPECT_EQ(test::tensors_in(kPaddleAtTwoNodes.plan_of(kBySixteen, workload).buckets),
+  EXPECT_EQ(test::tensors_in(paddle_at_two_nodes().plan_of(kBySixteen, workload).buckets),
             (test::Groups{{0}, {1, 2}, {3}}));
 }
 
@@ -99,7 +103,7 @@ TEST(DocumentedNumbers, MixedPrecisionHasFiftyFiveHalves) {
 TEST(DocumentedNumbers, BytesOfTheHierarchicalAllReduce) {
   const Workload workload = paddle_resnet50(10);
   const Cluster cluster = cluster_of(4, 8);
-  const plan::Plan plan = kPaddleAtTwoNodes.on(cluster).plan_of(
+  const plan::Plan plan = paddle_at_two_nodes().on(cluster).plan_of(
       R"({"use_hierarchical_allreduce": true, "hierarchical_allreduce_inter_nranks": 8})",
       workload);
   collective::CostCache cache(cluster);
@@ -127,7 +131,7 @@ TEST(DocumentedNumbers, DgcBreaksEvenAtOneOverTheRanks) {
     const Cluster cluster = cluster_of(ranks, 1);
     collective::CostCache cache(cluster);
     double bytes = 0;
-    for (const auto& op : kPaddleAtTwoNodes.on(cluster).plan_of(config, workload).ops) {
+    for (const auto& op : paddle_at_two_nodes().on(cluster).plan_of(config, workload).ops) {
       const auto* collective = std::get_if<collective::Collective>(&op.work);
       if (collective == nullptr) continue;
       bytes += cache.cost(*collective).sent(0) * static_cast<double>(collective->bytes());

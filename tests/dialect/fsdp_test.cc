@@ -1,14 +1,14 @@
 // FSDP: what belongs to which unit, and what is gathered and scattered when.
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "core/dialect/dialect.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/write.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

@@ -1,17 +1,17 @@
 // Horovod: what is ready at a tick is packed in order and never exceeds the threshold.
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/measure/study.h"
+#include "core/base/error.h"
+#include "core/executor.h"
+#include "core/plan.h"
 #include "core/plan/buckets.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "formats/dialect/write.h"
+#include "studies/study/study.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

@@ -1,13 +1,13 @@
 // Megatron-Core: where buckets close and what they are padded to, worked out by hand.
-#include "core/dialect/megatron.h"
+#include "formats/dialect/megatron.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/dialect/write.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"

@@ -1,5 +1,5 @@
 // MindSpore's fusion on ResNet-50 in every mode, the documents' example, and each error it raises.
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <cmath>
 #include <utility>
 
-#include "core/dialect/write.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/plan.h"
 #include "core/plan/fusion.h"
-#include "core/plan/planner.h"
+#include "formats/dialect/write.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

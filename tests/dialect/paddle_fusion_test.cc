@@ -2,10 +2,10 @@
 // and the way back.
 #include <gtest/gtest.h>
 
-#include "core/dialect/write.h"
-#include "core/input/document.h"
+#include "core/plan.h"
 #include "core/plan/compute_fusion.h"
-#include "core/plan/planner.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
 #include "tests/support/text.h"
 
 namespace syncline::dialect {

@@ -1,15 +1,15 @@
 // Paddle's configurations: the published counts and bytes through the dialects, what Paddle
 // silently does, and its own errors.
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "core/error.h"
-#include "core/json/text.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/json/text.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

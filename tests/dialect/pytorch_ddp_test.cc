@@ -7,11 +7,11 @@
 #include <numeric>
 #include <random>
 
-#include "core/dialect/dialects.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/plan.h"
 #include "core/plan/fusion.h"
-#include "core/plan/planner.h"
+#include "formats/dialect/dialects.h"
+#include "formats/dialect/write.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"
@@ -367,7 +367,7 @@ TEST(PyTorchDdp, PowerSgd) {
 TEST(PyTorchDdp, PowerSgdsColumns) {
   const auto launches = [](int rank, const char* torch) {
     Workload workload = shipped_workload("resnet50_v100.json");
-    workload.torch = torch;
+    workload.framework_version = torch;
     const std::string config =
         R"({"comm_hook": "powerSGD_hook", "PowerSGDState": {"matrix_approximation_rank": )" +
         std::to_string(rank) + "}}";
@@ -514,7 +514,7 @@ TEST(PyTorchDdp, AJobHasATorch) {
   };
   EXPECT_EQ(write(eight).config, (Json{{"bucket_cap_mb", 8.0}}));
   EXPECT_TRUE(write(mixed).exact);
-  workload.torch = "1.13";
+  workload.framework_version = "1.13";
   EXPECT_EQ(kDdp.groups_of(R"({"bucket_cap_mb": 8})", workload),
             kDdp.groups_of(capped(8, "2.2"), workload));
   EXPECT_EQ(kDdp.groups_of(capped(8, "2.7"), workload), eight.fusion.groups);
@@ -534,11 +534,11 @@ TEST(PyTorchDdp, AJobHasATorch) {
   // A version that a configuration alone names is not the job's, and that is said.
   const char* alone = "torch is given for this configuration alone";
   EXPECT_FALSE(has_note(kDdp.read(capped(8), workload), alone));
-  workload.torch.clear();
+  workload.framework_version.clear();
   EXPECT_TRUE(has_note(kDdp.read(capped(8), workload), alone));
-  workload.torch = "2.4";
+  workload.framework_version = "2.4";
   EXPECT_FALSE(write(mixed).config.contains("bucket_cap_mb_list"));
-  workload.torch = "2.12";
+  workload.framework_version = "2.12";
   EXPECT_TRUE(write(mixed).exact);
 }
 

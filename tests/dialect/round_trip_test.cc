@@ -2,9 +2,9 @@
 // the same plan, which takes as long.
 #include <gtest/gtest.h>
 
-#include "core/dialect/write.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "core/plan.h"
+#include "formats/dialect/write.h"
 #include "tests/support/random_configs.h"
 
 namespace syncline::dialect {

@@ -5,10 +5,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/dialect/changes.h"
-#include "core/dialect/write.h"
-#include "core/input/document.h"
-#include "core/plan/planner.h"
+#include "core/plan.h"
+#include "formats/dialect/changes.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
 #include "tests/support/expect.h"
 #include "tests/support/text.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 #include "tests/support/program.h"
 #include "tests/support/readings.h"
 #include "tests/support/scratch.h"

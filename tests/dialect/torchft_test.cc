@@ -1,12 +1,12 @@
 // torchft's LocalSGD and DiLoCo: what the constructor's arguments come to, what it refuses, and the
 // way back.
-#include "core/dialect/dialects.h"
+#include "formats/dialect/dialects.h"
 
 #include <gtest/gtest.h>
 
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/dialect/write.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

@@ -6,11 +6,11 @@
 #include <numeric>
 #include <random>
 
-#include "core/dialect/dialects.h"
-#include "core/dialect/megatron.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/plan.h"
+#include "formats/dialect/dialects.h"
+#include "formats/dialect/megatron.h"
+#include "formats/dialect/write.h"
 #include "tests/support/readings.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

@@ -1,11 +1,11 @@
 // There and back: a configuration that is written from a strategy, read again, makes the same plan.
 
-#include "core/dialect/write.h"
+#include "formats/dialect/write.h"
 
 #include <gtest/gtest.h>
 
-#include "core/input/document.h"
-#include "core/plan/planner.h"
+#include "core/plan.h"
+#include "formats/input/document.h"
 #include "tests/support/text.h"
 
 namespace syncline::dialect {

@@ -1,6 +1,6 @@
 // ibnetdiscover's output: cables by speed, hosts by their adapters, switches side by side, and what
 // is wrong with a file.
-#include "core/fabric/files.h"
+#include "formats/fabric/files.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Slurm's topology.conf: host lists, trees of switches, and what is wrong with a file.
-#include "core/fabric/files.h"
+#include "formats/fabric/files.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "core/fabric/kinds.h"
 
 namespace syncline::fabric {

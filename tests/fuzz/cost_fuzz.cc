@@ -2,10 +2,11 @@
 // only the time would be tested.
 #include <cmath>
 
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "core/metrics/bound.h"
+#include "core/plan.h"
+#include "formats/input/document.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

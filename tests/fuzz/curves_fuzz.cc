@@ -1,6 +1,6 @@
 // Any bytes are training curves, from which every strategy gets to a target or does not, or an
 // InputError.
-#include "core/worth/curves.h"
+#include "studies/worth/curves.h"
 
 #include <cstdlib>
 

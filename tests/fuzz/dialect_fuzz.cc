@@ -1,7 +1,7 @@
 // Any bytes are a framework's configuration (the first letter says whose) or an InputError.
-#include "core/dialect/dialect.h"
-#include "core/json/text.h"
-#include "core/plan/planner.h"
+#include "core/plan.h"
+#include "formats/dialect/dialect.h"
+#include "formats/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -1,6 +1,6 @@
 // Any bytes are a network of InfiniBand whose nodes have ways to each other or none, or an
 // InputError.
-#include "core/fabric/files.h"
+#include "formats/fabric/files.h"
 
 #include <cstdlib>
 #include <string>

@@ -1,8 +1,8 @@
 // Any bytes are what a job left behind, in whatever format they are recognised, which becomes a
 // scenario that is read as one, or an InputError.
-#include "core/input/document.h"
-#include "core/job/format.h"
-#include "core/job/scenario_of.h"
+#include "formats/input/document.h"
+#include "imports/format.h"
+#include "imports/scenario_of.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -1,5 +1,5 @@
 // Any bytes are lines of NCCL's Inspector or an InputError.
-#include "core/calibrate/inspector/inspector.h"
+#include "studies/calibrate/inspector/inspector.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(inspector, bytes) {

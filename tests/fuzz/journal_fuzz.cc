@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/json/text.h"
-#include "core/tune/journal.h"
+#include "formats/json/text.h"
+#include "studies/machines/journal.h"
 #include "tests/fuzz/fuzz_target.h"
 
 // The search is whatever its first line says, so that the lines behind it are read too.

@@ -1,5 +1,5 @@
 // Any bytes are JSON, read strictly, or an InputError.
-#include "core/json/text.h"
+#include "formats/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

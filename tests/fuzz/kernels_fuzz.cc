@@ -1,6 +1,6 @@
 // Any bytes are the costs of kernels that `make gpu-check` measured or an InputError.
-#include "core/calibrate/device_fit.h"
-#include "core/json/text.h"
+#include "formats/json/text.h"
+#include "studies/calibrate/device_fit.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -1,6 +1,6 @@
 // Any bytes are a Kineto trace or an InputError; the parts of a step are the step, and it has
 // gradients.
-#include "core/job/format.h"
+#include "imports/format.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(kineto, bytes) {

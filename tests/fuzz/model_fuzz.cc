@@ -1,5 +1,5 @@
 // Any bytes are a model's config.json, or a head of safetensors, or an InputError.
-#include "core/job/format.h"
+#include "imports/format.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -1,5 +1,5 @@
 // Any bytes are a log of nccl-tests or an InputError.
-#include "core/calibrate/log_files.h"
+#include "studies/calibrate/log_files.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(nccl_log, bytes) {

@@ -2,7 +2,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/job/init.h"
+#include "imports/init.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(nccl_node, bytes) {

@@ -1,7 +1,7 @@
 // Any bytes are an evaluated row, as shards and worker processes leave it, or said to be cut short.
 #include <nlohmann/json.hpp>
 
-#include "core/measure/study.h"
+#include "studies/study/study.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(row, bytes) {

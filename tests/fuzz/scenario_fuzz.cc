@@ -1,5 +1,5 @@
 // Any bytes are a scenario, with its search, or an InputError.
-#include "core/input/document.h"
+#include "formats/input/document.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -1,8 +1,8 @@
 // Any bytes are settings of one framework or another, or an InputError: flags and shell scripts,
 // YAML, TOML, JSON.
-#include "core/job/frameworks/settings.h"
+#include "imports/frameworks/settings.h"
 
-#include "core/json/text.h"
+#include "formats/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

@@ -3,7 +3,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "core/fabric/files.h"
+#include "formats/fabric/files.h"
 #include "tests/fuzz/fuzz_target.h"
 
 SYNCLINE_FUZZ_TARGET(simgrid, bytes) {

@@ -1,5 +1,5 @@
 // Any bytes are a topology.conf whose nodes all have ways to each other or none, or an InputError.
-#include "core/fabric/files.h"
+#include "formats/fabric/files.h"
 
 #include <algorithm>
 #include <cstdlib>

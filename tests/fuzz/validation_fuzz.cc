@@ -1,5 +1,5 @@
 // Any bytes are a report of `validate` or an InputError.
-#include "core/measure/fidelity.h"
+#include "studies/fidelity/fidelity.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"
 

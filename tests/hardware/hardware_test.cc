@@ -5,8 +5,8 @@
 #include <set>
 #include <string>
 
+#include "catalogue/hardware/device.h"
 #include "core/collective/library.h"
-#include "core/hardware/device.h"
 
 namespace syncline::hardware {
 namespace {

@@ -1,6 +1,6 @@
 // The shares of rated rates, found again on the published runs that they were found on, and held
 // against models that were left out.
-#include "core/hardware/device.h"
+#include "catalogue/hardware/device.h"
 
 #include <gtest/gtest.h>
 
@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/operators/architecture.h"
+#include "catalogue/architectures/architecture.h"
+#include "core/base/statistics.h"
 #include "core/operators/evaluate.h"
-#include "core/statistics.h"
 
 namespace syncline::hardware {
 namespace {
@@ -241,7 +241,7 @@ Spread spread_of(const std::vector<double>& errors, double within) {
           inside / static_cast<double>(errors.size())};
 }
 
-constexpr double kWithin = 1.2816 * 0.14;  // kRatedOperators (core/measure/uncertainty.cc)
+constexpr double kWithin = 1.2816 * 0.14;  // kRatedOperators (studies/rows/uncertainty.cc)
 
 TEST(Reached, IsWhatPublishedRunsSay) {
   const std::vector<GptRun> runs = gpt_runs();
@@ -251,7 +251,7 @@ TEST(Reached, IsWhatPublishedRunsSay) {
   EXPECT_NEAR(found[1], evaluated_share("flash_attn", 80), 0.02);
   EXPECT_NEAR(found[2], evaluated_share("matmul_v2", 90), 0.02);
   EXPECT_NEAR(found[3], evaluated_share("flash_attn_grad", 90), 0.02);
-  EXPECT_NEAR(found[4], 0.63, 0.02);  // core/input/read_workload.cc
+  EXPECT_NEAR(found[4], 0.63, 0.02);  // formats/input/read_workload.cc
   // The whole cost, with the host's launches, is that of the parts.
   for (const GptRun& run : runs) {
     GptRun plain = run;

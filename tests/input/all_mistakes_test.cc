@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "core/json/reader.h"
+#include "formats/json/reader.h"
 #include "tests/support/dice.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"

@@ -1,7 +1,7 @@
 // Files and paths: what is loaded, what is refused, and which keys a sweep can reach.
-#include "core/input/document.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
+#include "formats/input/document.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
 
 #include <gtest/gtest.h>
 

@@ -5,9 +5,10 @@
 
 #include "core/fabric/kinds.h"
 #include "core/fabric/topology.h"
-#include "core/input/parts.h"
-#include "core/input/scenario_json.h"
-#include "core/json/reader.h"
+#include "formats/input/read_cluster.h"
+#include "formats/input/read_strategy.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
 #include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "core/input/document.h"
-#include "core/plan/planner.h"
+#include "core/plan.h"
+#include "formats/input/document.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline::input {

@@ -2,12 +2,13 @@
 // that nobody knows.
 #include <gtest/gtest.h>
 
-#include "core/hardware/device.h"
-#include "core/input/document.h"
-#include "core/input/parts.h"
-#include "core/input/scenario_json.h"
-#include "core/json/reader.h"
-#include "core/measure/warnings.h"
+#include "catalogue/hardware/device.h"
+#include "formats/input/document.h"
+#include "formats/input/read_cluster.h"
+#include "formats/input/read_workload.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
+#include "studies/warnings/warnings.h"
 #include "tests/support/expect.h"
 #include "tests/support/text.h"
 

@@ -4,7 +4,7 @@
 
 #include <set>
 
-#include "core/json/reader.h"
+#include "formats/json/reader.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/fabric/topology.h"
-#include "core/input/document.h"
+#include "formats/input/document.h"
 #include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 #include "tests/support/text.h"

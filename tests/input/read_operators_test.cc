@@ -1,12 +1,12 @@
 // "operators" in a workload's JSON: architectures, explicit lists, and mistakes in both.
-#include "core/input/parts.h"
+#include "formats/input/read_operators.h"
 
 #include <gtest/gtest.h>
 
-#include "core/input/document.h"
-#include "core/json/text.h"
 #include "core/plan/compute_fusion.h"
-#include "core/scenario/scenario.h"
+#include "formats/input/document.h"
+#include "formats/json/text.h"
+#include "formats/scenario/scenario.h"
 #include "tests/support/expect.h"
 #include "tests/support/text.h"
 

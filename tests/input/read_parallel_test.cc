@@ -5,15 +5,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/collective/cost.h"
+#include "core/base/index.h"
+#include "core/base/random.h"
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
-#include "core/index.h"
-#include "core/input/document.h"
-#include "core/input/scenario_json.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/random.h"
-#include "core/run/executor.h"
+#include "core/cost.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "formats/input/document.h"
+#include "formats/input/scenario_json.h"
 #include "tests/support/expect.h"
 #include "tests/support/text.h"
 

@@ -1,14 +1,15 @@
 // What is written is read back the same: all clusters and workloads that ship, and one of each with
 // every key.
-#include "core/input/scenario_json.h"
+#include "formats/input/scenario_json.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <fstream>
 
-#include "core/input/parts.h"
-#include "core/json/reader.h"
+#include "formats/input/read_cluster.h"
+#include "formats/input/read_workload.h"
+#include "formats/json/reader.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline::input {
@@ -196,7 +197,7 @@ TEST(WorkloadJson, EveryKeyComesBack) {
       {"name": "a", "shape": [7], "registered": 0, "backward_us": 20, "forward_us": 0,
        "copy_in_us": 3, "copy_out_us": 4}],
     "buffers": [{"name": "m", "shape": [5], "dtype": "fp64"}]})"));
-  EXPECT_EQ(again.torch, "2.7");
+  EXPECT_EQ(again.framework_version, "2.7");
   EXPECT_EQ(again.source, "here");
   EXPECT_TRUE(again.batch_given);
   EXPECT_EQ(samples_of(again), 12);

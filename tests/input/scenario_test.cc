@@ -1,6 +1,6 @@
 // From JSON to typed values: units, defaults, the rules that share out time, and network levels.
-#include "core/scenario/scenario.h"
-#include "core/json/text.h"
+#include "formats/scenario/scenario.h"
+#include "formats/json/text.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // A strategy written in the keys of a scenario and read again makes the same plan: every knob, and
 // whatever the dialects read.
-#include "core/input/scenario_json.h"
+#include "formats/input/scenario_json.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdio>
 
-#include "core/input/document.h"
-#include "core/plan/planner.h"
+#include "core/plan.h"
+#include "formats/input/document.h"
 
 namespace syncline::input {
 namespace {

@@ -1,5 +1,5 @@
 // Names that fit: one row a mistake, with all that is suggested for it.
-#include "core/json/reader.h"
+#include "formats/json/reader.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Strict reading of one object: what a message names, and which suggestions help.
-#include "core/json/reader.h"
+#include "formats/json/reader.h"
 
 #include <gtest/gtest.h>
 

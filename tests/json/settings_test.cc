@@ -1,9 +1,9 @@
 // YAML and TOML as frameworks' settings are written in them, and what is no such text.
-#include "core/json/text.h"
+#include "formats/json/text.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/text.h"
 
 namespace syncline {

@@ -1,9 +1,9 @@
 // What is wrong with a text that is no JSON.
-#include "core/json/text.h"
+#include "formats/json/text.h"
 
 #include <gtest/gtest.h>
 
-#include "core/json/reader.h"
+#include "formats/json/reader.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

@@ -1,5 +1,5 @@
 // Texts that hold one JSON value: the same values as the parser's own, strictly, and of any size.
-#include "core/json/text.h"
+#include "formats/json/text.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <set>
 #include <string>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/expect.h"
 
 namespace syncline::live {

@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 

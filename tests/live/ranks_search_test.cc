@@ -6,8 +6,8 @@
 
 #include <mutex>
 
-#include "core/tune/live_tuner.h"
-#include "core/tune/search_space.h"
+#include "studies/machines/live_tuner.h"
+#include "studies/tune/search_space.h"
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"
 

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "core/run/executor.h"
+#include "core/executor.h"
 #include "tests/support/emulated_ranks.h"
 #include "tests/support/ranks.h"
 

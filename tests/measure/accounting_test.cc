@@ -6,10 +6,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/dialect/dialect.h"
-#include "core/measure/explanation.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
+#include "core/executor.h"
+#include "core/metrics/bound.h"
+#include "core/sim/sim_executor.h"
+#include "formats/dialect/dialect.h"
+#include "studies/explain/explanation.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/random_configs.h"
 

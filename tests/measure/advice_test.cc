@@ -1,15 +1,15 @@
 // Advice is only worth its cost: what it promises must come true when the change is made.
 
-#include "core/measure/advice.h"
+#include "studies/explain/advice.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <tuple>
 
-#include "core/dialect/changes.h"
-#include "core/input/document.h"
-#include "core/measure/warnings.h"
+#include "formats/dialect/changes.h"
+#include "formats/input/document.h"
+#include "studies/warnings/warnings.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
 #include "tests/support/text.h"

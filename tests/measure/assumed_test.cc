@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/measure/warnings.h"
+#include "formats/input/document.h"
+#include "studies/warnings/warnings.h"
 #include "tests/support/studies.h"
 
 namespace syncline::measure {

@@ -1,13 +1,13 @@
 // The lower bound against every way of evaluation a step: by hand where it once lay above its own
 // row, and on random scenarios.
 
-#include "core/measure/evaluate_strategy.h"
+#include "core/metrics.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
 #include "tests/support/random_scenario.h"
 #include "tests/support/studies.h"
 

@@ -1,11 +1,11 @@
 // Jobs that share a fabric: exact cases of max-min shares, and where nothing is shared.
-#include "core/measure/company.h"
+#include "studies/rows/company.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"
 #include "tests/support/studies.h"

@@ -1,7 +1,7 @@
 // How wrong we say that we are: percentiles, which rows count as predicted, and fits that are made
 // for each part of a sweep.
 
-#include "core/measure/fidelity.h"
+#include "studies/fidelity/fidelity.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The link that holds collectives up: which it is, how busy, and what cools it.
-#include "core/measure/company.h"
+#include "studies/rows/company.h"
 
 #include <gtest/gtest.h>
 

@@ -6,13 +6,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/log_files.h"
-#include "core/dialect/dialect.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/hardware/device.h"
-#include "core/input/document.h"
+#include "catalogue/hardware/device.h"
+#include "core/base/error.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/log_files.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
 

@@ -1,11 +1,11 @@
 // What a strategy asks of a rank's memory, against the tables of those who published the counts.
-#include "core/measure/memory.h"
+#include "studies/rows/memory.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/measure/warnings.h"
+#include "studies/warnings/warnings.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
 #include "tests/support/text.h"

@@ -18,9 +18,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/sim/sim_executor.h"
 #include "reports/run_report.h"
-#include "sim/sim_executor.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/printed.h"
 #include "tests/support/random_scenario.h"

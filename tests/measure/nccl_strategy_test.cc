@@ -6,10 +6,11 @@
 #include <string>
 
 #include "core/collective/nccl.h"
-#include "core/measure/study.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
+#include "core/executor.h"
+#include "core/metrics/bound.h"
+#include "core/plan.h"
+#include "core/sim/sim_executor.h"
+#include "studies/study/study.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

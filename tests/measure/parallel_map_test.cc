@@ -2,7 +2,7 @@
 // of every report.
 #include <gtest/gtest.h>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "reports/run_report.h"
 #include "tests/support/printed.h"
 #include "tests/support/studies.h"

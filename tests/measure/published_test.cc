@@ -8,9 +8,9 @@
 #include <cstdio>
 #include <string>
 
-#include "core/measure/fidelity.h"
-#include "core/measure/row_evaluator.h"
-#include "core/statistics.h"
+#include "core/base/statistics.h"
+#include "studies/fidelity/fidelity.h"
+#include "studies/rows/row_evaluator.h"
 #include "tests/support/studies.h"
 
 namespace syncline::measure {

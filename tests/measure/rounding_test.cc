@@ -1,5 +1,5 @@
 // What formats round away, against what rounding is known to take.
-#include "core/measure/row_evaluator.h"
+#include "studies/rows/rounding.h"
 
 #include <gtest/gtest.h>
 

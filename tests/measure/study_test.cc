@@ -1,5 +1,5 @@
 // A study that is interrupted ends with what it has.
-#include "core/measure/study.h"
+#include "studies/study/study.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "core/collective/library.h"
-#include "core/measure/warnings.h"
+#include "studies/warnings/warnings.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
 #include "tests/support/text.h"

@@ -1,14 +1,14 @@
 // Intervals: what may be off moves a row the way it should, and what two rows share cancels.
-#include "core/measure/uncertainty.h"
+#include "studies/rows/uncertainty.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/collective/cost.h"
-#include "core/error.h"
-#include "core/internal_error.h"
-#include "core/measure/evaluate_strategy.h"
+#include "core/base/error.h"
+#include "core/base/internal_error.h"
+#include "core/cost.h"
+#include "core/metrics.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"

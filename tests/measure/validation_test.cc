@@ -1,14 +1,14 @@
 // Predicted and measured side by side: step times from the ends of periods, kinds by their spans,
 // advice where the links are off.
-#include "core/measure/validation.h"
+#include "studies/fidelity/validation.h"
 
 #include <gtest/gtest.h>
 
-#include "core/error.h"
-#include "core/measure/fidelity.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "core/base/error.h"
+#include "core/executor.h"
+#include "core/plan.h"
 #include "reports/validation_report.h"
+#include "studies/fidelity/fidelity.h"
 #include "tests/support/printed.h"
 #include "tests/support/scratch.h"
 #include "tests/support/small_plans.h"

@@ -1,5 +1,5 @@
 // What is allowed and rarely meant is said, once, and nothing else is.
-#include "core/measure/warnings.h"
+#include "studies/warnings/warnings.h"
 
 #include <gtest/gtest.h>
 
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/collective/collective.h"
+#include "studies/warnings/gradient_order.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
 #include "tests/support/text.h"

@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/measure/memory.h"
+#include "studies/rows/memory.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

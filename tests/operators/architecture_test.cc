@@ -1,6 +1,6 @@
 // Generated operators against what is known of the architectures: parameters, FLOPs in closed form
 // and as published, tensors of the shipped workloads, and the graph's own consistency.
-#include "core/operators/architecture.h"
+#include "catalogue/architectures/architecture.h"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/operators/architecture.h"
+#include "catalogue/architectures/architecture.h"
 #include "core/operators/evaluate.h"
 
 namespace syncline::operators {

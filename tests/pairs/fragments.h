@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/json/json.h"
+#include "formats/json/json.h"
 
 namespace syncline::pairs {
 

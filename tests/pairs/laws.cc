@@ -13,20 +13,21 @@
 #include <string_view>
 #include <utility>
 
-#include "core/collective/cost.h"
-#include "core/error.h"
-#include "core/index.h"
-#include "core/input/document.h"
-#include "core/measure/company.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/measure/explanation.h"
-#include "core/measure/row_evaluator.h"
-#include "core/measure/study.h"
-#include "core/plan/planner.h"
+#include "core/base/error.h"
+#include "core/base/index.h"
+#include "core/cost.h"
+#include "core/metrics.h"
+#include "core/metrics/phases.h"
+#include "core/plan.h"
 #include "core/run/interference.h"
 #include "core/run/stragglers.h"
-#include "core/tune/tuning.h"
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
+#include "studies/explain/explanation.h"
+#include "studies/rows/company.h"
+#include "studies/rows/row_evaluator.h"
+#include "studies/study/study.h"
+#include "studies/tune/tuning.h"
 
 namespace syncline::pairs {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "core/json/json.h"
-#include "core/units.h"
+#include "core/base/units.h"
+#include "formats/json/json.h"
 
 namespace syncline::pairs {
 

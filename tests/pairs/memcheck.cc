@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/measure/explanation.h"
-#include "core/measure/study.h"
-#include "core/tune/tuning.h"
-#include "sim/sim_executor.h"
+#include "core/base/error.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
+#include "studies/explain/explanation.h"
+#include "studies/study/study.h"
+#include "studies/tune/tuning.h"
 #include "tests/pairs/net.h"
 
 namespace syncline::pairs {

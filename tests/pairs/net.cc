@@ -13,8 +13,8 @@
 #include <set>
 #include <utility>
 
-#include "core/index.h"
-#include "core/random.h"
+#include "core/base/index.h"
+#include "core/base/random.h"
 #include "tests/support/dice.h"
 
 namespace syncline::pairs {

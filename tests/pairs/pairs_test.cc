@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/error.h"
-#include "core/input/document.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
 #include "tests/pairs/net.h"
 
 namespace syncline::pairs {

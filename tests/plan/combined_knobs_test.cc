@@ -4,10 +4,11 @@
 
 #include <string>
 
-#include "core/collective/cost.h"
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "sim/sim_executor.h"
+#include "core/cost.h"
+#include "core/metrics.h"
+#include "core/metrics/bound.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
 #include "tests/plan/planned.h"
 
 namespace syncline::plan {

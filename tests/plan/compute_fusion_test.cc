@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/operators/architecture.h"
-#include "core/plan/planner.h"
+#include "catalogue/architectures/architecture.h"
+#include "core/plan.h"
 #include "tests/support/operator_workloads.h"
 #include "tests/support/text.h"
 

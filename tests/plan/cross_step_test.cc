@@ -4,11 +4,11 @@
 
 #include <random>
 
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/measure/metrics.h"
+#include "core/metrics.h"
+#include "core/metrics/bound.h"
 #include "core/plan/step_plan.h"
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
 #include "tests/plan/planned.h"
 #include "tests/support/expect.h"
 #include "tests/support/plans.h"

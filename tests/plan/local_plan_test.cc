@@ -1,14 +1,15 @@
 // A period of LocalSGD in time: closed forms of DiLoCo, of fragments that travel beside training
 // and of groups that exchange gradients inside.
-#include "core/plan/step_plan.h"
+#include "core/plan/local_plan.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/collective/cost.h"
-#include "sim/sim_executor.h"
+#include "core/cost.h"
+#include "core/plan/planner.h"
+#include "core/sim/sim_executor.h"
 #include "tests/plan/planned.h"
 
 namespace syncline::plan {

@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "core/plan.h"
 #include "tests/support/plans.h"
 #include "tests/support/small_plans.h"
 

@@ -5,12 +5,12 @@
 #include <set>
 #include <string>
 
-#include "core/collective/cost.h"
-#include "core/internal_error.h"
-#include "core/measure/metrics.h"
+#include "core/base/internal_error.h"
+#include "core/base/random.h"
+#include "core/cost.h"
+#include "core/metrics.h"
 #include "core/plan/pipeline.h"
-#include "core/random.h"
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
 #include "tests/plan/planned.h"
 
 namespace syncline::plan {

@@ -7,9 +7,10 @@
 #include <variant>
 #include <vector>
 
-#include "core/index.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
+#include "core/base/index.h"
+#include "core/communication.h"
+#include "core/executor.h"
+#include "core/plan.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::plan {

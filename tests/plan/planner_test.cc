@@ -1,5 +1,6 @@
 // A strategy as operations: order, streams, dependencies, and what travels.
-#include "core/plan/planner.h"
+#include "core/communication.h"
+#include "core/plan.h"
 
 #include <gtest/gtest.h>
 

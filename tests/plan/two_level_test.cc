@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "core/collective/cost.h"
-#include "core/measure/metrics.h"
+#include "core/cost.h"
+#include "core/metrics.h"
 #include "tests/plan/planned.h"
 
 namespace syncline::plan {

@@ -1,4 +1,8 @@
-#include "reports/figures.h"
+#include "reports/bars.h"
+#include "reports/explain_report.h"
+#include "reports/run_figures.h"
+#include "reports/text_plot.h"
+#include "reports/validation_report.h"
 
 #include <gtest/gtest.h>
 

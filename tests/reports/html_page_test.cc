@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/figures.h"
+#include "reports/explain_report.h"
 #include "reports/run_report.h"
 #include "tests/reports/small_report.h"
 #include "tests/reports/traced_plan.h"

@@ -1,4 +1,6 @@
 #include "reports/run_report.h"
+#include "reports/memory_text.h"
+#include "reports/run_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -6,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/run/executor.h"
-#include "core/tune/tuning.h"
+#include "core/executor.h"
 #include "reports/page.h"
 #include "reports/table.h"
 #include "reports/tune_report.h"
+#include "studies/tune/tuning.h"
 #include "tests/reports/small_report.h"
 #include "tests/support/expect.h"
 #include "tests/support/printed.h"

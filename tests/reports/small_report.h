@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/measure/report.h"
+#include "studies/rows/report.h"
 
 namespace syncline::test {
 

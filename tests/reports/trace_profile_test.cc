@@ -19,9 +19,9 @@
 #include <map>
 #include <set>
 
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "formats/input/document.h"
 #include "reports/trace.h"
 #include "tests/reports/small_report.h"
 #include "tests/reports/traced_plan.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "reports/figures.h"
+#include "reports/gantt.h"
 #include "tests/reports/small_report.h"
 #include "tests/reports/traced_plan.h"
 #include "tests/support/dice.h"

@@ -5,9 +5,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/algorithm.h"
-#include "core/compress/codec.h"
-#include "core/measure/report.h"
+#include "core/algorithm.h"
+#include "core/codec.h"
+#include "studies/rows/report.h"
 #include "tests/reports/small_report.h"
 
 namespace syncline::test {

@@ -5,10 +5,11 @@
 
 #include <algorithm>
 
-#include "core/input/document.h"
-#include "core/measure/memory.h"
-#include "core/tune/tuning.h"
-#include "reports/figures.h"
+#include "formats/input/document.h"
+#include "reports/tune_figures.h"
+#include "studies/rows/memory.h"
+#include "studies/tune/alternatives.h"
+#include "studies/tune/tuning.h"
 #include "tests/support/expect.h"
 
 namespace syncline::reports {

@@ -1,3 +1,4 @@
+#include "reports/verdict.h"
 #include "reports/run_report.h"
 
 #include <gtest/gtest.h>

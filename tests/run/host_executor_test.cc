@@ -1,6 +1,6 @@
 // The host executor is the truth for values and bytes: every strategy ends with the same sum on
 // every rank, and sends what the metrics say.
-#include "core/run/executor.h"
+#include "core/executor.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 #include <random>
 
 #include "core/compress/dgc.h"
-#include "core/measure/metrics.h"
+#include "core/metrics.h"
 #include "tests/plan/planned.h"
 #include "tests/support/live_cases.h"
 

@@ -8,10 +8,10 @@
 #include <iomanip>
 #include <sstream>
 
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/scenario/overlap.h"
-#include "sim/sim_executor.h"
+#include "core/job/overlap.h"
+#include "core/metrics.h"
+#include "core/sim/sim_executor.h"
+#include "formats/input/document.h"
 #include "tests/plan/planned.h"
 #include "tests/support/random_scenario.h"
 

@@ -12,7 +12,7 @@
 #include <set>
 #include <thread>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 

@@ -9,6 +9,7 @@
 #include <cstring>
 #include <set>
 
+#include "core/run/sample_gradients.h"
 #include "tests/plan/planned.h"
 
 namespace syncline::run {

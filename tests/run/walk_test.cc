@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <random>
 
-#include "core/index.h"
+#include "core/base/index.h"
 
 namespace syncline::run {
 namespace {

@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/json/text.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "formats/input/document.h"
+#include "formats/json/text.h"
 #include "reports/format.h"
+#include "studies/study/study.h"
 
 namespace syncline {
 namespace {

@@ -11,14 +11,14 @@
 #include <string>
 #include <vector>
 
+#include "catalogue/architectures/architecture.h"
+#include "catalogue/hardware/device.h"
+#include "core/codec.h"
 #include "core/collective/nccl.h"
-#include "core/compress/codec.h"
-#include "core/dialect/dialect.h"
 #include "core/fabric/kinds.h"
-#include "core/hardware/device.h"
-#include "core/input/knobs.h"
-#include "core/input/parts.h"
-#include "core/operators/architecture.h"
+#include "formats/dialect/dialect.h"
+#include "formats/input/knobs.h"
+#include "formats/input/read_strategy.h"
 
 namespace syncline {
 namespace {
@@ -84,7 +84,7 @@ void put_knobs(const input::KnobTable<T>& table, Json& definitions) {
   for (const auto& knob : table.knobs) properties[knob.key] = plain(knob.schema);
 }
 
-// What a strategy may hold is said once, in the tables of core/input/knobs.cc.
+// What a strategy may hold is said once, in the tables of formats/input/knobs.cc.
 TEST(Schema, KnobsAreThoseOfTheTables) {
   Json schema = stated_schema();
   Json& definitions = schema["definitions"];

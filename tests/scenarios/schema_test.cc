@@ -18,7 +18,7 @@
 #include <valijson/validator.hpp>
 #include <vector>
 
-#include "core/input/document.h"
+#include "formats/input/document.h"
 #include "tests/scenarios/schema_cases.h"
 #include "tests/support/full_scenario.h"
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/collective/cost.h"
+#include "core/cost.h"
 #include "tests/plan/planned.h"
 #include "tests/support/random_collectives.h"
 #include "tests/support/simulated.h"

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "core/measure/study.h"
-#include "core/run/executor.h"
-#include "sim/sim_executor.h"
+#include "core/executor.h"
+#include "core/sim/sim_executor.h"
+#include "studies/study/study.h"
 #include "tests/support/random_scenario.h"
 
 namespace syncline::sim {

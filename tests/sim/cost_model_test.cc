@@ -2,8 +2,8 @@
 // same.
 #include <gtest/gtest.h>
 
-#include "core/collective/cost.h"
 #include "core/collective/nccl.h"
+#include "core/cost.h"
 #include "tests/support/simulated.h"
 
 namespace syncline::sim {

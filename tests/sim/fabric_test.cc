@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/simulated.h"
 

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "sim/flows.h"
-#include "sim/fold.h"
+#include "core/sim/flows.h"
+#include "core/sim/fold.h"
 #include "tests/support/random_collectives.h"
 #include "tests/support/simulated.h"
 

@@ -10,10 +10,10 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/fabric/files.h"
-#include "core/random.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
 #include "core/run/jobs.h"
+#include "formats/fabric/files.h"
 #include "tests/support/expect.h"
 #include "tests/support/fabrics.h"
 #include "tests/support/scratch.h"

@@ -6,7 +6,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/tune/thresholds.h"
+#include "studies/tune/thresholds.h"
 
 namespace syncline::test {
 namespace {

@@ -1,7 +1,7 @@
 // The search for the best buckets on one stream, which models lead.
 #pragma once
 
-#include "core/tune/live_space.h"
+#include "studies/machines/live_space.h"
 #include "tests/support/one_stream.h"
 
 namespace syncline::test {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/run/executor.h"
+#include "core/executor.h"
 #include "core/run/payload.h"
 #include "live/live_executor.h"
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/fabric/kinds.h"
-#include "core/scenario/scenario.h"
+#include "formats/scenario/scenario.h"
 #include "tests/support/plans.h"
 
 namespace syncline {

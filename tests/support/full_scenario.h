@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/input/document.h"
+#include "formats/input/document.h"
 #include "tests/support/expect.h"
 
 namespace syncline::test {

@@ -3,7 +3,7 @@
 #include <cassert>
 
 #include "core/plan/fusion.h"
-#include "core/tune/thresholds.h"
+#include "studies/tune/thresholds.h"
 
 namespace syncline::test {
 

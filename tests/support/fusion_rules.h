@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/scenario/strategy.h"
-#include "core/tune/thresholds.h"
+#include "core/strategy.h"
+#include "studies/tune/thresholds.h"
 #include "tests/support/one_stream.h"
 
 namespace syncline::test {

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/job/format.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "formats/input/document.h"
+#include "imports/format.h"
+#include "studies/study/study.h"
 #include "tests/support/dice.h"
 #include "tests/support/expect.h"
 #include "tests/support/scratch.h"

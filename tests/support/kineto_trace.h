@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/index.h"
-#include "core/job/observed.h"
+#include "core/base/index.h"
+#include "imports/observed.h"
 #include "tests/support/dice.h"
 
 namespace syncline::test {

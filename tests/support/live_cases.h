@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/algorithm.h"
+#include "core/algorithm.h"
 #include "core/collective/nccl.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "core/run/payload.h"
+#include "core/executor.h"
+#include "core/plan.h"
+#include "core/run/sample_gradients.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::test {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "core/calibrate/log_files.h"
 #include "core/cost/measured_table.h"
+#include "studies/calibrate/log_files.h"
 
 namespace syncline::test {
 

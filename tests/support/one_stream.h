@@ -6,9 +6,9 @@
 
 #include <vector>
 
-#include "core/scenario/workload.h"
-#include "core/tune/configuration.h"
-#include "core/units.h"
+#include "core/base/units.h"
+#include "core/job.h"
+#include "studies/tune/configuration.h"
 
 namespace syncline::test {
 
@@ -27,10 +27,10 @@ struct AffineCost {
 tune::RunCost run_cost(const FusionProblem& problem, const AffineCost& cost);
 
 using tune::best_fusion;
-// The dynamic programme of core/tune/configuration.h for an affine cost, in O(L). C does not fall,
-// so the prefixes that are done by ready[i-1] (of which the longest is best) and those that are not
-// (of which the smallest C[j] - rate * M[j] is best, M the prefix sums of bytes) part at an index
-// that only moves right; the second minimum is that of a sliding window.
+// The dynamic programme of studies/tune/configuration.h for an affine cost, in O(L). C does not
+// fall, so the prefixes that are done by ready[i-1] (of which the longest is best) and those that
+// are not (of which the smallest C[j] - rate * M[j] is best, M the prefix sums of bytes) part at an
+// index that only moves right; the second minimum is that of a sliding window.
 tune::FusionPlan best_fusion(const FusionProblem& problem, const AffineCost& cost);
 
 // When the last of these buckets has been exchanged. `ends` rise and end with the last gradient.

@@ -3,10 +3,10 @@
 
 #include <string_view>
 
-#include "core/operators/architecture.h"
+#include "catalogue/architectures/architecture.h"
+#include "core/cluster.h"
+#include "core/job.h"
 #include "core/operators/evaluate.h"
-#include "core/scenario/cluster.h"
-#include "core/scenario/workload.h"
 
 namespace syncline::test {
 

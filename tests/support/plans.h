@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/collective/algorithm.h"
-#include "core/plan/plan.h"
-#include "core/run/executor.h"
-#include "core/scenario/cluster.h"
+#include "core/algorithm.h"
+#include "core/cluster.h"
+#include "core/executor.h"
+#include "core/plan.h"
 
 namespace syncline {
 

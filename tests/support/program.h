@@ -22,7 +22,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/json/json.h"
+#include "formats/json/json.h"
 #include "tests/support/patience.h"
 #include "tests/support/scratch.h"
 

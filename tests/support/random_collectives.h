@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "core/cluster.h"
 #include "core/collective/collective.h"
-#include "core/scenario/cluster.h"
 
 namespace syncline::test {
 

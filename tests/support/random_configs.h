@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "core/dialect/dialect.h"
+#include "formats/dialect/dialect.h"
 #include "tests/support/random_scenario.h"
 
 namespace syncline::test {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "core/error.h"
-#include "core/input/document.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
 #include "tests/support/dice.h"
 
 namespace syncline::test {

@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/dialect/write.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
-#include "core/plan/planner.h"
+#include "core/plan.h"
+#include "formats/dialect/write.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
 #include "tests/support/expect.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/text.h"

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "sim/sim_executor.h"
+#include "core/sim/sim_executor.h"
 #include "tests/support/plans.h"
 
 namespace syncline {

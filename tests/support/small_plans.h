@@ -7,10 +7,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/input/parts.h"
-#include "core/json/reader.h"
-#include "core/json/text.h"
+#include "formats/input/document.h"
+#include "formats/input/read_workload.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
 
 namespace syncline::test {
 

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/error.h"
-#include "core/input/document.h"
+#include "core/base/error.h"
+#include "formats/input/document.h"
 
 namespace syncline::test {
 

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/measure/warnings.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "formats/input/document.h"
+#include "studies/study/study.h"
+#include "studies/warnings/warnings.h"
 
 namespace syncline::test {
 

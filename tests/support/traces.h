@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "core/input/document.h"
+#include "formats/input/document.h"
 
 namespace syncline::test {
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/input/document.h"
-#include "core/tune/tuning.h"
+#include "formats/input/document.h"
+#include "studies/tune/tuning.h"
 
 namespace syncline::test {
 

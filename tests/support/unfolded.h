@@ -5,9 +5,9 @@
 #include <map>
 #include <vector>
 
+#include "core/base/index.h"
 #include "core/collective/collective.h"
 #include "core/collective/network.h"
-#include "core/index.h"
 
 namespace syncline::test {
 

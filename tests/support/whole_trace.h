@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "core/index.h"
+#include "core/base/index.h"
 #include "tests/support/kineto_trace.h"
 
 namespace syncline::test {

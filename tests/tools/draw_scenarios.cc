@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/dialect.h"
+#include "formats/dialect/dialect.h"
 #include "tests/support/random_configs.h"
 #include "tests/support/random_scenario.h"
 #include "tests/support/strategy_pairs.h"

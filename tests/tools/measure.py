@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """How large the product code is: `make measure`.
 
-Prints the lines of each folder and of the tests, the headers and the types in them by room, the rules
-that exclude knobs, the longest functions, where ten or more lines stand in two places, and which
+Prints the lines of each folder and of the tests, content lines among them (without empty lines, lone
+braces, includes and comments), the headers and the types in them by room, those of the engine's face,
+the rules that exclude knobs, the longest functions, classes of more than 250 lines, where ten or more lines stand in two places, and which
 functions have more than 70 lines. Product code is what git tracks of C++, CUDA and Python outside
 tests. Ends with 1 where something is over the limit or repeated. With --limits (`make rooms`) it
 prints what is over the limit, and nothing else. Private words in names (banned_names.txt), types of two
 headers with one name, and headers that open with more than five lines are over it too.
 
 A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
-and forward declarations do not count. A room is a folder, below core a folder of its own. A rule that
+and forward declarations do not count. A room is a folder, below core, catalogue, formats and studies a folder of its own. A rule that
 excludes a knob is a `Conflict{...}` or a row of the table of knobs that `.brings(...)` others.
 """
 import argparse
@@ -56,7 +57,8 @@ def exclusions_of(text):
 
 def room_of(path):
     folders = path.split("/")[:-1]
-    return "/".join(folders[:2 if folders[0] == "core" else 1])
+    split = folders[:1] in (["core"], ["catalogue"], ["formats"], ["studies"])
+    return "/".join(folders[:2 if split else 1])
 
 
 def functions_of_cpp(text):
@@ -84,6 +86,26 @@ def functions_of_cpp(text):
         if depth == 0:
             begin = at + 1
     return found
+
+
+def classes_of(text):
+    """(name, first line, lines) of every class or struct with a body."""
+    code = code_of(text)
+    found = []
+    for match in re.finditer(r"\b(?:class|struct)\s+([\w:]+)[^;{}()]*\{", code):
+        depth, at = 1, match.end()
+        while depth > 0 and at < len(code):
+            depth += {"{": 1, "}": -1}.get(code[at], 0)
+            at += 1
+        found.append((match.group(1), code.count("\n", 0, match.start()) + 1,
+                      code.count("\n", match.start(), at) + 1))
+    return found
+
+
+def content_lines(path, text):
+    """Lines that say something."""
+    return sum(1 for _, line in lines_of_code(path, text) if not re.fullmatch(r"[{}()\[\];,\s]*", line)
+               and not (path.endswith(".py") and line.startswith("#")))
 
 
 def functions_of_python(text):
@@ -134,8 +156,9 @@ def print_counts(counts):
         print("%8d  %s" % (count, name))
 
 
-def print_sizes(lines, files, tests):
-    print("Lines of product code: %d in %d files" % (sum(lines.values()), files))
+def print_sizes(lines, content, files, tests):
+    print("Lines of product code: %d in %d files; content lines: %d"
+          % (sum(lines.values()), files, content))
     print_counts(lines)
     print("\nLines of tests: %d in %d files"
           % (sum(text.count("\n") for text in tests.values()), len(tests)))
@@ -148,6 +171,10 @@ def print_concepts(sources):
         types[room_of(path)] += types_of(text)
     print("\nTypes in headers: %d in %d headers" % (sum(types.values()), len(headers)))
     print_counts(+types)
+    face = {path: text for path, text in headers.items() if re.fullmatch(r"core/\w+\.h", path)}
+    print("\nThe engine's face: %d headers, %d types; behind it %d types"
+          % (len(face), sum(types_of(text) for text in face.values()),
+             sum(count for room, count in types.items() if room.startswith("core/"))))
     print("\nRules that exclude knobs: %d" % sum(exclusions_of(text) for path, text in
                                                  sources.items() if path.endswith(".cc")))
 
@@ -219,10 +246,17 @@ def main():
     over = over_limit(functions, options.longest)
     runs = [] if options.limits else repeated(sources, options.repeated)
     if not options.limits:
-        print_sizes(lines, len(sources), tests)
+        content = sum(content_lines(path, text) for path, text in sources.items())
+        print_sizes(lines, content, len(sources), tests)
         print_concepts(sources)
         print("\nThe longest of %d functions (lines):" % len(functions))
         for size, name, place in functions[:options.functions]:
+            print("%8d  %s  %s" % (size, name, place))
+        classes = sorted(((size, name, "%s:%d" % (path, line)) for path, text in sources.items()
+                          if path.endswith(CPP) for name, line, size in classes_of(text)), reverse=True)
+        large = [each for each in classes if each[0] > 250]
+        print("\nClasses of more than 250 lines: %d" % len(large))
+        for size, name, place in large:
             print("%8d  %s  %s" % (size, name, place))
         print("\nRuns of %d and more lines in two places: %d" % (options.repeated, len(runs)))
         for length, place, other in runs:

@@ -33,10 +33,17 @@ class Measure(unittest.TestCase):
             Knob brings(std::vector<Brings> rows) && { return Conflict{}; }
             // Conflict{"comment", ""}"""), 3)
 
-    def test_a_room_is_a_folder_and_below_core_one_of_its_own(self):
+    def test_a_room_is_a_folder_and_below_some_one_of_its_own(self):
         self.assertEqual([measure.room_of(path) for path in (
-            "core/error.h", "core/job/models/config.h", "reports/chart/scale.h")],
-            ["core", "core/job", "reports"])
+            "core/plan.h", "core/plan/fusion.h", "imports/models/config.h", "reports/chart/scale.h")],
+            ["core", "core/plan", "imports", "reports"])
+
+    def test_classes_are_as_long_as_their_lines(self):
+        self.assertEqual(measure.classes_of("struct One;\nclass Two final : public One {\n  int a;\n};\n"),
+                         [("Two", 2, 3)])
+
+    def test_content_says_something(self):
+        self.assertEqual(measure.content_lines("a.cc", "#include <a>\n\n// b\nint c() {\n}\n"), 1)
 
     def test_a_function_is_as_long_as_its_lines(self):
         functions = measure.functions_of_cpp("int one() {\n  return 1;\n}\n")

@@ -1,14 +1,15 @@
 // The rows of other trainings beside the best that trains the same. Rules, no figures.
-#include "core/tune/tuning.h"
+#include "studies/tune/alternatives.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
-#include "core/dialect/dialect.h"
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/input/document.h"
+#include "core/base/error.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
+#include "studies/tune/tuning.h"
 #include "tests/support/tunings.h"
 
 namespace syncline::tune {

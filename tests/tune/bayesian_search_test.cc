@@ -1,15 +1,15 @@
 // The search on problems whose answer is known: what it asks first, what it concludes, when it
 // stops.
-#include "core/tune/bayesian_search.h"
+#include "studies/machines/bayesian_search.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/input/document.h"
-#include "core/tune/live_space.h"
-#include "core/tune/live_tuner.h"
+#include "formats/input/document.h"
+#include "studies/machines/live_space.h"
+#include "studies/machines/live_tuner.h"
 #include "tests/support/bucket_search.h"
 #include "tests/support/traces.h"
 

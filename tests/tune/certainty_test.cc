@@ -1,6 +1,6 @@
 // A tuned answer as a whole: what the scenario's own rows and its library have to do with it, and
 // how sure it says it is.
-#include "core/tune/certainty.h"
+#include "studies/tune/certainty.h"
 
 #include <gtest/gtest.h>
 

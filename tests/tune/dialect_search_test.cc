@@ -1,17 +1,17 @@
 // What a framework cannot say is searched among the configurations that its own row lists.
-#include "core/tune/dialect_search.h"
+#include "studies/tune/dialect_search.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "core/input/document.h"
-#include "core/measure/evaluate_strategy.h"
-#include "core/random.h"
-#include "core/run/executor.h"
-#include "core/tune/thresholds.h"
-#include "core/tune/verdicts.h"
+#include "core/base/random.h"
+#include "core/executor.h"
+#include "core/metrics.h"
+#include "formats/input/document.h"
+#include "studies/tune/thresholds.h"
+#include "studies/tune/verdicts.h"
 #include "tests/support/full_scenario.h"
 
 namespace syncline::tune {

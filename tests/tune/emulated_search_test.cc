@@ -1,9 +1,9 @@
 // A search on an emulated machine: what it finds, and how good that is in truth.
-#include "core/tune/live_tuner.h"
+#include "studies/machines/live_tuner.h"
 
 #include <gtest/gtest.h>
 
-#include "core/tune/search_space.h"
+#include "studies/tune/search_space.h"
 #include "tests/support/emulated_ranks.h"
 
 namespace syncline::tune {

@@ -1,5 +1,5 @@
 // The process against what can be written down by hand, and its gradient against differences.
-#include "core/tune/gaussian_process.h"
+#include "studies/machines/gaussian_process.h"
 
 #include <gtest/gtest.h>
 

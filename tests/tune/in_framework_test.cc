@@ -3,10 +3,11 @@
 
 #include <algorithm>
 
-#include "core/dialect/dialect.h"
-#include "core/dialect/write.h"
-#include "core/input/document.h"
-#include "core/tune/tuning.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
+#include "studies/tune/alternatives.h"
+#include "studies/tune/tuning.h"
 #include "tests/support/tunings.h"
 
 namespace syncline::tune {

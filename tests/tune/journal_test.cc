@@ -1,5 +1,5 @@
 // The journal: what it keeps, what it forgives and what it refuses.
-#include "core/tune/journal.h"
+#include "studies/machines/journal.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -10,8 +10,8 @@
 #include <random>
 #include <regex>
 
-#include "core/digits.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "formats/text/fingerprint.h"
 #include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 

@@ -1,16 +1,16 @@
 // The best layout of a job: by brute force over every product of sizes, with the scenario's own
 // reader and the ordinary costs; and by bounds that hold.
-#include "core/tune/layouts.h"
+#include "studies/layouts/layouts.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "core/dialect/write.h"
-#include "core/error.h"
-#include "core/input/document.h"
+#include "core/base/error.h"
 #include "core/plan/pipeline.h"
-#include "core/tune/evaluator.h"
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
+#include "studies/tune/evaluator.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/text.h"
 

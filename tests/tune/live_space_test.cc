@@ -1,15 +1,15 @@
 // A live search on a whole scenario: fusion, streams and algorithm together, on an emulated machine
 // that is not what the scenario says.
-#include "core/tune/live_space.h"
+#include "studies/machines/live_space.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/input/document.h"
-#include "core/tune/live_tuner.h"
-#include "core/tune/verdicts.h"
+#include "formats/input/document.h"
+#include "studies/machines/live_tuner.h"
+#include "studies/tune/verdicts.h"
 
 namespace syncline::tune {
 namespace {

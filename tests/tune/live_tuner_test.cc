@@ -1,6 +1,6 @@
 // A live search that is killed, interrupted and resumed: no finished evaluation is repeated and the
 // answer is that of an undisturbed run.
-#include "core/tune/live_tuner.h"
+#include "studies/machines/live_tuner.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@
 #include <thread>
 #include <tuple>
 
-#include "core/error.h"
+#include "core/base/error.h"
 #include "tests/support/bucket_search.h"
 #include "tests/support/expect.h"
 #include "tests/support/scratch.h"

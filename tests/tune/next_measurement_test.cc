@@ -1,15 +1,15 @@
 // What the next measurement is, and whether it narrows an answer as promised when it is made of
 // logs that are here.
-#include "core/tune/certainty.h"
+#include "studies/tune/certainty.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/log_files.h"
-#include "core/calibrate/prior_fit.h"
-#include "core/statistics.h"
+#include "core/base/statistics.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/log_files.h"
+#include "studies/calibrate/prior_fit.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/tunings.h"
 

@@ -1,6 +1,6 @@
 // The dynamic programme against everything that could be better: every contiguous fusion, every
 // grouping at all in every order, and its own O(L) form against its O(L^2) form.
-#include "core/tune/configuration.h"
+#include "studies/tune/configuration.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <cstdio>
 
-#include "core/input/document.h"
 #include "core/plan/fusion.h"
-#include "core/tune/thresholds.h"
+#include "formats/input/document.h"
+#include "studies/tune/thresholds.h"
 #include "tests/support/fusion_rules.h"
 #include "tests/support/small_plans.h"
 #include "tests/support/traces.h"

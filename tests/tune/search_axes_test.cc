@@ -4,13 +4,13 @@
 
 #include <set>
 
-#include "core/error.h"
-#include "core/input/document.h"
-#include "core/input/scenario_json.h"
-#include "core/run/executor.h"
-#include "core/tune/dialect_search.h"
-#include "core/tune/live_space.h"
-#include "core/tune/tuner.h"
+#include "core/base/error.h"
+#include "core/executor.h"
+#include "formats/input/document.h"
+#include "formats/input/scenario_json.h"
+#include "studies/machines/live_space.h"
+#include "studies/tune/dialect_search.h"
+#include "studies/tune/tuner.h"
 #include "tests/support/tunings.h"
 
 namespace syncline::tune {

@@ -1,5 +1,5 @@
 // The thresholds found step by step against those found by trying every sum of consecutive sizes.
-#include "core/tune/thresholds.h"
+#include "studies/tune/thresholds.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The tuner: at the optimum on the measured traces, the same answer with and without pruning, and
 // nothing evaluated that its own bounds contradict.
-#include "core/tune/tuner.h"
+#include "studies/tune/tuner.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,13 @@
 #include <random>
 
 #include "core/collective/critical_path.h"
-#include "core/input/document.h"
-#include "core/input/scenario_json.h"
-#include "core/plan/planner.h"
-#include "core/run/executor.h"
-#include "core/tune/dialect_search.h"
-#include "core/tune/thresholds.h"
+#include "core/executor.h"
+#include "core/metrics/bound.h"
+#include "core/plan.h"
+#include "formats/input/document.h"
+#include "formats/input/scenario_json.h"
+#include "studies/tune/dialect_search.h"
+#include "studies/tune/thresholds.h"
 #include "tests/support/one_stream.h"
 #include "tests/support/traces.h"
 #include "tests/support/tunings.h"

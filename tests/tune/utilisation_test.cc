@@ -1,7 +1,7 @@
 // What the network between groups must carry, against closed forms and against table 4 of Douillard
 // et al. 2025 (Streaming DiLoCo, arXiv 2501.18512): two groups, bf16, a period of 100 steps, three
 // layers a fragment, one step of delay, no latency.
-#include "core/tune/utilisation.h"
+#include "studies/layouts/utilisation.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,9 @@
 #include <cmath>
 #include <vector>
 
-#include "core/input/document.h"
-#include "core/input/scenario_json.h"
 #include "core/run/stragglers.h"
+#include "formats/input/document.h"
+#include "formats/input/scenario_json.h"
 #include "tests/support/text.h"
 
 namespace syncline::tune {

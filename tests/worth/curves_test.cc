@@ -1,11 +1,11 @@
 // Training curves: what a file may hold, and the step at which a target is reached.
-#include "core/worth/curves.h"
+#include "studies/worth/curves.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/random.h"
+#include "core/base/random.h"
 #include "tests/support/expect.h"
 
 namespace syncline::worth {

@@ -1,13 +1,13 @@
 // The time to a target is a product, with the uncertain inputs of both factors.
-#include "core/worth/time_to_target.h"
+#include "studies/worth/time_to_target.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/error.h"
-#include "core/run/executor.h"
+#include "core/base/error.h"
+#include "core/executor.h"
 
 namespace syncline::worth {
 namespace {

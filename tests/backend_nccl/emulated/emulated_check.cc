@@ -14,12 +14,12 @@
 #include <tuple>
 
 #include "backend_nccl/nccl_executor.h"
-#include "core/calibrate/device_fit.h"
-#include "core/error.h"
+#include "core/base/error.h"
+#include "core/executor.h"
 #include "core/plan/compute_fusion.h"
-#include "core/run/executor.h"
 #include "core/run/payload.h"
 #include "live/link_calibration.h"
+#include "studies/calibrate/device_fit.h"
 #include "tests/support/live_cases.h"
 #include "tests/support/operator_workloads.h"
 #include "tests/support/ranks.h"

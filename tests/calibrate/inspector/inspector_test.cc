@@ -1,4 +1,4 @@
-#include "core/calibrate/inspector/inspector.h"
+#include "studies/calibrate/inspector/inspector.h"
 
 #include <gtest/gtest.h>
 
@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "core/calibrate/calibration.h"
-#include "core/calibrate/log_files.h"
-#include "core/error.h"
-#include "core/statistics.h"
+#include "core/base/error.h"
+#include "core/base/statistics.h"
+#include "studies/calibrate/calibration.h"
+#include "studies/calibrate/log_files.h"
 #include "tests/support/corpus.h"
 #include "tests/support/dice.h"
 #include "tests/support/expect.h"

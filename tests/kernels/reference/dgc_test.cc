@@ -6,7 +6,7 @@
 #include <cmath>
 #include <random>
 
-#include "core/compress/codec.h"
+#include "core/codec.h"
 
 namespace syncline::kernels {
 namespace {

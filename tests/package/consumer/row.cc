@@ -2,12 +2,14 @@
 #include <cstdio>
 #include <exception>
 
-#include "core/input/document.h"
-#include "core/measure/study.h"
-#include "core/run/executor.h"
+#include "core/executor.h"
+#include "formats/dialect/dialects.h"
+#include "formats/input/document.h"
+#include "studies/study/study.h"
 
 int main(int argc, char** argv) try {
   if (argc != 2) return std::fprintf(stderr, "usage: row SCENARIO\n"), 2;
+  syncline::dialect::hand_in(syncline::dialect::all_dialects());
   syncline::measure::StudyOptions options;
   options.make_executor = syncline::run::make_model_executor;
   const auto document = syncline::input::read_document(argv[1]);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <regex>
 
-#include "core/visible.h"
+#include "formats/text/visible.h"
 #include "reports/chart/markup.h"
 #include "tests/support/expect.h"
 

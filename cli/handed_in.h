@@ -1,0 +1,9 @@
+// What main hands in.
+#pragma once
+
+namespace syncline::cli {
+
+// Sets the tables of frameworks, predictors and backends, and what answers --objective.
+void hand_in_all();
+
+}  // namespace syncline::cli

@@ -1,0 +1,43 @@
+// The least step time that any fusion and any number of streams can reach.
+#pragma once
+
+#include <vector>
+
+#include "core/cost.h"
+#include "core/job.h"
+#include "core/plan.h"
+
+namespace syncline::measure {
+
+// What no fusion and no number of streams goes below, in the mean over the
+// phases. It walks the links for each size of bucket, so that only what is shown should be asked.
+// No more than `step_time`, which the strategy was found to take: cost models of small payloads
+// overstate it.
+Seconds lower_bound_of(const Job& job, const Strategy& strategy, Seconds step_time,
+                       collective::CostCache& cache);
+
+// How long each kind of link works for a byte of the payload, of which the cost is a share.
+std::vector<double> link_times(const collective::CollectiveCost& cost, double share = 1);
+
+// The least step time that any fusion and any number of streams can reach, by latency, links and
+// computation: no gradient is sent before it is ready.
+
+// The greatest of
+//   the computation of a step, with its copies into buckets and the waiting for the host,
+//   ready_i + latency of its exchange + its own transfer, and
+//   ready_i + first latency + link time of all gradients that are ready from then on,
+// over the gradients i, plus the update that must follow. The first latency is one message's; in an
+// exchange's own latency and transfer ranks run ahead of each other as far as messages let them
+// (collective/critical_path.h), and pipelines have the fewest rounds and the cheapest bytes of any
+// payload.
+//
+// Where steps overlap, ready_i counts from the forward pass of gradient i's own layer: from there
+// to the next step's forward pass of that layer its own computation, and then the exchange of all
+// that became ready since and is needed by then, must pass, so that a step takes at least as long.
+// The computation of a step bounds it as before.
+//
+// Valid for this plan at any number of streams, and for other fusions of it with the same
+// algorithm, hierarchy and codec; in the model and in both grains of the simulation.
+Seconds lower_bound(const plan::Plan& plan, const Workload& workload, collective::CostCache& cache);
+
+}  // namespace syncline::measure

@@ -1,0 +1,214 @@
+#include "core/sim/fluid.h"
+
+#include <simgrid/forward.h>  // for the next
+#include <simgrid/version.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <queue>
+#include <set>
+#include <simgrid/s4u.hpp>
+#include <string>
+#include <unordered_map>
+#include <utility>
+
+#include "core/base/index.h"
+
+namespace syncline::sim {
+namespace {
+
+namespace sg = simgrid::s4u;
+
+// Waiting is a computation of one operation a second, each on a core of its own.
+constexpr int kTimerCores = 1 << 20;
+constexpr Seconds kNever = std::numeric_limits<double>::infinity();
+
+// SimGrid counts whole units; a share of a small payload is not always a whole byte.
+constexpr double kUnits = 1024;
+
+// What SimGrid's versions, from Debian 12's 3.32 on, have different names for.
+#if SIMGRID_VERSION < 33400
+constexpr char kTiming[] = "--cfg=surf/precision:1e-12";
+constexpr char kWork[] = "--cfg=maxmin/precision:1e-9";
+
+void start(sg::Activity& activity) { activity.vetoable_start(); }
+
+template <typename Told>
+void when_completed(Told told) {
+  sg::Activity::on_completion_cb(told);
+}
+#else
+constexpr char kTiming[] = "--cfg=precision/timing:1e-12";
+constexpr char kWork[] = "--cfg=precision/work-amount:1e-9";
+
+void start(sg::Activity& activity) { activity.start(); }
+
+template <typename Told>
+void when_completed(Told told) {
+  sg::Exec::on_completion_cb(told);
+  sg::Comm::on_completion_cb(told);
+}
+#endif
+
+#if SIMGRID_VERSION < 40000
+sg::NetZone* star_zone(sg::Engine&) { return sg::create_star_zone("network"); }
+
+sg::Host* add_host(sg::NetZone& zone, const std::string& name) {
+  return zone.create_host(name, 1.0);
+}
+
+sg::Link* add_link(sg::NetZone& zone, const std::string& name, double capacity) {
+  return zone.create_link(name, capacity);
+}
+#else
+sg::NetZone* star_zone(sg::Engine& engine) {
+  return engine.get_netzone_root()->add_netzone_star("network");
+}
+
+sg::Host* add_host(sg::NetZone& zone, const std::string& name) { return zone.add_host(name, 1.0); }
+
+sg::Link* add_link(sg::NetZone& zone, const std::string& name, double capacity) {
+  return zone.add_link(name, capacity);
+}
+#endif
+
+}  // namespace
+
+struct Fluid::Parts {
+  // SimGrid reads its command line and writes its configuration to stderr unless told not to.
+  int argc = 5;
+  char name[9] = "syncline";
+  char log[27] = "--log=root.thresh:critical";
+  std::string timing = kTiming;
+  std::string work = kWork;
+  // Lazy updates, the default, take no less time and are off by more.
+  char optim[27] = "--cfg=network/optim:Full";
+  char* argv[6] = {name, log, timing.data(), work.data(), optim, nullptr};
+  std::unique_ptr<sg::Engine> engine;
+  std::vector<sg::Host*> sources;  // by route
+  sg::Host* sink = nullptr;
+  std::int32_t job = 0;
+  const Handler* handler = nullptr;
+
+  // A flow, or the waiting for a moment.
+  struct Pending {
+    sg::ActivityPtr activity;
+    Token token;
+    Seconds moment = kNever;
+  };
+  std::unordered_map<const sg::Activity*, Pending> pending;
+  // All that run on one processor cost SimGrid something at each event, so it is asked to wait for
+  // the first of the timers alone: a plan without fusion has one for each of its gradients at once.
+  struct Timer {
+    Seconds end;
+    std::uint64_t number;  // those of one moment in the order in which they were started
+    Token token;
+    bool operator<(const Timer& other) const {
+      return std::pair(end, number) > std::pair(other.end, other.number);
+    }
+  };
+  std::priority_queue<Timer> timers;
+  std::uint64_t timers_started = 0;
+  std::set<Seconds> awaited;  // moments that SimGrid waits for
+  // An activity must outlive the callback that tells of its end.
+  std::vector<sg::ActivityPtr> ended;
+
+  void await_first() {
+    if (timers.empty()) return;
+    const Seconds moment = timers.top().end;
+    if (!awaited.empty() && *awaited.begin() <= moment) return;
+    awaited.insert(moment);
+    const Seconds wait = std::max(0.0, moment - sg::Engine::get_clock());
+    sg::ExecPtr exec = sg::Exec::init()->set_host(sink)->set_flops_amount(wait);
+    pending.emplace(exec.get(), Pending{exec, {}, moment});
+    start(*exec);
+  }
+
+  void reached(Seconds moment) {
+    awaited.erase(moment);
+    while (!timers.empty() && timers.top().end <= moment) {
+      const Token token = timers.top().token;
+      timers.pop();
+      (*handler)(token);
+    }
+    await_first();
+  }
+
+  void done(const sg::Activity& activity) {
+    const auto it = pending.find(&activity);
+    if (it == pending.end()) return;
+    const Token token = it->second.token;
+    const Seconds moment = it->second.moment;
+    constexpr std::size_t kKept = 4096;
+    if (ended.size() == 2 * kKept) ended.erase(ended.begin(), ended.begin() + kKept);
+    ended.push_back(std::move(it->second.activity));
+    pending.erase(it);
+    if (moment < kNever) {
+      reached(moment);
+    } else {
+      (*handler)(token);
+    }
+  }
+};
+
+Fluid::Fluid(const std::vector<FlowLink>& links, const std::vector<Route>& routes)
+    : parts_(std::make_unique<Parts>()) {
+  Parts& s = *parts_;
+  s.engine = std::make_unique<sg::Engine>(&s.argc, s.argv);
+  // Exactly latency + bytes / bandwidth, without the wide-area factors of the default model.
+  sg::Engine::set_config("network/model:CM02");
+  sg::Engine::set_config("network/crosstraffic:0");
+  sg::Engine::set_config("network/TCP-gamma:0");
+
+  auto* zone = star_zone(*s.engine);
+  std::vector<sg::Link*> made;
+  made.reserve(links.size());
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    auto* link = add_link(*zone, "l" + std::to_string(i), links[i].capacity * kUnits);
+    link->set_latency(0);
+    if (links[i].per_flow) link->set_sharing_policy(sg::Link::SharingPolicy::FATPIPE);
+    made.push_back(link->seal());
+  }
+  s.sink = add_host(*zone, "sink");
+  s.sink->set_core_count(kTimerCores);
+  for (std::size_t r = 0; r < routes.size(); ++r) {
+    auto* host = add_host(*zone, "r" + std::to_string(r));
+    std::vector<sg::LinkInRoute> way;
+    way.reserve(routes[r].size());
+    for (const int link : routes[r]) way.emplace_back(made[index(link)]);
+    // Past the zone's own routes, which would name a link once.
+    zone->add_bypass_route(host->get_netpoint(), s.sink->get_netpoint(), nullptr, nullptr, way);
+    s.sources.push_back(host);
+  }
+  zone->seal();
+  when_completed([&s](const sg::Activity& activity) { s.done(activity); });
+}
+
+Fluid::~Fluid() = default;
+
+void Fluid::serve(std::int32_t job) { parts_->job = job; }
+
+Seconds Fluid::now() const { return sg::Engine::get_clock(); }
+
+void Fluid::start_timer(Seconds seconds, Token token) {
+  token.job = parts_->job;
+  parts_->timers.push({now() + seconds, parts_->timers_started++, token});
+  parts_->await_first();
+}
+
+void Fluid::start_flow(int route, double bytes, Token token) {
+  token.job = parts_->job;
+  auto* source = parts_->sources[index(route)];
+  sg::CommPtr comm = sg::Comm::sendto_init(source, parts_->sink);
+  comm->set_payload_size(static_cast<std::uint64_t>(std::llround(bytes * kUnits)));
+  parts_->pending.emplace(comm.get(), Parts::Pending{comm, token});
+  start(*comm);
+}
+
+void Fluid::run(const Handler& handler) {
+  parts_->handler = &handler;
+  parts_->engine->run();
+}
+
+}  // namespace syncline::sim

@@ -1,0 +1,354 @@
+#include <algorithm>
+#include <tuple>
+#include <unordered_map>
+
+#include "core/base/index.h"
+#include "core/plan.h"
+#include "core/sim/collective_run.h"
+#include "core/sim/fold.h"
+
+namespace syncline::sim {
+namespace {
+
+// A collective's messages, and for each kind of rank the rounds that it takes part in. Rounds are
+// numbered through, rank by rank: rank r's are [first_round[r], first_round[r + 1]).
+struct Program {
+  struct Message {
+    int from = 0;
+    int to = 0;
+    int from_round = 0;
+    int to_round = 0;
+    int route = 0;
+    double bytes = 0;
+    Seconds extra_latency = 0;  // beyond what every message pays; delays the receiver
+  };
+  int ranks() const { return static_cast<int>(first_round.size()) - 1; }
+  std::vector<Message> messages;
+  std::vector<int> first_round;
+  std::vector<int> events;      // by round: messages that leave or reach the rank in it
+  std::vector<int> receives;    // by round: messages that reach it
+  std::vector<int> send_begin;  // by round: range in `sends`
+  std::vector<int> sends;       // message ids
+  Seconds took = -1;            // with the network to itself; -1: not known yet
+};
+
+struct Progress {
+  Program* program = nullptr;
+  Seconds begin = 0;
+  std::vector<int> round;    // by rank: where it stands
+  std::vector<int> missing;  // by round: events that have not happened yet
+  // Receivers take messages in the order of rounds: by rank, the first round whose messages are not
+  // all off the wire, and by round, how many of them are missing and which senders wait for it.
+  std::vector<int> receiving;
+  std::vector<int> on_wire;
+  std::vector<std::vector<int>> waiting;
+  std::size_t left = 0;  // messages that have not arrived
+};
+
+// What a plan's collectives do, over one network for all.
+class Programs {
+ public:
+  Programs(const plan::Plan& plan, const collective::Network& network, bool fold)
+      : network_(network) {
+    std::vector<collective::Collective> distinct;
+    for (const auto& op : plan.ops) {
+      const auto* collective = std::get_if<collective::Collective>(&op.work);
+      of_op_.push_back(collective == nullptr ? -1 : place_in(distinct, *collective));
+    }
+    if (!fold || plan::overlaps(plan)) {
+      add(distinct, fold);
+    } else {
+      // Each has the network to itself, and is folded by itself.
+      for (const auto& collective : distinct) add({collective}, fold);
+    }
+  }
+
+  const FluidPlan& fluid() const { return fluid_; }
+  Program& of(plan::OpId op) { return all_[index(of_op_[index(op)])]; }
+
+ private:
+  using Message = Program::Message;
+
+  static int place_in(std::vector<collective::Collective>& known,
+                      const collective::Collective& collective) {
+    const auto key = [](const collective::Collective& each) {
+      return std::tie(each.kind, each.algorithm, each.groups, each.elements, each.unit);
+    };
+    const auto same = std::ranges::find(known, key(collective), key);
+    const auto place = static_cast<int>(same - known.begin());
+    if (same == known.end()) known.push_back(collective);
+    return place;
+  }
+
+  // A message as one of its ends sees it.
+  struct End {
+    int round = 0;  // of the collective
+    int message = 0;
+    bool leaves = false;  // the rank; otherwise it reaches it
+  };
+
+  // Shows each message of the collective, its way in place of its route, and its round.
+  template <typename Visit>
+  void visit_messages(const collective::Collective& collective, RouteTable& ways,
+                      const Visit& visit) const {
+    const collective::Schedule rounds = plan::lower(collective);
+    for (std::size_t r = 0; r < rounds.size(); ++r) {
+      for (const auto& t : rounds[r]) {
+        if (t.elements.size() == 0) continue;
+        const Seconds latency = network_.latency(t.from, t.to);
+        const int parts = network_.parts(t.from, t.to);
+        const double bytes = static_cast<double>(t.elements.size() * collective.unit) / parts;
+        const int way = ways.find(collective.groups, t.from, t.to);
+        for (int part = 0; part < parts; ++part) {
+          visit(static_cast<int>(r),
+                Message{t.from, t.to, 0, 0, way + part, bytes, latency - network_.fastest()});
+        }
+      }
+    }
+  }
+
+  // Ways are told apart by what is sent along them and when, ranks and links by what they can do.
+  Folding folding_of_ranks(const std::vector<collective::Collective>& collectives, RouteTable& ways,
+                           bool fold) const {
+    Colours of_ways;
+    for (std::size_t at = 0; at < collectives.size(); ++at) {
+      visit_messages(collectives[at], ways, [&](int round, const Message& message) {
+        of_ways.resize(ways.routes.size(), 1);
+        const collective::Colour when = collective::mix(at, static_cast<unsigned>(round));
+        const collective::Colour what = collective::mix(collective::bits(message.bytes),
+                                                        collective::bits(message.extra_latency));
+        of_ways[index(message.route)] += collective::mix(when, what);
+      });
+    }
+    Colours of_links = colours_of(links_of(network_));
+    of_links.insert(of_links.begin(), index(network_.ranks()), 0);
+    if (!fold) return {no_kinds(of_ways.size()), no_kinds(of_links.size())};
+    return folding_of(ways.routes, std::move(of_ways), std::move(of_links));
+  }
+
+  // The programs of collectives that may be under way at the same time.
+  void add(const std::vector<collective::Collective>& collectives, bool fold) {
+    RouteTable ways(network_, true);
+    const Folding folding = folding_of_ranks(collectives, ways, fold);
+    const int first_route = static_cast<int>(fluid_.routes.size());
+    const int ranks = add_network(ways.routes, folding);
+    for (const auto& collective : collectives) {
+      Program& program = all_.emplace_back();
+      // By kind of rank the messages that leave or reach it, by round.
+      std::vector<std::vector<End>> ends(index(ranks));
+      const auto end_of = [&](int rank) -> std::vector<End>& { return ends[index(rank)]; };
+      visit_messages(collective, ways, [&](int round, Message message) {
+        const auto way = index(message.route);
+        if (!folding.routes.stands(way)) return;
+        message.route = first_route + folding.routes.of[way];
+        message.from = folding.links.of[index(message.from)];
+        message.to = folding.links.of[index(message.to)];
+        const int id = static_cast<int>(program.messages.size());
+        end_of(message.from).push_back({round, id, true});
+        end_of(message.to).push_back({round, id, false});
+        program.messages.push_back(message);
+      });
+      number_rounds(program, ends);
+    }
+  }
+
+  // Adds links and routes by kind; returns how many kinds of ranks there are.
+  int add_network(const std::vector<Route>& ways, const Folding& folding) {
+    int ranks = 0;
+    const int links = static_cast<int>(fluid_.links.size());
+    for (const std::size_t first : folding.links.first) {
+      const int link = static_cast<int>(first) - network_.ranks();
+      if (link < 0) {
+        ++ranks;
+      } else {
+        fluid_.links.push_back({network_.link(link).capacity, network_.link(link).per_flow});
+      }
+    }
+    for (const Route& way : folded_routes(ways, folding)) {
+      Route& route = fluid_.routes.emplace_back();
+      for (const int kind : way) {
+        if (kind >= ranks) route.push_back(links + kind - ranks);
+      }
+    }
+    return ranks;
+  }
+
+  // Numbers each rank's rounds through, those alone in which it sends or receives, and counts what
+  // happens to it in each.
+  static void number_rounds(Program& program, const std::vector<std::vector<End>>& by_rank) {
+    for (const auto& list : by_rank) {
+      program.first_round.push_back(static_cast<int>(program.events.size()));
+      int open = -1;
+      for (const auto& [round, id, leaves] : list) {
+        if (round != open) {
+          program.events.push_back(0);
+          program.receives.push_back(0);
+          program.send_begin.push_back(static_cast<int>(program.sends.size()));
+        }
+        open = round;
+        ++program.events.back();
+        auto& message = program.messages[index(id)];
+        const int number = static_cast<int>(program.events.size()) - 1;
+        (leaves ? message.from_round : message.to_round) = number;
+        if (leaves) program.sends.push_back(id);
+        if (!leaves) ++program.receives.back();
+      }
+    }
+    program.first_round.push_back(static_cast<int>(program.events.size()));
+    program.send_begin.push_back(static_cast<int>(program.sends.size()));
+  }
+
+  const collective::Network& network_;
+  FluidPlan fluid_;
+  std::vector<Program> all_;
+  std::vector<int> of_op_;  // -1 for anything but a collective
+};
+
+class StepRun final : public CollectiveRun {
+ public:
+  // Every message pays the fastest tier's latency before it sets out; what a slower tier adds comes
+  // after it.
+  StepRun(const plan::Plan& plan, const Cluster& cluster, bool fold)
+      : network_(cluster),
+        latency_(network_.fastest()),
+        overhead_(cluster.collective_overhead),
+        alone_(!plan::overlaps(plan)),
+        programs_(plan, network_, fold) {}
+
+  FluidPlan fluid_plan() const override { return programs_.fluid(); }
+
+  bool start(Fluid& fluid, int instance, plan::OpId op) override {
+    Program& program = programs_.of(op);
+    if (program.took >= 0) {
+      fluid.start_timer(program.took, {kArrived, instance, -1});
+      return false;
+    }
+    Progress& progress = running_[instance];
+    progress.program = &program;
+    progress.begin = fluid.now();
+    progress.left = program.messages.size();
+    progress.missing = program.events;
+    progress.round.assign(program.first_round.begin(), program.first_round.end() - 1);
+    progress.receiving = progress.round;
+    progress.on_wire = program.receives;
+    progress.waiting.resize(program.events.size());
+    for (int rank = 0; rank < program.ranks(); ++rank) skip_received(progress, rank);
+    if (overhead_ > 0) {
+      fluid.start_timer(overhead_, {kWoke, instance, -1});
+      return false;
+    }
+    if (progress.left == 0) {
+      running_.erase(instance);
+      return true;
+    }
+    begin(fluid, instance, progress);
+    return false;
+  }
+
+  int handle(Fluid& fluid, Fluid::Token token) override {
+    if (token.kind == kArrived && token.b < 0) return token.a;
+    Progress& progress = running_.at(token.a);
+    if (token.kind == kWoke && token.b < 0) {
+      if (progress.left == 0) return end(fluid, token.a, progress);
+      begin(fluid, token.a, progress);
+      return -1;
+    }
+    const auto& message = progress.program->messages[index(token.b)];
+    if (token.kind == kWoke) {
+      fluid.start_flow(message.route, message.bytes, {kFlowDone, token.a, token.b});
+      return -1;
+    }
+    // The sender is free once the message has left it; a slow tier holds up the receiver alone.
+    if (token.kind == kFlowDone) {
+      take_off_wire(fluid, token.a, progress, message.to, message.to_round);
+      happen(fluid, token.a, progress, message.from, message.from_round);
+      if (message.extra_latency > 0) {
+        fluid.start_timer(message.extra_latency, {kArrived, token.a, token.b});
+        return -1;
+      }
+    }
+    if (--progress.left == 0) return end(fluid, token.a, progress);
+    happen(fluid, token.a, progress, message.to, message.to_round);
+    return -1;
+  }
+
+ private:
+  // The collective is over. With the network to itself it takes as long each time.
+  int end(const Fluid& fluid, int instance, const Progress& progress) {
+    if (alone_) progress.program->took = fluid.now() - progress.begin;
+    running_.erase(instance);
+    return instance;
+  }
+
+  void begin(Fluid& fluid, int instance, Progress& progress) {
+    for (int rank = 0; rank < progress.program->ranks(); ++rank)
+      send(fluid, instance, progress, rank);
+  }
+
+  // Sends what the rank's round asks for, if there is one left.
+  void send(Fluid& fluid, int instance, Progress& progress, int rank) {
+    const Program& program = *progress.program;
+    const int round = progress.round[index(rank)];
+    if (round == program.first_round[index(rank) + 1]) return;
+    const int last = program.send_begin[index(round) + 1];
+    for (int s = program.send_begin[index(round)]; s < last; ++s) {
+      const int id = program.sends[index(s)];
+      const auto& message = program.messages[index(id)];
+      if (progress.receiving[index(message.to)] < message.to_round) {
+        progress.waiting[index(message.to_round)].push_back(id);
+        continue;
+      }
+      fluid.start_timer(latency_, {kWoke, instance, id});
+    }
+  }
+
+  // Moves the rank's receiving end past rounds that have nothing on the wire.
+  static void skip_received(Progress& progress, int rank) {
+    int& at = progress.receiving[index(rank)];
+    const int end = progress.program->first_round[index(rank) + 1];
+    while (at < end && progress.on_wire[index(at)] == 0) ++at;
+  }
+
+  // A message to `rank` has left the wire: whoever waited for the rank to get so far may send.
+  void take_off_wire(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
+    --progress.on_wire[index(round)];
+    const int before = progress.receiving[index(rank)];
+    skip_received(progress, rank);
+    const int now = progress.receiving[index(rank)];
+    const int end = progress.program->first_round[index(rank) + 1];
+    for (int r = before + 1; r <= std::min(now, end - 1); ++r) {
+      for (const int id : progress.waiting[index(r)]) {
+        fluid.start_timer(latency_, {kWoke, instance, id});
+      }
+      progress.waiting[index(r)].clear();
+    }
+  }
+
+  // A message has left or reached the rank. Once its round is complete it goes on, past rounds
+  // that were completed early too.
+  void happen(Fluid& fluid, int instance, Progress& progress, int rank, int round) {
+    --progress.missing[index(round)];
+    int& at = progress.round[index(rank)];
+    const int end = progress.program->first_round[index(rank) + 1];
+    while (at < end && progress.missing[index(at)] == 0) {
+      ++at;
+      send(fluid, instance, progress, rank);
+    }
+  }
+
+  collective::Network network_;
+  Seconds latency_;
+  Seconds overhead_;
+  bool alone_;  // no two collectives are under way at the same time
+  Programs programs_;
+  std::unordered_map<int, Progress> running_;
+};
+
+}  // namespace
+
+std::unique_ptr<CollectiveRun> make_step_run(const plan::Plan& plan, const Cluster& cluster,
+                                             bool fold) {
+  return std::make_unique<StepRun>(plan, cluster, fold);
+}
+
+}  // namespace syncline::sim

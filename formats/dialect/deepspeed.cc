@@ -1,0 +1,737 @@
+#include "formats/dialect/dialects.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <span>
+
+#include "core/plan/fusion.h"
+#include "formats/dialect/changes.h"
+#include "formats/dialect/ddp_buckets.h"
+#include "formats/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+constexpr std::int64_t kDefaultBucket = 500'000'000;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 50;
+
+// Of other things than what is exchanged when.
+constexpr std::initializer_list<const char*> kPassedOver{
+    "optimizer", "scheduler", "gradient_clipping", "prescale_gradients",
+    "gradient_predivide_factor", "zero_allow_untested_optimizer", "zero_force_ds_cpu_optimizer",
+    // monitoring, checkpoints
+    "steps_per_print", "dump_state", "wall_clock_breakdown", "timers", "comms_logger",
+    "comms_config", "flops_profiler", "monitor_config", "tensorboard", "wandb", "csv_monitor",
+    "comet", "autotuning", "memory_breakdown", "checkpoint", "load_universal_checkpoint",
+    "use_node_local_storage", "nebula", "aio",
+    // more of the training, and what the model's own code reads
+    "data_types", "grad_accum_dtype", "seq_parallel_communication_data_type",
+    "activation_checkpointing", "data_efficiency", "curriculum_learning", "dataloader_drop_last",
+    "seed", "disable_allgather", "sparse_gradients", "sparse_attention", "compression_training",
+    "use_data_before_expert_parallelism", "vocabulary_size"};
+
+// Sections that change what a step computes or sends where they are turned on.
+constexpr std::initializer_list<std::pair<const char*, const char*>> kSections{
+    {"elasticity", "a batch that changes with the number of ranks"},
+    {"progressive_layer_drop", "training without some of the layers"},
+    {"hybrid_engine", "generation between steps"},
+    {"quantize_training", "training with quantized weights"},
+    {"compile", "DeepCompile"},
+    {"domino", "Domino's overlap of tensor parallelism"},
+    {"eigenvalue", "eigenvalues of the loss between steps"}};
+
+void refuse_sections(Reader& config) {
+  for (const auto& [key, what] : kSections) {
+    const Json* section = config.find(key);
+    if (section == nullptr || !section->is_object()) continue;
+    if (section->value("enabled", Json()) != true && section->value("deepcompile", Json()) != true)
+      continue;
+    config.fail(key, std::string(what) + " is not modelled yet");
+  }
+}
+
+// "auto" is the Trainer's to fill in; what it fills in is 1 where nothing says otherwise.
+bool is_auto(Reader& config, const char* key) {
+  const Json* value = config.find(key);
+  return value != nullptr && value->is_string() && *value == "auto";
+}
+
+// "auto" is as if it were not given.
+bool boolean_or_auto(Reader& config, const char* key, bool fallback) {
+  const Json* value = config.find(key);
+  if (value == nullptr || value->is_null() || is_auto(config, key)) return fallback;
+  return config.boolean_or(key, fallback);
+}
+
+// A number of elements, which people write as 5e8.
+std::int64_t elements_or(Reader& config, const char* key, std::int64_t fallback,
+                         std::int64_t least = 1) {
+  if (!config.has(key)) return fallback;
+  if (is_auto(config, key)) {
+    // Of accelerate's rules (Accelerator._prepare_deepspeed); DeepSpeed takes others as not given.
+    constexpr std::pair<std::string_view, const char*> kFilled[]{
+        {"reduce_bucket_size", "the square of the model's hidden_size"},
+        {"stage3_prefetch_bucket_size", "0.9 times the square of the model's hidden_size"},
+        {"stage3_param_persistence_threshold", "10 times the model's hidden_size"}};
+    for (const auto& [name, with] : kFilled) {
+      if (name != key) continue;
+      config.fail(key, "is 'auto', which the Trainer fills in with " + std::string(with) +
+                           ": write the number");
+    }
+    return fallback;
+  }
+  const double number =
+      config.number(key, {static_cast<double>(least), static_cast<double>(kMostElements)});
+  if (number != std::floor(number)) config.fail(key, "expected a whole number of elements");
+  return static_cast<std::int64_t>(number);
+}
+
+// "_comment" and the like.
+void pass_over_comments(Reader& config) {
+  for (const auto& item : config.json().items()) {
+    const std::string& key = item.key();
+    if (key.starts_with("_") || key.starts_with("//") || key == "comment") config.find(key);
+  }
+}
+
+// Any two of the three sizes give the third.
+void read_batches(Reader& config, const Workload& workload, const Cluster& cluster) {
+  const auto given = [&](const char* key) -> std::int64_t {
+    if (!config.has(key) || is_auto(config, key)) return 0;
+    return config.integer(key, 1, std::int64_t{1} << 40);
+  };
+  const std::int64_t all = given("train_batch_size");
+  const std::int64_t micro = given("train_micro_batch_size_per_gpu");
+  const std::int64_t steps = given("gradient_accumulation_steps");
+  const std::int64_t replicas = std::max(1, cluster.ranks() / workload.parallel.context);
+  const std::int64_t together = micro * replicas;
+  if (all > 0 && micro > 0 && (steps > 0 ? all != together * steps : all % together != 0)) {
+    config.fail("train_batch_size",
+                "is not equal to micro_batch_per_gpu * gradient_acc_step * world_size: " +
+                    std::to_string(all) + " != " + std::to_string(micro) + " * " +
+                    (steps > 0 ? std::to_string(steps) : "?") + " * " + std::to_string(replicas));
+  }
+  if (steps > 0) return check_micro_batches(config, "gradient_accumulation_steps", steps, workload);
+  if (all > 0 && micro > 0)
+    check_micro_batches(config, "train_batch_size", all / together, workload);
+}
+
+// The layout is the workload's; what the configuration says of it is the same.
+void read_layout(Reader& config, const Workload& workload) {
+  const Parallel& parallel = workload.parallel;
+  const auto same = [](Reader& reader, const char* key, int own, const char* name) {
+    if (!reader.has(key) || is_auto(reader, key)) return;
+    const std::int64_t given = reader.integer_or(key, own, 0, 1 << 20);
+    if (given == own || (given == 0 && own == 1)) return;
+    reader.fail(key, "is " + std::to_string(given) + ", but the workload has \"parallel\": {\"" +
+                         name + "\": " + std::to_string(own) + "}; write it there");
+  };
+  const Json* cut = config.find("tensor_parallel");
+  if (cut != nullptr && cut->is_object()) {
+    Reader tensor = config.object("tensor_parallel");
+    same(tensor, "autotp_size", parallel.tensor, "tensor");
+  }
+  same(config, "sequence_parallel_size", parallel.context, "context");
+  if (parallel.pipeline > 1) {
+    config.find("pipeline");
+  } else {
+    refuse_unmodelled(config, {{"pipeline", "a pipeline's stages by its script"}});
+  }
+}
+
+void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
+  pass_over(config, {"fp16", "bf16", "bfloat16", "amp", "torch_autocast"});
+  if (!config.has("communication_data_type")) return;
+  const Json* value = config.find("communication_data_type");
+  if (value->is_null() || is_auto(config, "communication_data_type")) return;
+  const std::string word =
+      config.word_or("communication_data_type", "", {"fp16", "fp32", "bf16", "bfp16"});
+  if (word == "fp32") {
+    strategy.fusion.to_fp32 = any_narrow(workload);
+    return;
+  }
+  strategy.compression.codec = word == "fp16" ? "fp16" : "bf16";
+}
+
+struct Zero {
+  std::int64_t stage = 0;
+  // Of stage 3, in elements.
+  std::int64_t prefetch = 50'000'000;
+  std::int64_t persistent = 100'000;  // a parameter's, at most
+  std::int64_t all_persistent = kMostElements;
+  std::int64_t reuse = 1'000'000'000;
+  std::int64_t live = 1'000'000'000;  // above which nothing is gathered ahead
+  std::int64_t bucket = kDefaultBucket;
+  bool bucket_given = false;
+  bool gather_given = false;
+  bool overlap = false;
+  bool contiguous = true;
+  bool scatter = true;
+  std::int64_t secondary = 1;  // ranks of hpZ's second partition; 1: none
+  std::int64_t shards = 0;     // ranks of a MiCS group; 0: no such groups
+  bool many_ranks = true;      // a bucket of several ranks' gradients is all-reduced as one
+};
+
+// A number of ranks, which share the cluster out evenly. Null is the default.
+std::int64_t read_group(Reader& reader, const char* key, std::int64_t off, const Cluster& cluster) {
+  const Json* value = reader.find(key);
+  if (value == nullptr || value->is_null()) return off;
+  const std::int64_t size = reader.integer(key, -1, 1 << 20);
+  if (size > 1 && cluster.ranks() % size != 0) {
+    reader.fail(key, std::to_string(size) + " does not divide the " +
+                         std::to_string(cluster.ranks()) + " ranks into groups of one size");
+  }
+  return size;
+}
+
+// Stage 3 alone looks at either.
+void read_groups(Reader& reader, Zero& zero, const Cluster& cluster) {
+  const std::int64_t secondary = read_group(reader, "zero_hpz_partition_size", 1, cluster);
+  const std::int64_t shards = read_group(reader, "mics_shard_size", -1, cluster);
+  if (zero.stage < 3) return;
+  if (shards == 1 && cluster.ranks() > 1) {
+    reader.fail("mics_shard_size", "a group of one rank is not modelled yet: it shards nothing");
+  }
+  if (shards > 0 && secondary > 1) {
+    reader.fail("mics_shard_size", "together with zero_hpz_partition_size is not modelled yet");
+  }
+  zero.secondary = secondary;
+  zero.shards = std::max<std::int64_t>(0, shards);
+}
+
+Zero read_zero(Reader& config, const Cluster& cluster) {
+  Zero zero;
+  if (!config.has("zero_optimization")) return zero;
+  Reader reader = config.object("zero_optimization");
+  zero.stage = reader.integer_or("stage", 0, 0, 3);
+  // As it was written until 2021, and still is read.
+  for (const char* key : {"cpu_offload", "cpu_offload_param", "cpu_offload_params"}) {
+    if (boolean_or_auto(reader, key, false)) {
+      reader.fail(key, "is not modelled yet: updates would run on the host");
+    }
+  }
+  for (const char* key : {"offload_optimizer", "offload_param"}) {
+    if (!reader.has(key)) continue;
+    if (reader.object(key).word_or("device", "none", {"none", "cpu", "nvme"}) != "none") {
+      reader.fail(key, "is not modelled yet: updates would run on the host");
+    }
+  }
+  zero.bucket_given = reader.has("reduce_bucket_size");
+  zero.bucket = elements_or(reader, "reduce_bucket_size", kDefaultBucket);
+  zero.gather_given = reader.has("allgather_bucket_size");
+  elements_or(reader, "allgather_bucket_size", kDefaultBucket);
+  zero.overlap = zero.stage == 3;
+  zero.overlap = boolean_or_auto(reader, "overlap_comm", zero.overlap);
+  zero.contiguous = boolean_or_auto(reader, "contiguous_gradients", true);
+  zero.scatter = boolean_or_auto(reader, "reduce_scatter", true);
+  zero.many_ranks = boolean_or_auto(reader, "use_multi_rank_bucket_allreduce", true);
+  if (!boolean_or_auto(reader, "allgather_partitions", true)) {
+    reader.fail("allgather_partitions",
+                "false (broadcasts in place of the all-gather) is not modelled yet");
+  }
+  refuse_unmodelled(reader,
+                    {{"zero_quantized_weights", "gathering parameters quantized"},
+                     {"zero_quantized_nontrainable_weights", "gathering them quantized"},
+                     {"zero_quantized_gradients", "exchanging gradients quantized"},
+                     {"mics_hierarchical_params_gather", "gathering by levels (MiCS)"},
+                     {"zeropp_loco_param", "LoCo's quantized exchange"},
+                     {"stage3_use_all_reduce_for_fetch_params", "gathering parameters by sums"},
+                     {"stage3_module_granularity_threshold", "gathering parameters by modules"},
+                     {"zenflow", "ZenFlow"}});
+  read_groups(reader, zero, cluster);
+  constexpr std::pair<const char*, std::int64_t Zero::*> kOfStage3[]{
+      {"stage3_prefetch_bucket_size", &Zero::prefetch},
+      {"stage3_param_persistence_threshold", &Zero::persistent},
+      {"stage3_model_persistence_threshold", &Zero::all_persistent},
+      {"stage3_max_reuse_distance", &Zero::reuse},
+      {"stage3_max_live_parameters", &Zero::live}};
+  for (const auto& [key, size] : kOfStage3) zero.*size = elements_or(reader, key, zero.*size, 0);
+  pass_over(reader, {"round_robin_gradients", "load_from_fp32_weights", "elastic_checkpoint",
+                     "sub_group_size", "stage3_gather_16bit_weights_on_model_save",
+                     "stage3_gather_fp16_weights_on_model_save", "ignore_unused_parameters",
+                     "cpu_offload_use_pin_memory", "legacy_stage1", "grad_hooks",
+                     "memory_efficient_linear", "pipeline_loading_checkpoint",
+                     "override_module_apply", "log_trace_cache_warnings", "leaf_module"});
+  pass_over_comments(reader);
+  reader.finish();
+  return zero;
+}
+
+// Gradients in buckets of so many elements; where all travel in one format they share buckets.
+void fill_buckets(std::int64_t size, ElementRule::Close close, const Workload& workload,
+                  Fusion& fusion) {
+  fusion.groups = buckets_by_elements(workload.tensors,
+                                      {.size = size, .close = close, .one_format = fusion.to_fp32});
+}
+
+// Gradients flattened, all-reduced and copied back after the backward pass.
+void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  fill_buckets(kDefaultBucket, ElementRule::Close::kExceeding, workload, strategy.fusion);
+  strategy.overlap = false;
+  strategy.bucket_copies = true;
+  note(reading.notes,
+       {{true,
+         "stage 0 reduces after the backward pass, in buckets of 500000000 elements: no overlap"},
+        {zero.bucket_given, "reduce_bucket_size has no effect at stage 0"}});
+}
+
+// Where a parameter lies among those of its format: one behind the other as they were registered,
+// dealt out to the ranks in partitions of even size, whose end is padded.
+struct Place {
+  std::int64_t begin = 0;
+  std::int64_t partition = 1;
+
+  // The end of the last partition that ends inside the first `elements` of the parameter, counted
+  // from its begin; 0: none does.
+  std::int64_t last_end(std::int64_t elements) const {
+    return std::max<std::int64_t>(0, (begin + elements - 1) / partition * partition - begin);
+  }
+};
+
+std::vector<Place> places_of(const Workload& workload, int ranks) {
+  constexpr std::int64_t kRankAlign = 2;  // nccl_start_alignment_factor
+  std::vector<Place> places(workload.tensors.size());
+  std::map<DType, std::int64_t> ends;
+  for (const int t : registered_order(workload.tensors)) {
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
+    places[static_cast<std::size_t>(t)].begin = ends[tensor.dtype];
+    ends[tensor.dtype] += tensor.elements;
+  }
+  const std::int64_t unit = kRankAlign * ranks;
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    places[t].partition = (ends[workload.tensors[t].dtype] + unit - 1) / unit * kRankAlign;
+  }
+  return places;
+}
+
+// A gradient above reduce_bucket_size is cut at ranks' partitions: a part ends with the partition
+// with which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
+std::vector<Fusion::Cuts> cuts_of(const Zero& zero, const Workload& workload, int ranks) {
+  std::vector<Fusion::Cuts> all;
+  const auto places = places_of(workload, ranks);
+  for (std::size_t t = 0; t < places.size(); ++t) {
+    const std::int64_t elements = workload.tensors[t].elements;
+    const auto [begin, partition] = places[t];
+    std::vector<std::int64_t> at;
+    std::int64_t part = 0;
+    for (std::int64_t end = partition - begin % partition; end < elements; end += partition) {
+      if (end - part > zero.bucket) at.push_back(part = end);
+    }
+    if (!at.empty()) all.push_back({static_cast<int>(t), std::move(at)});
+  }
+  return all;
+}
+
+void apply_partition(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
+  strategy.fusion.with_next = zero.overlap;
+  strategy.overlap = zero.overlap;
+  strategy.in_flight = zero.overlap ? 1 : 0;
+  strategy.each_micro_batch = zero.stage == 2;
+  strategy.bucket_copies = zero.contiguous;
+  const bool whole = zero.many_ranks || !zero.scatter;
+  strategy.exchange = whole ? Strategy::Exchange::kShardedUpdate : Strategy::Exchange::kSharded;
+  if (zero.stage == 2) strategy.sharded = Strategy::Sharded::kGradients;
+  strategy.gather_groups = buckets_by_elements(workload.tensors, {});  // one a format
+  const bool by_slices = zero.many_ranks && zero.scatter;
+  note(reading.notes,
+       {{!zero.overlap,
+         "overlap_comm is off at stages 1 and 2 unless it is given: buckets are reduced on the "
+         "stream that computes"},
+        {zero.overlap,
+         "overlap_comm: at most one bucket is under way, the backward pass waits for it when the "
+         "next one is full"},
+        {by_slices,
+         "use_multi_rank_bucket_allreduce: buckets are all-reduced, not reduce-scattered, "
+         "whatever reduce_scatter says"}});
+  if (by_slices && ranks > 1) strategy.fusion.cuts = cuts_of(zero, workload, ranks);
+  if (!strategy.fusion.cuts.empty()) {
+    const Fusion::Cuts& first = strategy.fusion.cuts.front();
+    reading.notes.push_back(workload.tensors[static_cast<std::size_t>(first.tensor)].name +
+                            " is larger than reduce_bucket_size: it is all-reduced in " +
+                            std::to_string(first.at.size() + 1) +
+                            " parts, cut where partitions of ranks end");
+  }
+  note(reading.notes,
+       {{!whole, "reductions to each owner are predicted as one reduce-scatter per bucket"},
+        {zero.gather_given,
+         "allgather_bucket_size has no effect where torch has all_gather_into_tensor: all "
+         "parameters are gathered at once"},
+        {zero.stage == 2 && workload.micro_batches > 1,
+         "stage 2 reduces in every micro-batch: stage 1 reduces in the last alone"}});
+}
+
+// Whether a bucket of parameters for tensor t closes ahead of it. One closes once it holds what is
+// asked for at a time; where there is no room to ask for any, a layer fetches its own.
+bool closes_ahead(const std::vector<int>& bucket, std::int64_t open, std::int64_t ahead,
+                  std::size_t t, const Workload& workload) {
+  if (ahead > 0) return open >= ahead;
+  const auto layer = [&](std::size_t i) {
+    return plan::layer_of(workload.tensors[i].name, Fusion::LayerKey::kLastDot);
+  };
+  return layer(static_cast<std::size_t>(bucket.back())) != layer(t);
+}
+
+// Parameters in the buckets in which stage 3 gathers them, and how many of these stay gathered from
+// the forward pass to the backward pass: small ones, together after the update, and those whose
+// backward pass begins before as many elements have passed as stage3_max_reuse_distance, both ways
+// from their layer to the last. The others are prefetched, a bucket closing at
+// stage3_prefetch_bucket_size or what stage3_max_live_parameters leaves beside those that are in
+// place, the bucket in use among them (PartitionedParameterCoordinator::fetch_sub_module).
+void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& strategy) {
+  std::vector<int> persistent;
+  std::vector<std::vector<int>> kept, again;
+  std::int64_t held = 0;    // by persistent ones
+  std::int64_t stay = 0;    // of `kept`, ahead of the open bucket
+  std::int64_t in_use = 0;  // of the bucket ahead of the open one
+  std::int64_t open = 0;    // elements of the last bucket
+  std::int64_t behind = 0;  // elements of the layers behind, from all layers on down to none
+  for (const Tensor& tensor : workload.tensors) behind += tensor.elements;
+  const std::int64_t all = behind;
+  for (auto t = workload.tensors.size(); t-- > 0;) {
+    const Tensor& tensor = workload.tensors[t];
+    behind -= tensor.elements;
+    if (tensor.sparse) continue;
+    if (tensor.elements <= zero.persistent && held + tensor.elements <= zero.all_persistent) {
+      held += tensor.elements;
+      persistent.push_back(static_cast<int>(t));
+      continue;
+    }
+    const bool stays = 2 * behind < zero.reuse;
+    auto& buckets = stays ? kept : again;
+    const std::int64_t ahead = std::min(zero.prefetch, zero.live - stay - in_use);
+    if (buckets.empty() || closes_ahead(buckets.back(), open, ahead, t, workload)) {
+      const bool stayed = stays && !kept.empty();
+      if (stayed) stay += open;
+      in_use = stayed ? 0 : open;
+      buckets.emplace_back();
+      open = 0;
+    }
+    buckets.back().push_back(static_cast<int>(t));
+    open += tensor.elements;
+  }
+  auto& groups = strategy.gather_groups;
+  if (!persistent.empty()) groups.push_back(std::move(persistent));
+  groups.insert(groups.end(), kept.begin(), kept.end());
+  strategy.kept_groups = static_cast<int>(groups.size());
+  groups.insert(groups.end(), again.begin(), again.end());
+  for (auto& group : groups) std::sort(group.begin(), group.end());
+  strategy.regather = !again.empty();
+  if (again.empty()) strategy.kept_groups = 0;
+  // Persistent ones are in place beside those that are counted.
+  const std::int64_t room = zero.prefetch == 0 ? 0 : zero.live;
+  if (room < all - held) strategy.live_elements = std::max<std::int64_t>(1, room + held);
+}
+
+// MiCS: gradients are summed inside a group in each micro-batch, across groups in the last one.
+// hpZ: parameters are gathered again inside the second partition.
+void apply_groups(const Zero& zero, int ranks, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  if (zero.shards > 0 && zero.shards < ranks) {
+    strategy.hierarchy.form = Hierarchy::Form::kSharded;
+    strategy.hierarchy.group_size = static_cast<int>(zero.shards);
+    strategy.hierarchy.across_last = strategy.each_micro_batch;
+    reading.notes.push_back("MiCS: shards lie in groups of " + std::to_string(zero.shards) +
+                            " ranks; there are " + std::to_string(ranks / zero.shards) +
+                            " replicas, summed across in the last micro-batch");
+  }
+  if (zero.secondary <= 1) return;
+  if (strategy.regather) strategy.regather_group = static_cast<int>(zero.secondary);
+  reading.notes.push_back(
+      strategy.regather
+          ? "hpZ: parameters are gathered for the backward pass among " +
+                std::to_string(zero.secondary) + " ranks, which keep a second copy in shards"
+          : "zero_hpz_partition_size has no effect: nothing is gathered for the backward pass");
+}
+
+void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
+  Strategy& strategy = reading.strategy;
+  fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
+  strategy.fusion.with_next = true;
+  strategy.overlap = zero.overlap;
+  // DeepSpeedZeroOptimizer_Stage3.max_param_reduce_events is 2, and one more is under way before
+  // the first of them is waited for.
+  constexpr int kReduceEvents = 3;
+  strategy.in_flight = zero.overlap ? kReduceEvents : 0;
+  strategy.each_micro_batch = workload.micro_batches > 1;
+  strategy.bucket_copies = zero.contiguous;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.cross_step = true;
+  gather_by_distance(zero, workload, strategy);
+  apply_groups(zero, ranks, reading);
+  const bool over = strategy.live_elements > 0;
+  note(reading.notes,
+       {{true,
+         "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one before "
+         "the layers that need them; those of at most stage3_param_persistence_threshold elements "
+         "once a step"},
+        {!strategy.regather,
+         "the backward pass reaches every layer within stage3_max_reuse_distance: nothing is "
+         "gathered for it again"},
+        {over && zero.prefetch == 0,
+         "stage3_prefetch_bucket_size is 0: each layer waits for its own parameters"},
+        {over && zero.prefetch != 0,
+         "the model has more elements than stage3_max_live_parameters: what is over is gathered "
+         "when its layer needs it"},
+        {zero.gather_given, "allgather_bucket_size has no effect at stage 3"}});
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  read_batches(config, workload, cluster);
+  read_format(config, workload, strategy);
+  read_layout(config, workload);
+  const Zero zero = read_zero(config, cluster);
+  if (zero.stage > 1 && workload.parallel.pipeline > 1) {
+    config.fail("zero_optimization",
+                "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");
+  }
+  if (zero.stage == 3 && workload.parallel.expert > 1) {
+    config.fail("zero_optimization",
+                "MoE not supported with Stage 3, says DeepSpeed, where ranks share experts "
+                "(workload.parallel.expert): expected stage 2 or less");
+  }
+  refuse_sections(config);
+  pass_over(config, kPassedOver);
+  pass_over_comments(config);
+  config.finish();
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  strategy.fusion.size = zero.bucket * size_of(DType::kFp32);
+  if (zero.bucket_given && zero.stage > 0) {
+    suspect_elements("reduce_bucket_size", zero.bucket, workload, strategy);
+  }
+  if (zero.stage == 0) {
+    apply_stage_0(zero, workload, reading);
+  } else if (zero.stage == 3) {
+    apply_stage_3(zero, workload, cluster.ranks(), reading);
+  } else {
+    apply_partition(zero, workload, cluster.ranks(), reading);
+  }
+  return reading;
+}
+
+std::int64_t elements_of(const std::vector<int>& group, const Workload& workload) {
+  std::int64_t elements = 0;
+  for (const int t : group) elements += workload.tensors[static_cast<std::size_t>(t)].elements;
+  return elements;
+}
+
+// The least of 1, 2, 5, 10, ... that is more than all parameters together: a size without effect
+// that a person would write.
+std::int64_t more_than_all(const Workload& workload) {
+  std::int64_t all = 0;
+  for (const Tensor& tensor : workload.tensors) all += tensor.elements;
+  for (std::int64_t size = 1'000'000; size < kMostElements; size *= 10) {
+    for (const std::int64_t digit : {1, 2, 5}) {
+      if (digit * size > all) return digit * size;
+    }
+  }
+  return kMostElements;
+}
+
+// Stage 3's sizes, from where its buckets of parameters end, one configuration for each size that
+// may be what they close at. Requires gather_groups.
+std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload) {
+  const auto& groups = strategy.gather_groups;
+  const auto kept = static_cast<std::size_t>(strategy.kept_groups);
+  // The first bucket is that of the persistent ones where all others' parameters are larger.
+  std::int64_t largest = 0;
+  std::int64_t least = kMostElements;
+  std::set<std::int64_t> full;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const int t : groups[g]) {
+      const std::int64_t own = workload.tensors[static_cast<std::size_t>(t)].elements;
+      if (g == 0) largest = std::max(largest, own);
+      if (g > 0) least = std::min(least, own);
+    }
+    // The last one of those that are kept, and of the others, is what was left over.
+    const bool closed = g + 1 < groups.size() && g + 1 != kept;
+    if (g > 0 && closed) full.insert(elements_of(groups[g], workload));
+  }
+  const bool all_again = strategy.regather && kept == 0;
+  const bool persist = !all_again && (groups.size() == 1 || largest < least);
+  if (!persist) {
+    least = std::min(least, largest);
+    if (groups.size() > 1) full.insert(elements_of(groups.front(), workload));
+  }
+  Json zero{{"stage", 3}, {"overlap_comm", strategy.overlap}};
+  if (strategy.regather_group > 1) zero["zero_hpz_partition_size"] = strategy.regather_group;
+  if (strategy.hierarchy.form == Hierarchy::Form::kSharded && strategy.hierarchy.group_size > 1) {
+    zero["mics_shard_size"] = strategy.hierarchy.group_size;
+  }
+  zero["stage3_param_persistence_threshold"] =
+      persist ? largest : std::max<std::int64_t>(0, least - 1);
+  // The last layer that is gathered again is the first that is far enough from its backward pass.
+  const auto last = workload.tensors.begin() +
+                    (strategy.regather ? groups.back().front()
+                                       : static_cast<std::ptrdiff_t>(workload.tensors.size()));
+  std::int64_t behind = 0;
+  for (auto tensor = workload.tensors.begin(); tensor != last; ++tensor) {
+    behind += tensor->elements;
+  }
+  zero["stage3_max_reuse_distance"] = 2 * behind;
+  // What closes at less than the size did so for want of room.
+  if (strategy.live_elements > 0) {
+    const std::int64_t held = persist ? elements_of(groups.front(), workload) : 0;
+    zero["stage3_max_live_parameters"] = std::max<std::int64_t>(0, strategy.live_elements - held);
+    full.insert({0, more_than_all(workload)});
+  } else {
+    zero["stage3_max_live_parameters"] = more_than_all(workload);
+    if (!full.empty()) full = {*full.begin()};
+  }
+  if (full.empty()) full.insert(more_than_all(workload));
+  std::vector<Json> configs;
+  for (auto size = full.rbegin(); size != full.rend(); ++size) {
+    zero["stage3_prefetch_bucket_size"] = *size;
+    configs.push_back(zero);
+  }
+  return configs;
+}
+
+// The smallest reduce_bucket_size with which each part of a gradient ends where it does: what it
+// holds ahead of its last partition is no more.
+std::int64_t least_of_parts(std::span<const plan::Bucket> buckets, const Workload& workload,
+                            int ranks) {
+  std::int64_t least = 1;
+  const auto places = places_of(workload, ranks);
+  for (const auto& bucket : buckets) {
+    if (bucket.tensors.size() != 1 || bucket.sparse) continue;
+    const auto t = static_cast<std::size_t>(bucket.tensors.front());
+    if (t >= places.size()) continue;
+    const std::int64_t end = places[t].last_end(bucket.first + bucket.elements);
+    least = std::max(least, end - bucket.first);
+  }
+  return least;
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster& cluster) {
+  Json base = Json::object();
+  const Parallel& parallel = workload.parallel;
+  if (parallel.tensor > 1) base["tensor_parallel"] = {{"autotp_size", parallel.tensor}};
+  if (parallel.context > 1) base["sequence_parallel_size"] = parallel.context;
+  if (parallel.whole_job()) base["train_micro_batch_size_per_gpu"] = workload.batch;
+  if (workload.micro_batches > 1) base["gradient_accumulation_steps"] = workload.micro_batches;
+  const std::string& codec = strategy.compression.codec;
+  if (codec == "fp16" || codec == "bf16") base["communication_data_type"] = codec;
+  if (strategy.fusion.to_fp32) base["communication_data_type"] = "fp32";
+  Json zero{{"stage", strategy.each_micro_batch ? 2 : 1}, {"overlap_comm", strategy.overlap}};
+  if (strategy.exchange == Strategy::Exchange::kSharded) {
+    zero["use_multi_rank_bucket_allreduce"] = false;
+  }
+  if (!strategy.bucket_copies) zero["contiguous_gradients"] = false;
+  // The largest bucket of several sets the size.
+  // Behind the gradients' buckets are those of the parameters; a rank by itself gathers none.
+  const bool gathers = cluster.ranks() > 1 && shard_ranks(strategy, cluster.ranks()) > 1;
+  const std::size_t gathered = gathers ? strategy.gather_groups.size() : 0;
+  const std::span gradients(buckets.data(), buckets.size() - std::min(gathered, buckets.size()));
+  std::int64_t most = 1;
+  for (const auto& bucket : gradients) {
+    if (bucket.tensors.size() > 1) most = std::max(most, bucket.elements);
+  }
+  const auto with = [&](const Json& own) {
+    Json config = base;
+    config["zero_optimization"] = own;
+    return config;
+  };
+  std::vector<Json> configs;
+  if (strategy.cross_step && !strategy.gather_groups.empty()) {
+    for (Json& third : stage_3_of(strategy, workload)) {
+      third["reduce_bucket_size"] = most;
+      if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
+      configs.push_back(with(third));
+    }
+  }
+  zero["reduce_bucket_size"] = most;
+  Json uncut = zero;
+  if (strategy.exchange == Strategy::Exchange::kShardedUpdate) {
+    uncut["reduce_scatter"] = false;
+    zero["reduce_bucket_size"] =
+        std::max(most, least_of_parts(gradients, workload, cluster.ranks()));
+  }
+  const Json plain{{"stage", 0}};
+  const bool shards = shards_update(strategy);
+  configs.push_back(with(shards ? zero : plain));
+  configs.push_back(with(shards ? plain : zero));
+  if (uncut != zero) configs.push_back(with(uncut));
+  return configs;
+}
+
+Changes changes(const Json& config, const Cluster& cluster) {
+  const std::int64_t stage =
+      config.contains("zero_optimization") ? config["zero_optimization"].value("stage", 0) : 0;
+  Changes changes;
+  if (stage == 0) {
+    changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "fp16"}}});
+    if (has_bf16(cluster)) {
+      changes.push_back({ChangeKind::kRounding, {{"communication_data_type", "bf16"}}});
+    }
+  } else {
+    changes.push_back({ChangeKind::kStreams, {{"zero_optimization", {{"overlap_comm", true}}}}});
+  }
+  for (const std::int64_t other : {1, 2, 3}) {
+    if (other == stage) continue;
+    Json zero{{"stage", other}, {"overlap_comm", true}};
+    for (const char* own : {"zero_hpz_partition_size", "mics_shard_size"}) zero[own] = nullptr;
+    changes.push_back({ChangeKind::kAlgorithm, {{"zero_optimization", zero}}});
+  }
+  for (const std::int64_t group : groups_below(cluster)) {
+    for (const bool hpz : {true, false}) {
+      changes.push_back({ChangeKind::kHierarchy,
+                         {{"zero_optimization",
+                           {{"stage", 3},
+                            {"overlap_comm", true},
+                            {"zero_hpz_partition_size", hpz ? Json(group) : Json()},
+                            {"mics_shard_size", hpz ? Json() : Json(group)}}}}});
+    }
+  }
+  for (const std::int64_t millions : {10, 50, 200, 1000}) {
+    if (stage < 3) break;
+    changes.push_back(
+        {ChangeKind::kFusion,
+         {{"zero_optimization", {{"stage3_prefetch_bucket_size", millions * 1'000'000}}}}});
+  }
+  for (const std::int64_t millions : {1, 5, 20, 50, 100, 200, 500, 1000}) {
+    if (stage == 0) break;
+    changes.push_back({ChangeKind::kFusion,
+                       {{"zero_optimization",
+                         {{"overlap_comm", true}, {"reduce_bucket_size", millions * 1'000'000}}}}});
+  }
+  return changes;
+}
+
+std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
+                             const Partitions& partitions) {
+  const bool wide = std::ranges::any_of(
+      workload.tensors, [](const Tensor& tensor) { return size_of(tensor.dtype) >= 4; });
+  return for_each_size(partitions, Fusion::Close::kBefore, [&](Bytes size, Bytes) {
+    Json config;
+    config["zero_optimization"] = {
+        {"stage", 1},
+        {"overlap_comm", true},
+        {"reduce_bucket_size", std::max<std::int64_t>(1, size / (wide ? 4 : 2))}};
+    return std::vector{config};
+  });
+}
+
+}  // namespace
+
+Dialect deepspeed_dialect() {
+  return {.name = "deepspeed",
+          .summary = "DeepSpeed: ZeRO 0 to 3, reduce_bucket_size, overlap_comm",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults =
+              {{"zero_optimization",
+                {{"stage", 0}, {"overlap_comm", nullptr}, {"reduce_bucket_size", kDefaultBucket}}}},
+          .candidates = candidates};
+}
+
+}  // namespace syncline::dialect

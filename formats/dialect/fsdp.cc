@@ -1,0 +1,643 @@
+#include "formats/dialect/dialects.h"
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "core/base/index.h"
+#include "core/plan/fusion.h"
+#include "formats/dialect/changes.h"
+#include "formats/dialect/ddp_buckets.h"
+#include "formats/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+// FSDPModule.set_requires_all_reduce, called with this in all micro-batches but the last.
+constexpr const char* kAcross = "set_requires_all_reduce";
+
+using Path = std::vector<std::string>;
+
+Path path_of(const std::string& name) {
+  Path path;
+  std::stringstream parts(name);
+  for (std::string part; std::getline(parts, part, '.');) path.push_back(part);
+  return path;
+}
+
+// The module that a pattern names of a parameter's path; nothing where it does not hold it.
+Path module_of(const Path& pattern, const Path& parameter) {
+  if (parameter.size() <= pattern.size()) return {};
+  for (std::size_t i = 0; i < pattern.size(); ++i) {
+    if (pattern[i] != "*" && pattern[i] != parameter[i]) return {};
+  }
+  return {parameter.begin(), parameter.begin() + static_cast<std::ptrdiff_t>(pattern.size())};
+}
+
+// Parameters that are sharded and gathered as one: those of a module that is wrapped, or of several
+// modules that are wrapped together, or the root's, which no other unit has.
+struct Unit {
+  std::vector<int> tensors;
+  bool stays = false;  // gathered from the forward pass to the backward pass
+};
+
+// Reads a list of patterns. An entry that is a list itself names modules of one unit.
+std::vector<std::vector<Path>> read_patterns(Reader& config, const char* key) {
+  const Json entries = config.has(key) ? config.array(key) : Json::array();
+  std::vector<std::vector<Path>> patterns;
+  for (std::size_t p = 0; p < entries.size(); ++p) {
+    const Json list = entries[p].is_array() ? entries[p] : Json::array({entries[p]});
+    std::vector<Path>& together = patterns.emplace_back();
+    for (const Json& each : list) {
+      together.push_back(each.is_string() ? path_of(each.get<std::string>()) : Path{});
+      if (together.back().empty()) {
+        config.fail(key, config.place_of(key) + "[" + std::to_string(p) +
+                             "] is no name of a module, nor a list of them");
+      }
+    }
+    if (together.empty()) config.fail(key, "names no module in entry " + std::to_string(p));
+  }
+  return patterns;
+}
+
+// Units in the order in which they are complete. A parameter belongs to the innermost module that
+// is wrapped. The root keeps its parameters for the backward pass (torch resets what it was given
+// for the root), and so do the units that `not_resharded` names.
+std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& reading) {
+  const auto patterns = read_patterns(config, "units");
+  std::vector<Path> module(workload.tensors.size());
+  std::vector<Path> unit_of(workload.tensors.size());
+  for (std::size_t p = 0; p < patterns.size(); ++p) {
+    reading.unheld.emplace("units", p);
+    for (const Path& pattern : patterns[p]) {
+      for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+        Path own = module_of(pattern, path_of(workload.tensors[t].name));
+        if (!own.empty()) reading.unheld.erase({"units", p});
+        if (own.size() <= module[t].size()) continue;
+        unit_of[t] = patterns[p].size() > 1 ? Path{std::to_string(p)} : own;
+        module[t] = std::move(own);
+      }
+    }
+  }
+  std::map<Path, Unit> units;
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    if (workload.tensors[t].sparse) continue;
+    Unit& unit = units[unit_of[t]];
+    unit.tensors.push_back(static_cast<int>(t));
+    unit.stays = module[t].empty();
+  }
+  const auto kept = read_patterns(config, "not_resharded");
+  for (std::size_t p = 0; p < kept.size(); ++p) {
+    reading.unheld.emplace("not_resharded", p);
+    for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+      const auto unit = units.find(unit_of[t]);
+      const auto named = [&](const Path& pattern) {
+        return !module_of(pattern, path_of(workload.tensors[t].name)).empty();
+      };
+      if (unit == units.end() || std::ranges::none_of(kept[p], named)) continue;
+      unit->second.stays = true;
+      reading.unheld.erase({"not_resharded", p});
+    }
+  }
+  std::vector<Unit> list;
+  for (auto& [name, unit] : units) list.push_back(std::move(unit));
+  std::ranges::sort(list, {}, [](const Unit& unit) { return unit.tensors.back(); });
+  return list;
+}
+
+// Parameters' buckets, those that stay gathered first.
+void keep_units(const std::vector<Unit>& units, Strategy& strategy) {
+  strategy.gather_groups.clear();
+  for (const bool stays : {true, false}) {
+    for (const Unit& unit : units) {
+      if (unit.stays == stays) strategy.gather_groups.push_back(unit.tensors);
+    }
+  }
+  strategy.kept_groups = static_cast<int>(std::ranges::count(units, true, &Unit::stays));
+}
+
+// torch shards a unit as one: it refuses one of several formats, and a parameter without a
+// dimension.
+void check_units(Reader& config, const std::vector<std::vector<int>>& units, std::int64_t version,
+                 const Workload& workload) {
+  for (const auto& unit : units) {
+    const Tensor& first = workload.tensors[static_cast<std::size_t>(unit.front())];
+    for (const int t : unit) {
+      const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
+      if (tensor.dtype != first.dtype) {
+        config.fail("units", "a unit holds " + first.name + " in " + to_string(first.dtype) +
+                                 " and " + tensor.name + " in " + to_string(tensor.dtype) +
+                                 ", which torch refuses (" +
+                                 (version == 1 ? "Must flatten tensors with uniform dtype"
+                                               : "FSDP expects uniform original parameter dtype") +
+                                 "): wrap them apart, or give both the format that travels");
+      }
+      if (version == 2 && tensor.shape.empty()) {
+        config.fail("units", "fully_shard doesn't support scalar parameters: " + tensor.name +
+                                 " has no dimension to shard");
+      }
+    }
+  }
+}
+
+// Padding is sent too: the parameter that costs most by it is named where that counts.
+void note_padding(const Reading& reading, const Workload& workload,
+                  std::vector<std::string>& notes) {
+  Bytes all = 0;
+  Bytes most = 0;
+  const Tensor* named = nullptr;
+  const std::int64_t ranks = reading.strategy.fusion.pad_rows;
+  for (const Tensor& tensor : workload.tensors) {
+    const Bytes more = plan::padded_bytes(tensor, reading.strategy.fusion) - tensor.bytes();
+    all += more;
+    if (more > most) named = &tensor;
+    most = std::max(most, more);
+  }
+  constexpr Bytes kCounts = 50;  // one part in so many of the gradients
+  if (named == nullptr || all * kCounts < gradient_bytes(workload)) return;
+  const std::int64_t rows = named->shape.front();
+  notes.push_back("FSDP2 pads the first dimension of each parameter to a multiple of the " +
+                  std::to_string(ranks) + " ranks: " + named->name + " of " + std::to_string(rows) +
+                  (rows == 1 ? " row" : " rows") + " travels as " +
+                  std::to_string((rows + ranks - 1) / ranks * ranks));
+}
+
+std::string text_of(const Path& path) {
+  std::string text;
+  for (const auto& part : path) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+bool is_number(const std::string& part) {
+  return !part.empty() &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Modules that differ by a number alone are said by one pattern.
+Json in_patterns(const std::vector<Path>& modules) {
+  Json patterns = Json::array();
+  for (Path module : modules) {
+    for (auto& part : module) {
+      if (is_number(part)) part = "*";
+    }
+    const Json pattern = text_of(module);
+    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
+      patterns.push_back(pattern);
+    }
+  }
+  return patterns;
+}
+
+// Each numbered module that holds a gradient, as people wrap a model's layers.
+std::vector<Path> layers_of(const Workload& workload) {
+  std::vector<Path> layers;
+  for (const Tensor& tensor : workload.tensors) {
+    Path path = path_of(tensor.name);
+    const auto number = std::find_if(path.begin(), path.end(), is_number);
+    if (number == path.end() || number + 1 == path.end()) continue;
+    layers.emplace_back(path.begin(), number + 1);
+  }
+  return layers;
+}
+
+bool is_hybrid(const std::string& sharding) { return sharding.find("HYBRID") != sharding.npos; }
+
+// FSDP1's word.
+std::string read_sharding(Reader& config, std::int64_t version) {
+  const std::string sharding = config.word_or(
+      "sharding_strategy", "FULL_SHARD",
+      {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD", "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"});
+  if (version == 2 && config.has("sharding_strategy")) {
+    config.fail("sharding_strategy",
+                "is FSDP1's, which \"version\": 1 says: FSDP2 has reshard_after_forward and mesh");
+  }
+  return sharding;
+}
+
+// The sizes of init_device_mesh: [shard], or [replicate, shard]. Empty: none is given.
+std::vector<std::int64_t> read_mesh(Reader& config, const char* key, const Cluster& cluster) {
+  const Json* value = config.find(key);
+  if (value == nullptr || value->is_null()) return {};
+  const Json& array = config.array(key);
+  if (array.empty() || array.size() > 2) {
+    config.fail(key, "expected a 1D or 2D mesh: [ranks], or [replicas, ranks of a shard group]");
+  }
+  std::vector<std::int64_t> sizes;
+  std::int64_t ranks = 1;
+  for (std::size_t i = 0; i < array.size(); ++i) {
+    const std::string place = config.place_of(key) + "[" + std::to_string(i) + "]";
+    if (!array[i].is_number_integer() || array[i] < 1 || array[i] > cluster.ranks()) {
+      config.fail(key,
+                  place + " is no number of ranks from 1 to " + std::to_string(cluster.ranks()));
+    }
+    sizes.push_back(array[i].get<std::int64_t>());
+    ranks *= sizes.back();
+  }
+  if (ranks != cluster.ranks()) {
+    config.fail(key, "has " + std::to_string(ranks) + " ranks, the cluster has " +
+                         std::to_string(cluster.ranks()));
+  }
+  return sizes;
+}
+
+// Ranks that share out one copy of the parameters; further ones hold replicas.
+int read_shards(Reader& config, std::int64_t version, const std::string& sharding,
+                const Cluster& cluster) {
+  const char* key = version == 1 ? "device_mesh" : "mesh";
+  const char* other = version == 1 ? "mesh" : "device_mesh";
+  if (config.has(other)) {
+    config.fail(other, std::string(version == 1 ? "is FSDP2's: FSDP1" : "is FSDP1's: FSDP2") +
+                           " has " + key);
+  }
+  const auto mesh = read_mesh(config, key, cluster);
+  const bool hybrid = is_hybrid(sharding);
+  if (version == 1 && !mesh.empty() && hybrid != (mesh.size() == 2)) {
+    config.fail(key, hybrid ? sharding + " needs a mesh of two dimensions, [replicas, shards]"
+                            : "a mesh of two dimensions needs HYBRID_SHARD, not " + sharding);
+  }
+  int shards = hybrid ? cluster.gpus_per_node : cluster.ranks();
+  if (!mesh.empty()) shards = static_cast<int>(mesh.back());
+  if (shards == 1 && cluster.ranks() > 1) {
+    config.fail(mesh.empty() ? "sharding_strategy" : key,
+                "a shard group of one rank is not modelled yet: it shards nothing");
+  }
+  return shards;
+}
+
+// How parameters are given up after the forward pass: whether, and to which smaller group.
+void read_reshard(Reader& config, std::int64_t version, const std::string& sharding, int shards,
+                  Strategy& strategy) {
+  const char* key = "reshard_after_forward";
+  if (version == 1) {
+    if (config.has(key)) config.fail(key, "is FSDP2's: FSDP1 has sharding_strategy");
+    strategy.regather = sharding == "FULL_SHARD" || sharding == "HYBRID_SHARD";
+    return;
+  }
+  const Json* value = config.find(key);
+  if (value == nullptr || !value->is_number()) {
+    strategy.regather = config.boolean_or(key, true);
+    return;
+  }
+  const bool factor = value->is_number_integer() && *value >= 1 && *value <= shards &&
+                      shards % value->get<int>() == 0;
+  if (!factor) {
+    config.fail(key, "as a number it should be a factor of " + std::to_string(shards) +
+                         ", the ranks of a shard group, not " + value->dump());
+  }
+  const int group = value->get<int>();
+  strategy.regather = group > 1 || group == shards;
+  if (strategy.regather && group != shards) strategy.regather_group = group;
+}
+
+void note_groups(const Strategy& strategy, const Cluster& cluster,
+                 std::vector<std::string>& notes) {
+  const int shards = shard_ranks(strategy, cluster.ranks());
+  if (shards < cluster.ranks()) {
+    notes.push_back("shards lie in groups of " + std::to_string(shards) + " ranks, and the " +
+                    std::to_string(cluster.ranks() / shards) +
+                    " groups are replicas of each other: the memory of a rank is that of " +
+                    std::to_string(shards) + " ranks");
+  }
+  if (strategy.regather_group > 0) {
+    notes.push_back("parameters are resharded to groups of " +
+                    std::to_string(strategy.regather_group) +
+                    " ranks after the forward pass, and gathered there for the backward pass");
+  }
+}
+
+const char* formats_key(std::int64_t version) {
+  return version == 1 ? "mixed_precision" : "mp_policy";
+}
+
+// Of the widest gradient.
+int own_bytes(const Workload& workload) {
+  Bytes widest = 0;
+  for (const Tensor& tensor : workload.tensors) widest = std::max(widest, size_of(tensor.dtype));
+  return static_cast<int>(widest);
+}
+
+// Bytes of a format by torch's name or its short one; 0: not given.
+int read_format(Reader& formats, const char* key) {
+  if (formats.has(key) && formats.json().at(key).is_null()) return 0;
+  const std::string word = formats.word_or(
+      key, "none", {"none", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"});
+  return word == "none" ? 0 : word == "float32" || word == "fp32" ? 4 : 2;
+}
+
+// Parameters are gathered in param_dtype, gradients summed in reduce_dtype, by default the same.
+void read_formats(Reader& config, std::int64_t version, const Workload& workload,
+                  Strategy& strategy) {
+  const char* key = formats_key(version);
+  if (!config.has(key)) return;
+  Reader formats = config.object(key);
+  const int own = own_bytes(workload);
+  const int given = read_format(formats, "param_dtype");
+  const int parameter = given > 0 ? given : own;
+  const int wanted = read_format(formats, "reduce_dtype");
+  const int reduced = wanted > 0 ? wanted : parameter;
+  for (const char* other : {"buffer_dtype", "output_dtype"}) read_format(formats, other);
+  for (const char* other :
+       {"cast_forward_inputs", "cast_root_forward_inputs", "keep_low_precision_grads"}) {
+    formats.boolean_or(other, false);
+  }
+  if (reduced < own) {
+    formats.fail("reduce_dtype",
+                 "sums gradients in 2 bytes, where the workload's have " + std::to_string(own) +
+                     ": say \"dtype\": \"bf16\" there, or \"reduce_dtype\": \"float32\"");
+  }
+  formats.finish();
+  if (parameter != own) strategy.gather_bytes = parameter;
+  strategy.fusion.to_fp32 = reduced > own;
+}
+
+// Parameters lie in shards, a unit a bucket, over `shards` ranks.
+void share_parameters(const std::vector<Unit>& units, int shards, const Cluster& cluster,
+                      bool across_last, Strategy& strategy) {
+  // Parameters are gathered in their own format, whatever their gradients are summed in. Without
+  // buckets of their own all but the last are gathered again.
+  const bool last =
+      !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
+  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
+  if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.cross_step = true;
+  if (shards < cluster.ranks()) {
+    strategy.hierarchy.form = Hierarchy::Form::kSharded;
+    strategy.hierarchy.group_size = shards;
+    strategy.hierarchy.across_stream = true;
+    strategy.hierarchy.across_last = across_last && strategy.each_micro_batch;
+  }
+}
+
+void note_one_unit(Reader& config, const Workload& workload, Reading& reading) {
+  if (reading.strategy.fusion.groups.size() >= 2) return;
+  reading.notes.push_back("everything is one unit: the backward pass can hide nothing");
+  const Json layers = in_patterns(layers_of(workload));
+  if (!config.has("units") && !layers.empty()) {
+    reading.strategy.suspicious.push_back(
+        "no units are given, so the model is one unit and nothing overlaps the backward pass: "
+        "name the modules that are wrapped (\"units\": " +
+        layers.dump() + "), or say that it is one (\"units\": [])");
+  }
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
+  Reading reading;
+  Strategy& strategy = reading.strategy;
+  const std::int64_t version = config.integer_or("version", 2, 1, 2);
+  const std::string sharding = read_sharding(config, version);
+  const int shards = read_shards(config, version, sharding, cluster);
+  read_formats(config, version, workload, strategy);
+  refuse_unmodelled(config, {{"cpu_offload", "keeping shards on the host"},
+                             {"offload_policy", "keeping shards on the host"}});
+  read_reshard(config, version, sharding, shards, strategy);
+  if (version == 1 && config.has("not_resharded")) {
+    config.fail("not_resharded", "is FSDP2's: FSDP1 has one sharding_strategy for all units");
+  }
+  if (version == 1 && config.has(kAcross)) config.fail(kAcross, "is FSDP2's");
+  const bool across_last = !config.boolean_or(kAcross, true);
+  const bool no_sync = config.boolean_or("no_sync", false);
+  const std::string prefetch = config.word_or("backward_prefetch", "BACKWARD_PRE",
+                                              {"BACKWARD_PRE", "BACKWARD_POST", "NONE"});
+  if (prefetch != "BACKWARD_PRE") {
+    config.fail("backward_prefetch", "only BACKWARD_PRE, the default, is modelled");
+  }
+  for (const char* key : {"forward_prefetch", "limit_all_gathers", "use_orig_params"}) {
+    config.boolean_or(key, false);
+  }
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  const std::vector<Unit> units = units_of(config, workload, reading);
+  if (!workload.parallel.whole_job()) refuse_unheld(config, reading);
+  for (const Unit& unit : units) strategy.fusion.groups.push_back(unit.tensors);
+  check_units(config, strategy.fusion.groups, version, workload);
+  config.finish();
+
+  // torch's stages make the sums by hand once the last micro-batch is through.
+  const bool staged = workload.parallel.pipeline > 1;
+  strategy.each_micro_batch = sums_each_micro_batch(no_sync, workload, reading.notes);
+  strategy.after_passes = staged;
+  (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = shards;
+  if (version == 2) note_padding(reading, workload, reading.notes);
+  if (sharding == "NO_SHARD") {
+    strategy.gather_bytes = 0;
+    return reading;
+  }
+  share_parameters(units, shards, cluster, across_last, strategy);
+  if (cluster.ranks() == 1) return reading;
+  note_groups(strategy, cluster, reading.notes);
+  note(reading.notes,
+       {{strategy.regather && shards == cluster.ranks() && strategy.regather_group == 0,
+         "parameters are gathered twice a step, for the forward and for the backward pass: half as "
+         "much again on the wire as DDP"},
+        {true,
+         "units' all-gathers for the forward pass follow one another from the update on; torch "
+         "asks for them a unit or two early, to save memory"},
+        {config.has("not_resharded") && !strategy.regather,
+         "not_resharded has no effect: no unit is resharded"},
+        {across_last && !strategy.hierarchy.across_last,
+         "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
+         "micro-batch"},
+        {workload.micro_batches > 1 && no_sync && !staged,
+         "what micro-batches gather under no_sync is left out"}});
+  note_one_unit(config, workload, reading);
+  return reading;
+}
+
+// The innermost module that holds all of these parameters; nothing for the root.
+Path common_module(const std::vector<int>& tensors, const Workload& workload) {
+  Path common;
+  for (const int t : tensors) {
+    Path path = path_of(workload.tensors[static_cast<std::size_t>(t)].name);
+    if (t == tensors.front()) common.assign(path.begin(), path.end() - 1);
+    const auto differs = std::mismatch(common.begin(), common.end(), path.begin(), path.end() - 1);
+    common.erase(differs.first, common.end());
+  }
+  return common;
+}
+
+// The root's parameters: of the units that are not gathered again the one with parameters from
+// everywhere, or the last. Nothing where all are, or none.
+std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                         const Workload& workload) {
+  if (!strategy.regather || buckets.empty()) return {};
+  if (strategy.gather_groups.empty()) {
+    return std::ranges::max(
+               buckets, {},
+               [](const plan::Bucket& bucket) { return std::ranges::max(bucket.tensors); })
+        .tensors;
+  }
+  std::vector<int> root;
+  for (int g = 0; g < strategy.kept_groups; ++g) {
+    root = strategy.gather_groups[index(g)];
+    if (common_module(root, workload).empty()) break;
+  }
+  return root;
+}
+
+// The others of them.
+Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Workload& workload) {
+  Json names = Json::array();
+  for (int g = 0; strategy.regather && g < strategy.kept_groups; ++g) {
+    const std::vector<int>& group = strategy.gather_groups[index(g)];
+    const Path module = common_module(group, workload);
+    if (group != root && !module.empty()) names.push_back(text_of(module));
+  }
+  return names;
+}
+
+// The modules that are wrapped for these buckets.
+std::vector<Path> modules_of(const std::vector<plan::Bucket>& buckets, const std::vector<int>& root,
+                             const Workload& workload) {
+  std::vector<Path> modules;
+  std::size_t covered = 0;
+  for (const auto& bucket : buckets) {
+    if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
+    covered += bucket.tensors.size();
+    Path module = common_module(bucket.tensors, workload);
+    const bool own = !std::ranges::is_permutation(bucket.tensors, root);
+    if (!module.empty() && own) modules.push_back(std::move(module));
+  }
+  return modules;
+}
+
+// Units that hold several modules, each as a list of these.
+std::vector<Json> joined_units(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                               const std::vector<int>& root, const Workload& workload) {
+  std::vector<Json> units;
+  std::size_t covered = 0;
+  for (const auto& bucket : buckets) {
+    if (!strategy.regather || covered >= workload.tensors.size()) break;
+    covered += bucket.tensors.size();
+    const bool own = !std::ranges::is_permutation(bucket.tensors, root);
+    if (!own || !common_module(bucket.tensors, workload).empty()) continue;
+    Json unit = Json::array();
+    for (const int t : bucket.tensors) {
+      const Json name = text_of(common_module({t}, workload));
+      if (std::ranges::find(unit, name) == unit.end()) unit.push_back(name);
+    }
+    units.push_back(std::move(unit));
+  }
+  return units;
+}
+
+const char* word_of(const Strategy& strategy, bool hybrid) {
+  if (strategy.exchange != Strategy::Exchange::kSharded) return "NO_SHARD";
+  if (hybrid) return strategy.regather ? "HYBRID_SHARD" : "_HYBRID_SHARD_ZERO2";
+  return strategy.regather ? "FULL_SHARD" : "SHARD_GRAD_OP";
+}
+
+Json formats_of(const Strategy& strategy, const Workload& workload) {
+  const auto name = [](int bytes) { return bytes == 4 ? "float32" : "bfloat16"; };
+  const int own = own_bytes(workload);
+  const int parameter = strategy.gather_bytes > 0 ? strategy.gather_bytes : own;
+  const int reduced = strategy.fusion.to_fp32 ? 4 : own;
+  if (parameter == own && reduced == own) return Json::object();
+  return {{"param_dtype", name(parameter)}, {"reduce_dtype", name(reduced)}};
+}
+
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload& workload, const Cluster& cluster) {
+  const std::vector<int> root = root_of(strategy, buckets, workload);
+  const std::vector<Path> modules = modules_of(buckets, root, workload);
+  Json each = Json::array();
+  for (const auto& module : modules) each.push_back(text_of(module));
+  std::vector<Json> configs;
+  const bool sharded = strategy.exchange == Strategy::Exchange::kSharded;
+  const int shards = sharded ? shard_ranks(strategy, cluster.ranks()) : cluster.ranks();
+  const bool hybrid = shards != 0 && shards < cluster.ranks();
+  const Json mesh = hybrid ? Json{cluster.ranks() / shards, shards} : Json();
+  const std::vector<Json> joined = joined_units(strategy, buckets, root, workload);
+  for (Json units : {in_patterns(modules), each}) {
+    for (const Json& unit : joined) units.push_back(unit);
+    Json config{{"units", units}};
+    const bool staged = workload.parallel.pipeline > 1;
+    if (workload.micro_batches > 1 && !staged) config["no_sync"] = !strategy.each_micro_batch;
+    const Json formats = formats_of(strategy, workload);
+    Json second = config;
+    second["version"] = 2;
+    if (!formats.empty()) second[formats_key(2)] = formats;
+    second["reshard_after_forward"] = strategy.regather;
+    if (strategy.regather_group > 0) second["reshard_after_forward"] = strategy.regather_group;
+    const Json kept = kept_units(strategy, root, workload);
+    if (!kept.empty()) second["not_resharded"] = kept;
+    if (strategy.hierarchy.across_last) second[kAcross] = false;
+    if (hybrid) second["mesh"] = mesh;
+    Json first = config;
+    first["version"] = 1;
+    if (!formats.empty()) first[formats_key(1)] = formats;
+    first["sharding_strategy"] = word_of(strategy, hybrid);
+    if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
+    const bool older = !sharded || (strategy.fusion.pad_elements == shards && shards > 1);
+    if (older) std::swap(first, second);
+    configs.push_back(second);
+    configs.push_back(first);
+  }
+  return configs;
+}
+
+// Everything as one unit, and each numbered module (a model's layers) as one, as people wrap them.
+std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster&,
+                             const Partitions&) {
+  const std::vector<Path> layers = layers_of(workload);
+  std::vector<Json> configs;
+  for (const bool again : {true, false}) {
+    for (const Json& units : {Json::array(), in_patterns(layers)}) {
+      configs.push_back({{"version", 2}, {"units", units}, {"reshard_after_forward", again}});
+    }
+  }
+  return configs;
+}
+
+// Over how many ranks shards lie, and whether parameters are gathered again for the backward pass.
+Changes changes(const Json& config, const Cluster& cluster) {
+  Changes changes;
+  if (config.value("version", 2) == 1) {
+    const bool hybrid = is_hybrid(config.value("sharding_strategy", "FULL_SHARD"));
+    for (const char* word : {"FULL_SHARD", "SHARD_GRAD_OP"}) {
+      changes.push_back({hybrid ? ChangeKind::kHierarchy : ChangeKind::kAlgorithm,
+                         {{"sharding_strategy", word}, {"device_mesh", nullptr}}});
+    }
+    for (const char* word : {"HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"}) {
+      changes.push_back({hybrid ? ChangeKind::kAlgorithm : ChangeKind::kHierarchy,
+                         {{"sharding_strategy", word}}});
+      for (const std::int64_t shards : groups_below(cluster)) {
+        changes.push_back(
+            {ChangeKind::kHierarchy,
+             {{"sharding_strategy", word}, {"device_mesh", {cluster.ranks() / shards, shards}}}});
+      }
+    }
+    return changes;
+  }
+  for (const bool again : {false, true}) {
+    changes.push_back({ChangeKind::kAlgorithm, {{"reshard_after_forward", again}}});
+    if (config.contains("mesh")) {
+      changes.push_back(
+          {ChangeKind::kHierarchy, {{"mesh", nullptr}, {"reshard_after_forward", again}}});
+    }
+  }
+  for (const std::int64_t shards : groups_below(cluster)) {
+    changes.push_back({ChangeKind::kHierarchy, {{"reshard_after_forward", shards}}});
+    for (const bool again : {false, true}) {
+      changes.push_back(
+          {ChangeKind::kHierarchy,
+           {{"mesh", {cluster.ranks() / shards, shards}}, {"reshard_after_forward", again}}});
+    }
+  }
+  return changes;
+}
+
+}  // namespace
+
+Dialect fsdp_dialect() {
+  return {.name = "fsdp",
+          .summary = "FSDP 1 and 2: units, resharding after the forward pass",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          .defaults = {{"version", 2}, {"reshard_after_forward", true}},
+          .candidates = candidates,
+          .group_keys = {"mesh", "device_mesh", "sharding_strategy", "reshard_after_forward"}};
+}
+
+}  // namespace syncline::dialect

@@ -1,0 +1,406 @@
+#include "formats/dialect/dialects.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <utility>
+
+#include "formats/dialect/changes.h"
+#include "formats/dialect/mindspore_context.h"
+#include "formats/json/reader.h"
+
+namespace syncline::dialect {
+namespace {
+
+// MindSpore's rules for which gradients (and which sharded parameters) travel together. Parameters
+// come first layer first; groups hold their places in that order.
+
+using namespace mindspore;
+
+using Parts = std::vector<std::vector<int>>;
+
+// One "MB" is 2^18: elements in the front end (1 MiB of FP32), bytes in the data-parallel pass,
+// where it is a quarter of a MiB (kDefaultThresholdMb2Byte in communication_op_fusion.cc).
+constexpr std::int64_t kPerMb = 262144;
+
+std::string counted(std::size_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+constexpr std::int64_t kUnfused = 0;           // an operator with this id is never fused
+constexpr std::int64_t kFirstListedId = 1024;  // grad_reducer.py numbers an index list from here
+
+// Front end (allreduce_fusion.cc): ids by size, in forward layer order. The threshold counts
+// elements of whatever dtype, and the tensor that opens a group does not count.
+void number_by_size(const std::vector<const Tensor*>& parameters, std::int64_t megabytes,
+                    Ids& ids) {
+  const std::int64_t threshold = megabytes * kPerMb;
+  std::int64_t left = threshold;
+  std::int64_t id = kDefaultId;
+  bool first = true;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i]->sparse) continue;
+    const std::int64_t elements = parameters[i]->elements;
+    if (first || elements < left) {
+      left -= elements;
+    } else {
+      left = threshold;
+      ++id;
+    }
+    first = false;
+    ids[i] = id;
+  }
+}
+
+// grad_reducer.py: a parameter at an index of the list is the last of its group.
+void number_by_list(const std::vector<std::int64_t>& list, Ids& ids) {
+  std::size_t group = 0;
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    ids[i] = kFirstListedId + static_cast<std::int64_t>(group);
+    if (group < list.size() && list[group] <= static_cast<std::int64_t>(i)) ++group;
+  }
+}
+
+// Cuts `candidates` behind the positions of `list`; those past the end are left out.
+Parts cut_behind(const std::vector<int>& candidates, const std::vector<std::int64_t>& list) {
+  Parts parts(1);
+  auto next = list.begin();
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    parts.back().push_back(candidates[i]);
+    if (next == list.end() || *next != static_cast<std::int64_t>(i)) continue;
+    ++next;
+    if (i + 1 < candidates.size()) parts.emplace_back();
+  }
+  return parts;
+}
+
+// Data parallel: a segment closes with the gradient that takes it over the threshold. Gradients
+// have been cast to FP32.
+Parts cut_by_bytes(const std::vector<int>& candidates, const std::vector<const Tensor*>& parameters,
+                   std::int64_t megabytes) {
+  const Bytes threshold = megabytes * kPerMb;
+  Parts parts;
+  Bytes bytes = 0;
+  bool open = false;
+  for (const int index : candidates) {
+    if (!open) parts.emplace_back();
+    open = true;
+    parts.back().push_back(index);
+    bytes += parameters[static_cast<std::size_t>(index)]->elements * size_of(DType::kFp32);
+    if (bytes <= threshold) continue;
+    bytes = 0;
+    open = false;
+  }
+  return parts;
+}
+
+// Candidates for one collective: dense parameters of the same id and dtype, in parameter order.
+std::map<std::pair<std::int64_t, DType>, std::vector<int>> candidates_of(
+    const std::vector<const Tensor*>& parameters, const Ids& ids, bool cast) {
+  std::map<std::pair<std::int64_t, DType>, std::vector<int>> keyed;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i]->sparse || ids[i] == kUnfused) continue;
+    keyed[{ids[i], cast ? DType::kFp32 : parameters[i]->dtype}].push_back(static_cast<int>(i));
+  }
+  return keyed;
+}
+
+// The backend pass (communication_op_fusion.cc): one collective for each key, unless an index list
+// or the data-parallel threshold splits it. The list is registered for id 1 alone, which is why
+// the gradient reducer numbers its groups from elsewhere.
+Parts backend_pass(const Context& context, const std::vector<const Tensor*>& parameters,
+                   const Ids& ids) {
+  Parts groups;
+  if (context.megabytes == 0) return groups;  // the pass returns at once: nothing is fused
+  for (const auto& [key, candidates] : candidates_of(parameters, ids, !context.front_end())) {
+    const bool listed = key.first == kDefaultId && !context.split_indices.empty();
+    for (auto& part :
+         cut_behind(candidates, listed ? context.split_indices : std::vector<std::int64_t>{})) {
+      if (context.mode != Mode::kData || !context.megabytes) {
+        groups.push_back(std::move(part));
+        continue;
+      }
+      for (auto& segment : cut_by_bytes(part, parameters, *context.megabytes)) {
+        groups.push_back(std::move(segment));
+      }
+    }
+  }
+  return groups;
+}
+
+void note_past_the_end(const Context& context, std::size_t count, std::vector<std::string>& notes) {
+  for (const auto index : context.split_indices) {
+    if (index < static_cast<std::int64_t>(count)) continue;
+    notes.push_back("index " + std::to_string(index) + " is past the end of " +
+                    counted(count, "gradient") + " and is ignored with a warning");
+  }
+}
+
+// The size rule on some of the parameters, each kind of collective counting for itself.
+Parts groups_among(const Context& context, const std::vector<const Tensor*>& parameters,
+                   const Ids& ids, const std::vector<int>& chosen,
+                   const std::optional<std::int64_t>& megabytes) {
+  std::vector<const Tensor*> some;
+  Ids own;
+  for (const int index : chosen) {
+    some.push_back(parameters[static_cast<std::size_t>(index)]);
+    own.push_back(ids[static_cast<std::size_t>(index)]);
+  }
+  if (context.enabled) number_by_size(some, megabytes.value_or(kDefaultMb), own);
+  Context plain;
+  plain.mode = context.mode;
+  Parts groups = backend_pass(plain, some, own);
+  for (auto& group : groups) {
+    for (int& place : group) place = chosen[static_cast<std::size_t>(place)];
+  }
+  return groups;
+}
+
+// Semi-automatic and automatic parallel: ids by size in the front end, then the backend pass.
+Parts front_end_groups(const Context& context, const std::vector<const Tensor*>& parameters,
+                       Ids ids, std::vector<std::string>& notes) {
+  if (context.enabled) {
+    const std::int64_t megabytes = context.megabytes.value_or(kDefaultMb);
+    number_by_size(parameters, megabytes, ids);
+    notes.push_back(std::to_string(megabytes) + " MB means " + std::to_string(megabytes * kPerMb) +
+                    " elements of any type, and the gradient that opens a group does not count");
+    note(notes, {{context.by_hand,
+                  "the ids of set_comm_fusion are overwritten by the size rule; openstate False "
+                  "keeps them"}});
+  } else if (std::count(ids.begin(), ids.end(), kDefaultId) > 1) {
+    notes.push_back(
+        "openstate False only keeps the ids as they are: parameters without set_comm_fusion have "
+        "id 1 and still travel together");
+  }
+  if (!context.split_indices.empty()) {
+    const auto first = static_cast<std::size_t>(std::count(ids.begin(), ids.end(), kDefaultId));
+    notes.push_back("the index list splits fusion id 1 alone, " + counted(first, "gradient") +
+                    "; in data_parallel it splits all of them");
+    note_past_the_end(context, first, notes);
+  }
+  return backend_pass(context, parameters, ids);
+}
+
+// Data and hybrid parallel: nn.DistributedGradReducer puts the ids onto the AllReduces. Ids that
+// are all the same count as none.
+Parts reducer_groups(const Context& context, const std::vector<const Tensor*>& parameters, Ids ids,
+                     std::vector<std::string>& notes) {
+  const bool differ =
+      std::adjacent_find(ids.begin(), ids.end(), std::not_equal_to<>()) != ids.end();
+  if (!differ) {
+    if (!ids.empty() && ids.front() != kDefaultId) {
+      notes.push_back("all parameters have fusion id " + std::to_string(ids.front()) +
+                      ": ids that do not differ have no effect, 0 included");
+    }
+    std::fill(ids.begin(), ids.end(), kDefaultId);
+    if (!context.split_indices.empty()) {
+      number_by_list(context.split_indices, ids);
+      note_past_the_end(context, ids.size(), notes);
+    }
+  } else if (!context.split_indices.empty()) {
+    notes.push_back("set_comm_fusion goes before the index list, which splits fusion id 1 alone");
+  }
+  const std::int64_t size = context.megabytes.value_or(0);
+  const bool data = context.mode == Mode::kData;
+  note(notes,
+       {{!context.enabled,
+         "openstate False acts on semi_auto_parallel and auto_parallel alone: gradients are fused "
+         "as ever"},
+        {data && size > 0,
+         std::to_string(size) + " MB means " + std::to_string(size * kPerMb) +
+             " bytes (a quarter), and a group closes with the gradient that takes it over them"},
+        {!data && size > 0, "a size has no effect in hybrid_parallel"},
+        {!std::ranges::all_of(parameters, [](auto* p) { return p->dtype == DType::kFp32; }),
+         "gradients are cast to FP32 before the AllReduce and back after it: halves travel as "
+         "twice their bytes"}});
+  Parts groups = backend_pass(context, parameters, ids);
+  note(notes, {{groups.size() == 1 && groups.front().size() == parameters.size(),
+                "all " + counted(parameters.size(), "gradient") +
+                    " go in one AllReduce, after the backward pass: nothing overlaps"}});
+  return groups;
+}
+
+// The documents' words: a fusion buffer of so many MB, the entries of an index list as counts of
+// gradients, ids of set_comm_fusion in every mode, openstate False for no fusion.
+Parts documented_groups(const Context& context, const std::vector<const Tensor*>& parameters,
+                        const Ids& ids) {
+  Context plain;
+  plain.mode = Mode::kSemiAuto;
+  if (context.by_hand) return backend_pass(plain, parameters, ids);
+  if (!context.enabled) return {};
+  const Ids same(parameters.size(), kDefaultId);
+  if (!context.split_indices.empty()) {
+    for (const auto count : context.split_indices) {
+      if (count > 0) plain.split_indices.push_back(count - 1);
+    }
+    return backend_pass(plain, parameters, same);
+  }
+  Parts groups;
+  const Bytes buffer = context.megabytes.value_or(kDefaultMb) * kMiB;
+  for (const auto& [key, candidates] : candidates_of(parameters, same, false)) {
+    Bytes bytes = buffer + 1;  // the first gradient opens a group
+    for (const int index : candidates) {
+      const Bytes added = parameters[static_cast<std::size_t>(index)]->bytes();
+      if (bytes + added > buffer) {
+        groups.emplace_back();
+        bytes = 0;
+      }
+      groups.back().push_back(index);
+      bytes += added;
+    }
+  }
+  return groups;
+}
+
+// Places in parameter order, first layer first, as tensors, which are in backward order.
+Parts in_backward_order(Parts groups, std::size_t count) {
+  const int last = static_cast<int>(count) - 1;
+  for (auto& group : groups) {
+    std::reverse(group.begin(), group.end());
+    for (int& index : group) index = last - index;
+  }
+  return groups;
+}
+
+// A parallel optimizer: large parameters whose first dimension the ranks divide are sharded. Their
+// gradients are scattered, the others' all-reduced. The graph of a step ends with its update; the
+// next one gathers each layer's parameters ahead of its forward pass.
+void shard(const Context& context, const std::vector<const Tensor*>& parameters, const Ids& ids,
+           int ranks, Reading& reading) {
+  std::vector<int> shared;
+  std::vector<int> whole;
+  for (int i = 0; i < static_cast<int>(parameters.size()); ++i) {
+    const Tensor& tensor = *parameters[static_cast<std::size_t>(i)];
+    const bool splits = !tensor.shape.empty() && tensor.shape.front() % ranks == 0;
+    const bool large = tensor.bytes() >= context.shard_kb * kKiB;
+    if (tensor.sparse) continue;
+    (splits && large ? shared : whole).push_back(i);
+  }
+  reading.notes.push_back(
+      "enable_parallel_optimizer shards " + counted(shared.size(), "parameter") + " of at least " +
+      std::to_string(context.shard_kb) + " KB whose first dimension the " + std::to_string(ranks) +
+      " ranks divide; " + counted(whole.size(), "gradient") + " of the others " +
+      (whole.size() == 1 ? "is" : "are") + " all-reduced");
+  const auto groups = [&](const std::vector<int>& chosen,
+                          const std::optional<std::int64_t>& megabytes) {
+    return in_backward_order(groups_among(context, parameters, ids, chosen, megabytes),
+                             parameters.size());
+  };
+  Strategy& strategy = reading.strategy;
+  strategy.fusion.groups = groups(shared, context.scatter_megabytes);
+  for (auto& group : groups(whole, context.megabytes)) {
+    strategy.fusion.groups.push_back(std::move(group));
+  }
+  strategy.gather_groups = groups(shared, context.gather_megabytes);
+  if (strategy.gather_groups.empty()) return;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.cross_step = true;
+}
+
+Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool as_documents) {
+  Reading reading;
+  // Parameters come first layer first; the workload's gradients in backward order.
+  std::vector<const Tensor*> parameters;
+  for (auto it = workload.tensors.rbegin(); it != workload.tensors.rend(); ++it) {
+    parameters.push_back(&*it);
+  }
+  Context context = read_context(config, reading.notes);
+  const Ids ids = read_ids(config, parameters, context);
+  config.finish();
+  Strategy& strategy = reading.strategy;
+  strategy.fusion.rule = Fusion::Rule::kGroups;
+  if (context.sharded && cluster.ranks() > 1) {
+    shard(context, parameters, ids, cluster.ranks(), reading);
+    return reading;
+  }
+  strategy.fusion.to_fp32 = !as_documents && !context.front_end() && any_narrow(workload);
+
+  Parts groups;
+  if (as_documents) {
+    groups = documented_groups(context, parameters, ids);
+  } else if (context.front_end()) {
+    groups = front_end_groups(context, parameters, ids, reading.notes);
+  } else {
+    groups = reducer_groups(context, parameters, ids, reading.notes);
+  }
+  strategy.fusion.groups = in_backward_order(std::move(groups), parameters.size());
+  return reading;
+}
+
+// Sizes by which both kinds of collective may have been fused.
+std::vector<Json> suggest_sharded() {
+  std::vector<Json> configs;
+  for (const int gather : {64, 1, 2, 4, 8, 16, 32, 128, 256, 1024}) {
+    for (const int scatter : {64, 1, 2, 4, 8, 16, 32, 128, 256, 1024}) {
+      Json config{{"parallel_mode", "semi_auto_parallel"}, {"enable_parallel_optimizer", true}};
+      config["comm_fusion"] = {{"allgather", {{"mode", "size"}, {"config", gather}}},
+                               {"reducescatter", {{"mode", "size"}, {"config", scatter}}}};
+      configs.push_back(config);
+    }
+  }
+  return configs;
+}
+
+// Any partition into runs of its parameter order, first layer first, is an index list; everything
+// in one AllReduce and every gradient alone have words of their own.
+std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                          const Workload&, const Cluster&) {
+  if (strategy.exchange == Strategy::Exchange::kSharded) return suggest_sharded();
+  Json config{{"parallel_mode", "data_parallel"}};
+  if (buckets.size() < 2 || strategy.local_sgd.enabled) return {config};
+  std::vector<Json> configs;
+  Json ends = Json::array();
+  std::int64_t last = -1;
+  for (auto bucket = buckets.rbegin(); bucket != buckets.rend(); ++bucket) {
+    last += static_cast<std::int64_t>(bucket->tensors.size());
+    ends.push_back(last);
+  }
+  const bool alone = std::all_of(buckets.begin(), buckets.end(), [](const plan::Bucket& bucket) {
+    return bucket.tensors.size() == 1;
+  });
+  if (alone) {
+    config["comm_fusion"] = {{"allreduce", {{"mode", "size"}, {"config", 0}}}};
+    configs.push_back(config);
+  }
+  config["comm_fusion"] = {{"allreduce", {{"mode", "index"}, {"config", ends}}}};
+  configs.push_back(config);
+  return configs;
+}
+
+// comm_fusion by size; the units are MindSpore's, whatever the mode makes of them.
+Changes changes(const Json&, const Cluster&) {
+  Changes changes;
+  for (const int megabytes : {0, 1, 2, 4, 8, 16, 32, 64, 128, 256}) {
+    const Json all_reduce{{"mode", "size"}, {"config", megabytes}};
+    changes.push_back({ChangeKind::kFusion, {{"comm_fusion", {{"allreduce", all_reduce}}}}});
+  }
+  return changes;
+}
+
+// Any buckets can be said by their end indices, on one flat ring: the best ones there.
+std::vector<Json> candidates(const Strategy&, const Workload& workload, const Cluster& cluster,
+                             const Partitions& partitions) {
+  const Json plain{{"parallel_mode", "data_parallel"}};
+  const Strategy strategy = read(Reader(plain, "mindspore", ""), workload, cluster, false).strategy;
+  std::vector<Json> configs{plain};
+  const auto buckets = partitions.best_buckets(strategy);
+  for (auto& config : suggest(strategy, buckets, workload, cluster)) {
+    configs.push_back(std::move(config));
+  }
+  return configs;
+}
+
+}  // namespace
+
+Dialect mindspore_dialect() {
+  return {.name = "mindspore",
+          .summary = "MindSpore 2.2: parallel_mode, comm_fusion, set_comm_fusion",
+          .read = read,
+          .suggest = suggest,
+          .changes = changes,
+          // It exchanges nothing unless it is told that there is a second rank.
+          .least = {{"parallel_mode", "data_parallel"}},
+          .candidates = candidates};
+}
+
+}  // namespace syncline::dialect

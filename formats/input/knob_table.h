@@ -1,0 +1,350 @@
+// Knobs as data. A table says of each knob of an object what its key is, where its value lies, how
+// that is spelt in JSON, what it means and when. Reading, writing, the schema that editors show and
+// the words that tell two objects apart all follow from the table (knobs.h has the tables).
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/cluster.h"
+#include "core/job.h"
+#include "formats/json/reader.h"
+
+namespace syncline::input {
+
+// What the limits of a knob may hang on.
+struct Setting {
+  const Workload& workload;
+  const Cluster& cluster;
+};
+
+// A value in a file, to be read.
+struct Entry {
+  const Json& value;
+  const std::string& file;
+  std::string place;
+  const Setting& setting;
+
+  Entry at(std::size_t i) const {
+    return {value[i], file, place + "[" + std::to_string(i) + "]", setting};
+  }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw InputError(file + ": " + place + ": " + what);
+  }
+};
+
+// How values of one type are spelt.
+template <typename V>
+struct Spelling {
+  Json schema;
+  std::function<V(const Entry&)> read;  // throws InputError
+  std::function<Json(const V&)> write;  // null for a value that only an absent key can say
+};
+
+inline Spelling<bool> yes_or_no() {
+  return {{{"type", "boolean"}},
+          [](const Entry& entry) {
+            if (!entry.value.is_boolean()) {
+              entry.fail("found " + describe(entry.value) + ", expected true or false");
+            }
+            return entry.value.get<bool>();
+          },
+          [](bool value) { return Json(value); }};
+}
+
+// One word a value of `V`, each here and nowhere else.
+template <typename V>
+Spelling<V> words(const std::vector<std::pair<std::string, V>>& spelt) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : spelt) names.push_back(name);
+  return {{{"type", "string"}, {"enum", names}},
+          [spelt, names](const Entry& entry) {
+            const auto word = checked_word(entry.value, names, entry.file, entry.place);
+            std::size_t i = 0;
+            while (names[i] != word) ++i;
+            return spelt[i].second;
+          },
+          [spelt](const V& value) {
+            for (const auto& [name, spelt_value] : spelt) {
+              if (spelt_value == value) return Json(name);
+            }
+            return Json();
+          }};
+}
+
+// A row of a table, by its name; empty: none.
+inline Spelling<std::string> one_of(const std::vector<std::string>& names) {
+  return {{{"type", "string"}, {"enum", names}},
+          [names](const Entry& entry) {
+            return checked_word(entry.value, names, entry.file, entry.place);
+          },
+          [](const std::string& name) { return name.empty() ? Json() : Json(name); }};
+}
+
+template <typename V>
+Spelling<V> whole(std::int64_t min, std::int64_t max) {
+  return {{{"type", "integer"}, {"minimum", min}, {"maximum", max}},
+          [min, max](const Entry& entry) {
+            return static_cast<V>(checked_integer(entry.value, min, max, entry.file, entry.place));
+          },
+          [min](V value) { return value < static_cast<V>(min) ? Json() : Json(value); }};
+}
+
+// In the file a number of `unit`s.
+template <typename V>
+Spelling<V> number(Reader::Limits limits, double unit) {
+  const char* least = limits.min_excluded ? "exclusiveMinimum" : "minimum";
+  return {
+      {{"type", "number"}, {least, limits.min}, {"maximum", limits.max}},
+      [limits, unit](const Entry& entry) {
+        return static_cast<V>(checked_number(entry.value, limits, entry.file, entry.place) * unit);
+      },
+      [limits, unit](V value) {
+        const double written = static_cast<double>(value) / unit;
+        return written > limits.min || (written == limits.min && !limits.min_excluded)
+                   ? Json(written)
+                   : Json();
+      }};
+}
+
+// `least` says in the message what an empty list lacks; nothing where it may be empty.
+template <typename V>
+Spelling<std::vector<V>> list_of(const Spelling<V>& item, const std::string& least) {
+  return {{{"type", "array"}, {"minItems", 1}, {"items", item.schema}},
+          [item, least](const Entry& entry) {
+            if (!entry.value.is_array()) {
+              entry.fail("found " + describe(entry.value) + ", expected a list");
+            }
+            if (entry.value.empty() && !least.empty()) entry.fail("empty, expected " + least);
+            std::vector<V> values;
+            for (std::size_t i = 0; i < entry.value.size(); ++i) {
+              values.push_back(item.read(entry.at(i)));
+            }
+            return values;
+          },
+          [item](const std::vector<V>& values) {
+            Json list;
+            for (const V& value : values) list.push_back(item.write(value));
+            return list;
+          }};
+}
+
+// Traits of a knob, to be joined by |.
+inline constexpr unsigned kDecides = 1;  // others' meaning hangs on it: it is read first
+inline constexpr unsigned kWritten = 2;  // written at rest too
+inline constexpr unsigned kExact = 4;    // the proof of an optimum counts with all its values
+inline constexpr unsigned kChangesTraining = 8;  // not when something is computed, but what
+
+// A value of a knob with the keys that have a meaning only beside it, or beside others that list
+// them too; null: as if the knob's own key were absent.
+struct Brings {
+  Json value;
+  std::vector<std::string> keys;
+  std::string why = {};  // they have none beside other values
+
+  bool lists(const std::string& key) const { return std::ranges::find(keys, key) != keys.end(); }
+};
+
+template <typename T>
+struct Knob {
+  std::string key;
+  std::string meaning;
+  Json schema;
+  std::function<void(T&, const Entry&)> read;
+  std::function<Json(const T&)> write;
+  std::function<bool(const T&)> at_rest;  // as if its key were absent
+  std::function<bool(const T&)> required = [](const T&) { return false; };
+  // How its value is told apart from others': by its key, unless other words are given.
+  std::function<std::string(const T&)> words;
+  unsigned traits = 0;
+  // How `tune` names a value that it varies; none: it does not vary it.
+  std::function<std::string(const T&)> axis;
+  // What has a meaning beside its values only: of a knob that decides keys that may not be given
+  // otherwise, of another one (or keys that decide too) those that may not have moved.
+  std::vector<Brings> beside;
+
+  bool is(unsigned trait) const { return (traits & trait) != 0; }
+
+  Knob needed(std::function<bool(const T&)> when = [](const T&) { return true; }) && {
+    required = std::move(when);
+    schema.erase("default");
+    return std::move(*this);
+  }
+  Knob resting(std::function<bool(const T&)> when) && {
+    at_rest = std::move(when);
+    return std::move(*this);
+  }
+  // "from step %", where % stands for the value.
+  Knob says(std::string text) && {
+    words = [text = std::move(text), spell = write](const T& object) {
+      const std::size_t at = text.find('%');
+      const Json value = spell(object);
+      const std::string spelt = value.is_string() ? value.get<std::string>() : value.dump();
+      return at == text.npos ? text : text.substr(0, at) + spelt + text.substr(at + 1);
+    };
+    return std::move(*this);
+  }
+  Knob says(std::string (*of)(const T&)) && {
+    words = of;
+    return std::move(*this);
+  }
+  // What editors are told otherwise than the reader does; null takes a key out.
+  Knob shown(const Json& patch) && {
+    schema.merge_patch(patch);
+    return std::move(*this);
+  }
+  Knob with(unsigned more) && {
+    traits |= more;
+    return std::move(*this);
+  }
+  Knob varied(std::string (*named)(const T&)) && {
+    axis = named;
+    return std::move(*this);
+  }
+  Knob brings(std::vector<Brings> rows) && {
+    beside = std::move(rows);
+    return std::move(*this);
+  }
+
+  // Why a key has no meaning beside this knob's value; empty where it has one: "has no meaning
+  // with rule 'one', only with 'size' or 'count'".
+  std::string leaves_idle(const std::string& other, const T& object) const {
+    const auto lists = [&](const Brings& row) { return row.lists(other); };
+    if (std::ranges::none_of(beside, lists)) return "";
+    const auto spelt = [](const Json& word) {
+      return word.is_string() ? "'" + word.get<std::string>() + "'" : word.dump();
+    };
+    const Json value = write(object);
+    std::string allowed;
+    std::string why;
+    for (const Brings& row : beside) {
+      if (!lists(row)) continue;
+      if (row.value.is_null() ? at_rest(object) : row.value == value) return "";
+      if (!row.value.is_null()) {
+        allowed += (allowed.empty() ? ", only with " : " or ") + spelt(row.value);
+      }
+      if (!row.why.empty()) why = ": " + row.why;
+    }
+    return "has no meaning with " + key + (value.is_string() ? " " : ": ") + spelt(value) +
+           allowed + why;
+  }
+};
+
+template <typename T, typename V>
+Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
+             const std::string& meaning) {
+  const V usual = T{}.*member;
+  Knob<T> made;
+  made.schema = {{"description", meaning}};
+  made.schema.update(spelling.schema);
+  if (const Json value = spelling.write(usual); !value.is_null()) made.schema["default"] = value;
+  // A draft 7 schema with a reference is that reference.
+  if (spelling.schema.contains("$ref")) made.schema = spelling.schema;
+  made.read = [=](T& object, const Entry& entry) { object.*member = spelling.read(entry); };
+  made.write = [=](const T& object) { return spelling.write(object.*member); };
+  made.at_rest = [=](const T& object) { return object.*member == usual; };
+  made.key = key;
+  made.meaning = meaning;
+  return std::move(made).says(key + " %");
+}
+
+template <typename T>
+struct KnobTable {
+  std::string name;                          // of its definition in the schema
+  std::function<T(const Setting&)> started;  // what an object without any key means
+  std::vector<Knob<T>> knobs;
+
+  const Knob<T>& knob(const std::string& key) const {
+    return *std::ranges::find(knobs, key, &Knob<T>::key);
+  }
+};
+
+// Why a knob has no meaning beside those that decide; empty where it has one. Of a knob that
+// decides itself this is known once all are read (conflicts.cc).
+template <typename T>
+std::string idle(const KnobTable<T>& table, const Knob<T>& knob, const T& object) {
+  if (knob.is(kDecides)) return "";
+  for (const Knob<T>& other : table.knobs) {
+    if (!other.is(kDecides)) continue;
+    if (std::string why = other.leaves_idle(knob.key, object); !why.empty()) return why;
+  }
+  return "";
+}
+
+// A long table in two parts.
+template <typename T>
+std::vector<Knob<T>> joined(std::vector<Knob<T>> knobs, std::vector<Knob<T>> more) {
+  std::move(more.begin(), more.end(), std::back_inserter(knobs));
+  return knobs;
+}
+
+// Reads the table's keys into `object`, which keeps what is not given.
+template <typename T>
+void read_knobs(Reader& reader, const KnobTable<T>& table, const Setting& setting, T& object) {
+  const auto read = [&](const Knob<T>& knob) {
+    if (knob.required(object) && idle(table, knob, object).empty()) reader.require(knob.key);
+    if (const Json* value = reader.find(knob.key)) {
+      knob.read(object, {*value, reader.file(), reader.place_of(knob.key), setting});
+    }
+  };
+  const auto refuse_idle = [&](const Knob<T>& knob) {
+    // What the others would ignore is a mistake, not a decoration.
+    const std::string why = idle(table, knob, object);
+    if (reader.has(knob.key) && !why.empty()) reader.fail(knob.key, why);
+  };
+  for (const auto& knob : table.knobs) reader.has(knob.key);  // known, in the table's order
+  for (const auto& knob : table.knobs) {
+    if (!knob.is(kDecides)) continue;
+    refuse_idle(knob);
+    read(knob);
+  }
+  for (const auto& knob : table.knobs) reader.attempt([&] { refuse_idle(knob); });
+  for (const auto& knob : table.knobs) {
+    if (!knob.is(kDecides)) reader.attempt([&] { read(knob); });
+  }
+}
+
+// The keys that say more than their absence would.
+template <typename T>
+Json written_knobs(const KnobTable<T>& table, const T& object) {
+  Json json = Json::object();
+  for (const auto& knob : table.knobs) {
+    if (knob.at_rest(object) && !knob.is(kWritten)) continue;
+    if (!idle(table, knob, object).empty()) continue;
+    if (Json value = knob.write(object); !value.is_null()) json[knob.key] = std::move(value);
+  }
+  return json;
+}
+
+// An object with these keys and no others.
+template <typename T>
+Spelling<T> object_of(const KnobTable<T>& table) {
+  return {{{"$ref", "#/definitions/" + table.name}},
+          [&table](const Entry& entry) {
+            Reader reader(entry.value, entry.file, entry.place);
+            T object = table.started(entry.setting);
+            read_knobs(reader, table, entry.setting, object);
+            reader.finish();
+            return object;
+          },
+          [&table](const T& object) { return written_knobs(table, object); }};
+}
+
+// " (one thing; another)": each knob that has moved and has words; empty where none has.
+template <typename T>
+std::string moved_knobs(const KnobTable<T>& table, const T& object) {
+  std::string text;
+  for (const auto& knob : table.knobs) {
+    if (knob.at_rest(object) || !idle(table, knob, object).empty()) continue;
+    const std::string words = knob.words(object);
+    if (!words.empty()) text += (text.empty() ? " (" : "; ") + words;
+  }
+  return text.empty() ? text : text + ")";
+}
+
+}  // namespace syncline::input

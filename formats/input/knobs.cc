@@ -1,0 +1,577 @@
+#include "formats/input/knobs.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "core/codec.h"
+#include "formats/input/spellings.h"
+
+namespace syncline::input {
+namespace {
+
+Spelling<std::vector<double>> shares_below_one() {
+  auto spelling = list_of(number<double>({0, 1}, 1), "at least one value");
+  spelling.schema["items"] = {{"type", "number"}, {"minimum", 0}, {"exclusiveMaximum", 1}};
+  spelling.read = [read = spelling.read](const Entry& entry) {
+    if (entry.value.is_number()) {
+      const double found = entry.value.get<double>();
+      const Json share = found > 1 && found < 100 ? found / 100 : found;
+      entry.fail("found " + describe(entry.value) +
+                 ", expected a list of shares below 1, such as [" + describe(share) + "]");
+    }
+    auto shares = read(entry);
+    if (std::find(shares.begin(), shares.end(), 1) != shares.end()) {
+      entry.fail("found 1, expected numbers below 1");
+    }
+    return shares;
+  };
+  return spelling;
+}
+
+bool is_sparse(const Compression& compression) {
+  const compress::Codec* codec = compress::find_codec(compression.codec);
+  return codec != nullptr && codec->sparse;
+}
+
+// What each codec's row of the table says that it takes.
+std::vector<Brings> brought_by_codecs() {
+  std::vector<Brings> rows;
+  for (const compress::Codec& codec : compress::codecs()) {
+    std::vector<std::string> brings;
+    const auto add = [&](bool takes, std::vector<std::string> keys) {
+      if (takes) brings.insert(brings.end(), keys.begin(), keys.end());
+    };
+    add(codec.sparse || codec.low_rank, {"rampup_begin_step"});
+    add(codec.sparse, {"sparsity", "rampup_step", "min_elements"});
+    add(codec.low_rank, {"rank"});
+    add(codec.low_rank && !codec.whole_bucket, {"min_compression_rate"});
+    rows.push_back({Json(codec.name), brings});
+  }
+  return rows;
+}
+
+// Eight significant digits tell 99.999 % from all.
+std::string percent(double share) {
+  char text[32];
+  const auto end =
+      std::to_chars(text, text + sizeof text, 100 * share, std::chars_format::general, 8);
+  return {text, end.ptr};
+}
+
+// "by 75, 93.75, 99.9": a ramp's sparsities in percent.
+std::string ramp_words(const Compression& compression) {
+  std::string text;
+  if (compression.sparsity.size() < 2) return text;
+  for (const double share : compression.sparsity) {
+    text += (text.empty() ? "by " : ", ") + percent(share);
+  }
+  return text;
+}
+
+// What a candidate of `tune` does, in the words of its names.
+
+std::string stream_words(const Strategy& strategy) {
+  return std::to_string(strategy.streams) + (strategy.streams == 1 ? " stream" : " streams");
+}
+
+std::string hierarchy_words(const Strategy& strategy) {
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  if (hierarchy.form == Hierarchy::Form::kFlat) return "flat";
+  std::string words = hierarchy.form == Hierarchy::Form::kSharded ? "sharded" : "leaders";
+  if (hierarchy.first_all_reduce) words += " (all-reduce first)";
+  return words + " in groups of " + std::to_string(hierarchy.group_size) +
+         moved_knobs(hierarchy_knobs(), hierarchy);
+}
+
+std::string compression_words(const Strategy& strategy) {
+  const Compression& compression = strategy.compression;
+  if (compression.codec.empty()) return "uncompressed";
+  std::string words = compression.codec;
+  if (is_sparse(compression)) words += " at " + percent(compression.sparsity.back()) + " %";
+  return words + moved_knobs(compression_knobs(), compression);
+}
+
+std::string averaging_words(const Strategy& strategy) {
+  const LocalSgd& local = strategy.local_sgd;
+  if (!local.enabled) return "gradients at every step";
+  const std::string words = local.adaptive ? "adaptive LocalSGD"
+                                           : "LocalSGD every " + std::to_string(local.period) +
+                                                 (local.period == 1 ? " step" : " steps");
+  return words + moved_knobs(local_sgd_knobs(), local);
+}
+
+std::string exchange_words(const Strategy& strategy) {
+  if (strategy.exchange == Strategy::Exchange::kDecoupled) return "decoupled";
+  if (strategy.exchange == Strategy::Exchange::kShardedUpdate) {
+    return "all-reduced, sharded update";
+  }
+  return strategy.exchange == Strategy::Exchange::kSharded ? "sharded update"
+                                                           : "all-reduced in one go";
+}
+
+std::string compute_fusion_words(const Strategy& strategy) {
+  std::string words;
+  for (const auto& knob : compute_fusion_knobs().knobs) {
+    if (knob.at_rest(strategy.compute_fusion)) continue;
+    words += (words.empty() ? "operators fused: " : " + ") + knob.words(strategy.compute_fusion);
+  }
+  return words.empty() ? "operators unfused" : words;
+}
+
+}  // namespace
+
+const KnobTable<Hierarchy>& hierarchy_knobs() {
+  using Form = Hierarchy::Form;
+  static const KnobTable<Hierarchy> table{
+      "hierarchy",
+      [](const Setting& setting) {
+        Hierarchy hierarchy;
+        hierarchy.form = Form::kLeaders;
+        hierarchy.group_size = setting.cluster.gpus_per_node;
+        return hierarchy;
+      },
+      {knob("form", &Hierarchy::form,
+            words<Form>({{"leaders", Form::kLeaders}, {"sharded", Form::kSharded}}),
+            "leaders: each group sums at its first rank, the leaders all-reduce, and the result is "
+            "broadcast inside the groups. sharded: reduce-scatter inside, all-reduce of each shard "
+            "across, all-gather inside.")
+           .with(kDecides | kWritten)
+           .brings({{"leaders", {"first"}}, {"sharded", {"across_stream"}}})
+           .says(""),
+       knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
+            "Consecutive ranks in a group; leaf: as many as share a leaf of the fabric in every "
+            "group, "
+            "as the nodes are placed. Default: gpus_per_node, a group is a node.")
+           .shown({{"minimum", 2}})
+           .says(""),
+       knob("first", &Hierarchy::first_all_reduce,
+            words<bool>({{"reduce", false}, {"all_reduce", true}}),
+            "For the form \"leaders\": how a group sums. reduce: at its leader only. all_reduce: "
+            "at all its ranks. Default reduce.")
+           .says(""),
+       knob("inside", &Hierarchy::inside, algorithm(),
+            "Algorithm of the collectives inside a group. Default: the strategy's algorithm.")
+           .says("% inside"),
+       knob("across", &Hierarchy::across, algorithm(),
+            "Algorithm of the collectives across groups. Default: the strategy's algorithm.")
+           .says("% across"),
+       knob("across_stream", &Hierarchy::across_stream, yes_or_no(),
+            "For the form \"sharded\": whether what follows the reduce-scatter has a stream of its "
+            "own, so that the next bucket's reduce-scatter need not wait for it (FSDP). Default "
+            "false.")
+           .says("stream of its own across"),
+       knob("across_last", &Hierarchy::across_last, yes_or_no(),
+            "Whether groups communicate in the last micro-batch alone (MiCS), which says something "
+            "with each_micro_batch. Default false.")
+           .says("across in the last micro-batch")}};
+  return table;
+}
+
+const KnobTable<Compression>& compression_knobs() {
+  using C = Compression;
+  static const KnobTable<C> table{
+      "compression",
+      [](const Setting&) {
+        C compression;
+        compression.codec = "dgc";
+        return compression;
+      },
+      {knob(
+           "codec", &C::codec, one_of(compress::codec_names()),
+           "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
+           "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
+           "travel as two factors of low rank. batched_powersgd: each bucket does, as one square "
+           "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, "
+           "summed in fp32. By the algorithms all_to_all and nccl each rank gets its part of all "
+           "ranks' blocks, rounds their sum once, and the library gathers the sums; other "
+           "algorithms round in each round. With local_sgd the codec is of what is averaged.")
+           .with(kDecides | kWritten)
+           .brings(brought_by_codecs())
+           .says(""),
+       knob("sparsity", &C::sparsity, shares_below_one(),
+            "Share of elements that dgc keeps back, at least 0 and below 1: 0.999 sends one in a "
+            "thousand. Several values are the stages of the ramp, the last one stays. Default "
+            "[0.999].")
+           .with(kWritten)
+           .says(ramp_words),
+       knob("rampup_begin_step", &C::rampup_begin_step, whole<std::int64_t>(0, kMostSteps),
+            "First step that dgc or powersgd compresses; before it gradients travel in full. "
+            "Default "
+            "0.")
+           .with(kWritten)
+           .says("from step %"),
+       knob("rampup_step", &C::rampup_step, whole<std::int64_t>(1, kMostSteps),
+            "Steps over which the sparsity values are passed through, in equal parts. Default 1.")
+           .with(kWritten)
+           .says("a ramp of % steps"),
+       knob("min_elements", &C::min_elements, whole<std::int64_t>(0, kMostSteps),
+            "Tensors with fewer elements than this are never compressed by dgc. Default 16384.")
+           .with(kWritten)
+           .says("tensors of % elements or more"),
+       knob("rank", &C::rank, whole<std::int64_t>(1, 1 << 16),
+            "Columns of powersgd's two factors; a matrix has as many as its smaller side at most. "
+            "Default 1.")
+           .with(kWritten)
+           .says("rank %"),
+       knob("min_compression_rate", &C::min_rate, number<double>({0, 1e9}, 1),
+            "How many times smaller than a matrix powersgd's two factors must be together; "
+            "otherwise it travels whole, as vectors do. Default 2.")
+           .with(kWritten)
+           .says("matrices % times smaller or more"),
+       knob("encode_launches", &C::encode_launches, whole<std::int64_t>(0, 100000),
+            "Kernels launched to encode one bucket, with powersgd one matrix; each costs the "
+            "device's launch_us. Default 1, one fused kernel. Paddle's dgc takes about 14.")
+           .with(kWritten)
+           .says("% launches to encode"),
+       knob("decode_launches", &C::decode_launches, whole<std::int64_t>(0, 100000),
+            "Kernels launched to decode one bucket, or matrix. Default 1. Paddle's dgc takes one "
+            "for each "
+            "rank and one more.")
+           .with(kWritten)
+           .says("% launches to decode")}};
+  return table;
+}
+
+const KnobTable<Outer>& outer_knobs() {
+  using Optimizer = Outer::Optimizer;
+  static const KnobTable<Outer> table{
+      "outer",
+      [](const Setting&) {
+        Outer outer;
+        outer.optimizer = Optimizer::kNesterov;
+        return outer;
+      },
+      {knob("optimizer", &Outer::optimizer,
+            words<Optimizer>({{"sgd", Optimizer::kSgd}, {"nesterov", Optimizer::kNesterov}}),
+            "What steps with the mean of how far the ranks have come: sgd, or nesterov with "
+            "momentum. Default nesterov.")
+           .shown({{"default", "nesterov"}})
+           .with(kDecides | kWritten)
+           .brings({{"nesterov", {"momentum"}}})
+           .says("%"),
+       knob("rate", &Outer::rate, number<double>({0, 1e3, true}, 1),
+            "Learning rate of the outer optimizer; 1 with sgd is the mean. Default 0.7.")
+           .with(kWritten)
+           .says("rate %"),
+       knob("momentum", &Outer::momentum, number<double>({0, 1}, 1),
+            "Of nesterov, which keeps it in fp32. Default 0.9.")
+           .with(kWritten)
+           .says("momentum %"),
+       knob("mix", &Outer::mix, number<double>({0, 1}, 1),
+            "Share of its own parameters that a rank keeps when it takes the new ones (torchft's "
+            "fragment_update_alpha). Default 0.")
+           .says("mix %")}};
+  return table;
+}
+
+const KnobTable<LocalSgd>& local_sgd_knobs() {
+  using L = LocalSgd;
+  constexpr std::int64_t kMostPeriod = 1 << 20;
+  static const KnobTable<L> table{
+      "local_sgd",
+      [](const Setting&) {
+        L local;
+        local.enabled = true;
+        return local;
+      },
+      {knob("begin_step", &L::begin_step, whole<std::int64_t>(1, kMostSteps),
+            "Step from which ranks train on their own; before it gradients are summed in every "
+            "step. Default 1.")
+           .with(kWritten)
+           .says("from step %"),
+       knob("subgroup", &L::subgroup, ranks_in_a_group(),
+            "Ranks that sum their gradients in each local step, consecutive ones, by the "
+            "strategy's other keys (PyTorch's post-local SGD: those of a node). Must divide the "
+            "number of ranks; leaf as in hierarchy.group_size; fusion is the gradients', "
+            "parameters are averaged in one bucket, "
+            "compressed where the strategy says so. 1: none do. Default 1.")
+           .says("gradients all-reduced among %"),
+       knob("outer", &L::outer, object_of(outer_knobs()), "")
+           .resting([](const L& local) { return !local.outer.any(); })
+           .says([](const L& local) {
+             return "outer step" + moved_knobs(outer_knobs(), local.outer);
+           }),
+       knob("fragments", &L::fragments, whole<int>(1, 1 << 16),
+            "Parts of the parameters, first layers first, which are averaged by turns, each once a "
+            "period, evenly apart (Streaming DiLoCo). Default 1.")
+           .says("% fragments"),
+       knob("delay", &L::delay, whole<std::int64_t>(0, kMostPeriod),
+            "Steps that go on between sending a fragment and applying it. Less than period / "
+            "fragments. Default 0.")
+           .says("applied % steps later"),
+       knob("warmup", &L::warmup_gradients, words<bool>({{"average", false}, {"gradients", true}}),
+            "What is summed in every step up to begin_step. average: parameters are averaged. "
+            "gradients: gradients are all-reduced among all ranks. Default average.")
+           .says("gradients all-reduced before"),
+       knob("period", &L::period, whole<std::int64_t>(1, kMostPeriod),
+            "Steps from one averaging to the next. A larger one communicates less and may cost "
+            "accuracy.")
+           .with(kWritten)
+           .says(""),
+       knob("periods", &L::periods,
+            list_of(whole<std::int64_t>(1, kMostPeriod), "at least one period"),
+            "Steps of each of so many equal blocks of ranks, the first ranks first, where some "
+            "compute faster (cluster.speeds; torchft's sync_every of each group). period is their "
+            "mean, a whole number. Default: all alike.")
+           .says("by block of ranks: %"),
+       knob("adaptive", &L::adaptive, yes_or_no(),
+            "Whether the period follows the loss and the learning rate (see training). Default "
+            "false.")
+           .with(kDecides)
+           .brings({{false, {"period", "periods"}}, {true, {"init_period", "max_period"}}})
+           .says(""),
+       knob("init_period", &L::init_period, whole<std::int64_t>(1, kMostPeriod),
+            "Period that adaptive LocalSGD begins with.")
+           .with(kWritten)
+           .says("at first every %"),
+       knob("max_period", &L::max_period, whole<std::int64_t>(1, kMostPeriod),
+            "Longest period that adaptive LocalSGD may choose. Default 16.")
+           .with(kWritten)
+           .says("at most every %")}};
+  return table;
+}
+
+const KnobTable<ComputeFusion>& compute_fusion_knobs() {
+  using F = ComputeFusion;
+  static const KnobTable<F> table{
+      "compute_fusion",
+      [](const Setting&) {
+        F fusion;
+        fusion.fuse_bn_add_act_ops = true;  // as in Paddle one is on unless it is turned off
+        return fusion;
+      },
+      {knob("fuse_relu_depthwise_conv", &F::fuse_relu_depthwise_conv, yes_or_no(),
+            "A relu goes into the depthwise convolution after it, forward and backward. Default "
+            "false.")
+           .says("relu_depthwise_conv"),
+       knob("fuse_bn_act_ops", &F::fuse_bn_act_ops, yes_or_no(),
+            "batch_norm and relu. Matches in fp16 with NHWC only. Default false.")
+           .says("bn_act"),
+       knob("fuse_bn_add_act_ops", &F::fuse_bn_add_act_ops, yes_or_no(),
+            "batch_norm, elementwise_add and relu. Matches in fp16 with NHWC only. Default true, "
+            "as in Paddle.")
+           .says("bn_add_act")
+           .shown({{"default", true}})
+           .with(kWritten),
+       knob("fuse_gemm_epilogue", &F::fuse_gemm_epilogue, yes_or_no(),
+            "A product with a weight, its bias and, where the weight's columns are a multiple of "
+            "128 (relu) or 8 (gelu), the activation; backward likewise. Paddle needs CUDA 11.6. "
+            "Default false.")
+           .says("gemm_epilogue"),
+       knob("fuse_elewise_add_act_ops", &F::fuse_elewise_add_act_ops, yes_or_no(),
+            "elementwise_add and relu, scale or tanh; backward with relu only. Default false.")
+           .says("elewise_add_act"),
+       knob("fuse_all_optimizer_ops", &F::fuse_all_optimizer_ops, yes_or_no(),
+            "All update operators become one, if their gradients are dense and of one dtype. It "
+            "waits for every gradient, so update must be after_all. Default false.")
+           .says("all_optimizer")}};
+  return table;
+}
+
+namespace {
+
+// How payloads travel: streams, collectives, buckets, what is sent how often.
+std::vector<Knob<Strategy>> transport_knobs() {
+  using S = Strategy;
+  return {
+      knob("overlap", &S::overlap, yes_or_no(),
+           "Whether communication overlaps the backward pass. Default true. false puts "
+           "everything on the compute stream, one after the other.")
+          .with(kExact)
+          .brings({{true,
+                    {"streams", "cross_step", "priority", "local_sgd.delay"},
+                    "without overlap everything is on one stream"}}),
+      knob("streams", &S::streams, streams(),
+           "Communication streams, each with a communicator of its own, so that so many "
+           "collectives can run at once. Default 1. Raise it when a single stream cannot fill the "
+           "link.")
+          .with(kExact)
+          .varied(stream_words),
+      knob("algorithm", &S::algorithm, algorithm(),
+           "How collectives move their data: ring (least traffic); to_one (everyone to one rank "
+           "and back); double_binary_tree (low latency on many ranks); halving_doubling (few "
+           "rounds over pairs of ranks); nccl (as NCCL would choose for each payload); all_to_all "
+           "(parts directly to the ranks that sum them, for low precision). Default: nccl where "
+           "that is the cluster's library, else ring.")
+          .with(kWritten | kExact)
+          .varied([](const S& s) { return s.algorithm; }),
+      knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),
+      knob("hierarchy", &S::hierarchy, object_of(hierarchy_knobs()), "")
+          .resting([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
+          .with(kExact)
+          .varied(hierarchy_words),
+      knob("compression", &S::compression, object_of(compression_knobs()), "")
+          .resting([](const S& s) { return s.compression.codec.empty(); })
+          .with(kExact | kChangesTraining)
+          .varied(compression_words),
+      knob("local_sgd", &S::local_sgd, object_of(local_sgd_knobs()), "")
+          .resting([](const S& s) { return !s.local_sgd.enabled; })
+          .with(kExact | kChangesTraining)
+          .varied(averaging_words)};
+}
+
+// In which collectives gradients and parameters are exchanged.
+std::vector<Knob<Strategy>> exchange_knobs() {
+  using S = Strategy;
+  return {
+      knob("exchange", &S::exchange, exchanges(),
+           "all_reduce: in one go. decoupled: a reduce-scatter in the backward pass and an "
+           "all-gather after it, first layers first. sharded: gradients are reduce-scattered, each "
+           "rank updates its shard of the parameters, which are all-gathered. sharded_update: "
+           "likewise, "
+           "but gradients are all-reduced. Default all_reduce.")
+          .with(kDecides)
+          .brings({{"sharded", {"gather_groups", "gather_format", "live_elements", "regather"}},
+                   {"sharded_update", {"gather_groups", "gather_format", "live_elements"}}})
+          .varied(exchange_words),
+      knob("gather_groups", &S::gather_groups, groups(false),
+           "With exchange sharded: the buckets in which updated parameters are gathered, as "
+           "fusion.groups. Default: as the gradients were scattered."),
+      knob(
+          "regather", &S::regather, yes_or_no(),
+          "With exchange sharded: whether parameters are gathered again for the backward pass, "
+          "each bucket's while the backward pass of the one before runs. Without gather_groups all "
+          "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
+          .with(kDecides)
+          .brings({{true, {"regather_group", "kept_groups"}}}),
+      knob("regather_group", &S::regather_group, ranks_in_a_group(0),
+           "With regather: parameters are gathered again among so many neighbours, which keep a "
+           "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
+           "zero_hpz_partition_size). 0: among those that keep the first. Default 0."),
+      knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
+           "With regather: how many of gather_groups, from the first on, are not gathered again "
+           "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
+           "0."),
+      knob("gather_format", &S::gather_bytes,
+           words<int>({{"own", 0}, {"fp8", 1}, {"bf16", 2}, {"fp32", 4}}),
+           "Format that parameters are gathered in (FSDP's param_dtype, Megatron's "
+           "fp8-param-gather). fp8: of the matrices of layers; the others travel in bf16. Default "
+           "own, that of the gradients."),
+      knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
+           "With exchange sharded and cross_step: elements of parameters in place at a time, from "
+           "which on none are gathered before the layers that need them (DeepSpeed's "
+           "stage3_max_live_parameters). 0: no limit. Default 0.")};
+}
+
+// What waits for what, and what goes first.
+std::vector<Knob<Strategy>> order_knobs() {
+  using S = Strategy;
+  return {
+      knob("pieces", &S::pieces, rising_ends(),
+           "Index of the last gradient of each piece that the backward pass runs in, whose "
+           "gradients are all there at its end (graphs of torch.compile); what comes after the "
+           "last of them is a piece too. Default: each gradient is there once it is computed.")
+          .shown({{"minItems", nullptr}, {"default", Json::array()}}),
+      knob("each_micro_batch", &S::each_micro_batch, yes_or_no(),
+           "Whether gradients are summed in every micro-batch of the workload instead of in the "
+           "last alone (DDP without no_sync, DeepSpeed's ZeRO-2). Default false."),
+      knob("after_passes", &S::after_passes, yes_or_no(),
+           "In a pipeline, whether a stage communicates its gradients once all of its passes are "
+           "over (Megatron without overlap-grad-reduce, FSDP2 in torch's stages), instead of after "
+           "the last pass that computes them. Without overlap it always does. Default false."),
+      knob("in_flight", &S::in_flight, whole<int>(0, 1 << 20),
+           "The backward pass goes on past a bucket only when all but so many collectives are done "
+           "(DeepSpeed: 1). 0: it waits for none. Default 0."),
+      knob("cross_step", &S::cross_step, yes_or_no(),
+           "Whether the next step's forward pass waits layer by layer for its parameters, instead "
+           "of for all of them. Each layer's update then comes before its forward pass. Default "
+           "false.")
+          .with(kDecides)
+          .brings({{true, {"live_elements"}}})
+          .varied([](const S& s) {
+            return std::string(s.cross_step ? "across steps" : "step by step");
+          }),
+      knob("priority", &S::priority, priorities(),
+           "Which bucket goes when the network is free. ready: the one that was ready first. "
+           "layer: the one that the next forward pass needs first. Default ready.")
+          .with(kDecides)
+          .brings({{"layer", {"credit_mb"}}})
+          .varied([](const S& s) {
+            return std::string(s.priority == S::Priority::kLayer ? "first layers first"
+                                                                 : "in the order of readiness");
+          }),
+      knob("credit_mb", &S::credit, mebibytes(true),
+           "With priority layer: MiB handed to the network at a time, which later buckets can no "
+           "longer overtake. 0: one bucket. Default 0."),
+      knob("partition_mb", &S::partition, mebibytes(true),
+           "Gradients larger than this many MiB travel in parts of even size, each that has a "
+           "bucket to itself and that no codec makes two factors of. 0: whole. Default 0.")
+          .with(kExact)};
+}
+
+// What happens around the exchanges.
+std::vector<Knob<Strategy>> surrounding_knobs() {
+  using S = Strategy;
+  return {
+      knob("bucket_copies", &S::bucket_copies, yes_or_no(),
+           "Whether gradients are copied into their bucket and back, a read and a write of each "
+           "byte each way at device.memory_gbytes_per_s (DDP without gradient_as_bucket_view). "
+           "Default false.")
+          .varied([](const S& s) {
+            return std::string(s.bucket_copies ? "copied into buckets" : "gradients as views");
+          }),
+      knob("broadcast_buffers", &S::broadcast_buffers, yes_or_no(),
+           "Whether the buffers of rank 0, such as the statistics of batch norm, are sent to all "
+           "ranks before each step, for the workload's buffer_broadcast_ms. LocalSGD averages them "
+           "instead, unless it warms up with gradients, as DDP's hook does. Default true."),
+      knob("host_sync", &S::host_sync, yes_or_no(),
+           "Whether the host waits for each collective before it issues the next on that stream, "
+           "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),
+      knob("update", &S::update,
+           words<S::Update>(
+               {{"after_all", S::Update::kAfterAll}, {"per_bucket", S::Update::kPerBucket}}),
+           "When parameters are updated. after_all: once every gradient has arrived. per_bucket: "
+           "each bucket's as soon as its gradients have arrived. Default after_all, with "
+           "cross_step per_bucket.")
+          .resting([](const S& s) { return s.update == usual_update(s); })
+          .brings({{Json(), {"cross_step"}},
+                   {"per_bucket",
+                    {"cross_step"},
+                    "each layer's parameters are updated before its forward pass"},
+                   {"after_all",
+                    {"compute_fusion.fuse_all_optimizer_ops"},
+                    "the one operator waits for every gradient"}}),
+      knob("compute_fusion", &S::compute_fusion, object_of(compute_fusion_knobs()), "")
+          .with(kExact)
+          .varied(compute_fusion_words)};
+}
+
+}  // namespace
+
+const KnobTable<Strategy>& strategy_knobs() {
+  static const KnobTable<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
+                                         joined(joined(transport_knobs(), exchange_knobs()),
+                                                joined(order_knobs(), surrounding_knobs()))};
+  return table;
+}
+
+Strategy::Update usual_update(const Strategy& strategy) {
+  const bool each = strategy.cross_step && !shards_update(strategy);
+  return each ? Strategy::Update::kPerBucket : Strategy::Update::kAfterAll;
+}
+
+bool in_order_of_readiness(const Strategy& strategy) {
+  return std::all_of(strategy_knobs().knobs.begin(), strategy_knobs().knobs.end(),
+                     [&](const auto& knob) { return knob.is(kExact) || knob.at_rest(strategy); });
+}
+
+bool changes_training(const Strategy& strategy) {
+  return std::any_of(
+      strategy_knobs().knobs.begin(), strategy_knobs().knobs.end(),
+      [&](const auto& knob) { return knob.is(kChangesTraining) && !knob.at_rest(strategy); });
+}
+
+std::string configuration_words(const Strategy& strategy, const Strategy& base) {
+  std::string words;
+  for (const auto& knob : strategy_knobs().knobs) {
+    const auto value = [&](const Strategy& of) {
+      return knob.at_rest(of) ? Json() : knob.write(of);
+    };
+    if (!knob.axis || value(strategy) == value(base)) continue;
+    words += (words.empty() ? "" : ", ") + knob.axis(strategy);
+  }
+  return words;
+}
+
+}  // namespace syncline::input

@@ -1,0 +1,382 @@
+// "fabric" as an object: links and routes between the nodes.
+#include "formats/input/read_fabric.h"
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/fabric/kinds.h"
+#include "formats/fabric/files.h"
+#include "formats/json/reader.h"
+#include "formats/text/files.h"
+
+namespace syncline::input {
+namespace {
+
+constexpr std::size_t kMostLevels = 6;
+constexpr std::int64_t kMostPorts = 4096;     // of a switch
+constexpr std::int64_t kMostNodes = 1 << 17;  // of a fabric
+constexpr double kMostLinks = 1 << 20;
+constexpr std::size_t kMostSwitches = 1 << 13;  // ways are found by all pairs of them
+
+// What the nodes plug into it.
+struct Ports {
+  int nodes = 1;
+  int nics = 1;
+  BytesPerSecond node = 0;
+  double efficiency = 1;  // of what links promise
+  BytesPerSecond nic() const { return node / nics; }
+};
+
+std::vector<int> read_numbers(Reader& reader, const char* key, std::int64_t most) {
+  std::vector<int> numbers;
+  const Json& list = reader.array(key);
+  for (const Json& each : list) {
+    const std::string place = reader.place_of(key) + "." + std::to_string(numbers.size());
+    numbers.push_back(static_cast<int>(checked_integer(each, 1, most, reader.file(), place)));
+  }
+  if (numbers.empty() || numbers.size() > kMostLevels) {
+    reader.fail(key, "expected 1 to " + std::to_string(kMostLevels) + " numbers");
+  }
+  return numbers;
+}
+
+void require_nodes(const Reader& reader, const char* key, int joined, int nodes) {
+  if (joined >= nodes) return;
+  reader.fail(key, "it joins " + std::to_string(joined) + " nodes, fewer than the cluster's " +
+                       std::to_string(nodes));
+}
+
+void limit(const Reader& reader, const char* key, double links) {
+  if (links > kMostLinks) {
+    reader.fail(key, "more than " + std::to_string(static_cast<int>(kMostLinks)) + " links");
+  }
+}
+
+// Of the cables of each level; one number is for all.
+std::vector<BytesPerSecond> read_speeds(Reader& reader, std::size_t levels, const Ports& ports,
+                                        BytesPerSecond usual) {
+  std::vector<BytesPerSecond> speeds(levels, usual);
+  const Json* given = reader.find("link_gbps");
+  if (given == nullptr) return speeds;
+  if (given->is_array() && given->size() != levels) {
+    reader.fail("link_gbps",
+                "expected a number, or one for each of the " + std::to_string(levels) + " levels");
+  }
+  for (std::size_t level = 0; level < levels; ++level) {
+    speeds[level] = checked_number(given->is_array() ? (*given)[level] : *given, {0, 1e7, true},
+                                   reader.file(), reader.place_of("link_gbps")) *
+                    kGigabitPerSecond * ports.efficiency;
+  }
+  return speeds;
+}
+
+fabric::Topology read_fat_tree(Reader& reader, const Ports& ports) {
+  fabric::FatTree tree;
+  tree.down = read_numbers(reader, "down", kMostNodes);
+  tree.up = read_numbers(reader, "up", kMostPorts);
+  tree.cables.assign(tree.down.size(), 1);
+  if (reader.has("links")) tree.cables = read_numbers(reader, "links", kMostPorts);
+  if (tree.up.size() != tree.down.size() || tree.cables.size() != tree.down.size()) {
+    reader.fail("up", "expected as many numbers as in 'down', and in 'links'");
+  }
+  if (tree.up[0] != 1 || tree.cables[0] != 1) {
+    reader.fail("up", "a node is plugged into one leaf here; kind rail has several");
+  }
+  tree.speeds = read_speeds(reader, tree.down.size(), ports, ports.node);
+  double elements = 1;
+  double copies = 1;
+  for (std::size_t level = tree.down.size(); level-- > 1;) elements *= tree.down[level];
+  for (std::size_t level = 1; level < tree.down.size(); ++level) {
+    copies *= tree.up[level];
+    limit(reader, "down", elements * copies * tree.cables[level]);
+    elements /= tree.down[level];
+  }
+  double nodes = 1;
+  for (const int each : tree.down) nodes *= each;
+  if (nodes > kMostNodes) reader.fail("down", "more than 2^17 nodes");
+  return fabric::fat_tree(tree);
+}
+
+fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports) {
+  fabric::LeafSpine shape;
+  shape.nodes = static_cast<int>(reader.integer_or("nodes", ports.nodes, 1, kMostNodes));
+  require_nodes(reader, "nodes", shape.nodes, ports.nodes);
+  shape.nodes_per_leaf = static_cast<int>(reader.integer("nodes_per_leaf", 1, kMostNodes));
+  if (rails) {
+    shape.rails = ports.nics;
+    shape.tors = static_cast<int>(reader.integer_or("tors", 1, 1, 2));
+    shape.planes = static_cast<int>(reader.integer_or("planes", 1, 1, 2));
+    if (shape.planes > shape.tors) {
+      reader.fail("planes", "two planes need two leaves a NIC (tors: 2)");
+    }
+  }
+  const double below = shape.nodes_per_leaf * ports.node / (shape.rails * shape.tors);
+  const BytesPerSecond usual = ports.nic() / shape.tors;
+  shape.speed = read_speeds(reader, 1, ports, usual).front();
+  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
+  if (reader.has("oversubscription") == reader.has("spines")) {
+    reader.fail("spines", "expected 'spines' or 'oversubscription', one of both");
+  }
+  if (reader.has("spines")) {
+    shape.spines = static_cast<int>(reader.integer("spines", 1, kMostPorts));
+  } else {
+    // As many as come nearest, at the speed that makes it exact.
+    const double above = below / reader.number("oversubscription", {1e-3, 1e6});
+    shape.spines = static_cast<int>(
+        std::clamp(std::round(above / (shape.speed * shape.cables)), 1.0, 1.0 * kMostPorts));
+    shape.speed = above / (shape.spines * shape.cables);
+  }
+  limit(reader, "nodes_per_leaf",
+        std::ceil(1.0 * shape.nodes / shape.nodes_per_leaf) * shape.rails * shape.tors *
+            shape.spines * shape.cables);
+  return fabric::leaf_spine(shape);
+}
+
+fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
+  fabric::Dragonfly shape;
+  shape.groups = static_cast<int>(reader.integer("groups", 1, kMostPorts));
+  shape.switches = static_cast<int>(reader.integer("switches", 1, kMostPorts));
+  shape.hosts = static_cast<int>(reader.integer("hosts", 1, kMostPorts));
+  shape.cables = static_cast<int>(reader.integer_or("links", 1, 1, kMostPorts));
+  shape.apart = static_cast<int>(reader.integer_or("switches_per_node", 1, 1, kMostPorts));
+  if (ports.nics % shape.apart != 0 || shape.switches % shape.apart != 0) {
+    reader.fail("switches_per_node",
+                "found " + std::to_string(shape.apart) + ", expected a divisor of the " +
+                    std::to_string(ports.nics) + " NICs of a node and of the " +
+                    std::to_string(shape.switches) + " switches of a group");
+  }
+  const auto speeds = read_speeds(reader, 2, ports, ports.nic());
+  shape.local = speeds[0];
+  shape.global = speeds[1];
+  limit(reader, "groups",
+        0.5 * shape.groups * shape.groups * shape.cables +
+            0.5 * shape.groups * shape.switches * shape.switches);
+  if (1.0 * shape.groups * shape.switches * shape.hosts > kMostNodes * shape.apart) {
+    reader.fail("groups", "more than 2^17 nodes");
+  }
+  return fabric::dragonfly(shape);
+}
+
+fabric::Topology read_torus(Reader& reader, const Ports& ports) {
+  const std::vector<int> sizes = read_numbers(reader, "sizes", kMostPorts);
+  double nodes = 1;
+  for (const int size : sizes) nodes *= size;
+  if (nodes > kMostNodes) reader.fail("sizes", "more than 2^17 nodes");
+  return fabric::torus(sizes, read_speeds(reader, 1, ports, ports.nic()).front());
+}
+
+// A file of an operator's own tools, beside the scenario's.
+fabric::Topology read_tools_file(Reader& reader, const std::string& kind, const Ports& ports) {
+  const bool slurm = kind == "slurm";
+  const std::string file = reader.text("file");
+  const auto folder = std::filesystem::path(reader.file()).parent_path();
+  const double oversubscription =
+      slurm ? reader.number_or("oversubscription", 1, {1e-3, 1e6}) : 1.0;
+  try {
+    const std::string text = read_text_file((folder / file).string(),
+                                            slurm               ? "Slurm's topology.conf"
+                                            : kind == "simgrid" ? "a platform file of SimGrid's"
+                                                                : "the output of ibnetdiscover");
+    if (kind == "simgrid") return fabric::simgrid_fabric(file, text, ports.efficiency);
+    return slurm ? fabric::slurm_fabric(text, ports.node, oversubscription)
+                 : fabric::ibnetdiscover_fabric(text, ports.nics, ports.node, ports.efficiency);
+  } catch (const InputError& error) {
+    reader.fail("file", file + ": " + error.what());
+  }
+}
+
+// The nodes of a list: numbers, or names where the fabric has them.
+std::vector<int> listed_nodes(const Reader& reader, const Json& list,
+                              const fabric::Topology& topology) {
+  const std::vector<std::string>& names = topology.names;
+  const int all = topology.all_nodes();
+  std::vector<int> nodes;
+  for (const Json& each : list) {
+    if (!each.is_string() || names.empty()) {
+      nodes.push_back(static_cast<int>(
+          checked_integer(each, 0, all - 1, reader.file(), reader.place_of("placement"))));
+      continue;
+    }
+    const auto name = each.get<std::string>();
+    const auto known = std::find(names.begin(), names.end(), name);
+    if (known == names.end()) {
+      reader.fail("placement", "no node is called '" + name + "'" + did_you_mean(name, names));
+    }
+    nodes.push_back(static_cast<int>(known - names.begin()));
+  }
+  return nodes;
+}
+
+// A list of names as Slurm writes it, "gpu[01-04]".
+Json slurm_list(const Reader& reader, const std::string& words) {
+  try {
+    return fabric::hosts_listed(words);
+  } catch (const InputError& error) {
+    reader.fail("placement", error.what());
+  }
+}
+
+// On nodes that are not `taken` by other jobs. What is drawn goes by the fabric's seed. Returns
+// those that measurements are of: nodes side by side, unless the user lists the job's own.
+std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int>& taken,
+                                fabric::Topology& topology) {
+  using fabric::Placement;
+  const std::map<std::string, Placement> kWords{{"packed", Placement::kPacked},
+                                                {"spread", Placement::kSpread},
+                                                {"scattered", Placement::kScattered}};
+  const Json* given = reader.find("placement");
+  const bool host_list = given != nullptr && given->is_string() && !topology.names.empty() &&
+                         !kWords.contains(given->get<std::string>());
+  if (!host_list && (given == nullptr || !given->is_array())) {
+    const std::string word =
+        reader.word_or("placement", "packed", {"packed", "spread", "scattered"});
+    topology.nodes = fabric::placed(topology, nodes, kWords.at(word), topology.seed, taken);
+    return fabric::placed(topology, nodes, Placement::kPacked, topology.seed, taken);
+  }
+  const Json list = host_list ? slurm_list(reader, given->get<std::string>()) : *given;
+  topology.nodes = listed_nodes(reader, list, topology);
+  const std::set<int> distinct(topology.nodes.begin(), topology.nodes.end());
+  if (static_cast<int>(distinct.size()) != nodes || topology.nodes.size() != distinct.size()) {
+    reader.fail("placement", "expected " + std::to_string(nodes) + " different nodes, found " +
+                                 std::to_string(distinct.size()) + " in a list of " +
+                                 std::to_string(topology.nodes.size()));
+  }
+  for (const int node : taken) {
+    if (!distinct.contains(node)) continue;
+    reader.fail("placement", "node " + std::to_string(node) + " is another job's");
+  }
+  return topology.nodes;
+}
+
+// What failed or degraded links, and other jobs, leave of links by name.
+void read_shares(Reader& reader, fabric::Topology& topology) {
+  const auto weaken = [&](Reader& where, const char* key, const std::string& name, double share) {
+    if (fabric::weaken(topology, name, share) > 0) return;
+    std::vector<std::string> sorts;
+    for (const fabric::FabricLink& link : topology.links) sorts.push_back(link.sort);
+    std::sort(sorts.begin(), sorts.end());
+    sorts.erase(std::unique(sorts.begin(), sorts.end()), sorts.end());
+    std::string known;
+    for (const std::string& sort : sorts) known += (known.empty() ? "" : ", ") + sort;
+    const fabric::FabricLink* first = topology.links.empty() ? nullptr : &topology.links.front();
+    where.fail(key, "no link is called '" + name + "'; known: " + known +
+                        (first == nullptr ? "" : ", or one by name: " + topology.name(*first)));
+  };
+  for (Reader& each : reader.objects("degraded")) {
+    const std::string name = each.text("link");
+    weaken(each, "link", name, each.number("share", {0, 1}));
+    each.finish();
+  }
+  if (!reader.has("load")) return;
+  Reader load = reader.object("load");
+  const Json taken = load.json();
+  for (const auto& [name, share] : taken.items()) {
+    weaken(load, name.c_str(), name, 1 - load.number(name, {0, 0.999}));
+  }
+  load.finish();
+}
+
+// "name" stands for keys; those beside it replace or add to them.
+Json with_known_fabric(const Reader& reader) {
+  const Json& given = reader.json();
+  if (!given.contains("name")) return given;
+  std::vector<std::string> names;
+  for (const auto& known : fabric::known_fabrics()) names.emplace_back(known.name);
+  const std::string name =
+      checked_word(given["name"], names, reader.file(), reader.place_of("name"));
+  Json whole = given;
+  for (const auto& known : fabric::known_fabrics()) {
+    if (known.name != name) continue;
+    const Json keys = Json::parse(known.keys);
+    for (const auto& [key, value] : keys.items()) {
+      // Each of the two stands for the other.
+      const bool said = (key == "spines" && given.contains("oversubscription")) ||
+                        (key == "oversubscription" && given.contains("spines"));
+      if (!said && !whole.contains(key)) whole[key] = value;
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluster& cluster,
+                                                      const Tier& inter) {
+  const Json whole = with_known_fabric(named);
+  Reader reader(whole, named.file(), named.place(), named.mistakes());
+  for (const char* key : {"name", "transport"}) reader.has(key);
+  const Ports ports{cluster.nodes, inter.nics, inter.bandwidth, inter.efficiency};
+  const std::string kind = reader.require("kind").is_string()
+                               ? reader.word_or("kind", "",
+                                                {"fat_tree", "leaf_spine", "rail", "dragonfly",
+                                                 "torus", "slurm", "ibnetdiscover", "simgrid"})
+                               : reader.text("kind");
+  fabric::Topology topology = kind == "fat_tree"    ? read_fat_tree(reader, ports)
+                              : kind == "dragonfly" ? read_dragonfly(reader, ports)
+                              : kind == "torus"     ? read_torus(reader, ports)
+                              : kind == "slurm" || kind == "ibnetdiscover" || kind == "simgrid"
+                                  ? read_tools_file(reader, kind, ports)
+                                  : read_leaf_spine(reader, kind == "rail", ports);
+  if (topology.switches.size() > kMostSwitches) {
+    reader.fail("kind", "more than " + std::to_string(kMostSwitches) + " switches");
+  }
+  require_nodes(reader, "kind", topology.all_nodes(), cluster.nodes);
+  topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
+  const std::vector<int> measured = read_placement(reader, cluster.nodes, {}, topology);
+  topology.hop = reader.number_or("hop_us", 0, {0, 1e6}) * kMicrosecond;
+  topology.hashed = reader.word_or("routing", "even", {"even", "ecmp"}) == "ecmp";
+  // Each NIC sends by connections of its own.
+  const int flows = static_cast<int>(reader.integer_or("flows", 1, 1, 64));
+  const int lanes = std::max(topology.lanes, topology.hashed ? ports.nics : 1);
+  topology.parts = lanes * flows * (topology.hashed ? 1 : fabric::ways_at_a_tie(topology));
+  topology.given = named.json().dump();
+  const auto finished = [](const fabric::Topology& each) {
+    return std::make_shared<fabric::Topology>(each.hashed ? each : fabric::pooled(each));
+  };
+  fabric::Topology before = topology;
+  before.nodes = measured;
+  read_shares(reader, topology);
+  reader.finish();
+  const auto now = finished(topology);
+  if (now->nodes != measured || reader.has("degraded") || reader.has("load")) {
+    now->as_measured = finished(before);
+  }
+  return now;
+}
+
+void join_fabric(Reader& entry, const Cluster& first, const std::vector<int>& taken,
+                 Cluster& cluster) {
+  auto topology = std::make_shared<fabric::Topology>(*first.topology);
+  if (cluster.tiers.size() > (cluster.gpus_per_node > 1 ? 2 : 1)) {
+    entry.fail("scenario", "its cluster has levels above the nodes, where the fabric is");
+  }
+  const int nics = cluster.tiers.empty() ? 1 : cluster.tiers.back().nics;
+  const int flows =  // of each NIC, and ways of each
+      topology->parts / std::max(topology->lanes, topology->hashed ? first.tiers.back().nics : 1);
+  if (topology->lanes > 1 && nics != first.tiers.back().nics) {
+    entry.fail("scenario", "a node of it has " + std::to_string(nics) +
+                               " NICs, one on this fabric " +
+                               std::to_string(first.tiers.back().nics));
+  }
+  topology->parts = std::max(topology->lanes, topology->hashed ? nics : 1) * flows;
+  const int left = topology->all_nodes() - static_cast<int>(taken.size());
+  if (left < cluster.nodes) {
+    entry.fail("scenario", "it has " + std::to_string(cluster.nodes) +
+                               " nodes, and those before it leave " + std::to_string(left) +
+                               " of the fabric's " + std::to_string(topology->all_nodes()));
+  }
+  auto whole = std::make_shared<fabric::Topology>(
+      first.topology->as_measured == nullptr ? *first.topology : *first.topology->as_measured);
+  whole->nodes = read_placement(entry, cluster.nodes, taken, *topology);
+  whole->parts = topology->parts;
+  topology->as_measured = std::move(whole);
+  cluster.topology = std::move(topology);
+}
+
+}  // namespace syncline::input

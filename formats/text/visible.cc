@@ -1,0 +1,77 @@
+#include "formats/text/visible.h"
+
+namespace syncline {
+namespace {
+
+unsigned char byte_at(std::string_view text, std::size_t at) {
+  return static_cast<unsigned char>(text[at]);
+}
+
+bool goes_on(std::string_view text, std::size_t at) { return (byte_at(text, at) & 0xc0) == 0x80; }
+
+std::string in_utf8(std::string_view text) {
+  std::string whole;
+  while (const auto wrong = not_utf8(text)) {
+    whole += text.substr(0, *wrong);
+    whole += "\xef\xbf\xbd";
+    text.remove_prefix(*wrong + 1);
+  }
+  return whole += text;
+}
+
+}  // namespace
+
+std::optional<std::size_t> not_utf8(std::string_view text) {
+  for (std::size_t at = 0; at < text.size();) {
+    const unsigned lead = byte_at(text, at);
+    if (lead < 0x80) {
+      ++at;
+      continue;
+    }
+    const std::size_t more = lead < 0xe0 ? 1 : lead < 0xf0 ? 2 : 3;
+    if (lead < 0xc2 || lead > 0xf4 || at + more >= text.size()) return at;
+    for (std::size_t next = at + 1; next <= at + more; ++next) {
+      if (!goes_on(text, next)) return at;
+    }
+    // What a shorter form or half a pair would say, or a letter past the last.
+    const unsigned second = byte_at(text, at + 1);
+    const bool short_form = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+    const bool past = (lead == 0xed && second >= 0xa0) || (lead == 0xf4 && second >= 0x90);
+    if (short_form || past) return at;
+    at += more + 1;
+  }
+  return std::nullopt;
+}
+
+std::string visible(std::string_view text, std::string_view keep) {
+  std::string whole;
+  if (not_utf8(text)) text = whole = in_utf8(text);
+  std::string shown;
+  shown.reserve(text.size());
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const unsigned char byte = byte_at(text, at);
+    const bool control = byte < 0x20 || byte == 0x7f;
+    // U+0080 to U+009F: the same commands in two bytes.
+    const bool c1 = byte == 0xc2 && at + 1 < text.size() && goes_on(text, at + 1) &&
+                    byte_at(text, at + 1) < 0xa0;
+    const bool kept = control && keep.find(text[at]) != std::string_view::npos;
+    shown += (control && !kept) || c1 ? ' ' : text[at];
+    if (c1) ++at;
+  }
+  return shown;
+}
+
+std::string shortened(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  while (most > 0 && goes_on(text, most)) --most;
+  return std::string(text.substr(0, most)) + "...";
+}
+
+std::string shortened_inside(std::string_view text, std::size_t most) {
+  if (text.size() <= most) return std::string(text);
+  std::size_t end = text.size() - most / 2;
+  while (end < text.size() && goes_on(text, end)) ++end;
+  return shortened(text, most / 2) + std::string(text.substr(end));
+}
+
+}  // namespace syncline

@@ -1,0 +1,65 @@
+// The formats that a job can be imported from. Each lives in a folder of its own and is one row.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "imports/observed.h"
+
+namespace syncline::job {
+
+// What a format is recognised by.
+struct Head {
+  std::string path;  // as the user named it
+  bool directory = false;
+  std::string bytes;  // the first 64 KiB, unpacked where gzip packed them
+};
+
+struct ImportFormat {
+  std::string_view name;     // "kineto"
+  std::string_view summary;  // one line for `syncline list`
+  bool (*recognises)(const Head& head);
+  // Reads all files of one job (one a rank, where a rank has its own). Throws InputError, naming
+  // the file, for what is damaged, foreign or tells too little, with what to record instead.
+  Observed (*read)(const std::vector<std::string>& files);
+};
+
+std::span<const ImportFormat> formats();
+
+namespace kineto {
+
+// PyTorch's Kineto traces, as torch.profiler exports them: one file a rank.
+extern const ImportFormat kFormat;
+
+}  // namespace kineto
+
+namespace models {
+
+// The header of a .safetensors file: eight bytes of length, then JSON with each tensor's format and
+// shape (https://github.com/huggingface/safetensors). The weights behind it are never read. One
+// file, or all parts of one model. Tensors become gradients; what has none (statistics, masks,
+// positions, integers) is left out. FLOPs are those of the weights' products with kTokens tokens,
+// for one sample. Headers that are too long, damaged, or lie about their sizes are refused.
+extern const ImportFormat kSafetensors;
+inline constexpr std::int64_t kTokens = 1024;
+
+// The order in which a model uses its parameters, as far as their names tell: files list them by
+// name. True where the model uses `first` before `second`: embeddings before layers, layers by
+// number, attention before the feed-forward half, heads last; otherwise by the alphabet.
+bool used_before(std::string_view first, std::string_view second);
+
+// Hugging Face's config.json: the sizes of a model, from which its operators are generated. Models
+// of the families of core/operators: llama, mistral, qwen2, qwen3, gpt2, bert, vit; mixtures of
+// experts: mixtral, qwen3_moe, deepseek_v2 and _v3. Other types are refused by their names, as are
+// sizes that are missing or make no sense.
+extern const ImportFormat kConfig;
+
+}  // namespace models
+
+// Reads the files by the format of the first; the others must be of the same. Throws InputError
+// naming the formats that are known where none recognises it.
+Observed read_job(const std::vector<std::string>& files);
+
+}  // namespace syncline::job

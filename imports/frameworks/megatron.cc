@@ -1,0 +1,586 @@
+// Megatron's flags and its YAML. Source: NVIDIA/Megatron-LM d98e8a64,
+// megatron/training/arguments.py (defaults, padding of the vocabulary) and
+// examples/gpt3/gpt_config.yaml.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string_view>
+
+#include "catalogue/architectures/architecture.h"
+#include "formats/dialect/dialect.h"
+#include "formats/dialect/megatron.h"
+#include "formats/json/reader.h"
+#include "imports/frameworks/megatron_names.h"
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+constexpr const char* kStages = "num-virtual-stages-per-pipeline-rank";
+
+// What the strategy's dialect reads.
+constexpr std::string_view kExchange =
+    "overlap-grad-reduce overlap-param-gather use-distributed-optimizer "
+    "num-distributed-optimizer-instances ddp-bucket-size ddp-num-buckets "
+    "ddp-pad-buckets-for-high-nccl-busbw ddp-average-in-collective "
+    "accumulate-allreduce-grads-in-fp32 grad-reduce-in-bf16 fp8-format fp8 fp8-recipe "
+    "fp8-param-gather reduce-scatter-with-fp32-accumulation use-nccl-ub";
+
+std::vector<std::string> words_of(std::string_view text) {
+  std::vector<std::string> words;
+  std::istringstream all{std::string(text)};
+  for (std::string word; all >> word;) words.push_back(std::move(word));
+  return words;
+}
+
+std::string with_dashes(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "--" : ", --") + name;
+  return text;
+}
+
+// Flags, and which of them were asked for.
+class Flags {
+ public:
+  Flags(const Json& flags, const std::string& file) : flags_(flags), reader_(flags, file, "") {}
+
+  // False: not given, or null, as YAML says it.
+  bool has(const std::string& name) {
+    asked_.insert(name);
+    return reader_.has(name) && !flags_[name].is_null();
+  }
+  std::int64_t size(const std::string& name, std::int64_t fallback, std::int64_t most) {
+    if (!has(name)) return fallback;
+    unset(name);
+    return reader_.integer(name, 1, most);
+  }
+  bool on(const std::string& name, bool fallback = false) {
+    if (!has(name)) return fallback;
+    if (variable_behind(name)) return true;
+    return reader_.boolean_or(name, fallback);
+  }
+  // Behind a switch stands a list of flags that is set elsewhere.
+  bool variable_behind(const std::string& name) {
+    const Json& value = flags_[name];
+    if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('$')) return false;
+    lists_.insert(value.get<std::string>());
+    return true;
+  }
+  const std::set<std::string>& lists() const { return lists_; }
+  std::string word(const std::string& name, const std::string& fallback) {
+    if (!has(name)) return fallback;
+    unset(name);
+    return reader_.text(name);
+  }
+  const Json& value(const std::string& name) { return flags_[name]; }
+  Reader& reader() { return reader_; }
+  [[noreturn]] void fail(const std::string& name, const std::string& what) const {
+    reader_.fail(name, what);
+  }
+
+  std::vector<std::string> not_asked() const {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : flags_.items()) {
+      if (!asked_.contains(name) && !value.is_null()) names.push_back(name);
+    }
+    return names;
+  }
+  std::vector<std::string> asked() const { return {asked_.begin(), asked_.end()}; }
+
+  // A variable that the script does not set.
+  void unset(const std::string& name) {
+    const Json& value = flags_[name];
+    if (!value.is_string() || value.get_ref<const std::string&>().find('$') == std::string::npos) {
+      return;
+    }
+    const std::string text = value.get<std::string>();
+    const bool output = text.find("$(") != std::string::npos;
+    const bool file = reader_.file() != "the flags";
+    reader_.fail(name, "is " + text +
+                           (output ? ", which only a run of the script tells"
+                                   : ", a variable that is set elsewhere") +
+                           ": write its value" +
+                           (file ? ", or give it after the file (-- --" + name + " ...)" : ""));
+  }
+
+ private:
+  const Json& flags_;
+  Reader reader_;
+  std::set<std::string> asked_;
+  std::set<std::string> lists_;
+};
+
+std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
+
+// The row of core/operators that has these sizes, or nullptr.
+const operators::Architecture* row_of(const Json& shape) {
+  for (const auto& row : operators::architectures()) {
+    if (row.shaped || row.images) continue;
+    const operators::TransformerShape own = operators::completed(row.shape);
+    const bool same = own.layers == shape["layers"] && own.hidden == shape["hidden"] &&
+                      own.heads == shape["heads"] && own.inner == shape["inner"] &&
+                      own.experts == shape.value("experts", 0);
+    if (same) return &row;
+  }
+  return nullptr;
+}
+
+// "([0]*3+[1]*58)" or [0, 0, 1]: the layers without experts, which come first; -1: others too.
+std::int64_t dense_layers(const Json& frequency, std::int64_t layers) {
+  if (frequency.is_number()) return frequency == 1 ? 0 : -1;
+  std::vector<std::int64_t> kinds;
+  if (frequency.is_array()) {
+    for (const Json& kind : frequency) kinds.push_back(kind == 0 ? 0 : 1);
+  } else {
+    const std::string text = frequency.is_string() ? frequency.get<std::string>() : "";
+    for (std::size_t at = text.find('['); at != std::string::npos; at = text.find('[', at + 1)) {
+      const char kind = at + 1 < text.size() ? text[at + 1] : ' ';
+      const std::size_t star = text.find('*', at), next = text.find('+', at);
+      const bool times = star != std::string::npos && star < next;
+      const int count = times ? std::atoi(text.c_str() + star + 1) : 1;
+      if ((kind != '0' && kind != '1') || count < 1 || count > layers) return -1;
+      kinds.insert(kinds.end(), static_cast<std::size_t>(count), kind - '0');
+    }
+  }
+  const auto first = std::ranges::find(kinds, 1);
+  const bool sorted = std::find(first, kinds.end(), 0) == kinds.end();
+  if (!sorted || static_cast<std::int64_t>(kinds.size()) != layers) return -1;
+  return first - kinds.begin();
+}
+
+void read_experts(Flags& flags, Json& shape) {
+  const std::int64_t experts = flags.size("num-experts", 0, 1 << 12);
+  const std::int64_t topk = flags.size("moe-router-topk", 2, 1 << 12);
+  const std::int64_t inner =
+      flags.size("moe-ffn-hidden-size", shape["inner"].get<std::int64_t>(), operators::kMostInner);
+  const std::int64_t shared =
+      flags.size("moe-shared-expert-intermediate-size", 0, operators::kMostInner);
+  const bool frequency = flags.has("moe-layer-freq");
+  if (experts == 0) return;
+  shape["experts"] = experts;
+  shape["experts_per_token"] = topk;
+  shape["expert_inner"] = inner;
+  if (shared > 0) shape["shared_inner"] = shared;
+  if (!frequency) return;
+  const std::int64_t dense =
+      dense_layers(flags.value("moe-layer-freq"), shape["layers"].get<std::int64_t>());
+  if (dense < 0) {
+    flags.fail("moe-layer-freq", "is " + flags.value("moe-layer-freq").dump() +
+                                     ": only layers without experts before all others are known");
+  }
+  if (dense > 0) shape["dense_layers"] = dense;
+}
+
+// Multi-latent attention, as DeepSeek has it.
+void read_latent(Flags& flags, Json& shape) {
+  const std::int64_t queries = flags.size("q-lora-rank", 0, operators::kMostHidden);
+  const std::int64_t latent = flags.size("kv-lora-rank", 32, operators::kMostHidden);
+  const std::int64_t width = flags.size("qk-head-dim", 128, operators::kMostHeadWidth);
+  const std::int64_t rope = flags.size("qk-pos-emb-head-dim", 64, operators::kMostHeadWidth);
+  flags.size("v-head-dim", 128, operators::kMostHeadWidth);
+  if (!flags.on("multi-latent-attention")) return;
+  shape.erase("head_norm");
+  shape["head_width"] = width;
+  shape["latent"] = latent;
+  shape["rope_width"] = rope;
+  if (queries > 0) shape["query_latent"] = queries;
+}
+
+bool is_off(const Json& value) {
+  return value == false || value == 0 || value == "" || value == Json::array();
+}
+
+// By --swiglu, or another product of two halves.
+bool gated(Flags& flags) {
+  bool any = flags.has("glu-activation") && !is_off(flags.value("glu-activation"));
+  for (const char* name : {"swiglu", "quick-geglu", "geglu"}) any |= flags.on(name);
+  return any;
+}
+
+// Learned positions, biases everywhere and a gate nowhere are GPT-2's; all else is of Llama's kind.
+bool like_gpt2(Flags& flags) {
+  const bool turned = flags.on("use-rotary-position-embeddings");
+  const bool learned =
+      flags.word("position-embedding-type", "learned_absolute") == "learned_absolute" && !turned;
+  const bool plain = flags.on("disable-bias-linear"), latent = flags.on("multi-latent-attention");
+  const bool rms = flags.word("normalization", "LayerNorm") == "RMSNorm";
+  return learned && !rms && !plain && !latent && !gated(flags) && !flags.has("num-experts");
+}
+
+Json shape_of(Flags& flags, bool gpt2, std::int64_t sequence) {
+  Json shape{{"layers", flags.size("num-layers", 1, operators::kMostLayers)}};
+  for (const char* name : {"hidden-size", "num-attention-heads"}) {
+    if (!flags.has(name)) flags.reader().require(name);
+  }
+  const std::int64_t hidden = flags.size("hidden-size", 1, operators::kMostHidden);
+  const bool two_halves = gated(flags);
+  flags.on("squared-relu");
+  shape["hidden"] = hidden;
+  shape["heads"] = flags.size("num-attention-heads", 1, operators::kMostHeads);
+  const std::int64_t groups = flags.size("num-query-groups", 0, operators::kMostHeads);
+  if (flags.on("group-query-attention") && groups > 0) shape["kv_heads"] = groups;
+  if (flags.has("kv-channels")) {
+    shape["head_width"] = flags.size("kv-channels", 1, operators::kMostHeadWidth);
+  }
+  // Of --swiglu's halves two thirds, in whole 64s.
+  const std::int64_t usual = flags.on("swiglu") ? hidden * 8 / 3 / 64 * 64 : 4 * hidden;
+  shape["inner"] =
+      flags.size("ffn-hidden-size", std::max<std::int64_t>(1, usual), operators::kMostInner);
+  shape["positions"] =
+      flags.size("max-position-embeddings", gpt2 ? sequence : 1 << 17, operators::kMostWords);
+  const bool tied = !flags.on("untie-embeddings-and-output-weights");
+  const bool bias = flags.on("add-qkv-bias"), head_norm = flags.on("qk-layernorm");
+  if (gpt2) return shape;
+  if (tied) shape["tied"] = true;
+  if (!two_halves) shape["gated"] = false;
+  if (bias) shape["bias"] = true;
+  if (head_norm) shape["head_norm"] = true;
+  read_experts(flags, shape);
+  read_latent(flags, shape);
+  return shape;
+}
+
+// The vocabulary, padded so that ranks share it evenly.
+std::int64_t words_of(Flags& flags, const Json& shape, std::int64_t tensor,
+                      const std::string& script, std::vector<std::string>& assumed) {
+  const std::int64_t unit = flags.size("make-vocab-size-divisible-by", 128, kMostRanks) * tensor;
+  const std::int64_t padded = flags.size("padded-vocab-size", 0, operators::kMostWords);
+  const std::string tokenizer = flags.word("tokenizer-type", "");
+  std::int64_t words = flags.size("vocab-size", 0, operators::kMostWords);
+  if (padded > 0) return padded;
+  if (words > 0 && tokenizer == "NullTokenizer") ++words;  // the end of a document
+  if (words == 0 && tokenizer == "GPT2BPETokenizer") words = 50257;
+  const operators::Architecture* row = row_of(shape);
+  // pretrain_gpt.py's own default.
+  const bool byte_pairs = flags.has("merge-file") || row == nullptr;
+  if (words == 0 && tokenizer.empty() && script == "pretrain_gpt.py" && byte_pairs) {
+    words = 50257;
+    assumed.emplace_back(
+        "a vocabulary of 50257, that of GPT2BPETokenizer, which pretrain_gpt.py takes where no "
+        "--tokenizer-type is given");
+  }
+  if (words == 0 && row != nullptr) {
+    words = row->shape.words;
+    assumed.push_back("a vocabulary of " + std::to_string(words) + ", that of " +
+                      std::string(row->name) +
+                      ", which has these sizes: no flag says it (--vocab-size)");
+  }
+  if (words == 0) {
+    flags.fail("vocab-size",
+               "is missing, and the tokenizer's files are not read: give it in addition, after a "
+               "file as -- --vocab-size WORDS");
+  }
+  return rounded_up(words, unit);
+}
+
+bool in_fp8(Flags& flags) {
+  for (const char* name : {"fp8-format", "fp8"}) {
+    if (flags.has(name) && !is_off(flags.value(name))) return true;
+  }
+  return false;
+}
+
+// The model, where the flags describe it.
+void read_model(Flags& flags, std::int64_t tensor, const std::string& script, Settings& settings) {
+  Json operators = {{"architecture", "llama"}};
+  const bool bf16 = flags.on("bf16"), fp16 = flags.on("fp16");
+  const bool fp8 = in_fp8(flags);
+  operators["dtype"] = bf16 ? fp8 ? "fp8" : "bf16" : fp16 ? "fp16" : "fp32";
+  if (!bf16 && !fp16 && flags.has("num-layers")) {
+    settings.assumed.emplace_back(
+        "products, parameters and gradients in fp32, as neither --bf16 nor --fp16 is given "
+        "(--dtype)");
+  }
+  if (flags.has("seq-length")) {
+    operators["sequence"] = flags.size("seq-length", 1, operators::kMostWords);
+  }
+  if (!flags.has("num-layers")) {
+    if (bf16 || fp16 || operators.contains("sequence")) {
+      operators.erase("architecture");
+      settings.workload["operators"] = std::move(operators);
+    }
+    return;
+  }
+  if (!operators.contains("sequence")) flags.reader().require("seq-length");
+  const bool gpt2 = like_gpt2(flags);
+  Json shape = shape_of(flags, gpt2, operators["sequence"].get<std::int64_t>());
+  shape["words"] = words_of(flags, shape, tensor, script, settings.assumed);
+  const operators::Architecture* row = row_of(shape);
+  if (gpt2) {
+    operators["architecture"] = "gpt2";
+    operators["flash_attention"] = true;
+  }
+  settings.workload["name"] = row != nullptr ? std::string(row->name)
+                                             : "a model of " + shape["layers"].dump() +
+                                                   " layers, hidden " + shape["hidden"].dump();
+  settings.workload["source"] = "Megatron's flags";
+  operators["shape"] = std::move(shape);
+  settings.workload["operators"] = std::move(operators);
+}
+
+// Chunks a stage, by their number or by the layers of each.
+std::int64_t virtual_stages(Flags& flags, std::int64_t pipeline) {
+  const char* by_layers = "num-layers-per-virtual-pipeline-stage";
+  const std::int64_t stages = flags.size(kStages, 1, kMostRanks);
+  if (!flags.has(by_layers)) return stages;
+  const std::int64_t each = flags.size(by_layers, 1, operators::kMostLayers);
+  const std::int64_t layers = flags.size("num-layers", 0, operators::kMostLayers);
+  if (layers == 0 || layers % (pipeline * each) != 0) {
+    flags.fail(by_layers, std::to_string(layers) + " layers are no multiple of " +
+                              std::to_string(pipeline) + " stages x " + std::to_string(each));
+  }
+  return layers / (pipeline * each);
+}
+
+// Layers of each part where the stages are told theirs; nothing where they have as many each.
+std::vector<int> layers_of(Flags& flags, int pipeline, int chunks) {
+  constexpr const char* kLayout = "pipeline-model-parallel-layout";
+  if (flags.has(kLayout)) {
+    const std::vector<int> layers = dialect::megatron_layers(flags.reader());
+    if (layers.size() % static_cast<std::size_t>(pipeline) != 0) {
+      flags.fail(kLayout, "the number of parts, " + std::to_string(layers.size()) +
+                              ", is no multiple of the " + std::to_string(pipeline) + " stages");
+    }
+    return layers;
+  }
+  constexpr std::array kEnds{"decoder-first-pipeline-num-layers",
+                             "decoder-last-pipeline-num-layers"};
+  std::vector<std::int64_t> stages(static_cast<std::size_t>(pipeline), 0);
+  std::int64_t left = flags.size("num-layers", 0, operators::kMostLayers);
+  std::int64_t others = pipeline;
+  for (const char* end : kEnds) {
+    if (!flags.has(end)) continue;
+    auto& stage = end == kEnds.front() ? stages.front() : stages.back();
+    stage = flags.size(end, 0, operators::kMostLayers);
+    left -= stage;
+    --others;
+  }
+  if (others == pipeline) return {};
+  if (others < 1 || left < 0 || left % others != 0) {
+    flags.fail(flags.has(kEnds.front()) ? kEnds.front() : kEnds.back(),
+               "leaves " + std::to_string(left) + " layers for " + std::to_string(others) +
+                   " stages: expected a multiple");
+  }
+  std::vector<int> layers;
+  for (int chunk = 0; chunk < chunks; ++chunk) {
+    for (std::size_t s = 0; s < stages.size(); ++s) {
+      const bool own = (s == 0 && flags.has(kEnds.front())) ||
+                       (s + 1 == stages.size() && flags.has(kEnds.back()));
+      layers.push_back(static_cast<int>((own ? stages[s] : left / others) / chunks));
+    }
+  }
+  return layers;
+}
+
+void read_layout(Flags& flags, Settings& settings) {
+  Json parallel = Json::object();
+  for (const auto& [flag, key, unused] : dialect::megatron_layout()) {
+    const std::int64_t size = flags.size(flag, 1, kMostRanks);
+    if (size > 1) parallel[key] = size;
+  }
+  const std::int64_t tensor = parallel.value("tensor", std::int64_t{1});
+  const std::int64_t chunks = virtual_stages(flags, parallel.value("pipeline", std::int64_t{1}));
+  const auto stages = parallel.value("pipeline", std::int64_t{1});
+  const auto layers = layers_of(flags, static_cast<int>(stages), static_cast<int>(chunks));
+  // A layout by its layers says by itself how many parts there are.
+  const std::int64_t parts = layers.empty() ? stages * chunks : std::ssize(layers);
+  if (parts > stages) parallel["virtual_stages"] = parts / stages;
+  if (!layers.empty()) parallel["layers"] = layers;
+  const bool experts = flags.size("num-experts", 0, 1 << 12) > 0;
+  // As many ranks share an expert as share a layer, unless it is said.
+  if (experts && tensor > 1 && !flags.has("expert-tensor-parallel-size")) {
+    parallel["expert_tensor"] = tensor;
+  }
+  const std::string dispatcher = flags.word("moe-token-dispatcher-type", "allgather");
+  if (experts && parallel.contains("expert") && dispatcher == "allgather") {
+    settings.assumed.emplace_back(
+        "that tokens go to their experts all-to-all, where --moe-token-dispatcher-type allgather, "
+        "the default, gathers all of them");
+  }
+  if (flags.on("sequence-parallel") && tensor > 1) parallel["sequence"] = true;
+  if (flags.on("tp-comm-overlap") && tensor > 1) {
+    if (!parallel.contains("sequence")) {
+      flags.fail("tp-comm-overlap", "can happen only with sequence-parallel");
+    }
+    parallel["overlap_tensor"] = true;
+  }
+  const std::string exchange = flags.word("cp-comm-type", "p2p");
+  if (exchange == "a2a" && parallel.contains("context"))
+    parallel["context_exchange"] = "all_to_all";
+  if (exchange != "a2a" && exchange != "p2p") {
+    settings.assumed.push_back("that keys and values go around a ring (--cp-comm-type " + exchange +
+                               " is not priced)");
+  }
+  if (flags.on("overlap-moe-expert-parallel-comm") && parallel.contains("expert")) {
+    parallel["overlap_expert"] = true;
+  }
+  if (flags.on("no-overlap-p2p-communication") && chunks > 1) parallel["overlap_sends"] = false;
+  if (flags.on("use-tp-pp-dp-mapping")) parallel["order"] = "tp-cp-ep-pp-dp";
+  if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
+}
+
+void read_step(Flags& flags, Settings& settings) {
+  if (flags.has("micro-batch-size")) {
+    settings.workload["batch"] = flags.size("micro-batch-size", 1, kMostSamples);
+  }
+  settings.global_batch = flags.size("global-batch-size", 0, kMostSamples);
+  std::string recompute = flags.word("recompute-granularity", "");
+  if (flags.on("recompute-activations")) recompute = "selective";
+  // Until 2022, and in Megatron-DeepSpeed.
+  const bool older =
+      flags.on("checkpoint-activations") | flags.on("deepspeed-activation-checkpointing");
+  if (older || flags.has("activations-checkpoint-method")) recompute = "full";
+  flags.size("checkpoint-num-layers", 1, operators::kMostLayers);
+  flags.size("activations-checkpoint-num-layers", 1, operators::kMostLayers);
+  if (!recompute.empty() && recompute != "full" && recompute != "selective") {
+    flags.fail("recompute-granularity", "found '" + recompute + "', expected full or selective");
+  }
+  if (!recompute.empty()) settings.workload["activation_checkpointing"] = recompute;
+  flags.size("recompute-num-layers", 1, operators::kMostLayers);
+  const bool block = flags.word("recompute-method", "") == "block" ||
+                     flags.word("activations-checkpoint-method", "") == "block";
+  if (block) {
+    settings.assumed.emplace_back(
+        "all layers are computed again, where --recompute-method block does so with some");
+  }
+  const std::string optimizer = flags.word("optimizer", "adam");
+  if (optimizer == "sgd") settings.workload["optimizer"] = "momentum";
+  if (optimizer != "sgd" && optimizer != "adam") {
+    settings.assumed.push_back("that the update is Adam's (--optimizer " + optimizer + ")");
+  }
+}
+
+void read_exchange(Flags& flags, Settings& settings) {
+  constexpr std::array kSized{"num-distributed-optimizer-instances",
+                              "ddp-bucket-size",
+                              "ddp-num-buckets",
+                              "fp8-format",
+                              "fp8",
+                              "fp8-recipe"};
+  Json config = Json::object();
+  for (const std::string& name : words_of(kExchange)) {
+    if (!flags.has(name) || flags.value(name) == false) continue;
+    const bool sized = std::ranges::find(kSized, name) != kSized.end();
+    if (sized) flags.unset(name);
+    config[name] = !sized && flags.variable_behind(name) ? Json(true) : flags.value(name);
+  }
+  if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
+    settings.workload["delayed_scaling"] = true;
+  }
+  settings.strategy = {{"dialect", "megatron"}, {"config", std::move(config)}};
+}
+
+// What is left: not evaluated, without effect, or not known.
+void tell_the_rest(Flags& flags, Settings& settings) {
+  std::vector<std::string> left_out, unknown;
+  if (flags.has("fp4-format") && !is_off(flags.value("fp4-format"))) {
+    settings.assumed.emplace_back(
+        "that products in fp4 take the time of bf16 (--fp4-format; cluster.device.half_tflops says "
+        "their rate)");
+  }
+  const std::vector<std::string> known = flags.asked();
+  for (const std::string& name : flags.not_asked()) {
+    const Json& value = flags.value(name);
+    if (is_off(value) || value.is_object()) continue;
+    if (megatron_left_out(name, value)) {
+      left_out.push_back(name);
+    } else if (!megatron_without_effect(name)) {
+      unknown.push_back(name + did_you_mean(name, known));
+    }
+  }
+  if (!left_out.empty()) {
+    settings.assumed.push_back("nothing gained or lost by what is left out: " +
+                               with_dashes(left_out));
+  }
+  if (!unknown.empty()) {
+    settings.assumed.push_back("that no step's time hangs on what is not known here: " +
+                               with_dashes(unknown));
+  }
+  for (const std::string& list : flags.lists()) {
+    settings.assumed.push_back("nothing behind " + list + ", which is set elsewhere");
+  }
+}
+
+// By today's names, of which those that are given win.
+Json by_names_of_today(const Json& given) {
+  Json flags = Json::object();
+  for (const auto& [name, value] : given.items()) {
+    const std::string today = megatron_name_today(name);
+    if (today == name || !given.contains(today)) flags[today] = value;
+  }
+  for (const auto& [name, format] : {std::pair{"fp8-e4m3", "e4m3"}, {"fp8-hybrid", "hybrid"}}) {
+    if (given.contains(name) && given[name] != false) flags["fp8-format"] = format;
+    flags.erase(name);
+  }
+  return flags;
+}
+
+// "pretrain_t5.py": the model that a script of that name trains, where that is no GPT.
+std::string other_model(const std::string& script) {
+  static const std::map<std::string, std::string> models{{"bert", "BERT"},
+                                                         {"t5", "T5"},
+                                                         {"ict", "a biencoder"},
+                                                         {"biencoder", "a biencoder"},
+                                                         {"realm", "a biencoder"},
+                                                         {"retro", "Retro"},
+                                                         {"mamba", "Mamba"},
+                                                         {"vision", "a model of images"},
+                                                         {"vlm", "images and text"},
+                                                         {"llava", "images and text"},
+                                                         {"multimodal", "images and text"},
+                                                         {"mimo", "images and text"}};
+  std::string part;
+  for (const char c : script + ".") {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0) {
+      part += c;
+      continue;
+    }
+    if (const auto model = models.find(part); model != models.end()) return model->second;
+    part.clear();
+  }
+  return "";
+}
+
+}  // namespace
+
+bool marks_megatron(const Json& flags) {
+  if (flags.contains("num-layers") || flags.contains("micro-batch-size")) return true;
+  return std::ranges::any_of(dialect::megatron_layout(),
+                             [&](const auto& row) { return flags.contains(row.flag); });
+}
+
+Settings of_megatron(const Json& given, const std::string& file, const std::string& script) {
+  const Json json = by_names_of_today(given);
+  Flags flags(json, file);
+  for (const auto& [name, value] : json.items()) {
+    const std::string why = is_off(value) ? "" : megatron_refusal(name, value);
+    if (!why.empty()) flags.fail(name, why);
+  }
+  // What Megatron does where that makes the layers even is done here too.
+  for (const char* name :
+       {"account-for-embedding-in-pipeline-split", "account-for-loss-in-pipeline-split"}) {
+    flags.on(name);
+  }
+  Settings settings;
+  settings.framework = "Megatron";
+  read_layout(flags, settings);
+  const Json parallel = settings.workload.value("parallel", Json::object());
+  read_model(flags, parallel.value("tensor", std::int64_t{1}), script, settings);
+  if (const std::string other = other_model(script); !other.empty()) {
+    settings.no_model = script + " trains " + other + ", no GPT";
+    settings.workload["operators"].erase("architecture");
+    settings.workload["operators"].erase("shape");
+    for (const char* key : {"name", "source"}) settings.workload.erase(key);
+  }
+  read_step(flags, settings);
+  read_exchange(flags, settings);
+  tell_the_rest(flags, settings);
+  return settings;
+}
+
+}  // namespace syncline::job::frameworks

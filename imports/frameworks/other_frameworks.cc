@@ -1,0 +1,165 @@
+// Marks by which settings and launches of frameworks that are not read are told from those that
+// are.
+#include <algorithm>
+#include <string_view>
+
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+bool has_all(const Json& json, std::initializer_list<const char*> keys) {
+  return json.is_object() &&
+         std::ranges::all_of(keys, [&](const char* key) { return json.contains(key); });
+}
+
+struct OtherFramework {
+  const char* name;
+  const char* instead;
+  bool (*marks)(const Json&);
+};
+
+constexpr const char* kModelAndJson =
+    "name the model and give the DeepSpeed JSON that it names (syncline init llama3_8b "
+    "ds_config.json ...), with --batch and --sequence";
+
+bool is_lightning(const Json& json) {
+  const Json& trainer = section_of(json, "trainer");
+  return has_any(json, {"seed_everything"}) ||
+         has_any(trainer, {"accelerator", "strategy", "accumulate_grad_batches", "num_nodes"});
+}
+
+// In this order: the first that marks it names it.
+constexpr OtherFramework kOtherFrameworks[] = {
+    {"Kubernetes", "give the command of its container",
+     [](const Json& json) {
+       return has_all(json, {"apiVersion", "kind"});
+     }},
+    {"NeMo",
+     "give the same job by Megatron's flags (--num-layers ... --tensor-model-parallel-size ...), "
+     "or Megatron-Bridge's run_config.yaml",
+     [](const Json& json) {
+       const Json& model = section_of(json, "model");
+       const bool megatron =
+           has_any(model, {"megatron_amp_O2", "mcore_gpt", "tensor_model_parallel_size",
+                           "grad_allreduce_chunk_size_mb", "activations_checkpoint_granularity"});
+       return json.contains("exp_manager") || (json.contains("trainer") && megatron) ||
+              any_under(json, "_target_", "nemo");
+     }},
+    {"gpt-neox",
+     "name the model, its layout by --tp and --pp, and its zero_optimization as a DeepSpeed JSON "
+     "(syncline init config.json ds_config.json --tp 2 --pp 4 ...)",
+     [](const Json& json) {
+       return has_any(json, {"pipe-parallel-size", "pipe_parallel_size", "model-parallel-size",
+                             "model_parallel_size", "gpt_j_residual", "gpt-j-residual",
+                             "output_layer_parallelism"});
+     }},
+    {"LLaMA-Factory", kModelAndJson,
+     [](const Json& json) {
+       return json.contains("model_name_or_path") &&
+              has_any(json, {"stage", "finetuning_type", "cutoff_len", "template"});
+     }},
+    {"axolotl", kModelAndJson,
+     [](const Json& json) {
+       return json.contains("base_model") &&
+              has_any(json, {"micro_batch_size", "datasets", "sequence_len", "adapter"});
+     }},
+    {"ms-swift", kModelAndJson,
+     [](const Json& json) {
+       return has_any(json, {"train_type", "tuner_type"}) &&
+              has_any(json, {"model", "model_type", "dataset"});
+     }},
+    {"verl", "give the trainer's own settings, DeepSpeed's JSON or Megatron's flags",
+     [](const Json& json) { return json.contains("actor_rollout_ref"); }},
+    {"NeMo RL", "give Megatron's flags of the policy that it trains",
+     [](const Json& json) {
+       return json.contains("policy") && has_any(json, {"grpo", "dpo", "sft", "loss_fn"});
+     }},
+    {"accelerate",
+     "write the strategy in a scenario (\"dialect\": \"fsdp\" or \"pytorch\"), or give the "
+     "DeepSpeed JSON or Megatron's flags of the same job",
+     [](const Json& json) {
+       return has_any(json, {"distributed_type", "compute_environment", "fsdp_config",
+                             "megatron_lm_config", "deepspeed_config"}) &&
+              !json.contains("per_device_train_batch_size");
+     }},
+    {"Hugging Face's Trainer",
+     "write them in a scenario as a strategy's \"config\" with \"dialect\": \"hf_trainer\"",
+     [](const Json& json) {
+       return has_any(json, {"per_device_train_batch_size", "ddp_find_unused_parameters",
+                             "ddp_bucket_cap_mb"});
+     }},
+    {"torchtune", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
+     [](const Json& json) { return any_under(json, "_component_", ""); }},
+    {"Lightning",
+     "write the strategy's arguments in a scenario with \"dialect\": \"pytorch\" or \"fsdp\"",
+     is_lightning},
+    {"MosaicML Composer, or OLMo,", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
+     [](const Json& json) {
+       return has_any(json, {"device_train_microbatch_size", "global_train_batch_size",
+                             "device_train_batch_size"});
+     }},
+    {"nanotron", "name the model and give --tp, --pp and --batch",
+     [](const Json& json) {
+       return has_any(section_of(json, "parallelism"), {"dp", "tp", "pp"}) &&
+              json.contains("tokens");
+     }},
+    {"MaxText", "of JAX's frameworks none is modelled yet",
+     [](const Json& json) {
+       return has_any(json, {"base_emb_dim", "ici_fsdp_parallelism", "ici_tensor_parallelism"});
+     }},
+    {"MindFormers", "write the context's settings in a scenario with \"dialect\": \"mindspore\"",
+     [](const Json& json) {
+       return has_all(json, {"parallel_config", "runner_config"});
+     }},
+    {"PaddleFleetX", "write the strategy in a scenario with \"dialect\": \"paddle\"",
+     [](const Json& json) {
+       return has_any(section_of(json, "Distributed"), {"dp_degree", "mp_degree", "pp_degree"});
+     }},
+    {"Primus", "give Megatron's flags, or its own YAML", [](const Json& json) {
+       return has_all(json, {"modules", "work_group"});
+     }}};
+
+}  // namespace
+
+std::string other_framework(const Json& settings) {
+  if (!settings.is_object()) return "";
+  for (const OtherFramework& one : kOtherFrameworks) {
+    if (!one.marks(settings)) continue;
+    return "settings of " + std::string(one.name) +
+           ", by what stands in it, which are not read: " + one.instead;
+  }
+  return "";
+}
+
+std::string other_program(const TrainingCommand& training) {
+  if (training.program == "horovodrun") {
+    return "a launch of Horovod's: write its settings in a scenario with \"dialect\": \"horovod\" "
+           "(HOROVOD_FUSION_THRESHOLD in place of --fusion-threshold-mb)";
+  }
+  const Json& flags = training.flags;
+  if (training.program == "accelerate") {
+    return "a launch of accelerate's: write the strategy in a scenario (\"dialect\": \"fsdp\" or "
+           "\"pytorch\"), or give the DeepSpeed JSON of the same job";
+  }
+  if (has_any(flags, {"job.config-file", "job.config_file"})) {
+    return "a launch of torchtitan's: give the TOML that it names";
+  }
+  if (has_any(flags, {"trainer.devices", "trainer.strategy", "trainer.accelerator"})) {
+    return "a launch of Lightning's: write the strategy's arguments in a scenario with "
+           "\"dialect\": "
+           "\"pytorch\" or \"fsdp\"";
+  }
+  if (has_any(flags, {"per-device-train-batch-size", "gradient-accumulation-steps"})) {
+    return "a launch of Hugging Face's Trainer: write its arguments in a scenario as a strategy's "
+           "\"config\" with \"dialect\": \"hf_trainer\", or name the model and give its DeepSpeed "
+           "JSON";
+  }
+  if (training.program == "deepspeed" || has_any(flags, {"deepspeed", "deepspeed-config"})) {
+    return "a launch of DeepSpeed's: name the model and give the JSON (syncline init llama3_8b "
+           "ds_config.json ...)";
+  }
+  return "";
+}
+
+}  // namespace syncline::job::frameworks

@@ -1,0 +1,260 @@
+#include "imports/frameworks/settings.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "formats/dialect/megatron.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
+#include "formats/text/files.h"
+#include "formats/text/visible.h"
+
+namespace syncline::job {
+namespace {
+
+constexpr long long kLargest = 1 << 20;
+
+bool is_deepspeed(const Json& json) {
+  return std::ranges::any_of(
+      std::array{"zero_optimization", "train_batch_size", "train_micro_batch_size_per_gpu"},
+      [&](const char* key) { return json.contains(key); });
+}
+
+bool is_torchtitan(const Json& toml) {
+  return std::ranges::any_of(
+      std::array{"model", "training", "parallelism", "job", "activation_checkpoint"},
+      [&](const char* key) { return toml.contains(key) && toml[key].is_object(); });
+}
+
+// Flags that are given beside a file: Megatron's alone are taken one by one.
+void expect_no_flags(const std::string& more, const std::string& name) {
+  if (more.empty()) return;
+  throw InputError(name + ": flags behind it (" + more +
+                   ") go with Megatron's settings alone: write them in it, or give --tp, --batch "
+                   "and the like");
+}
+
+[[noreturn]] void refuse_other(const std::string& name, const std::string& what) {
+  throw InputError(name + ": " + what);
+}
+
+Settings with_flags(Json flags, const std::string& more, const std::string& name,
+                    const std::string& script) {
+  flags.update(frameworks::flags_of(more));
+  return frameworks::of_megatron(flags, name, script);
+}
+
+Settings of_yaml(const Json& yaml, const std::string& more, const std::string& name) {
+  if (frameworks::is_bridge_yaml(yaml)) {
+    std::vector<std::string> said;
+    Settings settings = with_flags(frameworks::flags_of_bridge(yaml, name, said), more, name, "");
+    settings.framework = "Megatron-Bridge";
+    settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
+    return settings;
+  }
+  if (const std::string other = frameworks::other_framework(yaml); !other.empty()) {
+    refuse_other(name, other);
+  }
+  if (yaml.is_object() && frameworks::is_megatron_yaml(yaml)) {
+    return with_flags(frameworks::flags_of_yaml(yaml), more, name, "");
+  }
+  throw InputError(name + ": no settings of Megatron's");
+}
+
+// A Python script says what it does when it runs.
+void refuse_python(const std::string& content, const std::string& name) {
+  for (const auto& [import, instead] :
+       {std::pair{"paddle",
+                  "write the strategy that it sets in a scenario with \"dialect\": "
+                  "\"paddle\""},
+        {"mindspore",
+         "write the context that it sets in a scenario with \"dialect\": "
+         "\"mindspore\""}}) {
+    if (content.find(std::string("import ") + import) == content.npos &&
+        content.find(std::string("from ") + import) == content.npos) {
+      continue;
+    }
+    refuse_other(name, std::string("a Python script, which is not read: ") + instead);
+  }
+  refuse_other(name,
+               "a Python script, which is not read: `syncline record` observes it while it runs");
+}
+
+bool is_script(const std::string& content, const std::string& name) {
+  const std::string first = content.substr(0, content.find('\n'));
+  if (first.starts_with("#!") && first.find("sh") != first.npos) return true;
+  return std::ranges::any_of(std::array{".sh", ".bash", ".slurm", ".sbatch"},
+                             [&](const char* end) { return name.ends_with(end); });
+}
+
+std::optional<Settings> of_command(const std::string& content, const std::string& more,
+                                   const std::string& name) {
+  const frameworks::TrainingCommand training = frameworks::training_command(content);
+  if (!frameworks::marks_megatron(training.flags)) {
+    const std::string other = frameworks::other_program(training);
+    if (!other.empty()) refuse_other(name, other);
+    if (is_script(content, name)) {
+      refuse_other(name,
+                   "a shell script in which no command is given flags of Megatron's, such as "
+                   "--num-layers or --tensor-model-parallel-size");
+    }
+    return std::nullopt;
+  }
+  Settings settings = with_flags(training.flags, more, name, training.script);
+  settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
+  return settings;
+}
+
+}  // namespace
+
+std::optional<Settings> read_settings(const std::string& text, const std::string& more) {
+  const bool flags = text.find("--") != std::string::npos &&
+                     (text.starts_with("--") || text.find(' ') != std::string::npos);
+  std::error_code error;
+  const bool file = !flags && std::filesystem::is_regular_file(text, error);
+  if (!flags && !file) return std::nullopt;
+  const std::string name = file ? text : "the flags";
+  std::string content = text;
+  if (file) {
+    if (std::filesystem::file_size(text, error) > kLargest) return std::nullopt;
+    content = read_text_file(text, "settings of a framework");
+  }
+  std::erase(content, '\r');
+  const std::string kind = file ? std::filesystem::path(text).extension().string() : "";
+  if (kind == ".toml") {
+    const Json toml = parse_toml(name, content);
+    if (const std::string other = frameworks::other_framework(toml); !other.empty()) {
+      refuse_other(name, other);
+    }
+    expect_no_flags(more, name);
+    if (!is_torchtitan(toml)) throw InputError(name + ": no settings of torchtitan's");
+    return frameworks::of_torchtitan(toml, name);
+  }
+  const std::size_t first = content.find_first_not_of(" \t\n");
+  const bool braces = first != std::string::npos && content[first] == '{';
+  if (kind == ".yaml" || kind == ".yml") return of_yaml(parse_yaml(name, content), more, name);
+  if (braces) {
+    const std::optional<Json> json = json_in(content);
+    if (!json || !json->is_object()) return std::nullopt;
+    if (const std::string other = frameworks::other_framework(*json); !other.empty()) {
+      refuse_other(name, other);
+    }
+    if (!is_deepspeed(*json)) return std::nullopt;
+    expect_no_flags(more, name);
+    return frameworks::of_deepspeed(*json, name);
+  }
+  if (not_utf8(content)) return std::nullopt;  // weights
+  if (kind == ".py") refuse_python(content, name);
+  return of_command(content, more, name);
+}
+
+namespace frameworks {
+namespace {
+
+std::int64_t size_of(Reader& reader, const char* key, std::int64_t most) {
+  const Json* value = reader.find(key);
+  if (value == nullptr || value->is_null() || *value == "auto") return 0;
+  return reader.integer(key, 1, most);
+}
+
+Json enabled(const Json& json, const char* key) {
+  const auto section = json.find(key);
+  if (section == json.end() || !section->is_object()) return nullptr;
+  return section->value("enabled", Json());
+}
+
+bool says_auto(const Json& json) {
+  return json.is_structured() ? std::ranges::any_of(json, says_auto) : json == "auto";
+}
+
+// What products are in; what the Trainer above fills in is left to the device.
+void read_precision(const Json& json, Settings& settings) {
+  Json& operators = settings.workload["operators"];
+  operators = Json::object();
+  bool open = false, given = false;
+  const auto turned_on = [&](const char* key) {
+    const Json on = enabled(json, key);
+    open |= on == "auto";
+    given |= !on.is_null();
+    return on == true;
+  };
+  const bool autocast = turned_on("torch_autocast"), amp = turned_on("amp");
+  const bool old_bf16 = turned_on("bfloat16"), fp16 = turned_on("fp16");
+  if (turned_on("bf16") || old_bf16) {
+    operators["dtype"] = "bf16";
+  } else if (fp16) {
+    operators["dtype"] = "fp16";
+  } else if (autocast || amp) {
+    const Json dtype = autocast ? json["torch_autocast"].value("dtype", Json("bfloat16")) : "fp16";
+    operators["dtype"] = dtype == "bfloat16" || dtype == "torch.bfloat16" ? "bf16" : "fp16";
+    settings.autocast = true;
+  } else if (open || (!given && says_auto(json))) {
+    settings.assumed.emplace_back(
+        "the device's usual precision, as the file leaves it to the trainer above (bf16.enabled, "
+        "fp16.enabled; --dtype says it)");
+  } else {
+    operators["dtype"] = "fp32";
+    settings.assumed.emplace_back(
+        "products, parameters and gradients in fp32, as neither bf16 nor fp16 is enabled "
+        "(--dtype)");
+  }
+}
+
+}  // namespace
+
+// DeepSpeed's JSON: the layout is what it says of tensor and sequence parallelism; the model and a
+// pipeline's stages stand in the script. Source: DeepSpeed edaa7221, deepspeed/runtime/config.py
+// and runtime/tensor_parallel/config.py.
+Settings of_deepspeed(const Json& json, const std::string& file) {
+  Reader reader(json, file, "");
+  Settings settings;
+  settings.framework = "DeepSpeed";
+  Json parallel = Json::object();
+  if (reader.has("tensor_parallel")) {
+    Reader tensor = reader.object("tensor_parallel");
+    const std::int64_t size = size_of(tensor, "autotp_size", kMostRanks);
+    if (size > 1) parallel["tensor"] = size;
+  }
+  const std::int64_t sequence = size_of(reader, "sequence_parallel_size", kMostRanks);
+  if (sequence > 1) {
+    parallel["context"] = sequence;
+    parallel["context_exchange"] = "all_to_all";
+  }
+  if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
+  const std::int64_t micro = size_of(reader, "train_micro_batch_size_per_gpu", kMostSamples);
+  if (micro > 0) settings.workload["batch"] = micro;
+  settings.micro_batches = size_of(reader, "gradient_accumulation_steps", kMostSamples);
+  settings.global_batch = size_of(reader, "train_batch_size", kMostSamples);
+  read_precision(json, settings);
+  Json config = json;
+  // The layout is the workload's.
+  for (const char* key : {"tensor_parallel", "sequence_parallel_size", "train_batch_size",
+                          "train_micro_batch_size_per_gpu", "gradient_accumulation_steps"}) {
+    config.erase(key);
+  }
+  settings.strategy = {{"dialect", "deepspeed"}, {"config", std::move(config)}};
+  return settings;
+}
+
+void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed) {
+  const auto zero = config.find("zero_optimization");
+  if (zero == config.end() || !zero->is_object() || hidden <= 0) return;
+  const std::int64_t square = hidden * hidden;
+  std::string filled;
+  for (const auto& [key, size] :
+       {std::pair{"reduce_bucket_size", square},
+        {"stage3_prefetch_bucket_size", square / 10 * 9 + square % 10 * 9 / 10},
+        {"stage3_param_persistence_threshold", 10 * hidden}}) {
+    if (!zero->contains(key) || (*zero)[key] != "auto") continue;
+    (*zero)[key] = size;
+    filled += (filled.empty() ? "" : ", ") + std::string(key) + " " + std::to_string(size);
+  }
+  if (filled.empty()) return;
+  assumed.push_back("sizes that are \"auto\" as the Trainer fills them in by the hidden size " +
+                    std::to_string(hidden) + ": " + filled);
+}
+
+}  // namespace frameworks
+}  // namespace syncline::job

@@ -1,0 +1,86 @@
+// What a framework's own settings tell of a job: its layout, the samples of a step, how gradients
+// are exchanged and, where they describe it, the model. Megatron's flags (a line, or the script
+// that holds them) and YAML, torchtitan's TOML and DeepSpeed's JSON are read as they are. What
+// changes no step's time is passed over; what is not evaluated, or not known, is named.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "formats/json/json.h"
+
+namespace syncline::job {
+
+struct Settings {
+  std::string framework;  // "Megatron"
+  // Keys of a scenario's workload: parallel, batch, activation_checkpointing, and with a model its
+  // name and operators.
+  Json workload = Json::object();
+  std::int64_t global_batch = 0;   // samples a step, all ranks together; 0: not told
+  std::int64_t micro_batches = 0;  // 0: not told
+  Json strategy;                   // as it is configured: dialect and config
+  std::string no_model;   // why they describe none, where that is not plain: "... trains BERT"
+  bool autocast = false;  // parameters and gradients are in fp32 whatever the products are in
+  std::vector<std::string> assumed;
+};
+
+// `text` is a file of settings, or what stands in one; `more` are flags that win over those of a
+// file. Nothing where it is neither. Throws InputError naming key and value for settings that make
+// no sense, and the framework for those of one that is not read.
+std::optional<Settings> read_settings(const std::string& text, const std::string& more = "");
+
+namespace frameworks {
+
+inline constexpr std::int64_t kMostRanks = 1 << 20;
+inline constexpr std::int64_t kMostSamples = 1 << 30;
+
+// The command of a shell's text that trains.
+struct TrainingCommand {
+  Json flags = Json::object();
+  std::string program;            // "torchrun"
+  std::string script;             // "pretrain_gpt.py"
+  std::vector<std::string> said;  // what was chosen, and what was passed over
+};
+TrainingCommand training_command(const std::string& text);
+
+// Its flags by their names without the dashes, "--seq-length 8192" as a number, "--swiglu" as true;
+// several values as a list. Shell scripts are read without being run (shell.h). A flag that stands
+// twice has its last value.
+Json flags_of(const std::string& text);
+
+// Whether flags are Megatron's, of which one at least says so.
+bool marks_megatron(const Json& flags);
+
+// `script`: the program that takes the flags, where that is known.
+Settings of_megatron(const Json& flags, const std::string& file, const std::string& script = "");
+
+// Megatron's own YAML, whose mappings one in the other become flags, the configuration's own names
+// Megatron's flags.
+bool is_megatron_yaml(const Json& yaml);
+Json flags_of_yaml(const Json& yaml);
+// Megatron-Bridge's run_config.yaml: each section by its own rules. Adds what was passed over.
+bool is_bridge_yaml(const Json& yaml);
+Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std::string>& said);
+// "settings of NeMo, which ...: give ...", where settings, or a launch, bear the mark of another
+// framework. Empty: they do not.
+std::string other_framework(const Json& settings);
+std::string other_program(const TrainingCommand& training);
+
+// A mapping's own mapping of that name; an empty one where there is none.
+const Json& section_of(const Json& all, const char* key);
+bool has_any(const Json& json, std::initializer_list<const char*> keys);
+// Finds a text with this beginning under any key of this name, at any depth.
+bool any_under(const Json& json, std::string_view key, std::string_view begin);
+
+Settings of_torchtitan(const Json& toml, const std::string& file);
+Settings of_deepspeed(const Json& json, const std::string& file);
+// Of DeepSpeed's configuration what the Trainer fills in by the width of the model (accelerate
+// 16cb6eb8, accelerator.py).
+void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed);
+
+}  // namespace frameworks
+}  // namespace syncline::job

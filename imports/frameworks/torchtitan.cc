@@ -1,0 +1,282 @@
+// torchtitan's TOML. Source: pytorch/torchtitan 000204a4, torchtitan/config/job_config.py,
+// distributed/pipeline.py (stages of a schedule, layers of a stage) and models/llama3.
+#include <algorithm>
+#include <array>
+
+#include "catalogue/architectures/architecture.h"
+#include "formats/json/reader.h"
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+// A section's key, where an older configuration may have it in another section under another name.
+struct Place {
+  const char* section;
+  const char* key;
+};
+
+class Sections {
+ public:
+  Sections(const Json& toml, const std::string& file) : toml_(toml), file_(file) {}
+
+  // The section that has the key; nothing: none has.
+  const Place* find(const std::vector<Place>& places) const {
+    for (const Place& place : places) {
+      const auto section = toml_.find(place.section);
+      if (section != toml_.end() && section->is_object() && section->contains(place.key)) {
+        return &place;
+      }
+    }
+    return nullptr;
+  }
+  Reader reader(const Place& place) const { return {toml_[place.section], file_, place.section}; }
+
+  std::int64_t size(const std::vector<Place>& places, std::int64_t fallback, std::int64_t least = 1,
+                    std::int64_t most = kMostRanks) const {
+    const Place* place = find(places);
+    return place == nullptr ? fallback : reader(*place).integer(place->key, least, most);
+  }
+  std::string word(const std::vector<Place>& places, const std::string& fallback) const {
+    const Place* place = find(places);
+    return place == nullptr ? fallback : reader(*place).text(place->key);
+  }
+  bool on(const std::vector<Place>& places) const {
+    const Place* place = find(places);
+    return place != nullptr && reader(*place).boolean_or(place->key, false);
+  }
+  [[noreturn]] void fail(const Place& place, const std::string& what) const {
+    reader(place).fail(place.key, what);
+  }
+
+ private:
+  const Json& toml_;
+  const std::string& file_;
+};
+
+std::vector<Place> degree(const char* key) {
+  return {{"parallelism", key}, {"training", key}, {"experimental", key}};
+}
+
+struct Schedules {
+  const char* name;
+  const char* word;     // workload.parallel.schedule
+  std::int64_t stages;  // a rank, where no layers a stage are given
+};
+constexpr std::array<Schedules, 4> kSchedules{{{"1F1B", "1f1b", 1},
+                                               {"GPipe", "gpipe", 1},
+                                               {"Interleaved1F1B", "interleaved", 2},
+                                               {"InterleavedZeroBubble", "interleaved", 2}}};
+
+// torchtitan's flavors that are rows here.
+struct Flavor {
+  const char* model;
+  const char* flavor;
+  const char* row;
+};
+constexpr std::array<Flavor, 7> kFlavors{{{"llama3", "8B", "llama3_8b"},
+                                          {"llama3", "70B", "llama3_70b"},
+                                          {"llama3", "405B", "llama3.1_405b"},
+                                          {"llama2", "7B", "llama2_7b"},
+                                          {"qwen3", "0.6B", "qwen3_0.6b"},
+                                          {"qwen3", "30B-A3B", "qwen3_30b_a3b"},
+                                          {"deepseek_v3", "671B", "deepseek_v3"}}};
+
+const operators::Architecture* row_of(const Sections& toml) {
+  const std::string model = toml.word({{"model", "name"}}, "");
+  const std::string flavor = toml.word({{"model", "flavor"}}, "");
+  for (const Flavor& known : kFlavors) {
+    if (model == known.model && flavor == known.flavor)
+      return operators::find_architecture(known.row);
+  }
+  return nullptr;
+}
+
+// Stages by the layers of each: the embedding and the head count as one layer more each.
+std::int64_t stages_of(const Sections& toml, std::int64_t pipeline, std::int64_t usual) {
+  const Place each{"parallelism", "pipeline_parallel_layers_per_stage"};
+  const std::int64_t layers_a_stage = toml.size({each}, 0, 1, operators::kMostLayers);
+  if (layers_a_stage == 0) return usual;
+  const operators::Architecture* row = row_of(toml);
+  if (row == nullptr) {
+    toml.fail(each,
+              "says the stages of a model whose layers are not known: --vp says how many a "
+              "rank has");
+  }
+  const std::int64_t layers = row->shape.layers + 2;
+  const std::int64_t stages = (layers + layers_a_stage - 1) / layers_a_stage;
+  if (stages % pipeline != 0) {
+    toml.fail(each, std::to_string(layers) +
+                        " layers, embedding and head among them, in stages of " +
+                        std::to_string(layers_a_stage) + " are " + std::to_string(stages) +
+                        ", no multiple of " + std::to_string(pipeline) + " ranks");
+  }
+  return stages / pipeline;
+}
+
+void read_pipeline(const Sections& toml, Json& parallel, Settings& settings) {
+  const std::int64_t pipeline = toml.size(degree("pipeline_parallel_degree"), 1);
+  if (pipeline == 1) return;
+  const Place split{"parallelism", "pipeline_parallel_split_points"};
+  if (toml.find({split}) != nullptr && !toml.reader(split).array(split.key).empty()) {
+    toml.fail(split, "a layout by its layers is not modelled yet");
+  }
+  parallel["pipeline"] = pipeline;
+  const std::vector<Place> place = degree("pipeline_parallel_schedule");
+  const std::string name = toml.word(place, "1F1B");
+  const auto known =
+      std::ranges::find_if(kSchedules, [&](const Schedules& s) { return name == s.name; });
+  if (known == kSchedules.end()) {
+    toml.fail(*toml.find(place), "the schedule '" + name + "' is not modelled yet: 1F1B, GPipe, " +
+                                     "Interleaved1F1B are");
+  }
+  if (name == "InterleavedZeroBubble") {
+    settings.assumed.emplace_back("the schedule Interleaved1F1B in place of InterleavedZeroBubble");
+  }
+  const std::int64_t stages = stages_of(toml, pipeline, known->stages);
+  if (stages > 1) parallel["virtual_stages"] = stages;
+  if (stages == 1 && std::string(known->word) != "interleaved") parallel["schedule"] = known->word;
+}
+
+// Samples of a rank's micro-batch, and how many of these a step has.
+void read_batches(const Sections& toml, bool pipelined, Settings& settings) {
+  const Place local{"training", "local_batch_size"}, older{"training", "batch_size"};
+  std::int64_t samples = toml.size({local, older}, 0, 1, kMostSamples);
+  settings.global_batch = toml.size({{"training", "global_batch_size"}}, 0, -1, kMostSamples);
+  if (settings.global_batch < 0) settings.global_batch = 0;
+  if (samples == 0) return;
+  if (settings.global_batch == 0) settings.micro_batches = 1;
+  if (pipelined) {
+    // A pipeline cuts its samples into micro-batches of its own.
+    const Place size{"parallelism", "pipeline_parallel_microbatch_size"};
+    const std::int64_t each = toml.size({size}, 1, 1, kMostSamples);
+    if (samples % each != 0) {
+      toml.fail(size, "is " + std::to_string(each) + ", no divisor of the " +
+                          std::to_string(samples) + " samples of a rank");
+    }
+    if (settings.global_batch == 0) settings.micro_batches = samples / each;
+    samples = each;
+  }
+  settings.workload["batch"] = samples;
+}
+
+// The modules that torchtitan wraps, and which of them are not gathered again by "default".
+struct Wrapped {
+  Json units;
+  Json kept;
+};
+
+// From 0.2 on (distributed/fsdp.py in 0.3, models/llama3/infra/parallelize.py before) the norm and
+// the head are one unit, with the embedding where that shares its weight, which "always" alone
+// gathers again. In 0.1 embedding, norm and head are the root's, and the last layer stays.
+Wrapped wrapped(const Sections& toml, std::vector<std::string>& assumed) {
+  const bool newer = toml.find({{"compile", "enable"},
+                                {"model", "hf_assets_path"},
+                                {"checkpoint", "enable"},
+                                {"parallelism", "expert_parallel_degree"},
+                                {"validation", "enable"}}) != nullptr;
+  const bool older = toml.find({{"training", "compile"},
+                                {"training", "data_parallel_shard_degree"},
+                                {"training", "tensor_parallel_degree"},
+                                {"training", "batch_size"},
+                                {"model", "tokenizer_path"},
+                                {"checkpoint", "enable_checkpoint"}}) != nullptr;
+  const operators::Architecture* row = row_of(toml);
+  if (older && !newer) {
+    Json last = Json::array();
+    if (row != nullptr) last.push_back("model.layers." + std::to_string(row->shape.layers - 1));
+    return {{"model.layers.*"}, std::move(last)};
+  }
+  if (!newer) {
+    assumed.emplace_back("torchtitan 0.2 or later, which wraps embedding, norm and head apart");
+  }
+  if (row != nullptr && row->shape.tied) {
+    return {{{"model.embed_tokens", "model.norm"}, "model.layers.*"}, {"model.norm"}};
+  }
+  return {{{"model.norm", "lm_head"}, "model.layers.*", "model.embed_tokens"}, {"model.norm"}};
+}
+
+// Shards of data parallelism, dealt out with the sequence's; replicas alone are DDP's.
+Json strategy_of(const Sections& toml, const Json& parallel, std::vector<std::string>& assumed) {
+  const Place place{"parallelism", "fsdp_reshard_after_forward"};
+  const std::string reshard = toml.word({place}, "default");
+  if (reshard != "default" && reshard != "always" && reshard != "never") {
+    toml.fail(place, "found '" + reshard + "', expected default, always or never");
+  }
+  const std::int64_t replicas = toml.size(degree("data_parallel_replicate_degree"), 1);
+  const std::int64_t shards = toml.size(degree("data_parallel_shard_degree"), -1, -1);
+  if (shards == 1 && replicas > 1) {
+    return {{"dialect", "pytorch"}, {"config", {{"bucket_cap_mb", 100}}}};
+  }
+  const bool again =
+      reshard == "always" || (reshard == "default" && !parallel.contains("pipeline"));
+  Wrapped own = wrapped(toml, assumed);
+  Json config{{"version", 2}, {"units", std::move(own.units)}, {"reshard_after_forward", again}};
+  if (again && reshard == "default" && !own.kept.empty()) {
+    config["not_resharded"] = std::move(own.kept);
+  }
+  const std::int64_t context = parallel.value("context", std::int64_t{1});
+  if (shards > 0 || replicas > 1) {
+    const std::int64_t group = shards > 0 ? shards * context : -1;  // -1: all others
+    config["mesh"] = replicas > 1 ? Json{replicas, group} : Json{group};
+  }
+  const std::string parameters = toml.word({{"training", "mixed_precision_param"}}, "bfloat16");
+  if (parameters != "float32") {
+    config["mp_policy"] = {{"param_dtype", parameters}, {"reduce_dtype", "float32"}};
+  }
+  return {{"dialect", "fsdp"}, {"config", std::move(config)}};
+}
+
+void read_model(const Sections& toml, Settings& settings) {
+  Json operators{{"dtype", "bf16"}};
+  const Place length{"training", "seq_len"};
+  if (toml.find({length}) != nullptr) {
+    operators["sequence"] = toml.size({length}, 1, 1, operators::kMostWords);
+  }
+  if (const operators::Architecture* row = row_of(toml); row != nullptr) {
+    operators["architecture"] = row->name;
+    settings.workload["name"] = row->name;
+    settings.workload["source"] = "generated: " + std::string(row->summary);
+  }
+  settings.workload["operators"] = std::move(operators);
+}
+
+}  // namespace
+
+Settings of_torchtitan(const Json& json, const std::string& file) {
+  const Sections toml(json, file);
+  Settings settings;
+  settings.framework = "torchtitan";
+  settings.autocast = true;
+  Json parallel = Json::object();
+  const std::int64_t tensor = toml.size(degree("tensor_parallel_degree"), 1);
+  if (tensor > 1) parallel["tensor"] = tensor;
+  // Norms and residuals are cut with it unless that is turned off.
+  if (tensor > 1) parallel["sequence"] = true;
+  const std::int64_t context = toml.size(degree("context_parallel_degree"), 1);
+  if (context > 1) parallel["context"] = context;
+  const std::int64_t expert = toml.size(degree("expert_parallel_degree"), 1);
+  if (expert > 1) parallel["expert"] = expert;
+  const std::int64_t expert_tensor = toml.size(degree("expert_tensor_parallel_degree"), 1);
+  if (expert_tensor > 1) parallel["expert_tensor"] = expert_tensor;
+  read_pipeline(toml, parallel, settings);
+  const bool pipelined = parallel.contains("pipeline");
+  if (!parallel.empty()) settings.workload["parallel"] = parallel;
+  read_model(toml, settings);
+  read_batches(toml, pipelined, settings);
+  const std::string again = toml.word({{"activation_checkpoint", "mode"}}, "selective");
+  if (again == "full" || again == "selective") {
+    settings.workload["activation_checkpointing"] = again;
+  } else if (again != "none") {
+    toml.fail({"activation_checkpoint", "mode"},
+              "found '" + again + "', expected none, selective or full");
+  }
+  settings.strategy = strategy_of(toml, parallel, settings.assumed);
+  if (toml.on({{"parallelism", "enable_async_tensor_parallel"}})) {
+    settings.assumed.emplace_back(
+        "nothing gained or lost by what is left out: enable_async_tensor_parallel");
+  }
+  return settings;
+}
+
+}  // namespace syncline::job::frameworks

@@ -1,0 +1,585 @@
+#include "imports/init.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <functional>
+
+#include "catalogue/architectures/architecture.h"
+#include "catalogue/hardware/device.h"
+#include "core/base/error.h"
+#include "core/operators/evaluate.h"
+#include "formats/input/document.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
+#include "formats/text/digits.h"
+#include "imports/format.h"
+#include "imports/frameworks/settings.h"
+#include "studies/rows/memory.h"
+#include "studies/study/study_calibration.h"
+
+namespace syncline::job {
+namespace {
+
+using hardware::KnownDevice;
+using hardware::KnownNode;
+
+const KnownNode& node_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const KnownNode& node : hardware::nodes()) names.emplace_back(node.name);
+  if (const KnownNode* node = hardware::find_node(same_name(name, names).value_or(name))) {
+    return *node;
+  }
+  throw InputError("node '" + name + "' is not known" + input::did_you_mean_node(name) +
+                   "; `syncline list` names them");
+}
+
+Json named_workload(const operators::Architecture& row) {
+  Json operators = {{"architecture", row.name}};
+  if (!row.images) {
+    const std::int64_t longest = row.shape.positions;
+    operators["sequence"] = std::min<std::int64_t>(2048, longest);
+  }
+  if (row.fused) operators["flash_attention"] = true;
+  return {{"name", row.name},
+          {"source", "generated: " + std::string(row.summary)},
+          {"operators", std::move(operators)}};
+}
+
+// A file, unless an architecture bears that name.
+Json workload_of(const std::string& model, std::vector<std::string>& assumed) {
+  std::error_code error;
+  const bool file = std::filesystem::exists(model, error);
+  std::vector<std::string> names;
+  for (const auto& known : operators::architectures()) {
+    if (!known.shaped) names.emplace_back(known.name);
+  }
+  const std::string name = file ? model : same_name(model, names).value_or(model);
+  const operators::Architecture* row = operators::find_architecture(name);
+  if (row != nullptr && !row->shaped) return named_workload(*row);
+  if (!file) {
+    // As Hugging Face names it: organisation/model.
+    const std::size_t slash = model.rfind('/');
+    throw InputError("model '" + model + "' is neither an architecture nor a file" +
+                     did_you_mean(model.substr(slash == std::string::npos ? 0 : slash + 1), names) +
+                     (slash == std::string::npos ? "" : "; give the file config.json of it") +
+                     "; `syncline list` names the architectures");
+  }
+  const Observed observed = read_job({model});
+  if (!observed.workload) {
+    throw InputError(model + ": a trace of a job, not a model: `syncline import` reads it");
+  }
+  // What a config does not tell is asked of the options below.
+  const bool config = observed.workload->contains("operators");
+  if (!config) assumed = observed.warnings;
+  return *observed.workload;
+}
+
+bool cut_job(const Json& workload) { return workload.contains("parallel"); }
+
+bool of_images(const Json& workload) { return !workload["operators"].contains("sequence"); }
+
+// At what rate products are taken in the formats that only they have.
+void say_rounded(const std::string& dtype, const KnownDevice& device,
+                 std::vector<std::string>& assumed) {
+  const bool fp8 = dtype == "fp8";
+  if (!fp8 && dtype != "tf32") return;
+  Operator product;
+  product.rounded = true;
+  product.dtype = fp8 ? DType::kBf16 : DType::kFp32;
+  if (!operators::rounds(product, device.compute_capability)) {
+    assumed.push_back("products at the rate of " + std::string(fp8 ? "bf16" : "fp32") + ", as " +
+                      std::string(device.summary) + " has none in " + dtype);
+    return;
+  }
+  assumed.push_back(
+      fp8 ? "products of layers in fp8 at twice the rate that those in half precision "
+            "reach (cluster.device.half_tflops), as data sheets have it"
+          : "products in tf32 at half the rate that those in half precision reach "
+            "(cluster.device.half_tflops), as data sheets have it");
+}
+
+// `own`: the framework keeps parameters in the products' format, as those that cut jobs do.
+void choose_dtype(Json& operators, const InitOptions& options, const KnownDevice& device, bool own,
+                  std::vector<std::string>& assumed) {
+  const std::string dtype = options.dtype.empty() ? (device.bf16 ? "bf16" : "fp16") : options.dtype;
+  operators["dtype"] = dtype;
+  operators.erase("autocast");
+  say_rounded(dtype, device, assumed);
+  if (own) {
+    if (options.dtype.empty()) {
+      assumed.push_back("products, parameters and gradients in " + dtype + " (--dtype)");
+    }
+    return;
+  }
+  if (dtype == "fp32" || dtype == "tf32") return;
+  if (dtype == "bf16" && !device.bf16) {
+    assumed.push_back("products in bf16 at the rate of fp32, as " + std::string(device.summary) +
+                      " has no fast ones (--dtype fp16)");
+  }
+  operators["autocast"] = true;
+  if (options.dtype.empty()) {
+    assumed.push_back("products in " + dtype +
+                      " under autocast, gradients in fp32 (--dtype; "
+                      "\"autocast\": false sends them in " +
+                      dtype + ")");
+  }
+}
+
+// How a model that is trained by PyTorch alone runs.
+void choose_modules(Json& workload, const InitOptions& options, bool in_cut,
+                    std::vector<std::string>& assumed) {
+  const bool modules = workload.contains("operators") && !in_cut;
+  if (options.compiled && !modules) {
+    throw InputError("--compiled has no meaning with " +
+                     std::string(in_cut
+                                     ? "a job that is cut, whose framework has kernels of its own"
+                                     : "a file of tensors, whose operators nobody knows"));
+  }
+  if (!modules || options.compiled) return;
+  workload["operators"]["eager"] = true;
+  assumed.emplace_back("PyTorch's modules as they come, not compiled (--compiled)");
+}
+
+void choose_sizes(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
+  Json& operators = workload["operators"];
+  constexpr std::int64_t kImages = 32, kTokensAGpu = 8192;
+  const bool images = of_images(workload);
+  if (images && options.sequence) {
+    throw InputError("--sequence has no meaning with a model of images");
+  }
+  if (!images) {
+    if (options.sequence) {
+      operators["sequence"] = *options.sequence;
+    } else {
+      assumed.push_back(operators["sequence"].dump() + " tokens a sample (--sequence)");
+    }
+  }
+  const std::int64_t tokens = images ? 1 : operators["sequence"].get<std::int64_t>();
+  const std::int64_t fit = kTokensAGpu / std::max<std::int64_t>(1, tokens);
+  const std::int64_t usual = cut_job(workload) ? 1
+                             : images          ? kImages
+                                               : std::max<std::int64_t>(1, fit);
+  workload["batch"] = options.batch.value_or(usual);
+  if (!options.batch) {
+    assumed.push_back(
+        std::to_string(usual) + (usual == 1 ? " sample" : " samples") +
+        (cut_job(workload) ? " a rank and micro-batch (--batch)" : " a GPU and step (--batch)"));
+  }
+}
+
+void scale_tensors(Json& workload, double factor) {
+  for (Json& tensor : workload["tensors"]) {
+    for (const char* key : {"forward_flops", "backward_flops"}) {
+      if (tensor.contains(key)) tensor[key] = tensor[key].get<double>() * factor;
+    }
+  }
+}
+
+// A workload of tensors: FLOPs are linear in the tokens, formats are the file's.
+void choose_tensors(Json& workload, const InitOptions& options, std::vector<std::string>& assumed) {
+  if (options.sequence) {
+    scale_tensors(workload, static_cast<double>(*options.sequence) / models::kTokens);
+  }
+  if (!options.dtype.empty()) {
+    const std::string kept = options.dtype == "tf32"  ? "fp32"
+                             : options.dtype == "fp8" ? "bf16"
+                                                      : options.dtype;
+    for (Json& tensor : workload["tensors"]) tensor["dtype"] = kept;
+  }
+  set_batch(workload, options.batch.value_or(1));
+  if (!options.batch) assumed.emplace_back("1 sample a GPU and step (--batch)");
+}
+
+// What is said first where it does not fit.
+void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
+  const std::string shortage =
+      measure::memory_shortage(input::parse_scenario(input::document_of("init", scenario)));
+  if (shortage.empty()) return;
+  assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
+}
+
+constexpr const char* kConfigured = "as configured";
+
+// What the settings say stands in for options that are not given.
+void take_told(const Settings& settings, InitOptions& options) {
+  const Json& workload = settings.workload;
+  if (!options.batch && workload.contains("batch")) {
+    options.batch = workload["batch"].get<std::int64_t>();
+  }
+  const Json operators = workload.value("operators", Json::object());
+  if (!options.sequence && operators.contains("sequence")) {
+    options.sequence = operators["sequence"].get<std::int64_t>();
+  }
+  if (options.dtype.empty()) options.dtype = operators.value("dtype", "");
+}
+
+Json strategies_for(const KnownDevice& device, bool accumulates) {
+  Json one = {
+      {"name", "one bucket, no overlap"}, {"overlap", false}, {"fusion", {{"rule", "one"}}}};
+  if (device.compute_capability > 0) one["algorithm"] = "nccl";
+  const auto ddp = [](const char* name, Json config) {
+    return Json{{"name", name}, {"dialect", "pytorch"}, {"config", std::move(config)}};
+  };
+  Json list = Json::array(
+      {ddp("DDP's default", Json::object()),
+       ddp("gradients as views", {{"gradient_as_bucket_view", true}}),
+       ddp("larger buckets", {{"bucket_cap_mb", 100}, {"gradient_as_bucket_view", true}})});
+  if (accumulates) list.push_back(ddp("DDP with no_sync", {{"no_sync", true}}));
+  list.push_back(std::move(one));
+  return list;
+}
+
+// Whether each micro-batch sums its gradients decides what the network carries, and no model says.
+void assume_each_sums(const Json& workload, std::vector<std::string>& assumed) {
+  const std::int64_t count = workload.value("micro_batches", std::int64_t{1});
+  if (count < 2) return;
+  assumed.push_back("gradients are summed in each of the " + std::to_string(count) +
+                    " micro-batches, as DDP does without no_sync; the Trainer, Accelerate and "
+                    "Lightning set no_sync, which sums them once a step: 'DDP with no_sync'");
+}
+
+std::string about(const std::vector<std::string>& assumed) {
+  std::string text = "Assumed: ";
+  for (const std::string& line : assumed) text += (&line == &assumed.front() ? "" : "; ") + line;
+  return text + ".";
+}
+
+// What is taken of the machines, whatever runs on them.
+std::vector<std::string> assumed_of(const KnownNode& node, const KnownDevice& device) {
+  constexpr int kDigits = 3;
+  const double half = hardware::reached_half_flops(device.compute_capability);
+  return {"of " + std::string(device.summary) + "'s rated compute " + short_text(half, kDigits) +
+              " reached by products in half precision, " +
+              short_text(hardware::kReachedFlops, kDigits) +
+              " in fp32, as published runs do; of its memory rate " +
+              short_text(hardware::kReachedMemory, kDigits) + "; " +
+              short_text(hardware::kLaunch / kMicrosecond, kDigits) +
+              " us of the host a kernel, as an eager framework takes",
+          "links of " + std::string(node.summary) + " as rated (" + std::string(node.source) +
+              "); " + std::string(hardware::kLatencySource),
+          "ranks that differ by " + short_text(100 * Jitter::kGuess, kDigits) +
+              " % a micro-batch, so wait for the slowest (cluster.jitter); nothing else lost to "
+              "running in parallel besides communication (data_parallel_overhead_us)"};
+}
+
+// Options of a layout have a meaning beside the size that cuts it.
+void expect_cut(const Json& asked, const Json& parallel) {
+  struct Beside {
+    const char* key;
+    const char* option;
+    const char* size;
+    const char* by;
+  };
+  for (const Beside& one : {Beside{"schedule", "--schedule", "pipeline", "--pp"},
+                            Beside{"sequence", "--sequence-parallel", "tensor", "--tp"},
+                            Beside{"expert_tensor", "--etp", "expert", "--ep"}}) {
+    if (!asked.contains(one.key) || asked[one.key] == 1) continue;
+    if (parallel.value(one.size, 1) > 1) continue;
+    throw InputError(std::string(one.option) + ": has no meaning without " + one.by +
+                     " of 2 or more");
+  }
+}
+
+// The model with what the settings say of the job, and the options say in place of it.
+Json job_of(const InitOptions& options, const std::optional<Settings>& settings,
+            std::vector<std::string>& assumed) {
+  const bool told = settings && settings->workload.contains("operators") &&
+                    settings->workload["operators"].contains("architecture");
+  const bool alone = options.settings.empty() && settings;  // no model beside the settings
+  if (alone && !told) {
+    const std::string& why = settings->no_model;
+    throw InputError(
+        (why.empty() ? settings->framework + "'s settings describe no known model" : why) +
+        ": name the model before them (syncline init MODEL SETTINGS --node ...)");
+  }
+  Json workload =
+      alone ? Json{{"name", settings->workload["name"]}} : workload_of(options.model, assumed);
+  if (settings) {
+    Json said = settings->workload;
+    if (!alone) {
+      // The model is the one that was named; its products and samples are the settings'.
+      for (const char* key : {"name", "source", "operators"}) said.erase(key);
+    }
+    workload.merge_patch(said);
+  }
+  if (settings) assumed.insert(assumed.end(), settings->assumed.begin(), settings->assumed.end());
+  if (options.parallel.is_object() && !options.parallel.empty()) {
+    workload["parallel"].merge_patch(options.parallel);
+    expect_cut(options.parallel, workload["parallel"]);
+  }
+  if (!workload.contains("operators") && workload.contains("parallel")) {
+    for (const char* key : {"tensor", "context", "expert", "expert_tensor"}) {
+      if (workload["parallel"].value(key, 1) == 1) continue;
+      throw InputError(options.model + ": tensors alone do not say how '" + key +
+                       "' cuts them: give the model's config.json, or its name");
+    }
+  }
+  return workload;
+}
+
+// Ranks that each take samples of their own.
+std::int64_t replicas_of(const Json& workload, std::int64_t ranks) {
+  const Json parallel = workload.value("parallel", Json::object());
+  std::int64_t cut = 1;
+  for (const char* key : {"tensor", "pipeline", "context"}) {
+    cut = std::min<std::int64_t>(cut * parallel.value(key, std::int64_t{1}), std::int64_t{1} << 40);
+  }
+  // What does not divide the ranks is refused, with its numbers, where the layout is read.
+  return ranks % cut == 0 ? ranks / cut : 1;
+}
+
+void choose_micro_batches(Json& workload, const InitOptions& options,
+                          const std::optional<Settings>& settings, std::int64_t ranks,
+                          std::vector<std::string>& assumed) {
+  const std::int64_t global = settings ? settings->global_batch : 0;
+  const std::int64_t batch = workload.value("batch", std::int64_t{1});
+  const std::int64_t replicas = replicas_of(workload, ranks);
+  std::int64_t count = settings && settings->micro_batches > 0 ? settings->micro_batches : 1;
+  const std::int64_t stages =
+      workload.value("parallel", Json::object()).value("pipeline", std::int64_t{1});
+  if (options.micro_batches) {
+    count = *options.micro_batches;
+  } else if (global > 0) {
+    if (global % (batch * replicas) != 0) {
+      throw InputError("a step of " + std::to_string(global) + " samples is no multiple of " +
+                       std::to_string(batch) + " a micro-batch x " + std::to_string(replicas) +
+                       " that take samples of their own, of " + std::to_string(ranks) + " ranks");
+    }
+    count = global / (batch * replicas);
+  } else if (stages > 1 && !(settings && settings->micro_batches > 0)) {
+    constexpr std::int64_t kEachStage = 4, kMost = 1024;
+    count = std::min(kEachStage * stages, kMost);
+    assumed.push_back(std::to_string(count) + " micro-batches a step (--micro-batches)");
+  }
+  if (count > 1) workload["micro_batches"] = count;
+}
+
+// As the settings have it, and what else such a job may be set to.
+Json strategies_of(const std::optional<Settings>& settings, std::int64_t ranks) {
+  Json list = Json::array();
+  const auto add = [&](const char* name, Json config) {
+    const bool known =
+        !list.empty() && list[0]["dialect"] == "megatron" && list[0]["config"] == config;
+    if (known) return;
+    list.push_back({{"name", name}, {"dialect", "megatron"}, {"config", std::move(config)}});
+  };
+  if (settings) {
+    Json own = {{"name", kConfigured}};
+    own.update(settings->strategy);
+    Json& config = own["config"];
+    if (config.contains("mesh") && config["mesh"].back() == -1) {
+      config["mesh"].back() = ranks / config["mesh"].front().get<std::int64_t>();
+    }
+    list.push_back(std::move(own));
+    if (settings->strategy["dialect"] != "megatron") return list;
+  }
+  const Json overlapped = {{"use-distributed-optimizer", true},
+                           {"overlap-grad-reduce", true},
+                           {"overlap-param-gather", true}};
+  add("Megatron, overlapped", overlapped);
+  add("Megatron, no overlap", {{"use-distributed-optimizer", true}});
+  Json narrow = overlapped;
+  narrow["grad-reduce-in-bf16"] = true;
+  add("Megatron, bf16 gradients", narrow);
+  return list;
+}
+
+// Elements of a token inside the model; 0: not known.
+std::int64_t hidden_of(const Json& workload) {
+  const Json operators = workload.value("operators", Json::object());
+  if (operators.contains("shape")) return operators["shape"].value("hidden", std::int64_t{0});
+  const operators::Architecture* row =
+      operators::find_architecture(operators.value("architecture", ""));
+  return row == nullptr || row->images ? 0 : row->shape.hidden;
+}
+
+// The links of a node that no list has.
+Json own_cluster(const KnownNode& node) {
+  Json cluster = input::known_node_json(node);
+  if (node.gpus == 1) cluster.erase("intra");
+  if (node.outside.count == 0) cluster.erase("inter");
+  return cluster;
+}
+
+// A scenario whose baseline takes so long on so many nodes by the value of one key.
+void fit_to_steps(const std::vector<std::pair<int, Seconds>>& steps, const std::string& key,
+                  double start, Json& scenario) {
+  constexpr double kFar = 1000;
+  scenario["calibration"] = {
+      {"parameters", {{key, {{"start", start}, {"min", start / kFar}, {"max", start * kFar}}}}},
+      {"each", {"cluster.nodes"}}};
+  for (const auto& [nodes, seconds] : steps) {
+    scenario["sweep"]["cluster.nodes"].push_back(nodes);
+    scenario["published"].push_back({{"strategy", scenario["baseline"]},
+                                     {"sweep", {{"cluster.nodes", nodes}}},
+                                     {"step_time_s", seconds},
+                                     {"use", "calibrated"},
+                                     {"source", "measured, as given to init"}});
+  }
+}
+
+// Whether a step on one node is shorter with a host that launches at once than with products that
+// take no time.
+bool waits_for_host(const Json& alone) {
+  const Scenario scenario = input::parse_scenario(input::document_of("init", alone));
+  const OperatorList& list = scenario.workload.operators;
+  if (list.empty()) return false;
+  constexpr double kFast = 1e6;
+  Device host = scenario.cluster.device;
+  Device products = host;
+  host.launch = 0;
+  products.flops *= kFast;
+  products.half_flops *= kFast;
+  return operators::evaluate_operators(list, host).all() <
+         operators::evaluate_operators(list, products).all();
+}
+
+// Measured steps. That of one node tells the rate of products, or the host's time for a launch;
+// those of several tell what the ports between them carry, count by count. The most nodes come
+// first, as other verbs take the first.
+void add_steps(const InitOptions& options, const KnownNode& node, Begun& begun) {
+  std::vector<std::pair<int, Seconds>> across;
+  for (const auto& step : options.steps) {
+    if (step.first > 1) across.push_back(step);
+  }
+  std::ranges::sort(across, std::greater<>());
+  Json& scenario = begun.scenario;
+  const Json operators = scenario["workload"].value("operators", Json::object());
+  const char* rate = operators.value("dtype", "fp32") != "fp32" ? "half_tflops" : "tflops";
+  const auto one = std::ranges::find(options.steps, 1, &std::pair<int, Seconds>::first);
+  if (one != options.steps.end()) {
+    Json alone = scenario;
+    alone["cluster"]["nodes"] = 1;
+    const bool host = waits_for_host(alone);
+    const char* key = host ? "launch_us" : rate;
+    constexpr double kStart = 50;
+    fit_to_steps({*one}, std::string("cluster.device.") + key,
+                 host ? hardware::kLaunch / kMicrosecond : kStart, alone);
+    const auto fitted = measure::calibrated(input::document_of("init", alone)).document;
+    Json& device = scenario["cluster"]["device"];
+    device["base"] = node.device;
+    device[key] = fitted.root["cluster"]["device"][key];
+    begun.assumed.emplace_back(
+        std::string(host ? "the host's time for a launch" : "the rate of products") +
+        " from the step on one node, the rest as predicted");
+  }
+  if (across.empty()) return;
+  fit_to_steps(across, "cluster.inter.bandwidth_gbps", node.outside.bandwidth / kGigabitPerSecond,
+               scenario);
+  begun.assumed.emplace_back(
+      "between nodes whatever explains the measured steps" +
+      std::string(one == options.steps.end()
+                      ? ", with computation as predicted: a step on one node "
+                        "(--step 1=SECONDS) tells it"
+                      : ""));
+}
+
+}  // namespace
+
+void set_batch(Json& workload, std::int64_t batch) {
+  const double before = workload.value("batch", 1.0);
+  workload["batch"] = batch;
+  if (workload.contains("tensors")) scale_tensors(workload, static_cast<double>(batch) / before);
+}
+
+namespace {
+
+// Flags behind a file of settings are added to it; behind a model they are settings.
+InitOptions with_flags_in_place(InitOptions options) {
+  if (!options.settings.starts_with("--") || !options.flags.empty()) return options;
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(options.model, error)) return options;
+  if (!read_settings(options.model, options.settings)) return options;
+  std::swap(options.flags, options.settings);
+  return options;
+}
+
+// Reads the settings of a framework that were given in place of a model, or next to one.
+std::optional<Settings> settings_of(const InitOptions& given) {
+  const std::string& text = given.settings.empty() ? given.model : given.settings;
+  std::optional<Settings> settings = read_settings(text, given.flags);
+  if (!settings && (!given.settings.empty() || !given.flags.empty())) {
+    throw InputError(text +
+                     ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "
+                     "run_config.yaml, torchtitan's TOML, DeepSpeed's JSON");
+  }
+  return settings;
+}
+
+// Fills in DeepSpeed's sizes that are "auto", by the width of the model.
+void fill_auto_sizes(const Json& workload, Settings& settings, std::vector<std::string>& assumed) {
+  if (settings.strategy["dialect"] != "deepspeed") return;
+  std::vector<std::string> filled;
+  frameworks::fill_auto_sizes(hidden_of(workload), settings.strategy["config"], filled);
+  assumed.insert(assumed.end(), filled.begin(), filled.end());
+  settings.assumed.insert(settings.assumed.end(), filled.begin(), filled.end());
+}
+
+}  // namespace
+
+Begun init_scenario(const InitOptions& asked) {
+  const InitOptions given = with_flags_in_place(asked);
+  const bool file = given.node.ends_with(".xml");  // NCCL's topology, in place of a name
+  const bool listed = !given.node.empty() && !file;
+  const KnownNode node = listed               ? node_named(given.node)
+                         : given.node.empty() ? own_node(given.gpu, given.gpus, given.net)
+                                              : nccl_node(given.node, given.gpu, given.net);
+  if (given.nodes > 1 && node.outside.count == 0) {
+    throw InputError("--net: missing; give the port of a node, such as 25gbit");
+  }
+  const KnownDevice& device = hardware::device_of(node);
+  Begun begun;
+  std::optional<Settings> settings = settings_of(given);
+  InitOptions options = given;
+  Json workload = job_of(given, settings, begun.assumed);
+  const bool by_operators = workload.contains("operators");
+  if (settings) fill_auto_sizes(workload, *settings, begun.assumed);
+  // What the settings say is not guessed.
+  if (settings) take_told(*settings, options);
+  if (by_operators) {
+    choose_sizes(workload, options, begun.assumed);
+    choose_dtype(workload["operators"], options, device, settings || cut_job(workload),
+                 begun.assumed);
+    if (settings && settings->autocast) workload["operators"]["autocast"] = true;
+  } else {
+    choose_tensors(workload, options, begun.assumed);
+  }
+  const bool in_cut = settings || cut_job(workload);
+  choose_modules(workload, options, in_cut, begun.assumed);
+  const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
+  choose_micro_batches(workload, options, settings, ranks, begun.assumed);
+  if (!in_cut) assume_each_sums(workload, begun.assumed);
+  const bool accumulates = workload.value("micro_batches", std::int64_t{1}) > 1;
+  const std::string each = (listed ? "" : std::to_string(node.gpus) + " ") + std::string(node.name);
+  const std::string where = std::to_string(options.nodes) + " x " + each;
+  const std::vector<std::string> machines = assumed_of(node, device);
+  const std::int64_t summing =
+      replicas_of(workload, ranks) *
+      workload.value("parallel", Json::object()).value("context", std::int64_t{1});
+  Json strategies = in_cut ? strategies_of(settings, summing) : strategies_for(device, accumulates);
+  begun.scenario = {
+      {"name", workload["name"].get<std::string>() + " on " + where},
+      {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
+      {"workload", std::move(workload)}};
+  Json cluster = listed ? Json{{"node", node.name}} : own_cluster(node);
+  cluster.update({{"name", where}, {"about", about(machines)}, {"nodes", options.nodes}});
+  if (options.compiled) {
+    cluster["device"]["launch_us"] = hardware::kLaunchAtLeast / kMicrosecond;
+  }
+  begun.scenario["cluster"] = std::move(cluster);
+  // What the settings ask for and nothing costs is said by every verb that reads this.
+  if (settings) {
+    for (const std::string& sentence : settings->assumed) {
+      begun.scenario["notes"].push_back("assumed: " + sentence);
+    }
+  }
+  begun.scenario["baseline"] = strategies[0]["name"];
+  begun.scenario["strategies"] = std::move(strategies);
+  add_steps(options, node, begun);
+  judge_memory(begun.scenario, begun.assumed);
+  if (!begun.assumed.empty()) begun.scenario["workload"]["about"] = about(begun.assumed);
+  begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());
+  return begun;
+}
+
+}  // namespace syncline::job

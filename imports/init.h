@@ -1,0 +1,77 @@
+// A scenario to begin with: a model, by its name or its file, on so many nodes of a known kind, cut
+// as its framework's settings or the options say. Nothing is asked that can be found; what was
+// guessed is said, beside the answer and in the file.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "catalogue/hardware/device.h"
+#include "core/base/units.h"
+#include "formats/json/json.h"
+
+namespace syncline::job {
+
+struct InitOptions {
+  std::string model;  // an architecture's name, a model file (core/job/models), or settings
+  // A name of catalogue/hardware's, or NCCL's topology file; empty: as gpu, gpus and net.
+  std::string node;
+  int nodes = 1;
+  std::optional<std::int64_t> batch = {};     // samples a rank and step
+  std::optional<std::int64_t> sequence = {};  // tokens a sample
+  std::string dtype =
+      {};                 // of products: "fp32", "tf32", "fp16", "bf16", "fp8"; empty: the device's
+  bool compiled = false;  // by torch.compile; else its modules run as they come
+  // A framework's own settings beside the model (core/job/frameworks): their file, or a line of
+  // flags. Empty: none.
+  std::string settings = {};
+  std::string flags = {};   // a line of them, in place of those of settings that are a file
+  Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
+  std::optional<std::int64_t> micro_batches = {};  // of a step
+  std::string gpu = {};
+  int gpus = 1;
+  std::string net = {};
+  // Steps that were measured: nodes, and seconds. One node's tells the rate of products, the others
+  // tell the bandwidth between nodes, count by count.
+  std::vector<std::pair<int, Seconds>> steps = {};
+};
+
+struct Begun {
+  Json scenario;
+  std::vector<std::string> assumed;  // one sentence each
+};
+
+// Throws InputError for a model or node that is not known, and options that do not fit the model.
+Begun init_scenario(const InitOptions& options);
+
+// Makes the workload's JSON that of another batch: FLOPs of its tensors grow with it.
+void set_batch(Json& workload, std::int64_t batch);
+
+// A node that no list has: GPUs of a known kind and the port that leads out of it, in words or as
+// NCCL found them.
+
+// `gpu`: a name of catalogue/hardware's; `net`: "25gbit", "8x400gbit", "4x100gbit:efa"; empty where
+// there is one node. Without a fabric's name a port of up to 50 Gbit/s is Ethernet with TCP, and of
+// others nothing is known. GPUs are joined as in their usual node, cards by PCIe, those of GeForce
+// through host memory. Throws InputError by the options' names.
+hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string& net);
+
+// Of NCCL's topology file (NCCL_TOPO_DUMP_FILE writes it, NCCL_TOPO_FILE reads it): the GPUs,
+// NVLink or PCIe between them as rated, and the fastest NICs. It does not name the GPUs: without
+// `gpu` they are the only known ones of their compute capability. `net` in place of NICs. Throws
+// InputError.
+hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net);
+
+// What a training's output says of its steps.
+
+// Megatron's "elapsed time per iteration", "step time", a bar's it/s, tokens or samples a second;
+// or what `own` finds, whose group is a time in seconds, or a rate where `rate`. Of the later three
+// quarters the median; of a rate its inverse. Nothing: the output has none. Throws InputError for
+// an expression that is none, or has no group.
+std::optional<Seconds> step_in(const std::string& output, const std::string& own, bool rate);
+
+}  // namespace syncline::job

@@ -1,0 +1,133 @@
+// A trace put in order: what ran on the compute stream of the GPU that trains, which collectives
+// ran beside it, and from which thread the host launched each (by correlation).
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "imports/kineto/trace.h"
+#include "imports/observed.h"
+
+namespace syncline::job::kineto {
+
+struct Item {
+  Nanoseconds start = 0;  // on the device
+  Nanoseconds end = 0;
+  Nanoseconds launched = 0;  // the host's call begins; start, where the trace does not hold it
+  Nanoseconds returned = 0;  // and returns
+  int thread = -1;           // of the call; -1: unknown
+  Bytes bytes = 0;           // of a copy
+  TracedWork work{};
+};
+
+struct TracedCollective : Item {
+  TracedMessage message;  // of its kernel and of the host's calls around its launch, put together
+  bool of_gradients = false;  // set by mark_gradient_exchanges
+};
+
+inline Seconds seconds(Nanoseconds time) { return 1e-9 * static_cast<double>(time); }
+
+// Those whose time is from `from` on and before `to`; by that time they stand in order.
+template <typename Piece, typename Owner>
+std::span<const Piece> of_window(const std::vector<Piece>& pieces, Nanoseconds from, Nanoseconds to,
+                                 Nanoseconds Owner::*time) {
+  const auto first = std::ranges::lower_bound(pieces, from, {}, time);
+  return {first, std::ranges::lower_bound(first, pieces.end(), to, {}, time)};
+}
+
+// As a step has it, in seconds from `begin` on; its gradients and its waiting are not known here.
+ObservedExchange exchange_of(const TracedCollective& collective, Nanoseconds begin);
+
+// Spans of the host of one kind, asked by thread and time.
+class SpanIndex {
+ public:
+  SpanIndex() = default;
+  explicit SpanIndex(std::vector<HostSpan> spans);
+
+  // The innermost span on that thread around that time; null: none.
+  const HostSpan* around(int thread, Nanoseconds time) const;
+  // All of them, the innermost first. At most a handful nest.
+  std::vector<const HostSpan*> all_around(int thread, Nanoseconds time) const;
+  const std::vector<HostSpan>& spans() const { return spans_; }  // by thread, then start
+
+ private:
+  std::vector<HostSpan> spans_;
+};
+
+struct TraceTimeline {
+  explicit TraceTimeline(const Trace& trace);
+
+  // Those that the host launched from `from` on and before `to`, in the device's order.
+  std::vector<Item> computed(Nanoseconds from, Nanoseconds to) const;
+  std::vector<TracedCollective> exchanged(Nanoseconds from, Nanoseconds to) const;
+  // Time in which nothing runs: no kernel, copy or collective, on whichever stream.
+  Nanoseconds idle(Nanoseconds from, Nanoseconds to) const;
+
+  int device = 0;                      // the GPU that trains: the one with most kernels
+  int devices = 0;                     // with kernels
+  std::int64_t stream = 0;             // of compute: the one with most kernels
+  bool collectives_on_device = false;  // false: those of the host's calls, if there are any
+  // Kernels of the compute stream, and those among them that are left out, as no call launched
+  // them: the host made it before the profile began.
+  std::size_t kernels_launched = 0;
+  std::size_t kernels_alone = 0;
+
+  SpanIndex copies_in;  // Host::kCopyIn and kCopyInHook
+  SpanIndex copies_out;
+  SpanIndex engine;  // Host::kEngine and kGradient
+  SpanIndex communication;
+  std::vector<Item> compute;                  // by launch
+  std::vector<TracedCollective> collectives;  // by launch
+
+ private:
+  void find_busy(const Trace& trace);
+  // From when to when something runs: one behind the other, with time between them.
+  std::vector<std::pair<Nanoseconds, Nanoseconds>> busy_;
+};
+
+// The steps of a trace: from where to where the host launched what belongs to each.
+
+// AccumulateGrad of one gradient.
+struct Arrival {
+  Nanoseconds start = 0;    // the host begins to take it
+  Nanoseconds settled = 0;  // what was launched until here may have produced it
+  Nanoseconds end = 0;
+  int thread = 0;
+  int tensor = -1;  // place in Trace::tensors
+};
+
+// By start. Where torch tells the engine's call and the node in it, both are one arrival.
+std::vector<Arrival> arrivals_of(const Trace& trace);
+
+// All-reduces of gradients of a plain data-parallel job: those that the reducer's hooks launched,
+// inside an arrival; where there are none of those, all behind a step's first arrival (by hand
+// behind the backward pass; by torches that tell no engine calls). SyncBatchNorm has others,
+// between arrivals.
+void mark_gradient_exchanges(TraceTimeline& timeline, const std::vector<Arrival>& arrivals);
+
+struct StepWindow {
+  int number = 0;
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+  bool marked = true;  // by the profiler, so that its length is the host's
+  int profiled = 1;    // ProfilerSteps in it: those without an exchange are joined to the next
+  // Of the host, where the step behind it begins and ends; both 0: none was recorded.
+  Nanoseconds next_start = 0;
+  Nanoseconds next_end = 0;
+};
+
+// ProfilerStep#N; without them the host's time is cut behind every Optimizer.step, else in front
+// of every DistributedDataParallel.forward, else it is one step. Windows without an arrival are
+// left out and named in `notes`; those that do not exchange although others do are folded into the
+// next one that does.
+std::vector<StepWindow> windows_of(const Trace& trace, const TraceTimeline& timeline,
+                                   const std::vector<Arrival>& arrivals,
+                                   std::vector<std::string>& notes);
+
+// "3, 5, 6".
+std::string listed(const std::vector<int>& numbers);
+
+}  // namespace syncline::job::kineto

@@ -1,0 +1,304 @@
+#include "imports/format.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <tuple>
+#include <vector>
+
+#include "core/base/error.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
+
+namespace syncline::job::models {
+namespace {
+
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // the format's own limit
+constexpr std::size_t kLengthBytes = 8;
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr std::size_t kMostTensors = 200000;
+
+std::uint64_t length_in(std::string_view bytes) {
+  std::uint64_t length = 0;
+  for (std::size_t i = kLengthBytes; i-- > 0;) {
+    length = length << 8 | static_cast<unsigned char>(bytes[i]);
+  }
+  return length;
+}
+
+std::string header_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  std::array<char, kLengthBytes> head{};
+  if (!in.read(head.data(), head.size()))
+    throw InputError(file + ": shorter than its length field");
+  const std::uint64_t length = length_in({head.data(), head.size()});
+  std::error_code error;
+  const auto size = std::filesystem::file_size(file, error);
+  if (length > kLongestHeader || error || length > size - kLengthBytes) {
+    throw InputError(file + ": says that its header has " + std::to_string(length) +
+                     " bytes: damaged, or cut off");
+  }
+  std::string header(static_cast<std::size_t>(length), '\0');
+  if (!in.read(header.data(), static_cast<std::streamsize>(length))) {
+    throw InputError(file + ": ends inside its header");
+  }
+  return header;
+}
+
+struct Saved {
+  std::string name;
+  std::vector<std::int64_t> shape;
+  double elements = 1;
+  std::string dtype;  // "bf16"; empty: no format that gradients have
+};
+
+std::string dtype_of(const std::string& word) {
+  if (word == "F64") return "fp64";
+  if (word == "F32") return "fp32";
+  if (word == "F16") return "fp16";
+  return word == "BF16" ? "bf16" : "";
+}
+
+Saved read_tensor(Reader reader, const std::string& name) {
+  Saved saved;
+  saved.name = name;
+  saved.dtype = dtype_of(reader.text("dtype"));
+  std::int64_t elements = 1;
+  for (const Json& extent : reader.array("shape")) {
+    const std::int64_t size =
+        checked_integer(extent, 0, kMostElements, reader.file(), reader.place_of("shape"));
+    if (size > 0 && elements > kMostElements / size) {
+      reader.fail("shape", "more than 2^40 elements");
+    }
+    elements *= size;
+    saved.shape.push_back(size);
+  }
+  saved.elements = static_cast<double>(elements);
+  const Json& offsets = reader.array("data_offsets");
+  if (offsets.size() != 2 || !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned() ||
+      offsets[0] > offsets[1]) {
+    reader.fail("data_offsets", "expected where it begins and where it ends");
+  }
+  const std::uint64_t bytes = offsets[1].get<std::uint64_t>() - offsets[0].get<std::uint64_t>();
+  const std::uint64_t each = saved.dtype == "fp64" ? 8 : saved.dtype == "fp32" ? 4 : 2;
+  const std::uint64_t needed = static_cast<std::uint64_t>(elements) * each;
+  if (!saved.dtype.empty() && bytes != needed) {
+    reader.fail("data_offsets", "span " + std::to_string(bytes) + " bytes, its shape needs " +
+                                    std::to_string(needed));
+  }
+  return saved;
+}
+
+// A table whose rows are looked up.
+bool is_embedding(std::string_view name) {
+  return std::ranges::any_of(
+      std::array{"wte", "wpe", "embed_tokens", "word_emb", "position_emb", "token_type_emb"},
+      [&](const char* part) { return name.find(part) != std::string_view::npos; });
+}
+
+// State that is saved with a model and has no gradient.
+bool is_buffer(std::string_view name, std::size_t dimensions) {
+  for (const std::string_view ending :
+       {"running_mean", "running_var", "num_batches_tracked", "inv_freq", "position_ids",
+        "token_type_ids", "masked_bias", "attn_mask"}) {
+    if (name.ends_with(ending)) return true;
+  }
+  return name.ends_with("attn.bias") && dimensions == 4;  // GPT-2's causal mask
+}
+
+// What training has gradients of, in the order of use.
+std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
+  std::vector<Saved> parameters;
+  std::set<std::string> names;
+  bool integers = false;
+  for (const std::string& file : files) {
+    const Json header = parse_json_text(file, header_of(file));
+    Reader reader(header, file, "");
+    for (const auto& [name, unused] : header.items()) {
+      if (name == "__metadata__") continue;
+      Saved saved = read_tensor(reader.object(name), name);
+      if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
+      if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
+      integers = integers || saved.dtype.empty();
+      if (is_buffer(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
+        continue;
+      parameters.push_back(std::move(saved));
+    }
+  }
+  if (parameters.empty()) {
+    throw InputError(files.front() + (integers ? ": its tensors are integers or of eight bits, as "
+                                                 "quantised models are: none has a gradient"
+                                               : ": holds no tensor"));
+  }
+  std::sort(parameters.begin(), parameters.end(),
+            [](const Saved& a, const Saved& b) { return used_before(a.name, b.name); });
+  return parameters;
+}
+
+// A product of each weight matrix with every token. Where no head is saved it shares the word
+// embedding, and its work comes first in the backward pass.
+std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
+  std::vector<double> flops;
+  double shared = 0;
+  bool head = false;
+  for (const Saved& saved : parameters) {
+    const bool matrix = saved.shape.size() == 2;
+    const bool looked_up = is_embedding(saved.name);
+    const double product = 2 * saved.elements * static_cast<double>(kTokens);
+    flops.push_back(matrix && !looked_up ? product : 0);
+    head = head || saved.name.find("head") != std::string::npos;
+    if (matrix && looked_up) shared = std::max(shared, product);
+  }
+  if (!head) flops.back() += shared;
+  return flops;
+}
+
+Json tensors_of(const std::vector<Saved>& parameters, const std::vector<double>& flops) {
+  Json tensors = Json::array();
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const Saved& saved = parameters[i];
+    Json tensor = {{"name", saved.name}, {"shape", saved.shape}, {"dtype", saved.dtype}};
+    if (!flops.empty()) {
+      tensor["forward_flops"] = flops[i];
+      tensor["backward_flops"] = 2 * flops[i];
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+std::string stem_of(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::string stem = path.stem().string();
+  const std::string folder = path.parent_path().filename().string();
+  return stem.starts_with("model") && !folder.empty() && folder != "." ? folder : stem;
+}
+
+std::vector<std::string_view> parts_of(std::string_view name) {
+  std::vector<std::string_view> parts;
+  while (true) {
+    const auto end = name.find('.');
+    parts.push_back(name.substr(0, end));
+    if (end == std::string_view::npos) return parts;
+    name.remove_prefix(end + 1);
+  }
+}
+
+// Parts of names in the order in which models use what they name; a part takes the rank of the
+// first row that it contains, and `kLayers` where there is none.
+constexpr int kLayers = 50;
+constexpr std::pair<int, std::string_view> kRanks[] = {
+    {0, "wte embed_tokens word_emb cls_token class_token"},
+    {1, "patch_emb conv_proj"},
+    {2, "wpe pos_emb position_emb"},
+    {3, "token_type"},
+    {4, "embed"},
+    {5, "conv1"},
+    {6, "bn1"},
+    {10, "input_layernorm layernorm_before ln_1 norm1"},
+    {30, "post_attention_layernorm layernorm_after ln_2 norm2"},
+    {31, "conv2"},
+    {32, "bn2"},
+    {33, "conv3"},
+    {34, "bn3"},
+    {20, "q_proj query"},
+    {21, "k_proj key"},
+    {22, "v_proj value c_attn in_proj"},
+    {23, "q_norm"},
+    {24, "k_norm self"},
+    {25, "attn attention"},
+    {40, "gate_proj"},
+    {41, "up_proj c_fc intermediate"},
+    {45, "mlp"},
+    {60, "downsample"},
+    {70, "ln_f norm"},
+    {80, "pooler"},
+    {90, "head classifier fc"},
+};
+
+int rank_of(std::string_view part) {
+  for (const auto& [rank, words] : kRanks) {
+    std::istringstream all{std::string(words)};
+    for (std::string word; all >> word;) {
+      if (part.find(word) != std::string_view::npos) return rank;
+    }
+  }
+  return kLayers;
+}
+
+bool is_number(std::string_view part) {
+  return !part.empty() && std::all_of(part.begin(), part.end(), [](char c) {
+    return std::isdigit(static_cast<unsigned char>(c)) != 0;
+  });
+}
+
+// A number's digits without leading zeros. Shorter ones are smaller, however long they are.
+std::string_view digits_of(std::string_view number) {
+  number.remove_prefix(std::min(number.find_first_not_of('0'), number.size()));
+  return number;
+}
+
+// A weight before its bias, layer 9 before layer 10, numbers before words.
+auto place_of(std::string_view part) {
+  const int kind = part == "weight" ? 0 : part == "bias" ? 1 : is_number(part) ? 2 : 3;
+  const std::string_view digits = kind == 2 ? digits_of(part) : std::string_view();
+  return std::tuple(rank_of(part), kind, digits.size(), digits, part);
+}
+
+bool recognises_safetensors(const Head& head) {
+  if (head.bytes.size() <= kLengthBytes) return false;
+  const char first = head.bytes[kLengthBytes];
+  return first == '{' &&
+         (head.path.ends_with(".safetensors") || length_in(head.bytes) <= kLongestHeader);
+}
+
+Observed read_safetensors(const std::vector<std::string>& files) {
+  const std::vector<Saved> parameters = parameters_of(files);
+  Observed observed;
+  observed.framework = "pytorch";
+  observed.name = stem_of(files.front());
+  std::vector<double> flops;
+  const auto convolves = [](const Saved& saved) { return saved.shape.size() == 4; };
+  if (std::ranges::any_of(parameters, convolves)) {
+    observed.warnings.emplace_back(
+        "no FLOPs: convolutions take what their images' sizes say, and no file tells them; give "
+        "forward_ms and backward_ms");
+  } else {
+    flops = forward_flops(parameters);
+    observed.warnings.push_back("FLOPs of the weights' products with " + std::to_string(kTokens) +
+                                " tokens a sample, without attention's own products");
+  }
+  observed.warnings.emplace_back(
+      "the order of the gradients is what their names tell: such files are sorted");
+  observed.workload = {{"name", observed.name},
+                       {"source", "the header of its .safetensors"},
+                       {"batch", 1},
+                       {"tensors", tensors_of(parameters, flops)}};
+  return observed;
+}
+
+}  // namespace
+
+bool used_before(std::string_view first, std::string_view second) {
+  const auto a = parts_of(first);
+  const auto b = parts_of(second);
+  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    if (a[i] == b[i]) continue;
+    return place_of(a[i]) < place_of(b[i]);
+  }
+  return a.size() < b.size();
+}
+
+const ImportFormat kSafetensors = {
+    "safetensors",
+    "safetensors: the header of a .safetensors file: a model's gradients and their FLOPs",
+    recognises_safetensors, read_safetensors};
+
+}  // namespace syncline::job::models

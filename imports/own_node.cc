@@ -1,0 +1,305 @@
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
+#include "formats/json/text.h"
+#include "formats/text/digits.h"
+#include "formats/text/files.h"
+#include "imports/init.h"
+
+namespace syncline::job {
+namespace {
+
+using hardware::KnownDevice;
+using hardware::KnownPort;
+
+struct Gpu {
+  std::string bus;
+  std::map<std::string, int> links;  // NVLinks by the bus of the other end, "" for switches
+  BytesPerSecond slot = 0;           // the slowest PCIe link up to its processor; 0: not known
+};
+
+struct Nic {
+  std::string name;
+  double megabits = 0;  // a second
+  bool direct = false;  // reaches the GPUs' memory
+};
+
+std::string attribute(const Json& element, const char* name) {
+  return element["attributes"].value(name, "");
+}
+
+// The number that the text begins with; 0 where there is none that means anything.
+double number_in(const std::string& text) {
+  constexpr double kMost = 1e9;
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value > 0 && value < kMost ? value : 0;
+}
+
+// "16.0 GT/s PCIe", 16 lanes, behind the line code. Virtual machines leave both out.
+BytesPerSecond rate_of_slot(const Json& pci) {
+  constexpr double kNewCode = 8, kOld = 8.0 / 10, kNew = 128.0 / 130;  // from PCIe 3 on
+  const double transfers = number_in(attribute(pci, "link_speed"));
+  const double width = number_in(attribute(pci, "link_width"));
+  return transfers * width * (transfers < kNewCode ? kOld : kNew) * kGigabitPerSecond;
+}
+
+// What NCCL says of one machine.
+class Found {
+ public:
+  std::vector<Gpu> gpus;
+  std::vector<Nic> nics;
+  NcclHints::Cpu cpu = NcclHints::Cpu::kOther;
+  int capability = 0;  // 90 of an H100; 0: not told, as in files of virtual machines
+
+  explicit Found(const Json& system) {
+    std::string first;
+    for (const Json& part : system["inside"]) {
+      if (part["tag"] != "cpu") continue;
+      // Machines joined by NVLink stand in one file.
+      const std::string host = attribute(part, "host_hash");
+      if (first.empty()) first = host;
+      if (host != first) continue;
+      const std::string vendor = attribute(part, "vendor");
+      cpu = vendor == "GenuineIntel"   ? NcclHints::Cpu::kIntel
+            : vendor == "AuthenticAMD" ? NcclHints::Cpu::kAmd
+                                       : cpu;
+      add(part, 0);
+    }
+  }
+
+  // Whether NVLink alone leads from one GPU to all.
+  bool joined() const {
+    std::set<std::string> reached;
+    std::vector<std::string> next{gpus.front().bus};
+    while (!next.empty()) {
+      const std::string bus = next.back();
+      next.pop_back();
+      if (!reached.insert(bus).second) continue;
+      for (const Gpu& gpu : gpus) {
+        if (gpu.links.contains(bus)) next.push_back(gpu.bus);
+        if (gpu.bus != bus) continue;
+        for (const auto& [other, count] : gpu.links) next.push_back(other);
+      }
+    }
+    return std::ranges::all_of(gpus, [&](const Gpu& gpu) { return reached.contains(gpu.bus); });
+  }
+
+  // NVLinks of the GPU that has the fewest, to those that are here.
+  int links() const {
+    std::set<std::string> here{""};
+    for (const Gpu& gpu : gpus) here.insert(gpu.bus);
+    std::vector<int> counts;
+    for (const Gpu& gpu : gpus) {
+      counts.push_back(0);
+      for (const auto& [other, count] : gpu.links)
+        counts.back() += here.contains(other) ? count : 0;
+    }
+    return *std::ranges::min_element(counts);
+  }
+
+  BytesPerSecond slot() const { return std::ranges::min_element(gpus, {}, &Gpu::slot)->slot; }
+
+ private:
+  void add(const Json& element, BytesPerSecond slot) {
+    const bool pci = element["tag"] == "pci";
+    if (pci) {
+      const BytesPerSecond own = rate_of_slot(element);
+      slot = slot > 0 && own > 0 ? std::min(slot, own) : std::max(slot, own);
+    }
+    const bool display = pci && attribute(element, "class").starts_with("0x03");
+    if (display) gpus.push_back({attribute(element, "busid"), {}, slot});
+    for (const Json& part : element["inside"]) {
+      if (part["tag"] == "gpu" && display) add_gpu(part);
+      if (part["tag"] == "net") add_nic(part);
+      if (part["tag"] == "pci" || part["tag"] == "nic") add(part, slot);
+    }
+  }
+
+  // "tclass" is the PCI class of the other end: a GPU, a processor, else a switch.
+  void add_gpu(const Json& gpu) {
+    // AMD's library counts otherwise.
+    const bool nvidia = !gpu["attributes"].contains("gcn");
+    if (nvidia) capability = static_cast<int>(std::min(number_in(attribute(gpu, "sm")), 1e3));
+    for (const Json& link : gpu["inside"]) {
+      const std::string to = attribute(link, "tclass");
+      const int count = static_cast<int>(std::min(number_in(attribute(link, "count")), 1e3));
+      if (link["tag"] != "nvlink" || to == "0x068001" || count == 0) continue;
+      gpus.back().links[to.starts_with("0x03") ? attribute(link, "target") : ""] += count;
+    }
+  }
+
+  void add_nic(const Json& net) {
+    nics.push_back(
+        {attribute(net, "name"), number_in(attribute(net, "speed")), attribute(net, "gdr") == "1"});
+  }
+};
+
+// GB/s of one NVLink, each direction: by generation 20, 25, 25, 25 and 50; of GA102's four 14.0625
+// (NVIDIA's whitepapers of Pascal to Blackwell, and of GA102).
+double nvlink_of(int capability) {
+  constexpr int kVolta = 70, kGa102 = 86, kBlackwell = 100;
+  return capability == kGa102      ? 14.0625
+         : capability < kVolta     ? 20
+         : capability < kBlackwell ? 25
+                                   : 50;
+}
+
+// The only known device of that compute capability.
+std::string device_of(int capability, const std::string& file) {
+  std::string all;
+  std::size_t count = 0;
+  for (const KnownDevice& device : hardware::devices()) {
+    if (capability == 0 || device.compute_capability != capability) continue;
+    all += (count++ == 0 ? "" : ", ") + std::string(device.name);
+  }
+  if (count == 1) return all;
+  throw InputError(
+      file + ": " +
+      (count == 0 ? "it does not say which GPUs these are" : "its GPUs may be " + all) +
+      "; --gpu says which");
+}
+
+// The fastest ports, as --net has them: NCCL speaks sockets where it names an interface.
+std::string port_words(const std::vector<Nic>& nics) {
+  double fastest = 0;
+  for (const Nic& nic : nics) fastest = std::max(fastest, nic.megabits);
+  if (fastest == 0) return "";
+  const auto is_fast = [&](const Nic& nic) { return nic.megabits == fastest; };
+  const Nic& first = *std::ranges::find_if(nics, is_fast);
+  const auto starts = [&](const char* word) { return first.name.starts_with(word); };
+  const char* fabric = starts("efa") || starts("rdmap") ? "efa"
+                       : starts("cxi") || starts("hsn") ? "slingshot"
+                       : first.direct || starts("mlx")  ? "rdma"
+                                                        : "tcp";
+  constexpr int kDigits = 6;
+  constexpr double kMegabitsAGigabit = 1000;
+  return std::to_string(std::ranges::count_if(nics, is_fast)) + "x" +
+         short_text(fastest / kMegabitsAGigabit, kDigits) + "gbit:" + fabric;
+}
+
+const KnownDevice& device_named(const std::string& name) {
+  std::vector<std::string> names;
+  for (const KnownDevice& device : hardware::devices()) names.emplace_back(device.name);
+  if (const auto* device = hardware::find_device(same_name(name, names).value_or(name))) {
+    return *device;
+  }
+  throw InputError("--gpu: '" + name + "' is not known" + did_you_mean(name, names) +
+                   "; `syncline list` names them");
+}
+
+[[noreturn]] void fail_net(const std::string& net) {
+  throw InputError("--net: found '" + net +
+                   "', expected a port's rate such as 25gbit, 8x400gbit or 4x100gbit:efa");
+}
+
+// What is left of a number at the front of `text`.
+double number_of(std::string_view& text, const std::string& net) {
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || !(value > 0)) fail_net(net);
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return value;
+}
+
+Fabric fabric_named(std::string_view word, const std::string& net) {
+  std::string words;
+  for (const auto& [name, fabric] : input::fabric_words()) {
+    if (name == word) return fabric;
+    words += (words.empty() ? "" : ", ") + name;
+  }
+  throw InputError("--net: found '" + net + "', the fabrics are " + words);
+}
+
+KnownPort port_of(const std::string& net) {
+  constexpr double kMostCount = 64, kMostRate = 10000, kEthernet = 50;
+  std::string_view text = net;
+  double rate = number_of(text, net), count = 1;
+  if (text.starts_with('x')) {
+    text.remove_prefix(1);
+    count = std::exchange(rate, number_of(text, net));
+  }
+  if (!text.starts_with("gbit") || count > kMostCount || count != std::floor(count) ||
+      rate > kMostRate) {
+    fail_net(net);
+  }
+  text.remove_prefix(std::string_view("gbit").size());
+  Fabric fabric = rate <= kEthernet ? Fabric::kTcp : Fabric::kUnknown;
+  if (text.starts_with(':')) {
+    fabric = fabric_named(text.substr(1), net);
+  } else if (!text.empty()) {
+    fail_net(net);
+  }
+  return hardware::port(static_cast<int>(count), rate, fabric);
+}
+
+bool is_geforce(const KnownDevice& device) {
+  return device.summary.find("GeForce") != device.summary.npos;
+}
+
+KnownPort inside_of(const KnownDevice& device) {
+  const hardware::KnownNode* usual = hardware::usual_node_of(device);
+  if (usual != nullptr && usual->inside.count > 0) return usual->inside;
+  return is_geforce(device) ? hardware::kHostMemory : hardware::pcie_of(device.compute_capability);
+}
+
+}  // namespace
+
+hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string& net) {
+  const KnownDevice& device = device_named(gpu);
+  hardware::KnownNode node;
+  node.name = node.device = device.name;
+  node.summary = device.summary;
+  node.gpus = gpus;
+  node.inside = inside_of(device);
+  node.outside = net.empty() ? KnownPort{} : port_of(net);
+  const Fabric fabric = node.outside.fabric;
+  // "Available on Tesla and Quadro GPUs" (NVIDIA, GPUDirect RDMA): GeForce cards have none.
+  node.gpu_direct = fabric != Fabric::kTcp && fabric != Fabric::kUnknown && !is_geforce(device);
+  node.source = "GPUs and network as given, GPUs joined as is usual for them";
+  return node;
+}
+
+hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net) {
+  const Json system = parse_xml(file, read_text_file(file, "NCCL's topology file"));
+  const Found found(system);
+  if (system["tag"] != "system" || found.gpus.empty()) {
+    throw InputError(file + ": expected NCCL's topology, <system> with GPUs " +
+                     "(NCCL_TOPO_DUMP_FILE writes it)");
+  }
+  if (gpu.empty()) gpu = device_of(found.capability, file);
+  const bool given = !net.empty();
+  if (!given) net = port_words(found.nics);
+  hardware::KnownNode node = own_node(gpu, static_cast<int>(found.gpus.size()), net);
+  const int capability = hardware::device_of(node).compute_capability;
+  if (found.capability != 0 && capability != found.capability) {
+    throw InputError("--gpu: " + std::string(node.name) + " has compute capability " +
+                     std::to_string(capability) + ", the GPUs of " + file + " " +
+                     std::to_string(found.capability));
+  }
+  node.cpu = found.cpu;
+  if (!given && !net.empty()) {
+    node.gpu_direct &= std::ranges::any_of(found.nics, &Nic::direct);
+  }
+  if (found.capability == 0 || found.gpus.size() == 1) return node;
+  if (found.joined() && found.links() > 0) {
+    node.inside = hardware::nvlink(found.links() * nvlink_of(capability));
+    node.source = "NCCL's topology file: NVLink joins all GPUs";
+  } else if (node.inside.reached == 1) {
+    // What some have of NVLink helps no ring through all.
+    node.inside = found.slot() > 0 ? hardware::pcie(found.slot() / kGigabytePerSecond)
+                                   : hardware::pcie_of(capability);
+    node.source = "NCCL's topology file: PCIe joins the GPUs";
+  }
+  return node;
+}
+
+}  // namespace syncline::job

@@ -1,0 +1,491 @@
+#include "studies/calibrate/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "catalogue/hardware/device.h"
+#include "core/base/error.h"
+#include "core/base/statistics.h"
+#include "core/collective/nccl.h"
+#include "core/cost.h"
+#include "core/cost/cost_model.h"
+#include "formats/input/read_cluster.h"
+#include "formats/input/scenario_json.h"
+#include "formats/json/reader.h"
+#include "formats/scenario/scenario.h"
+#include "formats/text/digits.h"
+#include "studies/calibrate/device_fit.h"
+#include "studies/calibrate/scale_fit.h"
+
+namespace syncline::calibrate {
+namespace {
+
+// The best rate of a table: bytes that a rank sends in a ring over the time, at the largest size.
+BytesPerSecond bus_rate(const cost::TableCostModel& table) {
+  const double times = cost::bus_factor(table.kind, table.nodes * table.gpus_per_node);
+  return times * table.max_bytes / cost::size_time(table.cost_model, table.max_bytes);
+}
+
+// The nodes and GPUs a node that tables are of, and the largest of each: that may be nobody's.
+struct Counts {
+  std::set<std::pair<int, int>> measured;
+  int nodes = 1;
+  int gpus = 1;
+
+  explicit Counts(const cost::MeasuredCostModel& model) {
+    for (const cost::TableCostModel& table : model.tables) {
+      measured.emplace(table.nodes, table.gpus_per_node);
+      nodes = std::max(nodes, table.nodes);
+      gpus = std::max(gpus, table.gpus_per_node);
+    }
+  }
+};
+
+// " The logs ran with NCCL_PROTO=Simple: ...", or nothing. The algorithm is a table's own.
+std::string settings_text(const std::vector<cost::MeasuredTable>& tables) {
+  std::set<std::string> stated;
+  for (const cost::MeasuredTable& table : tables) {
+    for (const auto& [name, value] : table.settings) {
+      if (name != "NCCL_ALGO") stated.insert(name + "=" + value);
+    }
+  }
+  if (stated.empty()) return {};
+  std::string text = " The logs ran with ";
+  for (const std::string& one : stated) text += (one == *stated.begin() ? "" : ", ") + one;
+  return text + ": the times are those of jobs that set the same.";
+}
+
+// The counts are the largest that were measured. What no table showed (the inside of a node when
+// only several nodes were measured) is assumed, and "about" says so.
+Json cluster_from_fit(const cost::MeasuredCostModel& model, const std::string& name,
+                      const std::string& device, const std::string& settings) {
+  Cluster cluster;
+  cluster.name = name;
+  cluster.device.name = device;
+  BytesPerSecond inside = 0;
+  BytesPerSecond between = 0;
+  std::set<std::string> sources;
+  for (const cost::TableCostModel& table : model.tables) {
+    sources.insert(table.source);
+    if (!cost::ring_like(table.kind)) continue;
+    BytesPerSecond& rate = table.nodes == 1 ? inside : between;
+    rate = std::max(rate, bus_rate(table));
+  }
+  const auto [measured, nodes, gpus] = Counts(model);
+  cluster.nodes = nodes;
+  cluster.gpus_per_node = gpus;
+  cluster.source = "calibrated by syncline from measured collectives:";
+  for (const std::string& file : sources) cluster.source += " " + file + ",";
+  cluster.source.back() = '.';
+  input::ClusterNotes notes;
+  notes.about =
+      "Latencies are those of a small step, bandwidths the best that was measured; "
+      "the algorithm 'nccl' takes its times from the calibration below." +
+      settings;
+  if (gpus > 1 && inside == 0) {
+    notes.about +=
+        " No table of one node was given: the inside of a node is assumed as fast as its "
+        "network, with NCCL's own latency.";
+  }
+  constexpr cost::StepPath kSmall{false, collective::NcclProtocol::kLl};  // shows latency best
+  const auto add_tier = [&](const char* key, int span, Seconds latency, BytesPerSecond bandwidth) {
+    cluster.tiers.push_back(
+        {.name = key, .span = span, .latency = latency, .bandwidth = bandwidth});
+  };
+  if (gpus > 1) {
+    const Seconds latency = inside > 0 ? model.node.step : cost::nccl_step_latency(kSmall, false);
+    // A broadcast alone says nothing of a ring: a rate must stand here, its own.
+    BytesPerSecond rate = inside > 0 ? inside : between;
+    if (rate == 0) rate = bus_rate(model.tables.front());
+    add_tier("intra", gpus, latency, rate);
+  }
+  cluster.collective_overhead = model.node.base;
+  if (nodes > 1 && model.scale) {
+    const cost::StepCostModel step = cost::step_cost_model_of(*model.scale, kSmall);
+    add_tier("inter", cluster.ranks(), step.latency, model.scale->prior.bandwidth);
+    cluster.collective_overhead = step.base;
+  } else if (nodes > 1) {
+    const Seconds latency = cost::nccl_step_latency(kSmall, true);
+    add_tier("inter", cluster.ranks(), latency, bus_rate(model.tables.front()));
+  }
+  // Without rates the copies and encodings of its gradients would cost nothing.
+  const hardware::KnownDevice* known = hardware::recognise_device(device);
+  if (known != nullptr) {
+    notes.about += " The device's own rates are what training reaches of its data sheet (" +
+                   std::string(known->source) + ").";
+  }
+  notes.calibration = model;
+  Json json = input::cluster_json(cluster, kFittedDigits, notes);
+  if (known != nullptr) json["device"]["base"] = known->name;
+  return json;
+}
+
+std::string counts(int nodes, int gpus) {
+  return std::to_string(nodes) + (nodes == 1 ? " node x " : " nodes x ") + std::to_string(gpus) +
+         (gpus == 1 ? " GPU" : " GPUs");
+}
+
+// "A100" of "A100-SXM4-40GB"; empty where it is not known.
+std::string_view chip_of(const std::string& reported) {
+  const hardware::KnownDevice* device = hardware::recognise_device(reported);
+  if (device == nullptr) return {};
+  return device->words.substr(0, device->words.find(' '));
+}
+
+// Logs of one cluster name one chip; its memory may differ.
+void check_one_device(const std::vector<cost::MeasuredTable>& tables) {
+  const cost::MeasuredTable* first = nullptr;
+  for (const cost::MeasuredTable& table : tables) {
+    const std::string_view chip = chip_of(table.device);
+    if (chip.empty()) continue;
+    if (first == nullptr) first = &table;
+    if (chip == chip_of(first->device)) continue;
+    throw InputError(first->source + " and " + table.source + ": the logs name different GPUs, " +
+                     first->device + " and " + table.device +
+                     ": two clusters (calibrate each by itself)");
+  }
+}
+
+// Refuses two runs of one shape that were set otherwise: neither repeats the other.
+void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  for (const auto& [name, value] : a.settings) {
+    const auto other = b.settings.find(name);
+    const bool differs = other == b.settings.end() ? name == "NCCL_PROTO" : other->second != value;
+    if (!differs || name == "NCCL_ALGO") continue;
+    throw InputError(a.source + ": line " + std::to_string(a.line) + ", and " + b.source +
+                     ": line " + std::to_string(b.line) + ": both are " + a.test + " on " +
+                     counts(a.nodes, a.gpus_per_node) + ", one with " + name + "=" + value +
+                     ", the other with " +
+                     (other == b.settings.end() ? "none" : name + "=" + other->second) +
+                     ": calibrate each by itself");
+  }
+}
+
+// Tables of one cluster agree where they overlap.
+void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
+  check_one_device(tables);
+  constexpr double kApart = 1.5;
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    std::map<Bytes, Seconds> first;
+    for (const auto& point : points_of(tables[i]).points) first[point.size] = point.time;
+    for (std::size_t j = i + 1; j < tables.size(); ++j) {
+      const cost::MeasuredTable& other = tables[j];
+      if (!cost::same_shape(other, tables[i])) continue;
+      check_settings(tables[i], other);
+      check_settings(other, tables[i]);
+      std::vector<double> ratios;
+      for (const auto& point : points_of(other).points) {
+        const auto same = first.find(point.size);
+        if (same != first.end()) ratios.push_back(std::log(point.time / same->second));
+      }
+      if (ratios.empty()) continue;
+      const double apart = std::exp(std::abs(median(ratios)));
+      if (apart < kApart) continue;
+      throw InputError(tables[i].source + " and " + other.source + ": both are " + other.test +
+                       " on " + counts(other.nodes, other.gpus_per_node) +
+                       ", their times differ by a factor of " + short_text(apart, 2) +
+                       " in the median: two clusters or networks (calibrate each by itself), "
+                       "or forced algorithms (say so: FILE:ring, FILE:tree)");
+    }
+  }
+}
+
+ComparedTable compared(const cost::MeasuredTable& table,
+                       const std::vector<cost::MeasuredPoint>& points,
+                       const cost::MeasuredCostModel& model) {
+  ComparedTable result{.file = table.source,
+                       .test = table.test,
+                       .nodes = table.nodes,
+                       .gpus_per_node = table.gpus_per_node,
+                       .forced = table.forced,
+                       .clean = cost::is_clean(table)};
+  for (const auto& point : points) {
+    const auto answer = cost::cost_model_time(model, *table.kind, static_cast<double>(point.size),
+                                              table.nodes, table.gpus_per_node, table.forced);
+    if (!answer) {
+      throw InputError(
+          table.source + ": " + table.test + " on " + counts(table.nodes, table.gpus_per_node) +
+          " cannot be predicted from the tables given: " +
+          (table.nodes > 1 ? "none of them is of several nodes" : "none of them is of one node") +
+          ", or it is a collective that must be measured itself");
+    }
+    result.rows.push_back({point.size, point.time, answer->time, answer->in_range, answer->spread});
+  }
+  return result;
+}
+
+std::string sizes_text(const std::vector<Bytes>& sizes) {
+  std::string text;
+  constexpr std::size_t kMost = 6;
+  for (std::size_t i = 0; i < std::min(kMost, sizes.size()); ++i) {
+    text += (i > 0 ? ", " : "") + std::to_string(sizes[i]);
+  }
+  if (sizes.size() > kMost) text += ", ... (" + std::to_string(sizes.size()) + " in all)";
+  return text;
+}
+
+// The GPUs' name in the logs; empty where none or several stand there.
+std::string device_of(const std::vector<cost::MeasuredTable>& tables) {
+  std::set<std::string> names;
+  for (const cost::MeasuredTable& table : tables) {
+    if (!table.device.empty()) names.insert(table.device);
+  }
+  return names.size() == 1 ? *names.begin() : std::string();
+}
+
+// Lists notes on the logs, and times that no fit uses.
+std::vector<std::string> noticed_in(const std::vector<cost::MeasuredTable>& tables) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> list;
+  for (const cost::MeasuredTable& table : tables) {
+    for (const std::string& note : table.notes) {
+      // A note on one line says which.
+      list.push_back(table.source + ": " +
+                     (note.starts_with("line ") ? std::string()
+                                                : "line " + std::to_string(table.line) + ": ") +
+                     note);
+    }
+    const std::size_t count = table.left_out.size();
+    for (std::size_t i = 0; i < std::min(kMost, count); ++i) {
+      list.push_back(table.source + ": " + table.left_out[i]);
+    }
+    if (count > kMost) {
+      list.push_back(table.source + ": " + std::to_string(count - kMost) +
+                     " more of its times are left out likewise");
+    }
+  }
+  // A note on a log is said once, not for each of its tables.
+  std::ranges::stable_sort(list);
+  list.erase(std::unique(list.begin(), list.end()), list.end());
+  return list;
+}
+
+void warn_of_counts(const cost::MeasuredCostModel& model, std::vector<std::string>& list) {
+  const auto [measured, nodes, gpus] = Counts(model);
+  if (measured.contains({nodes, gpus})) return;
+  std::string text;
+  for (const auto& [n, g] : measured) text += (text.empty() ? "" : ", ") + counts(n, g);
+  list.push_back("the cluster is written as " + counts(nodes, gpus) +
+                 ", the largest count of each, which no table measured (they are of " + text +
+                 "): its times are extrapolated");
+}
+
+// Why a table of three sizes or more is not clean.
+std::string unclean_text(const cost::MeasuredTable& table) {
+  const bool repeated = std::any_of(table.rows.begin(), table.rows.end(), [](const auto& row) {
+    return row.spread > 0 || (row.out_of_place && row.in_place);
+  });
+  return table.source +
+         (table.failed ? ": not clean: the test failed"
+          : repeated
+              ? ": not clean: the test's two times of each size differ by 6 % or more in the "
+                "median, or by 30 % at the 90th percentile"
+              : ": each size has one time: how well it repeats is not known");
+}
+
+std::vector<std::string> warnings_of(const LogCalibration& calibration,
+                                     const std::vector<SizeFit>& tables) {
+  std::vector<std::string> list;
+  warn_of_counts(calibration.cost_model, list);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const cost::TableCostModel& table = calibration.cost_model.tables[i];
+    if (!table.clean && table.rows >= 3) list.push_back(unclean_text(tables[i].measured));
+    if (table.slow > 0) {
+      char share[16];
+      std::snprintf(share, sizeof share, "%.0f %%", table.slow * 100);
+      list.push_back(table.source + ": " + counts(table.nodes, table.gpus_per_node) + " ran " +
+                     share +
+                     " slower than the other counts of nodes say, a disturbed run by the look of "
+                     "it: no other count is predicted from it");
+    }
+    if (!table.outliers.empty()) {
+      list.push_back(table.source + ": left out as disturbed: " + sizes_text(table.outliers) +
+                     " bytes");
+    }
+    if (table.left_out < 0) {
+      list.push_back(
+          table.source +
+          ": fewer than three sizes: how well the cost model fits between them is not known");
+    }
+  }
+  const auto& scale = calibration.cost_model.scale;
+  constexpr double kWell = 0.15;
+  if (scale && scale->in_sample > kWell) {
+    list.emplace_back(
+        "the cost model for other counts of nodes misses its own rows by more than 15 % in "
+        "the median: predictions at other counts are not in range");
+  }
+  for (const ComparedTable& table : calibration.against) {
+    if (!std::ranges::all_of(table.rows, &ComparedRow::in_range)) {
+      list.push_back(table.file + ": " + counts(table.nodes, table.gpus_per_node) +
+                     ": the prediction extrapolates beyond the measured range");
+    }
+  }
+  return list;
+}
+
+}  // namespace
+
+measure::ErrorSummary errors_of(const ComparedTable& table) {
+  std::vector<double> errors;
+  for (const auto& row : table.rows) errors.push_back(row.predicted / row.measured - 1);
+  return measure::summary_of(errors).value_or(measure::ErrorSummary{});
+}
+
+LogCalibration calibration_of(const std::vector<cost::MeasuredTable>& tables,
+                              const std::vector<cost::MeasuredTable>& against,
+                              const std::string& name,
+                              const std::optional<cost::TreeFactor>& tree) {
+  check_one_cluster(tables);
+  LogCalibration result;
+  FittedTables found = calibrate(tables);
+  found.cost_model.tree = tree;
+  result.cluster =
+      cluster_from_fit(found.cost_model, name, device_of(tables), settings_text(tables));
+  // What is printed are the answers of the file, not those of more digits in memory.
+  result.cost_model =
+      input::read_cost_model(Reader(result.cluster.at("calibration"), name, "calibration"));
+  double rows = 0;
+  double with_left_out = 0;
+  double left_out = 0;
+  for (std::size_t i = 0; i < found.tables.size(); ++i) {
+    const SizeFit& table = found.tables[i];
+    ComparedTable& fitted =
+        result.fitted.emplace_back(compared(table.measured, table.points, result.cost_model));
+    fitted.form = cost::describe(result.cost_model.tables[i].cost_model);
+    fitted.left_out = table.left_out;
+    fitted.outliers = result.cost_model.tables[i].outliers;
+    for (const auto& row : fitted.rows) {
+      result.in_sample += std::abs(row.predicted / row.measured - 1);
+    }
+    const auto count = static_cast<double>(fitted.rows.size());
+    rows += count;
+    if (table.left_out >= 0) {
+      with_left_out += count;
+      left_out += count * table.left_out;
+    }
+  }
+  result.in_sample /= rows;
+  if (with_left_out > 0) result.left_out = left_out / with_left_out;
+  for (const cost::MeasuredTable& table : against) {
+    // Nothing is left out of what is predicted: disturbed rows count as well.
+    const SizeFit points = points_of(table);
+    std::vector<cost::MeasuredPoint> all = points.points;
+    all.insert(all.end(), points.outliers.begin(), points.outliers.end());
+    std::ranges::sort(all, {}, &cost::MeasuredPoint::size);
+    result.against.push_back(compared(table, all, result.cost_model));
+  }
+  result.warnings = warnings_of(result, found.tables);
+  for (const auto* logs : {&tables, &against}) {
+    for (std::string& sentence : noticed_in(*logs)) {
+      result.warnings.push_back(std::move(sentence));
+    }
+  }
+  return result;
+}
+
+std::vector<std::string> nodes_of_gpus(const std::vector<cost::MeasuredTable>& tables) {
+  std::vector<std::string> kinds;
+  const hardware::KnownDevice* device = hardware::recognise_device(device_of(tables));
+  if (device == nullptr) return kinds;
+  const int gpus = std::ranges::max(tables, {}, &cost::MeasuredTable::gpus_per_node).gpus_per_node;
+  for (const hardware::KnownNode& node : hardware::nodes()) {
+    if (&hardware::device_of(node) == device && node.gpus == gpus) {
+      kinds.emplace_back(node.name);
+    }
+  }
+  return kinds;
+}
+
+void set_node(LogCalibration& calibration, const std::vector<cost::MeasuredTable>& tables,
+              const std::string& node) {
+  const hardware::KnownNode* known = hardware::find_node(node);
+  if (known == nullptr) {
+    throw InputError("--node: '" + node + "' is not known" + input::did_you_mean_node(node) +
+                     "; `syncline list` names them");
+  }
+  calibration.node = node;
+  for (std::size_t t = 0; t < calibration.fitted.size(); ++t) {
+    const ComparedTable& table = calibration.fitted[t];
+    const auto own = std::ranges::find_if(tables, [&](const cost::MeasuredTable& measured) {
+      return measured.source == table.file && measured.nodes == table.nodes &&
+             measured.gpus_per_node == table.gpus_per_node && measured.kind;
+    });
+    if (own == tables.end() || table.rows.empty()) continue;
+    Json json{{"name", node}, {"node", node}, {"nodes", table.nodes}};
+    json["gpus_per_node"] = table.gpus_per_node;
+    // So few GPUs go out by the ports beside them.
+    json["inter"]["nics"] = std::max(1, std::min(known->outside.count, table.gpus_per_node));
+    if (table.gpus_per_node == known->gpus)
+      json["inter"]["nics"] = std::max(1, known->outside.count);
+    const Cluster cluster = input::read_cluster(Reader(json, "--node", ""));
+    const collective::NcclCostModel model(cluster);
+    for (const double wanted : {64.0 * kKiB, 1.0 * kMiB, 16.0 * kMiB, 256.0 * kMiB}) {
+      const auto far = [&](const ComparedRow& row) {
+        return std::fabs(std::log(static_cast<double>(row.bytes) / wanted));
+      };
+      const ComparedRow& row = *std::ranges::min_element(table.rows, {}, far);
+      constexpr double kNear = 0.7;  // a factor of two
+      if (far(row) > kNear) continue;
+      collective::Collective asked{
+          *own->kind, nullptr, collective::world_group(cluster.ranks()), row.bytes / 4, 4, 0, {}};
+      collective::choose_algorithm(asked, collective::kNcclName, cluster);
+      const std::optional<CollectiveTime> said = model.time(asked);
+      if (!said || said->spread <= 0) continue;
+      const double longer = row.measured / (said->time + cluster.collective_overhead);
+      calibration.beside.push_back(
+          {t, row.bytes, longer, normal_distribution(std::log(longer) / said->spread)});
+    }
+  }
+}
+
+std::vector<SlowSize> slow_sizes(const ComparedTable& table) {
+  constexpr double kQuarterLess = 0.75;
+  std::vector<SlowSize> slow;
+  double best = 0;
+  Bytes at = 0;
+  for (const ComparedRow& row : table.rows) {
+    if (row.bytes < 64 * kKiB) continue;
+    const double rate = static_cast<double>(row.bytes) / row.measured;
+    if (rate < kQuarterLess * best) slow.push_back({row.bytes, at, rate / best});
+    if (rate <= best) continue;
+    best = rate;
+    at = row.bytes;
+  }
+  return slow;
+}
+
+void set_line_rate(LogCalibration& calibration, BytesPerSecond line) {
+  if (!calibration.cost_model.scale) {
+    throw InputError("--line-rate: expected a log of several nodes, whose NICs it is");
+  }
+  BytesPerSecond best = 0;
+  for (const cost::NodeRate& rate : calibration.cost_model.scale->rates) {
+    best = std::max(best, rate.bandwidth);
+  }
+  calibration.line = LineShare{best, line, best / line};
+}
+
+void set_device(LogCalibration& calibration, const DeviceFit& device) {
+  Json fitted = device_json(device);
+  Json& own = calibration.cluster["device"];
+  // The log's own name stays in front: it tells which generation of GPU NCCL runs on.
+  if (own.contains("name")) {
+    fitted["name"] = own["name"].get<std::string>() + ", " + fitted["name"].get<std::string>();
+  }
+  // What was measured takes the place of what computation reaches of the data sheet.
+  if (own.contains("base")) {
+    own = input::known_device_json(*hardware::find_device(own["base"].get<std::string>()));
+    own.erase("tflops");
+    own.erase("half_tflops");
+  }
+  own.update(fitted);
+  calibration.device = device;
+}
+
+}  // namespace syncline::calibrate

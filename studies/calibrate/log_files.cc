@@ -1,0 +1,330 @@
+#include "studies/calibrate/log_files.h"
+
+#include <zlib.h>
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/json/text.h"
+#include "formats/nccl_log/nccl_log_parts.h"
+#include "studies/calibrate/inspector/inspector.h"
+
+namespace syncline::calibrate {
+namespace {
+
+// FILE, FILE@10x2 (the counts of nodes and GPUs a node of all tables in it), FILE:ring (what NCCL
+// was forced to), FILE:half (the rows of that type), FILE@10x2:ring:half.
+struct LogFile {
+  std::string path;
+  std::optional<cost::ForcedAlgorithm> forced;  // nothing: nobody said
+  std::string type;                             // empty: nobody said
+  int nodes = 0;
+  int gpus_per_node = 0;
+};
+
+const std::map<std::string, cost::ForcedAlgorithm> kAlgorithms = {
+    {"nccl", cost::ForcedAlgorithm::kNone},
+    {"ring", cost::ForcedAlgorithm::kRing},
+    {"tree", cost::ForcedAlgorithm::kTree}};
+
+// Takes a word that says how to read the log off the end of its name.
+bool take_ending(std::string& argument, LogFile& file) {
+  const std::size_t colon = argument.rfind(':');
+  if (colon == std::string::npos || colon == 0) return false;
+  const std::string word = argument.substr(colon + 1);
+  const auto algorithm = kAlgorithms.find(word);
+  if (algorithm != kAlgorithms.end()) {
+    file.forced = algorithm->second;
+  } else if (nccl_type_size(word) > 0) {
+    file.type = word;
+  } else {
+    return false;
+  }
+  argument.resize(colon);
+  return true;
+}
+
+LogFile log_file(std::string argument) {
+  LogFile file;
+  while (take_ending(argument, file)) {
+  }
+  file.path = argument;
+  const auto at = argument.rfind('@');
+  if (at == std::string::npos) return file;
+  const std::string_view shape = std::string_view(argument).substr(at + 1);
+  const auto cross = shape.find('x');
+  if (cross != std::string_view::npos) {
+    file.nodes = number_of<int>(shape.substr(0, cross)).value_or(0);
+    file.gpus_per_node = number_of<int>(shape.substr(cross + 1)).value_or(0);
+  }
+  if (file.nodes > 0 && file.gpus_per_node > 0) {
+    file.path = argument.substr(0, at);
+    return file;
+  }
+  file.nodes = file.gpus_per_node = 0;
+  std::error_code unknown;
+  if (!std::filesystem::exists(argument, unknown) &&
+      std::filesystem::exists(argument.substr(0, at), unknown)) {
+    throw InputError(argument + ": expected " + argument.substr(0, at) + "@NODESxGPUS, e.g. @2x8");
+  }
+  // A name may hold the sign itself.
+  return file;
+}
+
+std::vector<cost::MeasuredTable> read_log(const std::string& path) {
+  std::error_code error;
+  const bool folder = std::filesystem::is_directory(path, error);
+  return folder || is_inspector_log(path) ? read_inspector_log(path) : read_nccl_log(path);
+}
+
+// Sizes that stand in a table several times: whoever fits takes the median of their times.
+void say_repeats(cost::MeasuredTable& table) {
+  std::map<Bytes, int> times;
+  for (const cost::MeasuredRow& row : table.rows) {
+    if (row.size > 0) ++times[row.size];
+  }
+  std::erase_if(times, [](const auto& one) { return one.second < 2; });
+  if (times.empty()) return;
+  const auto& [size, count] = *times.begin();
+  table.left_out.push_back(
+      std::to_string(times.size()) + (times.size() == 1 ? " size stands" : " sizes stand") +
+      " in the table of line " + std::to_string(table.line) + " more than once (" +
+      std::to_string(size) + " bytes: " + std::to_string(count) +
+      " times): the median of their times is used");
+}
+
+constexpr std::size_t kMostUnpacked = std::size_t{1} << 30;
+
+// Files packed one after the other are one text, as for gzip itself.
+std::string inflate_all(const std::string& path, std::string& bytes) {
+  z_stream stream{};
+  constexpr int kGzip = 16 + MAX_WBITS;  // expect gzip's head
+  if (inflateInit2(&stream, kGzip) != Z_OK) throw InputError(path + ": gzip: no memory");
+  stream.next_in = reinterpret_cast<Bytef*>(bytes.data());
+  stream.avail_in = static_cast<uInt>(bytes.size());
+  std::string text;
+  std::array<char, 1 << 16> part{};
+  int status = Z_OK;
+  while (status == Z_OK && text.size() < kMostUnpacked) {
+    stream.next_out = reinterpret_cast<Bytef*>(part.data());
+    stream.avail_out = part.size();
+    status = inflate(&stream, Z_NO_FLUSH);
+    text.append(part.data(), part.size() - stream.avail_out);
+    if (status == Z_STREAM_END && stream.avail_in > 0) status = inflateReset(&stream);
+  }
+  inflateEnd(&stream);
+  if (status != Z_STREAM_END) {
+    throw InputError(
+        path + ": gzip: " + (status == Z_OK ? "more than 1 GiB unpacked" : "damaged or cut off"));
+  }
+  return text;
+}
+
+std::string place_of(const cost::MeasuredTable& table) {
+  return table.source + ": line " + std::to_string(table.line) + ": ";
+}
+
+// Sets the algorithm that NCCL was forced to: by the file's name, else by the log, else
+// `otherwise`.
+void choose_forced(const LogFile& file, cost::ForcedAlgorithm otherwise,
+                   cost::MeasuredTable& table) {
+  const auto set = table.settings.find("NCCL_ALGO");
+  const bool stated = set != table.settings.end();
+  if (file.forced) {
+    const bool other =
+        stated && *file.forced != cost::ForcedAlgorithm::kNone &&
+        (!table.other_algorithm.empty() ||
+         (table.forced != cost::ForcedAlgorithm::kNone && table.forced != *file.forced));
+    if (other) {
+      throw InputError(place_of(table) + "the log says NCCL_ALGO=" + set->second +
+                       ", its name here another algorithm: leave that out");
+    }
+    table.forced = *file.forced;
+    return;
+  }
+  if (!table.other_algorithm.empty()) {
+    throw InputError(place_of(table) + "it ran with NCCL_ALGO=" + table.other_algorithm +
+                     ", which no strategy can ask for; if NCCL takes that by itself in your jobs, "
+                     "say so: " +
+                     file.path + ":nccl");
+  }
+  if (!stated) table.forced = otherwise;
+}
+
+void check_table(const LogFile& file, const cost::MeasuredTable& table) {
+  const std::string place = place_of(table);
+  if (table.mixed) {
+    throw InputError(place +
+                     "its rows are of different numbers of ranks (busbw / algbw differs from row "
+                     "to row): give each run by itself");
+  }
+  if (table.nodes == 0 || table.gpus_per_node == 0) {
+    throw InputError(place + "the log does not say on how many nodes" +
+                     (table.ranks > 0 ? " its " + std::to_string(table.ranks) + " ranks were"
+                                      : " and GPUs it ran") +
+                     "; append them to the name: " + file.path + "@NODESxGPUS, e.g. @2x8");
+  }
+  if (table.nodes * table.gpus_per_node < 2) {
+    const auto worlds = std::ranges::find_if(
+        table.notes, [](const auto& note) { return note.starts_with("more than one process"); });
+    throw InputError(
+        place + (worlds == table.notes.end() ? "one rank has nothing to communicate" : *worlds));
+  }
+  if (table.forced == cost::ForcedAlgorithm::kTree &&
+      table.kind != collective::CollectiveKind::kAllReduce) {
+    throw InputError(place + "algorithm tree: NCCL has it for all_reduce only, found " +
+                     table.test);
+  }
+}
+
+bool has_times(const cost::MeasuredTable& table) {
+  return !cost::usable_points(table, cost::Place::kOutOfPlace).empty() ||
+         !cost::usable_points(table, cost::Place::kInPlace).empty();
+}
+
+constexpr const char* kNotOfAPlan = "no collective of a plan";
+
+// Why a table of the file is not read; empty: it is.
+std::string passed_over(const LogFile& file, const cost::MeasuredTable& table) {
+  // Plans ask for no alltoall, sendrecv or gather: these are not calibrated.
+  if (!table.kind && !table.test.empty()) return kNotOfAPlan;
+  if (!has_times(table)) {
+    return table.left_out.empty() ? "it has no time" : table.left_out.front();
+  }
+  if (!table.kind) return "its collective is not recognised";
+  if (!file.type.empty() && table.type != file.type) return "of type " + table.type;
+  const int ranks = file.nodes * file.gpus_per_node;
+  if (ranks > 0 && !table.own.empty() && table.ranks > 0 && table.ranks != ranks) {
+    return table.own + ", which is of " + std::to_string(table.ranks) + " ranks";
+  }
+  return {};
+}
+
+// A job sums floats; where a log has none, its first rows stand.
+bool comes_first(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  const auto rank = [](const cost::MeasuredTable& table) {
+    return std::tuple(table.type != "float", table.redop != "sum" && !table.redop.empty(),
+                      table.root > 0);
+  };
+  return rank(a) < rank(b);
+}
+
+std::string words_of(const cost::MeasuredTable& table) {
+  std::string words = table.type;
+  if (!table.redop.empty() && table.redop != "none") words += " " + table.redop;
+  if (table.root >= 0) words += " root " + std::to_string(table.root);
+  return words;
+}
+
+bool same_rows(const cost::MeasuredTable& a, const cost::MeasuredTable& b) {
+  return a.type == b.type && a.redop == b.redop && a.root == b.root;
+}
+
+// Keeps one of the tables of one shape that differ in type, operation or root; it names the others.
+std::vector<cost::MeasuredTable> one_kind_of_rows(std::vector<cost::MeasuredTable> tables) {
+  std::vector<cost::MeasuredTable> kept;
+  for (const cost::MeasuredTable& table : tables) {
+    const auto alike = [&](const cost::MeasuredTable& other) {
+      return cost::same_shape(table, other) && table.own == other.own;
+    };
+    const cost::MeasuredTable* best = nullptr;
+    for (const cost::MeasuredTable& other : tables) {
+      if (alike(other) && (best == nullptr || comes_first(other, *best))) best = &other;
+    }
+    if (same_rows(*best, table)) kept.push_back(table);
+  }
+  for (const cost::MeasuredTable& table : tables) {
+    for (cost::MeasuredTable& own : kept) {
+      if (!cost::same_shape(own, table) || own.own != table.own || same_rows(own, table)) continue;
+      own.notes.push_back("read are the rows of " + words_of(own) + "; those of " +
+                          words_of(table) + " (" + table.source + ", line " +
+                          std::to_string(table.line) + ") are not: FILE:" + table.type +
+                          " reads that type");
+      break;
+    }
+  }
+  return kept;
+}
+
+}  // namespace
+
+std::string unpacked(const std::string& path, std::string bytes) {
+  return bytes.starts_with("\x1f\x8b") ? inflate_all(path, bytes) : bytes;
+}
+
+std::vector<cost::MeasuredTable> read_nccl_log(const std::string& path) {
+  return nccl_log_from_text(path, unpacked(path, read_text_file(path, "an nccl-tests log")));
+}
+
+std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
+                                                    std::string_view text) {
+  std::string problem;
+  std::vector<RawTable> raws;
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first != std::string_view::npos && text[first] == '{') {
+    raws = nccl_json_tables(text, problem);
+  } else {
+    raws = nccl_text_tables(text);
+    problem = "contains no table of nccl-tests";
+  }
+  std::vector<cost::MeasuredTable> tables;
+  const std::string file_name = std::filesystem::path(name).filename().string();
+  for (RawTable& raw : raws) {
+    for (RawTable& part : parts_of(std::move(raw))) {
+      part.table.source = name;
+      settle_shape(part, file_name);
+      if (!part.context.devices.empty()) part.table.device = part.context.devices.front().name;
+      say_repeats(part.table);
+      tables.push_back(std::move(part.table));
+    }
+  }
+  if (tables.empty()) {
+    throw InputError(name + ": " + problem +
+                     "; looked for rows of size, count and type (\"1048576  262144  float ...\") "
+                     "with time, algbw and busbw, as nccl-tests prints them, or its JSON (-J)");
+  }
+  return tables;
+}
+
+std::vector<cost::MeasuredTable> tables_in(const std::vector<std::string>& names,
+                                           const std::string& algorithm) {
+  std::vector<cost::MeasuredTable> tables;
+  for (const auto& argument : names) {
+    const LogFile file = log_file(argument);
+    const std::size_t before = tables.size();
+    std::vector<std::string> others;
+    std::string seen;
+    for (cost::MeasuredTable& table : read_log(file.path)) {
+      const std::string why = passed_over(file, table);
+      if (!why.empty()) {
+        const std::string test = table.test.empty() ? "unknown" : table.test;
+        seen += (seen.empty() ? "" : ", ") + test + (why == kNotOfAPlan ? "" : " (" + why + ")");
+        others.push_back("the table of line " + std::to_string(table.line) + ", " + test +
+                         ", is not read: " + why);
+        continue;
+      }
+      if (file.nodes > 0) cost::set_shape(table, file.nodes, file.gpus_per_node);
+      choose_forced(file, kAlgorithms.at(algorithm), table);
+      check_table(file, table);
+      tables.push_back(std::move(table));
+    }
+    if (tables.size() == before) {
+      throw InputError(file.path +
+                       ": expected all_reduce, all_gather, reduce_scatter, broadcast or reduce, "
+                       "found " +
+                       seen);
+    }
+    auto& notes = tables[before].notes;
+    notes.insert(notes.end(), others.begin(), others.end());
+  }
+  return one_kind_of_rows(std::move(tables));
+}
+
+}  // namespace syncline::calibrate

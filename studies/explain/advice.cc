@@ -1,0 +1,407 @@
+#include "studies/explain/advice.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/base/statistics.h"
+#include "core/codec.h"
+#include "core/collective/library.h"
+#include "core/plan/pipeline.h"
+#include "formats/dialect/changes.h"
+#include "formats/dialect/paddle.h"
+#include "formats/dialect/pytorch_apply.h"
+#include "formats/dialect/write.h"
+#include "formats/input/conflicts.h"
+#include "formats/input/knobs.h"
+#include "formats/json/reader.h"
+#include "studies/study/study.h"
+
+namespace syncline::measure {
+namespace {
+
+// Candidates of one kind: only the best of them is reported.
+using Candidates = std::pair<dialect::ChangeKind, std::vector<Change>>;
+
+// The strategy with something of it set otherwise.
+template <typename Set>
+Change changed(std::string text, const Strategy& strategy, const Set& set) {
+  Change change{std::move(text), strategy};
+  set(change.strategy);
+  return change;
+}
+
+std::vector<Change> fusion_changes(const Strategy& strategy) {
+  std::vector<Change> candidates;
+  for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) {
+    Strategy changed = strategy;
+    changed.fusion = Fusion{};
+    changed.fusion.rule = Fusion::Rule::kSize;
+    changed.fusion.size = mebibytes * kMiB;
+    changed.fusion.align = strategy.fusion.align;
+    changed.fusion.to_fp32 = strategy.fusion.to_fp32;
+    changed.partition = 0;  // parts are made of gradients that travel alone
+    // Ticks are the framework's: they stay, with their packing.
+    changed.fusion.cycle = strategy.fusion.cycle;
+    if (changed.fusion.cycle > 0) changed.fusion.close = Fusion::Close::kBefore;
+    candidates.push_back({"fuse gradients up to " + std::to_string(mebibytes) +
+                              " MiB (fusion: rule size, size_mb " + std::to_string(mebibytes) + ")",
+                          changed});
+  }
+  if (strategy.fusion.cycle > 0) return candidates;
+  candidates.push_back(
+      changed("send each gradient by itself (fusion: rule none)", strategy, [](Strategy& own) {
+        const bool to_fp32 = own.fusion.to_fp32;
+        own.fusion = {};
+        own.fusion.to_fp32 = to_fp32;
+      }));
+  return candidates;
+}
+
+std::vector<Change> copy_changes(const Strategy& strategy) {
+  if (!strategy.bucket_copies) return {};
+  return {changed("keep gradients in their buckets (bucket_copies: false)", strategy,
+                  [](Strategy& own) { own.bucket_copies = false; })};
+}
+
+std::vector<Change> stream_changes(const Strategy& strategy) {
+  if (!strategy.overlap) {
+    return {changed("communicate during the backward pass (overlap: true)", strategy,
+                    [](Strategy& own) { own.overlap = true; })};
+  }
+  std::vector<Change> candidates;
+  for (const int streams : {2, 3, 4}) {
+    if (streams <= strategy.streams) continue;
+    const std::string number = std::to_string(streams);
+    candidates.push_back(
+        changed("use " + number + " communication streams (streams: " + number + ")", strategy,
+                [&](Strategy& own) { own.streams = streams; }));
+  }
+  return candidates;
+}
+
+std::vector<Change> hierarchy_changes(const Strategy& strategy, const Cluster& cluster) {
+  std::vector<Change> candidates;
+  const int group = cluster.gpus_per_node;
+  if (cluster.nodes < 2 || group < 2 || strategy.hierarchy.form != Hierarchy::Form::kFlat ||
+      strategy.exchange != Strategy::Exchange::kAllReduce || strategy.local_sgd.subgroup > 1) {
+    return candidates;
+  }
+  for (const auto& [form, word] : {std::pair{Hierarchy::Form::kSharded, "sharded"},
+                                   std::pair{Hierarchy::Form::kLeaders, "leaders"}}) {
+    Strategy changed = strategy;
+    changed.algorithm = collective::library_algorithm(cluster);
+    changed.hierarchy = Hierarchy{};
+    changed.hierarchy.form = form;
+    changed.hierarchy.group_size = group;
+    candidates.push_back(
+        {std::string("all-reduce in two levels, inside each node and across (hierarchy: form ") +
+             word + ")",
+         changed});
+  }
+  return candidates;
+}
+
+std::vector<Change> algorithm_changes(const Strategy& strategy, const Cluster& cluster) {
+  std::vector<Change> candidates;
+  // A library that is known chooses by itself.
+  if (cluster.library != Library::kLinks) return candidates;
+  if (strategy.hierarchy.form != Hierarchy::Form::kFlat) return candidates;
+  for (const auto& algorithm : collective::algorithms()) {
+    if (algorithm.name == strategy.algorithm) continue;
+    if (!algorithm.fits(collective::CollectiveKind::kAllReduce, cluster.ranks())) continue;
+    const bool halves =
+        algorithm.fits(collective::CollectiveKind::kReduceScatter, cluster.ranks()) &&
+        algorithm.fits(collective::CollectiveKind::kAllGather, cluster.ranks());
+    if (strategy.exchange != Strategy::Exchange::kAllReduce && !halves) continue;
+    const std::string name(algorithm.name);
+    candidates.push_back(changed("all-reduce by " + name + " (algorithm: " + name + ")", strategy,
+                                 [&](Strategy& own) { own.algorithm = name; }));
+  }
+  return candidates;
+}
+
+// Gradients are summed whole, in their own format, at every step.
+bool sums_all(const Strategy& strategy) {
+  return strategy.compression.codec.empty() && !strategy.local_sgd.enabled &&
+         strategy.exchange != Strategy::Exchange::kSharded;
+}
+
+// DGC leaves small gradients and those in 16 bits alone, PowerSGD vectors.
+bool encodes_nothing(const Strategy& strategy, const Workload& workload) {
+  const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
+  return codec != nullptr && std::ranges::none_of(workload.tensors, [&](const Tensor& tensor) {
+           return codec->applies(tensor, strategy.compression.min_elements);
+         });
+}
+
+std::vector<Change> rounding_changes(const Strategy& strategy, const Workload& workload,
+                                     const Cluster& cluster) {
+  std::vector<Change> candidates;
+  const auto short_already = [](const Tensor& tensor) {
+    return size_of(tensor.dtype) <= size_of(DType::kFp16);
+  };
+  if (!sums_all(strategy) || std::ranges::all_of(workload.tensors, short_already)) return {};
+  for (const std::string codec : {"fp16", "bf16"}) {
+    if (codec == "bf16" && !dialect::has_bf16(cluster)) continue;
+    candidates.push_back(
+        changed("send gradients in half precision (compression: codec " + codec + ")", strategy,
+                [&](Strategy& own) { own.compression.codec = codec; }));
+  }
+  return candidates;
+}
+
+std::vector<Change> compression_changes(const Strategy& strategy, const Workload& workload,
+                                        const Cluster& cluster) {
+  // Neither a sparse exchange nor one of factors has halves.
+  if (!sums_all(strategy) || strategy.exchange != Strategy::Exchange::kAllReduce) return {};
+  std::vector<Change> candidates;
+  if (!dialect::dgc_lacks_momentum(workload)) {
+    candidates.push_back(changed("send 0.1 % of each large gradient (compression: codec dgc)",
+                                 strategy, [](Strategy& own) { own.compression.codec = "dgc"; }));
+  }
+  if (cluster.device.flops == 0) return candidates;  // what its products take is not known
+  constexpr int kRank = 4;
+  Strategy factored = strategy;
+  factored.compression.codec = "powersgd";
+  factored.compression.rank = kRank;
+  // torch's hook waits for the device at each bucket.
+  if (cluster.library == Library::kNccl) {
+    factored.overlap = false;
+    factored.streams = 1;
+  }
+  candidates.push_back({"send factors of each matrix (compression: codec powersgd, rank " +
+                            std::to_string(kRank) + ")",
+                        factored});
+  return candidates;
+}
+
+// As many steps for each block of ranks as its speed allows, with the same mean.
+std::vector<std::int64_t> periods_by_speed(const std::vector<double>& speeds, std::int64_t period) {
+  std::vector<std::int64_t> periods;
+  double speed = 0;
+  std::int64_t steps = 0;
+  for (const double own : speeds) {
+    speed += own / mean(speeds);
+    periods.push_back(std::lround(speed * static_cast<double>(period)) - steps);
+    steps += periods.back();
+  }
+  return periods;
+}
+
+std::vector<Change> averaging_changes(const Strategy& strategy, const Scenario& scenario) {
+  std::vector<Change> candidates;
+  if (const auto& speeds = scenario.cluster.speeds; !speeds.empty()) {
+    Strategy changed = strategy;
+    LocalSgd& local = changed.local_sgd;
+    local.periods = periods_by_speed(speeds, local.period);
+    if (local.enabled && !input::conflict_of(changed, scenario.workload, scenario.cluster)) {
+      std::string list;
+      for (const std::int64_t each : local.periods) {
+        list += (list.empty() ? "" : ", ") + std::to_string(each);
+      }
+      candidates.push_back(
+          {"let faster ranks take more steps (local_sgd: periods [" + list + "])", changed});
+    }
+  }
+  if (!sums_all(strategy) || strategy.cross_step ||
+      strategy.exchange != Strategy::Exchange::kAllReduce) {
+    return candidates;
+  }
+  candidates.push_back(changed("average parameters every 4 steps (local_sgd: period 4)", strategy,
+                               [](Strategy& own) {
+                                 own.fusion.cycle = 0;
+                                 own.local_sgd.enabled = true;
+                                 own.local_sgd.period = 4;
+                               }));
+  return candidates;
+}
+
+// The same kinds of change in the keys of the dialect in which the strategy is written.
+std::vector<Change> said_changes(dialect::ChangeKind kind, const Scenario& scenario,
+                                 const Json& written) {
+  std::vector<Change> candidates;
+  const dialect::Dialect* dialect = dialect::find_dialect(written.value("dialect", ""));
+  if (dialect == nullptr || dialect->changes == nullptr) return candidates;
+  const Json config = written.value("config", Json::object());
+  const bool as_documents = written.value("read_as", "code") == "documents";
+  const std::string algorithm = written.value("algorithm", "");
+  for (const auto& change : dialect->changes(config, exchanging(scenario))) {
+    if (change.kind != kind) continue;
+    const std::string text = dialect::change_text(*dialect, config, change.patch);
+    if (text.empty()) continue;
+    Json changed = config;
+    changed.merge_patch(change.patch);
+    try {
+      dialect::Reading reading =
+          dialect::reading_of(*dialect, changed, scenario.workload, scenario.cluster,
+                              {.as_documents = as_documents, .algorithm = algorithm});
+      const bool fits = algorithm.empty() ||
+                        !input::conflict_of(reading.strategy, scenario.workload, scenario.cluster);
+      if (!fits) continue;
+      candidates.push_back({text, std::move(reading.strategy), std::move(changed)});
+    } catch (const InputError&) {
+      // The framework refuses this beside the other keys: nothing to advise.
+    }
+  }
+  return candidates;
+}
+
+// Our own words for a strategy of a dialect: what they are there, or that there are none.
+std::string in_words_of(const std::string& change, const Strategy& changed,
+                        const Scenario& scenario, std::string_view dialect) {
+  constexpr std::size_t kLongest = 200;
+  const dialect::Dialect& row = *dialect::find_dialect(dialect);
+  std::optional<dialect::Written> found;
+  try {
+    found = dialect::write_config(row, changed, scenario.workload, scenario.cluster);
+  } catch (const InputError&) {
+    // The framework refuses whatever might say it.
+  }
+  // The algorithm stands beside a configuration, not in it.
+  if (!found || !found->exact || !found->algorithm.empty()) {
+    const bool applied = row.apply_refusal != nullptr &&
+                         row.apply_refusal(changed, scenario.workload, scenario.cluster).empty();
+    const std::string name(dialect);
+    return change + (applied ? ", in " + name + " by the file that syncline emit --python writes"
+                             : ", which cannot be written in " + name);
+  }
+  const std::string config = dialect::config_text(row, found->config);
+  return change + ", in " + std::string(dialect) + " " +
+         (config.size() <= kLongest ? config : "what syncline emit writes");
+}
+
+// Each of Paddle's switches that is off, where the workload's operators tell what it would match.
+std::vector<Change> compute_changes(const Workload& workload, const Strategy& strategy) {
+  std::vector<Change> candidates;
+  if (workload.operators.empty()) return candidates;
+  for (const auto& [name, on, usual] : dialect::kBuildSwitches) {
+    if (strategy.compute_fusion.*on) continue;
+    Strategy changed = strategy;
+    changed.compute_fusion.*on = true;
+    if (on == &ComputeFusion::fuse_all_optimizer_ops) changed.update = Strategy::Update::kAfterAll;
+    candidates.push_back({"fuse operators (compute_fusion: " + std::string(name) + ")", changed});
+  }
+  return candidates;
+}
+
+// Of how a strategy trains.
+std::vector<Candidates> training_candidates(const Scenario& scenario, const Strategy& strategy) {
+  using Kind = dialect::ChangeKind;
+  return {
+      {Kind::kRounding, rounding_changes(strategy, scenario.workload, exchanging(scenario))},
+      {Kind::kCompression, compression_changes(strategy, scenario.workload, exchanging(scenario))},
+      {Kind::kAveraging, averaging_changes(strategy, scenario)}};
+}
+
+std::vector<Candidates> all_candidates(const Scenario& scenario, const Strategy& strategy) {
+  using Kind = dialect::ChangeKind;
+  std::vector<Candidates> all{{Kind::kCompute, compute_changes(scenario.workload, strategy)}};
+  if (scenario.cluster.ranks() == 1) return all;
+  std::vector<Change> levels = hierarchy_changes(strategy, exchanging(scenario));
+  std::erase_if(levels, [&](const Change& change) {
+    return plan::uneven_groups(change.strategy, scenario.workload).has_value();
+  });
+  all.insert(all.end(), {{Kind::kFusion, fusion_changes(strategy)},
+                         {Kind::kCopies, copy_changes(strategy)},
+                         {Kind::kStreams, stream_changes(strategy)},
+                         {Kind::kHierarchy, std::move(levels)},
+                         {Kind::kAlgorithm, algorithm_changes(strategy, scenario.cluster)}});
+  std::ranges::move(training_candidates(scenario, strategy), std::back_inserter(all));
+  const auto now = input::conflict_of(strategy, scenario.workload, scenario.cluster);
+  for (Candidates& candidates : all) {
+    std::erase_if(candidates.second, [&](const Change& change) {
+      // A framework may have settings together that go idle in ours: those are no change's fault.
+      const auto then = input::conflict_of(change.strategy, scenario.workload, scenario.cluster);
+      return then && (!now || then->key != now->key);
+    });
+  }
+  return all;
+}
+
+}  // namespace
+
+std::string_view word_of(TrainingChange training) {
+  constexpr std::array<std::string_view, 3> kWords{"same", "rounded", "changed"};
+  return kWords.at(static_cast<std::size_t>(training));
+}
+
+TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
+  const std::string& codec = strategy.compression.codec;
+  const compress::Codec* row = compress::find_codec(codec);
+  // What the base casts to fp32 for its sums is rounded in each of them.
+  const bool narrows = base.fusion.to_fp32 && !strategy.fusion.to_fp32;
+  const TrainingChange sums = narrows ? TrainingChange::kRounded : TrainingChange::kSame;
+  const bool rounds = row != nullptr && !row->sparse && !row->low_rank;
+  const bool alike =
+      rounds ? codec == base.compression.codec : strategy.compression == base.compression;
+  if (!input::changes_training(strategy)) return sums;
+  if (!(strategy.local_sgd == base.local_sgd)) return TrainingChange::kChanged;
+  if (alike) return sums;
+  return rounds ? TrainingChange::kRounded : TrainingChange::kChanged;
+}
+
+std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
+                                     const Json* written) {
+  std::vector<Change> changes;
+  if (scenario.cluster.ranks() == 1) return changes;
+  for (const auto& [kind, ours] : training_candidates(scenario, strategy)) {
+    if (ours.empty()) continue;  // used up, or of no use here
+    if (!strategy.dialect.empty() && written != nullptr) {
+      std::ranges::move(said_changes(kind, scenario, *written), std::back_inserter(changes));
+    }
+    changes.insert(changes.end(), ours.begin(), ours.end());
+  }
+  std::erase_if(changes, [&](const Change& change) {
+    return input::conflict_of(change.strategy, scenario.workload, scenario.cluster) ||
+           encodes_nothing(change.strategy, scenario.workload) ||
+           training_beside(change.strategy, strategy) == TrainingChange::kSame;
+  });
+  return changes;
+}
+
+std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
+                           run::Executor& executor, collective::CostCache& cache,
+                           double least_percent, const Json* written) {
+  const auto step_of = [&](const Strategy& own) {
+    return evaluate_strategy(scenario, own, executor, cache).metrics.step_time;
+  };
+  const Seconds now = step_of(strategy);
+  // The best of some candidates, if it gains so much.
+  const auto best_of = [&](const std::vector<Change>& candidates, double least) {
+    std::optional<Advice> best;
+    for (const auto& candidate : candidates) {
+      const Seconds then = step_of(candidate.strategy);
+      const double gain = 100 * (1 - then / now);
+      if (gain < least || (best && gain <= best->gain_percent)) continue;
+      best = Advice{candidate.text, candidate.strategy, then, gain,
+                    training_beside(candidate.strategy, strategy)};
+    }
+    return best;
+  };
+  std::vector<Advice> advice;
+  for (const auto& [kind, candidates] : all_candidates(scenario, strategy)) {
+    double least = least_percent;
+    if (!strategy.dialect.empty() && written != nullptr) {
+      if (auto said = best_of(said_changes(kind, scenario, *written), least)) {
+        least += said->gain_percent;
+        advice.push_back(std::move(*said));
+      }
+    }
+    auto ours = best_of(candidates, least);
+    if (!ours) continue;
+    if (!strategy.dialect.empty()) {
+      ours->change = in_words_of(ours->change, ours->strategy, scenario, strategy.dialect);
+    }
+    advice.push_back(std::move(*ours));
+  }
+  std::ranges::stable_sort(advice, std::ranges::greater(), &Advice::gain_percent);
+  return advice;
+}
+
+}  // namespace syncline::measure

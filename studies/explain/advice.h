@@ -1,0 +1,59 @@
+// What would make a strategy faster: changes of one knob at a time, evaluated by the model.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/cost.h"
+#include "core/executor.h"
+#include "formats/scenario/scenario.h"
+
+namespace syncline::measure {
+
+// How a strategy trains, compared with another one.
+enum class TrainingChange {
+  kSame,     // the same sums of gradients at every step
+  kRounded,  // of gradients rounded to 16 bits
+  kChanged   // sparser, coarser or rarer sums
+};
+std::string_view word_of(TrainingChange training);  // "same", "rounded", "changed"
+TrainingChange training_beside(const Strategy& strategy, const Strategy& base);
+
+// A change that is worth trying, not yet predicted.
+struct Change {
+  std::string text;   // in words, with the keys that say it
+  Strategy strategy;  // with that change
+  Json config = {};   // of its dialect; null: the text is in our keys
+};
+
+// The changes of how a strategy trains: rounding, compression and rarer averaging, as far as its
+// dialect and the device have them. What the dialect of `written` has words for goes first.
+std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
+                                     const Json* written);
+
+struct Advice {
+  // In plain words with our keys; for a strategy of a dialect in that framework's keys
+  // ("fuse_grad_size_in_MB: 16 -> 8"), or in ours with "cannot be said in paddle" behind them.
+  std::string change;
+  Strategy strategy;  // the strategy with that change
+  Seconds step_time = 0;
+  double gain_percent = 0;  // how much shorter the step becomes
+  TrainingChange training = TrainingChange::kSame;
+};
+
+// The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
+// rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best
+// first. The strategy is evaluated at the scenario's training point; kinds that it already uses up
+// are left out.
+//
+// `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
+// known. Where it is in a dialect, changes of its configuration go first, each read back as the
+// framework reads it; one of ours is added where it gains at least `least_percent` more.
+std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
+                           run::Executor& executor, collective::CostCache& cache,
+                           double least_percent, const Json* written = nullptr);
+
+}  // namespace syncline::measure

@@ -1,0 +1,539 @@
+//   weights      in their gradients' format: 4 bytes in fp32, 2 in fp16 and bf16
+//   gradients    in the format in which they add up, and fp32 copies that an update reads
+//   optimizer    its states in fp32, and an fp32 copy of weights that are narrower
+//   buffers      buckets that gradients are copied into, parameters gathered ahead of their layers,
+//                what a codec writes and holds back, what LocalSGD averages
+//   activations  what the operators of the forward pass leave for the backward pass
+//                (memory.h); a guess, and only where the workload has operators
+#include "studies/rows/memory.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <numeric>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/index.h"
+#include "core/codec.h"
+#include "core/plan/fusion.h"
+#include "core/plan/pipeline.h"
+#include "formats/text/digits.h"
+
+namespace syncline::measure {
+namespace {
+
+using Groups = std::vector<std::vector<int>>;
+
+constexpr double kFull = 4;  // bytes of an fp32 value
+
+// A gradient where it adds up: a sparse one has the rows that were touched.
+double gradient_of(const Tensor& tensor, const Strategy& strategy) {
+  auto values = static_cast<double>(tensor.elements);
+  if (tensor.sparse && !tensor.shape.empty()) {
+    values *= static_cast<double>(tensor.sparse_rows) / static_cast<double>(tensor.shape.front());
+  }
+  const auto size = static_cast<double>(size_of(tensor.dtype));
+  return values * (strategy.fusion.to_fp32 ? std::max(kFull, size) : size);
+}
+
+double weights_of(const Tensor& tensor) { return static_cast<double>(tensor.bytes()); }
+
+// An fp32 copy beside weights of fewer bytes, and the states.
+double optimizer_of(const Tensor& tensor, double weights, const Workload& workload) {
+  const auto elements = static_cast<double>(tensor.elements);
+  const double copy = weights < kFull * elements ? kFull : 0;
+  const double size = std::max(kFull, static_cast<double>(size_of(tensor.dtype)));
+  return elements * (copy + size * workload.optimizer_states);
+}
+
+template <typename Of>
+double sum_of(const Workload& workload, const std::vector<int>& group, Of of) {
+  return std::accumulate(group.begin(), group.end(), 0.0,
+                         [&](double sum, int t) { return sum + of(workload.tensors[index(t)]); });
+}
+
+// What a rank holds at a time of groups of which two are in use: one that computes, and one that
+// travels.
+template <typename Of>
+double two_largest(const Workload& workload, const Groups& groups, Of of) {
+  double most = 0, second = 0;
+  for (const auto& group : groups) {
+    const double bytes = sum_of(workload, group, of);
+    second = std::max(second, std::min(most, bytes));
+    most = std::max(most, bytes);
+  }
+  return most + second;
+}
+
+// Of a rank of one stage: its dense tensors or its experts', which so many ranks sum.
+class Accounts {
+ public:
+  Accounts(const Workload& workload, const Strategy& strategy, int ranks, int stage, bool expert)
+      : workload_(workload), strategy_(strategy), ranks_(ranks) {
+    if (ranks_ > 1 && shards_update(strategy)) {
+      const bool groups = strategy.local_sgd.enabled && strategy.local_sgd.subgroup > 1;
+      const int among = groups ? strategy.local_sgd.subgroup : ranks_;
+      shard_ = shard_ranks(strategy, among);
+    }
+    if (shard_ > 1) level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
+    const Parallel& parallel = workload.parallel;
+    for (const Tensor& tensor : workload.tensors) {
+      const auto size = static_cast<double>(size_of(tensor.dtype));
+      narrowest_ = std::min(narrowest_, size);
+      widest_ = std::max(widest_, size);
+      const bool own = !parallel.whole_job() ||
+                       (tensor.part % parallel.pipeline == stage && tensor.expert == expert);
+      own_.push_back(own ? 1 : 0);
+    }
+  }
+
+  Memory held() const {
+    Memory memory;
+    for (std::size_t t = 0; t < own_.size(); ++t) {
+      if (own_[t] == 0) continue;
+      const Tensor& tensor = workload_.tensors[t];
+      const double shards = tensor.sparse ? 1 : shard_;
+      const double of_parameters = shards_parameters() ? shards : 1;
+      const double weights = held_weights(tensor);
+      memory.weights += weights / of_parameters;
+      memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
+      memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
+      memory.optimizer += outer_of(tensor) / of_parameters;
+      if (strategy_.fp32_copies) memory.gradients += copy_of(tensor) / shards;
+    }
+    memory.buffers = gathered() + buckets() + encoded();
+    return memory;
+  }
+
+ private:
+  // The parameters of the last outer step, and its momentum.
+  double outer_of(const Tensor& tensor) const {
+    const Outer& outer = strategy_.local_sgd.outer;
+    if (ranks_ == 1 || !outer.any()) return 0;
+    const bool momentum = outer.optimizer == Outer::Optimizer::kNesterov;
+    return (momentum ? 2 : 1) * kFull * static_cast<double>(tensor.elements);
+  }
+  // Where gradients add up in fp32 whatever they are, all weights are as narrow as the products'
+  // (Megatron's --bf16).
+  double held_weights(const Tensor& tensor) const {
+    const double own = weights_of(tensor);
+    return strategy_.fusion.to_fp32
+               ? std::min(own, static_cast<double>(tensor.elements) * narrowest_)
+               : own;
+  }
+  double copy_of(const Tensor& tensor) const {
+    const double full = kFull * static_cast<double>(tensor.elements);
+    return gradient_of(tensor, strategy_) < full ? full : 0;
+  }
+  bool shards_parameters() const { return level_ == Strategy::Sharded::kParameters; }
+  // Gradients that add up over micro-batches without an exchange are whole until the last.
+  bool shards_gradients() const {
+    return level_ != Strategy::Sharded::kStates &&
+           (strategy_.each_micro_batch || workload_.micro_batches == 1);
+  }
+
+  template <typename Of>
+  double all(Of of) const {
+    double sum = 0;
+    for (std::size_t t = 0; t < own_.size(); ++t) {
+      const Tensor& tensor = workload_.tensors[t];
+      sum += own_[t] == 0 || tensor.sparse ? 0 : of(tensor);
+    }
+    return sum;
+  }
+
+  Groups own_of(Groups groups) const {
+    for (auto& group : groups) {
+      std::erase_if(group, [&](int t) { return own_[index(t)] == 0; });
+    }
+    std::erase_if(groups, [](const std::vector<int>& group) { return group.empty(); });
+    return groups;
+  }
+
+  Groups fused() const {
+    if (strategy_.fusion.rule == Fusion::Rule::kGroups) return own_of(strategy_.fusion.groups);
+    Groups groups;
+    std::map<std::string, std::size_t> layers;
+    for (std::size_t t = 0; t < own_.size(); ++t) {
+      if (own_[t] == 0) continue;
+      const std::string& name = workload_.tensors[t].name;
+      const auto [place, fresh] =
+          layers.try_emplace(plan::layer_of(name, strategy_.fusion.layer_key), groups.size());
+      if (fresh) groups.emplace_back();
+      groups[place->second].push_back(static_cast<int>(t));
+    }
+    return groups;
+  }
+
+  // Parameters that are whole: all between the passes where they are not given up, else those of
+  // the layers at hand, and those that stay for the backward pass (ZeRO's stage 3).
+  double gathered() const {
+    if (!shards_parameters()) return 0;
+    const auto in_place = [&](const Tensor& tensor) {
+      const int bytes =
+          strategy_.gather_bytes == 1 && !plan::layer_matrix(tensor) ? 2 : strategy_.gather_bytes;
+      return bytes > 0 ? static_cast<double>(bytes * tensor.elements) : weights_of(tensor);
+    };
+    if (!strategy_.regather) return all(in_place);
+    const double second =
+        strategy_.regather_group > 0 ? all(in_place) / strategy_.regather_group : 0;
+    Groups groups = own_of(strategy_.gather_groups);
+    if (groups.empty()) groups = fused();
+    const auto kept =
+        groups.begin() +
+        std::min<std::ptrdiff_t>(strategy_.kept_groups, static_cast<std::ptrdiff_t>(groups.size()));
+    double stay = 0;
+    for (auto group = groups.begin(); group != kept; ++group) {
+      stay += sum_of(workload_, *group, in_place);
+    }
+    return second + stay + two_largest(workload_, Groups(kept, groups.end()), in_place);
+  }
+
+  // Copies of gradients in their buckets. Where gradients are sharded they are whole in the buckets
+  // at hand alone; DeepSpeed lays out buffers of reduce_bucket_size, two where they overlap.
+  double buckets() const {
+    if (ranks_ == 1) return 0;
+    const LocalSgd& local = strategy_.local_sgd;
+    if (local.enabled) {
+      const bool exchanges = local.subgroup > 1 || local.warmup_gradients;
+      // What is averaged at a time.
+      const double sent = all(weights_of) / local.fragments / (shards_parameters() ? shard_ : 1);
+      return sent + (exchanges && strategy_.bucket_copies ? copies() : 0);
+    }
+    if (shard_ == 1) return strategy_.bucket_copies ? copies() : 0;
+    const double laid_out = strategy_.bucket_copies
+                                ? static_cast<double>(strategy_.fusion.size) / kFull * widest_ *
+                                      (strategy_.overlap && !shards_parameters() ? 2 : 1)
+                                : 0;
+    if (!shards_gradients()) return laid_out;
+    return std::max(laid_out, two_largest(workload_, fused(), [&](const Tensor& tensor) {
+                      return gradient_of(tensor, strategy_);
+                    }));
+  }
+  double copies() const {
+    return all([&](const Tensor& tensor) { return gradient_of(tensor, strategy_); });
+  }
+
+  // What is sent of it, and what is held back: DGC's momentum and residual, PowerSGD's error.
+  double encoded() const {
+    const compress::Codec* codec = compress::find_codec(strategy_.compression.codec);
+    if (codec == nullptr || ranks_ == 1) return 0;
+    return all([&](const Tensor& tensor) {
+      if (!codec->applies(tensor, strategy_.compression.min_elements)) return 0.0;
+      const auto elements = static_cast<double>(tensor.elements);
+      if (codec->sparse) return 2 * kFull * elements;
+      if (codec->low_rank) return weights_of(tensor);
+      return static_cast<double>(codec->encoded_bytes(tensor.elements, tensor.elements));
+    });
+  }
+
+  const Workload& workload_;
+  const Strategy& strategy_;
+  int ranks_;
+  int shard_ = 1;
+  double narrowest_ = 8, widest_ = 0;  // bytes of a value
+  std::vector<char> own_;              // by tensor
+  Strategy::Sharded level_ = Strategy::Sharded::kStates;
+};
+
+std::string optimizer_words(const Workload& workload) {
+  const int states = workload.optimizer_states;
+  const std::string name = states == 0 ? "SGD" : states == 1 ? "momentum" : "Adam";
+  return name + (workload.optimizer_given ? "" : " (assumed)");
+}
+
+// As a reader would shard it: every layer a unit.
+Strategy fully_sharded() {
+  Strategy strategy;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.regather = true;
+  strategy.fusion.rule = Fusion::Rule::kLayer;
+  return strategy;
+}
+
+// Of a rank of that stage.
+Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
+  const Workload& workload = scenario.workload;
+  const Parallel& parallel = workload.parallel;
+  const auto kind = [&](bool expert) {
+    const int all = scenario.cluster.ranks() / parallel.pipeline;
+    const Strategy own =
+        expert ? plan::for_experts(strategy, parallel, all / exchange_step(parallel, false))
+               : strategy;
+    return Accounts(workload, own, all / exchange_step(parallel, expert), stage, expert).held();
+  };
+  Memory memory = kind(false);
+  const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (parallel.whole_job() && experts) {
+    const Memory more = kind(true);
+    for (const auto part :
+         {&Memory::weights, &Memory::gradients, &Memory::optimizer, &Memory::buffers}) {
+      memory.*part += more.*part;
+    }
+  }
+  for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
+  if (!workload.operators.empty()) memory.activations = activations_of(workload, stage);
+  memory.recompute = workload.recompute;
+  memory.available = scenario.cluster.device.memory_size;
+  if (parallel.whole_job()) memory.stage = stage;
+  return memory;
+}
+
+std::string needs(const Scenario& scenario, const Memory& memory) {
+  const Parallel& parallel = scenario.workload.parallel;
+  const std::string device =
+      scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
+  std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
+                     gigabytes(memory.total()) + " GB a GPU";
+  if (!memory.counts_activations()) text += " before its activations";
+  if (parallel.pipeline > 1) {
+    text +=
+        " in stage " + std::to_string(memory.stage) + " of " + std::to_string(parallel.pipeline);
+  }
+  if (memory.counts_activations()) {
+    text += ", " + gigabytes(memory.activations) + " of them activations";
+  }
+  return text + ", " + device + " has " + gigabytes(memory.available) + " GB";
+}
+
+// What would make a whole job fit: less kept for the backward pass, states that are sharded, both.
+std::string remedy(const Scenario& scenario, const Strategy& strategy) {
+  using Recompute = Workload::Recompute;
+  Scenario with = scenario;
+  Strategy sharded = strategy;
+  std::string best;
+  double least = memory_of(scenario, strategy).total();
+  const auto attempt = [&](const Strategy& own, const std::string& words) {
+    const Memory memory = memory_of(with, own);
+    if (memory.total() >= least) return false;
+    least = memory.total();
+    best = words + " needs " + gigabytes(least) + " GB";
+    return memory.fits();
+  };
+  const auto recompute = [&](const Strategy& own, const std::string& words) {
+    for (const auto& [what, word] :
+         {std::pair{Recompute::kSelective, "selective"}, std::pair{Recompute::kFull, "full"}}) {
+      with.workload.recompute = std::max(what, scenario.workload.recompute);
+      if (attempt(own, words + word + " recomputation")) return true;
+    }
+    with.workload.recompute = scenario.workload.recompute;
+    return false;
+  };
+  bool fits = recompute(strategy, "");
+  if (!fits && !shards_update(strategy)) {
+    sharded.exchange = Strategy::Exchange::kSharded;
+    fits = attempt(sharded, "the optimizer's states sharded over the replicas") ||
+           recompute(sharded, "the optimizer's states sharded over the replicas, with ");
+  }
+  if (fits) return best + " and fits";
+  return (best.empty() ? "" : best + ", which does not fit either; ") +
+         "tune --layouts finds layouts that do";
+}
+
+// A value that the backward pass reads, and for which gradient it does so first.
+struct Kept {
+  double bytes = 0;
+  int tensor = 0;
+  bool scores = false;  // of attention, between its two products
+};
+
+// A value that took over another's memory is that memory. Narrow copies of parameters are the
+// weights where gradients are narrow too; beside fp32 gradients (autocast) they are kept for the
+// backward pass.
+class Keeping {
+ public:
+  explicit Keeping(const Workload& workload)
+      : list_(workload.operators),
+        memory_(list_.values.size()),
+        written_(list_.values.size(), 0),
+        scores_(list_.values.size(), 0) {
+    std::iota(memory_.begin(), memory_.end(), 0);
+    narrow_ = std::ranges::any_of(workload.tensors, [](const Tensor& tensor) {
+      return size_of(tensor.dtype) < size_of(DType::kFp32);
+    });
+  }
+
+  // In the order in which the backward pass reads them.
+  std::vector<Kept> kept() {
+    std::vector<int> gradient_of(list_.values.size(), -1);
+    for (std::size_t t = 0; t < list_.gradients.size(); ++t) {
+      if (list_.gradients[t] >= 0) gradient_of[index(list_.gradients[t])] = static_cast<int>(t);
+    }
+    const int last = static_cast<int>(list_.gradients.size()) - 1;
+    std::vector<Kept> kept;
+    int tensor = 0;
+    for (const Operator& op : list_.operators) {
+      if (op.part == StepPart::kForward && !(narrow_ && casts_parameter(op))) write(op);
+      if (op.part != StepPart::kBackward) continue;
+      for (const Operand& input : op.inputs) read(input.value, tensor, kept);
+      for (const Operand& output : op.outputs) {
+        tensor = std::clamp(gradient_of[index(output.value)] + 1, tensor, std::max(0, last));
+      }
+    }
+    return kept;
+  }
+
+ private:
+  // Whether an operator only makes a parameter narrower: nobody wrote what it reads.
+  bool casts_parameter(const Operator& op) const {
+    return op.kind == "cast" && op.inputs.size() == 1 &&
+           written_[index(op.inputs.front().value)] == 0;
+  }
+
+  void write(const Operator& op) {
+    // A product without a weight begins the scores, the next one ends them.
+    const bool product = op.kind.ends_with("matmul_v2") && op.columns == 0;
+    if (product) between_products_ = !between_products_;
+    for (const Operand& output : op.outputs) {
+      const auto value = index(output.value);
+      written_[value] = 1;
+      scores_[value] = between_products_ ? 1 : 0;
+      if (output.passes == 0 && !op.inputs.empty()) {
+        memory_[value] = memory_[index(op.inputs.front().value)];
+      }
+    }
+  }
+
+  // Counts a value's memory once.
+  void read(int value, int tensor, std::vector<Kept>& kept) {
+    if (written_[index(value)] == 0) return;
+    int& memory = memory_[index(value)];
+    const auto own = index(memory);
+    if (counted_.empty()) counted_.assign(list_.values.size(), 0);
+    if (counted_[own] != 0) return;
+    counted_[own] = 1;
+    kept.push_back({static_cast<double>(list_.values[own].bytes), tensor, scores_[own] != 0});
+  }
+
+  const OperatorList& list_;
+  std::vector<int> memory_;  // by value: whose memory it is
+  std::vector<char> written_, scores_, counted_;
+  bool narrow_ = false;
+  bool between_products_ = false;
+};
+
+// Of one part of the model and one micro-batch.
+struct OfPart {
+  double held = 0;   // until its backward pass
+  double again = 0;  // recomputed there, a layer at a time
+};
+
+// With full recomputation a layer keeps what its backward pass reads last: its input.
+std::vector<OfPart> by_part(const Workload& workload) {
+  using Recompute = Workload::Recompute;
+  std::vector<OfPart> parts(index(workload.parallel.parts()));
+  const std::vector<Kept> all = Keeping(workload).kept();
+  const bool all_kept = workload.recompute == Recompute::kNone;
+  const auto layer_at = [&](std::size_t i) {
+    return all_kept ? -1 : plan::layer_number(workload.tensors[index(all[i].tensor)].name);
+  };
+  double layer = 0;  // of the one at hand, so far: what is dropped
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    OfPart& part = parts[index(workload.tensors[index(all[i].tensor)].part)];
+    const int number = layer_at(i);
+    const bool last = i + 1 == all.size() || layer_at(i + 1) != number;
+    const bool drops = workload.recompute == Recompute::kSelective ? all[i].scores
+                       : workload.recompute == Recompute::kFull    ? !last
+                                                                   : false;
+    (drops && number >= 0 ? layer : part.held) += all[i].bytes;
+    if (!last) continue;
+    part.again = std::max(part.again, layer);
+    layer = 0;
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string gigabytes(double bytes) {
+  constexpr double kGigabyte = 1e9;
+  constexpr int kDigits = 3;
+  std::array<char, 512> text{};
+  const auto end = std::to_chars(text.data(), text.data() + text.size(),
+                                 significant(bytes / kGigabyte, kDigits), std::chars_format::fixed);
+  return {text.data(), end.ptr};
+}
+
+bool Memory::fits() const { return available <= 0 || total() <= available; }
+
+std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& strategy) {
+  std::vector<Memory> stages;
+  for (int stage = 0; stage < scenario.workload.parallel.pipeline; ++stage) {
+    stages.push_back(held_by(scenario, strategy, stage));
+  }
+  return stages;
+}
+
+Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
+  const std::vector<Memory> stages = memory_by_stage(scenario, strategy);
+  return *std::ranges::max_element(stages, {}, &Memory::total);
+}
+
+std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy) {
+  const Memory memory = memory_of(scenario, strategy);
+  if (memory.fits()) return std::nullopt;
+  return "does not fit: " + needs(scenario, memory);
+}
+
+std::string memory_shortage(const Scenario& scenario) {
+  std::vector<const Strategy*> large;
+  const Strategy* small = nullptr;
+  for (const Strategy& strategy : scenario.strategies) {
+    if (!memory_of(scenario, strategy).fits()) {
+      const bool first = strategy.name == scenario.baseline;
+      large.insert(first ? large.begin() : large.end(), &strategy);
+    } else if (small == nullptr) {
+      small = &strategy;
+    }
+  }
+  if (large.empty()) return "";
+  std::string text =
+      "'" + large.front()->name + "' " + needs(scenario, memory_of(scenario, *large.front()));
+  if (large.size() > 1) text += "; so do " + std::to_string(large.size() - 1) + " more";
+  if (small != nullptr) {
+    return text + "; '" + small->name + "' needs " +
+           gigabytes(memory_of(scenario, *small).total()) + " GB and fits";
+  }
+  if (scenario.workload.parallel.whole_job()) {
+    return text + "; " + remedy(scenario, *large.front());
+  }
+  if (scenario.cluster.ranks() == 1) return text;
+  using Recompute = Workload::Recompute;
+  Scenario with = scenario;
+  for (const auto& [what, words] :
+       {std::pair{Recompute::kNone, ""},
+        std::pair{Recompute::kSelective, " with selective recomputation"},
+        std::pair{Recompute::kFull, " with full recomputation"}}) {
+    with.workload.recompute = std::max(what, scenario.workload.recompute);
+    const Memory sharded = memory_of(with, fully_sharded());
+    if (!sharded.fits() && what != Recompute::kFull) continue;
+    text += "; FSDP's FULL_SHARD by layers" + std::string(words) + " needs " +
+            gigabytes(sharded.total()) + " GB";
+    if (sharded.fits()) return text + " and fits";
+    const bool smaller = sharded.counts_activations() && sharded.states() <= sharded.available;
+    return text + ", which does not fit either" + (smaller ? ": a smaller batch needs less" : "");
+  }
+  return text;
+}
+
+double activations_of(const Workload& workload, int stage) {
+  const Parallel& parallel = workload.parallel;
+  const std::vector<OfPart> parts = by_part(workload);
+  const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
+  const int batches = parallel.pipeline > 1 ? static_cast<int>(workload.micro_batches) : 1;
+  double held = 0, most = 0;
+  for (const plan::Pass& pass : plan::passes_of(parallel, batches, stage)) {
+    const OfPart& part = parts[index(pass.chunk * parallel.pipeline + stage)];
+    using Kind = plan::Pass::Kind;
+    if (pass.kind == Kind::kForward) held += part.held;
+    most = std::max(most, held + (pass.kind == Kind::kBackward ? part.again : 0));
+    if (pass.kind == (splits ? Kind::kWeights : Kind::kBackward)) held -= part.held;
+  }
+  return most;
+}
+
+}  // namespace syncline::measure

@@ -1,0 +1,509 @@
+#include "studies/rows/uncertainty.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+#include <numeric>
+#include <optional>
+#include <set>
+
+#include "catalogue/hardware/device.h"
+#include "core/base/statistics.h"
+#include "core/cluster.h"
+#include "core/collective/library.h"
+#include "core/collective/nccl.h"
+#include "core/executor.h"
+#include "core/fabric/topology.h"
+#include "core/job/overlap.h"
+#include "core/metrics/expect_time.h"
+#include "core/metrics/phases.h"
+#include "core/operators/evaluate.h"
+#include "core/run/interference.h"
+
+namespace syncline::measure {
+namespace {
+
+std::size_t place_of(Uncertainty uncertainty) { return static_cast<std::size_t>(uncertainty); }
+
+bool of_network(Uncertainty uncertainty) {
+  return uncertainty == Uncertainty::kLatency || uncertainty == Uncertainty::kBandwidth;
+}
+
+// How much of a collective's uncertainty is that of small messages; the squares of this and of the
+// other part add up to one. Protocols change in between, so the two are taken to be independent.
+double small_part(double bytes) {
+  constexpr double kSmall = 64.0 * kKiB;
+  constexpr double kLarge = 16.0 * kMiB;
+  const double place = std::log(std::max(bytes, 1.0) / kSmall) / std::log(kLarge / kSmall);
+  return std::cos(std::clamp(place, 0.0, 1.0) * std::numbers::pi / 2);
+}
+
+// What nothing was measured for: a model's times are given by somebody who measured them, or follow
+// from operators or FLOPs and a rate that was guessed. Of operators on the kinds of device that
+// published runs speak of, tests/hardware/reached_test.cc says how far such are off.
+constexpr double kMeasuredUnknown = 0.1;  // a calibration that does not say
+constexpr double kTimedComputation = 0.03;
+constexpr double kRatedComputation = 0.25;
+constexpr double kRatedOperators = 0.14;
+constexpr double kDeviceSpread = 0.3;
+constexpr double kFrameworkSpread = 0.3;    // of an overhead that is given
+constexpr double kFrameworkUnknown = 0.03;  // of a step, where none is given: it can only cost
+// What the model leaves out in a row of its own, of the step and of its exposed communication: live
+// runs on known links err by 1 % in the median and 4 % at the 90th percentile.
+constexpr double kOwnStep = 0.008;
+constexpr double kOwnExposed = 0.03;
+
+// How many nodes a group spans, and whether it has one GPU of each.
+std::pair<int, bool> nodes_of(const Cluster& cluster, const collective::Groups& groups) {
+  int count = 0;
+  for (int m = 0, last = -1; m < groups.size; ++m) {
+    const int node = groups.rank(0, m) / cluster.gpus_per_node;
+    if (node != last) ++count;
+    last = node;
+  }
+  return {count, count == groups.size};
+}
+
+GuessedKind guessed_kind_of(const Cluster& cluster, const collective::Collective& collective) {
+  using collective::NcclAlgorithm;
+  const auto [nodes, one_each] = nodes_of(cluster, collective.groups);
+  const bool all = collective.kind == collective::CollectiveKind::kAllReduce;
+  if (nodes == 1) return all ? GuessedKind::kInside : GuessedKind::kInsideHalf;
+  if (one_each) return all ? GuessedKind::kOneEach : GuessedKind::kOneEachHalf;
+  const bool tree_or_ring =
+      collective.nccl && (collective.nccl->algorithm == NcclAlgorithm::kTree ||
+                          collective.nccl->algorithm == NcclAlgorithm::kRing);
+  if (all && nodes == 2 && tree_or_ring) return GuessedKind::kTreeOfTwo;
+  return all ? GuessedKind::kAcross : GuessedKind::kAcrossHalf;
+}
+
+// Returns the part of the squares of large messages' doubt that is this kind's own, by judgement:
+// no table was fitted. On two nodes nearly all of it is the graph that NCCL's search finds, as a
+// tree sends half of a ring's bytes through a port. Inside a node links and switches differ by kind
+// of collective. Elsewhere an all-reduce and its halves are about as wrong as each other.
+double apart(GuessedKind way) {
+  constexpr double kGraph = 0.8, kInsideNodes = 0.5, kAcrossNodes = 0.1;
+  if (way == GuessedKind::kTreeOfTwo) return kGraph;
+  return way == GuessedKind::kInside || way == GuessedKind::kInsideHalf ? kInsideNodes
+                                                                        : kAcrossNodes;
+}
+
+// What of the rated bandwidth is said to be reached: so much of what data sheets promise too much
+// is taken off already.
+double reached_share(const Cluster& cluster) {
+  double share = 1;
+  for (const Tier& tier : cluster.tiers) share = std::min(share, tier.efficiency);
+  return share;
+}
+
+// The end of the interval of log(true time / said time) of links as given, for as many deviations.
+double end_of_links(const Cluster& cluster, double bytes, double deviations) {
+  const collective::Prior prior = collective::links_prior(bytes);
+  const double small = small_part(bytes);
+  const double large = std::sqrt(1 - small * small);
+  // Who measured what links carry knows what large messages take.
+  if (std::ranges::all_of(cluster.tiers, &Tier::measured)) {
+    return small * prior.bias +
+           deviations * std::hypot(small * prior.spread, large * kMeasuredUnknown);
+  }
+  return prior.bias + deviations * prior.spread + large * std::log(reached_share(cluster));
+}
+
+struct ShiftedNetwork {
+  Cluster cluster;
+  collective::LinkShift shift;  // of its links
+};
+
+// The network with small, or with large, messages at one end of what is likely. `pinned`: the
+// spread of both, where a calibration of the scenario says.
+ShiftedNetwork shifted_network(const Cluster& cluster, bool small, double deviations,
+                               std::optional<double> fit_errors) {
+  Cluster moved = cluster;
+  collective::LinkShift shift{.from = cluster.tiers};
+  // Links that carry what was calibrated are known as well as that.
+  const std::optional<double> known = fit_errors           ? fit_errors
+                                      : cluster.cost_model ? std::optional(kMeasuredUnknown)
+                                                           : std::nullopt;
+  const auto end_at = [&](double bytes) {
+    if (known) return deviations * *known;
+    if (cluster.library != Library::kNccl || cluster.ranks() == 1) {
+      return end_of_links(cluster, bytes, deviations);
+    }
+    const auto path = collective::path_of(cluster, collective::world_group(cluster.ranks()));
+    return deviations * collective::nccl_prior(path, bytes).spread;
+  };
+  if (small) {
+    shift.latency = std::exp(end_at(8 * kKiB));
+    for (Tier& tier : moved.tiers) tier.latency *= shift.latency;
+    moved.collective_overhead *= shift.latency;
+  } else {
+    shift.bandwidth = std::exp(-end_at(64.0 * kMiB));
+    for (Tier& tier : moved.tiers) {
+      tier.bandwidth *= shift.bandwidth;
+      tier.flow_cap *= shift.bandwidth;
+    }
+  }
+  const auto as_given = std::make_shared<const Cluster>(cluster);
+  const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
+  moved.cost_model = [=](const collective::Collective& asked) -> std::optional<CollectiveTime> {
+    std::optional<CollectiveTime> answer;
+    if (as_given->cost_model) answer = as_given->cost_model(asked);
+    if (!answer) answer = nccl->time(asked);
+    if (!answer) return answer;
+    const double part = small_part(static_cast<double>(asked.bytes()));
+    const double spread = fit_errors           ? *fit_errors
+                          : answer->spread > 0 ? answer->spread
+                                               : kMeasuredUnknown;
+    const double shared = known ? 1 : 1 - apart(guessed_kind_of(*as_given, asked));
+    answer->time *=
+        std::exp(deviations * spread * (small ? part : std::sqrt(shared * (1 - part * part))));
+    return answer;
+  };
+  return {std::move(moved), std::move(shift)};
+}
+
+// The network with large messages of one kind at one end of what is this kind's own.
+Cluster with_way_moved(const Cluster& cluster, GuessedKind way, double deviations) {
+  Cluster moved = cluster;
+  const auto as_given = std::make_shared<const Cluster>(cluster);
+  const auto nccl = std::make_shared<const collective::NcclCostModel>(*as_given);
+  moved.cost_model = [=](const collective::Collective& asked) {
+    auto answer = nccl->time(asked);
+    if (!answer || guessed_kind_of(*as_given, asked) != way) return answer;
+    const double part = small_part(static_cast<double>(asked.bytes()));
+    answer->time *=
+        std::exp(deviations * answer->spread * std::sqrt(apart(way) * (1 - part * part)));
+    return answer;
+  };
+  return moved;
+}
+
+// What copies into buckets and back take at one end of what is likely, as a share of what they are
+// said to take. Copies that a profiler saw wait for the host may really take no more than their
+// kernels.
+double copies_at(const Workload& workload, double deviations) {
+  if (!workload.copies_measured) return std::exp(deviations * kDeviceSpread);
+  const double spread = std::exp(deviations * kTimedComputation);
+  Seconds all = 0;
+  for (const Tensor& tensor : workload.tensors) all += tensor.copy_in + tensor.copy_out;
+  if (deviations > 0 || workload.copy_kernels < 0 || all <= 0) return spread;
+  return std::min(spread, workload.copy_kernels / all);
+}
+
+// What the step's operators take, over what they are said to, where the host takes so long for each
+// kernel. 1 where launches are not the ones that are assumed.
+double hosted(const Scenario& scenario, Seconds launch) {
+  const Workload& workload = scenario.workload;
+  Device device = scenario.cluster.device;
+  if (device.launch != hardware::kLaunch || device.flops == 0 || device.memory == 0) return 1;
+  const Seconds said = operators::evaluate_operators(workload.operators, device).all();
+  device.launch = launch;
+  return operators::evaluate_operators(workload.operators, device).all() / said;
+}
+
+// What computation takes at one end of what is likely, over what it is said to.
+double computation_at(const Scenario& scenario, const FitErrors& fit_errors, double deviations) {
+  const Workload& workload = scenario.workload;
+  if (fit_errors.computation || !workload.rated_times) {
+    const double timed = std::max(kTimedComputation, workload.time_spread);
+    return std::exp(deviations * std::max(kOwnStep, fit_errors.computation.value_or(timed)));
+  }
+  constexpr int kVolta = 70, kBlackwell = 100;
+  const int capability = scenario.cluster.device.compute_capability;
+  if (workload.operators.empty() || workload.parallel.whole_job()) {
+    return std::exp(deviations * kRatedComputation);
+  }
+  const bool seen = capability >= kVolta && capability < kBlackwell;
+  const double rate = std::exp(deviations * (seen ? kRatedOperators : kRatedComputation));
+  return deviations > 0 ? std::max(rate, hosted(scenario, hardware::kLaunchAtMost))
+                        : std::min(rate, hosted(scenario, hardware::kLaunchAtLeast));
+}
+
+}  // namespace
+
+std::string_view words_of(Uncertainty uncertainty) {
+  constexpr std::array<std::string_view, kUncertainties> kWords{
+      "what small messages take on the network",
+      "what large messages take on the network",
+      "the time of the computation",
+      "the time of encoding and copying",
+      "how much computation slows down during a collective",
+      "what training in parallel costs besides its collectives"};
+  return kWords.at(place_of(uncertainty));
+}
+
+Interval interval_of(Seconds time, const Sensitivity& sensitivity) {
+  return ratio_interval(time, sensitivity, Sensitivity{});
+}
+
+Interval ratio_interval(double ratio, const Sensitivity& numerator,
+                        const Sensitivity& denominator) {
+  const double own = kHeldDeviations * kHeldDeviations *
+                     (numerator.own * numerator.own + denominator.own * denominator.own);
+  double up = own;
+  double down = own;
+  for (std::size_t d = 0; d < kUncertainties; ++d) {
+    const double one = numerator.slower[d] - denominator.slower[d];
+    const double other = numerator.faster[d] - denominator.faster[d];
+    const double most = std::max({one, other, 0.0});
+    const double least = std::min({one, other, 0.0});
+    up += most * most;
+    down += least * least;
+  }
+  for (std::size_t w = 0; w < kGuessedKinds; ++w) {
+    const double one = numerator.ways.at(w)[1] - denominator.ways.at(w)[1];
+    const double other = numerator.ways.at(w)[0] - denominator.ways.at(w)[0];
+    const double most = std::max({one, other, 0.0});
+    const double least = std::min({one, other, 0.0});
+    up += most * most;
+    down += least * least;
+  }
+  return {ratio * std::exp(-std::sqrt(down)), ratio * std::exp(std::sqrt(up))};
+}
+
+double chance_shorter(Seconds first, const Sensitivity& first_sensitivity, Seconds second,
+                      const Sensitivity& second_sensitivity) {
+  const double ratio = second / first;
+  const Interval interval = ratio_interval(ratio, second_sensitivity, first_sensitivity);
+  // The side of the interval that reaches for one decides how likely it is to be crossed.
+  const double room = ratio > 1 ? std::log(ratio / interval.low) : std::log(interval.high / ratio);
+  if (room <= 0) return ratio > 1 ? 1 : ratio < 1 ? 0 : 0.5;
+  return normal_distribution(std::log(ratio) * kHeldDeviations / room);
+}
+
+std::pair<Uncertainty, double> widest(const Sensitivity& sensitivity) {
+  double all = kHeldDeviations * kHeldDeviations * sensitivity.own * sensitivity.own;
+  double most = 0;
+  Uncertainty widest = Uncertainty::kComputation;
+  for (const Uncertainty uncertainty : kAllUncertainties) {
+    const std::size_t d = place_of(uncertainty);
+    double reach = std::max(std::fabs(sensitivity.slower[d]), std::fabs(sensitivity.faster[d]));
+    if (uncertainty == Uncertainty::kBandwidth) {
+      for (const auto& ends : sensitivity.ways) {
+        reach = std::hypot(reach, std::max(std::fabs(ends[0]), std::fabs(ends[1])));
+      }
+    }
+    all += reach * reach;
+    if (reach > most) {
+      most = reach;
+      widest = uncertainty;
+    }
+  }
+  return {widest, all > 0 ? most * most / all : 0};
+}
+
+// The scenario with one input moved: a network or a device of its own, and factors for what the
+// plan computes.
+class Uncertainties::Shifted {
+ public:
+  Shifted(std::shared_ptr<collective::CostCache> cache, Device device)
+      : cache_(std::move(cache)), executor_(run::model_executor_on(cache_)), device_(device) {}
+
+  void move_computation(double factor) { computation_ = factor; }
+
+  void move_device(double factor, double copies) {
+    handling_ = factor;
+    copies_ = copies;
+    device_.sums /= factor;
+  }
+
+  // The time that either side loses during overlap, by this factor.
+  void move_overlap(double factor) {
+    constexpr double kMostLost = 0.99;
+    Overlap& overlap = device_.overlap;
+    const double lost = std::min(kMostLost, factor * overlap.slowdown / (1 + overlap.slowdown));
+    overlap.slowdown = lost / (1 - lost);
+    overlap.collective_slowdown *= factor;
+    overlap.delay *= factor;
+  }
+
+  Seconds step(TrainingStretch phase) {
+    for (auto& op : phase.plan.ops) scale(op.work);
+    const plan::Plan plan = run::with_interference(std::move(phase.plan), device_, *cache_);
+    const auto outcome = executor_->run(plan, {}, phase.periods);
+    return step_time_of(plan, outcome.timeline, phase.warmup);
+  }
+  run::ExecutorTraits traits() const { return executor_->traits(); }
+
+ private:
+  void scale(plan::Work& work) const {
+    if (auto* compute = std::get_if<plan::Compute>(&work)) compute->seconds *= computation_;
+    auto* busy = std::get_if<plan::Busy>(&work);
+    if (busy == nullptr) return;
+    using Reason = plan::Busy::Reason;
+    const Reason reason = busy->reason;
+    if (reason == Reason::kEncode || reason == Reason::kDecode) busy->seconds *= handling_;
+    if (reason == Reason::kCopyIn || reason == Reason::kCopyOut) busy->seconds *= copies_;
+  }
+
+  std::shared_ptr<collective::CostCache> cache_;
+  std::unique_ptr<run::Executor> executor_;
+  Device device_;
+  double computation_ = 1;
+  double handling_ = 1;
+  double copies_ = 1;
+};
+
+Uncertainties::Uncertainties(const Scenario& scenario, const FitErrors& fit_errors)
+    : scenario_(scenario),
+      fit_errors_(fit_errors),
+      cache_(std::make_shared<collective::CostCache>(scenario.cluster)),
+      as_given_(std::make_unique<Shifted>(cache_, scenario.cluster.device)) {}
+
+Uncertainties::~Uncertainties() = default;
+
+Uncertainties::Shifted& Uncertainties::shifted(Uncertainty uncertainty, bool slower) {
+  auto& known = shifted_[place_of(uncertainty)][slower ? 1 : 0];
+  if (known) return *known;
+  const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
+  // What is computed differs plan by plan: the network's costs hold for all of those.
+  std::shared_ptr<collective::CostCache> cache = cache_;
+  if (of_network(uncertainty)) {
+    const ShiftedNetwork moved = shifted_network(
+        scenario_.cluster, uncertainty == Uncertainty::kLatency, deviations, fit_errors_.network);
+    cache = std::make_shared<collective::CostCache>(moved.cluster, moved.shift);
+  }
+  known = std::make_unique<Shifted>(std::move(cache), scenario_.cluster.device);
+  if (uncertainty == Uncertainty::kComputation) {
+    known->move_computation(computation_at(scenario_, fit_errors_, deviations));
+  }
+  if (uncertainty == Uncertainty::kDevice) {
+    known->move_device(std::exp(deviations * kDeviceSpread),
+                       copies_at(scenario_.workload, deviations));
+  }
+  if (uncertainty == Uncertainty::kOverlap) {
+    const OverlapPrior estimate = overlap_believed(scenario_.cluster);
+    known->move_overlap(slower ? estimate.most : estimate.least);
+  }
+  return *known;
+}
+
+// Whether the times of what NCCL runs are guesses.
+bool Uncertainties::guesses() const {
+  const Cluster& cluster = scenario_.cluster;
+  return !fit_errors_.network && !cluster.cost_model && cluster.library == Library::kNccl;
+}
+
+std::vector<GuessedKind> Uncertainties::ways_of(const Strategy& strategy) {
+  std::set<GuessedKind> ways;
+  mean_over_phases(scenario_, strategy, as_given_->traits(), [&](TrainingStretch& phase) {
+    for (const plan::Op& op : phase.plan.ops) {
+      const auto* asked = std::get_if<collective::Collective>(&op.work);
+      if (asked == nullptr || !asked->nccl || asked->groups.size < 2) continue;
+      ways.insert(guessed_kind_of(scenario_.cluster, *asked));
+    }
+    return Seconds{1};
+  });
+  return {ways.begin(), ways.end()};
+}
+
+Uncertainties::Shifted& Uncertainties::shifted(GuessedKind way, bool slower) {
+  auto& known = ways_.at(static_cast<std::size_t>(way)).at(slower ? 1 : 0);
+  if (known) return *known;
+  const double deviations = slower ? kHeldDeviations : -kHeldDeviations;
+  known = std::make_unique<Shifted>(
+      std::make_shared<collective::CostCache>(with_way_moved(scenario_.cluster, way, deviations)),
+      scenario_.cluster.device);
+  return *known;
+}
+
+Seconds Uncertainties::step(const Strategy& strategy, Shifted& shifted) {
+  const Seconds mean =
+      mean_over_phases(scenario_, strategy, shifted.traits(),
+                       [&](TrainingStretch& phase) { return shifted.step(phase); });
+  expect_time(mean, strategy);
+  return mean;
+}
+
+Seconds Uncertainties::step_with(const Strategy& strategy, Uncertainty uncertainty, bool slower) {
+  return step(strategy, shifted(uncertainty, slower));
+}
+
+// The share of a step by which it may be longer or shorter than said. An overhead that is given may
+// be off either way, one that nobody gave can only cost. Where a calibration fitted all that a step
+// costs, rows that it did not see differ either way.
+Interval Uncertainties::framework_share(Seconds step) const {
+  const bool alone = scenario_.cluster.ranks() == 1;
+  const Seconds overhead =
+      scenario_.cluster.step_overhead() + (alone ? 0 : scenario_.workload.buffer_broadcast);
+  double spread = std::min(0.5, kFrameworkSpread * overhead / step);
+  if (fit_errors_.computation) spread = kFrameworkUnknown;
+  if (fit_errors_.framework) spread = *fit_errors_.framework;
+  const bool unknown = spread == 0 && !fit_errors_.framework;
+  return {-kHeldDeviations * spread, kHeldDeviations * (unknown ? kFrameworkUnknown : spread)};
+}
+
+// How far steps are from this one where flows are hashed by other seeds: the root of the mean
+// square. Nobody knows the seed of the switches.
+double Uncertainties::collisions(const Strategy& strategy, Seconds plain) {
+  constexpr std::uint64_t kSeeds = 4;
+  const Cluster& given = scenario_.cluster;
+  if (given.topology == nullptr || !given.topology->hashed) return 0;
+  for (std::uint64_t i = rehashed_.size() + 1; i <= kSeeds; ++i) {
+    fabric::Topology topology = *given.topology;
+    topology.seed += i;
+    Cluster cluster = given;
+    cluster.topology = std::make_shared<const fabric::Topology>(std::move(topology));
+    rehashed_.push_back(std::make_unique<Shifted>(std::make_shared<collective::CostCache>(cluster),
+                                                  cluster.device));
+  }
+  double squares = 0;
+  for (const auto& other : rehashed_) {
+    const double off = std::log(step(strategy, *other) / plain);
+    squares += off * off;
+  }
+  return std::sqrt(squares / kSeeds);
+}
+
+namespace {
+
+// The same job with fewer micro-batches a step, as many beyond whole turns of its pipeline; nothing
+// where they are few already. All beyond the first few take alike long, whatever is off.
+std::optional<Scenario> shortened(const Scenario& scenario) {
+  constexpr std::int64_t kFew = 256;
+  const std::int64_t stages = scenario.workload.parallel.pipeline;
+  const std::int64_t given = scenario.workload.micro_batches;
+  const std::int64_t few = (kFew + stages - 1) / stages * stages + given % stages;
+  if (stages < 2 || given <= few) return std::nullopt;
+  Scenario shorter = scenario;
+  shorter.workload.micro_batches = few;
+  return shorter;
+}
+
+}  // namespace
+
+Sensitivity Uncertainties::sensitivity(const Strategy& strategy) {
+  if (const auto shorter = shortened(scenario_)) {
+    return Uncertainties(*shorter, fit_errors_).sensitivity(strategy);
+  }
+  Sensitivity sensitivity;
+  const Seconds plain = step(strategy, *as_given_);
+  const bool alone = scenario_.cluster.ranks() == 1;
+  for (const Uncertainty uncertainty : kAllUncertainties) {
+    const std::size_t d = place_of(uncertainty);
+    const bool exchanges = of_network(uncertainty) || uncertainty == Uncertainty::kOverlap;
+    if (uncertainty == Uncertainty::kFramework || (alone && exchanges)) continue;
+    if (uncertainty == Uncertainty::kOverlap && !scenario_.cluster.device.overlap.any()) continue;
+    sensitivity.slower[d] = std::log(step_with(strategy, uncertainty, true) / plain);
+    sensitivity.faster[d] = std::log(step_with(strategy, uncertainty, false) / plain);
+  }
+  if (guesses()) {
+    for (const GuessedKind way : ways_of(strategy)) {
+      auto& ends = sensitivity.ways.at(static_cast<std::size_t>(way));
+      for (const bool slower : {false, true}) {
+        ends.at(slower ? 1 : 0) = std::log(step(strategy, shifted(way, slower)) / plain);
+      }
+    }
+  }
+  const std::size_t framework = place_of(Uncertainty::kFramework);
+  const Interval added = alone ? Interval{} : framework_share(plain);
+  sensitivity.slower[framework] = std::log1p(added.high);
+  sensitivity.faster[framework] = std::log1p(added.low);
+  const Workload& workload = scenario_.workload;
+  const Seconds computed = earlier_passes(workload) + workload.forward + backward_time(workload);
+  const double exposed = std::clamp(1 - computed / plain, 0.0, 1.0);
+  sensitivity.own = std::hypot(kOwnStep, kOwnExposed * exposed, collisions(strategy, plain));
+  return sensitivity;
+}
+
+}  // namespace syncline::measure

@@ -1,0 +1,438 @@
+#include "studies/tune/search_space.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "core/algorithm.h"
+#include "core/collective/library.h"
+#include "core/plan.h"
+#include "core/plan/fusion.h"
+#include "formats/dialect/changes.h"
+#include "formats/input/conflicts.h"
+#include "formats/input/scenario_json.h"
+#include "studies/explain/advice.h"
+#include "studies/tune/thresholds.h"
+
+namespace syncline::tune {
+namespace {
+
+// Four significant digits without trailing zeros.
+std::string short_number(double value) {
+  char text[32];
+  const auto end = std::to_chars(text, text + sizeof text, value, std::chars_format::general, 4);
+  return {text, end.ptr};
+}
+
+std::string mebibytes(Bytes bytes) {
+  if (bytes < kMiB / 10) return short_number(static_cast<double>(bytes) / kKiB) + " KiB";
+  if (bytes >= kGiB)
+    return short_number(static_cast<double>(bytes) / static_cast<double>(kGiB)) + " GiB";
+  return short_number(static_cast<double>(bytes) / static_cast<double>(kMiB)) + " MiB";
+}
+
+// Puts each value of an axis into each strategy; an axis without values keeps the strategies.
+template <typename Value, typename Set>
+void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values, Set set) {
+  if (values.empty()) return;
+  std::vector<Strategy> varied;
+  for (const auto& strategy : strategies) {
+    for (const auto& value : values) set(varied.emplace_back(strategy), value);
+  }
+  strategies = std::move(varied);
+}
+
+template <typename Value>
+void vary(std::vector<Strategy>& strategies, const std::vector<Value>& values,
+          Value Strategy::*knob) {
+  vary(strategies, values,
+       [knob](Strategy& strategy, const Value& value) { strategy.*knob = value; });
+}
+
+// Across steps each layer's parameters are updated before its forward pass; within one, all of them
+// at once, unless the base says otherwise.
+void set_cross_step(Strategy& strategy, bool value) {
+  if (strategy.cross_step == value) return;
+  strategy.cross_step = value;
+  strategy.update = value && !shards_update(strategy) ? Strategy::Update::kPerBucket
+                                                      : Strategy::Update::kAfterAll;
+}
+
+void set_exchange(Strategy& strategy, Strategy::Exchange value) {
+  const bool crosses = strategy.cross_step;
+  if (strategy.exchange == value) return;
+  strategy.exchange = value;
+  if (value != Strategy::Exchange::kSharded) strategy.gather_groups.clear();
+  if (!crosses) return;
+  strategy.cross_step = false;
+  set_cross_step(strategy, true);
+}
+
+// An axis gets what another strategy of the scenario has there; one that was held at the base's
+// value then varies between the two.
+template <typename Value>
+void widen(std::vector<Value>& values, const Value& base, const Value& other) {
+  if (values.empty() && !(other == base)) values.push_back(base);
+  if (!values.empty() && std::ranges::count(values, other) == 0) values.push_back(other);
+}
+
+void set_priority(Strategy& strategy, Strategy::Priority value) {
+  strategy.priority = value;
+  if (value == Strategy::Priority::kReady) strategy.credit = 0;
+}
+
+// Whether gradients are copied into buckets at a cost that the base's framework can spare.
+bool copies_can_go(const Scenario& scenario, const Strategy& base) {
+  const dialect::Dialect* dialect = dialect::find_dialect(base.dialect);
+  if (!base.bucket_copies || dialect == nullptr || dialect->changes == nullptr) return false;
+  const auto changes = dialect->changes(dialect::least_config(*dialect), exchanging(scenario));
+  const bool spared = std::ranges::any_of(
+      changes, [](const auto& change) { return change.kind == dialect::ChangeKind::kCopies; });
+  const auto copied = [](const Tensor& tensor) { return tensor.copy_in + tensor.copy_out > 0; };
+  return spared && (scenario.cluster.device.memory > 0 ||
+                    std::ranges::any_of(scenario.workload.tensors, copied));
+}
+
+// Collects the choices of one configuration, axis by axis of the search; what does not fit is left
+// out.
+class RuleChoices {
+ public:
+  RuleChoices(const Search& search, const Configuration& configuration)
+      : search_(search), configuration_(configuration) {}
+
+  std::vector<FusionChoice> all() {
+    add(FusionKind::kBase, base());
+    add_rules();
+    add_sizes();
+    add_counts();
+    return std::move(choices_);
+  }
+
+ private:
+  const Fusion& base() const { return configuration_.strategy().fusion; }
+
+  void add(FusionKind kind, Fusion fusion) {
+    fusion.align = base().align;
+    if (configuration_.rules_out(fused(configuration_.strategy(), fusion))) return;
+    choices_.push_back({kind, std::move(fusion)});
+  }
+
+  void add_rules() {
+    for (const auto rule : search_.rules) {
+      Fusion fusion;
+      fusion.rule = rule;
+      fusion.layer_key = base().layer_key;
+      add(FusionKind::kRule, fusion);
+    }
+  }
+
+  // Every way to close a bucket with every first size, at the sizes asked for and at those where
+  // the buckets change.
+  void add_sizes() {
+    for (const auto close : search_.closes) {
+      for (const Bytes first : search_.first_sizes) {
+        Fusion form = by_size(0, close, first);
+        form.by_layer = base().by_layer;
+        form.layer_key = base().layer_key;
+        for (const Bytes size : search_.sizes) add_size(size, form);
+        if (search_.breakpoints) add_breakpoints(form);
+      }
+    }
+  }
+
+  // Of the sizes that make the same buckets the one that a person would write. Where not every
+  // change of the buckets is looked for, and at ticks, the size itself matters.
+  void add_breakpoints(const Fusion& form) {
+    const auto thresholds =
+        size_thresholds(configuration_.tensors(), configuration_.candidates(), form);
+    const bool all = configuration_.candidates().size() <= kMostExact;
+    const bool ticked = form.close == Fusion::Close::kBefore &&
+                        std::ranges::any_of(search_.cycles, [](Seconds each) { return each > 0; });
+    for (std::size_t i = 0; i < thresholds.size(); ++i) {
+      const Bytes low = thresholds[i];
+      const Bytes high = i + 1 < thresholds.size() ? thresholds[i + 1] - 1 : 2 * low;
+      add_size(all && !ticked ? roundest_size(low, high) : low, form);
+    }
+  }
+
+  void add_size(Bytes size, const Fusion& form) {
+    Fusion fusion = form;
+    fusion.size = std::max<Bytes>(1, size);
+    // A size of nothing closes after each gradient, which the rule "none" says in a file.
+    if (size == 0 && form.first_size == 0 && !form.by_layer) fusion = Fusion{};
+    if (form.close == Fusion::Close::kAfter) {
+      add(FusionKind::kSizeAfter, fusion);
+      return;
+    }
+    for (const Seconds cycle : search_.cycles) {
+      if (cycle == 0) {
+        add(FusionKind::kSizeBefore, fusion);
+        continue;
+      }
+      // At a tick nothing but the size decides.
+      if (form.first_size > 0 || form.by_layer) continue;
+      Fusion ticked = by_size(std::max<Bytes>(1, size), form.close);
+      ticked.cycle = cycle;
+      add(FusionKind::kTicks, ticked);
+    }
+  }
+
+  void add_counts() {
+    Fusion counted;
+    counted.rule = Fusion::Rule::kCount;
+    auto counts = search_.counts;
+    if (search_.all_counts) {
+      const auto all =
+          count_thresholds(configuration_.tensors(), configuration_.candidates(), counted);
+      counts.insert(counts.end(), all.begin(), all.end());
+    }
+    for (const auto count : counts) {
+      counted.count = count;
+      add(FusionKind::kCount, counted);
+    }
+  }
+
+  const Search& search_;
+  const Configuration& configuration_;
+  std::vector<FusionChoice> choices_;
+};
+
+// What the rules of a configuration depend on: its candidates, and whether it can do with ticks.
+using RulesKey = std::pair<std::vector<int>, bool>;
+
+RulesKey rules_key(const Configuration& configuration) {
+  Strategy ticked = configuration.strategy();
+  ticked.fusion.cycle = kMillisecond;
+  return {configuration.candidates(), configuration.rules_out(ticked)};
+}
+
+}  // namespace
+
+bool trains_alike(const Strategy& strategy, const Strategy& base) {
+  return measure::training_beside(strategy, base) == measure::TrainingChange::kSame;
+}
+
+Search default_search(const Scenario& scenario) {
+  Search search;
+  search.base = scenario.baseline;
+  search.optimum = search.breakpoints = true;
+  search.closes = {Fusion::Close::kAfter, Fusion::Close::kBefore};
+  search.rules = {Fusion::Rule::kOne};
+  const Strategy* base = find_strategy(scenario, search.base);
+  if (base->overlap) search.streams = {1, 2, 3, 4};
+  // Averaging hides behind nothing, so only the number of buckets matters: a few sizes show it.
+  if (base->local_sgd.enabled) {
+    search.breakpoints = false;
+    search.closes = {Fusion::Close::kAfter};
+    for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) search.sizes.push_back(mebibytes * kMiB);
+  }
+  const Cluster cluster = exchanging(scenario);
+  if (cluster.ranks() == 1) return search;
+  search.algorithms = cluster.library == Library::kLinks
+                          ? collective::algorithm_names()
+                          : std::vector{std::string(collective::library_algorithm(cluster))};
+  search.hierarchies.emplace_back();
+  if (cluster.nodes > 1 && cluster.gpus_per_node > 1) {
+    for (const auto form : {Hierarchy::Form::kSharded, Hierarchy::Form::kLeaders}) {
+      search.hierarchies.emplace_back();
+      search.hierarchies.back().form = form;
+      search.hierarchies.back().group_size = cluster.gpus_per_node;
+    }
+  }
+  if (copies_can_go(scenario, *base)) search.bucket_copies = {true, false};
+  for (const Strategy& row : scenario.strategies) {
+    if (!trains_alike(row, *base)) continue;
+    widen(search.algorithms, base->algorithm, row.algorithm);
+    widen(search.hierarchies, base->hierarchy, row.hierarchy);
+    widen(search.streams, base->streams, row.streams);
+    widen(search.exchanges, base->exchange, row.exchange);
+    widen(search.cross_steps, base->cross_step, row.cross_step);
+    widen(search.priorities, base->priority, row.priority);
+    widen(search.bucket_copies, base->bucket_copies, row.bucket_copies);
+    widen(search.compute_fusions, base->compute_fusion, row.compute_fusion);
+  }
+  return search;
+}
+
+std::vector<Strategy> strategies_of_configurations(const Search& search, const Strategy& base,
+                                                   const Scenario& scenario) {
+  Strategy plain = base;
+  plain.about.clear();
+  plain.dialect.clear();
+  plain.notes.clear();
+  std::vector<Strategy> strategies{plain};
+  vary(strategies, search.local_sgds, &Strategy::local_sgd);
+  vary(strategies, search.compressions, &Strategy::compression);
+  vary(strategies, search.hierarchies, &Strategy::hierarchy);
+  vary(strategies, search.algorithms, &Strategy::algorithm);
+  vary(strategies, search.compute_fusions, &Strategy::compute_fusion);
+  vary(strategies, search.exchanges, set_exchange);
+  vary(strategies, search.cross_steps, set_cross_step);
+  vary(strategies, search.priorities, set_priority);
+  vary(strategies, search.bucket_copies, &Strategy::bucket_copies);
+  vary(strategies, search.streams, &Strategy::streams);
+  std::erase_if(strategies, [&](const Strategy& strategy) {
+    // Ticks are the fusion's: a candidate with another fusion may fit.
+    Strategy unticked = strategy;
+    if (search.varies_fusion()) unticked.fusion.cycle = 0;
+    return input::conflict_of(unticked, scenario.workload, scenario.cluster).has_value();
+  });
+  return strategies;
+}
+
+std::string fusion_words(const Fusion& fusion) {
+  switch (fusion.rule) {
+    case Fusion::Rule::kNone:
+      return "each gradient alone";
+    case Fusion::Rule::kLayer:
+      return "by layer";
+    case Fusion::Rule::kOne:
+      return "one bucket";
+    case Fusion::Rule::kCount:
+      return std::to_string(fusion.count) + " gradients a bucket";
+    case Fusion::Rule::kIndex:
+      return std::to_string(fusion.ends.size()) +
+             (fusion.ends.size() == 1 ? " explicit bucket" : " explicit buckets");
+    case Fusion::Rule::kGroups:
+      return std::to_string(fusion.groups.size()) + " groups";
+    case Fusion::Rule::kMgWfbp:
+      return "merged by MG-WFBP";
+    case Fusion::Rule::kSize:
+      break;
+  }
+  std::string words = fusion.close == Fusion::Close::kAfter ? "" : "at most ";
+  words += mebibytes(fusion.size);
+  if (fusion.first_size > 0) words += ", first " + mebibytes(fusion.first_size);
+  if (fusion.cycle > 0)
+    words += ", a tick every " + short_number(fusion.cycle / kMillisecond) + " ms";
+  if (fusion.count > 0) words += ", " + std::to_string(fusion.count) + " gradients";
+  return words;
+}
+
+std::vector<std::vector<int>> groups_of(const Configuration& configuration, const Fusion& fusion) {
+  if (fusion.cycle > 0 || fusion.rule == Fusion::Rule::kMgWfbp ||
+      fusion.order == Fusion::Order::kForward) {
+    return {};
+  }
+  return plan::fuse(configuration.tensors(), configuration.candidates(), fusion);
+}
+
+GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
+  const auto groups = groups_of(configuration, fusion);
+  GroupEnds ends;
+  ends.reserve(groups.size());
+  std::size_t next = 0;
+  for (const auto& group : groups) {
+    // All candidates are in some group.
+    const auto begin = configuration.candidates().begin() + static_cast<std::ptrdiff_t>(next);
+    if (!std::equal(group.begin(), group.end(), begin)) return {};
+    next += group.size();
+    ends.push_back(static_cast<std::uint32_t>(next));
+  }
+  return ends;
+}
+
+Strategy fused(const Strategy& configuration, const Fusion& fusion) {
+  Strategy strategy = configuration;
+  strategy.fusion = fusion;
+  // How sums are rounded is the training's, not the buckets'.
+  strategy.fusion.to_fp32 = configuration.fusion.to_fp32;
+  if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
+  return strategy;
+}
+
+std::vector<FusionChoice> rule_choices(const Search& search, const Configuration& configuration) {
+  return RuleChoices(search, configuration).all();
+}
+
+std::optional<FusionChoice> explicit_choice(const Configuration& configuration) {
+  const auto ends = configuration.optimum().ends;
+  if (ends.empty()) return std::nullopt;
+  Fusion fusion = by_ends(ends);
+  fusion.align = configuration.strategy().fusion.align;
+  return FusionChoice{FusionKind::kExplicit, std::move(fusion)};
+}
+
+bool has_unmeasured(const Scenario& scenario, const Strategy& strategy) {
+  const CollectiveCostModel& cost_model = scenario.cluster.cost_model;
+  if (scenario.cluster.library != Library::kNccl || !cost_model) return false;
+  // The cluster's calibration, or the model of its library, says what a collective takes.
+  const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
+  return std::any_of(plan.ops.begin(), plan.ops.end(), [&](const plan::Op& op) {
+    const auto* collective = std::get_if<collective::Collective>(&op.work);
+    return collective != nullptr && !collective->nccl && !cost_model(*collective).has_value();
+  });
+}
+
+CandidateSpace::CandidateSpace(const Scenario& scenario, const Search& search, const Strategy& base,
+                               collective::CostCache& cache)
+    : base_(base) {
+  // Where collectives were measured, links that nobody measured do not compete with them.
+  const bool measured = !has_unmeasured(scenario, base);
+  const auto left_out = [&](const Strategy& strategy) {
+    return measured && has_unmeasured(scenario, strategy);
+  };
+  // The best is never worse than what the user wrote down.
+  for (const Strategy& row : scenario.strategies) {
+    if (!trains_alike(row, base)) continue;
+    if (left_out(row)) {
+      unmeasured_.push_back("'" + row.name + "'");
+      continue;
+    }
+    configurations_.push_back(row);
+    points_.push_back(
+        {.fusion = row.fusion, .configuration = configurations_.size() - 1, .own_row = true});
+  }
+  std::map<RulesKey, std::pair<std::vector<FusionChoice>, std::vector<GroupEnds>>> by_rule;
+  // Configurations come with the number of streams varying fastest: what the one before knows of
+  // buckets' costs mostly holds for the next. No more than those two are kept, as each knows every
+  // gradient.
+  std::unique_ptr<Configuration> last;
+  for (const auto& strategy : strategies_of_configurations(search, base, scenario)) {
+    if (left_out(strategy)) {
+      const std::string words = "algorithm " + strategy.algorithm;
+      if (std::ranges::count(unmeasured_, words) == 0) unmeasured_.push_back(words);
+      continue;
+    }
+    configurations_.push_back(strategy);
+    auto configuration = std::make_unique<Configuration>(scenario, strategy, cache);
+    if (last != nullptr) {
+      Strategy alike = last->strategy();
+      alike.streams = strategy.streams;
+      const bool same = input::strategy_json(alike) == input::strategy_json(strategy);
+      if (same) configuration->share_costs(*last);
+    }
+    last = std::move(configuration);
+    const auto add = [&](FusionChoice choice, const GroupEnds& ends) {
+      choice.configuration = configurations_.size() - 1;
+      choice.bound = last->bound(ends);
+      points_.push_back(std::move(choice));
+    };
+    const auto [known, fresh] = by_rule.try_emplace(rules_key(*last));
+    auto& [choices, ends] = known->second;
+    if (fresh) choices = rule_choices(search, *last);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      if (fresh) ends.push_back(group_ends(*last, choices[i].fusion));
+      add(choices[i], ends[i]);
+    }
+    if (!search.optimum) continue;
+    if (auto choice = explicit_choice(*last)) add(*choice, group_ends(*last, choice->fusion));
+  }
+}
+
+Strategy CandidateSpace::strategy_of(const FusionChoice& point) const {
+  if (point.own_row) return configuration_of(point);
+  return named(fused(configuration_of(point), point.fusion), point.kind);
+}
+
+Strategy CandidateSpace::named(Strategy strategy, FusionKind kind) const {
+  strategy.name =
+      kind == FusionKind::kBase ? base_.name + ", as it fuses" : fusion_words(strategy.fusion);
+  const std::string words = input::configuration_words(strategy, base_);
+  if (!words.empty()) strategy.name += ", " + words;
+  return strategy;
+}
+
+}  // namespace syncline::tune

@@ -1,0 +1,105 @@
+// The tuner: the best strategy of a search, how good it is, and what the others would have cost.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/executor.h"
+#include "core/run/jobs.h"
+#include "studies/rows/uncertainty.h"
+#include "studies/study/study.h"
+#include "studies/tune/search_space.h"
+
+namespace syncline::tune {
+
+struct TuneOptions {
+  measure::ExecutorFactory make_executor = run::make_model_executor;
+  std::string executor = "model";
+  measure::ExecutorFactory confirm;  // costs the best few once more; none: nothing is confirmed
+  // Of those together at most so many collectives, each counted once a rank where several may be
+  // under way together: a simulation takes long for each. 0: no limit.
+  double confirm_work = 0;
+  std::size_t top = 5;     // how many of the best to report, at least 1
+  std::size_t budget = 0;  // candidates evaluated at most; 0: no limit
+  // The same for the gradients of all of them together: a candidate's cost grows with those.
+  std::size_t work = 0;
+  enum class Method { kAuto, kExhaustive, kPruned } method = Method::kAuto;
+  // Costs candidates elsewhere (run_jobs) where all of them are wanted anyway: in exhaustive walks
+  // and for what is confirmed. A pruned walk goes one after the other, as what it leaves out
+  // depends on what it found. None: all in this process. The answer is the same.
+  run::ParallelMap parallel_map;
+  std::function<void(std::size_t, std::size_t)> progress = [](std::size_t, std::size_t) {};
+  std::function<bool()> interrupted = [] { return false; };
+  // The alternative (alternatives.h) that is written for a framework; empty: the best that was
+  // found.
+  std::string take;
+  // For a Python file (`emit --python`): what that cannot carry out is not offered.
+  bool by_file = false;
+  // Given the best that was found, the strategy that a framework has in its place; none: it stays.
+  std::function<std::optional<Strategy>(const Strategy&)> in_framework;
+};
+
+// The best candidate of one configuration and one kind of fusion.
+struct Ranked {
+  Strategy strategy;  // named in words
+  FusionKind kind = FusionKind::kBase;
+  measure::Metrics metrics;
+  std::optional<Seconds> confirmed;  // its step time by the confirming executor
+  // 80 % of the step time and of its speedup over the baseline, where it is ranked.
+  measure::Interval step = {}, gain = {};
+};
+
+// One size of buckets with the winner's other knobs, by the model.
+struct CurvePoint {
+  Bytes size = 0;
+  Seconds step_time = 0;
+};
+
+struct Tuned {
+  Strategy base;
+  Ranked baseline;  // the scenario's, as it stands
+  // The best first, which is the one to take: of those that no measurement could tell apart the
+  // simplest, of a round size. Then the best of each other configuration and kind that takes
+  // longer.
+  std::vector<Ranked> ranking;
+  Seconds fastest = 0;  // of all candidates, of whatever size
+  std::map<FusionKind, Ranked> best_of_kind;
+  std::optional<Ranked> best_explicit;
+  std::optional<Ranked> best_threshold;  // of the kinds by size
+  std::optional<Ranked> best_as_before;  // of those that train as without compression or LocalSGD
+  std::optional<Ranked> best_changed;    // of those that change the training
+  bool confirmed_all = true;             // all that the search asked for, and the baseline
+  // With the winner's knobs on one stream: the best contiguous fusion, and whether it is proved to
+  // be the best there is (studies/tune/configuration.h).
+  Seconds one_stream_optimum = 0;
+  bool optimum_exact = false;
+  Strategy optimum_strategy;
+  // The fastest that is known: that, or a candidate where more streams make it faster. How far
+  // below it another could be, the lower bound says.
+  Seconds optimum = 0;
+  Seconds lower_bound = 0;  // of the winner's knobs, at any fusion and number of streams
+  std::vector<CurvePoint> curve;
+  // The strategy of a point on the curve.
+  std::function<Strategy(Bytes size)> curve_strategy;
+  // Strategies of the scenario, and algorithms, that were left out: their collectives were not
+  // measured where the base's were.
+  std::vector<std::string> unmeasured;
+  std::size_t points = 0;       // candidates in the space
+  std::size_t evaluations = 0;  // of them evaluated
+  bool exhaustive = false;
+  bool complete = true;    // false: stopped by budget or interruption
+  Seconds left_bound = 0;  // then: what none of the candidates that were left goes below
+
+  const Ranked& winner() const { return ranking.front(); }
+};
+
+// Requires a validated scenario; `search` as read for it.
+Tuned tune(const Scenario& scenario, const Search& search, const TuneOptions& options);
+
+// Percent above: 100 * (found / best - 1).
+double percent_above(Seconds found, Seconds best);
+
+}  // namespace syncline::tune

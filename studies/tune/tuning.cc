@@ -1,0 +1,248 @@
+#include "studies/tune/tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/index.h"
+#include "formats/dialect/pytorch_apply.h"
+#include "formats/input/scenario_json.h"
+#include "studies/rows/company.h"
+#include "studies/warnings/warnings.h"
+
+namespace syncline::tune {
+namespace {
+
+void add_break_evens(const input::Document& document, Tuning& tuning) {
+  const auto compare = [&](const input::Document& where, const std::string& name,
+                           const std::string& against) {
+    for (const auto& even :
+         {bandwidth_break_even(where, name, against), nodes_break_even(where, name, against)}) {
+      if (even) tuning.break_evens.push_back(*even);
+    }
+  };
+  const Scenario& scenario = tuning.scenario;
+  bool own = false;
+  for (const auto& strategy : scenario.strategies) {
+    own |= !strategy.compression.codec.empty();
+    if (strategy.compression.codec.empty()) continue;
+    if (input::changes_training(tuning.tuned.baseline.strategy)) continue;
+    compare(document, strategy.name, scenario.baseline);
+  }
+
+  // What only the search compresses: its best, against the best that does not.
+  const auto& changed = tuning.tuned.best_changed;
+  const auto& before = tuning.tuned.best_as_before;
+  if (own || !changed || !before || changed->strategy.compression.codec.empty()) return;
+  constexpr double kWorthTelling = 0.1;  // percent of a step
+  const double gain = percent_above(before->metrics.step_time, changed->metrics.step_time);
+  if (std::abs(gain) < kWorthTelling) return;
+  input::Document with = document;
+  for (const auto* ranked : {&*before, &*changed}) {
+    with.root["strategies"].push_back(input::strategy_json(ranked->strategy));
+  }
+  try {
+    input::parse_scenario(with);
+  } catch (const InputError&) {
+    return;  // a dialect's groups that no key of a scenario can say
+  }
+  compare(with, changed->strategy.name, before->strategy.name);
+}
+
+// The configuration of the baseline; null: it is in no dialect.
+Json baseline_config(const input::Document& document, const Scenario& scenario) {
+  for (const Json& entry : document.root["strategies"]) {
+    if (entry.value("name", "") == scenario.baseline) return entry.value("config", Json());
+  }
+  return {};
+}
+
+// Searches a framework's own keys, for a strategy in place of the best that was found.
+class InFramework {
+ public:
+  InFramework(const dialect::Dialect& dialect, Json own, const Scenario& scenario,
+              const TuneOptions& options, bool asked)
+      : dialect_(dialect),
+        own_(std::move(own)),
+        scenario_(scenario),
+        by_file_(options.by_file),
+        asked_(asked) {}
+
+  // Returns the framework's own strategy in place of the best: if it is shorter; if the best cannot
+  // be set and the framework was asked for, or its strategy is within 1 %. Nothing: the best stays.
+  std::optional<Strategy> in_place_of(const Strategy& best) {
+    if (dialect_.suggest == nullptr || by_file_) return std::nullopt;
+    Evaluator model(scenario_);
+    try {
+      said_ = best_config(dialect_, best, own_, model);
+    } catch (const InputError&) {
+      return std::nullopt;  // the framework refuses whatever might say it
+    }
+    const Strategy& baseline = *find_strategy(scenario_, scenario_.baseline);
+    const Seconds now = model.step_time(baseline);
+    const Seconds wanted = model.step_time(best);
+    const bool fits = measure::memory_of(scenario_, said_->strategy).fits();
+    const bool alike = measure::training_beside(said_->strategy, baseline) ==
+                       measure::training_beside(best, baseline);
+    if (said_->exact || !alike || !fits) return std::nullopt;
+    const bool applied =
+        dialect_.apply_refusal != nullptr &&
+        dialect_.apply_refusal(best, scenario_.workload, scenario_.cluster).empty();
+    constexpr double kWorthTelling = 1e-3, kWorthOtherWords = 0.01;
+    const bool shorter = said_->step_time < wanted * (1 - kWorthTelling);
+    const bool near = asked_ || said_->step_time < wanted * (1 + kWorthOtherWords);
+    const bool in_place = near && !applied && said_->step_time <= now;
+    if (!shorter && !in_place) return std::nullopt;
+    said_->exact = true;
+    said_->difference.clear();
+    if (said_->config == own_) return baseline;
+    said_->strategy.name = "the best in " + std::string(dialect_.name);
+    return said_->strategy;
+  }
+
+  // What it says of the best, or in its place.
+  const std::optional<Emitted>& said() const { return said_; }
+
+ private:
+  const dialect::Dialect& dialect_;
+  Json own_;
+  const Scenario& scenario_;
+  bool by_file_;
+  bool asked_;
+  std::optional<Emitted> said_;
+};
+
+void add_ddp_curve(const input::Document& document, const dialect::Dialect* emit, Evaluator& model,
+                   Tuning& tuning) {
+  const Scenario& scenario = tuning.scenario;
+  const dialect::Dialect* asked =
+      emit != nullptr ? emit : dialect::find_dialect(tuning.tuned.baseline.strategy.dialect);
+  if (asked == nullptr || asked->cap_key.empty()) return;
+  Json config = tuning.emitted ? tuning.emitted->config : baseline_config(document, scenario);
+  if (!config.is_object()) return;
+  constexpr std::size_t kMost = 48;
+  const auto& curve = tuning.tuned.curve;
+  const std::size_t stride = 1 + curve.size() / kMost;
+  try {
+    for (std::size_t i = 0; i < curve.size(); i += stride) {
+      if (curve[i].size == 0) continue;  // no cap of DDP's
+      config[asked->cap_key] = static_cast<double>(curve[i].size) / static_cast<double>(kMiB);
+      const Strategy strategy =
+          dialect::reading_of(*asked, config, scenario.workload, scenario.cluster).strategy;
+      tuning.ddp_curve.push_back({curve[i].size, model.step_time(strategy)});
+    }
+  } catch (const InputError&) {
+    tuning.ddp_curve.clear();  // a cap is refused beside the other keys
+  }
+}
+
+// Of a compiled job, candidates for a file have the graph whole.
+void search_whole_graphs(Tuning& tuning) {
+  Strategy whole = dialect::with_whole_graph(*find_strategy(tuning.scenario, tuning.search.base));
+  if (whole.pieces == find_strategy(tuning.scenario, tuning.search.base)->pieces) return;
+  whole.name += ", its graph whole";
+  tuning.search.base = whole.name;
+  tuning.scenario.strategies.push_back(std::move(whole));
+}
+
+// Puts an alternative in the place of the best for what is written. One that no configuration says
+// is for a Python file alone.
+void take(const std::string& name, Evaluator& model, Tuning& tuning) {
+  std::vector<std::string> names;
+  std::string listed;
+  for (const Alternative& row : tuning.alternatives) {
+    names.push_back(row.strategy.name);
+    listed += (listed.empty() ? "'" : ", '") + names.back() + "'";
+  }
+  auto at = std::ranges::find(names, name);
+  // What a file does of the same training may have other knobs: its row has more of a name.
+  const auto goes_on = [&](const std::string& row) { return row.starts_with(name + ", "); };
+  if (at == names.end() && std::ranges::count_if(names, goes_on) == 1) {
+    at = std::ranges::find_if(names, goes_on);
+  }
+  if (at == names.end()) {
+    throw InputError("--take: found no row '" + name + "'" + did_you_mean(name, names) +
+                     ", the rows are " + listed);
+  }
+  const Alternative& row = tuning.alternatives[index(at - names.begin())];
+  tuning.taken = Ranked{row.strategy, FusionKind::kBase, model.metrics_of(row.strategy), {}};
+  tuning.emitted = row.written;
+}
+
+}  // namespace
+
+Tuning tune_document(const input::Document& document, const TuneOptions& options,
+                     const std::string& confirmed_by, const dialect::Dialect* emit) {
+  const auto [fitted, fit_errors] = measure::calibrated(document);
+  Tuning tuning;
+  tuning.scenario = input::parse_scenario(fitted);
+  tuning.fit_errors = fit_errors;
+  tuning.warnings = measure::warnings_of(fitted, tuning.scenario);
+  const bool alone = tuning.scenario.others.empty();
+  if (!alone) {
+    tuning.warnings.push_back("others: each link has what they leave while '" +
+                              tuning.scenario.baseline +
+                              "' trains; 'run' says it of another strategy");
+    tuning.scenario = measure::beside_others(std::move(tuning.scenario));
+  }
+  const Scenario& scenario = tuning.scenario;
+  tuning.calibrated = !scenario.calibration.parameters.empty();
+  const auto own = input::parse_search(fitted, scenario);
+  tuning.own_search = own.has_value();
+  tuning.search = own ? *own : default_search(scenario);
+  if (options.by_file) search_whole_graphs(tuning);
+  tuning.executor = options.executor;
+  tuning.confirmed_by = options.confirm && tuning.search.confirm > 0 ? confirmed_by : "";
+  const dialect::Dialect* own_dialect =
+      dialect::find_dialect(find_strategy(scenario, scenario.baseline)->dialect);
+  const dialect::Dialect* dialect = emit != nullptr ? emit : own_dialect;
+  const Json config = dialect == own_dialect ? baseline_config(fitted, scenario) : Json();
+  std::optional<InFramework> framework;
+  TuneOptions searched = options;
+  if (dialect != nullptr) {
+    framework.emplace(*dialect, config, scenario, options, emit != nullptr);
+    searched.in_framework = [&](const Strategy& best) { return framework->in_place_of(best); };
+  }
+  tuning.tuned = tune(scenario, tuning.search, searched);
+
+  Evaluator model(scenario);
+  const Strategy& winner = tuning.tuned.winner().strategy;
+  tuning.bottleneck = measure::bottleneck_of(model.evaluate(winner), scenario, model.cache());
+  tuning.defaults = framework_defaults(tuning.tuned.base, model);
+  tuning.certainty = certainty_of(scenario, fit_errors, tuning.tuned, tuning.defaults);
+  tuning.next = next_measurement(scenario, fit_errors, tuning.tuned);
+  if (alone) add_break_evens(fitted, tuning);
+  tuning.averaging = averaging_of(model);
+  if (emit != nullptr) {
+    tuning.emitted_dialect = emit->name;
+    tuning.emitted = framework->said();
+    if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
+  }
+  add_ddp_curve(fitted, emit, model, tuning);
+  const std::optional<Emitted> said = framework ? framework->said() : std::nullopt;
+  add_alternatives(fitted, options, emit, tuning.emitted ? tuning.emitted : said, tuning);
+  if (!options.take.empty()) take(options.take, model, tuning);
+  return tuning;
+}
+
+const Ranked& best_to_apply(const Tuning& tuning) {
+  if (tuning.taken) return *tuning.taken;
+  const Tuned& tuned = tuning.tuned;
+  std::vector<const Ranked*> found{&tuned.winner()};
+  for (const auto& ranked : tuned.ranking) found.push_back(&ranked);
+  for (const auto& [kind, ranked] : tuned.best_of_kind) found.push_back(&ranked);
+  for (const auto* best : {&tuned.best_explicit, &tuned.best_threshold, &tuned.best_as_before}) {
+    if (best->has_value()) found.push_back(&**best);
+  }
+  found.push_back(&tuned.baseline);
+  std::erase_if(found, [&](const Ranked* ranked) {
+    return !dialect::apply_refusal(ranked->strategy, tuning.scenario.workload,
+                                   tuning.scenario.cluster)
+                .empty();
+  });
+  if (found.empty() || found.front() == &tuned.winner()) return tuned.winner();
+  return *std::ranges::min(found, {}, [](const Ranked* each) { return each->metrics.step_time; });
+}
+
+}  // namespace syncline::tune

@@ -1,0 +1,338 @@
+// A scenario to begin with: it is read as it is, says what it assumed, and refuses what it cannot
+// make anything of.
+#include "imports/init.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "catalogue/architectures/architecture.h"
+#include "catalogue/hardware/device.h"
+#include "core/metrics.h"
+#include "studies/study/study_calibration.h"
+#include "tests/support/jobs.h"
+
+namespace syncline::job {
+namespace {
+
+using test::contains;
+
+Scenario begun_as(const InitOptions& options) {
+  return test::scenario_in(init_scenario(options).scenario);
+}
+
+std::string refusal_of(const InitOptions& options) {
+  return test::input_error([&] { (void)init_scenario(options); });
+}
+
+bool says(const Begun& begun, const std::string& words) {
+  return test::any_contains(begun.assumed, words);
+}
+
+TEST(Init, EveryArchitectureIsAScenario) {
+  for (const auto& row : operators::architectures()) {
+    if (row.shaped) continue;
+    const Scenario scenario = begun_as({.model = std::string(row.name), .node = "dgx-h100"});
+    EXPECT_GT(backward_time(scenario.workload), 0) << row.name;
+    EXPECT_TRUE(scenario.workload.rated_times) << row.name;
+    EXPECT_EQ(scenario.baseline, "DDP's default");
+  }
+}
+
+TEST(Init, EveryNodeIsACluster) {
+  for (const auto& node : hardware::nodes()) {
+    const Scenario scenario =
+        begun_as({.model = "gpt2_small", .node = std::string(node.name), .nodes = 3});
+    EXPECT_EQ(scenario.cluster.ranks(), 3 * node.gpus) << node.name;
+  }
+}
+
+TEST(Init, WhatIsGivenIsNotAssumed) {
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 4};
+  const Begun guessed = init_scenario(options);
+  for (const char* words : {"(--batch)", "(--sequence)", "(--dtype", "latencies assumed"}) {
+    EXPECT_TRUE(says(guessed, words)) << words;
+  }
+  options.batch = 2;
+  options.sequence = 512;
+  options.dtype = "fp32";
+  options.compiled = true;
+  const Begun given = init_scenario(options);
+  EXPECT_FALSE(says(given, "(--"));
+  const Scenario scenario = test::scenario_in(given.scenario);
+  EXPECT_EQ(scenario.workload.batch, 2);
+  EXPECT_EQ(scenario.workload.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(given.scenario["workload"]["operators"]["sequence"], 512);
+  // Everything that was assumed stands in the file too.
+  for (const std::string& line : given.assumed) {
+    EXPECT_TRUE(contains(given.scenario.dump(), line)) << line;
+  }
+}
+
+// TF32 is a format of products alone: gradients stay in fp32, and nothing is cast.
+TEST(Init, Tf32) {
+  InitOptions options{.model = "gpt2_medium", .node = "dgx-h100", .nodes = 4, .dtype = "fp32"};
+  const Scenario exact = begun_as(options);
+  options.dtype = "tf32";
+  const Scenario rounded = begun_as(options);
+  EXPECT_EQ(rounded.workload.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(rounded.workload.operators.operators.size(), exact.workload.operators.operators.size());
+  EXPECT_LT(rounded.workload.forward, exact.workload.forward / 2);
+}
+
+TEST(Init, SaysAtWhatRateFormatsOfProductsAreTaken) {
+  for (const auto& [dtype, has, lacks] :
+       {std::tuple("fp8", "dgx-h100", "dgx-a100"), {"tf32", "dgx-a100", "p3dn.24xlarge"}}) {
+    InitOptions options{.model = "gpt2_medium", .node = has, .nodes = 1, .dtype = dtype};
+    EXPECT_TRUE(says(init_scenario(options), "as data sheets have it")) << dtype;
+    options.node = lacks;
+    EXPECT_TRUE(says(init_scenario(options), std::string("has none in ") + dtype)) << dtype;
+  }
+}
+
+// PyTorch's modules run as they come; compiled ones are a kernel each, launched in 5 us. Frameworks
+// that cut a job have kernels of their own.
+TEST(Init, ModulesRunAsTheyComeUnlessCompiled) {
+  InitOptions options{.model = "gpt2_medium", .node = "dgx-h100", .nodes = 1};
+  const Begun eager = init_scenario(options);
+  EXPECT_EQ(eager.scenario["workload"]["operators"]["eager"], true);
+  EXPECT_TRUE(says(eager, "not compiled (--compiled)"));
+  options.compiled = true;
+  const Begun compiled = init_scenario(options);
+  EXPECT_FALSE(compiled.scenario["workload"]["operators"].contains("eager"));
+  const Scenario fast = test::scenario_in(compiled.scenario);
+  EXPECT_NEAR(fast.cluster.device.launch, 5e-6, 1e-12);
+  EXPECT_LT(fast.workload.forward, test::scenario_in(eager.scenario).workload.forward);
+  options.parallel = {{"tensor", 2}};
+  EXPECT_TRUE(contains(refusal_of(options), "--compiled has no meaning with a job that is cut"));
+  options.compiled = false;
+  EXPECT_FALSE(init_scenario(options).scenario["workload"]["operators"].contains("eager"));
+}
+
+// Half precision is the device's: V100 has no bf16. Under autocast gradients are in fp32.
+TEST(Init, ANodeMayBeTheUsersOwn) {
+  InitOptions options{.model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "rtx-3090", .gpus = 2};
+  options.net = "25gbit";
+  const Cluster cards = begun_as(options).cluster;
+  EXPECT_EQ(cards.ranks(), 8);
+  EXPECT_NEAR(cards.tiers[0].bandwidth, 5.5e9, 1e3);  // through host memory
+  EXPECT_NEAR(cards.tiers[1].bandwidth, 25e9 / 8, 1);
+  EXPECT_EQ(cards.fabric, Fabric::kTcp);
+  EXPECT_EQ(cards.nccl.gpu_direct, false);
+  options.net = "200gbit:rdma";
+  EXPECT_EQ(begun_as(options).cluster.nccl.gpu_direct, false);  // GeForce has none
+  options.gpu = "H100-SXM";
+  options.gpus = 8;
+  options.net = "4x200gbit:efa";
+  const Cluster boxes = begun_as(options).cluster;
+  EXPECT_NEAR(boxes.tiers[0].bandwidth, 450e9, 1);
+  EXPECT_EQ(boxes.tiers[1].nics, 4);
+  EXPECT_EQ(boxes.fabric, Fabric::kEfa);
+  EXPECT_EQ(boxes.nccl.gpu_direct, true);
+  EXPECT_NEAR(boxes.tiers[1].latency, 15e-6, 1e-12);
+  options.nodes = options.gpus = 1;
+  options.net.clear();
+  EXPECT_EQ(begun_as(options).cluster.ranks(), 1);
+  for (const char* wrong : {"fast", "25", "25gbit:", "25gbit:ib", "0x25gbit", "1.5x25gbit",
+                            "-1gbit", "1e300gbit", "nangbit", "99x1gbit"}) {
+    options.net = wrong;
+    EXPECT_TRUE(contains(refusal_of(options), "--net: found '" + std::string(wrong))) << wrong;
+  }
+  options.gpu = "h1000";
+  EXPECT_TRUE(contains(refusal_of(options), "--gpu: 'h1000' is not known"));
+}
+
+// Steps that were measured are explained: one node's by the device, the others by the network.
+TEST(Init, StepsThatWereMeasuredAreFitted) {
+  InitOptions options{
+      .model = "gpt2_medium", .node = "", .nodes = 4, .gpu = "a10", .net = "25gbit"};
+  options.steps = {{1, 1.2}, {2, 2.0}, {4, 4.0}};
+  const Begun begun = init_scenario(options);
+  const auto fitted = measure::calibrated(input::document_of("begun", begun.scenario));
+  const auto step_time = [](const Scenario& scenario) {
+    const auto executor = run::make_model_executor({scenario.cluster, {}, 1});
+    collective::CostCache cache(scenario.cluster);
+    return measure::evaluate_strategy(scenario, scenario.strategies.front(), *executor, cache)
+        .metrics.step_time;
+  };
+  const Scenario scenario = input::parse_scenario(fitted.document);
+  EXPECT_EQ(scenario.cluster.nodes, 4);
+  EXPECT_NEAR(step_time(scenario), 4.0, 0.02);
+  Json alone = begun.scenario;
+  for (const char* key : {"sweep", "published", "calibration"}) alone.erase(key);
+  alone["cluster"]["nodes"] = 1;
+  EXPECT_NEAR(step_time(test::scenario_in(alone)), 1.2, 0.01);
+}
+
+// A step of few samples is as long as its host takes to launch it, whatever the device's rates.
+TEST(Init, AStepThatWaitsForItsHostTellsTheHostsPace) {
+  InitOptions options{.model = "gpt2_small", .node = "dgx-h100", .nodes = 1, .batch = 1};
+  options.sequence = 128;
+  const Scenario guessed = begun_as(options);
+  options.steps = {{1, 0.02}};
+  const Scenario fast = begun_as(options);
+  options.steps = {{1, 0.2}};
+  const Scenario slow = begun_as(options);
+  EXPECT_LT(fast.cluster.device.launch, guessed.cluster.device.launch);
+  EXPECT_GT(slow.cluster.device.launch, 2 * guessed.cluster.device.launch);
+  EXPECT_EQ(slow.cluster.device.half_flops, guessed.cluster.device.half_flops);
+  EXPECT_NEAR(slow.workload.forward + backward_time(slow.workload) + slow.workload.update, 0.2,
+              0.02);
+  options.batch = 256;  // products decide
+  options.sequence = 1024;
+  EXPECT_EQ(begun_as(options).cluster.device.launch, guessed.cluster.device.launch);
+}
+
+TEST(Init, HalfPrecisionIsTheDevices) {
+  const auto dtype = [](const char* node) {
+    const Begun begun = init_scenario({.model = "bert_base", .node = node});
+    EXPECT_EQ(test::scenario_in(begun.scenario).workload.tensors.front().dtype, DType::kFp32);
+    return begun.scenario["workload"]["operators"]["dtype"].get<std::string>();
+  };
+  EXPECT_EQ(dtype("dgx-1"), "fp16");
+  EXPECT_EQ(dtype("dgx-a100"), "bf16");
+  EXPECT_TRUE(says(init_scenario({.model = "bert_base", .node = "dgx-1", .dtype = "bf16"}),
+                   "in bf16 at the rate of fp32, as NVIDIA V100 SXM2 16 GB has no fast ones"));
+}
+
+TEST(Init, AModelThatDoesNotFitIsSaidFirst) {
+  const Begun large = init_scenario({.model = "llama3_8b", .node = "dgx-h100"});
+  EXPECT_TRUE(large.assumed.front().starts_with(
+      "that it fits, which it does not: 'DDP's default' with Adam (assumed) needs 214 GB"));
+  const Begun small = init_scenario({.model = "gpt2_small", .node = "dgx-h100"});
+  EXPECT_FALSE(says(small, "that it fits"));
+}
+
+TEST(Init, ModelFilesAreModelsToo) {
+  const test::Scratch scratch;
+  const std::string config = scratch.path("config.json");
+  test::write_text(config, R"({"model_type": "gpt2", "n_embd": 64, "n_head": 4, "n_layer": 2,
+                              "n_positions": 128, "vocab_size": 1000})");
+  const Begun begun = init_scenario({.model = config, .node = "g5.48xlarge", .nodes = 2});
+  EXPECT_EQ(begun.scenario["workload"]["operators"]["sequence"], 128);
+  EXPECT_EQ(test::scenario_in(begun.scenario).workload.batch, 64);
+
+  const std::string header = R"({"a.weight":{"dtype":"F32","shape":[4,4],"data_offsets":[0,64]}})";
+  std::string bytes(8, '\0');
+  bytes[0] = static_cast<char>(header.size());
+  const std::string weights = scratch.path("weights.safetensors");
+  test::write_text(weights, bytes + header);
+  const auto flops = [&](std::optional<std::int64_t> batch, std::optional<std::int64_t> sequence) {
+    const Json scenario =
+        init_scenario({.model = weights, .node = "dgx-h100", .batch = batch, .sequence = sequence})
+            .scenario;
+    (void)test::scenario_in(scenario);
+    return scenario["workload"]["tensors"][0]["forward_flops"].get<double>();
+  };
+  EXPECT_DOUBLE_EQ(flops({}, {}), 2.0 * 16 * 1024);
+  EXPECT_DOUBLE_EQ(flops(8, 256), 2.0 * 16 * 8 * 256);
+  // Which of its dimensions a layout cuts, such a file does not tell.
+  EXPECT_THROW(
+      init_scenario({.model = weights, .node = "dgx-h100", .parallel = Json{{"tensor", 2}}}),
+      InputError);
+}
+
+// Layouts by options: parts and inner collectives follow from the model by operators.
+TEST(Init, AJobMayBeCut) {
+  InitOptions options{
+      .model = "llama3_70b",
+      .node = "dgx-h100",
+      .nodes = 8,
+      .sequence = 8192,
+      .parallel = {{"tensor", 4}, {"pipeline", 4}, {"virtual_stages", 5}, {"sequence", true}},
+      .micro_batches = 64};
+  const Scenario scenario = begun_as(options);
+  const Parallel& parallel = scenario.workload.parallel;
+  EXPECT_EQ(parallel.parts(), 20);
+  EXPECT_EQ(parallel.schedule, Schedule::kInterleaved);
+  EXPECT_EQ(scenario.workload.micro_batches, 64);
+  EXPECT_EQ(scenario.workload.batch, 1);
+  EXPECT_EQ(scenario.workload.tensors.front().part, 19);
+  EXPECT_EQ(scenario.workload.tensors.back().part, 0);
+  EXPECT_GT(parallel.forward.tensor, 0);
+  EXPECT_EQ(scenario.strategies.front().dialect, "megatron");
+  options.micro_batches.reset();
+  EXPECT_TRUE(says(init_scenario(options), "16 micro-batches a step (--micro-batches)"));
+}
+
+// Whether every micro-batch sums its gradients no model says, and it decides the network's part.
+TEST(Init, AccumulationWithoutNoSyncIsAStatedGuess) {
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 2, .micro_batches = 4};
+  const Begun begun = init_scenario(options);
+  EXPECT_TRUE(says(begun, "summed in each of the 4 micro-batches"));
+  EXPECT_TRUE(says(begun, "the Trainer, Accelerate and Lightning set no_sync"));
+  const Scenario scenario = begun_as(options);
+  EXPECT_TRUE(scenario.strategies.front().each_micro_batch);
+  const auto once = std::ranges::find(scenario.strategies, "DDP with no_sync", &Strategy::name);
+  ASSERT_NE(once, scenario.strategies.end());
+  EXPECT_FALSE(once->each_micro_batch);
+  options.micro_batches = 1;
+  EXPECT_FALSE(says(init_scenario(options), "no_sync"));
+  EXPECT_EQ(begun_as(options).strategies.size(), 4u);
+  // A job that is cut, or has a framework's settings, sums as that framework does.
+  options.micro_batches = 4;
+  options.parallel = {{"tensor", 2}};
+  EXPECT_FALSE(says(init_scenario(options), "no_sync"));
+}
+
+// What the settings ask for and nothing costs is a note, which every verb repeats.
+TEST(Init, WhatSettingsAskForInVainIsNoted) {
+  const Begun begun =
+      init_scenario({.model = "llama3_8b",
+                     .node = "dgx-h100",
+                     .settings = "--tensor-model-parallel-size 2 --delay-wgrad-compute "
+                                 "--micro-batch-size 1"});
+  EXPECT_EQ(begun.scenario.at("notes"),
+            Json({"assumed: nothing gained or lost by what is left out: --delay-wgrad-compute"}));
+  EXPECT_FALSE(
+      init_scenario({.model = "llama3_8b", .node = "dgx-h100"}).scenario.contains("notes"));
+}
+
+TEST(Init, WrongProductsNameTheNumbers) {
+  const auto refused = [](const char* model, Json parallel) {
+    return refusal_of(
+        {.model = model, .node = "dgx-h100", .nodes = 2, .parallel = std::move(parallel)});
+  };
+  EXPECT_EQ(
+      refused("llama3_8b", {{"tensor", 4}, {"pipeline", 3}}),
+      "init: workload.parallel.pipeline: tensor 4 x context 1 x pipeline 3 is 12 ranks, which "
+      "do not divide the cluster's 16");
+  const std::tuple<const char*, Json, const char*> layouts[] = {
+      {"llama3_8b", {{"virtual_stages", 2}}, "needs a pipeline"},
+      {"llama3_8b", {{"expert", 2}}, "has no experts"},
+      {"mixtral_8x7b", {{"expert", 3}}, "do not divide a stage's 16 ranks"},
+      {"llama3_8b", {{"pipeline", 1048576}, {"tensor", 1048576}}, "ranks"},
+      {"resnet50", {{"tensor", 2}}, "is not cut"}};
+  for (const auto& [model, parallel, words] : layouts) {
+    EXPECT_TRUE(contains(refused(model, parallel), words)) << words;
+  }
+  const std::pair<const char*, const char*> settings[] = {
+      {"--tensor-model-parallel-size 2 --micro-batch-size 3 --global-batch-size 16",
+       "a step of 16 samples is no multiple of 3 a micro-batch x 4"},
+      {"--tensor-model-parallel-size 3 --micro-batch-size 1 --global-batch-size 32",
+       "is 3 ranks, which do not divide the cluster's 8"},
+      {"nowhere.sh", "nowhere.sh: no settings that are known"}};
+  for (const auto& [own, words] : settings) {
+    const InitOptions options{.model = "llama3_8b", .node = "dgx-h100", .settings = own};
+    EXPECT_TRUE(contains(refusal_of(options), words)) << words;
+  }
+  EXPECT_TRUE(
+      contains(refusal_of({.model = "--tensor-model-parallel-size 2 --bf16", .node = "dgx-h100"}),
+               "describe no known model"));
+}
+
+TEST(Init, WhatIsNotKnownIsRefusedWithTheNearest) {
+  EXPECT_EQ(refusal_of({.model = "llama3_8", .node = "dgx-h100"}),
+            "model 'llama3_8' is neither an architecture nor a file (did you mean 'llama3_8b'?); "
+            "`syncline list` names the architectures");
+  EXPECT_EQ(refusal_of({.model = "gpt2_small", .node = "dgx-h10"}),
+            "node 'dgx-h10' is not known (did you mean 'dgx-h100'?); `syncline list` names them");
+  EXPECT_TRUE(contains(refusal_of({.model = "vgg16", .node = "dgx-h100", .sequence = 12}),
+                       "--sequence has no meaning"));
+  EXPECT_TRUE(
+      contains(refusal_of({.model = "llama", .node = "dgx-h100"}), "neither an architecture"));
+}
+
+}  // namespace
+}  // namespace syncline::job

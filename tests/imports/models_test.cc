@@ -1,0 +1,378 @@
+// Model files: the keys of real config.json files, and headers of .safetensors as they are written,
+// damaged and made up.
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "formats/input/read_workload.h"
+#include "formats/json/reader.h"
+#include "imports/scenario_of.h"
+#include "tests/support/jobs.h"
+
+namespace syncline::job {
+namespace {
+
+using test::contains;
+
+class ModelFiles : public testing::Test {
+ protected:
+  std::string config(const std::string& text) const {
+    test::write_text(scratch_.path("config.json"), text);
+    return scratch_.path("config.json");
+  }
+  std::string safetensors(const std::string& header, std::uint64_t length,
+                          const std::string& name = "model.safetensors") const {
+    std::string bytes;
+    for (int i = 0; i < 8; ++i) bytes += static_cast<char>(length >> (8 * i) & 0xff);
+    test::write_text(scratch_.path(name), bytes + header);
+    return scratch_.path(name);
+  }
+  std::string safetensors(const std::string& header) const {
+    return safetensors(header, header.size());
+  }
+
+  // A config is refused for the value of one key; null: for its absence.
+  struct Wrong {
+    const char* config;
+    const char* key;
+    Json value;
+    const char* words;
+  };
+  void expect_refused(const std::vector<Wrong>& rows) const {
+    for (const auto& [text, key, value, words] : rows) {
+      Json json = Json::parse(text);
+      json[key] = value;
+      if (value.is_null()) json.erase(key);
+      const std::string said = test::refusal_of_job(config(json.dump()));
+      EXPECT_TRUE(contains(said, words)) << key << ": " << said;
+    }
+  }
+
+ private:
+  const test::Scratch scratch_;
+};
+using Config = ModelFiles;
+using Safetensors = ModelFiles;
+
+Workload workload_of(const Json& json) {
+  Cluster cluster;
+  Device& device = cluster.device;
+  device.flops = 1e13;
+  device.half_flops = 1e14;
+  device.memory = 1e12;
+  return input::read_workload(Reader(json, "w.json", ""), cluster);
+}
+
+std::int64_t parameters_of(const Json& json) {
+  std::int64_t sum = 0;
+  for (const Tensor& tensor : workload_of(json).tensors) sum += tensor.elements;
+  return sum;
+}
+
+constexpr const char* kLlama2 = R"json({
+  "_name_or_path": "meta-llama/Llama-2-7b-hf", "architectures": ["LlamaForCausalLM"],
+  "bos_token_id": 1, "eos_token_id": 2, "hidden_act": "silu", "hidden_size": 4096,
+  "initializer_range": 0.02, "intermediate_size": 11008, "max_position_embeddings": 4096,
+  "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32,
+  "num_key_value_heads": 32, "pretraining_tp": 1, "rms_norm_eps": 1e-05, "rope_scaling": null,
+  "tie_word_embeddings": false, "torch_dtype": "float16", "transformers_version": "4.31.0.dev0",
+  "use_cache": true, "vocab_size": 32000})json";
+
+constexpr const char* kQwen25 = R"json({
+  "architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "hidden_size": 896,
+  "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24,
+  "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24,
+  "num_key_value_heads": 2, "rope_theta": 1000000.0, "sliding_window": 32768,
+  "tie_word_embeddings": true, "torch_dtype": "bfloat16", "vocab_size": 151936})json";
+
+constexpr const char* kQwen3 = R"json({
+  "architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "head_dim": 128,
+  "hidden_size": 1024, "intermediate_size": 3072, "max_position_embeddings": 40960,
+  "model_type": "qwen3", "num_attention_heads": 16, "num_hidden_layers": 28,
+  "num_key_value_heads": 8, "tie_word_embeddings": true, "vocab_size": 151936})json";
+
+constexpr const char* kMistral = R"json({
+  "architectures": ["MistralForCausalLM"], "hidden_size": 4096, "intermediate_size": 14336,
+  "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+  "num_hidden_layers": 32, "num_key_value_heads": 8, "sliding_window": 4096,
+  "tie_word_embeddings": false, "vocab_size": 32000})json";
+
+constexpr const char* kGpt2 = R"json({
+  "activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+  "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12,
+  "n_positions": 1024, "n_inner": null, "vocab_size": 50257})json";
+
+constexpr const char* kBert = R"json({
+  "architectures": ["BertForMaskedLM"], "attention_probs_dropout_prob": 0.1, "hidden_size": 768,
+  "intermediate_size": 3072, "max_position_embeddings": 512, "model_type": "bert",
+  "num_attention_heads": 12, "num_hidden_layers": 12, "type_vocab_size": 2,
+  "vocab_size": 30522})json";
+
+// Labels fill more than the head by which a format is recognised.
+std::string vit_config() {
+  Json json = {{"architectures", {"ViTForImageClassification"}}, {"hidden_size", 768}};
+  for (int i = 0; i < 1000; ++i) {
+    json["id2label"][std::to_string(i)] = std::string(100, 'x');
+  }
+  json.update({{"image_size", 224},
+               {"intermediate_size", 3072},
+               {"model_type", "vit"},
+               {"num_attention_heads", 12},
+               {"num_hidden_layers", 12},
+               {"patch_size", 16}});
+  return json.dump();
+}
+
+TEST_F(Config, ModelsHaveTheirPublishedParameters) {
+  const std::pair<std::string, std::int64_t> models[] = {
+      {kLlama2, 6738415616}, {kQwen25, 494032768}, {kQwen3, 596049920},     {kMistral, 7241732096},
+      {kGpt2, 124439808},    {kBert, 109482240},   {vit_config(), 86567656}};
+  for (const auto& [text, count] : models) {
+    const Observed observed = read_job({config(text)});
+    EXPECT_EQ(observed.format, "config");
+    ASSERT_TRUE(observed.workload);
+    EXPECT_EQ(parameters_of(*observed.workload), count) << observed.name;
+    EXPECT_GT(backward_time(workload_of(*observed.workload)), 0);
+  }
+  EXPECT_EQ(read_job({config(kLlama2)}).name, "Llama-2-7b-hf");
+}
+
+// By the config.json beside each checkpoint; their sizes are those of the rows by name.
+TEST_F(Config, MixturesOfExperts) {
+  constexpr const char* kMixtral =
+      R"({"model_type": "mixtral", "hidden_size": 4096, "intermediate_size": 14336,
+          "num_hidden_layers": 32, "num_attention_heads": 32, "num_key_value_heads": 8,
+          "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000,
+          "max_position_embeddings": 32768, "tie_word_embeddings": false})";
+  constexpr const char* kQwen =
+      R"({"model_type": "qwen3_moe", "hidden_size": 2048, "intermediate_size": 6144,
+          "moe_intermediate_size": 768, "num_hidden_layers": 48, "num_attention_heads": 32,
+          "num_key_value_heads": 4, "head_dim": 128, "num_experts": 128, "num_experts_per_tok": 8,
+          "decoder_sparse_step": 1, "mlp_only_layers": [], "vocab_size": 151936,
+          "max_position_embeddings": 40960, "attention_bias": false})";
+  constexpr const char* kDeepSeek =
+      R"({"model_type": "deepseek_v3", "hidden_size": 7168, "intermediate_size": 18432,
+          "moe_intermediate_size": 2048, "num_hidden_layers": 61, "num_attention_heads": 128,
+          "num_key_value_heads": 128, "n_routed_experts": 256, "n_shared_experts": 1,
+          "num_experts_per_tok": 8, "first_k_dense_replace": 3, "moe_layer_freq": 1,
+          "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
+          "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280,
+          "max_position_embeddings": 163840})";
+  for (const auto& [text, row] :
+       {std::pair{kMixtral, "mixtral_8x7b"}, std::pair{kQwen, "qwen3_30b_a3b"},
+        std::pair{kDeepSeek, "deepseek_v3"}}) {
+    const Observed observed = read_job({config(text)});
+    const Json named = {{"name", row}, {"operators", {{"architecture", row}}}};
+    EXPECT_EQ(parameters_of(*observed.workload), parameters_of(named)) << row;
+  }
+  expect_refused({{kQwen, "decoder_sparse_step", 2, "only 1 is known"},
+                  {kQwen, "mlp_only_layers", Json::array({3}), "only none is known"},
+                  {kDeepSeek, "v_head_dim", 64, "only that of qk_nope_head_dim, 128"},
+                  {kDeepSeek, "n_routed_experts", 1 << 20, "found 1048576"}});
+}
+
+TEST_F(Config, WhatIsNotKnownIsRefusedByName) {
+  Json experts = Json::parse(kMistral);
+  experts["num_experts"] = 64;
+  const std::string mixture = experts.dump();
+  expect_refused(
+      {{kLlama2, "model_type", "t5", "model_type: 't5' is not known, only llama, mistral"},
+       {kLlama2, "model_type", "mixtral", "num_local_experts: missing"},
+       {mixture.c_str(), "model_type", "olmoe", "a mixture of experts (olmoe), which is not"},
+       {kLlama2, "hidden_size", nullptr, "hidden_size: missing"},
+       {kLlama2, "hidden_size", "big", "hidden_size: found 'big'"},
+       {kLlama2, "num_hidden_layers", 0, "num_hidden_layers"},
+       {kLlama2, "num_hidden_layers", 1e30, "num_hidden_layers"},
+       {kLlama2, "attention_bias", true, "attention_bias: found true"},
+       {kLlama2, "model_type", nullptr, "model_type: missing"}});
+}
+
+// What the scenario refuses, the config's reader has refused before, in the file's own words.
+TEST_F(Config, WhatNoModelHasIsRefusedInTheFilesOwnWords) {
+  constexpr const char* kVit =
+      R"({"model_type": "vit", "hidden_size": 1048576, "num_hidden_layers": 2,
+          "num_attention_heads": 16384, "intermediate_size": 64, "image_size": 4096})";
+  expect_refused(
+      {{kLlama2, "num_key_value_heads", 5, "num_key_value_heads: found 5, expected a divisor"},
+       {kLlama2, "num_key_value_heads", 64, "expected a divisor of 32 heads"},
+       {kLlama2, "num_attention_heads", 33, "num_attention_heads: found 33, expected a div"},
+       {kLlama2, "num_hidden_layers", 2049, "num_hidden_layers: found 2049"},
+       {kLlama2, "hidden_size", 1 << 21, "hidden_size: found 2097152"},
+       {kLlama2, "intermediate_size", 1 << 23, "intermediate_size: found 8388608"},
+       {kLlama2, "head_dim", 1 << 17, "head_dim: found 131072"},
+       {kVit, "patch_size", 15, "patch_size: found 15, expected a divisor of 4096 pixels"},
+       {kVit, "image_size", 16, "image_size: found 16"},
+       {kVit, "patch_size", 1, "patch_size: found 1 for images of 4096: a tensor of more"}});
+}
+
+TEST_F(Config, BecomesAScenarioOfAnyBatch) {
+  const Imported imported = scenario_of(read_job({config(kGpt2)}), {.cluster = {}, .batch = 4});
+  EXPECT_EQ(imported.scenario["workload"]["batch"], 4);
+  EXPECT_EQ(imported.scenario["workload"]["operators"]["architecture"], "gpt2");
+  EXPECT_EQ(imported.scenario["cluster"]["node"], "dgx-h100");
+  ASSERT_FALSE(imported.assumed.empty());
+  EXPECT_TRUE(contains(imported.assumed.front(), "a model file tells no machine"));
+}
+
+Json saved(const char* dtype, const std::vector<std::int64_t>& shape, std::int64_t& at) {
+  std::int64_t bytes = std::string(dtype) == "F32" ? 4 : std::string(dtype) == "I64" ? 8 : 2;
+  for (const auto extent : shape) bytes *= extent;
+  const Json json = {{"dtype", dtype}, {"shape", shape}, {"data_offsets", {at, at + bytes}}};
+  at += bytes;
+  return json;
+}
+
+Json small_gpt2() {
+  std::int64_t at = 0;
+  Json header = {{"__metadata__", {{"format", "pt"}}}};
+  for (const int layer : {0, 1, 10, 2}) {
+    const std::string h = "h." + std::to_string(layer) + ".";
+    header[h + "attn.bias"] = saved("F32", {1, 1, 16, 16}, at);  // the mask
+    header[h + "attn.c_attn.bias"] = saved("BF16", {24}, at);
+    header[h + "attn.c_attn.weight"] = saved("BF16", {8, 24}, at);
+    header[h + "ln_1.weight"] = saved("F32", {8}, at);
+    header[h + "mlp.c_fc.weight"] = saved("BF16", {8, 32}, at);
+  }
+  header["ln_f.weight"] = saved("F32", {8}, at);
+  header["position_ids"] = saved("I64", {1, 16}, at);
+  header["wpe.weight"] = saved("BF16", {16, 8}, at);
+  header["wte.weight"] = saved("BF16", {100, 8}, at);
+  return header;
+}
+
+TEST_F(Safetensors, TensorsAreGradientsInBackwardOrder) {
+  const Observed observed = read_job({safetensors(small_gpt2().dump())});
+  EXPECT_EQ(observed.format, "safetensors");
+  const Workload workload = workload_of(*observed.workload);
+  ASSERT_EQ(workload.tensors.size(), 4u * 4 + 3);
+  const char* first[] = {"ln_f.weight",           "h.10.mlp.c_fc.weight",
+                         "h.10.attn.c_attn.bias", "h.10.attn.c_attn.weight",
+                         "h.10.ln_1.weight",      "h.2.mlp.c_fc.weight"};
+  for (std::size_t i = 0; i < std::size(first); ++i) EXPECT_EQ(workload.tensors[i].name, first[i]);
+  EXPECT_EQ(workload.tensors.back().name, "wte.weight");
+  EXPECT_EQ(workload.tensors.front().dtype, DType::kFp32);
+  EXPECT_EQ(workload.tensors.back().dtype, DType::kBf16);
+}
+
+// 2 FLOPs a weight and token in every product; the head shares the word embedding.
+TEST_F(Safetensors, FlopsAreThoseOfTheProducts) {
+  const Observed observed = read_job({safetensors(small_gpt2().dump())});
+  const auto flops_of = [](const Json& workload) {
+    double flops = 0;
+    for (const Json& tensor : workload["tensors"]) {
+      flops += tensor["forward_flops"].get<double>();
+      EXPECT_EQ(tensor["backward_flops"].get<double>(), 2 * tensor["forward_flops"].get<double>());
+    }
+    return flops;
+  };
+  const double flops = flops_of(*observed.workload);
+  EXPECT_DOUBLE_EQ(flops, 2.0 * 1024 * (4 * (8 * 24 + 8 * 32) + 100 * 8));
+  EXPECT_DOUBLE_EQ(
+      flops_of(scenario_of(observed, {.cluster = {}, .batch = 3}).scenario["workload"]), 3 * flops);
+}
+
+TEST_F(Safetensors, PartsOfOneModelAreReadTogether) {
+  Json first = Json::object(), second = Json::object();
+  const Json whole = small_gpt2();
+  for (const auto& [name, tensor] : whole.items()) {
+    (name < "h.10" ? first : second)[name] = tensor;
+  }
+  const std::string one =
+      safetensors(first.dump(), first.dump().size(), "model-00001-of-00002.safetensors");
+  const std::string two =
+      safetensors(second.dump(), second.dump().size(), "model-00002-of-00002.safetensors");
+  EXPECT_EQ((*read_job({one, two}).workload)["tensors"].size(), 4u * 4 + 3);
+  EXPECT_THROW(read_job({one, one}), InputError);
+}
+
+TEST_F(Safetensors, HostileHeadersAreRefusedInOneLine) {
+  for (const std::uint64_t length :
+       {std::uint64_t{1} << 63, ~std::uint64_t{0}, std::uint64_t{99'999'999}}) {
+    EXPECT_TRUE(contains(test::refusal_of_job(safetensors("{}", length)), "damaged, or cut off"));
+  }
+  const std::string tensor = R"({"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
+  const std::pair<std::string, const char*> headers[] = {
+      {"{}", "holds no tensor"},
+      {"{" + std::string(200, '['), "not valid JSON"},
+      {R"({"a":)" + std::string(100, '[') + std::string(100, ']') + "}", "64 levels"},
+      {R"({"a":)" + tensor + R"(,"a":)" + tensor + "}", "given twice"},
+      {R"({"a":7})", "a: found 7"},
+      {R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", "shape"},
+      {R"({"a":{"dtype":"F32","shape":[1099511627776,8],"data_offsets":[0,8]}})", "more than 2^40"},
+      {R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})",
+       "span 8 bytes, its shape needs 12"},
+      {R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", "data_offsets"},
+      {R"({"a":{"dtype":"I8","shape":[2],"data_offsets":[0,2]}})", "quantised"}};
+  for (const auto& [header, reason] : headers) {
+    const std::string said = test::refusal_of_job(safetensors(header));
+    EXPECT_TRUE(contains(said, reason)) << said;
+  }
+}
+
+// Whatever the bytes are: read, or refused.
+TEST_F(Safetensors, DamagedFilesNeverBreakTheReader) {
+  const std::string whole = small_gpt2().dump();
+  std::mt19937 random(7);
+  for (int i = 0; i < 300; ++i) {
+    std::string header = whole;
+    for (int n = 0; n < 3; ++n) header[random() % header.size()] = static_cast<char>(random());
+    if (i % 3 == 0) header.resize(random() % header.size() + 1);
+    const std::string path =
+        safetensors(header, i % 2 == 0 ? header.size() : whole.size() + random() % 3);
+    try {
+      const Observed observed = read_job({path});
+      EXPECT_FALSE((*observed.workload)["tensors"].empty());
+    } catch (const InputError&) {
+    }
+  }
+}
+
+// A strict weak order, which sorting needs: over names of every kind of part.
+TEST(LayerOrder, IsAnOrder) {
+  const std::vector<std::string> parts{"2",    "10",   "1a", "007",  "7", "weight",
+                                       "bias", "norm", "h",  "attn", "",  "layers"};
+  std::mt19937 random(3);
+  std::vector<std::string> names;
+  for (int i = 0; i < 60; ++i) {
+    std::string name = parts[random() % parts.size()];
+    for (auto n = random() % 3; n > 0; --n) name += "." + parts[random() % parts.size()];
+    names.push_back(name);
+  }
+  for (const auto& a : names) {
+    EXPECT_FALSE(models::used_before(a, a));
+    for (const auto& b : names) {
+      EXPECT_FALSE(models::used_before(a, b) && models::used_before(b, a)) << a << " " << b;
+      for (const auto& c : names) {
+        if (models::used_before(a, b) && models::used_before(b, c)) {
+          EXPECT_TRUE(models::used_before(a, c)) << a << " " << b << " " << c;
+        }
+      }
+    }
+  }
+}
+
+TEST(LayerOrder, FollowsTheModel) {
+  const std::vector<std::string> llama{"model.embed_tokens.weight",
+                                       "model.layers.2.input_layernorm.weight",
+                                       "model.layers.2.self_attn.q_proj.weight",
+                                       "model.layers.2.self_attn.k_proj.weight",
+                                       "model.layers.2.self_attn.v_proj.weight",
+                                       "model.layers.2.self_attn.o_proj.weight",
+                                       "model.layers.2.post_attention_layernorm.weight",
+                                       "model.layers.2.mlp.gate_proj.weight",
+                                       "model.layers.2.mlp.up_proj.weight",
+                                       "model.layers.2.mlp.down_proj.weight",
+                                       "model.layers.10.input_layernorm.weight",
+                                       "model.norm.weight",
+                                       "lm_head.weight"};
+  for (std::size_t i = 0; i + 1 < llama.size(); ++i) {
+    if (i + 2 == llama.size()) continue;  // the head stands beside the model, not in it
+    EXPECT_TRUE(models::used_before(llama[i], llama[i + 1])) << llama[i];
+  }
+  EXPECT_TRUE(models::used_before("model.norm.weight", "lm_head.weight"));
+  EXPECT_TRUE(models::used_before("conv1.weight", "layer1.0.conv1.weight"));
+  EXPECT_TRUE(models::used_before("layer4.2.bn3.bias", "fc.weight"));
+}
+
+}  // namespace
+}  // namespace syncline::job

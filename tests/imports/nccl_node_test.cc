@@ -1,0 +1,213 @@
+// NCCL's topology file: nodes of data sheets as it writes them are those of the data sheets.
+#include <gtest/gtest.h>
+
+#include "imports/init.h"
+#include "tests/support/expect.h"
+#include "tests/support/scratch.h"
+
+namespace syncline::job {
+namespace {
+
+std::string pci(const std::string& bus, const char* kind, const char* speed,
+                const std::string& inside) {
+  return "<pci busid=\"" + bus + "\" class=\"" + kind + "\" link_speed=\"" + speed +
+         "\" link_width=\"16\">" + inside + "</pci>\n";
+}
+
+std::string bus_of(int gpu) { return "0000:0" + std::to_string(gpu) + ":00.0"; }
+
+// `links`: of each GPU, {other, count}; of the other -1 it is a switch.
+using Links = std::vector<std::vector<std::pair<int, int>>>;
+
+std::string gpus(int sm, const Links& all, const char* speed) {
+  std::string text;
+  for (std::size_t gpu = 0; gpu < all.size(); ++gpu) {
+    std::string inside = "<gpu dev=\"" + std::to_string(gpu) + "\" sm=\"" + std::to_string(sm) +
+                         "\" rank=\"0\" gdr=\"1\">";
+    for (const auto& [other, count] : all[gpu]) {
+      inside += "<nvlink target=\"" + (other < 0 ? "0000:c4:00.0" : bus_of(other)) + "\" count=\"" +
+                std::to_string(count) + "\" tclass=\"" + (other < 0 ? "0x068000" : "0x030200") +
+                "\"/>";
+    }
+    text += pci(bus_of(static_cast<int>(gpu)), "0x030200", speed, inside + "</gpu>");
+  }
+  return text;
+}
+
+std::string nets(int count, const char* name, int speed, int gdr) {
+  std::string text;
+  for (int i = 0; i < count; ++i) {
+    text += pci("0000:5" + std::to_string(i) + ":00.0", "0x020700", "16.0 GT/s PCIe",
+                "<nic><net name=\"" + (name + std::to_string(i)) + "\" speed=\"" +
+                    std::to_string(speed) + "\" gdr=\"" + std::to_string(gdr) + "\"/></nic>");
+  }
+  return text;
+}
+
+std::string cpu(const std::string& vendor, const std::string& inside, const char* host = "0x1") {
+  return "<cpu host_hash=\"" + std::string(host) + "\" vendor=\"" + vendor + "\">" + inside +
+         "</cpu>\n";
+}
+
+class NcclNode : public testing::Test {
+ protected:
+  hardware::KnownNode read(const std::string& inside, const std::string& gpu = "",
+                           const std::string& net = "") {
+    test::write_text(path(), "<system version=\"1\">\n" + inside + "</system>\n");
+    return nccl_node(path(), gpu, net);
+  }
+
+  std::string refusal(const std::string& text, const std::string& gpu = "") {
+    test::write_text(path(), text);
+    return test::input_error([&] { (void)nccl_node(path(), gpu, ""); });
+  }
+
+  std::string path() const { return scratch_.path("topo.xml"); }
+
+  test::Scratch scratch_;
+};
+
+void expect_alike(const hardware::KnownNode& node, const char* name) {
+  const hardware::KnownNode& known = *hardware::find_node(name);
+  const auto exact = [](const hardware::KnownNode& one) {
+    return std::tuple{one.gpus,
+                      one.inside.latency,
+                      one.outside.count,
+                      one.outside.bandwidth,
+                      one.outside.latency,
+                      one.outside.fabric,
+                      one.gpu_direct,
+                      one.cpu};
+  };
+  EXPECT_EQ(exact(node), exact(known)) << name;
+  EXPECT_DOUBLE_EQ(node.inside.bandwidth, known.inside.bandwidth) << name;
+}
+
+// Twelve links of each GPU lead to six switches, which are one; two ports are for storage.
+TEST_F(NcclNode, ThatOfADgxA100IsItsDataSheets) {
+  const Links links(8, std::vector<std::pair<int, int>>(6, {-1, 2}));
+  const std::string half = gpus(80, links, "16.0 GT/s PCIe");
+  const std::string ports = nets(8, "mlx5_", 200000, 1) + nets(2, "mlx5_bond_", 100000, 1);
+  expect_alike(read(cpu("AuthenticAMD", half) + cpu("AuthenticAMD", ports), "a100-sxm-40gb"),
+               "dgx-a100");
+  const Links four(4, {{-1, 18}});
+  const auto grace = read(cpu("", gpus(90, four, "") + nets(4, "cxi", 200000, 1)), "gh200");
+  expect_alike(grace, "alps-gh200");
+}
+
+// The cube of a DGX-1 has no switch: six links of a GPU lead to four others.
+TEST_F(NcclNode, ThatOfADgx1IsItsDataSheets) {
+  const Links cube{{{1, 1}, {2, 1}, {3, 2}, {4, 2}}, {{0, 1}, {2, 2}, {3, 1}, {5, 2}},
+                   {{0, 1}, {1, 2}, {3, 2}, {6, 1}}, {{0, 2}, {1, 1}, {2, 2}, {7, 1}},
+                   {{0, 2}, {5, 1}, {6, 1}, {7, 2}}, {{1, 2}, {4, 1}, {6, 2}, {7, 1}},
+                   {{2, 1}, {4, 1}, {5, 2}, {7, 2}}, {{3, 1}, {4, 2}, {5, 1}, {6, 2}}};
+  const std::string all = gpus(70, cube, "8 GT/s") + nets(4, "mlx5_", 100000, 1);
+  expect_alike(read(cpu("GenuineIntel", all), "v100-sxm"), "dgx-1");
+}
+
+// Bridges between pairs leave PCIe in between, by its slowest link upwards.
+TEST_F(NcclNode, PairsAreJoinedByPcie) {
+  const Links pairs{{{1, 12}}, {{0, 12}}, {{3, 12}}, {{2, 12}}};
+  const auto boxed = [&](const char* gpu, const char* above) {
+    return cpu("GenuineIntel", pci("0000:aa:00.0", "0x060400", above, gpus(90, pairs, gpu)));
+  };
+  const auto rate = [&](const char* gpu, const char* above) {
+    return read(boxed(gpu, above), "h100-nvl").inside.bandwidth;
+  };
+  EXPECT_NEAR(rate("32.0 GT/s PCIe", "32.0 GT/s PCIe"), 63.0e9, 0.1e9);
+  EXPECT_NEAR(rate("32.0 GT/s PCIe", "16.0 GT/s PCIe"), 31.5e9, 0.1e9);
+  EXPECT_NEAR(rate("5 GT/s", "16.0 GT/s PCIe"), 8e9, 1);
+  EXPECT_NEAR(rate("8 GT/s", ""), 15.75e9, 0.1e9);
+  EXPECT_NEAR(rate("", ""), 63e9, 1);  // as is usual
+  // One pair alone has its bridge.
+  const Links one{{{1, 12}}, {{0, 12}}};
+  EXPECT_NEAR(read(cpu("", gpus(90, one, "")), "h100-nvl").inside.bandwidth, 300e9, 1);
+  // Cards that cannot reach each other go through host memory whatever their slots are.
+  const Links none(2);
+  EXPECT_EQ(read(cpu("", gpus(89, none, "16 GT/s")), "rtx-4090").inside.reached,
+            hardware::kHostMemory.reached);
+}
+
+TEST_F(NcclNode, NicsAreWhatNcclCallsThem) {
+  const Links links(8, {{-1, 18}});
+  const std::string all = gpus(90, links, "");
+  const auto fabric = [&](const std::string& ports) {
+    return read(cpu("", all + ports), "h100-sxm").outside.fabric;
+  };
+  EXPECT_EQ(fabric(nets(4, "rdmap79s", 100000, 1)), Fabric::kEfa);
+  EXPECT_EQ(fabric(nets(4, "hsn", 200000, 0)), Fabric::kSlingshot);
+  EXPECT_EQ(fabric(nets(4, "eth", 200000, 0)), Fabric::kTcp);
+  EXPECT_EQ(fabric(nets(4, "mlx5_", 200000, 0)), Fabric::kRdma);
+  EXPECT_FALSE(read(cpu("", all + nets(4, "mlx5_", 200000, 0)), "h100-sxm").gpu_direct);
+  const auto given = read(cpu("", all + nets(4, "eth", 25000, 0)), "h100-sxm", "8x400gbit:rdma");
+  EXPECT_EQ(given.outside.count, 8);
+  EXPECT_TRUE(given.gpu_direct);
+  EXPECT_EQ(read(cpu("", all), "h100-sxm").outside.count, 0);
+  // Machines joined by NVLink stand in one file: this is the first.
+  EXPECT_EQ(read(cpu("", all, "0x1") + cpu("", all, "0x2"), "h100-sxm").gpus, 8);
+}
+
+// Files for virtual machines give places alone: all else is as usual.
+TEST_F(NcclNode, WithoutGpusTheirPlacesCount) {
+  const std::string places = pci("a", "0x030200", "16 GT/s", "") + pci("b", "0x020700", "", "") +
+                             pci("c", "0x030200", "16 GT/s", "");
+  const auto node = read(cpu("AuthenticAMD", places), "a100-sxm-80gb", "2x200gbit:rdma");
+  EXPECT_EQ(node.gpus, 2);
+  EXPECT_NEAR(node.inside.bandwidth, 300e9, 1);
+  EXPECT_EQ(node.outside.count, 2);
+}
+
+TEST_F(NcclNode, SaysWhatIsWrong) {
+  const auto whole = [](const std::string& text) { return "<system>" + text + "</system>"; };
+  const std::string two = gpus(90, Links(2, {{-1, 18}}), "");
+  EXPECT_EQ(refusal(whole(cpu("", two)), "a100-sxm-80gb"),
+            "--gpu: a100-sxm-80gb has compute capability 80, the GPUs of " + path() + " 90");
+  std::string deep, many;
+  for (int i = 0; i < 100000; ++i) deep += "<pci>";
+  for (int i = 0; i < 100001; ++i) many += "<a/>";
+  const char* foreign =
+      "expected NCCL's topology, <system> with GPUs (NCCL_TOPO_DUMP_FILE writes it)";
+  const std::pair<std::string, std::string> rows[] = {
+      {whole(cpu("", two)),
+       "its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-sxm, gh200; --gpu says which"},
+      {whole(cpu("", pci("a", "0x030200", "", ""))),
+       "it does not say which GPUs these are; --gpu says which"},
+      {whole(""), foreign},
+      {"<graphs version=\"1\"/>", foreign},
+      {"<system>\n<cpu>\n</system>", "line 3: mismatched tag"},
+      {"", "line 1: no element found"},
+      {"{}", "line 1: not well-formed (invalid token)"},
+      {deep, "line 1: more than 64 levels"},
+      {whole(many), "line 1: more than 100000 values"}};
+  for (const auto& [text, what] : rows) EXPECT_EQ(refusal(text), path() + ": " + what);
+  // A GPU whose links lead nowhere has none.
+  EXPECT_NEAR(
+      read(cpu("", gpus(80, {{{7, 12}}, {{0, 12}}}, "16 GT/s")), "a100-sxm-80gb").inside.bandwidth,
+      31.5e9, 0.1e9);
+  // Numbers beyond all measure are none.
+  std::string huge = gpus(80, {{{1, 1}}, {{0, 1}}}, "1e308 GT/s");
+  huge.replace(huge.find("count=\"1\""), 9, "count=\"1e300\"");
+  test::write_text(path(), whole(cpu("", huge)));
+  const auto node = nccl_node(path(), "a100-sxm-80gb", "");
+  EXPECT_NEAR(node.inside.bandwidth, 31.5e9, 1);  // as is usual for its slots
+}
+
+// `init` takes the file for the name of a node.
+TEST_F(NcclNode, InitTakesTheFile) {
+  const std::string box =
+      cpu("GenuineIntel", gpus(100, Links(8, {{-1, 18}}), "") + nets(8, "mlx5_", 400000, 1));
+  read(box, "b200");
+  InitOptions options{.model = "gpt2_medium", .node = path(), .nodes = 2, .gpu = "b200"};
+  const Json cluster = init_scenario(options).scenario["cluster"];
+  EXPECT_EQ(
+      (Json{cluster["gpus_per_node"], cluster["intra"]["bandwidth_gbps"], cluster["inter"]["nics"],
+            cluster["inter"]["bandwidth_gbps"], cluster["fabric"], cluster["name"]}),
+      Json::parse(R"([8, 7200, 8, 400, "rdma", "2 x 8 b200"])"));
+  read(cpu("GenuineIntel", gpus(100, Links(8, {{-1, 18}}), "")), "b200");
+  EXPECT_THROW(init_scenario(options), InputError);
+  options.nodes = 1;
+  EXPECT_FALSE(init_scenario(options).scenario["cluster"].contains("inter"));
+}
+
+}  // namespace
+}  // namespace syncline::job

@@ -1,0 +1,855 @@
+// Frameworks' own settings: what they say of a job, and that layouts come back as they were.
+#include "imports/frameworks/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "core/plan.h"
+#include "formats/dialect/write.h"
+#include "imports/init.h"
+#include "tests/support/jobs.h"
+
+namespace syncline::job {
+namespace {
+
+using test::contains;
+
+constexpr const char* kModel =
+    "--num-layers 8 --hidden-size 256 --num-attention-heads 8 --ffn-hidden-size 512 "
+    "--seq-length 64 --vocab-size 1000 --position-embedding-type rope --swiglu "
+    "--untie-embeddings-and-output-weights --disable-bias-linear --normalization RMSNorm --bf16 ";
+
+Settings settings_of(const std::string& text) { return read_settings(text).value(); }
+
+// Why settings are refused; "none" where a text has none.
+std::string refusal_of_settings(const std::string& text) {
+  bool found = true;
+  const std::string said = test::input_error([&] { found = read_settings(text).has_value(); });
+  return found ? said : "none";
+}
+
+Settings of_file(const char* name, const std::string& text) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path(name), text);
+  return settings_of(scratch.path(name));
+}
+
+std::string refusal_of_file(const char* name, const std::string& text) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path(name), text);
+  const std::string said = refusal_of_settings(scratch.path(name));
+  return said.starts_with(scratch.folder()) ? said.substr(scratch.folder().size() + 1) : said;
+}
+
+bool assumes(const Settings& settings, const std::string& words) {
+  return test::any_contains(settings.assumed, words);
+}
+
+TEST(Flags, AreReadAsAShellWould) {
+  const Json flags = frameworks::flags_of(R"(#!/bin/bash
+# --commented 1
+TP=4
+export PP=${PP:-2}  # --commented 2
+ARGS=(
+    --tensor-model-parallel-size $TP
+    --quoted "two words" --empty ''
+    "--fp8-format hybrid" # an entry of two words
+    --swiglu
+)
+MORE="--lr 1e-4 \
+   --list 1 2 3"
+MORE="$MORE --min-lr ${UNSET}"
+torchrun --nproc_per_node=8 pretrain_gpt.py ${ARGS[@]} $MORE \
+    --pipeline-model-parallel-size ${PP} --twice 1 --twice 2; echo done)");
+  EXPECT_EQ(flags, Json::parse(R"({"tensor-model-parallel-size": 4, "quoted": "two words",
+    "empty": "", "fp8-format": "hybrid", "swiglu": true, "lr": 1e-4, "list": [1, 2, 3],
+    "min-lr": "${UNSET}", "pipeline-model-parallel-size": 2, "twice": 2})"));
+}
+
+std::string said_by(const std::string& script) {
+  std::string all;
+  for (const std::string& line : frameworks::training_command(script).said) all += line + "\n";
+  return all;
+}
+
+// What runs by the script's own values counts, and what was chosen is said.
+TEST(Flags, OfTheBranchThatIsTaken) {
+  const std::string script = R"(SIZE=7B
+DO=${DO:-false}
+if [ $SIZE = 7B ]; then
+  LAYERS=32
+elif [ "$SIZE" == "13B" ]; then
+  LAYERS=40
+fi
+do_options=""
+if [ -z "$X" ] && [ $DO = true ]; then
+  do_options=" \
+      --use-distributed-optimizer"
+fi
+case $SIZE in
+  13B) WIDTH=5120 ;;
+  7?) WIDTH=4096 ;;
+esac
+torchrun pretrain_gpt.py --num-layers $LAYERS --hidden-size $WIDTH $do_options)";
+  EXPECT_EQ(frameworks::flags_of(script),
+            Json::parse(R"({"num-layers": 32, "hidden-size": 4096})"));
+  const std::string said = said_by(script);
+  for (const char* words :
+       {"[ $SIZE = 7B ] holds", "[ -z \"$X\" ] && [ $DO = true ] does not hold", "case $SIZE: 7?",
+        "nothing sets $X", "branches that are not taken (--use-distributed-optimizer)"}) {
+    EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
+  }
+  const std::string other = "SIZE=13B\n" + script.substr(script.find('\n') + 1);
+  EXPECT_EQ(frameworks::flags_of(other), Json::parse(R"({"num-layers": 40, "hidden-size": 5120})"));
+  EXPECT_EQ(frameworks::flags_of("DO=true\n" + script)["use-distributed-optimizer"], true);
+  EXPECT_EQ(said_by("torchrun pretrain_gpt.py --num-layers 2"), "");
+}
+
+TEST(Flags, OfTheCommandThatTrains) {
+  const std::string script = R"(ARGS="--num-layers 2 --micro-batch-size 1"
+FAST_ARGS="--overlap-grad-reduce"
+echo $FAST_ARGS
+srun --mpi=pmix torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2 $ARGS
+python tools/eval.py --tensor-model-parallel-size 8 --micro-batch-size 16 --num-layers 3 --a --b)";
+  EXPECT_EQ(frameworks::flags_of(script),
+            Json::parse(R"({"tensor-model-parallel-size": 2, "num-layers": 2,
+                            "micro-batch-size": 1})"));
+  const std::string said = said_by(script);
+  for (const char* words : {"FAST_ARGS (--overlap-grad-reduce)", "srun (--mpi)",
+                            "python eval.py (--tensor-model-parallel-size, --micro-batch-size"}) {
+    EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
+  }
+  EXPECT_FALSE(contains(said, "nproc")) << said;
+  // A file of lists alone, which another script takes.
+  const std::string lists = "ARGS=(--num-layers 2)\nMORE=\"--micro-batch-size 4\"\n";
+  EXPECT_EQ(frameworks::flags_of(lists),
+            Json::parse(R"({"num-layers": 2, "micro-batch-size": 4})"));
+  EXPECT_TRUE(contains(said_by(lists), "the flags of ARGS, MORE, which no command"));
+}
+
+// One launch, in the forms in which people write it.
+TEST(Flags, InEveryFormOfALaunch) {
+  const Json flags = Json::parse(R"({"num-layers": 2, "seq-length": 64, "bf16": true})");
+  const std::string all = "--num-layers 2 --seq-length 64 --bf16";
+  for (const std::string& script : std::vector<std::string>{
+           "cmd=\"torchrun pretrain_gpt.py\n " + all + "\"\necho ${cmd}\neval ${cmd}",
+           "CMD='pretrain_gpt.py " + all + " '\nsrun bash -c \"python $CMD \" 2>&1 | tee a.log",
+           "sbatch <<EOF\n#SBATCH -N 2\nsrun python pretrain_gpt.py " + all + "\nEOF",
+           "train() {\n  python pretrain_gpt.py --seq-length $1 $2\n}\ntrain 64 \"--num-layers 2 "
+           "--bf16\"",
+           "A=(--num-layers $((4 / 2)))\nA+=(--seq-length $((S=0, 64)) --bf16)\nunset Z\n"
+           "let L=32*2\nA[1]=2\npython pretrain_gpt.py --num-layers 2 --seq-length $L --bf16",
+           "O=' --bf16'\nP=\"\\\n  --seq-length 64\"\nm.py --num-layers 2 $O$P",
+           "for n in 2 4; do\n python train.py --num-layers $n --seq-length 64 --bf16\ndone",
+           "cat > f <<-'X'\n\t--seq-length 9\n\tX\nif true; then m.py " + all + " > log &\nfi",
+           "m.py --num-layers 2 `# a comment` --seq-length ${S:-${T:-64}} --bf16 \"$@\"",
+           "--num-layers 2\n--seq-length 64  # a file of flags\n--bf16\n"}) {
+    EXPECT_EQ(nlohmann::json(frameworks::flags_of(script)), nlohmann::json(flags)) << script;
+  }
+}
+
+// What nothing sets is the value of a flag that has none, and else a list that nobody knows.
+TEST(Flags, OfListsThatAreSetElsewhere) {
+  const std::string line = "m.py --num-layers 2 $MORE --swiglu ${ARGS[@]} --seq-length $S $T";
+  EXPECT_EQ(frameworks::flags_of(line),
+            Json::parse(R"({"num-layers": 2, "swiglu": true, "seq-length": "$S"})"));
+  EXPECT_TRUE(contains(said_by(line), "nothing behind $MORE, ${ARGS[@]}, $T, which is set"));
+  EXPECT_EQ(frameworks::flags_of("B=$((A * 2))\nm.py --batch $B --dirs $(ls a | wc -l)")["batch"],
+            "$((A * 2))");
+}
+
+TEST(Flags, AnyTextHasAnEnd) {
+  for (const char* text :
+       {"", "--", "-- --", "'", "\"", "\\", "$", "${", "${a", "--a ${b:-", "--a='", "#",
+        "--a \"--b", "\"'--a '\"", "A=\"$A --b 1\" A=$A", "--a=--b"}) {
+    (void)frameworks::flags_of(text);
+  }
+  std::string grows = "A=aaaaaaaa\n";
+  for (int i = 0; i < 64; ++i) grows += "A=$A$A\n";
+  EXPECT_TRUE(frameworks::flags_of(grows).empty());
+  for (const char* part : {"(", "{ ", "if ", "$(", "${A:-", "\"$(", "[ ! ", "f() { ", "A=(", "'"}) {
+    std::string deep;
+    for (int i = 0; i < 20000; ++i) deep += part;
+    EXPECT_TRUE(frameworks::flags_of(deep).empty()) << part;
+  }
+}
+
+// Llama 3 70B as Megatron's users run it.
+TEST(Megatron, FlagsAreAJob) {
+  const Settings job = settings_of(
+      "pretrain_gpt.py --num-layers 80 --hidden-size 8192 --ffn-hidden-size 28672 "
+      "--num-attention-heads 64 --group-query-attention --num-query-groups 8 --kv-channels 128 "
+      "--seq-length 8192 --position-embedding-type rope --swiglu --normalization RMSNorm "
+      "--disable-bias-linear --untie-embeddings-and-output-weights --bf16 --recompute-activations "
+      "--tensor-model-parallel-size 4 --pipeline-model-parallel-size 4 "
+      "--num-layers-per-virtual-pipeline-stage 5 --context-parallel-size 2 --sequence-parallel "
+      "--micro-batch-size 2 --global-batch-size 128 --overlap-grad-reduce "
+      "--use-distributed-optimizer --no-overlap-p2p-communication --lr 1e-4 --save /x --foo 1 "
+      "--tp-comm-overlap --delay-wgrad-compute --swiglue");
+  const Json& workload = job.workload;
+  EXPECT_EQ(workload["parallel"],
+            Json::parse(R"({"tensor": 4, "pipeline": 4, "context": 2, "virtual_stages": 4,
+                            "sequence": true, "overlap_tensor": true,
+                            "overlap_sends": false})"));
+  EXPECT_EQ(workload["name"], "llama3_70b");
+  EXPECT_EQ(workload["batch"], 2);
+  EXPECT_EQ(workload["activation_checkpointing"], "selective");
+  EXPECT_EQ(job.global_batch, 128);
+  const Json& operators = workload["operators"];
+  EXPECT_EQ(operators["architecture"], "llama");
+  EXPECT_EQ(operators["dtype"], "bf16");
+  EXPECT_EQ(operators["sequence"], 8192);
+  // 128256 words in multiples of 128 x 4 ranks.
+  EXPECT_EQ(operators["shape"],
+            Json::parse(R"({"layers": 80, "hidden": 8192, "heads": 64, "kv_heads": 8,
+                            "head_width": 128, "inner": 28672, "positions": 131072,
+                            "words": 128512})"));
+  EXPECT_EQ(job.strategy, Json::parse(R"({"dialect": "megatron", "config":
+                            {"overlap-grad-reduce": true, "use-distributed-optimizer": true}})"));
+  EXPECT_TRUE(assumes(job, "a vocabulary of 128256"));
+  EXPECT_TRUE(assumes(job, "what is left out: --delay-wgrad-compute"));
+  EXPECT_TRUE(assumes(job, "not known here: --foo, --swiglue (did you mean 'swiglu'?)"));
+  EXPECT_FALSE(assumes(job, "--lr"));
+}
+
+// As Megatron's documentation has it, and with the two numbers of its ends.
+TEST(Megatron, LayoutsByTheirLayers) {
+  const auto layers = [](const std::string& flags) {
+    return settings_of(std::string(kModel) + flags).workload["parallel"];
+  };
+  EXPECT_EQ(layers("--pipeline-model-parallel-size 2 --pipeline-model-parallel-layout "
+                   "'E,t*3|(tt|)*2,tL'"),
+            Json::parse(R"({"pipeline": 2, "virtual_stages": 2, "layers": [3, 2, 2, 1]})"));
+  EXPECT_EQ(layers("--pipeline-model-parallel-size 4 --decoder-first-pipeline-num-layers 1 "
+                   "--decoder-last-pipeline-num-layers 3"),
+            Json::parse(R"({"pipeline": 4, "layers": [1, 2, 2, 3]})"));
+  EXPECT_EQ(layers("--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+                   "--decoder-first-pipeline-num-layers 2"),
+            Json::parse(R"({"pipeline": 2, "virtual_stages": 2, "layers": [1, 3, 1, 3]})"));
+  const std::string flag = "--pipeline-model-parallel-layout ";
+  const std::pair<std::string, const char*> wrong[] = {
+      {flag + "'Et|tt|L'", "the number of parts, 3, is no multiple of the 2 stages"},
+      {flag + "'E(t|L'", "'(' without ')'"},
+      {flag + "'Et)|L'", "')' without '('"},
+      {flag + "'Et*|L'", "'*' without a number"},
+      {flag + "'Et*99999|L'", "without a number of times"},
+      {flag + "'((((((t*4000)*4000)*4000)*4000)*4000)*4000)'", "too many layers"},
+      {flag + "'Etx|L'", "'x' is none of E, t, m, L and |"},
+      {flag + "'Et|tmL'", "predict further"},
+      {"--decoder-first-pipeline-num-layers 9", "leaves -1 layers for 1 stages"}};
+  for (const auto& [layout, words] : wrong) {
+    const std::string text =
+        refusal_of_settings(std::string(kModel) + "--pipeline-model-parallel-size 2 " + layout);
+    EXPECT_TRUE(contains(text, words)) << layout << ": " << text;
+  }
+}
+
+// FP8 is scaled with a delay unless another recipe is named.
+TEST(Megatron, Fp8) {
+  const std::string flags = std::string(kModel) +
+                            "--bf16 --use-distributed-optimizer --fp8-format hybrid "
+                            "--fp8-param-gather --fp8-amax-history-len 1024 ";
+  const Settings delayed = settings_of(flags);
+  EXPECT_EQ(delayed.workload["delayed_scaling"], true);
+  EXPECT_EQ(delayed.strategy["config"],
+            Json::parse(R"({"use-distributed-optimizer": true, "fp8-format": "hybrid",
+                            "fp8-param-gather": true})"));
+  EXPECT_EQ(delayed.workload["operators"]["dtype"], "fp8");
+  EXPECT_TRUE(assumes(settings_of(flags + "--fp4-format e2m1 "), "products in fp4 take the time"));
+  EXPECT_FALSE(settings_of(flags + "--fp8-recipe blockwise").workload.contains("delayed_scaling"));
+}
+
+TEST(Megatron, ExpertsAndLatentAttention) {
+  const Settings job = settings_of(
+      "--num-layers 61 --hidden-size 7168 --ffn-hidden-size 18432 --num-attention-heads 128 "
+      "--kv-channels 128 --multi-latent-attention --q-lora-rank 1536 --kv-lora-rank 512 "
+      "--qk-head-dim 128 --qk-pos-emb-head-dim 64 --v-head-dim 128 --seq-length 4096 "
+      "--num-experts 256 --moe-layer-freq '([0]*3+[1]*58)' --moe-ffn-hidden-size 2048 "
+      "--moe-shared-expert-intermediate-size 2048 --moe-router-topk 8 --swiglu --qk-layernorm "
+      "--untie-embeddings-and-output-weights --padded-vocab-size 129280 --bf16 "
+      "--tensor-model-parallel-size 2 --expert-model-parallel-size 8");
+  EXPECT_EQ(job.workload["name"], "deepseek_v3");
+  EXPECT_EQ(job.workload["operators"]["shape"],
+            Json::parse(R"({"layers": 61, "hidden": 7168, "heads": 128, "head_width": 128,
+              "inner": 18432, "positions": 131072, "experts": 256, "experts_per_token": 8,
+              "expert_inner": 2048, "shared_inner": 2048, "dense_layers": 3, "latent": 512,
+              "rope_width": 64, "query_latent": 1536, "words": 129280})"));
+  // Unless it is said, as many ranks share an expert as share a layer.
+  EXPECT_EQ(job.workload["parallel"],
+            Json::parse(R"({"tensor": 2, "expert": 8, "expert_tensor": 2})"));
+  EXPECT_EQ(settings_of(std::string(kModel) + "--num-experts 8 --tensor-model-parallel-size 2 "
+                                              "--expert-tensor-parallel-size 1")
+                .workload["parallel"],
+            Json::parse(R"({"tensor": 2})"));
+}
+
+// Without --swiglu, rope and the like the model is GPT-2's kind; defaults are Megatron's.
+TEST(Megatron, DefaultsAreMegatrons) {
+  const std::string sizes = "--num-layers 12 --hidden-size 768 --num-attention-heads 12 ";
+  const Settings plain = settings_of(sizes + "--seq-length 1024 --tokenizer-type GPT2BPETokenizer");
+  EXPECT_EQ(plain.workload["operators"],
+            Json::parse(R"({"architecture": "gpt2", "dtype": "fp32", "sequence": 1024,
+              "flash_attention": true,
+              "shape": {"layers": 12, "hidden": 768, "heads": 12, "inner": 3072,
+                        "positions": 1024, "words": 50304}})"));
+  // Two thirds of four times the width, in whole 64s; NullTokenizer adds a word.
+  const Settings gated = settings_of(sizes +
+                                     "--seq-length 64 --swiglu --tokenizer-type NullTokenizer "
+                                     "--vocab-size 1280 --num-query-groups 4");
+  const Json& shape = gated.workload["operators"]["shape"];
+  EXPECT_EQ(shape["inner"], 2048);
+  EXPECT_EQ(shape["words"], 1408);
+  EXPECT_EQ(shape["tied"], true);
+  EXPECT_FALSE(shape.contains("kv_heads"));  // only with --group-query-attention
+}
+
+TEST(Megatron, YamlSaysTheSame) {
+  const std::string yaml = R"(
+language_model:
+  num_layers: 8
+  hidden_size: 256
+  num_attention_heads: 8
+  num_query_groups: 4
+  ffn_hidden_size: 512
+  add_bias_linear: False
+  activation_func: swiglu
+  normalization: RMSNorm
+  num_moe_experts: null
+model_parallel:
+  tensor_model_parallel_size: 2
+  pipeline_model_parallel_size: 2
+  virtual_pipeline_model_parallel_size: 2
+  overlap_p2p_comm: True
+  sequence_parallel: True
+  bf16: True
+seq_length: 64
+vocab_size: 1000
+untie_embeddings_and_output_weights: True
+position_embedding_type: rope
+micro_batch_size: 1
+global_batch_size: 32
+rampup_batch_size: null
+use_distributed_optimizer: True
+overlap_grad_reduce: False
+lr: 2.5e-4
+)";
+  const Settings by_yaml = of_file("job.yaml", yaml);
+  const Settings by_flags =
+      settings_of(std::string(kModel) +
+                  "--group-query-attention --num-query-groups 4 --tensor-model-parallel-size 2 "
+                  "--pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2 "
+                  "--sequence-parallel --micro-batch-size 1 --global-batch-size 32 "
+                  "--use-distributed-optimizer");
+  EXPECT_EQ(nlohmann::json(by_yaml.workload), nlohmann::json(by_flags.workload));
+  EXPECT_EQ(by_yaml.strategy, by_flags.strategy);
+  EXPECT_EQ(by_yaml.global_batch, 32);
+  EXPECT_TRUE(by_yaml.assumed.empty()) << by_yaml.assumed.front();
+}
+
+TEST(Megatron, WhatMakesNoSenseIsNamed) {
+  const std::string model = kModel;
+  const std::pair<const char*, const char*> whole[] = {
+      {"--tensor-model-parallel-size four",
+       "tensor-model-parallel-size: found 'four', expected a whole number from 1 to 1048576"},
+      {"--tensor-model-parallel-size $TP",
+       "tensor-model-parallel-size: is $TP, a variable that is set elsewhere: write its value"},
+      {"--pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 3",
+       "num-layers-per-virtual-pipeline-stage: 8 layers are no multiple of 2 stages x 3"},
+      {"--tensor-model-parallel-size 2 --tp-comm-overlap",
+       "tp-comm-overlap: can happen only with sequence-parallel"}};
+  for (const auto& [flags, what] : whole) {
+    EXPECT_EQ(refusal_of_settings(model + flags), std::string("the flags: ") + what);
+  }
+  const std::pair<std::string, const char*> parts[] = {
+      {model + "--tensor-model-parallel-size 0", "found 0"},
+      {model + "--pipeline-model-parallel-size 1e99", "pipeline-model-parallel"},
+      {model + "--num-experts 8 --moe-layer-freq [1,0,1,0,1,0,1,0]",
+       "only layers without experts before all others"},
+      {model + "--num-experts 8 --moe-layer-freq [0]*999999999+[1]*1", "only"},
+      {"--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8",
+       "vocab-size: is missing"},
+      {"--num-layers 2 --hidden-size 64 --seq-length 8", "num-attention-heads"},
+      {model + "--recompute-granularity all", "expected full or selective"}};
+  for (const auto& [flags, part] : parts) {
+    EXPECT_TRUE(contains(refusal_of_settings(flags), part)) << flags;
+  }
+  EXPECT_EQ(refusal_of_file("model.safetensors", "\xff --num-layers 2"), "none");
+  EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"), "other.yaml: no settings of Megatron's");
+  // One word is a weak mark.
+  EXPECT_EQ(refusal_of_file("other.yaml", "num_layers: 2\nmicro_batch_size: 1\nbase: x"),
+            "other.yaml: no settings of Megatron's");
+  EXPECT_EQ(refusal_of_settings("--foo 1 --bar"), "none");
+  EXPECT_EQ(refusal_of_settings("llama3_70b"), "none");
+}
+
+// A flag changes nothing, is left out aloud, is refused, or is not known: by its whole name.
+TEST(Megatron, NoFlagIsSilentByItsBeginning) {
+  const std::string model = kModel;
+  std::string silent;
+  for (const char* begin : {"overlap-", "use-", "data-parallel-", "checkpoint-", "enable-", "no-",
+                            "moe-", "fp8-", "nccl-", "optimizer-", "attention-", "distributed-",
+                            "cross-entropy-", "lr-", "save-", "log-", "te-"}) {
+    const std::string name = std::string(begin) + "something";
+    if (!assumes(settings_of(model + "--" + name + " 1"), "--" + name)) silent += name + " ";
+  }
+  EXPECT_EQ(silent, "");
+  for (const char* flag :
+       {"--use-custom-fsdp", "--use-megatron-fsdp", "--use-torch-fsdp2", "--moe-extended-tp",
+        "--data-parallel-sharding-strategy optim_grads_params", "--batch-size 4",
+        "--encoder-num-layers 4", "--is-hybrid-model"}) {
+    EXPECT_FALSE(refusal_of_settings(model + flag).empty()) << flag;
+  }
+  EXPECT_EQ(refusal_of_settings(model + "--data-parallel-sharding-strategy no_shard --hidden-size "
+                                        "256 --use-custom-fsdp=false"),
+            "");
+  for (const char* flag : {"--enable-cuda-graph", "--cuda-graph-impl local", "--use-sharp",
+                           "--attention-backend unfused", "--no-gradient-accumulation-fusion"}) {
+    const std::string name = std::string(flag).substr(0, std::string(flag).find(' '));
+    EXPECT_TRUE(assumes(settings_of(model + flag), "left out: " + name)) << flag;
+  }
+  for (const char* flag :
+       {"--lr 1e-4 --save /x --attention-backend flash --cuda-graph-impl none --seed 3",
+        "--transformer-impl transformer_engine --no-load-optim --tokenizer-model a/b"}) {
+    EXPECT_TRUE(settings_of(model + flag).assumed.empty()) << flag;
+  }
+}
+
+TEST(Megatron, OlderNamesSayTheSame) {
+  const std::string model = kModel;
+  const auto same = [&](const std::string& older, const std::string& today) {
+    const Settings one = settings_of(model + older), other = settings_of(model + today);
+    EXPECT_EQ(nlohmann::json(one.workload), nlohmann::json(other.workload)) << older;
+    EXPECT_EQ(one.strategy, other.strategy) << older;
+  };
+  same("--checkpoint-activations --checkpoint-num-layers 1", "--recompute-granularity full");
+  same("--activations-checkpoint-method uniform", "--recompute-granularity full");
+  same("--model-parallel-size 2", "--tensor-model-parallel-size 2");
+  same("--fp8-hybrid", "--fp8-format hybrid");
+  same("--pad-vocab-size-to 2048", "--padded-vocab-size 2048");
+  // Gates other than --swiglu.
+  const std::string plain =
+      "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 --vocab-size 128 "
+      "--normalization RMSNorm --bf16 ";
+  EXPECT_FALSE(settings_of(plain).workload["operators"]["shape"]["gated"]);
+  for (const char* gate : {"--quick-geglu", "--swiglu", "--glu-activation geglu"}) {
+    EXPECT_FALSE(settings_of(plain + gate).workload["operators"]["shape"].contains("gated"))
+        << gate;
+  }
+}
+
+TEST(Megatron, ScriptsOfOtherModelsDescribeNone) {
+  for (const char* script : {"pretrain_bert.py", "examples/pretrain_t5.py", "pretrain_mamba.py"}) {
+    const Settings job = settings_of("torchrun " + std::string(script) + " " + kModel);
+    EXPECT_FALSE(job.workload["operators"].contains("architecture")) << script;
+    EXPECT_TRUE(contains(job.no_model, "no GPT")) << script;
+  }
+  EXPECT_EQ(settings_of(std::string("pretrain_gpt.py ") + kModel).no_model, "");
+  const std::string line = "pretrain_bert.py " + std::string(kModel);
+  EXPECT_TRUE(
+      contains(test::input_error([&] { (void)init_scenario({.model = line, .node = "dgx-h100"}); }),
+               "pretrain_bert.py trains BERT, no GPT: name the model before them"));
+  // GPT's own script has a tokenizer where none is named.
+  EXPECT_EQ(settings_of("pretrain_gpt.py --num-layers 3 --hidden-size 64 --num-attention-heads 4 "
+                        "--seq-length 8 --fp16")
+                .workload["operators"]["shape"]["words"],
+            50304);
+}
+
+// Flags behind a script win over its own, and say what it does not.
+TEST(Megatron, FlagsBehindAFileWin) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("run.sh");
+  test::write_text(file,
+                   "TP=4\npython pretrain.py --num-layers 2 --hidden-size 64 "
+                   "--num-attention-heads 4 --seq-length 8 --tensor-model-parallel-size $TP "
+                   "--global-batch-size $GBS --tokenizer-type HuggingFaceTokenizer");
+  const std::string more = "--vocab-size 1000 --tensor-model-parallel-size 2 --global-batch-size 8";
+  for (const InitOptions& options :
+       {InitOptions{.model = file, .node = "dgx-h100", .settings = more},
+        InitOptions{.model = file, .node = "dgx-h100", .flags = more}}) {
+    const Json workload = init_scenario(options).scenario["workload"];
+    EXPECT_EQ(workload["parallel"], Json::parse(R"({"tensor": 2})"));
+    EXPECT_EQ(workload["operators"]["shape"]["words"], 1024);
+    EXPECT_EQ(workload["micro_batches"], 2);
+  }
+  const std::string said =
+      test::input_error([&] { (void)read_settings(file, "--vocab-size 1000"); });
+  EXPECT_TRUE(contains(said,
+                       "global-batch-size: is $GBS, a variable that is set elsewhere: write its "
+                       "value, or give it after the file (-- --global-batch-size ...)"))
+      << said;
+  const std::string json = scratch.path("ds.json");
+  test::write_text(json, R"({"train_batch_size": 8})");
+  EXPECT_TRUE(contains(test::input_error([&] { (void)read_settings(json, "--bf16"); }),
+                       "go with Megatron's settings alone"));
+}
+
+// As Megatron-Bridge writes it beside a checkpoint: each section by its own rules.
+constexpr const char* kBridge = R"(
+ddp:
+  _target_: megatron.bridge.training.config.DistributedDataParallelConfig
+  average_in_collective: true
+  bucket_size: 250000000
+  data_parallel_sharding_strategy: no_shard
+  grad_reduce_in_fp32: true
+  overlap_grad_reduce: true
+  overlap_param_gather: true
+  use_distributed_optimizer: true
+mixed_precision:
+  bf16: true
+  fp8: null
+  grad_reduce_in_fp32: false
+model:
+  activation_func:
+    _target_: torch.nn.functional.silu
+  num_layers: 8
+  hidden_size: 256
+  num_attention_heads: 8
+  num_query_groups: 4
+  gated_linear_unit: true
+  add_bias_linear: false
+  normalization: RMSNorm
+  position_embedding_type: rope
+  seq_length: 64
+  vocab_size: 1024
+  tensor_model_parallel_size: 2
+  overlap_param_gather: false
+optimizer:
+  overlap_param_gather: false
+  optimizer: adam
+tokenizer:
+  tokenizer_type: NullTokenizer
+  vocab_size: 77
+train:
+  global_batch_size: 64
+  micro_batch_size: 2
+  train_iters: 10
+)";
+
+TEST(Megatron, BridgesSectionsKeepTheirNames) {
+  const Settings job = of_file("run_config.yaml", kBridge);
+  EXPECT_EQ(job.framework, "Megatron-Bridge");
+  EXPECT_EQ(job.strategy["config"],
+            Json::parse(R"({"overlap-grad-reduce": true, "overlap-param-gather": true,
+                            "use-distributed-optimizer": true, "ddp-bucket-size": 250000000,
+                            "ddp-average-in-collective": true, "grad-reduce-in-bf16": true})"));
+  EXPECT_EQ(job.workload["parallel"], Json::parse(R"({"tensor": 2})"));
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+  // Of the configuration's own defaults: embeddings are shared, and the width is four times.
+  EXPECT_EQ(job.workload["operators"]["shape"],
+            Json::parse(R"({"layers": 8, "hidden": 256, "heads": 8, "kv_heads": 4, "inner": 1024,
+                            "positions": 131072, "tied": true, "words": 1024})"));
+  EXPECT_TRUE(job.assumed.empty()) << job.assumed.front();
+  const std::string text = kBridge;
+  const auto with = [&](const char* line) { return refusal_of_file("a.yaml", text + line); };
+  EXPECT_TRUE(contains(with("peft:\n  dim: 8\n"), "adapters alone"));
+  EXPECT_TRUE(contains(with("dist:\n  use_megatron_fsdp: true\n"), "FSDP inside Megatron"));
+  EXPECT_TRUE(assumes(of_file("a.yaml", text + "sections_to_come:\n  a: 1\n"),
+                      "not known here: sections_to_come"));
+}
+
+TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
+  const std::pair<const char*, const char*> files[] = {
+      {"NeMo",
+       "trainer:\n  devices: 8\n  precision: bf16\nmodel:\n  mcore_gpt: true\n"
+       "  num_layers: 32\n  micro_batch_size: 1\n"},
+      {"NeMo", "exp_manager:\n  name: x\nmodel:\n  num_layers: 2\n"},
+      {"gpt-neox",
+       "pipe_parallel_size: 4\nmodel_parallel_size: 2\nnum_layers: 44\n"
+       "micro_batch_size: 1\n"},
+      {"LLaMA-Factory",
+       "model_name_or_path: a/b\nstage: sft\ncutoff_len: 2048\n"
+       "tensor_model_parallel_size: 2\n"},
+      {"axolotl", "base_model: a/b\nmicro_batch_size: 2\nsequence_len: 4096\n"},
+      {"Lightning", "trainer:\n  accelerator: gpu\n  devices: 8\n"},
+      {"accelerate", "distributed_type: FSDP\nmixed_precision: bf16\n"},
+      {"Trainer", "per_device_train_batch_size: 2\nbf16: true\n"},
+      {"torchtune", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n"},
+      {"verl", "actor_rollout_ref:\n  actor: {}\n"},
+      {"OLMo", "global_train_batch_size: 512\ndevice_train_microbatch_size: 2\n"},
+      {"Kubernetes", "apiVersion: v1\nkind: PyTorchJob\n"}};
+  for (const auto& [name, text] : files) {
+    const std::string said = refusal_of_file("a.yaml", text);
+    EXPECT_TRUE(contains(said, name) && contains(said, "which are not read: ")) << said;
+  }
+  EXPECT_TRUE(
+      contains(refusal_of_file("a.json", R"({"per_device_train_batch_size": 2})"), "Trainer"));
+  EXPECT_TRUE(contains(refusal_of_file("a.toml", "[trainer]\naccelerator = 'gpu'"), "Lightning"));
+  EXPECT_TRUE(
+      contains(refusal_of_file("a.sh", "accelerate launch --use_fsdp t.py --lr 1"), "accelerate"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "horovodrun -np 8 --cycle-time-ms 3 python t.py"),
+                       "Horovod"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "deepspeed --num_gpus 8 t.py --deepspeed_config a"),
+                       "DeepSpeed"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "torchrun -m torchtitan.train --job.config_file a"),
+                       "torchtitan"));
+  EXPECT_TRUE(contains(refusal_of_file("a.sh", "mkdir --parents a"), "no command is given flags"));
+  EXPECT_EQ(refusal_of_file("a.toml", "[project]\nname = 'x'"),
+            "a.toml: no settings of torchtitan's");
+  EXPECT_TRUE(contains(refusal_of_file("t.py", "import mindspore as ms\n"), "mindspore"));
+}
+
+TEST(Torchtitan, TomlIsAJob) {
+  const Settings job = of_file("train.toml", R"(
+[model]
+name = "llama3"
+flavor = "70B"
+[training]
+local_batch_size = 16
+seq_len = 8192
+[parallelism]
+data_parallel_replicate_degree = 2
+data_parallel_shard_degree = 4
+tensor_parallel_degree = 8
+context_parallel_degree = 2
+pipeline_parallel_degree = 2
+pipeline_parallel_schedule = "Interleaved1F1B"
+pipeline_parallel_microbatch_size = 2
+enable_async_tensor_parallel = true
+[activation_checkpoint]
+mode = "full"
+)");
+  EXPECT_EQ(job.workload["parallel"],
+            Json::parse(R"({"tensor": 8, "sequence": true, "context": 2, "pipeline": 2,
+                            "virtual_stages": 2})"));
+  EXPECT_EQ(job.workload["operators"]["architecture"], "llama3_70b");
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.micro_batches, 8);
+  // Shards lie among the ranks of the sequence too; behind a pipeline nothing is resharded.
+  EXPECT_EQ(job.strategy["config"], Json::parse(R"({"version": 2,
+                            "units": [["model.norm", "lm_head"], "model.layers.*",
+                                      "model.embed_tokens"],
+                            "reshard_after_forward": false, "mesh": [2, 8],
+                            "mp_policy": {"param_dtype": "bfloat16",
+                                          "reduce_dtype": "float32"}})"));
+  EXPECT_TRUE(assumes(job, "enable_async_tensor_parallel"));
+}
+
+// The norm and the head are one unit, which stays gathered unless "always" is said; in 0.1 they are
+// the root's, and the last layer stays.
+TEST(Torchtitan, UnitsFollowTheVersion) {
+  const std::string model = "[model]\nname = 'llama3'\nflavor = '8B'\n";
+  const auto config = [&](const std::string& more) {
+    return of_file("a.toml", model + more).strategy["config"];
+  };
+  const Json newer = Json::parse(R"([["model.norm", "lm_head"], "model.layers.*",
+                                     "model.embed_tokens"])");
+  EXPECT_EQ(config("hf_assets_path = './a'\n")["units"], newer);
+  EXPECT_EQ(config("hf_assets_path = './a'\n")["not_resharded"], Json{"model.norm"});
+  EXPECT_TRUE(assumes(of_file("a.toml", model), "torchtitan 0.2 or later"));
+  EXPECT_FALSE(assumes(of_file("a.toml", model + "hf_assets_path = './a'\n"), "torchtitan 0.2"));
+  const Json always = config("[parallelism]\nfsdp_reshard_after_forward = 'always'\n");
+  EXPECT_EQ(always["units"], newer);
+  EXPECT_FALSE(always.contains("not_resharded"));
+  const Json older = config("tokenizer_path = './a'\n");
+  EXPECT_EQ(older["units"], Json{"model.layers.*"});
+  EXPECT_EQ(older["not_resharded"], Json{"model.layers.31"});
+}
+
+// 80 layers with embedding and head are 82: in stages of 11 eight, two a rank of four.
+TEST(Torchtitan, StagesFollowTheirLayers) {
+  const std::string model =
+      "[model]\nname = 'llama3'\nflavor = '70B'\n[parallelism]\npipeline_parallel_degree = 4\n";
+  const auto job = [&](const char* more) { return refusal_of_file("a.toml", model + more); };
+  EXPECT_EQ(of_file("a.toml", model + "pipeline_parallel_layers_per_stage = 11\n"
+                                      "pipeline_parallel_schedule = 'Interleaved1F1B'")
+                .workload["parallel"]["virtual_stages"],
+            2);
+  EXPECT_TRUE(contains(job("pipeline_parallel_layers_per_stage = 12"), "no multiple of 4 ranks"));
+  EXPECT_TRUE(contains(job("pipeline_parallel_schedule = 'ZBVZeroBubble'"), "not modelled yet"));
+  EXPECT_TRUE(
+      contains(job("pipeline_parallel_split_points = ['layers.4']"), "a layout by its layers"));
+  EXPECT_EQ(job("tensor_parallel_degree = 'two'"),
+            "a.toml: parallelism.tensor_parallel_degree: found 'two', expected a whole number from "
+            "1 to 1048576");
+  EXPECT_EQ(job("fsdp_reshard_after_forward = 'sometimes'"),
+            "a.toml: parallelism.fsdp_reshard_after_forward: found 'sometimes', expected default, "
+            "always or never");
+}
+
+TEST(DeepSpeed, JsonIsALayoutBesideAModel) {
+  const std::string text = R"({"train_batch_size": 64, "train_micro_batch_size_per_gpu": 2,
+    "bf16": {"enabled": true}, "zero_optimization": {"stage": 1},
+    "tensor_parallel": {"autotp_size": 4}, "sequence_parallel_size": "auto"})";
+  const Settings job = of_file("ds.json", text);
+  EXPECT_EQ(job.workload["parallel"], Json::parse(R"({"tensor": 4})"));
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.global_batch, 64);
+  EXPECT_EQ(job.strategy["config"],
+            Json::parse(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 1}})"));
+  EXPECT_TRUE(contains(refusal_of_file("ds.json", R"({"train_batch_size": -1})"), "found -1"));
+  EXPECT_EQ(refusal_of_file("ds.json", R"({"name": "else"})"), "none");
+  EXPECT_EQ(refusal_of_file("ds.json", R"({"zero_optimization": )"), "none");
+  const test::Scratch scratch;
+  const std::string file = scratch.path("ds.json");
+  test::write_text(file, text);
+  const Begun begun =
+      init_scenario({.model = "llama3_8b", .node = "dgx-h100", .nodes = 2, .settings = file});
+  EXPECT_EQ(begun.scenario["workload"]["micro_batches"], 8);  // 64 / (2 x 16 / 4)
+  EXPECT_EQ(begun.scenario["workload"]["operators"]["dtype"], "bf16");
+}
+
+// A precision that is left to the trainer above is the device's, and said.
+TEST(DeepSpeed, OpenPrecisionIsTheDevices) {
+  const test::Scratch scratch;
+  const auto begun = [&](const std::string& text, const char* node) {
+    test::write_text(scratch.path("ds.json"), text);
+    return init_scenario(
+        {.model = "gpt2_small", .node = node, .settings = scratch.path("ds.json")});
+  };
+  const auto dtype = [](const Begun& one) {
+    return one.scenario["workload"]["operators"]["dtype"];
+  };
+  for (const char* text :
+       {R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"}, "train_batch_size": "auto"})",
+        R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": false}, "train_batch_size": 64})",
+        R"({"train_batch_size": "auto", "zero_optimization": {"stage": 2}})"}) {
+    const Begun ampere = begun(text, "dgx-a100-80gb"), volta = begun(text, "dgx-1");
+    EXPECT_EQ(dtype(ampere), "bf16") << text;
+    EXPECT_EQ(dtype(volta), "fp16") << text;
+    EXPECT_TRUE(test::any_contains(ampere.assumed, "the device's usual precision")) << text;
+    EXPECT_TRUE(test::any_contains(ampere.assumed, "gradients in bf16")) << text;
+  }
+  const Begun plain = begun(R"({"zero_optimization": {"stage": 1}})", "dgx-a100-80gb");
+  EXPECT_EQ(dtype(plain), "fp32");
+  EXPECT_TRUE(test::any_contains(plain.assumed, "in fp32, as neither bf16 nor fp16"));
+  EXPECT_EQ(dtype(begun(R"({"train_batch_size": "auto", "fp16": {"enabled": true},
+                            "bf16": {"enabled": "auto"}})",
+                        "dgx-a100-80gb")),
+            "fp16");
+  const Begun cast =
+      begun(R"({"train_batch_size": 64, "torch_autocast": {"enabled": true}})", "dgx-a100-80gb");
+  EXPECT_EQ(dtype(cast), "bf16");
+  EXPECT_EQ(cast.scenario["workload"]["operators"]["autocast"], true);
+}
+
+// The Trainer's own numbers, by the model's hidden size of 4096.
+TEST(DeepSpeed, AutoSizesAreTheTrainers) {
+  const test::Scratch scratch;
+  test::write_text(scratch.path("ds.json"),
+                   R"({"train_batch_size": "auto", "_comment": "x", "zero_optimization":
+                       {"stage": 3, "overlap_comm": "auto", "reduce_bucket_size": "auto",
+                        "stage3_prefetch_bucket_size": "auto",
+                        "stage3_param_persistence_threshold": "auto"}})");
+  const Begun begun = init_scenario(
+      {.model = "llama3_8b", .node = "dgx-h100", .settings = scratch.path("ds.json")});
+  const Json& zero = begun.scenario["strategies"][0]["config"]["zero_optimization"];
+  EXPECT_EQ(zero["reduce_bucket_size"], 16777216);
+  EXPECT_EQ(zero["stage3_prefetch_bucket_size"], 15099494);
+  EXPECT_EQ(zero["stage3_param_persistence_threshold"], 40960);
+  EXPECT_TRUE(test::any_contains(begun.assumed, "by the hidden size 4096"));
+  (void)test::scenario_in(begun.scenario);
+}
+
+// Scenario, written, of flags on DGX H100.
+struct Taken {
+  Scenario scenario;
+  Json flags;
+};
+
+Taken taken(const std::string& line, int nodes) {
+  const Begun begun = init_scenario({.model = line, .node = "dgx-h100", .nodes = nodes});
+  Taken taken{test::scenario_in(begun.scenario), {}};
+  const Strategy& own = taken.scenario.strategies.front();
+  const auto written = dialect::write_config(*dialect::find_dialect("megatron"), own,
+                                             taken.scenario.workload, taken.scenario.cluster);
+  EXPECT_TRUE(written && written->exact) << line << ": " << (written ? written->difference : "");
+  if (written) taken.flags = written->config;
+  return taken;
+}
+
+std::string line_of(const Json& flags) {
+  return dialect::config_text(*dialect::find_dialect("megatron"), flags);
+}
+
+Json random_layout(std::mt19937& random) {
+  const auto of = [&](std::initializer_list<int> list) {
+    return *(list.begin() + static_cast<std::ptrdiff_t>(random() % list.size()));
+  };
+  Json flags;
+  const auto set = [&](const char* flag, int size) {
+    if (size > 1) flags[flag] = size;
+  };
+  const int pipeline = of({1, 2, 4}), tensor = of({1, 2, 4}), chunks = of({1, 2});
+  set("tensor-model-parallel-size", tensor);
+  set("pipeline-model-parallel-size", pipeline);
+  set("num-virtual-stages-per-pipeline-rank", pipeline > 1 ? chunks : 1);
+  set("context-parallel-size", of({1, 1, 2}));
+  if (flags.contains("context-parallel-size") && of({0, 1}) == 1) flags["cp-comm-type"] = "a2a";
+  if (of({0, 1}) == 1) {
+    flags["num-experts"] = 8;
+    set("expert-model-parallel-size", of({1, 2, 4, 8}));
+    if (flags.contains("expert-model-parallel-size") && of({0, 1}) == 1) {
+      flags["overlap-moe-expert-parallel-comm"] = true;
+    }
+    if (of({0, 1}) == 1 && tensor > 1) flags["expert-tensor-parallel-size"] = 1;
+  }
+  if (pipeline == 2 && chunks == 1 && of({0, 1}) == 1) {
+    flags["pipeline-model-parallel-layout"] = "Ettt|tttttL";
+  }
+  if (tensor > 1 && of({0, 1}) == 1) flags["sequence-parallel"] = true;
+  if (flags.contains("sequence-parallel") && of({0, 1}) == 1) flags["tp-comm-overlap"] = true;
+  if (pipeline > 1 && chunks > 1 && of({0, 1}) == 1) flags["no-overlap-p2p-communication"] = true;
+  flags["micro-batch-size"] = of({1, 2});
+  flags["global-batch-size"] = 2 * 64 * of({1, 2});
+  if (of({0, 1}) == 1) flags["overlap-grad-reduce"] = true;
+  if (of({0, 1}) == 1) flags["use-distributed-optimizer"] = true;
+  if (of({0, 1}) == 1) flags["ddp-bucket-size"] = 100000 * of({1, 3, 9});
+  if (of({0, 1}) == 1) flags["grad-reduce-in-bf16"] = true;
+  if (flags.contains("overlap-grad-reduce") && flags.contains("use-distributed-optimizer") &&
+      of({0, 1}) == 1) {
+    flags["overlap-param-gather"] = true;
+  }
+  if (of({0, 1}) == 1) flags["fp8-format"] = "hybrid";
+  if (flags.contains("fp8-format") && flags.contains("use-distributed-optimizer") &&
+      of({0, 1}) == 1) {
+    flags["fp8-param-gather"] = true;
+  }
+  return flags;
+}
+
+// Flags become a scenario, the scenario flags; those say the same layout, and the same scenario.
+TEST(Megatron, LayoutsComeBack) {
+  std::mt19937 random(37);
+  int read = 0;
+  for (int round = 0; round < 120; ++round) {
+    const Json given = random_layout(random);
+    const int nodes = 1 << random() % 3;
+    const std::string line = kModel + line_of(given);
+    Taken first;
+    try {
+      first = taken(line, nodes);
+    } catch (const InputError&) {
+      continue;  // these sizes do not go together
+    }
+    ++read;
+    const std::string experts = given.contains("num-experts") ? " --num-experts 8 " : " ";
+    const Taken again = taken(kModel + experts + line_of(first.flags), nodes);
+    EXPECT_EQ(line_of(again.flags), line_of(first.flags)) << line;
+    for (const auto& [flag, value] : given.items()) {
+      const bool exchange = flag.starts_with("ddp-") || flag.starts_with("overlap-") ||
+                            flag == "use-distributed-optimizer" || flag == "num-experts" ||
+                            flag == "expert-tensor-parallel-size";
+      if (exchange) continue;
+      ASSERT_TRUE(first.flags.contains(flag)) << flag << " of " << line;
+      EXPECT_EQ(first.flags[flag], value) << flag << " of " << line;
+    }
+    const Workload &one = first.scenario.workload, &other = again.scenario.workload;
+    EXPECT_EQ(one.parallel.expert_tensor, other.parallel.expert_tensor) << line;
+    EXPECT_EQ(one.micro_batches, other.micro_batches) << line;
+    EXPECT_EQ(
+        dialect::plan_difference(
+            plan::make_plan(one, first.scenario.cluster, first.scenario.strategies.front()),
+            plan::make_plan(other, again.scenario.cluster, again.scenario.strategies.front())),
+        "")
+        << line;
+  }
+  EXPECT_GT(read, 40);
+}
+
+}  // namespace
+}  // namespace syncline::job
