@@ -346,7 +346,9 @@ class ControlChannel::Life {
     } else if (event == LineEvent::kReached) {
       reached_ = LiveClock::now();
     } else if (event == LineEvent::kNobody || event == LineEvent::kRefused) {
-      refused_ = event == LineEvent::kRefused && LiveClock::now() - *reached_ < kProof;
+      // A refusal comes at once, silence ends after kProof. A busy machine may learn late that it
+      // reached somebody, which makes silence look shorter.
+      refused_ = event == LineEvent::kRefused && LiveClock::now() - *reached_ < kProof / 2;
     } else if (event == LineEvent::kClosed) {
       first.lost = first.state == Peer::State::kHere;
     } else if (first.state == Peer::State::kAbsent) {
