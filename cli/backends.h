@@ -1,4 +1,4 @@
-// What runs a plan on ranks, by name: rows that main hands in.
+// Backends by name, each of which runs a plan on ranks: rows that main hands in.
 #pragma once
 
 #include <string>

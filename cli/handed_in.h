@@ -1,4 +1,4 @@
-// What main hands in.
+// Every row that main hands in.
 #pragma once
 
 namespace syncline::cli {

@@ -51,11 +51,11 @@ CLI::Option* add_set(CLI::App& verb, std::vector<std::string>& set);
 
 // The document with its keys changed. Throws InputError.
 input::Document read(const ScenarioOption& option);
-// The same for ranks that each read the scenario themselves: not from standard input.
+// Reads it for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
-// What every verb says of such a scenario (studies/warnings/warnings.h), for those that ignore its
-// sweep, of the strategies of it that are asked for.
+// Returns the warnings of a scenario (studies/warnings/warnings.h) for these of its strategies,
+// without its sweep.
 std::vector<std::string> warnings_here(const input::Document& document,
                                        const std::vector<Strategy>& strategies);
 

@@ -1,4 +1,5 @@
-// What predicts a plan's time, by name: rows that main hands in, and the option that chooses one.
+// Predictors by name, each of which gives a plan's time: rows that main hands in, and the option
+// that chooses one.
 #pragma once
 
 #include <CLI/CLI.hpp>

@@ -2,6 +2,7 @@
 // real machines. An executor knows nothing of strategies; a plan knows nothing of executors.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -69,7 +70,7 @@ struct Beside {
 // What an executor needs beside the plan.
 struct ExecutorSettings {
   Cluster cluster;
-  Simulation simulation;
+  Simulation simulation = {};
   std::uint64_t seed = 1;
   // Whose spans are wanted beside rank 0's, where ranks differ; empty: those of the first few.
   std::vector<int> traced_ranks = {};

@@ -207,8 +207,8 @@ struct Simulation {
 struct Job {
   Workload workload;
   Cluster cluster;
-  Training training;
-  Simulation simulation;
+  Training training = {};
+  Simulation simulation = {};
 };
 
 // The cluster as the ranks see it that sum a dense gradient: strategies are set for these.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/cost.h"
 #include "core/executor.h"
 #include "core/job.h"
@@ -59,7 +60,8 @@ struct Evaluated {
 };
 
 // Plans and runs one strategy of a job, each phase of its training by itself. Without the lower
-// bound. Throws InputError where a step computes and sends nothing.
+// bound. Throws InputError (base/error.h) if tiers do not join all ranks, if the strategy names
+// nothing that there is, or if a step computes and sends nothing.
 Evaluated evaluate_strategy(const Job& job, const Strategy& strategy, run::Executor& executor,
                             collective::CostCache& cache);
 

@@ -28,9 +28,9 @@ struct TrainingPoint {
   // Long after every ramp unless said otherwise.
   std::int64_t step = std::numeric_limits<std::int64_t>::max() / 4;
   std::int64_t period = 0;  // LocalSGD steps to the next averaging; 0: the strategy's own
-  // Where gradients are released at ticks (Fusion::cycle): which of kTickPhases moments of a cycle,
-  // spread evenly over it, the step begins at. A step is not a multiple of a cycle, so all of
-  // them are equally likely in a run.
+  // Moment of a cycle at which the step begins, from 0 to kTickPhases - 1, if gradients are
+  // released at ticks (Fusion::cycle). A step is not a multiple of a cycle, so all moments are
+  // equally likely.
   int tick_phase = 0;
   bool averaged = true;  // LocalSGD; false: a step behind the run's last averaging
 };
@@ -142,7 +142,8 @@ struct Plan {
   bool computes(StreamId stream) const { return own_stream(stream) == kComputeStream; }
 };
 
-// The plan of one period. Requires that strategy was read for this cluster.
+// Returns the plan of one period. Requires that the strategy fits the cluster. Throws InputError
+// for an algorithm or codec that no table has, and for groups without a size.
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point = {});
 

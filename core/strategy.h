@@ -90,7 +90,7 @@ struct Hierarchy {
     kSharded,  // reduce-scatter inside, all-reduce of each shard across, all-gather inside
   };
   Form form = Form::kFlat;
-  int group_size = 0;             // ranks a group; 0: the GPUs of a node
+  int group_size = 0;             // ranks a group, at least 1; readers take the GPUs of a node
   bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
   std::string inside;             // algorithm inside a group; empty: the strategy's
   std::string across;             // algorithm among leaders or shards; empty: the strategy's

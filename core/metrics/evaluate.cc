@@ -15,6 +15,15 @@
 namespace syncline::measure {
 namespace {
 
+// Refuses a cluster whose levels do not join all of its ranks: times would be those of fewer.
+void expect_joined(const Cluster& cluster) {
+  const int joined = cluster.tiers.empty() ? 1 : cluster.tiers.back().span;
+  if (joined >= cluster.ranks()) return;
+  throw InputError("the tiers of cluster '" + cluster.name + "' join " + std::to_string(joined) +
+                   " of its " + std::to_string(cluster.ranks()) +
+                   " ranks: the last one's span is all of them");
+}
+
 // Refuses a step without work: no computation, and no collective.
 void refuse_idle(const Evaluated& evaluated, const Strategy& strategy) {
   if (evaluated.metrics.step_time > 0 || evaluated.metrics.compute > 0) return;
@@ -39,6 +48,7 @@ void expect_time(Seconds step, const Strategy& strategy) {
 
 Evaluated evaluate_strategy(const Job& job, const Strategy& strategy, run::Executor& executor,
                             collective::CostCache& cache) {
+  expect_joined(job.cluster);
   // Each phase is measured by itself and counts by its steps. The first one is kept for traces.
   Evaluated evaluated;
   std::vector<std::pair<Metrics, double>> phases;

@@ -12,7 +12,7 @@ namespace {
 // kJitteredSteps steps is taken, unless the expectation is known in closed form.
 void set_periods(const Job& job, run::ExecutorTraits executor, TrainingStretch& phase) {
   constexpr int kJitteredSteps = 256;
-  // Where steps overlap the first ones are not yet alike: the slope over some later ones.
+  // Steps that overlap take their usual time after the first few: later ones are measured.
   if (plan::crosses_steps(phase.plan)) {
     phase.warmup = executor.cheap ? 8 : 3;
     phase.periods = 2 * phase.warmup;

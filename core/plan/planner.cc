@@ -7,6 +7,9 @@
 #include <numbers>
 #include <numeric>
 
+#include "core/algorithm.h"
+#include "core/base/error.h"
+#include "core/collective/nccl.h"
 #include "core/compress/dgc.h"
 #include "core/plan/compute_fusion.h"
 #include "core/plan/local_plan.h"
@@ -97,8 +100,35 @@ std::vector<double> block_times(const Cluster& cluster, const LocalSgd& local) {
   return times;
 }
 
+namespace {
+
+// Refuses a strategy that names no row of a table or has groups of no rank. Readers of files have
+// done so, callers of the library may not.
+void expect_known(const Strategy& strategy) {
+  const auto fail = [&](const std::string& what) {
+    throw InputError("strategy '" + strategy.name + "': " + what);
+  };
+  const Hierarchy& hierarchy = strategy.hierarchy;
+  for (const std::string& name : {strategy.algorithm, hierarchy.inside, hierarchy.across}) {
+    const bool known = name.empty() || name == collective::kNcclName ||
+                       collective::find_algorithm(name) != nullptr;
+    if (!known) fail("no algorithm is called '" + name + "'");
+  }
+  const std::string& codec = strategy.compression.codec;
+  if (!codec.empty() && compress::find_codec(codec) == nullptr) {
+    fail("no codec is called '" + codec + "'");
+  }
+  if (hierarchy.form != Hierarchy::Form::kFlat && hierarchy.group_size < 1) {
+    fail("hierarchy.group_size is " + std::to_string(hierarchy.group_size) +
+         ": give the ranks of a group");
+  }
+}
+
+}  // namespace
+
 Plan make_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                const TrainingPoint& point) {
+  expect_known(strategy);
   if (const auto fused = fused_workload(workload, cluster.device, strategy.compute_fusion)) {
     return make_plan(*fused, cluster, strategy, point);
   }

@@ -23,6 +23,9 @@ void note_compute_fusion(const Workload& workload, const Cluster& cluster, bool 
 }
 
 Strategy read_dialect(Reader& reader, const Workload& workload, const Cluster& cluster) {
+  if (dialect::dialects().empty()) {
+    reader.fail("dialect", "this program hands in no framework (formats/dialect/dialects.h)");
+  }
   const dialect::Dialect* dialect =
       dialect::find_dialect(reader.word_or("dialect", "", dialect::dialect_names()));
   dialect::ReadAs as;

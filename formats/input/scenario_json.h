@@ -66,8 +66,8 @@ cost::MeasuredCostModel read_cost_model(Reader reader);
 // the same plan. What a dialect's own rule came to stands under "groups".
 Json strategy_json(const Strategy& strategy);
 
-// Hardware by name, as the JSON that stands for it: "device": "h100-sxm", "node": "dgx-h100".
-// What stands beside the name replaces what the library has (catalogue/hardware).
+// Hardware by name, as JSON: "device": "h100-sxm", "node": "dgx-h100". Keys next to the name
+// replace the figures of the catalogue (catalogue/hardware).
 
 // The device's object with its rates as reached (catalogue/hardware/device.h), or as rated where
 // the share that is reached is given beside it.

@@ -13,7 +13,7 @@ namespace syncline::job::kineto {
 
 struct DerivedStep;
 
-// Of the reading, beside what was observed; of the first rank where they differ.
+// Facts about a trace as it was read; those of the first rank if ranks differ.
 struct ReadFacts {
   std::size_t operators_a_step = 0;   // that the profiler recorded on the host
   bool collectives_on_device = true;  // false: only the host's calls stand in the trace

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/base/error.h"
 #include "core/executor.h"
 #include "core/metrics/bound.h"
 #include "core/sim/sim_executor.h"
@@ -94,6 +95,30 @@ INSTANTIATE_TEST_SUITE_P(Executors, Accounting,
                                          Costing{"merged", "merged", 40},
                                          Costing{"step", "step", 20}),
                          [](const auto& i) { return std::string(i.param.name); });
+
+// A caller of the library may forget the levels of the network.
+TEST(Evaluation, TiersJoinAllRanks) {
+  Job job;
+  job.workload.forward = 1;
+  job.workload.tensors.resize(1);
+  job.workload.tensors[0].elements = 1000;
+  job.cluster.name = "pair";
+  job.cluster.nodes = 2;
+  const auto refusal = [&]() -> std::string {
+    collective::CostCache cache(job.cluster);
+    try {
+      evaluate_strategy(job, {}, *run::make_model_executor({job.cluster}), cache);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(
+      refusal(),
+      "the tiers of cluster 'pair' join 1 of its 2 ranks: the last one's span is all of them");
+  job.cluster.tiers = {{.name = "inter", .span = 2, .latency = 1e-5, .bandwidth = 1e9}};
+  EXPECT_EQ(refusal(), "");
+}
 
 }  // namespace
 }  // namespace syncline::measure

@@ -1,9 +1,11 @@
 // A strategy as operations: order, streams, dependencies, and what travels.
+#include "core/base/error.h"
 #include "core/communication.h"
 #include "core/plan.h"
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 #include <set>
 
@@ -81,6 +83,32 @@ TEST(Planner, OneRankExchangesNothing) {
   for (Strategy strategy : {Strategy{}, dgc_strategy(10), local_strategy(4)}) {
     const Plan plan = make_plan(five(), cluster_of(1, 1), strategy);
     EXPECT_EQ(ops_of<Compute>(plan).size(), plan.ops.size());
+  }
+}
+
+// A caller of the library that no reader of files has judged gets a sentence.
+TEST(Planner, NamesThatNoTableHasAreRefused) {
+  const auto refusal = [](const std::function<void(Strategy&)>& change) -> std::string {
+    Strategy strategy;
+    strategy.name = "mine";
+    change(strategy);
+    try {
+      make_plan(five(), cluster_of(4, 8), strategy);
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(refusal([](Strategy&) {}), "");
+  EXPECT_EQ(refusal([](Strategy& own) { own.algorithm = "rings"; }),
+            "strategy 'mine': no algorithm is called 'rings'");
+  EXPECT_EQ(refusal([](Strategy& own) { own.hierarchy.across = "x"; }),
+            "strategy 'mine': no algorithm is called 'x'");
+  EXPECT_EQ(refusal([](Strategy& own) { own.compression.codec = "zip"; }),
+            "strategy 'mine': no codec is called 'zip'");
+  for (const auto form : {Hierarchy::Form::kLeaders, Hierarchy::Form::kSharded}) {
+    EXPECT_EQ(refusal([&](Strategy& own) { own.hierarchy.form = form; }),
+              "strategy 'mine': hierarchy.group_size is 0: give the ranks of a group");
   }
 }
 
