@@ -36,15 +36,21 @@ Change changed(std::string text, const Strategy& strategy, const Set& set) {
   return change;
 }
 
+// Returns a fusion without a rule that pads and sums gradients as `own` does.
+Fusion without_rule(const Fusion& own) {
+  Fusion fusion;
+  fusion.align = own.align;
+  fusion.to_fp32 = own.to_fp32;
+  return fusion;
+}
+
 std::vector<Change> fusion_changes(const Strategy& strategy) {
   std::vector<Change> candidates;
   for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) {
     Strategy changed = strategy;
-    changed.fusion = Fusion{};
+    changed.fusion = without_rule(strategy.fusion);
     changed.fusion.rule = Fusion::Rule::kSize;
     changed.fusion.size = mebibytes * kMiB;
-    changed.fusion.align = strategy.fusion.align;
-    changed.fusion.to_fp32 = strategy.fusion.to_fp32;
     changed.partition = 0;  // parts are made of gradients that travel alone
     // Ticks are the framework's: they stay, with their packing.
     changed.fusion.cycle = strategy.fusion.cycle;
@@ -54,12 +60,8 @@ std::vector<Change> fusion_changes(const Strategy& strategy) {
                           changed});
   }
   if (strategy.fusion.cycle > 0) return candidates;
-  candidates.push_back(
-      changed("send each gradient by itself (fusion: rule none)", strategy, [](Strategy& own) {
-        const bool to_fp32 = own.fusion.to_fp32;
-        own.fusion = {};
-        own.fusion.to_fp32 = to_fp32;
-      }));
+  candidates.push_back(changed("send each gradient by itself (fusion: rule none)", strategy,
+                               [](Strategy& own) { own.fusion = without_rule(own.fusion); }));
   return candidates;
 }
 

@@ -124,9 +124,12 @@ class Accounts {
                ? std::min(own, static_cast<double>(tensor.elements) * narrowest_)
                : own;
   }
+  // Returns the bytes of a gradient's fp32 copy, which the update reads: of its touched rows, if it
+  // is sparse; 0 if it adds up in fp32 or wider.
   double copy_of(const Tensor& tensor) const {
-    const double full = kFull * static_cast<double>(tensor.elements);
-    return gradient_of(tensor, strategy_) < full ? full : 0;
+    const auto size = static_cast<double>(size_of(tensor.dtype));
+    if (strategy_.fusion.to_fp32 || size >= kFull) return 0;
+    return gradient_of(tensor, strategy_) * kFull / size;
   }
   bool shards_parameters() const { return level_ == Strategy::Sharded::kParameters; }
   // Gradients that add up over micro-batches without an exchange are whole until the last.

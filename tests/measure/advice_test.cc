@@ -62,6 +62,23 @@ TEST(Advice, ComesBestFirstAndOnceAKind) {
   EXPECT_LE(fusion, 1);
 }
 
+// Without start-up times single gradients are the best fusion. They are summed as wide as before:
+// a change that is told to train the same does.
+TEST(Advice, SingleGradientsAreSummedAsWide) {
+  const std::string cluster = R"("nodes": 2, "gpus_per_node": 1, "library": "links",
+      "inter": {"latency_us": 0.001, "bandwidth_gbps": 100})";
+  Scenario scenario =
+      scenario_by(R"({"name": "s", "fusion": {"rule": "one", "cast": "fp32"}})", cluster);
+  for (Tensor& tensor : scenario.workload.tensors) tensor.dtype = DType::kBf16;
+  bool single = false;
+  for (const Advice& one : advice_for(scenario)) {
+    if (one.training != TrainingChange::kSame) continue;
+    EXPECT_TRUE(one.strategy.fusion.to_fp32) << one.change;
+    single |= one.strategy.fusion.rule == Fusion::Rule::kNone;
+  }
+  EXPECT_TRUE(single);
+}
+
 TEST(Advice, NamesWhatChangesTheTraining) {
   bool compression = false;
   for (const auto& item : advice_for(scenario_by())) {

@@ -108,6 +108,16 @@ TEST(Memory, IsWhatMegatronPublished) {
   EXPECT_DOUBLE_EQ(bytes("fp32", distributed), 8 + 8.0 / 32);
 }
 
+// A copy has as many values as the gradient, and only a narrow gradient has one.
+TEST(Memory, CopiesOfSparseGradientsAreOfTheirRows) {
+  for (const auto& [dtype, bytes] : {std::pair("fp32", 4.0), {"bf16", 2.0 + 4.0}}) {
+    Json scenario = scenario_of(2, 1, dtype);
+    scenario["workload"]["tensors"][0]["sparse_rows"] = 10;
+    const Memory memory = memory_with(scenario, "megatron", R"({"grad-reduce-in-bf16": true})");
+    EXPECT_DOUBLE_EQ(memory.gradients, bytes * (1e8 + 10 * 10000)) << dtype;
+  }
+}
+
 TEST(Memory, OptimizersKeepWhatTheyKeep) {
   Json scenario = scenario_of(1, 1, "fp32");
   const auto bytes = [&](const char* optimizer) {
