@@ -10,6 +10,8 @@
 
 #include "backend_gloo/gloo_mesh.h"
 #include "core/base/index.h"
+#include "core/run/bucket_use.h"
+#include "core/run/outer_step.h"
 #include "core/run/payload.h"
 #include "live/live_executor.h"
 

@@ -13,6 +13,7 @@
 #include "backend_nccl/communicators.h"
 #include "backend_nccl/device.h"
 #include "backend_nccl/memory_plan.h"
+#include "core/run/outer_step.h"
 #include "core/run/payload.h"
 #include "kernels/dgc_step.h"
 #include "kernels/sparse_apply.h"

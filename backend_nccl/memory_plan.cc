@@ -8,6 +8,8 @@
 #include "core/algorithm.h"
 #include "core/base/error.h"
 #include "core/base/index.h"
+#include "core/run/bucket_use.h"
+#include "core/run/outer_step.h"
 #include "core/run/payload.h"
 
 namespace syncline::nccl_backend {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/plan.h"
+#include "core/run/bucket_use.h"
 #include "core/run/payload.h"
 
 namespace syncline::nccl_backend {

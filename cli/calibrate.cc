@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/codec.h"
 #include "core/cost/cost_model.h"
+#include "formats/input/cost_model_json.h"
 #include "formats/input/document.h"
 #include "formats/input/scenario_json.h"
 #include "formats/json/reader.h"

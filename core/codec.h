@@ -1,5 +1,6 @@
-// The table of gradient codecs: what a compressed gradient weighs on the wire and what encoding
-// costs. Each codec lives in a file of its own and is one row here.
+// The table of gradient codecs: the bytes of a compressed gradient on the wire and the cost of
+// encoding it. Each codec is a file of its own and a row here. A program adds rows of its own by
+// hand_in (examples/codec.cc).
 #pragma once
 
 #include <cstddef>
@@ -63,6 +64,8 @@ struct Codec {
 };
 
 std::span<const Codec> codecs();
+// Adds a row. REQUIRES: nothing was asked of the table before; the name is new.
+void hand_in(const Codec& row);
 const Codec* find_codec(std::string_view name);  // or nullptr
 std::vector<std::string> codec_names();
 

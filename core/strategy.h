@@ -1,9 +1,11 @@
-// Every knob of gradient synchronisation, as a user sets it. core/plan turns a strategy into a
-// plan; nothing else interprets these fields.
+// A strategy of gradient synchronisation, in two parts: the knobs that people choose, and the
+// traits of the framework that carries them out. core/plan turns a strategy into a plan; nothing
+// else interprets these fields.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/base/units.h"
@@ -30,18 +32,6 @@ struct Fusion {
   // By tensor index, in the order in which the groups are exchanged once ready. Gradients that are
   // in no group travel alone.
   std::vector<std::vector<int>> groups;
-  // kGroups: a bucket goes only behind those ahead of it in the list (DDP). false: once it is
-  // ready.
-  bool in_turn = false;
-  // A gradient that has a bucket to itself travels in parts, cut ahead of these elements
-  // (DeepSpeed: one above reduce_bucket_size).
-  struct Cuts {
-    int tensor = 0;
-    std::vector<std::int64_t> at;
-
-    bool operator==(const Cuts&) const = default;
-  };
-  std::vector<Cuts> cuts;
   // kAfter: a bucket closes once it has reached the limit, so it overshoots (Paddle, DDP).
   // kBefore: it closes before the next tensor would exceed the limit (Horovod).
   enum class Close { kAfter, kBefore } close = Close::kAfter;
@@ -69,16 +59,6 @@ struct Fusion {
   std::vector<AssumedCost> costs;
   bool to_fp32 = false;  // narrower gradients are cast to fp32 in their bucket (MindSpore)
   Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
-  // Likewise in elements of the bucket's format, and a bucket's end (Megatron's distributed
-  // optimizer: 64, and a multiple of the ranks and 128).
-  std::int64_t align_elements = 1;
-  std::int64_t pad_elements = 1;
-  // Each tensor's first dimension is padded to a multiple of this many rows (FSDP2: the ranks,
-  // among which it is dealt out).
-  std::int64_t pad_rows = 1;
-  // A bucket goes once the gradient behind its last is ready too: it is full when that one no
-  // longer fits (DeepSpeed).
-  bool with_next = false;
 
   bool operator==(const Fusion&) const = default;
 };
@@ -94,10 +74,6 @@ struct Hierarchy {
   bool first_all_reduce = false;  // kLeaders: the documents all-reduce inside first, Paddle reduces
   std::string inside;             // algorithm inside a group; empty: the strategy's
   std::string across;             // algorithm among leaders or shards; empty: the strategy's
-  // kSharded: what follows the reduce-scatter has a stream of its own, so that the next bucket's
-  // reduce-scatter does not wait for it (FSDP).
-  bool across_stream = false;
-  bool across_last = false;  // across groups in the last micro-batch alone (MiCS)
 
   bool operator==(const Hierarchy&) const = default;
 };
@@ -168,16 +144,78 @@ struct ComputeFusion {
   bool operator==(const ComputeFusion&) const = default;
 };
 
+// Details of a framework's buckets. An explicit fusion of another engine has none of them.
+struct BucketTraits {
+  // kGroups: each bucket waits for the buckets before it in the list (DDP). false: a bucket goes
+  // once it is ready.
+  bool in_turn = false;
+  // Cuts of one gradient that is alone in its bucket, as the first element of each further part
+  // (DeepSpeed cuts gradients above reduce_bucket_size).
+  struct Cuts {
+    int tensor = 0;
+    std::vector<std::int64_t> at;
+
+    bool operator==(const Cuts&) const = default;
+  };
+  std::vector<Cuts> cuts;
+  // Multiples to which each tensor's place and each bucket's end are padded, in elements of the
+  // bucket's format (Megatron's distributed optimizer: 64, and a multiple of the ranks and 128).
+  std::int64_t align_elements = 1;
+  std::int64_t pad_elements = 1;
+  // Multiple to which each tensor's first dimension is padded, in rows (FSDP2: the ranks, each of
+  // which holds the same number of rows).
+  std::int64_t pad_rows = 1;
+  // A bucket also waits for the gradient after its last one, because only a gradient that no
+  // longer fits closes it (DeepSpeed).
+  bool with_next = false;
+
+  bool operator==(const BucketTraits&) const = default;
+};
+
+// How one framework's engine carries a strategy out. The reader of that framework's settings sets
+// these fields; no search varies them. The defaults are those of an engine without such rules.
+struct FrameworkTraits {
+  BucketTraits buckets;
+  // Hierarchy::Form::kSharded: the steps after the reduce-scatter have a stream of their own, and
+  // the next bucket's reduce-scatter does not wait for them (FSDP).
+  bool across_stream = false;
+  bool across_last = false;  // groups communicate only in the last micro-batch (MiCS)
+  // The first step of the training exchanges all gradients of a format in one bucket, because the
+  // framework does not know their order yet (DDP). Costs are those of the later steps.
+  bool whole_first_step = false;
+  // The part of a training state that each rank holds a shard of (ZeRO's stages 1 to 3), for a
+  // sharded update. It changes memory, not time.
+  enum class Sharded { kStates, kGradients, kParameters } sharded = Sharded::kStates;
+  // The update reads an fp32 copy of narrower gradients, each rank of its shard (Megatron). It
+  // changes memory, not time.
+  bool fp32_copies = false;
+  // Ranks in the groups that gather parameters for the backward pass; each group holds a second
+  // copy in shards (FSDP2's reshard_after_forward as a number, hpZ). 0: the ranks that hold the
+  // first copy.
+  int regather_group = 0;
+  int kept_groups = 0;  // the number of gather_groups, from the first, that are not gathered again
+  // Bytes of a parameter's element when it is gathered; 0: as its gradient. 1 (FP8) applies to
+  // matrices of layers; other parameters then take 2 (Megatron's fp8-param-gather).
+  int gather_bytes = 0;
+  // Elements of gathered parameters from which on none are gathered ahead of the layers that need
+  // them (DeepSpeed's stage3_max_live_parameters); 0: no limit.
+  std::int64_t live_elements = 0;
+  // Exchanges that may be unfinished when the backward pass continues past a bucket's exchange
+  // (DeepSpeed: 1); 0: the backward pass waits for none.
+  int in_flight = 0;
+  // Buffers are broadcast before each step if the workload says how long that takes (DDP).
+  bool broadcast_buffers = true;
+
+  bool operator==(const FrameworkTraits&) const = default;
+};
+
 struct Strategy {
   std::string name;
   std::string about;
   std::string dialect;             // in which it was written; empty: Syncline's own keys
   std::vector<std::string> notes;  // what that framework silently does otherwise than it says
   std::vector<std::string>
-      suspicious;  // what its configuration hardly means: another unit, no units
-  // The training's first step exchanges all gradients of a format in one bucket, as that framework
-  // does not know their order yet (DDP); costs are those of the steps behind it.
-  bool whole_first_step = false;
+      suspicious;       // what its configuration hardly means: another unit, no units
   bool overlap = true;  // false: computation and communication share one stream
   int streams = 1;      // communication streams, each with a communicator of its own
   std::string algorithm = "ring";
@@ -199,28 +237,11 @@ struct Strategy {
     kSharded,
     kShardedUpdate
   } exchange = Exchange::kAllReduce;
-  // Where the update is sharded, what else a rank holds its shard of alone (ZeRO's stages 1 to 3).
-  // It decides about memory, not about time; dialects say it.
-  enum class Sharded { kStates, kGradients, kParameters } sharded = Sharded::kStates;
-  // The update reads an fp32 copy of gradients that are narrower, each rank of its own shard
-  // (Megatron). Likewise about memory alone.
-  bool fp32_copies = false;
   // Sharded: the parameters' own buckets; empty: gathered as the gradients were scattered.
   std::vector<std::vector<int>> gather_groups;
   // kSharded: parameters are gathered again for the backward pass, each bucket's while the backward
   // pass of the one before runs (FSDP).
   bool regather = false;
-  // Likewise, in groups of so many neighbours, which hold a second copy in shards (FSDP2's
-  // reshard_after_forward as a number, hpZ); 0: among those who hold the first.
-  int regather_group = 0;
-  // Likewise with gather_groups, of which the first so many are not gathered again.
-  int kept_groups = 0;
-  // Bytes that a parameter is gathered in; 0: as its gradient has. One (FP8) is for matrices of
-  // layers alone: what else there is takes two (Megatron's fp8-param-gather).
-  int gather_bytes = 0;
-  // Elements of parameters in place at a time from which on none are gathered ahead of the layers
-  // that need them (DeepSpeed's stage3_max_live_parameters); 0: no limit.
-  std::int64_t live_elements = 0;
   // The last gradient of each piece that the backward pass runs in, whose gradients are all there
   // at its end (graphs of torch.compile); what is behind the last of them is a piece too. Empty:
   // each gradient is there once it is computed.
@@ -230,9 +251,6 @@ struct Strategy {
   // In a pipeline, gradients are exchanged once their stage's passes are over, not behind the last
   // pass that computes them (Megatron without overlap-grad-reduce; FSDP2 in torch's stages).
   bool after_passes = false;
-  // The backward pass goes on past a bucket's exchange only when all but so many of the exchanges
-  // are done (DeepSpeed: 1); 0: it waits for none.
-  int in_flight = 0;
   // The next step's forward pass waits layer by layer for its parameters, instead of for all.
   bool cross_step = false;
   // kReady: buckets go in the order in which they become ready. kLayer: whenever the network is
@@ -241,13 +259,18 @@ struct Strategy {
   Bytes credit = 0;            // kLayer: bytes handed to the network at a time; 0: one bucket
   Bytes partition = 0;         // tensors above this travel in parts of it; 0: whole
   bool bucket_copies = false;  // gradients are copied into their buckets and back (DDP)
-  // Buffers are made equal ahead of each step where the workload says what that takes (DDP).
-  bool broadcast_buffers = true;
   bool host_sync = false;  // the host waits for each exchange before it issues the next (Paddle)
   // kAfterAll: one optimiser step once every collective is done. kPerBucket: each bucket's
   // parameters are updated when its collective is done, in order, after the backward pass.
   enum class Update { kAfterAll, kPerBucket } update = Update::kAfterAll;
+  FrameworkTraits traits;
 };
+
+// Sets another fusion. The bucket rules of the framework do not apply to it.
+inline void set_fusion(Strategy& strategy, Fusion fusion) {
+  strategy.fusion = std::move(fusion);
+  strategy.traits.buckets = {};
+}
 
 // Ranks that hold all shards of the parameters together: with the sharded hierarchy those of a
 // group, whose replicas the other groups are (HSDP).
@@ -266,7 +289,7 @@ inline bool shards_update(const Strategy& strategy) {
 // Between the passes a rank has no more than its shard of the parameters.
 inline bool holds_shards(const Strategy& strategy) {
   return shards_update(strategy) &&
-         (strategy.regather || strategy.sharded == Strategy::Sharded::kParameters);
+         (strategy.regather || strategy.traits.sharded == FrameworkTraits::Sharded::kParameters);
 }
 
 }  // namespace syncline

@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/operators/evaluate.h"
 #include "formats/input/document.h"
-#include "formats/input/scenario_json.h"
+#include "formats/input/hardware_json.h"
 #include "formats/json/reader.h"
 #include "formats/text/digits.h"
 #include "imports/format.h"

@@ -13,8 +13,7 @@
 #include <vector>
 
 #include "core/base/units.h"
-#include "core/job/dtype.h"
-#include "core/job/parallel.h"
+#include "core/job.h"
 #include "formats/json/json.h"
 
 namespace syncline::job {

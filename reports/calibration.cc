@@ -6,7 +6,7 @@
 
 #include "catalogue/hardware/device.h"
 #include "core/base/statistics.h"
-#include "formats/input/scenario_json.h"
+#include "formats/input/cost_model_json.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
 #include "reports/table.h"

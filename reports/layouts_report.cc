@@ -27,48 +27,61 @@ Shares shares_of(const measure::Bottleneck& bottleneck) {
       {"data parallelism", bottleneck.communication() + bottleneck.handling + bottleneck.overhead}};
 }
 
-std::vector<Column> columns_of_layouts() {
-  using enum Kind;
-  const auto share = [](const char* heading, const char* key, int rank) {
-    return both(heading, key, kShare, rank, Column::kAll, Column::kPage);
+// The shares of a step; a kind of parallelism that a layout does without takes none.
+std::vector<Field<RankedLayout>> share_fields() {
+  struct Heading {
+    const char* heading;
+    const char* key;
+    int rank;
   };
-  return columns(
-      both("layout", "layout"), kept("parallel", Column::kJson), kept("batch"),
-      kept("micro_batches"), kept("replicas"), both("step\ntime", "step_time_s", kSeconds),
-      both("80 %\ninterval", "step_time_*_s", kSeconds, 4),
-      both("speedup over\nthe given", "speedup", kSpeedup),
-      both("80 %\ninterval", "speedup_*", kSpeedup, 5),
-      both("samples/s", "throughput", kThroughput, 6), shown("memory\na GPU", kBytes),
-      kept("memory_bytes", Column::kJson), kept("memory_bytes", Column::kCsv),
-      share("compu-\ntation", "computation_percent", 0), share("bubble", "bubble_percent", 1),
-      share("tensor", "tensor_parallelism_percent", 2),
-      share("context", "context_parallelism_percent", 3),
-      share("expert", "expert_parallelism_percent", 3),
-      share("data", "data_parallelism_percent", 1));
+  const std::vector<Heading> headings{
+      {"compu-\ntation", "computation_percent", 0}, {"bubble", "bubble_percent", 1},
+      {"tensor", "tensor_parallelism_percent", 2},  {"context", "context_parallelism_percent", 3},
+      {"expert", "expert_parallelism_percent", 3},  {"data", "data_parallelism_percent", 1}};
+  std::vector<Field<RankedLayout>> shares;
+  for (std::size_t i = 0; i < headings.size(); ++i) {
+    const auto& [heading, key, rank] = headings[i];
+    shares.push_back({both(heading, key, Kind::kShare, rank, Column::kAll, Column::kPage),
+                      [i](const RankedLayout& one) {
+                        const Seconds seconds = shares_of(one.bottleneck)[i].second;
+                        return seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell();
+                      }});
+  }
+  return shares;
 }
 
-// A kind of parallelism that a layout does without takes no share.
-std::vector<Cell> cells_of(const tune::Layouts& layouts, const RankedLayout& one) {
-  std::vector<Cell> shares;
-  for (const auto& [word, seconds] : shares_of(one.bottleneck)) {
-    shares.push_back(seconds > 0 ? Cell(100 * seconds / one.bottleneck.step) : Cell());
-  }
-  return cells(one.words(), one.parallel, one.batch, one.micro_batches, one.replicas,
-               one.metrics.step_time, one.step, layouts.speedup(one), one.gain,
-               one.metrics.throughput, memory_cell(one.memory), memory_json(one.memory),
-               one.memory.total(), shares);
+std::vector<Field<RankedLayout>> fields_of(const tune::Layouts& layouts) {
+  using enum Kind;
+  using One = const RankedLayout&;
+  return fields<RankedLayout>(
+      std::vector<Field<RankedLayout>>{
+          {both("layout", "layout"), &RankedLayout::words},
+          {kept("parallel", Column::kJson), &RankedLayout::parallel},
+          {kept("batch"), &RankedLayout::batch},
+          {kept("micro_batches"), &RankedLayout::micro_batches},
+          {kept("replicas"), &RankedLayout::replicas},
+          {both("step\ntime", "step_time_s", kSeconds),
+           [](One one) { return one.metrics.step_time; }},
+          {both("80 %\ninterval", "step_time_*_s", kSeconds, 4), &RankedLayout::step},
+          {both("speedup over\nthe given", "speedup", kSpeedup),
+           [&layouts](One one) { return layouts.speedup(one); }},
+          {both("80 %\ninterval", "speedup_*", kSpeedup, 5), &RankedLayout::gain},
+          {both("samples/s", "throughput", kThroughput, 6),
+           [](One one) { return one.metrics.throughput; }},
+          {shown("memory\na GPU", kBytes), [](One one) { return memory_cell(one.memory); }},
+          {kept("memory_bytes", Column::kJson), [](One one) { return memory_json(one.memory); }},
+          {kept("memory_bytes", Column::kCsv), [](One one) { return one.memory.total(); }}},
+      share_fields());
 }
 
 Table ranking_of(const tune::Layouts& layouts) {
-  Table table{columns_of_layouts()};
-  for (const RankedLayout& one : layouts.ranking) table.add_line(cells_of(layouts, one));
-  return table;
+  return table_of(fields_of(layouts), layouts.ranking);
 }
 
 // For people: with the given one below.
 Grid ranking_grid(const tune::Layouts& layouts) {
   Table table = ranking_of(layouts);
-  Table::Line& line = table.add_line(cells_of(layouts, layouts.given));
+  Table::Line& line = table.add_line(cells_of(fields_of(layouts), layouts.given));
   line.cells.front().text = "given: " + layouts.given.words();
   line.rule_before = true;
   return grid_of(table);
@@ -145,8 +158,7 @@ Json json_of_layouts(const tune::Layouts& layouts) {
   }
   json["strategy"] = layouts.strategy;
   json["ranking"] = json_of(ranking_of(layouts));
-  const Table table{columns_of_layouts(), {{cells_of(layouts, layouts.given)}}};
-  json["given"] = json_of(table.columns, table.lines.front());
+  json["given"] = json_of(table_of(fields_of(layouts), {layouts.given}))[0];
   json["searched"] = {{"layouts", layouts.layouts},     {"fitting", layouts.fitting},
                       {"too_large", layouts.too_large}, {"priced", layouts.evaluated},
                       {"complete", layouts.complete},   {"search", search_sentence(layouts)}};

@@ -56,11 +56,12 @@ bool has_published_buckets(const measure::Row& row) {
 Grid buckets_grid(const std::vector<measure::Row>& rows) {
   std::vector<measure::Row> listed;
   std::copy_if(rows.begin(), rows.end(), std::back_inserter(listed), has_published_buckets);
-  const auto texts = [](const measure::Row& row) {
-    return cells(buckets_text(row.buckets), buckets_text(row.published->buckets));
-  };
-  const auto more = columns(shown("buckets in order, as tensors of MiB"), shown("published"));
-  return ruled(named_rows(listed, more, texts), listed);
+  std::vector<Field<measure::Row>> more{
+      {shown("buckets in order, as tensors of MiB"),
+       [](const measure::Row& row) { return buckets_text(row.buckets); }},
+      {shown("published"),
+       [](const measure::Row& row) { return buckets_text(row.published->buckets); }}};
+  return ruled(named_rows(listed, std::move(more)), listed);
 }
 
 std::string parameters_text(const std::vector<measure::Fitted>& parameters) {

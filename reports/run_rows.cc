@@ -115,186 +115,260 @@ Cell known(const measure::Interval& ends) {
   return told ? Cell(ends) : Cell();
 }
 
-// What predictions are, in SI units; the meaning of each stands in core/metrics.h.
-// `causes`: the forms that say what a step time is made of. What a row is called and how fast it is
-// stays longest on a narrow screen; causes leave first.
-std::vector<Column> predicted_columns(const std::string& baseline, int causes) {
+using RowField = Field<measure::Row>;
+
+// Returns a cell of one figure of the metrics.
+template <typename Value>
+auto figure(Value measure::Metrics::*figure) {
+  return [figure](const measure::Row& row) { return finite(row.metrics.*figure); };
+}
+
+// The step time, the throughput and what they gain, with intervals.
+std::vector<RowField> speed_fields(const std::string& baseline) {
   using enum Kind;
+  return {{both("step\ntime", "step_time_s", kSeconds),
+           [](const measure::Row& row) {
+             const Seconds step = row.metrics.step_time;
+             return shown_as(finite(step), seconds_text(step));
+           }},
+          {shown("80 %\ninterval", kSeconds, 1, Column::kPage), &measure::Row::step},
+          {both("throughput,\nsamples/s", "throughput", kThroughput, 7),
+           [](const measure::Row& row) {
+             const double throughput = row.metrics.throughput;
+             return shown_as(finite(throughput), throughput_text(throughput));
+           }},
+          {both("speedup over\n" + one_line(baseline), "speedup", kSpeedup),
+           [](const measure::Row& row) {
+             return shown_as(finite(row.speedup), speedup_text(row.speedup));
+           }},
+          {shown("80 %\ninterval", kSpeedup, 4, Column::kPage), &measure::Row::gain}};
+}
+
+// How well the devices are used. A figure that is not known is no column.
+std::vector<RowField> use_fields() {
+  using enum Kind;
+  return {{both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 3, Column::kAll, kSparse),
+           [](const measure::Row& row) { return positive(row.rate.tokens); }},
+          {both("MFU", "mfu_percent", kShare, 4, Column::kAll, kSparse),
+           [](const measure::Row& row) { return positive(100 * row.rate.mfu); }},
+          {both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
+           [](const measure::Row& row) { return positive(100 * row.rate.efficiency); }}};
+}
+
+// What a step time is made of, for people in the forms `causes`: the meaning of each is in
+// core/metrics.h.
+std::vector<RowField> cause_fields(int causes) {
+  using enum Kind;
+  using measure::Metrics;
   const int memory = causes & Column::kPage;
-  return columns(
-      both("step\ntime", "step_time_s", kSeconds),
-      shown("80 %\ninterval", kSeconds, 1, Column::kPage),
-      both("throughput,\nsamples/s", "throughput", kThroughput, 7),
-      both("speedup over\n" + one_line(baseline), "speedup", kSpeedup),
-      shown("80 %\ninterval", kSpeedup, 4, Column::kPage),
-      both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 3, Column::kAll, kSparse),
-      both("MFU", "mfu_percent", kShare, 4, Column::kAll, kSparse),
-      both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
-      both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
-      both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
-      both("collectives\nper step", "collectives", kCount, 5, causes),
-      both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
-      both("compute", "compute_s", kSeconds, 6, causes), kept("communication_s"),
-      both("exposed\ncomm.", "exposed_communication_s", kSeconds, 3, causes), kept("handling_s"),
-      both("lower\nbound", "lower_bound_s", kSeconds, 9, causes));
+  return {
+      {both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
+       [](const measure::Row& row) { return shown_as({}, memory_cell(row.memory)); }},
+      {both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
+       [](const measure::Row& row) { return rounding_cell(100 * row.rounding_error); }},
+      {both("collectives\nper step", "collectives", kCount, 5, causes),
+       figure(&Metrics::collectives)},
+      {both("sent\nper rank", "bytes_on_wire_per_rank", kBytes, 8, causes),
+       figure(&Metrics::bytes_on_wire)},
+      {both("compute", "compute_s", kSeconds, 6, causes), figure(&Metrics::compute)},
+      {kept("communication_s"), figure(&Metrics::communication)},
+      {both("exposed\ncomm.", "exposed_communication_s", kSeconds, 3, causes),
+       figure(&Metrics::exposed)},
+      {kept("handling_s"), figure(&Metrics::handling)},
+      {both("lower\nbound", "lower_bound_s", kSeconds, 9, causes), figure(&Metrics::lower_bound)}};
 }
 
-std::vector<Cell> predicted_cells(const measure::Row& row) {
-  const measure::Metrics& metrics = row.metrics;
-  return cells(shown_as(finite(metrics.step_time), seconds_text(metrics.step_time)), row.step,
-               shown_as(finite(metrics.throughput), throughput_text(metrics.throughput)),
-               shown_as(finite(row.speedup), speedup_text(row.speedup)), row.gain,
-               positive(row.rate.tokens), positive(100 * row.rate.mfu),
-               positive(100 * row.rate.efficiency), shown_as({}, memory_cell(row.memory)),
-               rounding_cell(100 * row.rounding_error), finite(metrics.collectives),
-               finite(metrics.bytes_on_wire), finite(metrics.compute),
-               finite(metrics.communication), finite(metrics.exposed), finite(metrics.handling),
-               finite(metrics.lower_bound));
+// What is predicted of a strategy, in SI units. On a narrow screen its name and how fast it is stay
+// longest; causes leave first.
+std::vector<RowField> predicted_fields(const std::string& baseline, int causes) {
+  return fields<measure::Row>(speed_fields(baseline), use_fields(), cause_fields(causes));
 }
 
-// What jobs on the same fabric do to each other.
-std::vector<Column> company_columns() {
-  using enum Kind;
-  return columns(both("slowdown", "slowdown", kSpeedup, 0, kSparse, kSparse),
-                 both("others'\nslowdown", "others_slowdown", kText, 0, kSparse, kSparse),
-                 both("hot link", "hot_link", kText, 0, kSparse, kSparse),
-                 kept("company", Column::kJson), kept("hot_links", Column::kJson));
+std::string slowdown_text(double slowdown) {
+  return std::isfinite(slowdown) ? speedup_text(slowdown) : "not known";
 }
 
-std::vector<Cell> company_cells(const measure::Company& company) {
-  if (company.jobs.empty()) return std::vector<Cell>(5);
+Json jobs_json(const measure::Company& company) {
   Json jobs = Json::array();
-  std::string others;
   for (const auto& job : company.jobs) {
     const double slowdown = job.together / job.alone;
     Json one{{"name", job.name}, {"alone_s", exact(job.alone)}};
     if (std::isfinite(slowdown)) one["together_s"] = exact(job.together);
     if (std::isfinite(slowdown)) one["slowdown"] = exact(slowdown);
     jobs.push_back(std::move(one));
-    if (&job == &company.jobs.front()) continue;
-    others += others.empty() ? "" : ", ";
-    others += std::isfinite(slowdown) ? speedup_text(slowdown) : "not known";
   }
-  Json links = Json::array();
-  std::string hot;
-  for (const auto& [link, load] : company.hot) {
-    links.push_back({{"link", link}, {"load_percent", exact(100 * load)}});
-    if (hot.empty()) hot = link + ", " + share_text(100 * load);
-  }
-  const auto& own = company.jobs.front();
-  return cells(own.together / own.alone, others, hot.empty() ? Cell() : Cell(hot), jobs, links);
+  return jobs;
 }
 
-// What somebody published, and how far off the prediction is.
-std::vector<Column> published_columns() {
+Json links_json(const measure::Company& company) {
+  Json links = Json::array();
+  for (const auto& [link, load] : company.hot) {
+    links.push_back({{"link", link}, {"load_percent", exact(100 * load)}});
+  }
+  return links;
+}
+
+// The slowdowns of the jobs that share the fabric with a row's own.
+Cell others_slowdown(const measure::Company& company) {
+  std::string text;
+  for (std::size_t i = 1; i < company.jobs.size(); ++i) {
+    const auto& job = company.jobs[i];
+    text += (i > 1 ? ", " : "") + slowdown_text(job.together / job.alone);
+  }
+  return text;
+}
+
+// How jobs on the same fabric slow each other down.
+std::vector<RowField> company_fields() {
   using enum Kind;
-  return columns(
-      shown("published", kSeconds, 0, Column::kPage),
-      kept("published/step_time_s", kPrograms, kSparse),
-      kept("published/throughput", kPrograms, kSparse),
-      kept("published/speedup", kPrograms, kSparse),
-      both("collectives\n(published)", "published/collectives", kCount, 5, Column::kAll, kSparse),
-      kept("published/accuracy", kPrograms, kSparse), kept("published/buckets", Column::kJson),
-      both("use", "published/use", kText, 2, Column::kAll, kSparse),
-      kept("published/source", kPrograms, kSparse), kept("published/note", kPrograms, kSparse),
-      both("error", "error_percent", kPercent, 0, Column::kAll, kSparse),
-      both("left-out\nerror", "left_out_error_percent", kPercent, 2, Column::kAll, kSparse),
-      shown("accuracy\n(published)", kInteger, 0, Column::kPage));
+  const auto of = [](auto cell) {
+    return [cell](const measure::Row& row) {
+      return row.company.jobs.empty() ? Cell() : Cell(cell(row.company));
+    };
+  };
+  return {{both("slowdown", "slowdown", kSpeedup, 0, kSparse, kSparse),
+           of([](const measure::Company& company) {
+             return company.jobs.front().together / company.jobs.front().alone;
+           })},
+          {both("others'\nslowdown", "others_slowdown", kText, 0, kSparse, kSparse),
+           of(others_slowdown)},
+          {both("hot link", "hot_link", kText, 0, kSparse, kSparse),
+           of([](const measure::Company& company) {
+             if (company.hot.empty()) return Cell();
+             const auto& [link, load] = company.hot.front();
+             return Cell(link + ", " + share_text(100 * load));
+           })},
+          {kept("company", Column::kJson), of(jobs_json)},
+          {kept("hot_links", Column::kJson), of(links_json)}};
 }
 
 // The published figure that the error is about.
-std::string published_figure(const Published& published) {
+std::string error_figure(const Published& published) {
   if (published.step_time) return seconds_text(*published.step_time);
   if (published.throughput) return throughput_text(*published.throughput) + " /s";
   return published.speedup ? speedup_text(*published.speedup) : "";
 }
 
-std::vector<Cell> published_cells(const measure::Row& row) {
-  const Cell error = finite(row.error_percent), left_out = finite(row.left_out_error_percent);
-  if (!row.published) return cells(std::vector<Cell>(10), error, left_out, Cell());
-  const Published& published = *row.published;
-  const auto said = [](const std::string& text) { return text.empty() ? Cell() : Cell(text); };
-  return cells(published_figure(published), finite(published.step_time),
-               finite(published.throughput), finite(published.speedup), published.collectives,
-               finite(published.accuracy),
-               published.buckets.empty() ? Cell() : buckets_json(published.buckets),
-               published.calibrated ? "calibrated" : "predicted", said(published.source),
-               said(published.note), error, left_out, published.accuracy);
+// What somebody published, and how far off the prediction is.
+std::vector<RowField> published_fields() {
+  using enum Kind;
+  const auto of = [](auto cell) {
+    return [cell](const measure::Row& row) {
+      return row.published ? Cell(std::invoke(cell, *row.published)) : Cell();
+    };
+  };
+  const auto number = [&](std::optional<double> Published::*figure) {
+    return of([figure](const Published& published) { return finite(published.*figure); });
+  };
+  const auto words = [&](std::string Published::*text) {
+    return of([text](const Published& published) {
+      return (published.*text).empty() ? Cell() : Cell(published.*text);
+    });
+  };
+  return {
+      {shown("published", kSeconds, 0, Column::kPage), of(error_figure)},
+      {kept("published/step_time_s", kPrograms, kSparse), number(&Published::step_time)},
+      {kept("published/throughput", kPrograms, kSparse), number(&Published::throughput)},
+      {kept("published/speedup", kPrograms, kSparse), number(&Published::speedup)},
+      {both("collectives\n(published)", "published/collectives", kCount, 5, Column::kAll, kSparse),
+       of(&Published::collectives)},
+      {kept("published/accuracy", kPrograms, kSparse), number(&Published::accuracy)},
+      {kept("published/buckets", Column::kJson), of([](const Published& published) {
+         return published.buckets.empty() ? Cell() : Cell(buckets_json(published.buckets));
+       })},
+      {both("use", "published/use", kText, 2, Column::kAll, kSparse),
+       of([](const Published& published) {
+         return published.calibrated ? "calibrated" : "predicted";
+       })},
+      {kept("published/source", kPrograms, kSparse), words(&Published::source)},
+      {kept("published/note", kPrograms, kSparse), words(&Published::note)},
+      {both("error", "error_percent", kPercent, 0, Column::kAll, kSparse),
+       [](const measure::Row& row) { return finite(row.error_percent); }},
+      {both("left-out\nerror", "left_out_error_percent", kPercent, 2, Column::kAll, kSparse),
+       [](const measure::Row& row) { return finite(row.left_out_error_percent); }},
+      {shown("accuracy\n(published)", kInteger, 0, Column::kPage), of(&Published::accuracy)}};
 }
 
-std::vector<Column> naming_columns(const std::vector<measure::Row>& rows,
-                                   const std::vector<Axis>& axes) {
+// How a row is called: its place in the sweep, its strategy, and the executor if there are several.
+std::vector<RowField> naming_fields(const std::vector<measure::Row>& rows,
+                                    const std::vector<Axis>& axes) {
   using enum Kind;
-  std::vector<Column> named;
+  std::vector<RowField> named;
   for (const auto& axis : axes) {
     const bool numbers = std::all_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
       const Json* value = value_on(row, axis);
       return value == nullptr || value->is_number();
     });
-    named.push_back(shown(axis.name, numbers ? kInteger : kText));
+    named.push_back({shown(axis.name, numbers ? kInteger : kText),
+                     [axis](const measure::Row& row) { return value_text(row, axis); }});
   }
   const bool several = std::any_of(rows.begin(), rows.end(), [&](const measure::Row& row) {
     return row.executor != rows.front().executor;
   });
-  return columns(named, both("strategy", "strategy"),
-                 both("executor", "executor", kText, 0, several ? Column::kAll : kPrograms));
+  const int executor = several ? Column::kAll : kPrograms;
+  named.push_back({both("strategy", "strategy"), &measure::Row::strategy});
+  named.push_back({both("executor", "executor", kText, 0, executor), &measure::Row::executor});
+  return named;
 }
 
-std::vector<Cell> axis_cells(const measure::Row& row, const std::vector<Axis>& axes) {
-  std::vector<Cell> values;
-  for (const auto& axis : axes) values.emplace_back(value_text(row, axis));
-  return values;
+// The sweep for programs: an object in JSON, columns in CSV.
+std::vector<RowField> sweep_fields(const std::vector<Axis>& axes) {
+  std::vector<RowField> swept{{kept("sweep", Column::kJson), [](const measure::Row& row) {
+                                 Json sweep = Json::object();
+                                 for (const auto& [path, value] : row.sweep) sweep[path] = value;
+                                 return sweep;
+                               }}};
+  for (const auto& axis : axes) {
+    swept.push_back({both(axis.path, "", Kind::kText, 0, Column::kCsv),
+                     [axis](const measure::Row& row) { return value_text(row, axis); }});
+  }
+  return swept;
 }
 
-std::vector<Column> columns_of(const std::vector<measure::Row>& rows, const std::vector<Axis>& axes,
-                               const std::string& baseline, int causes) {
-  std::vector<Column> paths;
-  for (const auto& axis : axes) paths.push_back(both(axis.path, "", Kind::kText, 0, Column::kCsv));
-  return columns(naming_columns(rows, axes), kept("sweep", Column::kJson), paths,
-                 predicted_columns(baseline, causes), kept("step_time_*_s", kPrograms, kSparse),
-                 kept("speedup_*", kPrograms, kSparse), kept("memory_bytes", Column::kCsv, kSparse),
-                 kept("memory_bytes", Column::kJson), kept("buckets", Column::kJson),
-                 company_columns(), published_columns());
-}
-
-std::vector<Cell> cells_of(const measure::Row& row, const std::vector<Axis>& axes) {
-  const std::vector<Cell> point = axis_cells(row, axes);
-  Json sweep = Json::object();
-  for (const auto& [path, value] : row.sweep) sweep[path] = value;
-  const bool memory = row.memory.total() > 0;
-  // Buckets can be many; they are listed where there is something to compare them with.
-  const bool buckets = row.published && !row.published->buckets.empty();
-  return cells(point, row.strategy, row.executor, sweep, point, predicted_cells(row),
-               known(row.step), known(row.gain), memory ? row.memory.total() : Cell(),
-               memory ? memory_json(row.memory) : Cell(),
-               buckets ? buckets_json(row.buckets) : Cell(), company_cells(row.company),
-               published_cells(row));
+// Intervals, memory and buckets for programs.
+std::vector<RowField> program_fields() {
+  const auto memory = [](auto of) {
+    return [of](const measure::Row& row) {
+      return row.memory.total() > 0 ? Cell(of(row.memory)) : Cell();
+    };
+  };
+  return {{kept("step_time_*_s", kPrograms, kSparse),
+           [](const measure::Row& row) { return known(row.step); }},
+          {kept("speedup_*", kPrograms, kSparse),
+           [](const measure::Row& row) { return known(row.gain); }},
+          {kept("memory_bytes", Column::kCsv, kSparse),
+           memory([](const measure::Memory& of) { return of.total(); })},
+          {kept("memory_bytes", Column::kJson), memory(memory_json)},
+          // Buckets can be many; they are listed if there is something to compare them with.
+          {kept("buckets", Column::kJson), [](const measure::Row& row) {
+             const bool compared = row.published && !row.published->buckets.empty();
+             return compared ? Cell(buckets_json(row.buckets)) : Cell();
+           }}};
 }
 
 }  // namespace
 
-Table named_rows(const std::vector<measure::Row>& rows, const std::vector<Column>& more,
-                 const std::function<std::vector<Cell>(const measure::Row&)>& cells) {
+std::vector<Field<measure::Row>> run_fields(const std::vector<measure::Row>& rows,
+                                            const std::string& baseline, int causes) {
   const std::vector<Axis> axes = axes_of(rows);
-  Table table{columns(naming_columns(rows, axes), more)};
-  for (const auto& row : rows) {
-    table.add(axis_cells(row, axes), row.strategy, row.executor, cells(row));
-  }
-  return table;
+  return fields<measure::Row>(naming_fields(rows, axes), sweep_fields(axes),
+                              predicted_fields(baseline, causes), program_fields(),
+                              company_fields(), published_fields());
+}
+
+Table named_rows(const std::vector<measure::Row>& rows, std::vector<Field<measure::Row>> more) {
+  return table_of(fields<measure::Row>(naming_fields(rows, axes_of(rows)), std::move(more)), rows);
 }
 
 Table run_rows(const std::vector<measure::Row>& rows, const std::string& baseline, int causes) {
-  const std::vector<Axis> axes = axes_of(rows);
-  Table table{columns_of(rows, axes, baseline, causes)};
-  for (const auto& row : rows) table.add(cells_of(row, axes));
-  return table;
+  return table_of(run_fields(rows, baseline, causes), rows);
 }
 
 Json rows_json(const std::vector<measure::Row>& rows) {
-  const std::vector<Axis> axes = axes_of(rows);
-  const std::vector<Column> columns = columns_of(rows, axes, "", Column::kAll);
+  const auto fields = run_fields(rows, "", Column::kAll);
+  const std::vector<Column> columns = columns_of(fields);
   Json list = Json::array();
-  for (const auto& row : rows) list.push_back(json_of(columns, {cells_of(row, axes)}));
+  for (const auto& row : rows) list.push_back(json_of(columns, {cells_of(fields, row)}));
   return list;
 }
 
@@ -302,13 +376,14 @@ void put_predicted(Json& object, const measure::Metrics& metrics) {
   measure::Row row;
   row.metrics = metrics;
   row.speedup = std::numeric_limits<double>::quiet_NaN();
-  object.update(json_of(predicted_columns("", Column::kAll), {predicted_cells(row)}));
+  const auto fields = predicted_fields("", Column::kAll);
+  object.update(json_of(columns_of(fields), {cells_of(fields, row)}));
 }
 
-// What is known of the first row, and intervals, stand in all lines.
+// A column of which the first row knows nothing is none of any line; intervals are columns of all.
 void CsvStream::begin(const measure::Row& first) {
-  axes_ = axes_of({first});
-  table_ = run_rows({first}, "", Column::kAll);
+  fields_ = run_fields({first}, "", Column::kAll);
+  table_ = table_of(fields_, {first});
   const auto& cells = table_.lines.front().cells;
   for (std::size_t c = 0; c < cells.size(); ++c) {
     Column& column = table_.columns[c];
@@ -321,7 +396,7 @@ void CsvStream::begin(const measure::Row& first) {
 
 void CsvStream::put(const measure::Row& row) {
   if (count_ == 0) begin(row);
-  table_.lines = {{cells_of(row, axes_)}};
+  table_.lines = {{cells_of(fields_, row)}};
   out_ << (count_ == 0 ? csv_text(table_) : csv_lines(table_)) << std::flush;
   ++count_;
 }

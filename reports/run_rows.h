@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
 #include <iosfwd>
 #include <string>
 #include <vector>
@@ -20,9 +19,13 @@ Table run_rows(const std::vector<measure::Row>& rows, const std::string& baselin
                int causes = Column::kAll);
 Json rows_json(const std::vector<measure::Row>& rows);
 
-// What rows are called, and these columns, for people.
-Table named_rows(const std::vector<measure::Row>& rows, const std::vector<Column>& more,
-                 const std::function<std::vector<Cell>(const measure::Row&)>& cells);
+// Returns the fields of these rows: their names, the sweep, and what is predicted and published.
+// A further figure of a row is a further field.
+std::vector<Field<measure::Row>> run_fields(const std::vector<measure::Row>& rows,
+                                            const std::string& baseline, int causes);
+
+// Makes a table of the rows' names and of these fields, for people.
+Table named_rows(const std::vector<measure::Row>& rows, std::vector<Field<measure::Row>> more);
 
 // A path of the sweep, with a name short enough for a heading.
 struct Axis {
@@ -59,7 +62,7 @@ class CsvStream {
   void begin(const measure::Row& first);
 
   std::ostream& out_;
-  std::vector<Axis> axes_;
+  std::vector<Field<measure::Row>> fields_;
   Table table_;
   std::size_t count_ = 0;
 };

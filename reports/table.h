@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <iterator>
 #include <optional>
 #include <string>
@@ -130,6 +131,41 @@ struct Table {
     return add_line(reports::cells(std::move(parts)...));
   }
 };
+
+// A column with its cell in each row.
+template <typename Row>
+struct Field {
+  Column column;
+  std::function<Cell(const Row&)> cell;  // a function of a row, or a pointer to its member
+};
+
+// Joins fields and lists of fields.
+template <typename Row, typename... Parts>
+std::vector<Field<Row>> fields(Parts... parts) {
+  return listed<Field<Row>>(std::move(parts)...);
+}
+
+template <typename Row>
+std::vector<Column> columns_of(const std::vector<Field<Row>>& fields) {
+  std::vector<Column> columns;
+  for (const Field<Row>& field : fields) columns.push_back(field.column);
+  return columns;
+}
+
+template <typename Row>
+std::vector<Cell> cells_of(const std::vector<Field<Row>>& fields, const Row& row) {
+  std::vector<Cell> cells;
+  for (const Field<Row>& field : fields) cells.push_back(field.cell(row));
+  return cells;
+}
+
+// Makes a table with a line for each row.
+template <typename Row>
+Table table_of(const std::vector<Field<Row>>& fields, const std::vector<Row>& rows) {
+  Table table{columns_of(fields)};
+  for (const Row& row : rows) table.add_line(cells_of(fields, row));
+  return table;
+}
 
 Grid grid_of(const Table& table);
 

@@ -114,39 +114,62 @@ std::string taken_sentence(const tune::Tuning& tuning) {
          (emitted.setting.empty() ? "" : " Run it with " + emitted.setting + ".");
 }
 
-Table alternatives_of(const tune::Tuning& tuning) {
+namespace {
+
+// How fast other trainings are, the baseline first.
+std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
   using enum Kind;
+  using Row = const Alternative&;
+  const Alternative* today = tuning.alternatives.data();
+  const auto training = [](Row row) { return std::string(measure::word_of(row.training)); };
+  return {
+      {both("strategy", "strategy", kText, 0, Column::kNoJson),
+       [today](Row row) {
+         const bool first = &row == today;
+         return shown_as(row.strategy.name, (first ? "baseline: " : "") + row.strategy.name);
+       }},
+      {kept("strategy", Column::kJson), [](Row row) { return input::strategy_json(row.strategy); }},
+      {kept("training", Column::kJson), training},
+      {both("step\ntime", "step_time_s", kSeconds), &Alternative::step_time},
+      {both("80 %\ninterval", "step_time_*_s", kSeconds, 2), &Alternative::step},
+      {both("speedup", "speedup", kSpeedup), &Alternative::speedup},
+      {both("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
+       [today](Row row) { return &row == today ? shown_as(row.gain, "") : Cell(row.gain); }},
+      {both("training", "training", kText, 0, Column::kNoJson), training},
+      {kept("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
+}
+
+// What other trainings need and lead to.
+std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows) {
+  using enum Kind;
+  using Row = const Alternative&;
+  const bool all_fit = std::ranges::all_of(rows, [](Row row) { return row.memory.fits(); });
+  const auto outcome = [](auto of) {
+    return [of](Row row) { return row.outcome ? Cell(std::invoke(of, *row.outcome)) : Cell(); };
+  };
+  return {{shown(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
+          {shown("memory\na GPU", kBytes, all_fit ? 3 : 0),
+           [](Row row) { return memory_cell(row.memory); }},
+          {kept("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }},
+          {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }},
+          {kept("set_with"), &Alternative::set_with},
+          {kept("outcome", Column::kCsv), outcome(&tune::TrainingResult::quantity)},
+          {kept("outcome_end", Column::kCsv), outcome(&tune::TrainingResult::end)},
+          {kept("outcome_baseline", Column::kCsv), outcome(&tune::TrainingResult::baseline)},
+          {kept("outcome", Column::kJson), outcome(outcome_json)}};
+}
+
+}  // namespace
+
+Table alternatives_of(const tune::Tuning& tuning) {
   const auto& rows = tuning.alternatives;
-  const bool all_fit = std::all_of(rows.begin(), rows.end(),
-                                   [](const Alternative& row) { return row.memory.fits(); });
-  Table table{columns(
-      both("strategy", "strategy", kText, 0, Column::kNoJson), kept("strategy", Column::kJson),
-      kept("training", Column::kJson), both("step\ntime", "step_time_s", kSeconds),
-      both("80 %\ninterval", "step_time_*_s", kSeconds, 2), both("speedup", "speedup", kSpeedup),
-      both("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
-      both("training", "training", kText, 0, Column::kNoJson),
-      kept("clearly_faster", Column::kJson), shown(rows.empty() ? "" : quantity_of(rows.front())),
-      shown("memory\na GPU", kBytes, all_fit ? 3 : 0), kept("memory_bytes", Column::kCsv),
-      kept("memory_bytes", Column::kJson), kept("set_with"), kept("outcome", Column::kCsv),
-      kept("outcome_end", Column::kCsv), kept("outcome_baseline", Column::kCsv),
-      kept("outcome", Column::kJson))};
-  for (const Alternative& row : rows) {
-    const bool today = &row == rows.data();
-    const std::string name = (today ? "baseline: " : "") + row.strategy.name;
-    const std::string training(measure::word_of(row.training));
-    const auto outcome = [&](auto of) { return row.outcome ? Cell(of(*row.outcome)) : Cell(); };
-    Table::Line& line = table.add(
-        shown_as(row.strategy.name, name), input::strategy_json(row.strategy), training,
-        row.step_time, row.step, row.speedup, today ? shown_as(row.gain, "") : Cell(row.gain),
-        training, row.clearly_faster, accuracy_text(row), memory_cell(row.memory),
-        row.memory.total(), memory_json(row.memory), row.set_with,
-        outcome([](const tune::TrainingResult& one) { return one.quantity; }),
-        outcome([](const tune::TrainingResult& one) { return one.end; }),
-        outcome([](const tune::TrainingResult& one) { return one.baseline; }),
-        outcome(outcome_json));
-    line.rule_before = !today && (&row - 1)->training != row.training;
-    const bool named = row.strategy.name == tuning.tuned.winner().strategy.name;
-    line.tone = named ? Tone::kBest : row.speedup < kPays ? Tone::kFaint : Tone::kPlain;
+  Table table =
+      table_of(fields<Alternative>(alternative_fields(tuning), outcome_fields(rows)), rows);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Table::Line& line = table.lines[i];
+    line.rule_before = i > 0 && rows[i - 1].training != rows[i].training;
+    const bool named = rows[i].strategy.name == tuning.tuned.winner().strategy.name;
+    line.tone = named ? Tone::kBest : rows[i].speedup < kPays ? Tone::kFaint : Tone::kPlain;
   }
   return table;
 }
@@ -196,57 +219,102 @@ Table with_alternatives(Table rows, const tune::Tuning& tuning) {
 
 using Sentences = std::vector<std::string>;
 
-std::vector<Column> ranking_columns(const tune::Tuning& tuning) {
-  using enum Kind;
-  const int simulated = tuning.confirmed_by.empty() ? Column::kPrograms : Column::kAll;
-  // A verdict repeats what the best gains over the frameworks' defaults: those leave first.
-  std::vector<Column> over, over_kept;
-  for (const auto& own : tuning.defaults) {
-    const std::string key = "speedup_over/" + own.dialect;
-    over.push_back(both("over\n" + own.dialect, key, kSpeedup, 6, Column::kNoJson));
-    over_kept.push_back(kept(key, Column::kJson));
-  }
-  return columns(
-      both("strategy", "strategy", kText, 0, Column::kNoJson), kept("strategy", Column::kJson),
-      both("step\ntime", "step_time_s", kSeconds),
-      both("80 %\ninterval", "step_time_*_s", kSeconds, 1, Column::kNoCsv),
-      both("speedup over\nbaseline", "speedup", kSpeedup), kept("speedup_*", Column::kJson), over,
-      both("above\noptimum", "above_optimum_percent", kPercent, 3),
-      both("above lower\nbound", "above_lower_bound_percent", kPercent, 5, Column::kNoJson),
-      kept("compute_s", Column::kJson), kept("communication_s", Column::kJson),
-      kept("exposed_communication_s", Column::kJson), kept("handling_s", Column::kJson),
-      kept("lower_bound_s", Column::kJson), both("collectives\nper step", "collectives", kCount, 4),
-      shown("memory\na GPU", kBytes, 2), kept("memory_bytes", Column::kJson), over_kept,
-      both("step time,\nsimulated", "simulated_step_time_s", kSeconds, 2, simulated),
-      kept("step_time_*_s", Column::kCsv), kept("speedup_*", Column::kCsv),
-      kept("memory_bytes", Column::kCsv));
+// A strategy of a search, with what its table shows besides.
+struct RankedRow {
+  const tune::Ranked* ranked;
+  measure::Interval step;
+  measure::Interval gain;
+  measure::Memory memory;
+};
+
+RankedRow row_of(const tune::Tuning& tuning, const tune::Ranked& ranked,
+                 const measure::Interval& step, const measure::Interval& gain) {
+  return {&ranked, step, gain, measure::memory_of(tuning.scenario, ranked.strategy)};
 }
 
-std::vector<Cell> ranking_cells(const tune::Tuning& tuning, const tune::Ranked& ranked,
-                                const measure::Interval& interval, const measure::Interval& gain) {
-  const measure::Metrics& metrics = ranked.metrics;
-  const Seconds step = metrics.step_time;
-  const measure::Memory memory = measure::memory_of(tuning.scenario, ranked.strategy);
-  std::vector<Cell> over;
-  for (const auto& own : tuning.defaults) over.emplace_back(own.step_time / step);
-  return cells(ranked.strategy.name, input::strategy_json(ranked.strategy), step, interval,
-               tuning.tuned.baseline.metrics.step_time / step, gain, over,
-               tune::percent_above(step, tuning.tuned.optimum),
-               tune::percent_above(step, metrics.lower_bound), metrics.compute,
-               metrics.communication, metrics.exposed, metrics.handling, metrics.lower_bound,
-               metrics.collectives, memory_cell(memory), memory_json(memory), over,
-               ranked.confirmed, interval, gain, memory.total());
+using RankedFields = std::vector<Field<RankedRow>>;
+
+// Speedups over each framework's defaults. A verdict repeats the best one's: those leave first.
+RankedFields over_defaults(const tune::Tuning& tuning, bool for_people) {
+  RankedFields over;
+  for (const auto& own : tuning.defaults) {
+    const std::string key = "speedup_over/" + own.dialect;
+    over.push_back({for_people
+                        ? both("over\n" + own.dialect, key, Kind::kSpeedup, 6, Column::kNoJson)
+                        : kept(key, Column::kJson),
+                    [step = own.step_time](const RankedRow& row) {
+                      return step / row.ranked->metrics.step_time;
+                    }});
+  }
+  return over;
+}
+
+RankedFields speed_fields(const tune::Tuning& tuning) {
+  using enum Kind;
+  using Row = const RankedRow&;
+  const Seconds baseline = tuning.tuned.baseline.metrics.step_time;
+  return {{both("strategy", "strategy", kText, 0, Column::kNoJson),
+           [](Row row) { return row.ranked->strategy.name; }},
+          {kept("strategy", Column::kJson),
+           [](Row row) { return input::strategy_json(row.ranked->strategy); }},
+          {both("step\ntime", "step_time_s", kSeconds),
+           [](Row row) { return row.ranked->metrics.step_time; }},
+          {both("80 %\ninterval", "step_time_*_s", kSeconds, 1, Column::kNoCsv), &RankedRow::step},
+          {both("speedup over\nbaseline", "speedup", kSpeedup),
+           [baseline](Row row) { return baseline / row.ranked->metrics.step_time; }},
+          {kept("speedup_*", Column::kJson), &RankedRow::gain}};
+}
+
+RankedFields metric_fields(const tune::Tuning& tuning) {
+  using enum Kind;
+  using Row = const RankedRow&;
+  using measure::Metrics;
+  const auto figure = [](auto of) { return [of](Row row) { return row.ranked->metrics.*of; }; };
+  return {{both("above\noptimum", "above_optimum_percent", kPercent, 3),
+           [optimum = tuning.tuned.optimum](Row row) {
+             return tune::percent_above(row.ranked->metrics.step_time, optimum);
+           }},
+          {both("above lower\nbound", "above_lower_bound_percent", kPercent, 5, Column::kNoJson),
+           [](Row row) {
+             const Metrics& metrics = row.ranked->metrics;
+             return tune::percent_above(metrics.step_time, metrics.lower_bound);
+           }},
+          {kept("compute_s", Column::kJson), figure(&Metrics::compute)},
+          {kept("communication_s", Column::kJson), figure(&Metrics::communication)},
+          {kept("exposed_communication_s", Column::kJson), figure(&Metrics::exposed)},
+          {kept("handling_s", Column::kJson), figure(&Metrics::handling)},
+          {kept("lower_bound_s", Column::kJson), figure(&Metrics::lower_bound)},
+          {both("collectives\nper step", "collectives", kCount, 4), figure(&Metrics::collectives)},
+          {shown("memory\na GPU", kBytes, 2), [](Row row) { return memory_cell(row.memory); }},
+          {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }}};
+}
+
+RankedFields confirmed_fields(const tune::Tuning& tuning) {
+  const int simulated = tuning.confirmed_by.empty() ? Column::kPrograms : Column::kAll;
+  using Row = const RankedRow&;
+  return {{both("step time,\nsimulated", "simulated_step_time_s", Kind::kSeconds, 2, simulated),
+           [](Row row) { return row.ranked->confirmed; }},
+          {kept("step_time_*_s", Column::kCsv), &RankedRow::step},
+          {kept("speedup_*", Column::kCsv), &RankedRow::gain},
+          {kept("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }}};
+}
+
+RankedFields ranking_fields(const tune::Tuning& tuning) {
+  return fields<RankedRow>(speed_fields(tuning), over_defaults(tuning, true), metric_fields(tuning),
+                           over_defaults(tuning, false), confirmed_fields(tuning));
 }
 
 Table ranking_of(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
-  Table table{ranking_columns(tuning)};
+  const RankedFields fields = ranking_fields(tuning);
+  Table table{columns_of(fields)};
   for (std::size_t i = 0; i < tuned.ranking.size(); ++i) {
     const tune::Ranked& ranked = tuned.ranking[i];
     const bool pays = tuned.baseline.metrics.step_time >= kPays * ranked.metrics.step_time;
-    table.add(ranking_cells(tuning, ranked, ranked.step, ranked.gain)).tone = i == 0 ? Tone::kBest
-                                                                              : pays ? Tone::kPlain
-                                                                                     : Tone::kFaint;
+    const RankedRow row = row_of(tuning, ranked, ranked.step, ranked.gain);
+    table.add(cells_of(fields, row)).tone = i == 0 ? Tone::kBest
+                                            : pays ? Tone::kPlain
+                                                   : Tone::kFaint;
   }
   return table;
 }
@@ -255,9 +323,10 @@ Table ranking_of(const tune::Tuning& tuning) {
 Grid ranking_grid(const tune::Tuning& tuning) {
   const tune::Ranked& baseline = tuning.tuned.baseline;
   const Seconds step = baseline.metrics.step_time;
+  const RankedRow row =
+      row_of(tuning, baseline, measure::interval_of(step, tuning.certainty.baseline), {});
   Table table = ranking_of(tuning);
-  Table::Line& line = table.add(
-      ranking_cells(tuning, baseline, measure::interval_of(step, tuning.certainty.baseline), {}));
+  Table::Line& line = table.add(cells_of(ranking_fields(tuning), row));
   line.cells.front().text = "baseline: " + baseline.strategy.name;
   line.rule_before = true;
   return grid_of(table);

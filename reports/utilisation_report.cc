@@ -24,15 +24,6 @@ std::string rate_text(BytesPerSecond rate) {
 
 BytesPerSecond rated(const Tier& link) { return link.bandwidth / link.efficiency; }
 
-std::vector<Column> columns_of_rows() {
-  using enum Kind;
-  return columns(both("strategy", "strategy"), both("period", "period", kInteger),
-                 both("frag-\nments", "fragments", kInteger), both("delay", "delay", kInteger),
-                 both("needed", "needed_gbps", kThroughput),
-                 both("utilisation\nas given", "utilisation_percent", kShare),
-                 kept("keys", Column::kJson));
-}
-
 std::string period_of(const LocalSgd& local) {
   std::string text = " every " + std::to_string(local.period) + " steps";
   if (local.fragments > 1) text += " in " + std::to_string(local.fragments) + " fragments";
@@ -49,19 +40,35 @@ Json keys_of(const Utilisation& utilisation, const Utilised& row) {
   return input::strategy_json(strategy);
 }
 
+std::vector<Field<Utilised>> fields_of(const Utilisation& utilisation) {
+  using enum Kind;
+  const auto averaging = [](std::int64_t LocalSgd::*key) {
+    return [key](const Utilised& row) {
+      const LocalSgd& local = row.strategy.local_sgd;
+      return local.enabled ? Cell(local.*key) : Cell();
+    };
+  };
+  return {{both("strategy", "strategy"), [](const Utilised& row) { return row.strategy.name; }},
+          {both("period", "period", kInteger), averaging(&LocalSgd::period)},
+          {both("frag-\nments", "fragments", kInteger),
+           [](const Utilised& row) {
+             const LocalSgd& local = row.strategy.local_sgd;
+             return local.enabled ? Cell(local.fragments) : Cell();
+           }},
+          {both("delay", "delay", kInteger), averaging(&LocalSgd::delay)},
+          {both("needed", "needed_gbps", kThroughput),
+           [](const Utilised& row) {
+             return row.needed ? shown_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed))
+                               : Cell();
+           }},
+          {both("utilisation\nas given", "utilisation_percent", kShare),
+           [](const Utilised& row) { return 100 * row.given; }},
+          {kept("keys", Column::kJson),
+           [&utilisation](const Utilised& row) { return keys_of(utilisation, row); }}};
+}
+
 Table rows_of(const Utilisation& utilisation) {
-  Table table{columns_of_rows()};
-  for (const Utilised& row : utilisation.rows) {
-    const LocalSgd& local = row.strategy.local_sgd;
-    const auto averaging = [&](std::int64_t key) { return local.enabled ? Cell(key) : Cell(); };
-    Cell needed;
-    if (row.needed) {
-      needed = shown_as(*row.needed / kGigabitPerSecond, rate_text(*row.needed));
-    }
-    table.add(row.strategy.name, averaging(local.period), averaging(local.fragments),
-              averaging(local.delay), needed, 100 * row.given, keys_of(utilisation, row));
-  }
-  return table;
+  return table_of(fields_of(utilisation), utilisation.rows);
 }
 
 std::string setting_of(const Utilisation& utilisation) {

@@ -56,34 +56,40 @@ Json kinds_json(const measure::ValidatedRow& row) {
   return json_of(kinds);
 }
 
-Table rows_of(const measure::Validation& validation) {
+std::vector<Field<measure::ValidatedRow>> fields_of(const measure::Validation& validation) {
   using enum Kind;
-  Table rows{
-      {{"strategy", "strategy"},
-       {"predicted", "predicted_s", kSeconds},
-       {"80 %\ninterval", "predicted_*_s", kSeconds, 3},
-       {"measured\nmedian", "measured_median_s", kSeconds},
-       {"measured\np95", "measured_p95_s", kSeconds, 4},
-       {"error", "error_percent", kPercent},
-       kept("values_match"),
-       kept("bytes_sent", Column::kJson),
-       {"speedup,\nmeasured", "speedup", kSpeedup, 1, Column::kNoCsv},
-       {"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
-       shown("sent\na step", kBytes, 5),
-       shown("values"),
-       kept("steps_s", Column::kJson),
-       kept("kinds", Column::kJson)}};
-  for (const auto& row : validation.rows) {
-    Json steps = Json::array();
-    for (const Seconds step : row.steps) steps.push_back(exact(step));
-    const Cell sent(row.bytes_sent);
-    rows.add(row.strategy, row.predicted, row.interval, row.median, row.p95, row.error() * 100,
-             or_null(row.values_match), or_null(sent), measure::measured_speedup(validation, row),
-             row.published_speedup, row.bytes_sent ? sent : shown_as(sent, "not counted"),
-             match_cell(row.values_match), row.steps.empty() ? Cell() : steps,
-             row.kinds.empty() ? Cell() : kinds_json(row));
-  }
-  return rows;
+  using measure::ValidatedRow;
+  using Row = const ValidatedRow&;
+  return {{{"strategy", "strategy"}, &ValidatedRow::strategy},
+          {{"predicted", "predicted_s", kSeconds}, &ValidatedRow::predicted},
+          {{"80 %\ninterval", "predicted_*_s", kSeconds, 3}, &ValidatedRow::interval},
+          {{"measured\nmedian", "measured_median_s", kSeconds}, &ValidatedRow::median},
+          {{"measured\np95", "measured_p95_s", kSeconds, 4}, &ValidatedRow::p95},
+          {{"error", "error_percent", kPercent}, [](Row row) { return row.error() * 100; }},
+          {kept("values_match"), [](Row row) { return or_null(row.values_match); }},
+          {kept("bytes_sent", Column::kJson), [](Row row) { return or_null(row.bytes_sent); }},
+          {{"speedup,\nmeasured", "speedup", kSpeedup, 1, Column::kNoCsv},
+           [&validation](Row row) { return measure::measured_speedup(validation, row); }},
+          {{"speedup,\npublished", "published_speedup", kSpeedup, 2, Column::kNoCsv, Column::kPage},
+           &ValidatedRow::published_speedup},
+          {shown("sent\na step", kBytes, 5),
+           [](Row row) {
+             const Cell sent(row.bytes_sent);
+             return row.bytes_sent ? sent : shown_as(sent, "not counted");
+           }},
+          {shown("values"), [](Row row) { return match_cell(row.values_match); }},
+          {kept("steps_s", Column::kJson),
+           [](Row row) {
+             Json steps = Json::array();
+             for (const Seconds step : row.steps) steps.push_back(exact(step));
+             return row.steps.empty() ? Cell() : Cell(steps);
+           }},
+          {kept("kinds", Column::kJson),
+           [](Row row) { return row.kinds.empty() ? Cell() : Cell(kinds_json(row)); }}};
+}
+
+Table rows_of(const measure::Validation& validation) {
+  return table_of(fields_of(validation), validation.rows);
 }
 
 Table samples_of(const measure::Validation& validation) {
@@ -316,44 +322,82 @@ Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
   return shown_as(figure(errors, &measure::ErrorSummary::mean_log), plain_number(errors->mean_log));
 }
 
-// `logs`: of tables by prior, which that column is for.
-std::vector<Column> fidelity_columns(bool logs) {
+using Tables = std::vector<measure::FidelityTable>;
+using TableField = Field<measure::FidelityTable>;
+
+// How well values fit the rows that they were fitted to.
+std::vector<TableField> fitted_fields() {
   using enum Kind;
-  return columns(both("set", "set"), both("table", "name"),
-                 both("calibrated\nrows", "calibrated_rows", kInteger, 5),
-                 shown("median\nerror", kShare, 5), shown("worst", kShare, 5),
-                 both("predicted\nrows", "predicted_rows", kInteger),
-                 both("median\nerror", "median_error_percent", kShare),
-                 both("90th\npercentile", "p90_error_percent", kShare, 2),
-                 both("worst", "worst_error_percent", kShare),
-                 both("in 80 %\ninterval", "inside_interval_percent", kShare, 3),
-                 both("median\nwidth", "median_interval_percent", kShare, 4),
-                 logs ? both("mean\n|log|", "mean_log_error", kShare, 6)
-                      : kept("mean_log_error", Column::kJson),
-                 both("in\nrange", "in_range", kFlag, 1), kept("out_of_range", Column::kJson),
-                 kept("calibrated_median_error_percent", Column::kJson));
+  const auto fitted = [](auto of) {
+    return [of](const measure::FidelityTable& table) {
+      return figure(measure::summary_of(table.calibrated), of);
+    };
+  };
+  return {{both("calibrated\nrows", "calibrated_rows", kInteger, 5),
+           [](const measure::FidelityTable& table) { return table.calibrated.size(); }},
+          {shown("median\nerror", kShare, 5), fitted(&measure::ErrorSummary::median)},
+          {shown("worst", kShare, 5), fitted(&measure::ErrorSummary::worst)}};
 }
 
-Table rows_of(const std::vector<measure::FidelityTable>& tables) {
-  Table rows{fidelity_columns(std::ranges::any_of(tables, &measure::FidelityTable::by_prior))};
-  const measure::FidelityTable* before = nullptr;
-  for (const auto& table : tables) {
-    const Errors fitted = measure::summary_of(table.calibrated);
-    const Errors errors = measure::summary_of(table.predicted);
-    const Intervals intervals = measure::interval_summary(table.intervals);
-    const bool new_set = before == nullptr || before->set != table.set;
-    const bool in = table.out_of_range.empty();
-    const Cell fitted_median = figure(fitted, &measure::ErrorSummary::median);
-    rows.add(shown_as(table.set, new_set ? table.set : ""), table.name, table.calibrated.size(),
-             fitted_median, figure(fitted, &measure::ErrorSummary::worst), table.predicted.size(),
-             figure(errors, &measure::ErrorSummary::median),
-             figure(errors, &measure::ErrorSummary::p90),
-             figure(errors, &measure::ErrorSummary::worst),
-             figure(intervals, &measure::IntervalSummary::held), width_cell(intervals),
-             log_cell(table, errors), in, in ? Cell() : table.out_of_range,
-             fitted ? fitted_median : Cell())
-        .rule_before = new_set && before != nullptr;
-    before = &table;
+// How well the other rows are predicted.
+std::vector<TableField> predicted_fields() {
+  using enum Kind;
+  const auto predicted = [](auto of) {
+    return [of](const measure::FidelityTable& table) {
+      return figure(measure::summary_of(table.predicted), of);
+    };
+  };
+  return {{both("predicted\nrows", "predicted_rows", kInteger),
+           [](const measure::FidelityTable& table) { return table.predicted.size(); }},
+          {both("median\nerror", "median_error_percent", kShare),
+           predicted(&measure::ErrorSummary::median)},
+          {both("90th\npercentile", "p90_error_percent", kShare, 2),
+           predicted(&measure::ErrorSummary::p90)},
+          {both("worst", "worst_error_percent", kShare), predicted(&measure::ErrorSummary::worst)},
+          {both("in 80 %\ninterval", "inside_interval_percent", kShare, 3),
+           [](const measure::FidelityTable& table) {
+             return figure(measure::interval_summary(table.intervals),
+                           &measure::IntervalSummary::held);
+           }},
+          {both("median\nwidth", "median_interval_percent", kShare, 4),
+           [](const measure::FidelityTable& table) {
+             return width_cell(measure::interval_summary(table.intervals));
+           }}};
+}
+
+// `logs`: there are tables by prior, which have mean log errors.
+std::vector<TableField> range_fields(bool logs) {
+  using enum Kind;
+  return {{logs ? both("mean\n|log|", "mean_log_error", kShare, 6)
+                : kept("mean_log_error", Column::kJson),
+           [](const measure::FidelityTable& table) {
+             return log_cell(table, measure::summary_of(table.predicted));
+           }},
+          {both("in\nrange", "in_range", kFlag, 1),
+           [](const measure::FidelityTable& table) { return table.out_of_range.empty(); }},
+          {kept("out_of_range", Column::kJson),
+           [](const measure::FidelityTable& table) {
+             return table.out_of_range.empty() ? Cell() : Cell(table.out_of_range);
+           }},
+          {kept("calibrated_median_error_percent", Column::kJson),
+           [](const measure::FidelityTable& table) {
+             const Errors fitted = measure::summary_of(table.calibrated);
+             return fitted ? figure(fitted, &measure::ErrorSummary::median) : Cell();
+           }}};
+}
+
+// The name of a set is shown in the first of its lines, which has a rule before it.
+Table rows_of(const Tables& tables) {
+  const std::vector<TableField> names{{both("set", "set"), &measure::FidelityTable::set},
+                                      {both("table", "name"), &measure::FidelityTable::name}};
+  const bool logs = std::ranges::any_of(tables, &measure::FidelityTable::by_prior);
+  Table rows = table_of(fields<measure::FidelityTable>(names, fitted_fields(), predicted_fields(),
+                                                       range_fields(logs)),
+                        tables);
+  for (std::size_t i = 0; i < tables.size(); ++i) {
+    const bool new_set = i == 0 || tables[i - 1].set != tables[i].set;
+    rows.lines[i].rule_before = new_set && i > 0;
+    if (!new_set) rows.lines[i].cells.front().text = "";
   }
   return rows;
 }

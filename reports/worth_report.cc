@@ -55,64 +55,103 @@ std::string end_text(const worth::Reach& reach, worth::Quantity quantity) {
   return mean + " +- " + plain_number(significant((share ? 100 : 1) * *reach.end_half_width, 2));
 }
 
-std::vector<Column> columns_of(const worth::Worth& worth) {
+// A cell for a condition, and none if it does not hold.
+Cell known_if(bool holds, Cell cell) { return holds ? std::move(cell) : Cell(); }
+
+using worth::WorthRow;
+
+// Steps and time to the target.
+std::vector<Field<WorthRow>> target_fields() {
   using enum Kind;
+  using Row = const WorthRow&;
+  const auto steps = [](Row row) { return steps_interval(row.reach); };
+  return {{both("strategy", "strategy"), &WorthRow::name},
+          {kept("seeds"), [](Row row) { return row.reach.seeds; }},
+          {kept("reached", Column::kCsv), [](Row row) { return row.reach.reached; }},
+          {both("steps to target\n(80 %)", "steps", kCount),
+           [](Row row) { return shown_as(row.reach.at, steps_text(row.reach)); }},
+          {kept("steps_*", Column::kCsv), steps},
+          {both("step time", "step_time_s", kSeconds), &WorthRow::step},
+          {kept("step_time_*_s", Column::kJson), &WorthRow::step_interval},
+          {both("time to\ntarget", "time_s", kSeconds), &WorthRow::time},
+          {both("80 % interval", "time_*_s", kSeconds), &WorthRow::interval},
+          {kept("end", Column::kJson), [](Row row) { return row.reach.end; }},
+          {kept("end_half_width", Column::kJson), [](Row row) { return row.reach.end_half_width; }},
+          {kept("steps_*", Column::kJson),
+           [steps](Row row) { return known_if(row.reach.spread.has_value(), steps(row)); }}};
+}
+
+// How much sooner the target is reached than by the baseline, and than by the next row.
+std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
+  using enum Kind;
+  using Row = const WorthRow&;
+  const WorthRow* last = worth.rows.empty() ? nullptr : &worth.rows.back();
+  return {{both("speedup", "speedup", kSpeedup, 0, Column::kNoCsv),
+           [](Row row) { return known_if(row.gain > 0, row.gain); }},
+          {both("80 % interval", "speedup_*", kSpeedup, 0, Column::kNoCsv),
+           [](Row row) { return known_if(row.gain > 0, row.gain_interval); }},
+          {kept("speedup", Column::kCsv), &WorthRow::gain},
+          {kept("speedup_*", Column::kCsv), &WorthRow::gain_interval},
+          {kept("measured_seeds", Column::kJson),
+           [](Row row) { return row.measured ? Cell(row.measured->seeds) : Cell(); }},
+          {kept("measured_reached", Column::kJson),
+           [](Row row) { return row.measured ? Cell(row.measured->reached) : Cell(); }},
+          {kept("measured_s", Column::kJson),
+           [](Row row) {
+             return known_if(row.measured && row.measured->always(), measured_cell(row));
+           }},
+          {kept("chance_over_next", Column::kCsv), &WorthRow::chance_over_next},
+          {kept("chance_over_next", Column::kJson),
+           [last](Row row) { return known_if(&row != last, row.chance_over_next); }},
+          {both("faster", "pays", kText, 0, Column::kNoCsv),
+           [](Row row) {
+             return row.even ? shown_as(row.even->pays_now(), pays_text(*row.even)) : Cell();
+           }},
+          {kept("pays_below_gbps", Column::kJson),
+           [](Row row) { return row.even ? Cell(row.even->value) : Cell(); }}};
+}
+
+// The ends of the curves, and the times that were measured.
+std::vector<Field<WorthRow>> end_fields(const worth::Worth& worth) {
+  using enum Kind;
+  using Row = const WorthRow&;
+  const worth::Quantity quantity = worth.objective.quantity;
   const int as = worth.searched ? Column::kNoCsv : Column::kNone;
   const int clock = worth.objective.measured.empty() ? Column::kNone : Column::kPage;
-  return columns(
-      both("strategy", "strategy"), kept("seeds"), kept("reached", Column::kCsv),
-      both("steps to target\n(80 %)", "steps", kCount), kept("steps_*", Column::kCsv),
-      both("step time", "step_time_s", kSeconds), kept("step_time_*_s", Column::kJson),
-      both("time to\ntarget", "time_s", kSeconds), both("80 % interval", "time_*_s", kSeconds),
-      kept("end", Column::kJson), kept("end_half_width", Column::kJson),
-      kept("steps_*", Column::kJson), both("speedup", "speedup", kSpeedup, 0, Column::kNoCsv),
-      both("80 % interval", "speedup_*", kSpeedup, 0, Column::kNoCsv),
-      kept("speedup", Column::kCsv), kept("speedup_*", Column::kCsv),
-      kept("measured_seeds", Column::kJson), kept("measured_reached", Column::kJson),
-      kept("measured_s", Column::kJson), kept("chance_over_next", Column::kCsv),
-      kept("chance_over_next", Column::kJson), both("faster", "pays", kText, 0, Column::kNoCsv),
-      kept("pays_below_gbps", Column::kJson),
-      shown(std::string(worth::word_of(worth.objective.quantity)) + "\nat the end", kCount),
-      both("as", "as", kText, 0, as), both("measured", "", kSeconds, 0, clock),
-      both("error", "", kPercent, 0, clock));
+  return {{shown(std::string(worth::word_of(quantity)) + "\nat the end", kCount),
+           [quantity](Row row) { return end_text(row.reach, quantity); }},
+          {both("as", "as", kText, 0, as), [](Row row) { return row.strategy.name; }},
+          {both("measured", "", kSeconds, 0, clock), measured_cell},
+          {both("error", "", kPercent, 0, clock), [](Row row) {
+             const auto ratio = worth::measured_ratio(row);
+             return ratio ? Cell(100 * (*ratio - 1)) : Cell();
+           }}};
 }
 
 // Of strategies that have a time to the target.
 Table rows_of(const worth::Worth& worth) {
-  Table rows{columns_of(worth)};
-  for (const auto& row : worth.rows) {
-    const worth::Reach& reach = row.reach;
-    const auto steps = steps_interval(reach);
-    const auto where = [](bool holds, Cell cell) { return holds ? std::move(cell) : Cell(); };
-    const bool compared = row.gain > 0, clocked = row.measured.has_value();
-    const bool last = &row == &worth.rows.back();
-    const auto ratio = worth::measured_ratio(row);
-    rows.add(row.name, reach.seeds, reach.reached, shown_as(reach.at, steps_text(reach)), steps,
-             row.step, row.step_interval, row.time, row.interval, reach.end, reach.end_half_width,
-             where(reach.spread.has_value(), steps), where(compared, row.gain),
-             where(compared, row.gain_interval), row.gain, row.gain_interval,
-             clocked ? row.measured->seeds : Cell(), clocked ? row.measured->reached : Cell(),
-             where(clocked && row.measured->always(), measured_cell(row)), row.chance_over_next,
-             where(!last, row.chance_over_next),
-             row.even ? shown_as(row.even->pays_now(), pays_text(*row.even)) : Cell(),
-             row.even ? Cell(row.even->value) : Cell(), end_text(reach, worth.objective.quantity),
-             row.strategy.name, measured_cell(row), ratio ? Cell(100 * (*ratio - 1)) : Cell());
-  }
-  return rows;
+  return table_of(fields<WorthRow>(target_fields(), gain_fields(worth), end_fields(worth)),
+                  worth.rows);
 }
 
 // Those that have none too.
 Table all_of(const worth::Worth& worth) {
   Table rows = rows_of(worth);
-  constexpr std::size_t kSteps = 3, kEnd = 23;  // columns
+  const auto place = [&](const std::string& key, const std::string& heading = "") {
+    const auto found = std::ranges::find_if(rows.columns, [&](const Column& column) {
+      return key.empty() ? column.heading.starts_with(heading) : column.key == key;
+    });
+    return static_cast<std::size_t>(found - rows.columns.begin());
+  };
+  const std::string quantity(worth::word_of(worth.objective.quantity));
   const auto add = [&](const std::string& name, std::size_t seeds, std::size_t reached,
                        const std::string& why, const std::string& end) {
     std::vector<Cell> cells(rows.columns.size());
-    cells[0] = name;
-    cells[1] = seeds;
-    cells[2] = reached;
-    cells[kSteps] = shown_as({}, why);
-    cells[kEnd] = end;
+    cells[place("strategy")] = name;
+    cells[place("seeds")] = seeds;
+    cells[place("reached")] = reached;
+    cells[place("steps")] = shown_as({}, why);
+    cells[place("", quantity + "\nat the end")] = end;
     rows.add(std::move(cells));
   };
   for (const auto& reach : worth.never) {

@@ -1,6 +1,7 @@
 #include "core/collective/guarded.h"
 
 namespace syncline::collective {
+namespace direct {
 namespace {
 
 bool scatters(CollectiveKind kind) {
@@ -48,10 +49,12 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }
 
 }  // namespace
+}  // namespace direct
 
 const Algorithm* all_to_all() {
-  static const Algorithm row = guarded<fits, rounds, edges, stages, cost, one_chunk>(
-      "all_to_all", "each member sends each other its part, which sums them: 2 steps");
+  static const Algorithm row =
+      guarded<direct::fits, direct::rounds, direct::edges, direct::stages, direct::cost, one_chunk>(
+          "all_to_all", "each member sends each other its part, which sums them: 2 steps");
   return &row;
 }
 

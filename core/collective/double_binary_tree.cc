@@ -4,6 +4,7 @@
 #include <bit>
 
 namespace syncline::collective {
+namespace two_trees {
 namespace {
 
 // An in-order binary tree over the places 1 to `size`: the lowest set bit of a place is its
@@ -178,9 +179,11 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 }  // namespace
+}  // namespace two_trees
 
 Algorithm double_binary_tree_algorithm() {
-  return guarded<fits, rounds, edges, stages, cost, chunks>(
+  return guarded<two_trees::fits, two_trees::rounds, two_trees::edges, two_trees::stages,
+                 two_trees::cost, two_trees::chunks>(
       "double_binary_tree", "two pipelined trees, half of the payload each: log N steps");
 }
 

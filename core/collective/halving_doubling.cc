@@ -7,6 +7,7 @@
 #include <utility>
 
 namespace syncline::collective {
+namespace halving_doubling {
 namespace {
 
 // Only a power of two of members can halve and double. The others, `extra` of them, fold away:
@@ -142,9 +143,11 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }
 
 }  // namespace
+}  // namespace halving_doubling
 
 Algorithm halving_doubling_algorithm() {
-  return guarded<fits, rounds, edges, stages, cost, one_chunk>(
+  return guarded<halving_doubling::fits, halving_doubling::rounds, halving_doubling::edges,
+                 halving_doubling::stages, halving_doubling::cost, one_chunk>(
       "halving_doubling", "partners swap halves, then double: fewest bytes, 2 log2 N steps");
 }
 

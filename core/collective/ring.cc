@@ -3,6 +3,7 @@
 #include <algorithm>
 
 namespace syncline::collective {
+namespace ring {
 namespace {
 
 // While a chain fills and drains, no two of its rounds load the same links, so its stages cannot
@@ -106,9 +107,10 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t elements) {
 }
 
 }  // namespace
+}  // namespace ring
 
 Algorithm ring_algorithm() {
-  return guarded<fits, rounds, edges, stages, cost, chunks>(
+  return guarded<ring::fits, ring::rounds, ring::edges, ring::stages, ring::cost, ring::chunks>(
       "ring", "each member passes shards to the next: fewest bytes, 2(N-1) steps");
 }
 

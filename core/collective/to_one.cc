@@ -1,6 +1,7 @@
 #include "core/collective/guarded.h"
 
 namespace syncline::collective {
+namespace to_one {
 namespace {
 
 // An all-reduce is two rounds of N-1 whole payloads through member 0's port: a reduce, in which
@@ -47,9 +48,11 @@ Cost cost(CollectiveKind kind, int ranks, std::int64_t) {
 }
 
 }  // namespace
+}  // namespace to_one
 
 Algorithm to_one_algorithm() {
-  return guarded<fits, rounds, edges, stages, cost, one_chunk>(
+  return guarded<to_one::fits, to_one::rounds, to_one::edges, to_one::stages, to_one::cost,
+                 one_chunk>(
       "to_one", "all send to member 0, which sums and sends back: 2 steps, one busy port");
 }
 

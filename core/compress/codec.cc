@@ -2,7 +2,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <array>
+#include <cassert>
 
 namespace syncline::compress {
 namespace {
@@ -59,11 +59,22 @@ Codec bf16_codec() {
       "bf16", "gradients rounded to bfloat16 for the wire, summed by all-reduce", DType::kBf16);
 }
 
-std::span<const Codec> codecs() {
-  static const std::array table{
+namespace {
+
+std::vector<Codec>& codec_rows() {
+  static std::vector<Codec> rows{
       dgc_codec(),  fp16_codec(), bf16_codec(), power_sgd_codec(), batched_power_sgd_codec(),
       int8_codec(), int4_codec(), fp8_codec(),  fp8_e5m2_codec()};
-  return table;
+  return rows;
+}
+
+}  // namespace
+
+std::span<const Codec> codecs() { return codec_rows(); }
+
+void hand_in(const Codec& row) {
+  assert(find_codec(row.name) == nullptr && "two codecs of one name");
+  codec_rows().push_back(row);
 }
 
 const Codec* find_codec(std::string_view name) {

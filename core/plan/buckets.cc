@@ -125,11 +125,12 @@ std::vector<std::vector<int>> merged_by_cost(const Workload& workload, const Clu
   return in_places(mg_wfbp_groups(ready, bytes, start_up, cost, least));
 }
 
-// Where a bucket of one tensor is cut: where the fusion says, else into parts of even size.
-std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const Fusion& fusion) {
+// Returns where a bucket of one tensor is cut: as the framework cuts, else into even parts.
+std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const BucketTraits& traits) {
   if (bucket.sparse || bucket.codec != nullptr || bucket.tensors.size() > 1) return {};
-  const auto listed = std::ranges::find(fusion.cuts, bucket.tensors.front(), &Fusion::Cuts::tensor);
-  if (listed != fusion.cuts.end()) return listed->at;
+  const auto listed =
+      std::ranges::find(traits.cuts, bucket.tensors.front(), &BucketTraits::Cuts::tensor);
+  if (listed != traits.cuts.end()) return listed->at;
   std::vector<std::int64_t> at;
   if (most == 0 || bucket.bytes <= most) return at;
   const std::int64_t count = (bucket.bytes + most - 1) / most;
@@ -139,12 +140,13 @@ std::vector<std::int64_t> cuts_of(const Bucket& bucket, Bytes most, const Fusion
 }
 
 // Buckets of one large tensor as parts of it, all released as it was.
-void partition(GradientBuckets& gradients, Bytes most, const Fusion& fusion) {
+void partition(GradientBuckets& gradients, const Strategy& strategy) {
+  const Bytes align = strategy.fusion.align;
   std::vector<Bucket> parts;
   std::vector<std::pair<Seconds, Seconds>> releases;
   for (std::size_t b = 0; b < gradients.buckets.size(); ++b) {
     const Bucket& bucket = gradients.buckets[b];
-    auto ends = cuts_of(bucket, most, fusion);
+    auto ends = cuts_of(bucket, strategy.partition, strategy.traits.buckets);
     std::erase_if(ends, [&](std::int64_t end) { return end <= 0 || end >= bucket.elements; });
     if (!gradients.releases.empty()) {
       releases.insert(releases.end(), ends.size() + 1, gradients.releases[b]);
@@ -160,7 +162,7 @@ void partition(GradientBuckets& gradients, Bytes most, const Fusion& fusion) {
       part.first = std::exchange(first, end);
       part.elements = end - part.first;
       part.bytes = part.elements * size_of(part.dtype);
-      part.padded_bytes = (part.bytes + fusion.align - 1) / fusion.align * fusion.align;
+      part.padded_bytes = (part.bytes + align - 1) / align * align;
       parts.push_back(std::move(part));
     }
   }
@@ -198,7 +200,7 @@ GradientBuckets released_at_ticks(const Workload& workload, const Cluster& clust
     for (const auto& places : release.groups) {
       std::vector<int> group;
       for (const int place : places) group.push_back(candidates[index(place)]);
-      for (auto& bucket : buckets_of(tensors, group, strategy.fusion)) {
+      for (auto& bucket : buckets_of(tensors, group, strategy.fusion, strategy.traits.buckets)) {
         released.emplace_back(release.time, std::move(bucket));
       }
     }
@@ -253,7 +255,7 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
       candidates.push_back(i);
       continue;
     }
-    Bucket bucket = buckets_of(tensors, {i}, strategy.fusion).front();
+    Bucket bucket = buckets_of(tensors, {i}, strategy.fusion, strategy.traits.buckets).front();
     bucket.sparse = tensor.sparse;
     if (tensor.sparse) bucket.kept = tensor.sparse_rows;
     alone.push_back(std::move(bucket));
@@ -269,19 +271,20 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
   } else {
     buckets = std::move(alone);
     const Fusion& fusion = strategy.fusion;
+    const BucketTraits& traits = strategy.traits.buckets;
     if (fusion.order == Fusion::Order::kForward) std::ranges::reverse(candidates);
     for (auto& group : fusion.rule == Fusion::Rule::kMgWfbp
                            ? merged_by_cost(workload, cluster, strategy, codec, candidates)
                            : fuse(tensors, candidates, fusion)) {
       if (fusion.order == Fusion::Order::kForward) std::ranges::reverse(group);
-      append(buckets, buckets_of(tensors, group, fusion));
+      append(buckets, buckets_of(tensors, group, fusion, traits));
     }
     const int last = static_cast<int>(tensors.size()) - 1;
     for (auto& bucket : buckets) {
-      if (fusion.with_next) bucket.ready = std::min(bucket.ready + 1, last);
+      if (traits.with_next) bucket.ready = std::min(bucket.ready + 1, last);
       bucket.ready = arrives_with(bucket.ready, strategy, last);
     }
-    if (fusion.in_turn && fusion.rule == Fusion::Rule::kGroups) take_turns(buckets, fusion);
+    if (traits.in_turn && fusion.rule == Fusion::Rule::kGroups) take_turns(buckets, fusion);
     std::ranges::stable_sort(buckets, {}, &Bucket::ready);
     if (ticks) {
       gradients = released_at_ticks(workload, cluster, strategy, codec, {}, std::move(buckets),
@@ -297,15 +300,16 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
     }
   };
   if (factors) compress_all();
-  if (strategy.partition > 0 || !strategy.fusion.cuts.empty()) {
-    partition(gradients, strategy.partition, strategy.fusion);
+  if (strategy.partition > 0 || !strategy.traits.buckets.cuts.empty()) {
+    partition(gradients, strategy);
   }
   if (codec != nullptr && !factors) compress_all();
   return gradients;
 }
 
 std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,
-                                                   bool buffers, int fragments) {
+                                                   const BucketTraits& traits, bool buffers,
+                                                   int fragments) {
   auto tensors = pointers(workload.tensors);
   const auto parameters = static_cast<int>(tensors.size());
   for (const auto& buffer : workload.buffers) {
@@ -331,7 +335,7 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
     }
     auto& own = parts.emplace_back();
     for (const auto& group : fuse(tensors, candidates, fusion)) {
-      append(own, buckets_of(tensors, group, fusion));
+      append(own, buckets_of(tensors, group, fusion, traits));
     }
   }
   return parts;
@@ -340,13 +344,9 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy) {
   const auto tensors = pointers(workload.tensors);
   // Parameters travel in their own format, in places like their gradients'.
-  Fusion places;
-  places.align_elements = strategy.fusion.align_elements;
-  places.pad_elements = strategy.fusion.pad_elements;
-  places.pad_rows = strategy.fusion.pad_rows;
   std::vector<Bucket> buckets;
   for (const auto& group : strategy.gather_groups) {
-    append(buckets, buckets_of(tensors, group, places));
+    append(buckets, buckets_of(tensors, group, {}, strategy.traits.buckets));
   }
   return buckets;
 }

@@ -25,7 +25,8 @@ GradientBuckets gradient_buckets(const Workload& workload, const Cluster& cluste
 // Parameters, first layer first, then, with `buffers`, the statistics without a gradient: what
 // LocalSGD averages, in `fragments` parts of about as many bytes. Requires a tensor for each.
 std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, const Fusion& fusion,
-                                                   bool buffers, int fragments);
+                                                   const BucketTraits& traits, bool buffers,
+                                                   int fragments);
 
 // The buckets of the groups in which sharded parameters are gathered; none without groups.
 std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);

@@ -19,19 +19,19 @@ Communication without_exchanges(const Workload& workload, const Cluster& cluster
   Communication communication;
   communication.ranks = cluster.ranks();
   communication.streams = strategy.overlap ? strategy.streams : 0;
-  communication.across_stream = strategy.overlap && strategy.hierarchy.across_stream;
+  communication.across_stream = strategy.overlap && strategy.traits.across_stream;
   communication.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
   communication.each_micro_batch = strategy.each_micro_batch;
   communication.cross_step = strategy.cross_step;
-  communication.in_flight = strategy.in_flight;
-  communication.live_elements = strategy.live_elements;
+  communication.in_flight = strategy.traits.in_flight;
+  communication.live_elements = strategy.traits.live_elements;
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   communication.by_clock = strategy.exchange == Strategy::Exchange::kAllReduce &&
-                           !strategy.each_micro_batch && strategy.in_flight == 0 &&
+                           !strategy.each_micro_batch && strategy.traits.in_flight == 0 &&
                            !strategy.cross_step && (codec == nullptr || !codec->low_rank);
   if (strategy.host_sync) communication.host_sync = cluster.device.host_sync;
   communication.step_begin = cluster.step_overhead();
-  if (cluster.ranks() > 1 && strategy.broadcast_buffers) {
+  if (cluster.ranks() > 1 && strategy.traits.broadcast_buffers) {
     communication.buffer_broadcast = workload.buffer_broadcast;
   }
   return communication;
@@ -76,7 +76,7 @@ void split(Communication& communication, const Workload& workload, const Cluster
 // Parameters in buckets of their own, of which those of the first groups stay gathered.
 void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
                   const Strategy& strategy) {
-  const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.kept_groups));
+  const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.traits.kept_groups));
   for (const Bucket& bucket : gather_buckets(workload, strategy)) {
     Exchange& exchange = communication.parameters.emplace_back();
     exchange.bucket = bucket;
@@ -182,8 +182,9 @@ std::vector<std::vector<Exchange>> averaged_parameters(const Workload& workload,
   };
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   std::vector<std::vector<Exchange>> fragments;
-  for (auto& buckets :
-       parameter_buckets(workload, fused ? one : strategy.fusion, buffers, local.fragments)) {
+  for (auto& buckets : parameter_buckets(workload, fused ? one : strategy.fusion,
+                                         fused ? BucketTraits{} : strategy.traits.buckets, buffers,
+                                         local.fragments)) {
     auto& own = fragments.emplace_back();
     for (Bucket& bucket : buckets) {
       bucket.averaged = true;

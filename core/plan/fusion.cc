@@ -110,12 +110,12 @@ Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const P
 Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
 // A tensor's place in a bucket of elements of `size` bytes.
-Bytes padded(const Tensor& tensor, const Fusion& fusion, Bytes size) {
+Bytes padded(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits, Bytes size) {
   Bytes bytes = tensor.elements * size;
-  if (fusion.pad_rows > 1 && !tensor.shape.empty()) {
-    bytes = bytes / tensor.shape.front() * multiple(tensor.shape.front(), fusion.pad_rows);
+  if (traits.pad_rows > 1 && !tensor.shape.empty()) {
+    bytes = bytes / tensor.shape.front() * multiple(tensor.shape.front(), traits.pad_rows);
   }
-  return multiple(multiple(bytes, fusion.align), fusion.align_elements * size);
+  return multiple(multiple(bytes, fusion.align), traits.align_elements * size);
 }
 
 std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<OnWire>& wire,
@@ -195,12 +195,13 @@ std::vector<std::vector<int>> fuse(const std::vector<const Tensor*>& tensors,
   return merge(tensors, units, fusion);
 }
 
-Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion) {
-  return padded(tensor, fusion, size_of(tensor.dtype));
+Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits) {
+  return padded(tensor, fusion, traits, size_of(tensor.dtype));
 }
 
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
-                               const std::vector<int>& group, const Fusion& fusion) {
+                               const std::vector<int>& group, const Fusion& fusion,
+                               const BucketTraits& traits) {
   std::vector<Bucket> buckets;
   for (const int number : group) {
     const Tensor& tensor = *tensors[index(number)];
@@ -216,12 +217,12 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
     it->tensors.push_back(number);
     it->elements += tensor.elements;
     it->bytes += bytes;
-    it->padded_bytes += padded(tensor, fusion, size_of(dtype));
+    it->padded_bytes += padded(tensor, fusion, traits, size_of(dtype));
     it->ready = std::max(it->ready, number);
   }
   for (auto& bucket : buckets) {
-    const Bytes unit = fusion.pad_elements * size_of(bucket.dtype);
-    if (fusion.pad_elements > 1) bucket.padded_bytes = multiple(bucket.padded_bytes, unit);
+    const Bytes unit = traits.pad_elements * size_of(bucket.dtype);
+    if (traits.pad_elements > 1) bucket.padded_bytes = multiple(bucket.padded_bytes, unit);
   }
   return buckets;
 }

@@ -27,12 +27,13 @@ int layer_number(const std::string& name);
 // heads.
 bool layer_matrix(const Tensor& tensor);
 
-// What a tensor takes on the wire in its own format, with the padding of its place.
-Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion);
+// Returns the bytes of a tensor on the wire in its own format, with the padding of its place.
+Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits);
 
-// A group as buckets: one a dtype, in first-seen order, with sizes and padding filled in.
+// Makes buckets of a group: one for each dtype, in first-seen order, with sizes and padding.
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
-                               const std::vector<int>& group, const Fusion& fusion);
+                               const std::vector<int>& group, const Fusion& fusion,
+                               const BucketTraits& traits = {});
 
 // MG-WFBP's merging of gradients (Shi, Chu and Li, INFOCOM 2019), by the rule of its published
 // code: walking through the gradients as they become ready, the open group takes the next one if

@@ -113,9 +113,9 @@ int experts_among(const Parallel& parallel, int neighbours) {
 Strategy among(const Strategy& strategy, const std::vector<int>& tensors) {
   Strategy own = strategy;
   const auto here = [&](int tensor) { return std::ranges::binary_search(tensors, tensor); };
-  own.kept_groups = static_cast<int>(
-      std::count_if(own.gather_groups.begin(), own.gather_groups.begin() + strategy.kept_groups,
-                    [&](const auto& group) { return std::ranges::any_of(group, here); }));
+  own.traits.kept_groups = static_cast<int>(std::count_if(
+      own.gather_groups.begin(), own.gather_groups.begin() + strategy.traits.kept_groups,
+      [&](const auto& group) { return std::ranges::any_of(group, here); }));
   for (auto* groups : {&own.fusion.groups, &own.gather_groups}) {
     for (auto& group : *groups) {
       std::erase_if(group, [&](int tensor) { return !here(tensor); });
@@ -530,8 +530,8 @@ std::optional<UnevenGroups> uneven_groups(const Strategy& strategy, const Worklo
     auto uneven = judge("hierarchy.group_size", strategy.hierarchy.group_size, sharded);
     if (uneven) return uneven;
   }
-  if (strategy.regather_group == 0) return std::nullopt;
-  return judge("regather_group", strategy.regather_group, false);
+  if (strategy.traits.regather_group == 0) return std::nullopt;
+  return judge("regather_group", strategy.traits.regather_group, false);
 }
 
 Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ranks) {
@@ -543,11 +543,11 @@ Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ran
                         "' has groups of ranks that do not go with the experts' own");
   };
   if (own.hierarchy.form != Hierarchy::Form::kFlat) fit(own.hierarchy.group_size);
-  if (own.regather_group > 0) fit(own.regather_group);
+  if (own.traits.regather_group > 0) fit(own.traits.regather_group);
   // What is padded to the ranks of a shard group (FSDP) is padded to those of theirs.
   const int shards = shard_ranks(strategy, ranks);
   const int theirs = shard_ranks(own, experts_among(parallel, ranks));
-  for (std::int64_t* padding : {&own.fusion.pad_rows, &own.fusion.pad_elements}) {
+  for (std::int64_t* padding : {&own.traits.buckets.pad_rows, &own.traits.buckets.pad_elements}) {
     if (*padding == shards) *padding = theirs;
   }
   return own;

@@ -107,7 +107,7 @@ class Routes {
       if (groups.size < 2) return;
       const std::size_t first = route.size();
       append(route, kind, algorithm, groups, {elements, payload.unit, payload.blocks});
-      const bool own = hierarchy.across_stream && kind != CollectiveKind::kReduceScatter;
+      const bool own = strategy_.traits.across_stream && kind != CollectiveKind::kReduceScatter;
       for (std::size_t i = first; i < route.size(); ++i) route[i].own_stream = own;
     };
     if (hierarchy.form == Hierarchy::Form::kFlat) {
@@ -165,7 +165,7 @@ class Routes {
            payload);
     const std::size_t inner = size > 1 ? 1 : 0;
     for (Leg& leg : std::span(route).subspan(inner)) {
-      leg.own_stream = strategy_.hierarchy.across_stream;
+      leg.own_stream = strategy_.traits.across_stream;
     }
     set_across_last(route, inner);
     return route;
@@ -220,7 +220,7 @@ class Routes {
   // Of a route so far, whose legs from `first` on go across.
   void set_across_last(Route& route, std::size_t first) const {
     for (Leg& leg : std::span(route).subspan(first)) {
-      leg.last_micro_batch = strategy_.hierarchy.across_last;
+      leg.last_micro_batch = strategy_.traits.across_last;
     }
   }
 
@@ -376,9 +376,9 @@ Route scatter_of(const Bucket& bucket, const Cluster& cluster, const Strategy& s
 
 Route gather_of(const Bucket& bucket, const Workload& workload, const Cluster& cluster,
                 const Strategy& strategy, bool again) {
-  const bool second = again && strategy.regather_group > 0;
-  const int size = second ? strategy.regather_group : shard_ranks(strategy, cluster.ranks());
-  const Payload payload = gathered(bucket, workload, strategy.gather_bytes);
+  const bool second = again && strategy.traits.regather_group > 0;
+  const int size = second ? strategy.traits.regather_group : shard_ranks(strategy, cluster.ranks());
+  const Payload payload = gathered(bucket, workload, strategy.traits.gather_bytes);
   return Routes(cluster, strategy).half(CollectiveKind::kAllGather, payload, size);
 }
 

@@ -9,6 +9,7 @@
 
 #include "core/base/index.h"
 #include "core/plan.h"
+#include "core/run/outer_step.h"
 #include "core/run/payload.h"
 
 namespace syncline::run {

@@ -20,7 +20,6 @@
 #include <span>
 #include <utility>
 
-#include "core/base/error.h"
 #include "core/base/index.h"
 #include "core/compress/power_sgd.h"
 
@@ -440,81 +439,6 @@ void Payload::read_rows(const std::byte* payload, RankGradients& gradients) cons
       sum[index(row * width_ + e)] += values[index(e)];
     }
   }
-}
-
-std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
-  std::vector<BucketUse> uses(plan.buckets.size());
-  std::vector<char> gathered(plan.buckets.size(), 1);  // and nothing else
-  using Reason = plan::Busy::Reason;
-  for (std::size_t i = 0; i < plan.ops.size(); ++i) {
-    const auto& work = plan.ops[i].work;
-    const auto reason = plan::reason_of(work);
-    if (reason == Reason::kEncode || reason == Reason::kCopyIn || reason == Reason::kCopyOut) {
-      uses[index(std::get<plan::Busy>(work).bucket)].staged = true;
-    }
-    const auto* collective = std::get_if<collective::Collective>(&work);
-    if (collective == nullptr || collective->bucket < 0) continue;
-    if (!plan.ops[i].after_previous.empty()) {
-      throw InputError(
-          "live_elements is predicted, and carried out by the host alone: no backend gathers "
-          "parameters at a step's begin");
-    }
-    const std::size_t b = index(collective->bucket);
-    const plan::Bucket& bucket = plan.buckets[b];
-    const bool own =
-        bucket.codec != nullptr || bucket.sparse || collective->unit == size_of(bucket.dtype);
-    if (plan.ops[i].gathers && !own) {
-      throw InputError(
-          "gather_format is predicted, and carried out by the host alone: no backend gathers "
-          "parameters in a format of their own");
-    }
-    uses[b].collectives.push_back(static_cast<plan::OpId>(i));
-    if (collective->kind != collective::CollectiveKind::kAllGather) gathered[b] = 0;
-    uses[b].last = static_cast<plan::OpId>(i);
-    if (uses[b].first < 0) uses[b].first = uses[b].last;
-  }
-  for (std::size_t b = 0; b < uses.size(); ++b) {
-    const bool pairs_or_rows = plan.buckets[b].sparse || plan.buckets[b].codec != nullptr;
-    if (gathered[b] != 0 && !pairs_or_rows) uses[b].first = uses[b].last;
-  }
-  return uses;
-}
-
-bool is_view(const BucketUse& use, const Payload& layout) {
-  return layout.by_tensor() && !use.staged;
-}
-
-void OuterStep::make(int tensor, std::vector<float>& values) const {
-  if (!outer_.any()) return;
-  const auto state = states_.find(tensor);
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const float start = state == states_.end() ? 0.0F : state->second.first[i];
-    values[i] = start - values[i];
-  }
-}
-
-void OuterStep::apply(int tensor, const std::vector<float>& own, std::vector<float>& values) {
-  for (float& value : values) value /= static_cast<float>(replicas_);
-  const auto mix = static_cast<float>(outer_.mix);
-  if (outer_.any()) {
-    auto& [start, kept] = states_[tensor];
-    start.resize(values.size(), 0.0F);
-    const bool nesterov = outer_.optimizer == Outer::Optimizer::kNesterov;
-    if (nesterov) kept.resize(values.size(), 0.0F);
-    const auto rate = static_cast<float>(outer_.rate);
-    const auto momentum = static_cast<float>(outer_.momentum);
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      float step = values[i];
-      if (nesterov) {
-        kept[i] = momentum * kept[i] + step;
-        step += momentum * kept[i];
-      }
-      start[i] -= rate * step;
-      values[i] = start[i];
-    }
-  }
-  if (mix <= 0) return;
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] += mix * (own[i] - values[i]);
 }
 
 }  // namespace syncline::run

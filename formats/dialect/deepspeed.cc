@@ -309,8 +309,8 @@ std::vector<Place> places_of(const Workload& workload, int ranks) {
 
 // A gradient above reduce_bucket_size is cut at ranks' partitions: a part ends with the partition
 // with which it holds more than that size (DeepSpeedZeroOptimizer.allreduce_and_scatter).
-std::vector<Fusion::Cuts> cuts_of(const Zero& zero, const Workload& workload, int ranks) {
-  std::vector<Fusion::Cuts> all;
+std::vector<BucketTraits::Cuts> cuts_of(const Zero& zero, const Workload& workload, int ranks) {
+  std::vector<BucketTraits::Cuts> all;
   const auto places = places_of(workload, ranks);
   for (std::size_t t = 0; t < places.size(); ++t) {
     const std::int64_t elements = workload.tensors[t].elements;
@@ -328,14 +328,14 @@ std::vector<Fusion::Cuts> cuts_of(const Zero& zero, const Workload& workload, in
 void apply_partition(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
   fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
-  strategy.fusion.with_next = zero.overlap;
+  strategy.traits.buckets.with_next = zero.overlap;
   strategy.overlap = zero.overlap;
-  strategy.in_flight = zero.overlap ? 1 : 0;
+  strategy.traits.in_flight = zero.overlap ? 1 : 0;
   strategy.each_micro_batch = zero.stage == 2;
   strategy.bucket_copies = zero.contiguous;
   const bool whole = zero.many_ranks || !zero.scatter;
   strategy.exchange = whole ? Strategy::Exchange::kShardedUpdate : Strategy::Exchange::kSharded;
-  if (zero.stage == 2) strategy.sharded = Strategy::Sharded::kGradients;
+  if (zero.stage == 2) strategy.traits.sharded = FrameworkTraits::Sharded::kGradients;
   strategy.gather_groups = buckets_by_elements(workload.tensors, {});  // one a format
   const bool by_slices = zero.many_ranks && zero.scatter;
   note(reading.notes,
@@ -348,9 +348,9 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
         {by_slices,
          "use_multi_rank_bucket_allreduce: buckets are all-reduced, not reduce-scattered, "
          "whatever reduce_scatter says"}});
-  if (by_slices && ranks > 1) strategy.fusion.cuts = cuts_of(zero, workload, ranks);
-  if (!strategy.fusion.cuts.empty()) {
-    const Fusion::Cuts& first = strategy.fusion.cuts.front();
+  if (by_slices && ranks > 1) strategy.traits.buckets.cuts = cuts_of(zero, workload, ranks);
+  if (!strategy.traits.buckets.cuts.empty()) {
+    const BucketTraits::Cuts& first = strategy.traits.buckets.cuts.front();
     reading.notes.push_back(workload.tensors[static_cast<std::size_t>(first.tensor)].name +
                             " is larger than reduce_bucket_size: it is all-reduced in " +
                             std::to_string(first.at.size() + 1) +
@@ -417,14 +417,14 @@ void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& st
   auto& groups = strategy.gather_groups;
   if (!persistent.empty()) groups.push_back(std::move(persistent));
   groups.insert(groups.end(), kept.begin(), kept.end());
-  strategy.kept_groups = static_cast<int>(groups.size());
+  strategy.traits.kept_groups = static_cast<int>(groups.size());
   groups.insert(groups.end(), again.begin(), again.end());
   for (auto& group : groups) std::sort(group.begin(), group.end());
   strategy.regather = !again.empty();
-  if (again.empty()) strategy.kept_groups = 0;
+  if (again.empty()) strategy.traits.kept_groups = 0;
   // Persistent ones are in place beside those that are counted.
   const std::int64_t room = zero.prefetch == 0 ? 0 : zero.live;
-  if (room < all - held) strategy.live_elements = std::max<std::int64_t>(1, room + held);
+  if (room < all - held) strategy.traits.live_elements = std::max<std::int64_t>(1, room + held);
 }
 
 // MiCS: gradients are summed inside a group in each micro-batch, across groups in the last one.
@@ -434,13 +434,13 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
   if (zero.shards > 0 && zero.shards < ranks) {
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = static_cast<int>(zero.shards);
-    strategy.hierarchy.across_last = strategy.each_micro_batch;
+    strategy.traits.across_last = strategy.each_micro_batch;
     reading.notes.push_back("MiCS: shards lie in groups of " + std::to_string(zero.shards) +
                             " ranks; there are " + std::to_string(ranks / zero.shards) +
                             " replicas, summed across in the last micro-batch");
   }
   if (zero.secondary <= 1) return;
-  if (strategy.regather) strategy.regather_group = static_cast<int>(zero.secondary);
+  if (strategy.regather) strategy.traits.regather_group = static_cast<int>(zero.secondary);
   reading.notes.push_back(
       strategy.regather
           ? "hpZ: parameters are gathered for the backward pass among " +
@@ -451,20 +451,20 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
 void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
   fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
-  strategy.fusion.with_next = true;
+  strategy.traits.buckets.with_next = true;
   strategy.overlap = zero.overlap;
   // DeepSpeedZeroOptimizer_Stage3.max_param_reduce_events is 2, and one more is under way before
   // the first of them is waited for.
   constexpr int kReduceEvents = 3;
-  strategy.in_flight = zero.overlap ? kReduceEvents : 0;
+  strategy.traits.in_flight = zero.overlap ? kReduceEvents : 0;
   strategy.each_micro_batch = workload.micro_batches > 1;
   strategy.bucket_copies = zero.contiguous;
   strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
   strategy.cross_step = true;
   gather_by_distance(zero, workload, strategy);
   apply_groups(zero, ranks, reading);
-  const bool over = strategy.live_elements > 0;
+  const bool over = strategy.traits.live_elements > 0;
   note(reading.notes,
        {{true,
          "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one before "
@@ -539,7 +539,7 @@ std::int64_t more_than_all(const Workload& workload) {
 // may be what they close at. Requires gather_groups.
 std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload) {
   const auto& groups = strategy.gather_groups;
-  const auto kept = static_cast<std::size_t>(strategy.kept_groups);
+  const auto kept = static_cast<std::size_t>(strategy.traits.kept_groups);
   // The first bucket is that of the persistent ones where all others' parameters are larger.
   std::int64_t largest = 0;
   std::int64_t least = kMostElements;
@@ -561,7 +561,8 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
     if (groups.size() > 1) full.insert(elements_of(groups.front(), workload));
   }
   Json zero{{"stage", 3}, {"overlap_comm", strategy.overlap}};
-  if (strategy.regather_group > 1) zero["zero_hpz_partition_size"] = strategy.regather_group;
+  if (strategy.traits.regather_group > 1)
+    zero["zero_hpz_partition_size"] = strategy.traits.regather_group;
   if (strategy.hierarchy.form == Hierarchy::Form::kSharded && strategy.hierarchy.group_size > 1) {
     zero["mics_shard_size"] = strategy.hierarchy.group_size;
   }
@@ -577,9 +578,10 @@ std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload)
   }
   zero["stage3_max_reuse_distance"] = 2 * behind;
   // What closes at less than the size did so for want of room.
-  if (strategy.live_elements > 0) {
+  if (strategy.traits.live_elements > 0) {
     const std::int64_t held = persist ? elements_of(groups.front(), workload) : 0;
-    zero["stage3_max_live_parameters"] = std::max<std::int64_t>(0, strategy.live_elements - held);
+    zero["stage3_max_live_parameters"] =
+        std::max<std::int64_t>(0, strategy.traits.live_elements - held);
     full.insert({0, more_than_all(workload)});
   } else {
     zero["stage3_max_live_parameters"] = more_than_all(workload);

@@ -118,10 +118,11 @@ Reading read_apart(const Dialect& dialect, const Reader& config, const Workload&
     // Those that stay gathered come first.
     auto& groups = all.strategy.gather_groups;
     auto& own_groups = part.strategy.gather_groups;
-    groups.insert(groups.begin() + all.strategy.kept_groups, own_groups.begin(),
-                  own_groups.begin() + part.strategy.kept_groups);
-    groups.insert(groups.end(), own_groups.begin() + part.strategy.kept_groups, own_groups.end());
-    all.strategy.kept_groups += part.strategy.kept_groups;
+    groups.insert(groups.begin() + all.strategy.traits.kept_groups, own_groups.begin(),
+                  own_groups.begin() + part.strategy.traits.kept_groups);
+    groups.insert(groups.end(), own_groups.begin() + part.strategy.traits.kept_groups,
+                  own_groups.end());
+    all.strategy.traits.kept_groups += part.strategy.traits.kept_groups;
     std::erase_if(all.unheld, [&](const auto& entry) { return !part.unheld.contains(entry); });
   }
   return all;

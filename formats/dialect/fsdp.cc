@@ -113,7 +113,7 @@ void keep_units(const std::vector<Unit>& units, Strategy& strategy) {
       if (unit.stays == stays) strategy.gather_groups.push_back(unit.tensors);
     }
   }
-  strategy.kept_groups = static_cast<int>(std::ranges::count(units, true, &Unit::stays));
+  strategy.traits.kept_groups = static_cast<int>(std::ranges::count(units, true, &Unit::stays));
 }
 
 // torch shards a unit as one: it refuses one of several formats, and a parameter without a
@@ -146,9 +146,11 @@ void note_padding(const Reading& reading, const Workload& workload,
   Bytes all = 0;
   Bytes most = 0;
   const Tensor* named = nullptr;
-  const std::int64_t ranks = reading.strategy.fusion.pad_rows;
+  const std::int64_t ranks = reading.strategy.traits.buckets.pad_rows;
   for (const Tensor& tensor : workload.tensors) {
-    const Bytes more = plan::padded_bytes(tensor, reading.strategy.fusion) - tensor.bytes();
+    const Bytes more =
+        plan::padded_bytes(tensor, reading.strategy.fusion, reading.strategy.traits.buckets) -
+        tensor.bytes();
     all += more;
     if (more > most) named = &tensor;
     most = std::max(most, more);
@@ -286,7 +288,7 @@ void read_reshard(Reader& config, std::int64_t version, const std::string& shard
   }
   const int group = value->get<int>();
   strategy.regather = group > 1 || group == shards;
-  if (strategy.regather && group != shards) strategy.regather_group = group;
+  if (strategy.regather && group != shards) strategy.traits.regather_group = group;
 }
 
 void note_groups(const Strategy& strategy, const Cluster& cluster,
@@ -298,9 +300,9 @@ void note_groups(const Strategy& strategy, const Cluster& cluster,
                     " groups are replicas of each other: the memory of a rank is that of " +
                     std::to_string(shards) + " ranks");
   }
-  if (strategy.regather_group > 0) {
+  if (strategy.traits.regather_group > 0) {
     notes.push_back("parameters are resharded to groups of " +
-                    std::to_string(strategy.regather_group) +
+                    std::to_string(strategy.traits.regather_group) +
                     " ranks after the forward pass, and gathered there for the backward pass");
   }
 }
@@ -346,7 +348,7 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
                      ": say \"dtype\": \"bf16\" there, or \"reduce_dtype\": \"float32\"");
   }
   formats.finish();
-  if (parameter != own) strategy.gather_bytes = parameter;
+  if (parameter != own) strategy.traits.gather_bytes = parameter;
   strategy.fusion.to_fp32 = reduced > own;
 }
 
@@ -360,13 +362,13 @@ void share_parameters(const std::vector<Unit>& units, int shards, const Cluster&
   if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
   if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
   strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
   strategy.cross_step = true;
   if (shards < cluster.ranks()) {
     strategy.hierarchy.form = Hierarchy::Form::kSharded;
     strategy.hierarchy.group_size = shards;
-    strategy.hierarchy.across_stream = true;
-    strategy.hierarchy.across_last = across_last && strategy.each_micro_batch;
+    strategy.traits.across_stream = true;
+    strategy.traits.across_last = across_last && strategy.each_micro_batch;
   }
 }
 
@@ -417,17 +419,17 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const bool staged = workload.parallel.pipeline > 1;
   strategy.each_micro_batch = sums_each_micro_batch(no_sync, workload, reading.notes);
   strategy.after_passes = staged;
-  (version == 1 ? strategy.fusion.pad_elements : strategy.fusion.pad_rows) = shards;
+  (version == 1 ? strategy.traits.buckets.pad_elements : strategy.traits.buckets.pad_rows) = shards;
   if (version == 2) note_padding(reading, workload, reading.notes);
   if (sharding == "NO_SHARD") {
-    strategy.gather_bytes = 0;
+    strategy.traits.gather_bytes = 0;
     return reading;
   }
   share_parameters(units, shards, cluster, across_last, strategy);
   if (cluster.ranks() == 1) return reading;
   note_groups(strategy, cluster, reading.notes);
   note(reading.notes,
-       {{strategy.regather && shards == cluster.ranks() && strategy.regather_group == 0,
+       {{strategy.regather && shards == cluster.ranks() && strategy.traits.regather_group == 0,
          "parameters are gathered twice a step, for the forward and for the backward pass: half as "
          "much again on the wire as DDP"},
         {true,
@@ -435,7 +437,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
          "asks for them a unit or two early, to save memory"},
         {config.has("not_resharded") && !strategy.regather,
          "not_resharded has no effect: no unit is resharded"},
-        {across_last && !strategy.hierarchy.across_last,
+        {across_last && !strategy.traits.across_last,
          "set_requires_all_reduce has no effect: it is about replicas that are summed in each "
          "micro-batch"},
         {workload.micro_batches > 1 && no_sync && !staged,
@@ -468,7 +470,7 @@ std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucke
         .tensors;
   }
   std::vector<int> root;
-  for (int g = 0; g < strategy.kept_groups; ++g) {
+  for (int g = 0; g < strategy.traits.kept_groups; ++g) {
     root = strategy.gather_groups[index(g)];
     if (common_module(root, workload).empty()) break;
   }
@@ -478,7 +480,7 @@ std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucke
 // The others of them.
 Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Workload& workload) {
   Json names = Json::array();
-  for (int g = 0; strategy.regather && g < strategy.kept_groups; ++g) {
+  for (int g = 0; strategy.regather && g < strategy.traits.kept_groups; ++g) {
     const std::vector<int>& group = strategy.gather_groups[index(g)];
     const Path module = common_module(group, workload);
     if (group != root && !module.empty()) names.push_back(text_of(module));
@@ -530,7 +532,7 @@ const char* word_of(const Strategy& strategy, bool hybrid) {
 Json formats_of(const Strategy& strategy, const Workload& workload) {
   const auto name = [](int bytes) { return bytes == 4 ? "float32" : "bfloat16"; };
   const int own = own_bytes(workload);
-  const int parameter = strategy.gather_bytes > 0 ? strategy.gather_bytes : own;
+  const int parameter = strategy.traits.gather_bytes > 0 ? strategy.traits.gather_bytes : own;
   const int reduced = strategy.fusion.to_fp32 ? 4 : own;
   if (parameter == own && reduced == own) return Json::object();
   return {{"param_dtype", name(parameter)}, {"reduce_dtype", name(reduced)}};
@@ -558,17 +560,18 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     second["version"] = 2;
     if (!formats.empty()) second[formats_key(2)] = formats;
     second["reshard_after_forward"] = strategy.regather;
-    if (strategy.regather_group > 0) second["reshard_after_forward"] = strategy.regather_group;
+    if (strategy.traits.regather_group > 0)
+      second["reshard_after_forward"] = strategy.traits.regather_group;
     const Json kept = kept_units(strategy, root, workload);
     if (!kept.empty()) second["not_resharded"] = kept;
-    if (strategy.hierarchy.across_last) second[kAcross] = false;
+    if (strategy.traits.across_last) second[kAcross] = false;
     if (hybrid) second["mesh"] = mesh;
     Json first = config;
     first["version"] = 1;
     if (!formats.empty()) first[formats_key(1)] = formats;
     first["sharding_strategy"] = word_of(strategy, hybrid);
     if (hybrid && shards != cluster.gpus_per_node) first["device_mesh"] = mesh;
-    const bool older = !sharded || (strategy.fusion.pad_elements == shards && shards > 1);
+    const bool older = !sharded || (strategy.traits.buckets.pad_elements == shards && shards > 1);
     if (older) std::swap(first, second);
     configs.push_back(second);
     configs.push_back(first);

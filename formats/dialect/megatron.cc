@@ -324,9 +324,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (sharded) rule.align = kParameterAlign;
   if (sharded) rule.alone = shared_embedding(workload);
   strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
-  strategy.fp32_copies = true;
-  strategy.gather_bytes = read_fp8(config, sharded, workload);
-  rule.fp8_apart = strategy.gather_bytes == 1;
+  strategy.traits.fp32_copies = true;
+  strategy.traits.gather_bytes = read_fp8(config, sharded, workload);
+  rule.fp8_apart = strategy.traits.gather_bytes == 1;
   for (const char* key : {"ddp-average-in-collective", "use-nccl-ub", "fp16",
                           "reduce-scatter-with-fp32-accumulation"}) {
     config.boolean_or(key, false);  // nothing of it is evaluated
@@ -339,8 +339,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (sharded) {
     strategy.exchange = Strategy::Exchange::kSharded;
     strategy.cross_step = gathers_late;
-    strategy.fusion.align_elements = kParameterAlign;
-    strategy.fusion.pad_elements =
+    strategy.traits.buckets.align_elements = kParameterAlign;
+    strategy.traits.buckets.pad_elements =
         std::lcm<std::int64_t>(shards, even ? kEvenBucketAlign : kBucketAlign);
     shard_inside(strategy, shards, cluster, reading.notes);
     // Parameters are gathered in their own format.
@@ -428,23 +428,23 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   add_layout(base, workload, cluster);
   if (sharded) base["use-distributed-optimizer"] = true;
   add_instances(base, strategy, cluster);
-  if (sharded && strategy.fusion.pad_elements % kEvenBucketAlign == 0) {
+  if (sharded && strategy.traits.buckets.pad_elements % kEvenBucketAlign == 0) {
     base["ddp-pad-buckets-for-high-nccl-busbw"] = true;
   }
   if (any_narrow(workload)) {
     base[strategy.fusion.to_fp32 ? "accumulate-allreduce-grads-in-fp32" : "grad-reduce-in-bf16"] =
         true;
   }
-  if (workload.delayed_scaling || strategy.gather_bytes == 1) base["fp8-format"] = "hybrid";
-  if (strategy.gather_bytes == 1) {
+  if (workload.delayed_scaling || strategy.traits.gather_bytes == 1) base["fp8-format"] = "hybrid";
+  if (strategy.traits.gather_bytes == 1) {
     if (!workload.delayed_scaling) base["fp8-recipe"] = "tensorwise";
     base["fp8-param-gather"] = true;
   }
   Json overlapped = base;
   overlapped["overlap-grad-reduce"] = true;
   if (sharded && strategy.cross_step) overlapped["overlap-param-gather"] = true;
-  const auto closed =
-      closed_spans(buckets, workload, sharded ? kParameterAlign : 1, strategy.gather_bytes == 1);
+  const auto closed = closed_spans(buckets, workload, sharded ? kParameterAlign : 1,
+                                   strategy.traits.gather_bytes == 1);
   std::vector<Json> configs{overlapped};
   if (closed.empty() && !strategy.cross_step) {
     // One bucket overlaps nothing; large jobs are given the flag all the same.

@@ -247,7 +247,7 @@ std::string apply_table(const Strategy& strategy, const Workload& workload,
   add("ranks", std::to_string(cluster.ranks()));
   add("streams", std::to_string(strategy.overlap ? strategy.streams : 1));
   if (!strategy.overlap) add("overlap", "0");
-  if (!strategy.broadcast_buffers) add("broadcast_buffers", "0");
+  if (!strategy.traits.broadcast_buffers) add("broadcast_buffers", "0");
   if (strategy.hierarchy.form != Hierarchy::Form::kFlat) {
     add("hierarchy", literal(levels_of(strategy.hierarchy)));
   }

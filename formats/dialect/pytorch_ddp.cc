@@ -156,7 +156,7 @@ void compile(const std::string& mode, Reader& config, Bytes first, const DdpLimi
   // the C++ reducer takes no part.
   strategy.fusion.groups =
       ddp_buckets(workload.tensors, {kDdpFirstBucket, cap}, DdpOrder::kRebuilt);
-  strategy.whole_first_step = false;
+  strategy.traits.whole_first_step = false;
   strategy.bucket_copies = true;
   reading.notes.push_back(
       "python_reducer: the compiler joins all-reduces into a bucket of 1 MiB and others of the "
@@ -257,7 +257,7 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
   words.small_last = config.integer_or("DDP_SET_LAST_BUCKET_CAP", 0, 0, 1) == 1;
   // With views a gradient's memory is its bucket's.
   reading.strategy.bucket_copies = !config.boolean_or("gradient_as_bucket_view", false);
-  reading.strategy.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
+  reading.strategy.traits.broadcast_buffers = config.boolean_or("broadcast_buffers", true);
   const bool static_graph = config.boolean_or("static_graph", false);
   words.stay = config.boolean_or("find_unused_parameters", false) && !static_graph;
   read_hook(config, workload, cluster, version, reading);
@@ -280,9 +280,10 @@ BucketWords read_words(Reader& config, const Workload& workload, const Cluster& 
 // find_unused_parameters and a graph that may change, those of the first step stay.
 void lay_out_buckets(const BucketWords& words, const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  strategy.whole_first_step = !words.stay && !words.listed;
+  strategy.traits.whole_first_step = !words.stay && !words.listed;
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  strategy.fusion.in_turn = true;  // the reducer launches buckets in the order of their index
+  strategy.traits.buckets.in_turn =
+      true;  // the reducer launches buckets in the order of their index
   // The groups say it all; the limit they came from is kept for who asks whether it was meant.
   strategy.fusion.size = *std::max_element(words.limits.begin(), words.limits.end());
   strategy.fusion.groups =
@@ -363,7 +364,7 @@ Json config_with(std::optional<double> cap, const Strategy& strategy) {
   if (cap) config["bucket_cap_mb"] = *cap;
   const std::string& codec = strategy.compression.codec;
   if (!strategy.bucket_copies) config["gradient_as_bucket_view"] = true;
-  if (!strategy.broadcast_buffers) config["broadcast_buffers"] = false;
+  if (!strategy.traits.broadcast_buffers) config["broadcast_buffers"] = false;
   if (codec == "fp16" || codec == "bf16") config["comm_hook"] = codec + "_compress_hook";
   if (codec == "powersgd" || codec == "batched_powersgd") {
     const bool batched = codec == "batched_powersgd";

@@ -23,7 +23,7 @@ bool has_moved(const Strategy& strategy, const std::string& key) {
   if (point == key.npos) return has_moved(strategy_knobs(), strategy, key);
   const std::string object = key.substr(0, point);
   const std::string own = key.substr(point + 1);
-  if (object == "fusion") return has_moved(fusion_knobs(), strategy.fusion, own);
+  if (object == "fusion") return has_moved(fusion_knobs(), strategy, own);
   if (object == "local_sgd") return has_moved(local_sgd_knobs(), strategy.local_sgd, own);
   return has_moved(compute_fusion_knobs(), strategy.compute_fusion, own);
 }
@@ -190,7 +190,7 @@ std::vector<Range> ranges_of(const Strategy& strategy, const Workload& workload,
   const auto groups = static_cast<std::int64_t>(strategy.gather_groups.size());
   const int direct = most_direct(strategy, ranks);
   std::vector<Range> ranges{
-      {"kept_groups", strategy.kept_groups <= groups, strategy.kept_groups,
+      {"kept_groups", strategy.traits.kept_groups <= groups, strategy.traits.kept_groups,
        "at most %, as gather_groups has only so many", groups},
       {"fusion.costs", assumed, static_cast<std::int64_t>(costs.size()),
        "one among them for the % ranks", ranks},

@@ -1,7 +1,8 @@
+#include "formats/input/cost_model_json.h"
+
 // The cost model of a calibrated cluster, read and written.
 #include <array>
 
-#include "formats/input/scenario_json.h"
 #include "formats/text/digits.h"
 
 namespace syncline::input {

@@ -16,7 +16,7 @@ const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs() {
   using Assumed = Fusion::AssumedCost;
   static const KnobTable<Assumed> table{
       "assumed_cost",
-      [](const Setting&) { return Assumed{}; },
+      [](const Setting&, Assumed&) {},
       {knob("ranks", &Assumed::ranks, whole<int>(2, 1 << 20), "Number of ranks that it is for.")
            .needed(),
        knob("latency_us", &Assumed::latency, number<Seconds>({0, 1e9}, kMicrosecond),
@@ -31,11 +31,11 @@ const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs() {
   return table;
 }
 
-const KnobTable<Fusion::Cuts>& cuts_knobs() {
-  using Cuts = Fusion::Cuts;
+const KnobTable<BucketTraits::Cuts>& cuts_knobs() {
+  using Cuts = BucketTraits::Cuts;
   static const KnobTable<Cuts> table{
       "cuts",
-      [](const Setting&) { return Cuts{}; },
+      [](const Setting&, Cuts&) {},
       {knob("tensor", &Cuts::tensor, whole<int>(0, 1 << 30),
             "The gradient's position, counted from 0 in backward order.")
            .needed()
@@ -84,14 +84,7 @@ std::vector<Knob<Fusion>> membership_knobs() {
            "For the rule \"groups\": the tensors of each bucket by position, counted from 0 in "
            "backward order, each at most once; they need not be neighbours. Those in no group "
            "travel alone.")
-          .needed(),
-      knob("in_turn", &Fusion::in_turn, yes_or_no(),
-           "For the rule \"groups\": whether a bucket goes only after those before it in the list "
-           "(DDP), instead of once it is ready. Default false."),
-      knob("cuts", &Fusion::cuts, list_of(object_of(cuts_knobs()), ""),
-           "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
-           "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
-          .shown({{"minItems", nullptr}, {"default", Json::array()}})};
+          .needed()};
 }
 
 // When a bucket closes and is released, and what its payload looks like.
@@ -133,29 +126,53 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "\"fc_0.w_0\". Without a '.' the whole name. Default last_dot."),
       knob("align_bytes", &Fusion::align, whole<Bytes>(1, 1 << 20),
            "Each tensor's place in a bucket is padded to a multiple of this many bytes. Default "
-           "1, no padding."),
-      knob("align_elements", &Fusion::align_elements, whole<std::int64_t>(1, 1 << 20),
+           "1, no padding.")};
+}
+
+// Which buckets wait for which, and where their gradients are cut.
+std::vector<Knob<BucketTraits>> turn_knobs() {
+  return {
+      knob("in_turn", &BucketTraits::in_turn, yes_or_no(),
+           "For the rule \"groups\": whether a bucket goes only after those before it in the list "
+           "(DDP), instead of once it is ready. Default false."),
+      knob("cuts", &BucketTraits::cuts, list_of(object_of(cuts_knobs()), ""),
+           "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
+           "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
+          .shown({{"minItems", nullptr}, {"default", Json::array()}})};
+}
+
+// How the places of tensors and the ends of buckets are padded.
+std::vector<Knob<BucketTraits>> padding_knobs() {
+  return {
+      knob("align_elements", &BucketTraits::align_elements, whole<std::int64_t>(1, 1 << 20),
            "Likewise, of this many elements (Megatron's distributed optimizer: 64). Default 1."),
-      knob("pad_elements", &Fusion::pad_elements, whole<std::int64_t>(1, std::int64_t{1} << 30),
+      knob("pad_elements", &BucketTraits::pad_elements,
+           whole<std::int64_t>(1, std::int64_t{1} << 30),
            "A bucket's end is padded to a multiple of this many elements. Default 1."),
-      knob("pad_rows", &Fusion::pad_rows, whole<std::int64_t>(1, std::int64_t{1} << 30),
+      knob("pad_rows", &BucketTraits::pad_rows, whole<std::int64_t>(1, std::int64_t{1} << 30),
            "The first dimension of each tensor is padded to a multiple of this (FSDP2: the ranks). "
            "Default 1."),
-      knob("with_next", &Fusion::with_next, yes_or_no(),
+      knob("with_next", &BucketTraits::with_next, yes_or_no(),
            "Whether a bucket goes only once the gradient after its last one is ready too, as it "
            "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 
+// Makes the strategy's knobs of knobs of its framework's buckets.
+std::vector<Knob<Strategy>> of_framework(std::vector<Knob<BucketTraits>> knobs) {
+  return of_member(&Strategy::traits, of_member(&FrameworkTraits::buckets, std::move(knobs)));
+}
+
 }  // namespace
 
-const KnobTable<Fusion>& fusion_knobs() {
-  static const KnobTable<Fusion> table{"fusion",
-                                       [](const Setting&) {
-                                         Fusion fusion;
-                                         fusion.rule = Rule::kSize;
-                                         return fusion;
-                                       },
-                                       joined(membership_knobs(), closing_knobs())};
+const KnobTable<Strategy>& fusion_knobs() {
+  static const KnobTable<Strategy> table{
+      "fusion",
+      [](const Setting&, Strategy& strategy) {
+        set_fusion(strategy, {});
+        strategy.fusion.rule = Rule::kSize;
+      },
+      joined(joined(of_member(&Strategy::fusion, membership_knobs()), of_framework(turn_knobs())),
+             joined(of_member(&Strategy::fusion, closing_knobs()), of_framework(padding_knobs())))};
   return table;
 }
 

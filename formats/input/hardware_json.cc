@@ -1,3 +1,5 @@
+#include "formats/input/hardware_json.h"
+
 #include <algorithm>
 #include <string>
 #include <vector>

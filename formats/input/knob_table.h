@@ -255,8 +255,8 @@ Knob<T> knob(const std::string& key, V T::*member, const Spelling<V>& spelling,
 
 template <typename T>
 struct KnobTable {
-  std::string name;                          // of its definition in the schema
-  std::function<T(const Setting&)> started;  // what an object without any key means
+  std::string name;                               // of its definition in the schema
+  std::function<void(const Setting&, T&)> start;  // sets an object without any key
   std::vector<Knob<T>> knobs;
 
   const Knob<T>& knob(const std::string& key) const {
@@ -327,12 +327,59 @@ Spelling<T> object_of(const KnobTable<T>& table) {
   return {{{"$ref", "#/definitions/" + table.name}},
           [&table](const Entry& entry) {
             Reader reader(entry.value, entry.file, entry.place);
-            T object = table.started(entry.setting);
+            T object;
+            table.start(entry.setting, object);
             read_knobs(reader, table, entry.setting, object);
             reader.finish();
             return object;
           },
           [&table](const T& object) { return written_knobs(table, object); }};
+}
+
+// Makes knobs of `T` from knobs of one of its members.
+template <typename T, typename U>
+std::vector<Knob<T>> of_member(U T::*member, std::vector<Knob<U>> knobs) {
+  std::vector<Knob<T>> lifted;
+  for (Knob<U>& own : knobs) {
+    Knob<T> knob;
+    knob.key = own.key;
+    knob.meaning = own.meaning;
+    knob.schema = own.schema;
+    knob.read = [=, read = own.read](T& object, const Entry& entry) {
+      read(object.*member, entry);
+    };
+    knob.write = [=, write = own.write](const T& object) { return write(object.*member); };
+    knob.at_rest = [=, at_rest = own.at_rest](const T& object) { return at_rest(object.*member); };
+    knob.required = [=, required = own.required](const T& object) {
+      return required(object.*member);
+    };
+    knob.words = [=, words = own.words](const T& object) { return words(object.*member); };
+    knob.traits = own.traits;
+    knob.beside = own.beside;
+    lifted.push_back(std::move(knob));
+  }
+  return lifted;
+}
+
+// Makes a knob whose value is an object with the keys of `table`, all of which are fields of `T`.
+// The knob is at rest if each of them is as in an object of type `T` that nobody set.
+template <typename T>
+Knob<T> part(const std::string& key, const KnobTable<T>& table) {
+  Knob<T> made;
+  made.key = key;
+  made.schema = {{"$ref", "#/definitions/" + table.name}};
+  made.read = [&table](T& object, const Entry& entry) {
+    Reader reader(entry.value, entry.file, entry.place);
+    table.start(entry.setting, object);
+    read_knobs(reader, table, entry.setting, object);
+    reader.finish();
+  };
+  made.write = [&table](const T& object) { return written_knobs(table, object); };
+  made.at_rest = [&table](const T& object) {
+    return std::ranges::all_of(table.knobs,
+                               [&](const Knob<T>& knob) { return knob.at_rest(object); });
+  };
+  return std::move(made).says(key + " %");
 }
 
 // " (one thing; another)": each knob that has moved and has words; empty where none has.

@@ -8,6 +8,22 @@
 #include "formats/input/spellings.h"
 
 namespace syncline::input {
+
+const std::vector<CodecWords>& codec_words() {
+  static const std::vector<CodecWords> words{
+      {{"dgc"},
+       "deep gradient compression, only the largest elements are sent and the rest waits for "
+       "later steps."},
+      {{"fp16", "bf16"}, "gradients travel as 16-bit numbers."},
+      {{"powersgd"}, "matrices travel as two factors of low rank."},
+      {{"batched_powersgd"}, "each bucket does, as one square matrix."},
+      {{"int8", "int4", "fp8", "fp8_e5m2"},
+       "blocks of 128 values with a scale, summed in fp32 (fp8 is E4M3). By the algorithms "
+       "all_to_all and nccl each rank gets its part of all ranks' blocks, rounds their sum once, "
+       "and the library gathers the sums; other algorithms round in each round."}};
+  return words;
+}
+
 namespace {
 
 Spelling<std::vector<double>> shares_below_one() {
@@ -51,6 +67,25 @@ std::vector<Brings> brought_by_codecs() {
   return rows;
 }
 
+// Describes every codec: in the order of the table of words, then those that were handed in.
+std::string codecs_meaning() {
+  std::string meaning;
+  std::vector<std::string> described;
+  for (const CodecWords& words : codec_words()) {
+    for (std::size_t i = 0; i < words.names.size(); ++i) {
+      const bool last = i + 1 == words.names.size();
+      meaning += (i == 0 ? "" : last ? " and " : ", ") + words.names[i];
+    }
+    meaning += ": " + words.meaning + " ";
+    described.insert(described.end(), words.names.begin(), words.names.end());
+  }
+  for (const compress::Codec& codec : compress::codecs()) {
+    if (std::ranges::find(described, codec.name) != described.end()) continue;
+    meaning += std::string(codec.name) + ": " + std::string(codec.summary) + ". ";
+  }
+  return meaning;
+}
+
 // Eight significant digits tell 99.999 % from all.
 std::string percent(double share) {
   char text[32];
@@ -81,7 +116,7 @@ std::string hierarchy_words(const Strategy& strategy) {
   std::string words = hierarchy.form == Hierarchy::Form::kSharded ? "sharded" : "leaders";
   if (hierarchy.first_all_reduce) words += " (all-reduce first)";
   return words + " in groups of " + std::to_string(hierarchy.group_size) +
-         moved_knobs(hierarchy_knobs(), hierarchy);
+         moved_knobs(hierarchy_knobs(), strategy);
 }
 
 std::string compression_words(const Strategy& strategy) {
@@ -121,50 +156,65 @@ std::string compute_fusion_words(const Strategy& strategy) {
 
 }  // namespace
 
-const KnobTable<Hierarchy>& hierarchy_knobs() {
+namespace {
+
+std::vector<Knob<Hierarchy>> group_knobs() {
   using Form = Hierarchy::Form;
-  static const KnobTable<Hierarchy> table{
-      "hierarchy",
-      [](const Setting& setting) {
-        Hierarchy hierarchy;
-        hierarchy.form = Form::kLeaders;
-        hierarchy.group_size = setting.cluster.gpus_per_node;
-        return hierarchy;
-      },
-      {knob("form", &Hierarchy::form,
-            words<Form>({{"leaders", Form::kLeaders}, {"sharded", Form::kSharded}}),
-            "leaders: each group sums at its first rank, the leaders all-reduce, and the result is "
-            "broadcast inside the groups. sharded: reduce-scatter inside, all-reduce of each shard "
-            "across, all-gather inside.")
-           .with(kDecides | kWritten)
-           .brings({{"leaders", {"first"}}, {"sharded", {"across_stream"}}})
-           .says(""),
-       knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
-            "Consecutive ranks in a group; leaf: as many as share a leaf of the fabric in every "
-            "group, "
-            "as the nodes are placed. Default: gpus_per_node, a group is a node.")
-           .shown({{"minimum", 2}})
-           .says(""),
-       knob("first", &Hierarchy::first_all_reduce,
-            words<bool>({{"reduce", false}, {"all_reduce", true}}),
-            "For the form \"leaders\": how a group sums. reduce: at its leader only. all_reduce: "
-            "at all its ranks. Default reduce.")
-           .says(""),
-       knob("inside", &Hierarchy::inside, algorithm(),
-            "Algorithm of the collectives inside a group. Default: the strategy's algorithm.")
-           .says("% inside"),
-       knob("across", &Hierarchy::across, algorithm(),
-            "Algorithm of the collectives across groups. Default: the strategy's algorithm.")
-           .says("% across"),
-       knob("across_stream", &Hierarchy::across_stream, yes_or_no(),
-            "For the form \"sharded\": whether what follows the reduce-scatter has a stream of its "
-            "own, so that the next bucket's reduce-scatter need not wait for it (FSDP). Default "
-            "false.")
-           .says("stream of its own across"),
-       knob("across_last", &Hierarchy::across_last, yes_or_no(),
-            "Whether groups communicate in the last micro-batch alone (MiCS), which says something "
-            "with each_micro_batch. Default false.")
-           .says("across in the last micro-batch")}};
+  return {
+      knob("form", &Hierarchy::form,
+           words<Form>({{"leaders", Form::kLeaders}, {"sharded", Form::kSharded}}),
+           "leaders: each group sums at its first rank, the leaders all-reduce, and the result is "
+           "broadcast inside the groups. sharded: reduce-scatter inside, all-reduce of each shard "
+           "across, all-gather inside.")
+          .with(kDecides | kWritten)
+          .brings({{"leaders", {"first"}}, {"sharded", {"across_stream"}}})
+          .says(""),
+      knob("group_size", &Hierarchy::group_size, ranks_in_a_group(),
+           "Consecutive ranks in a group; leaf: as many as share a leaf of the fabric in every "
+           "group, "
+           "as the nodes are placed. Default: gpus_per_node, a group is a node.")
+          .shown({{"minimum", 2}})
+          .says(""),
+      knob("first", &Hierarchy::first_all_reduce,
+           words<bool>({{"reduce", false}, {"all_reduce", true}}),
+           "For the form \"leaders\": how a group sums. reduce: at its leader only. all_reduce: "
+           "at all its ranks. Default reduce.")
+          .says(""),
+      knob("inside", &Hierarchy::inside, algorithm(),
+           "Algorithm of the collectives inside a group. Default: the strategy's algorithm.")
+          .says("% inside"),
+      knob("across", &Hierarchy::across, algorithm(),
+           "Algorithm of the collectives across groups. Default: the strategy's algorithm.")
+          .says("% across")};
+}
+
+std::vector<Knob<FrameworkTraits>> across_knobs() {
+  return {
+      knob("across_stream", &FrameworkTraits::across_stream, yes_or_no(),
+           "For the form \"sharded\": whether what follows the reduce-scatter has a stream of its "
+           "own, so that the next bucket's reduce-scatter need not wait for it (FSDP). Default "
+           "false.")
+          .says("stream of its own across"),
+      knob("across_last", &FrameworkTraits::across_last, yes_or_no(),
+           "Whether groups communicate in the last micro-batch alone (MiCS), which says something "
+           "with each_micro_batch. Default false.")
+          .says("across in the last micro-batch")};
+}
+
+}  // namespace
+
+const KnobTable<Strategy>& hierarchy_knobs() {
+  static const KnobTable<Strategy> table{"hierarchy",
+                                         [](const Setting& setting, Strategy& strategy) {
+                                           strategy.hierarchy = {};
+                                           strategy.hierarchy.form = Hierarchy::Form::kLeaders;
+                                           strategy.hierarchy.group_size =
+                                               setting.cluster.gpus_per_node;
+                                           strategy.traits.across_stream = false;
+                                           strategy.traits.across_last = false;
+                                         },
+                                         joined(of_member(&Strategy::hierarchy, group_knobs()),
+                                                of_member(&Strategy::traits, across_knobs()))};
   return table;
 }
 
@@ -172,20 +222,9 @@ const KnobTable<Compression>& compression_knobs() {
   using C = Compression;
   static const KnobTable<C> table{
       "compression",
-      [](const Setting&) {
-        C compression;
-        compression.codec = "dgc";
-        return compression;
-      },
-      {knob(
-           "codec", &C::codec, one_of(compress::codec_names()),
-           "dgc: deep gradient compression, only the largest elements are sent and the rest waits "
-           "for later steps. fp16 and bf16: gradients travel as 16-bit numbers. powersgd: matrices "
-           "travel as two factors of low rank. batched_powersgd: each bucket does, as one square "
-           "matrix. int8, int4, fp8 (E4M3) and fp8_e5m2: blocks of 128 values with a scale, "
-           "summed in fp32. By the algorithms all_to_all and nccl each rank gets its part of all "
-           "ranks' blocks, rounds their sum once, and the library gathers the sums; other "
-           "algorithms round in each round. With local_sgd the codec is of what is averaged.")
+      [](const Setting&, C& compression) { compression.codec = "dgc"; },
+      {knob("codec", &C::codec, one_of(compress::codec_names()),
+            codecs_meaning() + "With local_sgd the codec is of what is averaged.")
            .with(kDecides | kWritten)
            .brings(brought_by_codecs())
            .says(""),
@@ -237,11 +276,7 @@ const KnobTable<Outer>& outer_knobs() {
   using Optimizer = Outer::Optimizer;
   static const KnobTable<Outer> table{
       "outer",
-      [](const Setting&) {
-        Outer outer;
-        outer.optimizer = Optimizer::kNesterov;
-        return outer;
-      },
+      [](const Setting&, Outer& outer) { outer.optimizer = Optimizer::kNesterov; },
       {knob("optimizer", &Outer::optimizer,
             words<Optimizer>({{"sgd", Optimizer::kSgd}, {"nesterov", Optimizer::kNesterov}}),
             "What steps with the mean of how far the ranks have come: sgd, or nesterov with "
@@ -270,11 +305,7 @@ const KnobTable<LocalSgd>& local_sgd_knobs() {
   constexpr std::int64_t kMostPeriod = 1 << 20;
   static const KnobTable<L> table{
       "local_sgd",
-      [](const Setting&) {
-        L local;
-        local.enabled = true;
-        return local;
-      },
+      [](const Setting&, L& local) { local.enabled = true; },
       {knob("begin_step", &L::begin_step, whole<std::int64_t>(1, kMostSteps),
             "Step from which ranks train on their own; before it gradients are summed in every "
             "step. Default 1.")
@@ -336,10 +367,8 @@ const KnobTable<ComputeFusion>& compute_fusion_knobs() {
   using F = ComputeFusion;
   static const KnobTable<F> table{
       "compute_fusion",
-      [](const Setting&) {
-        F fusion;
+      [](const Setting&, F& fusion) {
         fusion.fuse_bn_add_act_ops = true;  // as in Paddle one is on unless it is turned off
-        return fusion;
       },
       {knob("fuse_relu_depthwise_conv", &F::fuse_relu_depthwise_conv, yes_or_no(),
             "A relu goes into the depthwise convolution after it, forward and backward. Default "
@@ -396,8 +425,8 @@ std::vector<Knob<Strategy>> transport_knobs() {
            "that is the cluster's library, else ring.")
           .with(kWritten | kExact)
           .varied([](const S& s) { return s.algorithm; }),
-      knob("fusion", &S::fusion, object_of(fusion_knobs()), "").with(kWritten | kExact),
-      knob("hierarchy", &S::hierarchy, object_of(hierarchy_knobs()), "")
+      part("fusion", fusion_knobs()).with(kWritten | kExact),
+      part("hierarchy", hierarchy_knobs())
           .resting([](const S& s) { return s.hierarchy.form == Hierarchy::Form::kFlat; })
           .with(kExact)
           .varied(hierarchy_words),
@@ -434,27 +463,33 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
           .with(kDecides)
-          .brings({{true, {"regather_group", "kept_groups"}}}),
-      knob("regather_group", &S::regather_group, ranks_in_a_group(0),
+          .brings({{true, {"regather_group", "kept_groups"}}})};
+}
+
+// How a framework's engine gathers sharded parameters.
+std::vector<Knob<FrameworkTraits>> gather_knobs() {
+  return {
+      knob("regather_group", &FrameworkTraits::regather_group, ranks_in_a_group(0),
            "With regather: parameters are gathered again among so many neighbours, which keep a "
            "second copy of them in shards (FSDP2's reshard_after_forward as a number, DeepSpeed's "
            "zero_hpz_partition_size). 0: among those that keep the first. Default 0."),
-      knob("kept_groups", &S::kept_groups, whole<int>(0, 1 << 20),
+      knob("kept_groups", &FrameworkTraits::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
            "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
            "0."),
-      knob("gather_format", &S::gather_bytes,
+      knob("gather_format", &FrameworkTraits::gather_bytes,
            words<int>({{"own", 0}, {"fp8", 1}, {"bf16", 2}, {"fp32", 4}}),
            "Format that parameters are gathered in (FSDP's param_dtype, Megatron's "
            "fp8-param-gather). fp8: of the matrices of layers; the others travel in bf16. Default "
            "own, that of the gradients."),
-      knob("live_elements", &S::live_elements, whole<std::int64_t>(0, std::int64_t{1} << 50),
+      knob("live_elements", &FrameworkTraits::live_elements,
+           whole<std::int64_t>(0, std::int64_t{1} << 50),
            "With exchange sharded and cross_step: elements of parameters in place at a time, from "
            "which on none are gathered before the layers that need them (DeepSpeed's "
            "stage3_max_live_parameters). 0: no limit. Default 0.")};
 }
 
-// What waits for what, and what goes first.
+// When gradients are ready and exchanged.
 std::vector<Knob<Strategy>> order_knobs() {
   using S = Strategy;
   return {
@@ -469,10 +504,20 @@ std::vector<Knob<Strategy>> order_knobs() {
       knob("after_passes", &S::after_passes, yes_or_no(),
            "In a pipeline, whether a stage communicates its gradients once all of its passes are "
            "over (Megatron without overlap-grad-reduce, FSDP2 in torch's stages), instead of after "
-           "the last pass that computes them. Without overlap it always does. Default false."),
-      knob("in_flight", &S::in_flight, whole<int>(0, 1 << 20),
+           "the last pass that computes them. Without overlap it always does. Default false.")};
+}
+
+std::vector<Knob<FrameworkTraits>> flight_knobs() {
+  return {
+      knob("in_flight", &FrameworkTraits::in_flight, whole<int>(0, 1 << 20),
            "The backward pass goes on past a bucket only when all but so many collectives are done "
-           "(DeepSpeed: 1). 0: it waits for none. Default 0."),
+           "(DeepSpeed: 1). 0: it waits for none. Default 0.")};
+}
+
+// Which exchange goes first.
+std::vector<Knob<Strategy>> urgency_knobs() {
+  using S = Strategy;
+  return {
       knob("cross_step", &S::cross_step, yes_or_no(),
            "Whether the next step's forward pass waits layer by layer for its parameters, instead "
            "of for all of them. Each layer's update then comes before its forward pass. Default "
@@ -500,8 +545,8 @@ std::vector<Knob<Strategy>> order_knobs() {
           .with(kExact)};
 }
 
-// What happens around the exchanges.
-std::vector<Knob<Strategy>> surrounding_knobs() {
+// Copies around the exchanges.
+std::vector<Knob<Strategy>> copy_knobs() {
   using S = Strategy;
   return {
       knob("bucket_copies", &S::bucket_copies, yes_or_no(),
@@ -510,11 +555,21 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
            "Default false.")
           .varied([](const S& s) {
             return std::string(s.bucket_copies ? "copied into buckets" : "gradients as views");
-          }),
-      knob("broadcast_buffers", &S::broadcast_buffers, yes_or_no(),
+          })};
+}
+
+std::vector<Knob<FrameworkTraits>> buffer_knobs() {
+  return {
+      knob("broadcast_buffers", &FrameworkTraits::broadcast_buffers, yes_or_no(),
            "Whether the buffers of rank 0, such as the statistics of batch norm, are sent to all "
            "ranks before each step, for the workload's buffer_broadcast_ms. LocalSGD averages them "
-           "instead, unless it warms up with gradients, as DDP's hook does. Default true."),
+           "instead, unless it warms up with gradients, as DDP's hook does. Default true.")};
+}
+
+// When the host and the update wait.
+std::vector<Knob<Strategy>> update_knobs() {
+  using S = Strategy;
+  return {
       knob("host_sync", &S::host_sync, yes_or_no(),
            "Whether the host waits for each collective before it issues the next on that stream, "
            "for device.host_sync_us (Paddle's sync_nccl_allreduce). Default false."),
@@ -537,12 +592,28 @@ std::vector<Knob<Strategy>> surrounding_knobs() {
           .varied(compute_fusion_words)};
 }
 
+std::vector<Knob<Strategy>> all_knobs() {
+  std::vector<Knob<Strategy>> all;
+  const auto add = [&](std::vector<Knob<Strategy>> knobs) { all = joined(std::move(all), knobs); };
+  const auto add_traits = [&](std::vector<Knob<FrameworkTraits>> knobs) {
+    add(of_member(&Strategy::traits, std::move(knobs)));
+  };
+  add(transport_knobs());
+  add(exchange_knobs());
+  add_traits(gather_knobs());
+  add(order_knobs());
+  add_traits(flight_knobs());
+  add(urgency_knobs());
+  add(copy_knobs());
+  add_traits(buffer_knobs());
+  add(update_knobs());
+  return all;
+}
+
 }  // namespace
 
 const KnobTable<Strategy>& strategy_knobs() {
-  static const KnobTable<Strategy> table{"strategy", [](const Setting&) { return Strategy{}; },
-                                         joined(joined(transport_knobs(), exchange_knobs()),
-                                                joined(order_knobs(), surrounding_knobs()))};
+  static const KnobTable<Strategy> table{"strategy", [](const Setting&, Strategy&) {}, all_knobs()};
   return table;
 }
 

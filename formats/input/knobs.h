@@ -7,9 +7,17 @@
 namespace syncline::input {
 
 const KnobTable<Fusion::AssumedCost>& assumed_cost_knobs();
-const KnobTable<Fusion::Cuts>& cuts_knobs();
-const KnobTable<Fusion>& fusion_knobs();
-const KnobTable<Hierarchy>& hierarchy_knobs();
+const KnobTable<BucketTraits::Cuts>& cuts_knobs();
+// The keys of `fusion` and `hierarchy`: choices of people, and traits of frameworks.
+const KnobTable<Strategy>& fusion_knobs();
+const KnobTable<Strategy>& hierarchy_knobs();
+// Codecs that one sentence describes; each codec has one (a test holds that).
+struct CodecWords {
+  std::vector<std::string> names;
+  std::string meaning;
+};
+const std::vector<CodecWords>& codec_words();
+
 const KnobTable<Compression>& compression_knobs();
 const KnobTable<Outer>& outer_knobs();
 const KnobTable<LocalSgd>& local_sgd_knobs();

@@ -13,6 +13,8 @@
 #include "core/cost/cost_model_provider.h"
 #include "core/fabric/kinds.h"
 #include "core/job/overlap.h"
+#include "formats/input/cost_model_json.h"
+#include "formats/input/hardware_json.h"
 #include "formats/input/read_fabric.h"
 #include "formats/input/scenario_json.h"
 #include "formats/json/reader.h"

@@ -31,6 +31,20 @@ Spelling<T> choice(const KnobTable<T>& table, const std::string& none) {
   return spelling;
 }
 
+// The groups of a hierarchy. The rules of a framework's engine for them are not varied.
+Spelling<Hierarchy> hierarchies() {
+  const auto strategy = choice(hierarchy_knobs(), "flat");
+  return {strategy.schema,
+          [read = strategy.read](const Entry& entry) {
+            const Strategy found = read(entry);
+            if (found.traits == FrameworkTraits{}) return found.hierarchy;
+            entry.fail(
+                "across_stream and across_last are a framework's own: a search varies form, "
+                "group_size, first, inside and across");
+          },
+          {}};
+}
+
 // "breakpoints", or a list.
 template <typename V>
 bool read_breakpoints(Reader& reader, const char* key, const Spelling<V>& spelling,
@@ -99,8 +113,7 @@ Search read_search(Reader reader, const Scenario& scenario) {
   read_axis(reader, "streams", streams(), setting, search.streams);
   read_axis(reader, "algorithm", one_of(collective::algorithm_choices()), setting,
             search.algorithms, "at least one word");
-  read_axis(reader, "hierarchy", choice(hierarchy_knobs(), "flat"), setting, search.hierarchies,
-            "at least one choice");
+  read_axis(reader, "hierarchy", hierarchies(), setting, search.hierarchies, "at least one choice");
   read_axis(reader, "compression", choice(compression_knobs(), "none"), setting,
             search.compressions, "at least one choice");
   read_axis(reader, "local_sgd", choice(local_sgd_knobs(), "none"), setting, search.local_sgds,

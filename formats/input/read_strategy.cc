@@ -68,7 +68,7 @@ Strategy read_own_keys(Reader& reader, const Workload& workload, const Cluster& 
     const bool given = reader.object("compute_fusion").has("fuse_bn_add_act_ops");
     note_compute_fusion(workload, cluster, !given, strategy);
   }
-  if (strategy.hierarchy.across_last && !strategy.each_micro_batch) {
+  if (strategy.traits.across_last && !strategy.each_micro_batch) {
     strategy.notes.push_back(
         "hierarchy.across_last changes nothing here: without each_micro_batch gradients are summed "
         "in the last micro-batch alone");

@@ -1,4 +1,5 @@
 #include "formats/input/scenario_json.h"
+#include "formats/input/cost_model_json.h"
 
 #include <algorithm>
 #include <cmath>

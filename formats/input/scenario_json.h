@@ -10,14 +10,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "catalogue/hardware/device.h"
 #include "core/cluster.h"
 #include "core/cost/cost_model.h"
 #include "core/cost/cost_model_provider.h"
 #include "core/job.h"
 #include "core/strategy.h"
 #include "formats/json/json.h"
-#include "formats/json/reader.h"
 
 namespace syncline::input {
 
@@ -54,33 +52,10 @@ void set_device_figure(Json& device, double Device::*figure, double value, int d
 // A workload of tensors, without the operators below them.
 Json workload_json(const Workload& workload, int digits);
 
-// A calibrated cost model: the object "calibration" of a cluster. The same cost model is written as
-// the same bytes, with digits of its own.
-Json cost_model_json(const cost::MeasuredCostModel& cost_model);
-// Throws InputError about unknown keys and values out of bounds.
-cost::MeasuredCostModel read_cost_model(Reader reader);
-
 // A strategy in the keys of a scenario, ready to be pasted into one.
 
 // Keys at their defaults are left out; read again on the same workload and cluster, the rest gives
 // the same plan. What a dialect's own rule came to stands under "groups".
 Json strategy_json(const Strategy& strategy);
-
-// Hardware by name, as JSON: "device": "h100-sxm", "node": "dgx-h100". Keys next to the name
-// replace the figures of the catalogue (catalogue/hardware).
-
-// The device's object with its rates as reached (catalogue/hardware/device.h), or as rated where
-// the share that is reached is given beside it.
-Json known_device_json(const hardware::KnownDevice& device, bool rated = false);
-
-// A cluster's keys for nodes of this kind, all but their number.
-Json known_node_json(const hardware::KnownNode& node);
-
-// As did_you_mean, of nodes by their names and their devices': "H100" fits all that have one.
-std::string did_you_mean_node(const std::string& word);
-
-// A cluster's object without names: `node` and `device` filled in. Throws InputError for a name
-// that is not known, with the nearest.
-Json with_known_hardware(Reader& cluster);
 
 }  // namespace syncline::input

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/job/dtype.h"
+#include "core/job.h"
 
 namespace syncline::job::kineto {
 

@@ -14,6 +14,8 @@
 #include "core/collective/nccl.h"
 #include "core/cost.h"
 #include "core/cost/cost_model.h"
+#include "formats/input/cost_model_json.h"
+#include "formats/input/hardware_json.h"
 #include "formats/input/read_cluster.h"
 #include "formats/input/scenario_json.h"
 #include "formats/json/reader.h"

@@ -48,7 +48,7 @@ std::vector<Change> fusion_changes(const Strategy& strategy) {
   std::vector<Change> candidates;
   for (const int mebibytes : {1, 2, 4, 8, 16, 32, 64}) {
     Strategy changed = strategy;
-    changed.fusion = without_rule(strategy.fusion);
+    set_fusion(changed, without_rule(strategy.fusion));
     changed.fusion.rule = Fusion::Rule::kSize;
     changed.fusion.size = mebibytes * kMiB;
     changed.partition = 0;  // parts are made of gradients that travel alone
@@ -61,7 +61,7 @@ std::vector<Change> fusion_changes(const Strategy& strategy) {
   }
   if (strategy.fusion.cycle > 0) return candidates;
   candidates.push_back(changed("send each gradient by itself (fusion: rule none)", strategy,
-                               [](Strategy& own) { own.fusion = without_rule(own.fusion); }));
+                               [](Strategy& own) { set_fusion(own, without_rule(own.fusion)); }));
   return candidates;
 }
 

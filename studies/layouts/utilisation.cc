@@ -10,7 +10,7 @@
 #include "core/base/statistics.h"
 #include "core/executor.h"
 #include "core/fabric/topology.h"
-#include "core/job/parallel.h"
+#include "core/job.h"
 #include "core/plan/local_plan.h"
 #include "core/plan/planner.h"
 #include "core/run/stragglers.h"
@@ -165,7 +165,7 @@ std::vector<Strategy> asked(const Scenario& scenario, const Strategy& base, int 
       local.period = period;
       local.subgroup = group;
       if (group == 1) {
-        strategy.fusion = {};
+        set_fusion(strategy, {});
         strategy.fusion.rule = Fusion::Rule::kOne;
       }
       local.outer = kind.outer;

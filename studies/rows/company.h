@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/collective/network.h"
+#include "core/cost.h"
 #include "core/metrics.h"
 #include "studies/rows/report.h"
 

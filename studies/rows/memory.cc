@@ -78,7 +78,8 @@ class Accounts {
       const int among = groups ? strategy.local_sgd.subgroup : ranks_;
       shard_ = shard_ranks(strategy, among);
     }
-    if (shard_ > 1) level_ = strategy.regather ? Strategy::Sharded::kParameters : strategy.sharded;
+    if (shard_ > 1)
+      level_ = strategy.regather ? FrameworkTraits::Sharded::kParameters : strategy.traits.sharded;
     const Parallel& parallel = workload.parallel;
     for (const Tensor& tensor : workload.tensors) {
       const auto size = static_cast<double>(size_of(tensor.dtype));
@@ -102,7 +103,7 @@ class Accounts {
       memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
       memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
       memory.optimizer += outer_of(tensor) / of_parameters;
-      if (strategy_.fp32_copies) memory.gradients += copy_of(tensor) / shards;
+      if (strategy_.traits.fp32_copies) memory.gradients += copy_of(tensor) / shards;
     }
     memory.buffers = gathered() + buckets() + encoded();
     return memory;
@@ -131,10 +132,10 @@ class Accounts {
     if (strategy_.fusion.to_fp32 || size >= kFull) return 0;
     return gradient_of(tensor, strategy_) * kFull / size;
   }
-  bool shards_parameters() const { return level_ == Strategy::Sharded::kParameters; }
+  bool shards_parameters() const { return level_ == FrameworkTraits::Sharded::kParameters; }
   // Gradients that add up over micro-batches without an exchange are whole until the last.
   bool shards_gradients() const {
-    return level_ != Strategy::Sharded::kStates &&
+    return level_ != FrameworkTraits::Sharded::kStates &&
            (strategy_.each_micro_batch || workload_.micro_batches == 1);
   }
 
@@ -176,18 +177,19 @@ class Accounts {
   double gathered() const {
     if (!shards_parameters()) return 0;
     const auto in_place = [&](const Tensor& tensor) {
-      const int bytes =
-          strategy_.gather_bytes == 1 && !plan::layer_matrix(tensor) ? 2 : strategy_.gather_bytes;
+      const int bytes = strategy_.traits.gather_bytes == 1 && !plan::layer_matrix(tensor)
+                            ? 2
+                            : strategy_.traits.gather_bytes;
       return bytes > 0 ? static_cast<double>(bytes * tensor.elements) : weights_of(tensor);
     };
     if (!strategy_.regather) return all(in_place);
     const double second =
-        strategy_.regather_group > 0 ? all(in_place) / strategy_.regather_group : 0;
+        strategy_.traits.regather_group > 0 ? all(in_place) / strategy_.traits.regather_group : 0;
     Groups groups = own_of(strategy_.gather_groups);
     if (groups.empty()) groups = fused();
     const auto kept =
-        groups.begin() +
-        std::min<std::ptrdiff_t>(strategy_.kept_groups, static_cast<std::ptrdiff_t>(groups.size()));
+        groups.begin() + std::min<std::ptrdiff_t>(strategy_.traits.kept_groups,
+                                                  static_cast<std::ptrdiff_t>(groups.size()));
     double stay = 0;
     for (auto group = groups.begin(); group != kept; ++group) {
       stay += sum_of(workload_, *group, in_place);
@@ -239,7 +241,7 @@ class Accounts {
   int shard_ = 1;
   double narrowest_ = 8, widest_ = 0;  // bytes of a value
   std::vector<char> own_;              // by tensor
-  Strategy::Sharded level_ = Strategy::Sharded::kStates;
+  FrameworkTraits::Sharded level_ = FrameworkTraits::Sharded::kStates;
 };
 
 std::string optimizer_words(const Workload& workload) {
@@ -252,7 +254,7 @@ std::string optimizer_words(const Workload& workload) {
 Strategy fully_sharded() {
   Strategy strategy;
   strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
   strategy.regather = true;
   strategy.fusion.rule = Fusion::Rule::kLayer;
   return strategy;

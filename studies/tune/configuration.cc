@@ -120,7 +120,7 @@ Configuration::Configuration(const Scenario& scenario, Strategy strategy,
 
   // The plan without fusion says who travels, in which order, and when each is ready.
   Strategy alone = strategy_;
-  alone.fusion = Fusion{};
+  set_fusion(alone, {});
   alone.fusion.align = strategy_.fusion.align;
   alone.partition = 0;
   const auto phases = plan::training_phases(alone, scenario.training);

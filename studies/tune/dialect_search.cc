@@ -35,7 +35,8 @@ dialect::Partitions partitions_of(Evaluator& evaluator) {
     return size_thresholds(tensors, places, rule);
   };
   partitions.best_buckets = [&scenario, &evaluator](Strategy strategy) {
-    strategy.fusion = by_ends(Configuration(scenario, strategy, evaluator.cache()).optimum().ends);
+    const Configuration configuration(scenario, strategy, evaluator.cache());
+    set_fusion(strategy, by_ends(configuration.optimum().ends));
     return plan::make_plan(scenario.workload, scenario.cluster, strategy).buckets;
   };
   return partitions;
@@ -48,7 +49,7 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   knobs.dialect.clear();
   knobs.notes.clear();
   knobs.about.clear();
-  knobs.fusion = {};
+  set_fusion(knobs, {});
   knobs.fusion.cycle = strategy.fusion.cycle;
   knobs.fusion.to_fp32 = strategy.fusion.to_fp32;
   std::string key = input::strategy_json(knobs).dump();

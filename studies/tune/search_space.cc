@@ -70,6 +70,14 @@ void set_exchange(Strategy& strategy, Strategy::Exchange value) {
   set_cross_step(strategy, true);
 }
 
+// The framework's rules for the groups of the base do not apply to other groups.
+void set_hierarchy(Strategy& strategy, const Hierarchy& value) {
+  if (strategy.hierarchy == value) return;
+  strategy.hierarchy = value;
+  strategy.traits.across_stream = false;
+  strategy.traits.across_last = false;
+}
+
 // An axis gets what another strategy of the scenario has there; one that was held at the base's
 // value then varies between the two.
 template <typename Value>
@@ -265,7 +273,7 @@ std::vector<Strategy> strategies_of_configurations(const Search& search, const S
   std::vector<Strategy> strategies{plain};
   vary(strategies, search.local_sgds, &Strategy::local_sgd);
   vary(strategies, search.compressions, &Strategy::compression);
-  vary(strategies, search.hierarchies, &Strategy::hierarchy);
+  vary(strategies, search.hierarchies, set_hierarchy);
   vary(strategies, search.algorithms, &Strategy::algorithm);
   vary(strategies, search.compute_fusions, &Strategy::compute_fusion);
   vary(strategies, search.exchanges, set_exchange);
@@ -336,7 +344,7 @@ GroupEnds group_ends(const Configuration& configuration, const Fusion& fusion) {
 
 Strategy fused(const Strategy& configuration, const Fusion& fusion) {
   Strategy strategy = configuration;
-  strategy.fusion = fusion;
+  if (fusion != configuration.fusion) set_fusion(strategy, fusion);
   // How sums are rounded is the training's, not the buckets'.
   strategy.fusion.to_fp32 = configuration.fusion.to_fp32;
   if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;

@@ -389,9 +389,9 @@ void warning_on_first_steps(const Scenario& scenario, StrategyWarnings& warnings
   const Strategy* most = nullptr;
   Seconds most_whole = 0, most_later = 0;  // of that one
   for (const Strategy& strategy : scenario.strategies) {
-    if (!strategy.whole_first_step || scenario.cluster.ranks() == 1) continue;
+    if (!strategy.traits.whole_first_step || scenario.cluster.ranks() == 1) continue;
     Strategy first = strategy;
-    first.fusion = {};
+    set_fusion(first, {});
     first.fusion.rule = Fusion::Rule::kOne;
     if (first.compression.rampup_begin_step > 0) first.compression = {};
     const Seconds whole = step_of(first);

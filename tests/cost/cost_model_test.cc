@@ -12,7 +12,7 @@
 #include "core/base/statistics.h"
 #include "core/cost/cost_model.h"
 #include "core/sim/sim_executor.h"
-#include "formats/input/scenario_json.h"
+#include "formats/input/cost_model_json.h"
 #include "formats/json/reader.h"
 #include "reports/calibration.h"
 #include "studies/calibrate/calibration.h"

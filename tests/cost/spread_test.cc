@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/cost/cost_model.h"
-#include "formats/input/scenario_json.h"
+#include "formats/input/cost_model_json.h"
 #include "formats/json/reader.h"
 #include "studies/calibrate/scale_fit.h"
 #include "tests/support/nccl_tables.h"

@@ -48,7 +48,7 @@ TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
   const Strategy strategy =
       zero(R"("stage": 1, "reduce_bucket_size": 1e2, "overlap_comm": true)", workload).strategy;
   EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2, 3}, {4}, {5}, {6, 7}}));
-  EXPECT_EQ(strategy.in_flight, 1);
+  EXPECT_EQ(strategy.traits.in_flight, 1);
   EXPECT_EQ(strategy.exchange, Strategy::Exchange::kShardedUpdate);
   // Each goes with the gradient that no longer fits, and all parameters are gathered at once. Of
   // the large one, 10 elements behind the first, three parts end with partitions of 64: at 118 and
@@ -57,7 +57,7 @@ TEST(DeepSpeed, FlushesBeforeABucketWouldExceedItsSize) {
   std::vector<int> ready;
   for (const auto& bucket : plan.buckets) ready.push_back(bucket.ready);
   EXPECT_EQ(ready, (std::vector<int>{2, 4, 5, 6, 6, 6, 7, 7}));
-  EXPECT_EQ(strategy.fusion.cuts, (std::vector<Fusion::Cuts>{{5, {118, 246}}}));
+  EXPECT_EQ(strategy.traits.buckets.cuts, (std::vector<BucketTraits::Cuts>{{5, {118, 246}}}));
   EXPECT_EQ(plan.buckets.back().elements, 511);
 }
 
@@ -168,7 +168,7 @@ TEST(DeepSpeed, DefaultsAreSaid) {
   const Reading reading =
       zero(R"("stage": 2, "allgather_bucket_size": 2e8, "reduce_scatter": true)", workload);
   EXPECT_FALSE(reading.strategy.overlap);
-  EXPECT_EQ(reading.strategy.in_flight, 0);
+  EXPECT_EQ(reading.strategy.traits.in_flight, 0);
   EXPECT_TRUE(has_note(reading, "overlap_comm is off"));
   EXPECT_TRUE(has_note(reading, "allgather_bucket_size has no effect"));
   EXPECT_TRUE(has_note(reading, "all-reduced, not reduce-scattered"));
@@ -195,7 +195,7 @@ TEST(DeepSpeed, DefaultsToTheElement) {
   EXPECT_EQ(gathered({100'001, 50 * kMillion - 1}), (Groups{{0, 1}}));
   // 1,000 million may be in place.
   const auto live = [](std::int64_t elements) {
-    return zero(R"("stage": 3)", workload_of({elements})).strategy.live_elements;
+    return zero(R"("stage": 3)", workload_of({elements})).strategy.traits.live_elements;
   };
   EXPECT_EQ(live(1000 * kMillion), 0);
   EXPECT_EQ(live(1000 * kMillion + 1), 1000 * kMillion);
@@ -266,10 +266,10 @@ TEST(DeepSpeed, Stage3GathersByDistance) {
   const Strategy strategy = strategy_of(R"(, "stage3_max_reuse_distance": 200)");
   EXPECT_EQ(strategy.fusion.groups, (Groups{{0, 1}, {2}, {3, 4}, {5, 6}}));
   EXPECT_EQ(strategy.gather_groups, (Groups{{1, 4}, {0, 2}, {5, 6}, {3}}));
-  EXPECT_EQ(strategy.kept_groups, 2);
+  EXPECT_EQ(strategy.traits.kept_groups, 2);
   EXPECT_TRUE(strategy.regather);
   EXPECT_TRUE(strategy.overlap);
-  EXPECT_EQ(strategy.in_flight, 3);
+  EXPECT_EQ(strategy.traits.in_flight, 3);
   EXPECT_EQ(strategy.exchange, Strategy::Exchange::kSharded);
   // Nothing is far enough by default, and everything with no distance.
   EXPECT_FALSE(strategy_of("").regather);
@@ -326,19 +326,19 @@ TEST(DeepSpeed, Stage3HasSoManyLiveParameters) {
         .strategy;
   };
   // 800 elements: no limit with as many, and by default.
-  EXPECT_EQ(strategy_of(R"("stage3_max_live_parameters": 800)").live_elements, 0);
-  EXPECT_EQ(strategy_of(R"("stage3_prefetch_bucket_size": 200)").live_elements, 0);
+  EXPECT_EQ(strategy_of(R"("stage3_max_live_parameters": 800)").traits.live_elements, 0);
+  EXPECT_EQ(strategy_of(R"("stage3_prefetch_bucket_size": 200)").traits.live_elements, 0);
   // Of 300 the bucket in use leaves 100: 300, then one layer, then two and so on.
   const Strategy tight =
       strategy_of(R"("stage3_prefetch_bucket_size": 300, "stage3_max_live_parameters": 300)");
-  EXPECT_EQ(tight.live_elements, 300);
+  EXPECT_EQ(tight.traits.live_elements, 300);
   EXPECT_EQ(tight.gather_groups, (Groups{{5, 6, 7}, {4}, {2, 3}, {1}, {0}}));
   // With no room, or nothing asked for ahead, each layer fetches its own.
   const Groups alone{{7}, {6}, {5}, {4}, {3}, {2}, {1}, {0}};
   for (const char* keys :
        {R"("stage3_max_live_parameters": 0)", R"("stage3_prefetch_bucket_size": 0)"}) {
     EXPECT_EQ(strategy_of(keys).gather_groups, alone) << keys;
-    EXPECT_EQ(strategy_of(keys).live_elements, 1) << keys;
+    EXPECT_EQ(strategy_of(keys).traits.live_elements, 1) << keys;
   }
   EXPECT_TRUE(has_note(zero(R"("stage": 3, "stage3_max_live_parameters": 5,
                                      "stage3_param_persistence_threshold": 10)",

@@ -286,7 +286,7 @@ TEST(Megatron, ComesBack) {
           dialect::reading_of(megatron.row, config, workload, megatron.cluster).strategy;
       SCOPED_TRACE(config);
       const Written back = megatron.expect_comes_back(strategy, workload);
-      EXPECT_EQ(back.strategy.fusion.pad_elements, strategy.fusion.pad_elements);
+      EXPECT_EQ(back.strategy.traits.buckets.pad_elements, strategy.traits.buckets.pad_elements);
     }
   }
 }

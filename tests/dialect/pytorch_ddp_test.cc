@@ -444,7 +444,7 @@ TEST(PyTorchDdp, TheCompilerJoinsAllReducesItself) {
     EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0, 1}, {2, 3, 4}, {5, 6, 7}}));
     EXPECT_TRUE(reading.strategy.pieces.empty());
     EXPECT_TRUE(reading.strategy.bucket_copies);
-    EXPECT_FALSE(reading.strategy.whole_first_step);
+    EXPECT_FALSE(reading.strategy.traits.whole_first_step);
   }
 }
 
@@ -464,7 +464,7 @@ TEST(PyTorchDdp, ArgumentsThatChangeNoStep) {
 TEST(PyTorchDdp, TheFirstStepHasOneBucket) {
   const Workload workload = shipped_workload("resnet50_v100.json");
   const auto whole = [&](const std::string& config) {
-    return kDdp.read(config, workload).strategy.whole_first_step;
+    return kDdp.read(config, workload).strategy.traits.whole_first_step;
   };
   EXPECT_TRUE(whole("{}"));
   EXPECT_TRUE(whole(capped(25)));

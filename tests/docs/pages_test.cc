@@ -1,5 +1,6 @@
-// The README, core/README.md, the pages under docs/ and the notes beside data show what the program
-// prints. A mark ahead of a block says whose text it is, and every block is compared with that:
+// The README, core/README.md, examples/README.md, the pages under docs/ and the notes beside data
+// show what the program prints. A mark ahead of a block says whose text it is, and every block is
+// compared with that:
 //
 //   <!-- output: ARGUMENTS -->  what `syncline ARGUMENTS` prints; a pipe may choose lines and
 //   columns
@@ -90,7 +91,8 @@ std::vector<Block> blocks_of(const std::string& page) {
 }
 
 std::vector<fs::path> pages() {
-  std::vector<fs::path> paths{kRoot / "README.md", kRoot / "core/README.md"};
+  std::vector<fs::path> paths{kRoot / "README.md", kRoot / "core/README.md",
+                              kRoot / "examples/README.md"};
   for (const auto& entry : fs::directory_iterator(kRoot / "docs"))
     if (entry.path().extension() == ".md") paths.push_back(entry.path());
   for (const auto& entry : fs::directory_iterator(kRoot / "scenarios"))

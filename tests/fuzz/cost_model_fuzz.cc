@@ -1,6 +1,6 @@
 // Any bytes are the cost model of a calibrated cluster, which can be asked for times, or an
 // InputError.
-#include "formats/input/scenario_json.h"
+#include "formats/input/cost_model_json.h"
 #include "formats/json/text.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/json_mutator.h"

@@ -1,6 +1,7 @@
 // What is written is read back the same: all clusters and workloads that ship, and one of each with
 // every key.
 #include "formats/input/scenario_json.h"
+#include "formats/input/cost_model_json.h"
 
 #include <gtest/gtest.h>
 

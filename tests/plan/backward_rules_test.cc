@@ -44,12 +44,12 @@ Seconds step_time(const Workload& workload, const Cluster& cluster, const Strate
 
 TEST(InFlight, TheBackwardPassWaitsForAllButSoMany) {
   Strategy strategy;
-  strategy.in_flight = 1;
+  strategy.traits.in_flight = 1;
   const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
   const auto sends = sent(plan, CollectiveKind::kAllReduce);
   // When the second begins only the first is under way.
   EXPECT_EQ(awaited_backward(plan), (Awaited{{}, {}, {sends[0]}, {sends[1]}}));
-  strategy.in_flight = 2;
+  strategy.traits.in_flight = 2;
   const Plan two = make_plan(layers(4), cluster_of(4, 1), strategy);
   EXPECT_EQ(awaited_backward(two),
             (Awaited{{}, {}, {}, {sent(two, CollectiveKind::kAllReduce)[0]}}));
@@ -67,15 +67,15 @@ TEST(InFlight, CostsWhatOverlapIsLost) {
   const Seconds free = step_time(workload, cluster, strategy);
   const Seconds c = (free - 0.011) / 4;  // exchanged one after the other from the first one on
   ASSERT_GT(c, 0.003);
-  strategy.in_flight = 1;
+  strategy.traits.in_flight = 1;
   // Gradients 2 and 3 are computed while buckets 1 and 2 travel: the last exchange is no later.
   EXPECT_NEAR(step_time(workload, cluster, strategy), free, 1e-9);
   // A long computation behind that hides nothing while it waits.
   workload.tensors[2].backward = 0.050;
-  strategy.in_flight = 0;
+  strategy.traits.in_flight = 0;
   const Seconds hidden = step_time(workload, cluster, strategy);
   EXPECT_NEAR(hidden, 0.010 + 0.052 + 0.001 + c + std::max(0.0, c - 0.001), 1e-9);
-  strategy.in_flight = 1;
+  strategy.traits.in_flight = 1;
   const Seconds begun = 0.011 + std::max(0.001, c);  // of gradient 2
   EXPECT_NEAR(step_time(workload, cluster, strategy), begun + 0.050 + c + std::max(0.001, c), 1e-9);
 }
@@ -94,7 +94,7 @@ TEST(InFlight, IsNeverFasterAndAsManyAsBucketsIsNoLimit) {
     const Seconds free = step_time(workload, cluster, strategy);
     Seconds before = free;
     for (int most = 9; most >= 1; --most) {
-      strategy.in_flight = most;
+      strategy.traits.in_flight = most;
       const Seconds time = step_time(workload, cluster, strategy);
       if (most == 9) {
         EXPECT_EQ(time, free);
@@ -108,8 +108,8 @@ TEST(InFlight, IsNeverFasterAndAsManyAsBucketsIsNoLimit) {
 // The parts of a gradient are one exchange of those that may be under way.
 TEST(InFlight, CountsAGradientsPartsAsOne) {
   Strategy strategy = in_groups({{0}, {1}, {2}, {3}});
-  strategy.in_flight = 1;
-  strategy.fusion.cuts = {{1, {300, 700}}};
+  strategy.traits.in_flight = 1;
+  strategy.traits.buckets.cuts = {{1, {300, 700}}};
   const Plan plan = make_plan(layers(4), cluster_of(4, 1), strategy);
   EXPECT_EQ(each(plan.buckets, &Bucket::elements),
             (std::vector<std::int64_t>{1000, 300, 400, 300, 1000, 1000}));
@@ -131,14 +131,14 @@ TEST(Cuts, CopiesCostTheSame) {
   };
   const Seconds whole = copied();
   ASSERT_GT(whole, 0);
-  strategy.fusion.cuts = {{0, {1, 999, 5000}}};  // nothing is cut behind its end
+  strategy.traits.buckets.cuts = {{0, {1, 999, 5000}}};  // nothing is cut behind its end
   EXPECT_NEAR(copied(), whole, 1e-12);
   EXPECT_EQ(make_plan(workload, cluster, strategy).buckets.size(), 4u);
 }
 
 TEST(WithNext, ABucketGoesWithTheGradientBehindIt) {
   Strategy strategy = in_groups({{0, 1}, {2}, {3}});
-  strategy.fusion.with_next = true;
+  strategy.traits.buckets.with_next = true;
   const Plan plan = make_plan(layers(4), cluster_of(2, 1), strategy);
   EXPECT_EQ(each(plan.buckets, &Bucket::ready),
             (std::vector<int>{2, 3, 3}));  // nothing comes behind
@@ -231,7 +231,7 @@ TEST(Regather, InBucketsOfTheirOwn) {
   Strategy strategy = regathering();
   strategy.fusion.rule = Fusion::Rule::kOne;
   strategy.gather_groups = {{0}, {3}, {1, 2}};
-  strategy.kept_groups = 1;
+  strategy.traits.kept_groups = 1;
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
   std::vector<int> pieces;
   std::vector<int> brought;
@@ -267,7 +267,7 @@ TEST(LiveElements, AreGatheredWhereThereIsRoom) {
   Strategy strategy = regathering();
   using Words = std::vector<std::string>;
   const auto story_of = [&](std::int64_t live) {
-    strategy.live_elements = live;
+    strategy.traits.live_elements = live;
     return story(make_plan(workload, cluster_of(4, 1), strategy));
   };
   EXPECT_EQ(story_of(1), (Words{"g3", "f3", "g2", "f2", "g1", "f1", "g0", "f0", "g0", "b0", "g1",
@@ -282,11 +282,11 @@ TEST(LiveElements, AreGatheredWhereThereIsRoom) {
     for (const OpId before : op.after) EXPECT_LT(before, &op - plan.ops.data());
   }
   // Less room is never faster, and all of it as fast as none counted.
-  strategy.live_elements = 0;
+  strategy.traits.live_elements = 0;
   const Seconds without = step_time(workload, cluster_of(4, 1), strategy);
   Seconds last = 1;
   for (const std::int64_t live : {1, 1500, 2500, 1'000'000}) {
-    strategy.live_elements = live;
+    strategy.traits.live_elements = live;
     const Seconds time = step_time(workload, cluster_of(4, 1), strategy);
     EXPECT_LE(time, last * (1 + 1e-9)) << live;
     last = time;
@@ -299,7 +299,7 @@ TEST(LiveElements, InEachMicroBatch) {
   workload.micro_batches = 2;
   Strategy strategy = regathering();
   strategy.each_micro_batch = true;
-  strategy.live_elements = 1;
+  strategy.traits.live_elements = 1;
   const auto words = story(make_plan(workload, cluster_of(4, 1), strategy));
   EXPECT_EQ(words, (std::vector<std::string>{"g5", "f2", "g4", "f1", "g3", "f0", "g0", "b0",
                                              "g1", "b1", "b2", "g5", "f2", "g4", "f1", "g3",
@@ -316,9 +316,9 @@ TEST(Pieces, OfTheBackwardPass) {
   EXPECT_EQ(ready(), (std::vector<int>{1, 1, 3, 3}));
   strategy.pieces = {1};  // the rest is one too
   EXPECT_EQ(ready(), (std::vector<int>{1, 1, 3, 3}));
-  strategy.fusion.with_next = true;
+  strategy.traits.buckets.with_next = true;
   EXPECT_EQ(ready(), (std::vector<int>{1, 3, 3, 3}));
-  strategy.fusion.with_next = false;
+  strategy.traits.buckets.with_next = false;
   // One piece hides nothing.
   strategy.pieces = {3};
   const Cluster cluster = cluster_of(4, 1);
@@ -333,11 +333,11 @@ TEST(Padding, OfTensorsAndBucketsInElements) {
   Workload workload;
   workload.tensors = {tensor_of("a", {100}), tensor_of("b", {64}), tensor_of("c", {1})};
   Strategy strategy = strategy_with(Fusion::Rule::kOne);
-  strategy.fusion.align_elements = 64;
+  strategy.traits.buckets.align_elements = 64;
   Plan plan = make_plan(workload, cluster_of(3, 1), strategy);
   EXPECT_EQ(plan.buckets[0].padded_bytes, 256 * 4);
   EXPECT_EQ(plan.buckets[0].bytes, 165 * 4);
-  strategy.fusion.pad_elements = 384;
+  strategy.traits.buckets.pad_elements = 384;
   plan = make_plan(workload, cluster_of(3, 1), strategy);
   EXPECT_EQ(plan.buckets[0].padded_bytes, 384 * 4);
   // In the format that travels, and for parameters likewise.
@@ -356,7 +356,7 @@ TEST(Padding, OfTheFirstDimension) {
   workload.tensors = {tensor_of("even", {8, 3}), tensor_of("one", {1, 197, 2}),
                       tensor_of("odd", {5}), tensor_of("none", {})};
   Strategy strategy = strategy_with(Fusion::Rule::kOne);
-  strategy.fusion.pad_rows = 4;
+  strategy.traits.buckets.pad_rows = 4;
   const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
   EXPECT_EQ(plan.buckets[0].padded_bytes, (8 * 3 + 4 * 197 * 2 + 8 + 1) * 4);
   EXPECT_EQ(plan.buckets[0].bytes, (8 * 3 + 197 * 2 + 5 + 1) * 4);
@@ -394,9 +394,9 @@ TEST(Buffers, AreBroadcastAheadOfEachStep) {
     EXPECT_DOUBLE_EQ(ahead_of_forward(plan), 4 * 0.005) << subgroup;
     EXPECT_EQ(plan.buckets.back().elements, 4000) << subgroup;
   }
-  local.broadcast_buffers = false;
+  local.traits.broadcast_buffers = false;
   EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, local)), 4 * 0.001);
-  strategy.broadcast_buffers = false;
+  strategy.traits.broadcast_buffers = false;
   EXPECT_DOUBLE_EQ(ahead_of_forward(make_plan(workload, costly, strategy)), 0.001);
 }
 

@@ -176,7 +176,7 @@ Strategy in_nodes(Strategy::Exchange exchange) {
   Strategy strategy = diloco(3);
   strategy.local_sgd.subgroup = 4;
   strategy.exchange = exchange;
-  strategy.sharded = Strategy::Sharded::kParameters;
+  strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
   strategy.fusion.rule = Fusion::Rule::kNone;
   return strategy;
 }

@@ -72,7 +72,7 @@ TEST(TwoLevel, ItsEndsAreShardingAndAllReduce) {
 
 TEST(TwoLevel, AcrossOnAStreamOfItsOwnHoldsNoReduceScatterUp) {
   Strategy strategy = two_level(4);
-  strategy.hierarchy.across_stream = true;
+  strategy.traits.across_stream = true;
   const Plan plan = make_plan(odd(), cluster_of(2, 4), strategy);
   EXPECT_EQ(communication_streams(plan), 2);
   for (const Op* op : ops_of<collective::Collective>(plan)) {
@@ -97,7 +97,7 @@ TEST(TwoLevel, AcrossInTheLastMicroBatchAlone) {
                               &collective::Collective::kind);
   };
   EXPECT_EQ(count(CollectiveKind::kAllReduce), 3 * 2);
-  strategy.hierarchy.across_last = true;
+  strategy.traits.across_last = true;
   EXPECT_EQ(count(CollectiveKind::kAllReduce), 2);
   EXPECT_EQ(count(CollectiveKind::kReduceScatter), 3 * 2);
   // An all-reduce in two levels likewise: replicas differ until the last micro-batch.
@@ -111,7 +111,7 @@ TEST(TwoLevel, TheBackwardPassGathersASecondCopyInItsGroup) {
   Workload workload = odd();
   workload.tensors.push_back(tensor_of("first.w", {16}));
   Strategy strategy = regathering();
-  strategy.regather_group = 2;
+  strategy.traits.regather_group = 2;
   const Plan plan = make_plan(workload, cluster_of(2, 4), strategy);
   std::vector<int> sizes;
   for (const auto* op : ops_of<collective::Collective>(plan)) {
@@ -149,7 +149,7 @@ TEST(TwoLevel, ByHand) {
   // One after the other behind the first gradient, which is there after 2 ms.
   EXPECT_NEAR(step(), 2e-3 + 2 * (scatter + across) + 2 * gather, 1e-9);
   // The second reduce-scatter runs inside the node while the first sum goes across.
-  strategy.hierarchy.across_stream = true;
+  strategy.traits.across_stream = true;
   const Seconds second = std::max(3e-3, 2e-3 + scatter) + scatter;
   ASSERT_LT(second, 2e-3 + scatter + across);
   EXPECT_NEAR(step(), 2e-3 + scatter + 2 * across + 2 * gather, 1e-6);

@@ -1,5 +1,6 @@
 // How a plan uses its buckets: which the backward pass fills, which an operation of its own does,
 // and which collectives are the first and the last.
+#include "core/run/bucket_use.h"
 #include "core/run/payload.h"
 
 #include <gtest/gtest.h>
@@ -104,7 +105,7 @@ TEST(BucketUse, ParametersThatAreGatheredTwice) {
   const Used twice = used(strategy, cluster_of(2, 1));
   const BucketUse& gathered = twice.uses.back();
   EXPECT_EQ(gathered.first, gathered.last);
-  strategy.live_elements = 1;
+  strategy.traits.live_elements = 1;
   EXPECT_THROW(used(strategy, cluster_of(2, 1)), InputError);
 }
 

@@ -481,12 +481,12 @@ TEST(HostExecutor, GatheringForThePassesChangesNoSum) {
     for (const bool apart : {false, true}) {
       for (const std::int64_t live : {0, 1, 100, 1000}) {
         Strategy strategy = plan::regathering();
-        strategy.live_elements = live;
+        strategy.traits.live_elements = live;
         strategy.fusion.rule = Fusion::Rule::kCount;
         strategy.fusion.count = 2;
         if (apart) {
           strategy.gather_groups = {{0}, {5}, {3, 4}, {1, 2}};
-          strategy.kept_groups = 1;
+          strategy.traits.kept_groups = 1;
         }
         expect_everywhere(
             sums(workload, ranks, strategy, input), expected,
@@ -508,8 +508,8 @@ TEST(HostExecutor, ReplicasOfShardsEndWithTheSum) {
         Strategy strategy = plan::in_blocks(Hierarchy::Form::kSharded, group);
         strategy.exchange = Strategy::Exchange::kSharded;
         strategy.cross_step = strategy.regather = across_stream;
-        strategy.regather_group = across_stream ? ranks / group : 0;
-        strategy.hierarchy.across_stream = across_stream;
+        strategy.traits.regather_group = across_stream ? ranks / group : 0;
+        strategy.traits.across_stream = across_stream;
         expect_everywhere(sums(workload, ranks, strategy, input), expected,
                           std::to_string(ranks) + " in groups of " + std::to_string(group));
       }

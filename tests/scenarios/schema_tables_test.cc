@@ -109,6 +109,18 @@ TEST(Schema, KnobsAreThoseOfTheTables) {
   expect_stated(schema);
 }
 
+// A codec that nobody describes would be a word without a meaning.
+TEST(Schema, DescribesEveryCodecOnce) {
+  std::vector<std::string> described;
+  for (const auto& words : input::codec_words()) {
+    described.insert(described.end(), words.names.begin(), words.names.end());
+  }
+  std::vector<std::string> names = compress::codec_names();
+  std::ranges::sort(described);
+  std::ranges::sort(names);
+  EXPECT_EQ(described, names);
+}
+
 template <typename Rows>
 std::vector<std::string> names_of(const Rows& rows) {
   std::vector<std::string> names;

@@ -43,7 +43,7 @@ Algorithm dummy_algorithm() {
         {"core/algorithm.h": [
             ("Algorithm ring_algorithm", "Algorithm dummy_algorithm();\n")],
          "core/collective/algorithm.cc": [
-            ("  };\n  return kRows;", "      dummy_algorithm(),\n")],
+            ("ring_algorithm(), to_one", "dummy_algorithm(), ")],
          ROOMS: [("halving_doubling.cc", "dummy.cc ")]}),
     "codec": (
         {"core/compress/dummy.cc": """#include "core/codec.h"
