@@ -120,10 +120,9 @@ std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
   bool integers = false;
   for (const std::string& file : files) {
     const Json header = parse_json_text(file, header_of(file));
-    Reader reader(header, file, "");
-    for (const auto& [name, unused] : header.items()) {
+    for (const auto& [name, tensor] : header.items()) {
       if (name == "__metadata__") continue;
-      Saved saved = read_tensor(reader.object(name), name);
+      Saved saved = read_tensor(Reader(tensor, file, name), name);
       if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
       if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
       integers = integers || saved.dtype.empty();

@@ -287,6 +287,7 @@ constexpr long long kLongestLine = 1ll << 24;
 class Lines {
  public:
   explicit Lines(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+    note_read(path);
     if (file_ == nullptr) throw InputError(path + ": cannot be opened");
   }
   ~Lines() { gzclose(file_); }
