@@ -37,6 +37,7 @@
 #include "core/base/statistics.h"
 #include "core/cost/measured_table.h"
 #include "formats/nccl_log/nccl_log_parts.h"
+#include "formats/text/files.h"
 #include "studies/calibrate/scale_fit.h"
 
 namespace syncline::calibrate {
