@@ -26,7 +26,8 @@
 PACKAGES := cmake g++ ninja-build pkg-config ccache libsimgrid-dev libboost-dev nlohmann-json3-dev \
             libeigen3-dev libcli11-dev libgtest-dev googletest libvalijson-dev libbenchmark-dev \
             liblbfgspp-dev libsimdjson-dev libyaml-cpp-dev libtomlplusplus-dev zlib1g-dev libexpat1-dev \
-            iproute2 libgloo-dev libopenmpi-dev openmpi-bin libzmq3-dev libsodium-dev
+            iproute2 libgloo-dev libopenmpi-dev openmpi-bin libzmq3-dev libsodium-dev \
+            libseccomp-dev
 # What dpkg says of the libraries that the program is linked to.
 DEB_PACKAGES := dpkg-dev
 # For the module of Python.

@@ -143,6 +143,7 @@ int calibrate_from_kernels(const CalibrateOptions& options) {
   const calibrate::KernelCosts costs = kernel_costs_of(options);
   const Json cluster =
       calibrate::with_kernel_costs(read_json_file(options.cluster), options.cluster, costs);
+  may_be_replaced(options.cluster);  // a cluster is completed in its place
   return answer_with(options, cluster, reports::answer_of(costs));
 }
 

@@ -54,6 +54,7 @@ int run(const LabVerbOptions& verb) {
   lab.options.latency = verb.latency_ms / 1e3;
   lab.options.queue = verb.queue_ms / 1e3;
   live::check_lab(lab.options);
+  lab.rules.stopped = lab.rules.wait_limit;  // such ranks have failed too
   for (const auto& text : verb.cuts) lab.cuts.push_back(cut_of(text, lab.options.ranks));
   const live::FailureNotice notice;
   const live::JobEnd end = live::run_lab(lab);
@@ -95,7 +96,7 @@ VerbAction add_lab(CLI::App& app) {
       ->type_name("RANK@SECONDS")
       ->allow_extra_args(false);
   verb->add_option("--patience", rules.wait_limit,
-                   "seconds to let other ranks end after a rank failed")
+                   "seconds to let other ranks end after a rank failed, or all were stopped")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")

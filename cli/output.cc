@@ -123,6 +123,7 @@ void expect_writable(const std::vector<std::string>& paths) {
   for (const auto& path : paths) {
     if (!path.empty()) syncline::expect_writable(path);
   }
+  expect_different(paths);
 }
 
 bool expect_printed() {
@@ -175,6 +176,21 @@ Progress::~Progress() {
   if (visible_) std::cerr << "\r\033[K" << std::flush;
 }
 
+std::optional<double> Progress::left(std::size_t done, std::size_t wanted,
+                                     Clock::time_point now) const {
+  // What a piece takes is known after a second of them, and of many small ones by a few.
+  constexpr double kKnown = 1.0;
+  constexpr std::size_t kFew = 5, kMany = 64;
+  using Seconds = std::chrono::duration<double>;
+  if (Seconds(now - marks_.front().when).count() < kKnown) return std::nullopt;
+  const std::size_t needed = wanted < kMany ? 1 : kFew;
+  const auto mark = std::find_if(marks_.rbegin(), marks_.rend(),
+                                 [&](const Mark& each) { return 2 * each.done <= done; });
+  if (mark == marks_.rend() || done - mark->done < needed) return std::nullopt;
+  const double each = Seconds(now - mark->when).count() / static_cast<double>(done - mark->done);
+  return each * static_cast<double>(wanted - done);
+}
+
 void Progress::update(std::size_t done, std::size_t wanted) {
   using Seconds = std::chrono::duration<double>;
   const auto now = now_();
@@ -182,24 +198,16 @@ void Progress::update(std::size_t done, std::size_t wanted) {
   constexpr double kBetween = 0.2;
   constexpr double kLong = 60;
   if (done == 0) return;
-  if (first_done_ == 0) {
-    first_ = now;
-    first_done_ = done;
-  }
+  if (marks_.empty() || done >= 2 * marks_.back().done) marks_.push_back({done, now});
   if (Seconds(now - began_).count() < kQuiet) return;
   if (visible_ && Seconds(now - shown_).count() < kBetween && done < wanted) return;
-  // What a piece takes is known after a second of them.
-  constexpr double kKnown = 1.0;
-  const double lasted = Seconds(now - first_).count();
-  const bool known = done > first_done_ && lasted >= kKnown;
-  const double each = known ? lasted / static_cast<double>(done - first_done_) : 0;
-  const double left = each * static_cast<double>(wanted - done);
-  if (!terminal_ && (left < kLong || told_)) return;
+  const std::optional<double> seconds = left(done, wanted, now);
+  if (!terminal_ && (seconds.value_or(0) < kLong || told_)) return;
   char line[160];
   const int written =
       std::snprintf(line, sizeof line, "%s: %zu of %zu", what_.c_str(), done, wanted);
   const auto at = std::min(sizeof line - 1, static_cast<std::size_t>(std::max(0, written)));
-  if (known) std::snprintf(line + at, sizeof line - at, ", about %.0f s left", left);
+  if (seconds) std::snprintf(line + at, sizeof line - at, ", about %.0f s left", *seconds);
   if (terminal_) {
     std::cerr << "\r\033[K" << line << std::flush;
   } else {

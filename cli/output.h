@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -53,7 +54,8 @@ void answer_with(const std::vector<SideFile>& files, const std::function<void()>
 // The same of an answer with its page behind the other files.
 void answer_with(std::vector<SideFile> files, const reports::Answer& answer, const Output& output);
 
-// Throws MachineError where one of them cannot be written: before the work. Empty ones are none.
+// Throws MachineError where one of them cannot be written, InputError where it was read or two are
+// one file: before the work. Empty ones are none.
 void expect_writable(const std::vector<std::string>& paths);
 
 // Throws MachineError if what was printed did not reach stdout: an answer that could not be written
@@ -94,9 +96,15 @@ class Progress {
   Clock::time_point (*now_)();
   Clock::time_point began_;
   Clock::time_point shown_;
-  // The first report of finished work. Time left counts from here: what came before was the start.
-  Clock::time_point first_;
-  std::size_t first_done_ = 0;
+  // A report of finished work, the first and those at twice as much as the one before.
+  struct Mark {
+    std::size_t done;
+    Clock::time_point when;
+  };
+  // Seconds that are left, by the later half of what is done: what came before, the start above
+  // all, says little of what is to come. Nothing where that is too little.
+  std::optional<double> left(std::size_t done, std::size_t wanted, Clock::time_point now) const;
+  std::vector<Mark> marks_;
   bool terminal_;
   bool visible_ = false;
   bool told_ = false;

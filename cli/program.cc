@@ -6,6 +6,7 @@
 #include <new>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "cli/built_in.h"
@@ -17,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/internal_error.h"
 #include "formats/json/reader.h"
+#include "formats/text/files.h"
 #include "formats/text/visible.h"
 #include "live/local_ranks.h"
 #include "reports/grid.h"
@@ -33,12 +35,16 @@ std::size_t help_width() {
 
 // `below`: lines of their own.
 int say(const std::string& message, int code, const std::vector<std::string>& below = {}) {
-  // What was echoed may be as long as the input; paths are.
-  constexpr std::size_t kLongest = 900;
+  // What was echoed may be as long as the input; paths are. Of many such lines each gets a part of
+  // what a person reads.
+  constexpr std::size_t kLongest = 900, kAll = 2000;
+  std::size_t all = std::min(message.size(), kLongest);
+  for (const auto& line : below) all += std::min(line.size(), kLongest);
+  const std::size_t longest = all <= kAll ? kLongest : kAll / (1 + below.size());
   std::cout.flush();
   live::note_failure_printed();
-  std::cerr << "syncline: " << shortened_inside(visible(message), kLongest) << "\n";
-  for (const auto& line : below) std::cerr << shortened_inside(visible(line), kLongest) << "\n";
+  std::cerr << "syncline: " << shortened_inside(visible(message), longest) << "\n";
+  for (const auto& line : below) std::cerr << shortened_inside(visible(line), longest) << "\n";
   return code;
 }
 
@@ -73,6 +79,7 @@ std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app) {
 }
 
 int run_verb(int argc, const char* const* given) {
+  forget_what_was_read();
   std::vector<const char*> words = as_options(argc, given);
   CLI::App app{"Predict, tune and validate gradient synchronisation of data parallelism."};
   app.name("syncline");
@@ -130,6 +137,8 @@ int run_program(int argc, const char* const* argv) {
     return say(error.path1().string() + ": " + error.code().message(), kFailingMachine);
   } catch (const InternalError& error) {
     return say(error.what(), kFailingMachine);
+  } catch (const std::system_error& error) {  // a thread, as a rule: memory or processes ran out
+    return say(std::string("the machine gives no more: ") + error.what(), kFailingMachine);
   } catch (const std::exception& error) {
     return say(std::string("unexpected failure: ") + error.what(), kFailingMachine);
   }

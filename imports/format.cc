@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "formats/text/files.h"
 #include "imports/frameworks/settings.h"
 #include "studies/calibrate/inspector/inspector.h"
 
@@ -15,6 +16,7 @@ constexpr std::size_t kHead = std::size_t{1} << 16;
 
 // zlib reads what is not packed as it is.
 std::string first_bytes(const std::string& path) {
+  note_read(path);
   gzFile file = gzopen(path.c_str(), "rb");
   if (file == nullptr) throw InputError(path + ": cannot be opened");
   std::string bytes(kHead, '\0');

@@ -80,8 +80,10 @@ JobEnd run_lab(const LabRun& run);
 // What the ranks of a lab may do on its machine: the lab needs root to be built, they do not.
 
 // In a mount namespace of its own: what sets the kernel up (/proc/sys, /sys, control groups and
-// more) can be read alone, and /dev has no disk, no kernel log and no memory, only terminals,
-// shared memory, accelerators and the likes of /dev/null. Throws MachineError.
+// more) can be read alone, here and wherever it is mounted once more, and /dev has no disk, no
+// kernel log and no memory, only terminals, shared memory, accelerators and the likes of /dev/null.
+// No user namespace can be made, inside which all of this could be mounted anew. Throws
+// MachineError.
 void cover_machine();
 
 // Of this process and whatever it starts: nothing over networks, mounts, modules, devices and other

@@ -300,7 +300,8 @@ JobEnd in_the_lab(const LabRun& run) {
 }
 
 PlainJson to_json(const JobEnd& end) {
-  PlainJson json{{"interrupted", end.interrupted}, {"ranks", PlainJson::array()}};
+  PlainJson json{
+      {"interrupted", end.interrupted}, {"stopped", end.stopped}, {"ranks", PlainJson::array()}};
   json["first_failed"] = end.first_failed ? PlainJson(*end.first_failed) : PlainJson();
   for (const auto& rank : end.ranks) {
     json["ranks"].push_back({rank.code, rank.signal, rank.by_us, rank.after});
@@ -311,6 +312,7 @@ PlainJson to_json(const JobEnd& end) {
 JobEnd from_json(const PlainJson& json) {
   JobEnd end;
   end.interrupted = json.at("interrupted");
+  end.stopped = json.at("stopped");
   if (!json.at("first_failed").is_null()) end.first_failed = json.at("first_failed");
   for (const auto& rank : json.at("ranks")) {
     end.ranks.push_back({rank.at(0), rank.at(1), rank.at(2), rank.at(3)});

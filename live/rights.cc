@@ -5,6 +5,8 @@
 #include <linux/capability.h>
 #include <mntent.h>
 #include <pwd.h>
+#include <sched.h>
+#include <seccomp.h>
 #include <signal.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
@@ -21,6 +23,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -71,31 +75,79 @@ void become(const Caller& who) {
 
 namespace fs = std::filesystem;
 
-// What is mounted there and below.
-std::vector<std::string> mounts_at(const std::string& path) {
-  std::vector<std::string> places;
+struct Mount {
+  std::string place;
+  std::string kind;
+};
+
+std::vector<Mount> mounts() {
+  std::vector<Mount> all;
   FILE* table = setmntent("/proc/self/mounts", "r");
   if (table == nullptr) refused("/proc/self/mounts");
-  while (const mntent* entry = getmntent(table)) {
-    const std::string place = entry->mnt_dir;
-    if (place == path || place.starts_with(path + "/")) places.push_back(place);
-  }
+  while (const mntent* entry = getmntent(table)) all.push_back({entry->mnt_dir, entry->mnt_type});
   endmntent(table);
-  return places;
+  return all;
+}
+
+void remount_to_be_read(const std::string& place, unsigned long more = 0) {
+  struct statvfs now {};
+  // One that another covers is out of reach already.
+  if (statvfs(place.c_str(), &now) != 0) return;
+  const unsigned long kept = (now.f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC)) | more;
+  if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kept, nullptr)) {
+    refused(place);
+  }
 }
 
 void only_to_be_read(const std::string& path) {
   if (access(path.c_str(), F_OK) != 0) return;
   if (mount(path.c_str(), path.c_str(), nullptr, MS_BIND | MS_REC, nullptr) != 0) refused(path);
-  for (const std::string& place : mounts_at(path)) {
-    struct statvfs now {};
-    // One that another covers is out of reach already.
-    if (statvfs(place.c_str(), &now) != 0) continue;
-    const unsigned long kept = now.f_flag & (MS_NOSUID | MS_NODEV | MS_NOEXEC);
-    if (mount(nullptr, place.c_str(), nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kept, nullptr)) {
-      refused(place);
-    }
+  for (const auto& [place, kind] : mounts()) {
+    if (place == path || place.starts_with(path + "/")) remount_to_be_read(place);
   }
+}
+
+// The kernel's own files once more, as a folder with a system in it has them.
+void cover_copies() {
+  constexpr const char* kKinds[] = {"proc",    "sysfs",      "cgroup",    "cgroup2", "devtmpfs",
+                                    "debugfs", "securityfs", "configfs",  "tracefs", "bpf",
+                                    "pstore",  "efivarfs",   "selinuxfs", "fusectl", "binfmt_misc"};
+  for (const auto& [place, kind] : mounts()) {
+    const bool own = place == "/proc" || place == "/dev" || place.starts_with("/dev/");
+    if (own || std::ranges::find(kKinds, kind) == std::end(kKinds)) continue;
+    // Devices are written to through folders that nobody writes to.
+    remount_to_be_read(place, MS_NODEV);
+  }
+}
+
+// A user namespace gives all rights inside it, mounts of the kernel's files among them. What clone3
+// asks for stands in memory, where no filter looks: the C library takes clone instead.
+void forbid_user_namespaces() {
+  const std::unique_ptr<void, decltype(&seccomp_release)> filter(seccomp_init(SCMP_ACT_ALLOW),
+                                                                 &seccomp_release);
+  if (filter == nullptr) throw MachineError("giving up rights: no seccomp filter");
+  const auto expect = [](int result, const char* call) {
+    errno = -result;
+    if (result < 0) refused(call);
+  };
+#ifdef __x86_64__  // the kernel's other two ways in
+  expect(seccomp_arch_add(filter.get(), SCMP_ARCH_X86), "seccomp_arch_add");
+  expect(seccomp_arch_add(filter.get(), SCMP_ARCH_X32), "seccomp_arch_add");
+#endif
+  const scmp_arg_cmp asked =
+      SCMP_A0(SCMP_CMP_MASKED_EQ, static_cast<scmp_datum_t>(CLONE_NEWUSER), CLONE_NEWUSER);
+  const auto refuse = [&](int call, int reason) {
+    expect(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(reason), call, 0), "seccomp_rule_add");
+  };
+  for (const int call : {SCMP_SYS(unshare), SCMP_SYS(clone)}) {
+    expect(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), call, 1, asked),
+           "seccomp_rule_add");
+  }
+  refuse(SCMP_SYS(clone3), ENOSYS);
+  refuse(SCMP_SYS(setns), EPERM);
+  // This process still has the right to load one; programs of other users keep theirs.
+  expect(seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 0), "seccomp_attr_set");
+  expect(seccomp_load(filter.get()), "seccomp_load");
 }
 
 // That a job may need.
@@ -154,6 +206,8 @@ void cover_machine() {
                            "/proc/fs", "/proc/acpi", "/proc/scsi", "/proc/driver", "/proc/mtrr"}) {
     only_to_be_read(path);
   }
+  cover_copies();
+  forbid_user_namespaces();
 }
 
 void drop_rights() {

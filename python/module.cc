@@ -24,6 +24,7 @@
 #include "formats/dialect/dialects.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
+#include "formats/text/visible.h"
 #include "python/verbs.h"
 
 namespace syncline::python {
@@ -36,7 +37,15 @@ std::string text_of(const Json& json) {
 // The kind is `input` or `machine`.
 std::string failure(const char* kind, const std::string& message,
                     const std::vector<std::string>& below = {}) {
-  return text_of(Json{{"failed", kind}, {"message", message}, {"below", below}});
+  // As the program says it: of what was echoed the begin and the end, nothing that a terminal
+  // obeys.
+  constexpr std::size_t kLongest = 900;
+  const auto shown = [](const std::string& text) {
+    return shortened_inside(visible(text), kLongest);
+  };
+  std::vector<std::string> lines;
+  for (const std::string& line : below) lines.push_back(shown(line));
+  return text_of(Json{{"failed", kind}, {"message", shown(message)}, {"below", lines}});
 }
 
 // The answer, or the failure.

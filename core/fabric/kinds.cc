@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 #include <set>
+#include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/base/random.h"
@@ -20,7 +21,32 @@ int product(const std::vector<int>& factors, std::size_t first, std::size_t last
                          std::multiplies<>());
 }
 
-constexpr std::array<const char*, 6> kLevels{"leaf", "spine", "core", "top", "fifth", "sixth"};
+Extent extent_of(const FatTree& tree) {
+  Extent extent{1, 0, 0};
+  for (const int down : tree.down) extent.nodes *= down;
+  double subtrees = extent.nodes;
+  double copies = 1;
+  for (std::size_t level = 0; level < tree.down.size(); ++level) {
+    extent.links += level == 0 ? 0 : subtrees * copies * tree.up[level] * tree.cables[level];
+    subtrees /= tree.down[level];
+    copies *= tree.up[level];
+    extent.switches += subtrees * copies;
+  }
+  return extent;
+}
+
+void expect_tree(const FatTree& tree) {
+  if (tree.down.empty() || tree.down.size() > kMostLevels) {
+    throw InputError("expected 1 to " + std::to_string(kMostLevels) + " levels");
+  }
+  if (tree.up[0] != 1 || tree.cables[0] != 1) {
+    throw InputError("a node is plugged into one leaf here; kind rail has several");
+  }
+  expect_buildable(extent_of(tree));
+}
+
+constexpr std::array<const char*, kMostLevels> kLevels{"leaf", "spine", "core",
+                                                       "top",  "fifth", "sixth"};
 
 constexpr std::string_view kSimAi =
     "SimAI, astra-sim-alibabacloud/inputs/topo/gen_Topo_Template.py, its template of that name";
@@ -81,8 +107,19 @@ constexpr std::array kKnown{
 
 }  // namespace
 
+void expect_buildable(const Extent& extent) {
+  if (extent.nodes > kMostNodes) throw InputError("more than 2^17 nodes");
+  if (extent.switches > kMostSwitches) {
+    throw InputError("more than " + std::to_string(kMostSwitches) + " switches");
+  }
+  if (extent.links > kMostLinks) {
+    throw InputError("more than " + std::to_string(kMostLinks) + " links");
+  }
+}
+
 // A switch of level l is one of `copies` that stand above the same subtree.
 Topology fat_tree(const FatTree& tree) {
+  expect_tree(tree);
   const std::size_t levels = tree.down.size();
   Topology topology;
   topology.kind = "fat_tree";
@@ -126,6 +163,8 @@ Topology leaf_spine(const LeafSpine& shape) {
   topology.parts = topology.lanes;
   const int blocks = (shape.nodes + shape.nodes_per_leaf - 1) / shape.nodes_per_leaf;
   const int leaves = blocks * topology.lanes;
+  expect_buildable({1.0 * shape.nodes, 1.0 * leaves + 1.0 * shape.spines * shape.planes,
+                    1.0 * leaves * shape.spines * shape.cables});
   for (int leaf = 0; leaf < leaves; ++leaf) {
     topology.switches.push_back({numbered("leaf", leaf)});
   }
@@ -153,6 +192,10 @@ Topology leaf_spine(const LeafSpine& shape) {
 // The cables of a group go out of its switches one after the other, to the groups in turn (a place
 // is left for its own), as in SimGrid.
 Topology dragonfly(const Dragonfly& shape) {
+  const double groups = shape.groups, switches = shape.switches;
+  expect_buildable(
+      {groups * switches * shape.hosts / shape.apart, groups * switches,
+       groups * (groups - 1) / 2 * shape.cables + groups * switches * (switches - 1) / 2});
   Topology topology;
   topology.kind = "dragonfly";
   topology.lanes = shape.apart;
@@ -192,6 +235,12 @@ Topology dragonfly(const Dragonfly& shape) {
 }
 
 Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
+  if (sizes.empty() || sizes.size() > kMostLevels) {
+    throw InputError("expected 1 to " + std::to_string(kMostLevels) + " dimensions");
+  }
+  double places = 1;
+  for (const int size : sizes) places *= size;
+  expect_buildable({places, places, places * static_cast<double>(sizes.size())});
   Topology topology;
   topology.kind = "torus";
   const int nodes = product(sizes, 0, sizes.size());
@@ -220,6 +269,27 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed) {
   }
   take_all_nodes(topology);
   return topology;
+}
+
+std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own) {
+  std::vector<int> inside(own.size(), 0);  // by switch: those whose sums are still to come
+  for (const Switch& each : topology.switches) {
+    if (each.inside >= 0) ++inside[at(each.inside)];
+  }
+  std::vector<int> ready;
+  for (std::size_t id = 0; id < own.size(); ++id) {
+    if (inside[id] == 0) ready.push_back(static_cast<int>(id));
+  }
+  for (std::size_t next = 0; next < ready.size(); ++next) {
+    const int above = topology.switches[at(ready[next])].inside;
+    if (above < 0) continue;
+    own[at(above)] += own[at(ready[next])];
+    if (--inside[at(above)] == 0) ready.push_back(above);
+  }
+  if (ready.size() < own.size()) {
+    throw InputError("switches are below each other in a circle");
+  }
+  return own;
 }
 
 int ways_at_a_tie(const Topology& topology) {
@@ -261,18 +331,31 @@ std::vector<int> placed(const Topology& topology, int nodes, Placement how, std:
 }
 
 int weaken(Topology& topology, const std::string& name, double share) {
-  int count = 0;
+  return weaken(topology, {{name, share}}).front();
+}
+
+std::vector<int> weaken(Topology& topology,
+                        const std::vector<std::pair<std::string, double>>& shares) {
+  std::unordered_map<std::string, std::vector<std::size_t>> named;
+  for (std::size_t each = 0; each < shares.size(); ++each) {
+    named[shares[each].first].push_back(each);
+  }
+  std::vector<int> counts(shares.size(), 0);
   for (FabricLink& link : topology.links) {
     const std::string& from = topology.switches[at(link.from)].name;
     const std::string& to = topology.switches[at(link.to)].name;
-    if (name != link.sort && name != from && name != to && name != from + "-" + to &&
-        name != to + "-" + from) {
-      continue;
+    std::set<std::size_t> mine;  // in their turn: what is left hangs on it in its last digit
+    for (const std::string& name : {link.sort, from, to, from + "-" + to, to + "-" + from}) {
+      if (const auto found = named.find(name); found != named.end()) {
+        mine.insert(found->second.begin(), found->second.end());
+      }
     }
-    link.capacity *= share;
-    ++count;
+    for (const std::size_t each : mine) {
+      link.capacity *= shares[each].second;
+      ++counts[each];
+    }
   }
-  return count;
+  return counts;
 }
 
 std::span<const KnownFabric> known_fabrics() { return kKnown; }

@@ -6,11 +6,25 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "core/fabric/topology.h"
 
 namespace syncline::fabric {
+
+// How large a fabric is, and how large one may be: asked before one is built. More throws
+// InputError.
+inline constexpr int kMostNodes = 1 << 17;
+inline constexpr int kMostSwitches = 1 << 13;  // ways are found by all pairs of them
+inline constexpr int kMostLinks = 1 << 20;
+inline constexpr std::size_t kMostLevels = 6;  // of a tree; dimensions of a torus
+struct Extent {
+  double nodes = 0;
+  double switches = 0;
+  double links = 0;  // cables
+};
+void expect_buildable(const Extent& extent);
 
 // By level, from the leaves up: elements below a switch, switches above an element, cables between.
 struct FatTree {
@@ -51,6 +65,10 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed);
 // each other: two where a dimension is even, the opposite place being as far either way round.
 int ways_at_a_tie(const Topology& topology);
 
+// By switch what it has itself and all switches inside its area have, of `own` by switch. Throws
+// InputError where areas are inside each other in a circle.
+std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own);
+
 // Nodes of the fabric for so many of a job: the first ones, dealt out leaf by leaf, or drawn.
 enum class Placement { kPacked, kSpread, kScattered };
 std::vector<int> placed(const Topology& topology, int nodes, Placement how, std::uint64_t seed,
@@ -59,6 +77,9 @@ std::vector<int> placed(const Topology& topology, int nodes, Placement how, std:
 // Multiplies what links carry that are called so: by name ("leaf3-spine1"), in both directions, by
 // sort ("spine"), or all of a switch. Returns how many.
 int weaken(Topology& topology, const std::string& name, double share);
+// The same of several names in turn, in one pass over the links: by name how many.
+std::vector<int> weaken(Topology& topology,
+                        const std::vector<std::pair<std::string, double>>& shares);
 
 // Fabrics by name, as "fabric" has them in a scenario.
 

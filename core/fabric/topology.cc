@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/fabric/kinds.h"
 
 namespace syncline::fabric {
 namespace {
@@ -90,10 +91,10 @@ std::vector<bool> never_full(const Topology& topology, BytesPerSecond port) {
   std::vector<double> hosts(topology.switches.size(), 0);  // of the job, by area
   for (const int node : topology.nodes) {
     for (int lane = 0; lane < topology.lanes; ++lane) {
-      int area = topology.plugs[at(node * topology.lanes + lane)];
-      for (; area >= 0; area = topology.switches[at(area)].inside) ++hosts[at(area)];
+      ++hosts[at(topology.plugs[at(node * topology.lanes + lane)])];
     }
   }
+  hosts = summed_upwards(topology, std::move(hosts));
   std::vector<bool> never;
   for (const FabricLink& link : topology.links) {
     constexpr double kRounding = 1e-9;

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/fabric/kinds.h"
 
 namespace syncline::fabric {
 namespace {
@@ -29,6 +30,9 @@ constexpr std::array<std::pair<std::string_view, double>, 9> kLanes{{{"SDR", 2},
                                                                      {"NDR", 100},
                                                                      {"XDR", 200}}};
 
+// Lanes of a link: the widths that InfiniBand has.
+constexpr std::array kWidths{1, 2, 4, 8, 12};
+
 // Links by the higher level that they reach, in switches from the hosts.
 constexpr std::array<const char*, 4> kTiers{"leaf", "spine", "core", "top"};
 
@@ -38,7 +42,8 @@ std::optional<BytesPerSecond> rate_of(std::string_view word) {
   int width = 0;
   if (cross == word.npos || cross == 0 || cross > 2) return std::nullopt;
   const auto [end, error] = std::from_chars(word.data(), word.data() + cross, width);
-  if (error != std::errc() || end != word.data() + cross || width < 1) return std::nullopt;
+  if (error != std::errc() || end != word.data() + cross) return std::nullopt;
+  if (std::ranges::find(kWidths, width) == kWidths.end()) return std::nullopt;
   for (const auto& [name, gbits] : kLanes) {
     if (word.substr(cross + 1) == name) return width * gbits * kGigabitPerSecond;
   }
@@ -112,6 +117,7 @@ class Dump {
     if (fresh) {
       ids_.push_back(id);
       out_.switches.push_back({id});
+      expect_buildable({0, static_cast<double>(ids_.size()), 0});
     }
     return it->second;
   }

@@ -1,14 +1,16 @@
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
-#include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/fabric/kinds.h"
 #include "formats/fabric/files.h"
 #include "formats/json/text.h"
+#include "formats/text/visible.h"
 
 namespace syncline::fabric {
 namespace {
@@ -41,10 +43,14 @@ BytesPerSecond rate_of(const std::string& text) {
   const std::string base = unit.substr(at);
   if (base == "bps") scale /= 8;
   const bool known = base == "bps" || base == "Bps" || unit.empty();
-  if (rest == text.c_str() || !known || !std::isfinite(number) || number <= 0) {
-    throw InputError("bandwidth '" + text + "': expected one such as 10Gbps or 1.25GBps");
+  // What is slower or faster than any cable is a mistake, and may be no number in what follows.
+  constexpr BytesPerSecond kSlowest = 1, kFastest = 1e18;
+  const BytesPerSecond rate = number * scale;
+  if (rest == text.c_str() || !known || !(rate >= kSlowest && rate <= kFastest)) {
+    throw InputError("bandwidth '" + shortened(text) +
+                     "': expected one such as 10Gbps or 1.25GBps");
   }
-  return number * scale;
+  return rate;
 }
 
 void expect_duplex(const Json& element, const char* key, const std::string& otherwise) {
@@ -59,27 +65,31 @@ void expect_duplex(const Json& element, const char* key, const std::string& othe
                    "SPLITDUPLEX where it is a cable");
 }
 
+// A whole number, with blanks around it.
+int parameter_in(std::string_view word, const std::string& all) {
+  word.remove_prefix(std::min(word.find_first_not_of(' '), word.size()));
+  word = word.substr(0, word.find_last_not_of(' ') + 1);
+  int value = 0;
+  const char* end = word.data() + word.size();
+  const auto [behind, error] = std::from_chars(word.data(), end, value);
+  if (error != std::errc() || behind != end || value < 1 || value > kMostNodes) {
+    throw InputError("topo_parameters '" + shortened(all) + "': expected whole numbers above 0");
+  }
+  return value;
+}
+
 // "3,4;3,2": a list of lists.
 std::vector<std::vector<int>> parameters_of(const Json& cluster) {
   const std::string text = required(cluster, "topo_parameters");
   std::vector<std::vector<int>> lists(1);
-  std::string number;
-  const auto end_number = [&] {
-    int value = 0;
-    std::istringstream(number) >> value;
-    if (value < 1 || value > 1 << 17) {
-      throw InputError("topo_parameters '" + text + "': expected whole numbers above 0");
-    }
-    lists.back().push_back(value);
-    number.clear();
-  };
-  for (const char letter : text) {
-    if (letter == ';' || letter == ',') end_number();
-    if (letter == ';') lists.emplace_back();
-    if (letter != ';' && letter != ',' && letter != ' ') number += letter;
+  std::string_view rest = text;
+  while (true) {
+    const std::size_t size = std::min(rest.find_first_of(";,"), rest.size());
+    lists.back().push_back(parameter_in(rest.substr(0, size), text));
+    if (size == rest.size()) return lists;
+    if (rest[size] == ';') lists.emplace_back();
+    rest.remove_prefix(size + 1);
   }
-  end_number();
-  return lists;
 }
 
 // Chassis of routers that are joined each to each, routers of one place joined across the chassis,
@@ -92,9 +102,13 @@ Topology dragonfly_of(const std::vector<std::vector<int>>& lists, BytesPerSecond
         "routers,links;nodes");
   }
   const int groups = lists[0][0], chassis = lists[1][0], routers = lists[2][0];
+  const double all = 1.0 * groups * chassis * routers;
+  expect_buildable(
+      {all * lists[3][0], all,
+       all * (routers - 1) / 2 + all * (chassis - 1) / 2 + 0.5 * groups * (groups - 1)});
   const int of_group = chassis * routers;
-  if (1.0 * groups * of_group > 1 << 13 || groups > of_group) {
-    throw InputError("topo_parameters: too many groups or routers");
+  if (groups > of_group) {
+    throw InputError("topo_parameters: more groups than routers of one, whose links they share");
   }
   Topology topology;
   topology.kind = "simgrid";

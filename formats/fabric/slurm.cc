@@ -6,33 +6,40 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/fabric/kinds.h"
+#include "formats/text/limits.h"
+#include "formats/text/visible.h"
 
 namespace syncline::fabric {
 namespace {
-
-constexpr std::size_t kMostHosts = 1 << 17;
 
 bool all_digits(std::string_view text) {
   return !text.empty() && text.size() < 10 &&
          std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// "01-03" -> 01, 02, 03: as many digits as the first has.
-std::vector<std::string> numbers_listed(std::string_view range) {
+// "01-03": 1 to 3, each of as many digits as the first has.
+struct Numbers {
+  int first = 0;
+  int last = 0;
+  std::size_t digits = 0;
+
+  std::size_t size() const { return at(last - first) + 1; }
+  std::string text(int number) const {
+    std::string text = std::to_string(number);
+    text.insert(0, digits > text.size() ? digits - text.size() : 0, '0');
+    return text;
+  }
+};
+
+Numbers numbers_of(std::string_view range) {
   const std::size_t dash = range.find('-');
   const std::string first(range.substr(0, dash));
   const std::string last(dash == range.npos ? range : range.substr(dash + 1));
-  if (!all_digits(first) || !all_digits(last) || std::stoi(last) < std::stoi(first) ||
-      at(std::stoi(last) - std::stoi(first)) > kMostHosts) {
-    throw InputError("'" + std::string(range) + "' is no range of numbers");
+  if (!all_digits(first) || !all_digits(last) || std::stoi(last) < std::stoi(first)) {
+    throw InputError("'" + shortened(range) + "' is no range of numbers");
   }
-  std::vector<std::string> numbers;
-  for (int each = std::stoi(first); each <= std::stoi(last); ++each) {
-    std::string number = std::to_string(each);
-    number.insert(0, first.size() > number.size() ? first.size() - number.size() : 0, '0');
-    numbers.push_back(number);
-  }
-  return numbers;
+  return {std::stoi(first), std::stoi(last), first.size()};
 }
 
 // Parts between commas that stand in no bracket.
@@ -50,23 +57,86 @@ std::vector<std::string_view> parts_of(std::string_view list) {
   return parts;
 }
 
-// The names that a part with at most a few brackets stands for.
-void expand(std::string_view part, const std::string& before, std::vector<std::string>& names) {
-  const std::size_t open = part.find('[');
-  const std::size_t close = part.find(']');
-  if (open == part.npos && close == part.npos) {
-    names.push_back(before + std::string(part));
-    if (names.size() > kMostHosts) throw InputError("more than 2^17 names");
-    return;
+// What stands between commas: brackets of numbers and the letters around them. How many names it
+// stands for, of no more than `most`, and how long these are, is known before any is made.
+class Part {
+ public:
+  Part(std::string_view text, std::size_t most) : whole_(text), most_(most) {
+    while (true) {
+      const std::size_t open = text.find('[');
+      const std::size_t close = text.find(']');
+      if (open == text.npos && close == text.npos) break;
+      if (open == text.npos || close == text.npos || close < open) {
+        fail("has a bracket without its other one");
+      }
+      add(text.substr(0, open), text.substr(open + 1, close - open - 1));
+      text.remove_prefix(close + 1);
+    }
+    behind_ = text;
+    lengthen(text.size());
   }
-  if (open == part.npos || close == part.npos || close < open) {
-    throw InputError("'" + std::string(part) + "' has a bracket without its other one");
+
+  std::size_t size() const { return size_; }
+
+  // The last bracket counts fastest.
+  std::string name(std::size_t place) const {
+    std::string text;
+    std::size_t turn = size_;
+    for (const std::vector<std::string>& choices : choices_) {
+      turn /= choices.size();
+      text += choices[place / turn];
+      place %= turn;
+    }
+    return text + std::string(behind_);
   }
-  for (const std::string_view range : parts_of(part.substr(open + 1, close - open - 1))) {
-    for (const std::string& number : numbers_listed(range)) {
-      expand(part.substr(close + 1), before + std::string(part.substr(0, open)) + number, names);
+
+ private:
+  void add(std::string_view before, std::string_view inside) {
+    std::vector<Numbers> ranges;
+    std::size_t count = 0;
+    std::size_t longest = 0;
+    for (const std::string_view range : parts_of(inside)) {
+      const Numbers& numbers = ranges.emplace_back(numbers_of(range));
+      count += numbers.size();
+      longest = std::max(longest, numbers.text(numbers.last).size());
+    }
+    if (ranges.empty()) fail("has an empty bracket");
+    if (count > most_ || count * size_ > most_) throw InputError("more than 2^17 names");
+    size_ *= count;
+    lengthen(before.size() + longest);
+    std::vector<std::string>& choices = choices_.emplace_back();
+    for (const Numbers& numbers : ranges) {
+      for (int each = numbers.first; each <= numbers.last; ++each) {
+        choices.push_back(std::string(before) + numbers.text(each));
+      }
     }
   }
+
+  void lengthen(std::size_t letters) {
+    length_ += letters;
+    if (length_ > kLongestName) fail("stands for names of more than 255 letters");
+  }
+
+  [[noreturn]] void fail(const char* what) const {
+    throw InputError("'" + shortened(whole_) + "' " + what);
+  }
+
+  std::string_view whole_;
+  std::string_view behind_;
+  std::vector<std::vector<std::string>> choices_;  // by bracket, with the letters before it
+  std::size_t most_;
+  std::size_t size_ = 1;
+  std::size_t length_ = 0;
+};
+
+std::vector<std::string> names_listed(std::string_view list, std::size_t most) {
+  std::vector<std::string> names;
+  for (const std::string_view text : parts_of(list)) {
+    if (names.size() == most) throw InputError("more than 2^17 names");
+    const Part part(text, most - names.size());
+    for (std::size_t place = 0; place < part.size(); ++place) names.push_back(part.name(place));
+  }
+  return names;
 }
 
 struct Line {
@@ -75,20 +145,21 @@ struct Line {
   std::vector<std::string> nodes;
 };
 
-Line read_line(const std::string& text) {
+// Of all lines together no more than `left` switches and nodes.
+Line read_line(const std::string& text, std::size_t left) {
   Line line;
   std::istringstream words(text);
   std::string word;
   while (words >> word) {
     const std::size_t equals = word.find('=');
-    if (equals == word.npos) throw InputError("'" + word + "' is no KEY=VALUE");
+    if (equals == word.npos) throw InputError("'" + shortened(word) + "' is no KEY=VALUE");
     std::string key = word.substr(0, equals);
     std::transform(key.begin(), key.end(), key.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const std::string value = word.substr(equals + 1);
-    if (key == "switchname") line.names = hosts_listed(value);
-    if (key == "switches") line.switches = hosts_listed(value);
-    if (key == "nodes") line.nodes = hosts_listed(value);
+    if (key == "switchname") line.names = names_listed(value, left);
+    if (key == "switches") line.switches = names_listed(value, left);
+    if (key == "nodes") line.nodes = names_listed(value, left);
   }
   if (line.names.size() != 1) throw InputError("expected one SwitchName");
   if (line.switches.empty() == line.nodes.empty()) {
@@ -99,6 +170,9 @@ Line read_line(const std::string& text) {
 
 class SlurmReader {
  public:
+  // Nodes that a fabric may still have.
+  std::size_t left() const { return at(kMostNodes) - out_.plugs.size(); }
+
   void add(const Line& line) {
     const int here = number_of(line.names.front());
     for (const std::string& below : line.switches) {
@@ -120,13 +194,8 @@ class SlurmReader {
     Topology& topology = out_;
     topology.kind = "slurm";
     std::vector<double> below(topology.switches.size(), 0);
-    for (const int leaf : topology.plugs) {
-      std::size_t steps = 0;
-      for (int each = leaf; each >= 0; each = topology.switches[at(each)].inside) {
-        ++below[at(each)];
-        if (++steps > below.size()) throw InputError("switches are below each other in a circle");
-      }
-    }
+    for (const int leaf : topology.plugs) ++below[at(leaf)];
+    below = summed_upwards(topology, std::move(below));
     for (std::size_t id = 0; id < topology.switches.size(); ++id) {
       const int above = topology.switches[id].inside;
       if (above < 0) continue;
@@ -144,6 +213,7 @@ class SlurmReader {
   int number_of(const std::string& name) {
     const auto [it, fresh] = known_.try_emplace(name, static_cast<int>(out_.switches.size()));
     if (fresh) out_.switches.push_back({name});
+    expect_buildable({0, static_cast<double>(out_.switches.size()), 0});
     return it->second;
   }
 
@@ -167,16 +237,14 @@ void for_each_line(const std::string& text, const std::function<void(const std::
 }
 
 std::vector<std::string> hosts_listed(std::string_view list) {
-  std::vector<std::string> names;
-  for (const std::string_view part : parts_of(list)) expand(part, "", names);
-  return names;
+  return names_listed(list, at(kMostNodes));
 }
 
 Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription) {
   SlurmReader reader;
   for_each_line(text, [&](const std::string& whole) {
     const std::string line = whole.substr(0, whole.find('#'));
-    if (line.find_first_not_of(" \t\r") != line.npos) reader.add(read_line(line));
+    if (line.find_first_not_of(" \t\r") != line.npos) reader.add(read_line(line, reader.left()));
   });
   return reader.finish(node_port, oversubscription);
 }

@@ -53,20 +53,21 @@ std::string nearest_file(const fs::path& path) {
 // deep as both have objects. `changed` gets the paths that were given.
 void merge(const Json& overrides, const std::string& place, Json& object,
            std::vector<std::string>& changed) {
+  Keyed members(object);
   for (const auto& [key, value] : overrides.items()) {
     const std::string path = place + "." + key;
-    const bool known = object.contains(key);
+    Json* known = members.find(key);
     // A device by its name, and what is changed of it. One that names its own base is another.
     const bool changes = value.is_object() && !(key == "device" && value.contains("base"));
-    if (known && changes && key == "device" && object[key].is_string()) {
-      object[key] = Json{{"base", object[key]}};
+    if (known != nullptr && changes && key == "device" && known->is_string()) {
+      *known = Json{{"base", *known}};
     }
-    if (known && changes && object[key].is_object()) {
-      merge(value, path, object[key], changed);
+    if (known != nullptr && changes && known->is_object()) {
+      merge(value, path, *known, changed);
       continue;
     }
     changed.push_back(path);
-    object[key] = value;
+    members.set(key, value);
   }
 }
 
@@ -99,7 +100,7 @@ std::string put_in_place(Document& document, const std::string& key) {
   } catch (const InputError& error) {
     std::error_code unknown;
     throw InputError(scenario_file + ": " + key + ": " + error.what() +
-                     (fs::exists(file, unknown) ? "" : nearest_file(file)));
+                     (fs::exists(fs::symlink_status(file, unknown)) ? "" : nearest_file(file)));
   }
   if (!root[key].is_object()) throw InputError(file + ": expected a JSON object");
   const std::string_view kind = kind_of(root[key]);

@@ -6,6 +6,7 @@
 
 #include "catalogue/hardware/device.h"
 #include "formats/input/scenario_json.h"
+#include "formats/json/text.h"
 
 namespace syncline::input {
 namespace {
@@ -38,13 +39,15 @@ const hardware::KnownDevice& known_device(const Reader& reader, std::string_view
 
 // The keys of `given` in place of those of `base`; objects of both key by key, one level deep.
 void replace_keys(Json& base, const Json& given) {
+  Keyed members(base);
   for (const auto& [key, value] : given.items()) {
-    const bool both = value.is_object() && base.contains(key) && base[key].is_object();
-    if (!both) {
-      base[key] = value;
+    Json* old = members.find(key);
+    if (old == nullptr || !old->is_object() || !value.is_object()) {
+      members.set(key, value);
       continue;
     }
-    for (const auto& [inner, part] : value.items()) base[key][inner] = part;
+    Keyed inside(*old);
+    for (const auto& [inner, part] : value.items()) inside.set(inner, part);
   }
 }
 

@@ -7,6 +7,9 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -14,15 +17,14 @@
 #include "formats/fabric/files.h"
 #include "formats/json/reader.h"
 #include "formats/text/files.h"
+#include "formats/text/visible.h"
 
 namespace syncline::input {
 namespace {
 
-constexpr std::size_t kMostLevels = 6;
-constexpr std::int64_t kMostPorts = 4096;     // of a switch
-constexpr std::int64_t kMostNodes = 1 << 17;  // of a fabric
-constexpr double kMostLinks = 1 << 20;
-constexpr std::size_t kMostSwitches = 1 << 13;  // ways are found by all pairs of them
+using fabric::kMostLevels;
+using fabric::kMostNodes;
+constexpr std::int64_t kMostPorts = 4096;  // of a switch
 
 // What the nodes plug into it.
 struct Ports {
@@ -52,9 +54,13 @@ void require_nodes(const Reader& reader, const char* key, int joined, int nodes)
                        std::to_string(nodes));
 }
 
-void limit(const Reader& reader, const char* key, double links) {
-  if (links > kMostLinks) {
-    reader.fail(key, "more than " + std::to_string(static_cast<int>(kMostLinks)) + " links");
+// What a shape cannot be is told at its key.
+template <typename Shape>
+fabric::Topology built(const Reader& reader, const char* key, Shape shape) {
+  try {
+    return shape();
+  } catch (const InputError& error) {
+    reader.fail(key, error.what());
   }
 }
 
@@ -89,18 +95,7 @@ fabric::Topology read_fat_tree(Reader& reader, const Ports& ports) {
     reader.fail("up", "a node is plugged into one leaf here; kind rail has several");
   }
   tree.speeds = read_speeds(reader, tree.down.size(), ports, ports.node);
-  double elements = 1;
-  double copies = 1;
-  for (std::size_t level = tree.down.size(); level-- > 1;) elements *= tree.down[level];
-  for (std::size_t level = 1; level < tree.down.size(); ++level) {
-    copies *= tree.up[level];
-    limit(reader, "down", elements * copies * tree.cables[level]);
-    elements /= tree.down[level];
-  }
-  double nodes = 1;
-  for (const int each : tree.down) nodes *= each;
-  if (nodes > kMostNodes) reader.fail("down", "more than 2^17 nodes");
-  return fabric::fat_tree(tree);
+  return built(reader, "down", [&] { return fabric::fat_tree(tree); });
 }
 
 fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports) {
@@ -132,10 +127,7 @@ fabric::Topology read_leaf_spine(Reader& reader, bool rails, const Ports& ports)
         std::clamp(std::round(above / (shape.speed * shape.cables)), 1.0, 1.0 * kMostPorts));
     shape.speed = above / (shape.spines * shape.cables);
   }
-  limit(reader, "nodes_per_leaf",
-        std::ceil(1.0 * shape.nodes / shape.nodes_per_leaf) * shape.rails * shape.tors *
-            shape.spines * shape.cables);
-  return fabric::leaf_spine(shape);
+  return built(reader, "nodes_per_leaf", [&] { return fabric::leaf_spine(shape); });
 }
 
 fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
@@ -154,21 +146,13 @@ fabric::Topology read_dragonfly(Reader& reader, const Ports& ports) {
   const auto speeds = read_speeds(reader, 2, ports, ports.nic());
   shape.local = speeds[0];
   shape.global = speeds[1];
-  limit(reader, "groups",
-        0.5 * shape.groups * shape.groups * shape.cables +
-            0.5 * shape.groups * shape.switches * shape.switches);
-  if (1.0 * shape.groups * shape.switches * shape.hosts > kMostNodes * shape.apart) {
-    reader.fail("groups", "more than 2^17 nodes");
-  }
-  return fabric::dragonfly(shape);
+  return built(reader, "groups", [&] { return fabric::dragonfly(shape); });
 }
 
 fabric::Topology read_torus(Reader& reader, const Ports& ports) {
   const std::vector<int> sizes = read_numbers(reader, "sizes", kMostPorts);
-  double nodes = 1;
-  for (const int size : sizes) nodes *= size;
-  if (nodes > kMostNodes) reader.fail("sizes", "more than 2^17 nodes");
-  return fabric::torus(sizes, read_speeds(reader, 1, ports, ports.nic()).front());
+  const BytesPerSecond speed = read_speeds(reader, 1, ports, ports.nic()).front();
+  return built(reader, "sizes", [&] { return fabric::torus(sizes, speed); });
 }
 
 // A file of an operator's own tools, beside the scenario's.
@@ -183,9 +167,14 @@ fabric::Topology read_tools_file(Reader& reader, const std::string& kind, const 
                                             slurm               ? "Slurm's topology.conf"
                                             : kind == "simgrid" ? "a platform file of SimGrid's"
                                                                 : "the output of ibnetdiscover");
-    if (kind == "simgrid") return fabric::simgrid_fabric(file, text, ports.efficiency);
-    return slurm ? fabric::slurm_fabric(text, ports.node, oversubscription)
-                 : fabric::ibnetdiscover_fabric(text, ports.nics, ports.node, ports.efficiency);
+    fabric::Topology topology =
+        kind == "simgrid" ? fabric::simgrid_fabric(file, text, ports.efficiency)
+        : slurm           ? fabric::slurm_fabric(text, ports.node, oversubscription)
+                : fabric::ibnetdiscover_fabric(text, ports.nics, ports.node, ports.efficiency);
+    fabric::expect_buildable({1.0 * topology.all_nodes(),
+                              static_cast<double>(topology.switches.size()),
+                              static_cast<double>(topology.links.size()) / 2});
+    return topology;
   } catch (const InputError& error) {
     reader.fail("file", file + ": " + error.what());
   }
@@ -196,6 +185,8 @@ std::vector<int> listed_nodes(const Reader& reader, const Json& list,
                               const fabric::Topology& topology) {
   const std::vector<std::string>& names = topology.names;
   const int all = topology.all_nodes();
+  std::unordered_map<std::string_view, int> numbers;
+  for (const std::string& name : names) numbers.emplace(name, static_cast<int>(numbers.size()));
   std::vector<int> nodes;
   for (const Json& each : list) {
     if (!each.is_string() || names.empty()) {
@@ -204,11 +195,12 @@ std::vector<int> listed_nodes(const Reader& reader, const Json& list,
       continue;
     }
     const auto name = each.get<std::string>();
-    const auto known = std::find(names.begin(), names.end(), name);
-    if (known == names.end()) {
-      reader.fail("placement", "no node is called '" + name + "'" + did_you_mean(name, names));
+    const auto known = numbers.find(name);
+    if (known == numbers.end()) {
+      reader.fail("placement",
+                  "no node is called '" + shortened(name) + "'" + did_you_mean(name, names));
     }
-    nodes.push_back(static_cast<int>(known - names.begin()));
+    nodes.push_back(known->second);
   }
   return nodes;
 }
@@ -256,8 +248,9 @@ std::vector<int> read_placement(Reader& reader, int nodes, const std::vector<int
 
 // What failed or degraded links, and other jobs, leave of links by name.
 void read_shares(Reader& reader, fabric::Topology& topology) {
-  const auto weaken = [&](Reader& where, const char* key, const std::string& name, double share) {
-    if (fabric::weaken(topology, name, share) > 0) return;
+  const auto expect_found = [&](const Reader& where, const std::string& key,
+                                const std::string& name, int count) {
+    if (count > 0) return;
     std::vector<std::string> sorts;
     for (const fabric::FabricLink& link : topology.links) sorts.push_back(link.sort);
     std::sort(sorts.begin(), sorts.end());
@@ -268,18 +261,27 @@ void read_shares(Reader& reader, fabric::Topology& topology) {
     where.fail(key, "no link is called '" + name + "'; known: " + known +
                         (first == nullptr ? "" : ", or one by name: " + topology.name(*first)));
   };
-  for (Reader& each : reader.objects("degraded")) {
-    const std::string name = each.text("link");
-    weaken(each, "link", name, each.number("share", {0, 1}));
+  std::vector<std::pair<std::string, double>> shares;
+  std::vector<Reader> degraded = reader.objects("degraded");
+  for (Reader& each : degraded) {
+    shares.emplace_back(each.text("link"), each.number("share", {0, 1}));
     each.finish();
   }
-  if (!reader.has("load")) return;
-  Reader load = reader.object("load");
-  const Json taken = load.json();
-  for (const auto& [name, share] : taken.items()) {
-    weaken(load, name.c_str(), name, 1 - load.number(name, {0, 0.999}));
+  std::vector<int> counts = fabric::weaken(topology, shares);
+  for (std::size_t i = 0; i < degraded.size(); ++i) {
+    expect_found(degraded[i], "link", shares[i].first, counts[i]);
   }
-  load.finish();
+  if (!reader.has("load")) return;
+  const Reader load = reader.object("load");
+  shares.clear();
+  for (const auto& [name, share] : load.json().items()) {
+    shares.emplace_back(name,
+                        1 - checked_number(share, {0, 0.999}, load.file(), load.place_of(name)));
+  }
+  counts = fabric::weaken(topology, shares);
+  for (std::size_t i = 0; i < shares.size(); ++i) {
+    expect_found(load, shares[i].first, shares[i].first, counts[i]);
+  }
 }
 
 // "name" stands for keys; those beside it replace or add to them.
@@ -323,9 +325,6 @@ std::shared_ptr<const fabric::Topology> read_topology(Reader named, const Cluste
                               : kind == "slurm" || kind == "ibnetdiscover" || kind == "simgrid"
                                   ? read_tools_file(reader, kind, ports)
                                   : read_leaf_spine(reader, kind == "rail", ports);
-  if (topology.switches.size() > kMostSwitches) {
-    reader.fail("kind", "more than " + std::to_string(kMostSwitches) + " switches");
-  }
   require_nodes(reader, "kind", topology.all_nodes(), cluster.nodes);
   topology.seed = static_cast<std::uint64_t>(reader.integer_or("seed", 1, 0, 1LL << 53));
   const std::vector<int> measured = read_placement(reader, cluster.nodes, {}, topology);

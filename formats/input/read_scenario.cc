@@ -67,8 +67,14 @@ Training read_training(Reader reader) {
 std::vector<std::pair<std::string, std::vector<Json>>> read_sweep(Reader reader) {
   std::vector<std::pair<std::string, std::vector<Json>>> sweep;
   std::size_t points = 1;
+  // Axes of one value vary nothing, and each is a place where a scenario is read anew.
+  constexpr std::size_t kMostAxes = 64;
+  if (reader.json().size() > kMostAxes) {
+    throw InputError(reader.file() + ": " + reader.place() + ": found " +
+                     std::to_string(reader.json().size()) + " keys, expected at most " +
+                     std::to_string(kMostAxes));
+  }
   for (const auto& [path, values] : reader.json().items()) {
-    reader.has(path);
     if (!values.is_array() || values.empty()) {
       reader.fail(path, "found " + (values.is_array() ? "an empty list" : describe(values)) +
                             ", expected a list of values");
@@ -134,9 +140,9 @@ Published read_published(Reader& reader, const Scenario& scenario) {
 
 Calibration read_calibration(Reader reader, const Scenario& scenario) {
   Calibration calibration;
-  Reader parameters = reader.object("parameters");
-  for (const auto& [path, unused] : parameters.json().items()) {
-    Reader item = parameters.object(path);
+  const Reader parameters = reader.object("parameters");
+  for (const auto& [path, ranges] : parameters.json().items()) {
+    Reader item(ranges, parameters.file(), parameters.place_of(path), parameters.mistakes());
     Calibration::Parameter parameter;
     parameter.path = path;
     parameter.min = item.number("min", {0, 1e15});
@@ -317,6 +323,11 @@ void guess_jitter(Scenario& scenario) {
 void read_others(Reader& top, Scenario& scenario) {
   std::vector<Reader> entries = top.objects("others");
   if (entries.empty()) return;
+  constexpr std::size_t kMostJobs = 64;  // each with a copy of the fabric
+  if (entries.size() > kMostJobs) {
+    top.fail("others", "more than " + std::to_string(kMostJobs) +
+                           " jobs: say in cluster.fabric.load what the smaller ones take");
+  }
   if (scenario.cluster.topology == nullptr) {
     top.fail("others", "they share the cluster's fabric: give it one, as an object, and two nodes");
   }

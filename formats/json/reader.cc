@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <iomanip>
 #include <sstream>
+#include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "core/base/error.h"
@@ -61,7 +63,9 @@ const Json* required(Reader& reader, std::string_view key, const std::string& ex
 
 [[noreturn]] void fail_at(const std::string& file, const std::string& place,
                           const std::string& what) {
-  throw InputError(file + ": " + (place.empty() ? "" : shortened(place) + ": ") + what);
+  std::string whole = file + ": " + (place.empty() ? "" : shortened(place) + ": ") + what;
+  std::ranges::replace(whole, '\0', ' ');  // where the message would end
+  throw InputError(whole);
 }
 
 // "25Gbps": the number is right, the unit stands in the key already.
@@ -75,6 +79,8 @@ std::string unit_hint(const Json& value) {
       std::isalpha(static_cast<unsigned char>(*(*end == ' ' ? end + 1 : end))) != 0;
   return with_unit ? ", without a unit: the key says which it is read in" : "";
 }
+
+constexpr std::size_t kTold = 10;  // mistakes of a file
 
 // A value's beginning is enough to find it.
 constexpr std::size_t kLongestValue = 60;
@@ -261,8 +267,14 @@ std::vector<Reader> Reader::objects(std::string_view key) {
 }
 
 void Reader::finish(const std::vector<std::string>& elsewhere) {
+  const std::unordered_set<std::string_view> asked(asked_.begin(), asked_.end());
   for (const auto& [key, value] : object_.items()) {
-    if (std::find(asked_.begin(), asked_.end(), key) != asked_.end()) continue;
+    if (asked.contains(key)) continue;
+    // Those that nobody is told of need no suggestion.
+    if (mistakes_ != nullptr && mistakes_->count() >= kTold) {
+      mistakes_->add({});
+      continue;
+    }
     const auto path =
         std::find_if(elsewhere.begin(), elsewhere.end(),
                      [ending = "." + key](const auto& known) { return known.ends_with(ending); });
@@ -275,7 +287,6 @@ void Reader::finish(const std::vector<std::string>& elsewhere) {
 }
 
 void Mistakes::add(const std::string& mistake) {
-  constexpr std::size_t kTold = 10;
   if (told_.size() < kTold) told_.push_back(mistake);
   ++count_;
 }

@@ -9,6 +9,8 @@
 #include <charconv>
 #include <memory>
 #include <sstream>
+#include <utility>
+#include <vector>
 #define TOML_EXCEPTIONS 1
 #include <toml++/toml.h>
 
@@ -17,10 +19,6 @@
 
 namespace syncline {
 namespace {
-
-constexpr std::ptrdiff_t kMostLines = 20000;
-// Aliases say a value again and again.
-constexpr std::size_t kMostValues = 100000;
 
 // Of one file: what is wrong is told with its line.
 class Converted {
@@ -32,16 +30,17 @@ class Converted {
     count(line, depth);
     if (node.IsScalar()) return scalar(node);
     Json json = node.IsSequence() ? Json::array() : node.IsMap() ? Json::object() : Json();
+    if (node.IsSequence()) {
+      for (const auto& entry : node) json.push_back(of(entry, depth + 1));
+    }
+    if (!node.IsMap()) return json;
+    Keyed members(json);
     for (const auto& entry : node) {
-      if (node.IsSequence()) {
-        json.push_back(of(entry, depth + 1));
-        continue;
-      }
       const std::int64_t at = entry.first.Mark().line + 1;
       if (!entry.first.IsScalar()) fail(at, "a key that is no word");
       const std::string& key = entry.first.Scalar();
-      if (json.contains(key)) fail(at, "the key '" + key + "' stands twice");
-      json[key] = of(entry.second, depth + 1);
+      if (members.find(key) != nullptr) fail(at, "the key '" + shortened(key) + "' stands twice");
+      members.set(key, of(entry.second, depth + 1));
     }
     return json;
   }
@@ -50,7 +49,10 @@ class Converted {
     count(node.source().begin.line, depth);
     if (const toml::table* table = node.as_table()) {
       Json json = Json::object();
-      for (const auto& [key, value] : *table) json[std::string(key.str())] = of(value, depth + 1);
+      Keyed members(json);
+      for (const auto& [key, value] : *table) {
+        members.set(std::string(key.str()), of(value, depth + 1));
+      }
       return json;
     }
     if (const toml::array* array = node.as_array()) {
@@ -108,11 +110,11 @@ struct Elements {
 
   void begin(const char* tag, const char** attributes) {
     if (open.size() > kDeepest) stop("more than 64 levels");
-    if (++count > kMostValues) stop("more than 100000 values");
     Json element{{"tag", tag}, {"attributes", Json::object()}, {"inside", Json::array()}};
-    for (; *attributes != nullptr; attributes += 2) {
-      element["attributes"][attributes[0]] = attributes[1];
-    }
+    Keyed named(element["attributes"]);
+    for (; *attributes != nullptr; attributes += 2, ++count)
+      named.set(attributes[0], attributes[1]);
+    if (++count > kMostValues) stop("more than 100000 values");
     open.push_back(std::move(element));
   }
 
@@ -122,8 +124,15 @@ struct Elements {
     open.back()["inside"].push_back(std::move(element));
   }
 
+  // Entities repeat text without end and call each other, and lists of attributes give each element
+  // all of theirs.
+  void declare(bool something) {
+    if (something)
+      stop("a DOCTYPE that declares anything is not read: leave out what is in its []");
+  }
+
   void stop(const char* why) {
-    wrong = why;
+    if (wrong.empty()) wrong = why;
     XML_StopParser(parser, XML_FALSE);
   }
 };
@@ -139,10 +148,66 @@ std::uint64_t line_of(XML_Parser parser) {
 
 void expect_text(const std::string& name, const std::string& text) {
   if (not_utf8(text)) throw InputError(name + ": not UTF-8 (Latin-1?)");
-  if (std::ranges::count(text, '\n') > kMostLines) {
+  if (std::cmp_greater(std::ranges::count(text, '\n'), kMostLines)) {
     throw InputError(name + ": more than 20000 lines");
   }
 }
+
+bool is_one_of(char c, std::string_view letters) { return letters.find(c) != letters.npos; }
+
+// How far a TOML text nests, before its parser calls itself for each level: brackets that are open,
+// or parts of a key apart by dots. What stands in quotes or behind a '#' is neither.
+class TomlLevels {
+ public:
+  explicit TomlLevels(std::string_view text) : text_(text) {}
+
+  // The line where they are more than kDeepest, counted from 1; 0: nowhere.
+  std::int64_t too_deep() {
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '"' || c == '\'') {
+        skip_quoted(c);
+      } else if (c == '#') {
+        at_ = std::min(text_.find('\n', at_), text_.size());
+      } else {
+        count(c);
+        ++at_;
+      }
+      if (open_ > kDeepest || dots_ > kDeepest) return line_;
+    }
+    return 0;
+  }
+
+ private:
+  void count(char c) {
+    if (c == '\n') ++line_;
+    if (c == '[' || c == '{') ++open_;
+    if ((c == ']' || c == '}') && open_ > 0) --open_;
+    dots_ = c == '.' ? dots_ + 1 : is_one_of(c, "\n=,[]{}") ? 0 : dots_;
+  }
+
+  void skip_quoted(char quote) {
+    const std::string three(3, quote);
+    const bool long_one = text_.substr(at_).starts_with(three);
+    at_ += long_one ? 3 : 1;
+    while (at_ < text_.size()) {
+      const char c = text_[at_];
+      if (c == '\n') ++line_;
+      if (c == '\n' && !long_one) return;
+      if (long_one ? text_.substr(at_).starts_with(three) : c == quote) {
+        at_ += long_one ? 3 : 1;
+        return;
+      }
+      at_ += c == '\\' && quote == '"' ? 2 : 1;
+    }
+  }
+
+  std::string_view text_;
+  std::size_t at_ = 0;
+  std::int64_t line_ = 1;
+  std::size_t open_ = 0;
+  std::size_t dots_ = 0;
+};
 
 }  // namespace
 
@@ -179,6 +244,8 @@ Json parse_toml(const std::string& name, const std::string& text) {
   expect_text(name, text);
   Converted converted(name);
   try {
+    const std::int64_t line = TomlLevels(text).too_deep();
+    if (line > 0) converted.fail(line, "more than 64 levels");
     return converted.of(toml::parse(text), 0);
   } catch (const toml::parse_error& error) {
     converted.fail(error.source().begin.line, std::string(error.description()));
@@ -198,6 +265,10 @@ Json parse_xml(const std::string& name, const std::string& text) {
         static_cast<Elements*>(data)->begin(tag, attributes);
       },
       [](void* data, const char*) { static_cast<Elements*>(data)->end(); });
+  XML_SetStartDoctypeDeclHandler(
+      parser.get(), [](void* data, const char*, const char*, const char*, int declares) {
+        static_cast<Elements*>(data)->declare(declares != 0);
+      });
   if (XML_Parse(parser.get(), text.data(), static_cast<int>(text.size()), XML_TRUE) !=
       XML_STATUS_OK) {
     throw InputError(

@@ -323,6 +323,21 @@ std::optional<SyntaxMistake> syntax_mistake(const std::string& text, std::size_t
 
 }  // namespace
 
+Keyed::Keyed(Json& object) : members_(object.get_ref<Json::object_t&>()) {
+  for (const auto& member : members_) places_.emplace(member.first, places_.size());
+}
+
+Json* Keyed::find(const std::string& key) {
+  const auto known = places_.find(key);
+  return known == places_.end() ? nullptr : &members_[known->second].second;
+}
+
+Json& Keyed::set(const std::string& key, Json value) {
+  const auto [place, fresh] = places_.emplace(key, members_.size());
+  if (fresh) members_.emplace_back(key, Json());
+  return members_[place->second].second = std::move(value);
+}
+
 Json parse_json_text(const std::string& name, const std::string& text) {
   StrictValues values;
   try {

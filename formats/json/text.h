@@ -4,15 +4,16 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "formats/json/json.h"
 #include "formats/text/files.h"
+#include "formats/text/limits.h"
 
 namespace syncline {
-
-inline constexpr std::size_t kDeepest = 64;  // levels of a text
 
 // Reads one JSON file strictly: at most kLargestFile bytes, no repeated keys, nothing after the
 // end, at most kDeepest levels. Throws InputError.
@@ -22,13 +23,27 @@ Json parse_json_text(const std::string& name, const std::string& text);
 // The value that a text is, or nothing where it is no JSON or nested deeper than kDeepest.
 std::optional<Json> json_in(const std::string& text);
 
+// The members of an object by key. The object itself looks through all of them for each; while this
+// is used nothing else adds any.
+class Keyed {
+ public:
+  explicit Keyed(Json& object);
+  Json* find(const std::string& key);
+  // In the place of what stands there, or behind all others.
+  Json& set(const std::string& key, Json value);
+
+ private:
+  std::vector<Json::object_t::value_type>& members_;
+  std::unordered_map<std::string, std::size_t> places_;
+};
+
 // "100", "0.5", "ring": a value as a person writes it; an object with a name goes by that.
 std::string plain_text(const Json& value);
 
 // YAML, TOML and XML, as other programs write them, read as JSON (yaml-cpp, toml++, expat). Of YAML
-// the first document, its words as Python's reader takes them: yes and off are true and false.
-// Throws InputError naming file and line, also for repeated keys, more than 64 levels, 20,000 lines
-// and 100,000 values.
+// the first document, its words as Python's reader takes them: yes and off are true and false. Of
+// XML no DOCTYPE that declares anything. Throws InputError naming file and line, also for repeated
+// keys, and for more levels, lines and values than formats/text/limits.h has.
 
 // `name` stands for the file in messages.
 Json parse_yaml(const std::string& name, const std::string& text);

@@ -10,12 +10,17 @@
 #include <cstring>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <random>
+#include <set>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "core/base/error.h"
+#include "formats/text/visible.h"
 
 namespace syncline {
 namespace {
@@ -52,6 +57,38 @@ class OpenFile {
 
 void wait_in_calls(int file) { ::fcntl(file, F_SETFL, ::fcntl(file, F_GETFL) & ~O_NONBLOCK); }
 
+// Files by device and number, as several names may lead to one.
+class FilesRead {
+ public:
+  using Id = std::pair<dev_t, ino_t>;
+  static FilesRead& all() {
+    static FilesRead files;
+    return files;
+  }
+
+  void add(const struct stat& status) {
+    if (!S_ISREG(status.st_mode)) return;
+    const std::lock_guard lock(mutex_);
+    known_.insert({status.st_dev, status.st_ino});
+  }
+  void remove(const struct stat& status) {
+    const std::lock_guard lock(mutex_);
+    known_.erase({status.st_dev, status.st_ino});
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    known_.clear();
+  }
+  bool contains(const struct stat& status) {
+    const std::lock_guard lock(mutex_);
+    return known_.contains({status.st_dev, status.st_ino});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::set<Id> known_;
+};
+
 // Reading ------------------------------------------------------------------------------------
 
 // A pipe that nobody has opened for writing looks like an empty one. Gives its first bytes, or
@@ -75,13 +112,19 @@ std::optional<std::string> first_of_pipe(int pipe, std::chrono::milliseconds wai
 }
 
 // Appends what is left to read. A pipe or a device has no size beforehand: no more than `most` is
-// read.
+// read. The kernel has files that look as any other and wait for what comes (/proc/kmsg): these are
+// not waited for.
 void read_to_end(int file, const std::string& name, long long most, std::string& text) {
-  wait_in_calls(file);
+  struct stat status {};
+  const bool plain = ::fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+  if (!plain) wait_in_calls(file);
   char block[1 << 16];
   for (;;) {
     const ssize_t got = ::read(file, block, sizeof block);
     if (got < 0 && errno == EINTR) continue;
+    if (got < 0 && plain && errno == EAGAIN) {
+      throw InputError(name + ": has no end: it waits for what the kernel will say");
+    }
     if (got < 0) throw InputError(name + ": cannot be read: " + std::strerror(errno));
     if (got == 0) return;
     text.append(block, static_cast<std::size_t>(got));
@@ -117,6 +160,7 @@ std::optional<int> descriptor_named(const std::string& path) {
 Target target_of(const std::string& path) {
   constexpr int kMostLinks = 40;
   if (path.empty()) failed(path, ENOENT);
+  if (path.find('\0') != std::string::npos) failed(shortened(path), EINVAL);
   Target target{path, {}, {}};
   for (int links = 0;; ++links) {
     if (links > kMostLinks) failed(path, ELOOP);
@@ -229,6 +273,9 @@ bool is_replaced(const Target& target) {
 }
 
 void expect_writable(const Target& target, const std::string& path) {
+  if (!target.descriptor && target.known && FilesRead::all().contains(*target.known)) {
+    throw InputError(path + ": was read, and would be replaced: name another file to write");
+  }
   if (target.descriptor) {
     if ((::fcntl(*target.descriptor, F_GETFL) & O_ACCMODE) == O_RDONLY) failed(path, EBADF);
     return;
@@ -246,8 +293,14 @@ void expect_writable(const Target& target, const std::string& path) {
 
 std::string read_text_file(const std::string& path, std::string_view kind, long long most,
                            std::chrono::milliseconds wait_limit) {
+  if (path.find('\0') != std::string::npos) {
+    throw InputError(shortened(path) + ": no such file: the name of none holds a NUL");
+  }
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
+  if (error == std::errc::too_many_symbolic_link_levels) {
+    throw InputError(path + ": a link that leads back to itself");
+  }
   if (!fs::exists(status)) throw InputError(path + ": no such file");
   if (fs::is_directory(status)) {
     throw InputError(path + ": is a folder, expected " + std::string(kind));
@@ -262,6 +315,8 @@ std::string read_text_file(const std::string& path, std::string_view kind, long 
   }
   OpenFile in(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!in) throw InputError(path + ": cannot be opened for reading");
+  struct stat opened {};
+  if (::fstat(in.number(), &opened) == 0) FilesRead::all().add(opened);
   std::string text;
   if (fs::is_fifo(status)) {
     const auto first = first_of_pipe(in.number(), wait_limit);
@@ -270,6 +325,34 @@ std::string read_text_file(const std::string& path, std::string_view kind, long 
   }
   read_to_end(in.number(), path, most, text);
   return text;
+}
+
+void note_read(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) FilesRead::all().add(status);
+}
+
+void may_be_replaced(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0) FilesRead::all().remove(status);
+}
+
+void forget_what_was_read() { FilesRead::all().clear(); }
+
+void expect_different(const std::vector<std::string>& paths) {
+  std::map<std::string, std::string> seen;  // by where they lead
+  for (const std::string& path : paths) {
+    if (path.empty()) continue;
+    const Target target = target_of(path);
+    if (!is_replaced(target)) continue;
+    std::error_code unknown;
+    const std::string place = fs::weakly_canonical(target.path, unknown).string();
+    const auto [first, fresh] = seen.emplace(unknown ? target.path : place, path);
+    if (fresh) continue;
+    throw InputError(path + ": two outputs go there" +
+                     (first->second == path ? "" : ", the other as " + first->second) +
+                     ": name another file for one of them");
+  }
 }
 
 std::string read_standard_input() {

@@ -1,5 +1,7 @@
 #include "formats/text/visible.h"
 
+#include <algorithm>
+
 namespace syncline {
 namespace {
 
@@ -8,6 +10,15 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
 }
 
 bool goes_on(std::string_view text, std::size_t at) { return (byte_at(text, at) & 0xc0) == 0x80; }
+
+// How many bytes the sign at this place has that turns directions; 0: it is none.
+std::size_t turning(std::string_view text, std::size_t at) {
+  if (byte_at(text, at) != 0xe2 || at + 2 >= text.size()) return 0;
+  const unsigned second = byte_at(text, at + 1), third = byte_at(text, at + 2);
+  const bool turns = (second == 0x80 && third >= 0xaa && third <= 0xae) ||
+                     (second == 0x81 && third >= 0xa6 && third <= 0xa9);
+  return turns ? 3 : 0;
+}
 
 std::string in_utf8(std::string_view text) {
   std::string whole;
@@ -55,16 +66,19 @@ std::string visible(std::string_view text, std::string_view keep) {
     const bool c1 = byte == 0xc2 && at + 1 < text.size() && goes_on(text, at + 1) &&
                     byte_at(text, at + 1) < 0xa0;
     const bool kept = control && keep.find(text[at]) != std::string_view::npos;
-    shown += (control && !kept) || c1 ? ' ' : text[at];
-    if (c1) ++at;
+    const std::size_t turns = turning(text, at);
+    shown += (control && !kept) || c1 || turns > 0 ? ' ' : text[at];
+    at += c1 ? 1 : turns > 0 ? turns - 1 : 0;
   }
   return shown;
 }
 
 std::string shortened(std::string_view text, std::size_t most) {
-  if (text.size() <= most) return std::string(text);
-  while (most > 0 && goes_on(text, most)) --most;
-  return std::string(text.substr(0, most)) + "...";
+  const bool whole = text.size() <= most;
+  while (!whole && most > 0 && goes_on(text, most)) --most;
+  std::string first(text.substr(0, most));
+  std::ranges::replace(first, '\0', ' ');
+  return whole ? first : first + "...";
 }
 
 std::string shortened_inside(std::string_view text, std::size_t most) {

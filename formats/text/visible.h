@@ -7,7 +7,8 @@
 
 namespace syncline {
 
-// With a blank for each control character (C0, DEL, and C1 as UTF-8 has it), which terminals obey
+// With a blank for each control character (C0, DEL, and C1 as UTF-8 has it) and for each sign that
+// turns the direction of what follows (U+202A to U+202E, U+2066 to U+2069), which terminals obey
 // instead of showing it, and U+FFFD for each byte that is not UTF-8. `keep`: those that stand.
 std::string visible(std::string_view text, std::string_view keep = "");
 
@@ -15,7 +16,8 @@ std::string visible(std::string_view text, std::string_view keep = "");
 // a pair.
 std::optional<std::size_t> not_utf8(std::string_view text);
 
-// Its first `most` bytes and "...", cut between letters; the text itself where it is not longer.
+// Its first `most` bytes and "...", cut between letters; the text itself where it is not longer. A
+// NUL, where an exception's message would end, is a blank.
 std::string shortened(std::string_view text, std::size_t most = 200);
 
 // At most about so many bytes: its begin, "..." and its end, which says what is wrong.

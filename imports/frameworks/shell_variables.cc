@@ -371,7 +371,7 @@ ShellVariables::Piece ShellVariables::value_of(const std::string& name,
 }
 
 bool ShellVariables::afford(const ShellValue& value) {
-  constexpr std::size_t kMost = std::size_t{1} << 27;
+  constexpr std::size_t kMost = std::size_t{1} << 22;  // each is copied a few dozen times
   for (const std::string& word : value.words) spent_ += word.size() + 1;
   return spent_ < kMost;
 }

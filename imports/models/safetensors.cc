@@ -9,8 +9,8 @@
 #include <iterator>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -113,74 +113,6 @@ bool is_buffer(std::string_view name, std::size_t dimensions) {
   return name.ends_with("attn.bias") && dimensions == 4;  // GPT-2's causal mask
 }
 
-// What training has gradients of, in the order of use.
-std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
-  std::vector<Saved> parameters;
-  std::set<std::string> names;
-  bool integers = false;
-  for (const std::string& file : files) {
-    const Json header = parse_json_text(file, header_of(file));
-    Reader reader(header, file, "");
-    for (const auto& [name, unused] : header.items()) {
-      if (name == "__metadata__") continue;
-      Saved saved = read_tensor(reader.object(name), name);
-      if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
-      if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
-      integers = integers || saved.dtype.empty();
-      if (is_buffer(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
-        continue;
-      parameters.push_back(std::move(saved));
-    }
-  }
-  if (parameters.empty()) {
-    throw InputError(files.front() + (integers ? ": its tensors are integers or of eight bits, as "
-                                                 "quantised models are: none has a gradient"
-                                               : ": holds no tensor"));
-  }
-  std::sort(parameters.begin(), parameters.end(),
-            [](const Saved& a, const Saved& b) { return used_before(a.name, b.name); });
-  return parameters;
-}
-
-// A product of each weight matrix with every token. Where no head is saved it shares the word
-// embedding, and its work comes first in the backward pass.
-std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
-  std::vector<double> flops;
-  double shared = 0;
-  bool head = false;
-  for (const Saved& saved : parameters) {
-    const bool matrix = saved.shape.size() == 2;
-    const bool looked_up = is_embedding(saved.name);
-    const double product = 2 * saved.elements * static_cast<double>(kTokens);
-    flops.push_back(matrix && !looked_up ? product : 0);
-    head = head || saved.name.find("head") != std::string::npos;
-    if (matrix && looked_up) shared = std::max(shared, product);
-  }
-  if (!head) flops.back() += shared;
-  return flops;
-}
-
-Json tensors_of(const std::vector<Saved>& parameters, const std::vector<double>& flops) {
-  Json tensors = Json::array();
-  for (std::size_t i = parameters.size(); i-- > 0;) {
-    const Saved& saved = parameters[i];
-    Json tensor = {{"name", saved.name}, {"shape", saved.shape}, {"dtype", saved.dtype}};
-    if (!flops.empty()) {
-      tensor["forward_flops"] = flops[i];
-      tensor["backward_flops"] = 2 * flops[i];
-    }
-    tensors.push_back(std::move(tensor));
-  }
-  return tensors;
-}
-
-std::string stem_of(const std::string& file) {
-  const std::filesystem::path path(file);
-  const std::string stem = path.stem().string();
-  const std::string folder = path.parent_path().filename().string();
-  return stem.starts_with("model") && !folder.empty() && folder != "." ? folder : stem;
-}
-
 std::vector<std::string_view> parts_of(std::string_view name) {
   std::vector<std::string_view> parts;
   while (true) {
@@ -225,9 +157,10 @@ constexpr std::pair<int, std::string_view> kRanks[] = {
 
 int rank_of(std::string_view part) {
   for (const auto& [rank, words] : kRanks) {
-    std::istringstream all{std::string(words)};
-    for (std::string word; all >> word;) {
-      if (part.find(word) != std::string_view::npos) return rank;
+    for (std::string_view rest = words; !rest.empty();) {
+      const std::size_t end = std::min(rest.find(' '), rest.size());
+      if (part.find(rest.substr(0, end)) != std::string_view::npos) return rank;
+      rest.remove_prefix(std::min(end + 1, rest.size()));
     }
   }
   return kLayers;
@@ -250,6 +183,101 @@ auto place_of(std::string_view part) {
   const int kind = part == "weight" ? 0 : part == "bias" ? 1 : is_number(part) ? 2 : 3;
   const std::string_view digits = kind == 2 ? digits_of(part) : std::string_view();
   return std::tuple(rank_of(part), kind, digits.size(), digits, part);
+}
+
+// Of a tensor's name, which must outlive it: the first part that differs decides.
+class UsePlace {
+ public:
+  explicit UsePlace(std::string_view name) {
+    for (const std::string_view part : parts_of(name)) parts_.emplace_back(part, place_of(part));
+  }
+  bool before(const UsePlace& other) const {
+    for (std::size_t i = 0; i < std::min(parts_.size(), other.parts_.size()); ++i) {
+      if (parts_[i].first == other.parts_[i].first) continue;
+      return parts_[i].second < other.parts_[i].second;
+    }
+    return parts_.size() < other.parts_.size();
+  }
+
+ private:
+  std::vector<std::pair<std::string_view, decltype(place_of({}))>> parts_;
+};
+
+// Their places are found once, not at each comparison.
+std::vector<Saved> in_order_of_use(const std::vector<Saved>& saved) {
+  std::vector<std::pair<UsePlace, const Saved*>> order;
+  order.reserve(saved.size());
+  for (const Saved& each : saved) order.emplace_back(UsePlace(each.name), &each);
+  std::sort(order.begin(), order.end(),
+            [](const auto& a, const auto& b) { return a.first.before(b.first); });
+  std::vector<Saved> sorted;
+  for (const auto& [place, each] : order) sorted.push_back(*each);
+  return sorted;
+}
+
+// What training has gradients of, in the order of use.
+std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
+  std::vector<Saved> parameters;
+  std::set<std::string> names;
+  bool integers = false;
+  for (const std::string& file : files) {
+    const Json header = parse_json_text(file, header_of(file));
+    for (const auto& [name, tensor] : header.items()) {
+      if (name == "__metadata__") continue;
+      Saved saved = read_tensor(Reader(tensor, file, name), name);
+      if (!names.insert(name).second) throw InputError(file + ": '" + name + "' is saved twice");
+      if (names.size() > kMostTensors) throw InputError(file + ": more than 200000 tensors");
+      integers = integers || saved.dtype.empty();
+      if (is_buffer(name, saved.shape.size()) || saved.dtype.empty() || saved.elements == 0)
+        continue;
+      parameters.push_back(std::move(saved));
+    }
+  }
+  if (parameters.empty()) {
+    throw InputError(files.front() + (integers ? ": its tensors are integers or of eight bits, as "
+                                                 "quantised models are: none has a gradient"
+                                               : ": holds no tensor"));
+  }
+  return in_order_of_use(parameters);
+}
+
+// A product of each weight matrix with every token. Where no head is saved it shares the word
+// embedding, and its work comes first in the backward pass.
+std::vector<double> forward_flops(const std::vector<Saved>& parameters) {
+  std::vector<double> flops;
+  double shared = 0;
+  bool head = false;
+  for (const Saved& saved : parameters) {
+    const bool matrix = saved.shape.size() == 2;
+    const bool looked_up = is_embedding(saved.name);
+    const double product = 2 * saved.elements * static_cast<double>(kTokens);
+    flops.push_back(matrix && !looked_up ? product : 0);
+    head = head || saved.name.find("head") != std::string::npos;
+    if (matrix && looked_up) shared = std::max(shared, product);
+  }
+  if (!head) flops.back() += shared;
+  return flops;
+}
+
+Json tensors_of(const std::vector<Saved>& parameters, const std::vector<double>& flops) {
+  Json tensors = Json::array();
+  for (std::size_t i = parameters.size(); i-- > 0;) {
+    const Saved& saved = parameters[i];
+    Json tensor = {{"name", saved.name}, {"shape", saved.shape}, {"dtype", saved.dtype}};
+    if (!flops.empty()) {
+      tensor["forward_flops"] = flops[i];
+      tensor["backward_flops"] = 2 * flops[i];
+    }
+    tensors.push_back(std::move(tensor));
+  }
+  return tensors;
+}
+
+std::string stem_of(const std::string& file) {
+  const std::filesystem::path path(file);
+  const std::string stem = path.stem().string();
+  const std::string folder = path.parent_path().filename().string();
+  return stem.starts_with("model") && !folder.empty() && folder != "." ? folder : stem;
 }
 
 bool recognises_safetensors(const Head& head) {
@@ -287,13 +315,7 @@ Observed read_safetensors(const std::vector<std::string>& files) {
 }  // namespace
 
 bool used_before(std::string_view first, std::string_view second) {
-  const auto a = parts_of(first);
-  const auto b = parts_of(second);
-  for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    if (a[i] == b[i]) continue;
-    return place_of(a[i]) < place_of(b[i]);
-  }
-  return a.size() < b.size();
+  return UsePlace(first).before(UsePlace(second));
 }
 
 const ImportFormat kSafetensors = {

@@ -172,16 +172,18 @@ void check_settings(const cost::MeasuredTable& a, const cost::MeasuredTable& b) 
 void check_one_cluster(const std::vector<cost::MeasuredTable>& tables) {
   check_one_device(tables);
   constexpr double kApart = 1.5;
+  std::vector<SizeFit> fits;
+  for (const cost::MeasuredTable& table : tables) fits.push_back(points_of(table));
   for (std::size_t i = 0; i < tables.size(); ++i) {
     std::map<Bytes, Seconds> first;
-    for (const auto& point : points_of(tables[i]).points) first[point.size] = point.time;
+    for (const auto& point : fits[i].points) first[point.size] = point.time;
     for (std::size_t j = i + 1; j < tables.size(); ++j) {
       const cost::MeasuredTable& other = tables[j];
       if (!cost::same_shape(other, tables[i])) continue;
       check_settings(tables[i], other);
       check_settings(other, tables[i]);
       std::vector<double> ratios;
-      for (const auto& point : points_of(other).points) {
+      for (const auto& point : fits[j].points) {
         const auto same = first.find(point.size);
         if (same != first.end()) ratios.push_back(std::log(point.time / same->second));
       }

@@ -14,6 +14,7 @@
 #include <random>
 
 #include "core/base/error.h"
+#include "tests/support/expect.h"
 #include "tests/support/scratch.h"
 
 namespace syncline {
@@ -84,6 +85,57 @@ TEST_F(Files, BehindLinksAreWrittenAndTheLinksStay) {
   fs::create_symlink("loop", path("loop"));
   EXPECT_THROW(write_file(path("loop"), "x"), MachineError);
   EXPECT_TRUE(fs::is_symlink(path("loop")));
+}
+
+TEST_F(Files, ThatCannotBeAreToldWhole) {
+  const std::string nul("a\0b", 3);
+  fs::create_symlink("loop", path("loop"));
+  for (const auto& [name, told] : std::initializer_list<std::pair<std::string, std::string>>{
+           {nul, "a b: no such file: the name of none holds a NUL"},
+           {path("loop"), path("loop") + ": a link that leads back to itself"}}) {
+    EXPECT_EQ(test::input_error([&, name = name] { read_text_file(name, "text"); }), told);
+  }
+  EXPECT_THROW(write_file(nul, "x"), MachineError);
+}
+
+// A regular file by its kind, whose reader waits for the kernel's next message.
+TEST_F(Files, OfTheKernelAreNotWaitedFor) {
+  const int file = ::open("/proc/kmsg", O_RDONLY | O_NONBLOCK);
+  if (file < 0) GTEST_SKIP() << "only root may read the kernel's messages";
+  ::close(file);
+  EXPECT_THROW(read_text_file("/proc/kmsg", "text"), InputError);
+}
+
+// By whatever name: what was read is not lost.
+TEST_F(Files, ThatWereReadAreNotReplaced) {
+  write_text(path("x"), "input");
+  fs::create_symlink("x", path("link"));
+  fs::create_hard_link(path("x"), path("other name"));
+  fs::create_directory(path("there"));
+  EXPECT_EQ(read_text_file(path("link"), "text"), "input");
+  for (const char* name : {"x", "link", "other name", "there/../x"}) {
+    EXPECT_THROW(write_file(path(name), "output"), InputError) << name;
+    EXPECT_THROW(expect_writable(path(name)), InputError) << name;
+  }
+  EXPECT_EQ(text_of(path("x")), "input");
+  may_be_replaced(path("x"));
+  EXPECT_NO_THROW(write_file(path("link"), "output"));
+  note_read(path("x"));
+  EXPECT_THROW(write_file(path("x"), "more"), InputError);
+  forget_what_was_read();
+  EXPECT_NO_THROW(write_file(path("x"), "more"));
+}
+
+TEST_F(Files, OfOneCommandAreDifferent) {
+  write_text(path("x"), "old");
+  fs::create_symlink("x", path("link"));
+  fs::create_directory(path("there"));
+  for (const auto& [first, second] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"x", "x"}, {"x", "link"}, {"new", "new"}, {"new", "there/../new"}}) {
+    EXPECT_THROW(expect_different({path(first), "", path(second)}), InputError) << second;
+  }
+  EXPECT_NO_THROW(expect_different({path("x"), path("new"), "", ""}));
+  EXPECT_NO_THROW(expect_different({"/dev/null", "/dev/null"}));
 }
 
 TEST_F(Files, DevicesAreWrittenIntoAndStay) {

@@ -15,6 +15,14 @@ TEST(Visible, BlanksWhatATerminalObeys) {
   EXPECT_EQ(visible("\xc3\xa4\xc2\xa0\xe2\x82\xac"), "\xc3\xa4\xc2\xa0\xe2\x82\xac");
 }
 
+TEST(Visible, BlanksWhatTurnsTheDirection) {
+  EXPECT_EQ(visible("a\xe2\x80\xae"
+                    "b\xe2\x81\xa9"
+                    "c"),
+            "a b c");
+  EXPECT_EQ(visible("\xe2\x80\xa6\xe2\x81\xaa"), "\xe2\x80\xa6\xe2\x81\xaa") << "others stand";
+}
+
 TEST(Visible, BytesThatAreNoLettersAreOne) {
   EXPECT_EQ(visible("a\xff\x9b\xc3\xa4"), "a\xef\xbf\xbd\xef\xbf\xbd\xc3\xa4");
   EXPECT_EQ(visible("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");
@@ -25,6 +33,8 @@ TEST(Shortened, KeepsTheEndWhereItIsCutInside) {
   EXPECT_EQ(shortened_inside("abcdefgh", 6), "abc...fgh");
   EXPECT_EQ(shortened_inside("ab\xc3\xa4yyy\xc3\xa4zz", 6), "ab...zz");
 }
+
+TEST(Shortened, HoldsNoNul) { EXPECT_EQ(shortened(std::string("a\0b", 3)), "a b"); }
 
 TEST(Shortened, CutsBetweenLetters) {
   EXPECT_EQ(shortened("abc", 3), "abc");

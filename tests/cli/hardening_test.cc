@@ -105,6 +105,37 @@ TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
   }
 }
 
+// Ten mistakes of any length are told in what a person reads.
+TEST_F(Hardening, ManyMistakesAreCutTogether) {
+  nlohmann::ordered_json root = nlohmann::ordered_json::parse(text_of(kFirst));
+  for (int i = 0; i < 100000; ++i) root[std::string(500, 'k') + std::to_string(i)] = 1;
+  write_text(path("x.json"), root.dump());
+  const Ran ran = syncline_run({"run", path("x.json")});
+  EXPECT_EQ(ran.code, 2) << ran.err;
+  EXPECT_TRUE(test::says(ran.err, "and 99990 more"));
+  EXPECT_LT(ran.err.size(), 2500u);
+}
+
+TEST_F(Hardening, NoOutputReplacesAnInput) {
+  const std::string scenario = path("in.json"), log = path("log.txt");
+  write_text(scenario, text_of(kFirst));
+  write_text(log, text_of(kLog));
+  fs::create_symlink("in.json", path("link"));
+  for (const Words& words : {Words{"run", scenario, "--html", scenario},
+                             {"run", scenario, "--trace", path("link")},
+                             {"tune", scenario, "--csv", scenario},
+                             {"explain", scenario, "--html", scenario},
+                             {"emit", scenario, "--dialect", "pytorch", "--python", scenario},
+                             {"calibrate", "logs", log, "-o", log}}) {
+    expect_told(syncline_run(words), 2, "was read, and would be replaced");
+  }
+  EXPECT_EQ(text_of(scenario), text_of(kFirst));
+  EXPECT_EQ(text_of(log), text_of(kLog));
+  expect_told(syncline_run({"tune", scenario, "--csv", path("x"), "--html", path("x")}), 2,
+              "two outputs go there");
+  EXPECT_FALSE(fs::exists(path("x")));
+}
+
 TEST_F(Hardening, WhatIsNoFileIsWrittenInto) {
   ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
   const int reader = ::open(path("pipe").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);

@@ -6,6 +6,7 @@
 #include <net/if.h>
 #include <netinet/in.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -281,6 +282,43 @@ TEST_F(LabVerb, ItsRanksOpenNothingThatSetsTheMachineUp) {
   EXPECT_EQ(text_of(file), "2\nshared\nLinux\n");
 }
 
+// A folder with a system in it has these files once more.
+TEST_F(LabVerb, ItsRanksOpenNoCopyOfTheseFiles) {
+  const std::string file = scratch.path("found");
+  std::vector<std::string> mounted, asked;
+  for (const auto& [kind, below] : std::initializer_list<std::pair<const char*, const char*>>{
+           {"proc", "sys/kernel/core_pattern"},
+           {"sysfs", "kernel/mm/ksm/run"},
+           {"devtmpfs", "kmsg"}}) {
+    const std::string place = scratch.path(kind);
+    fs::create_directory(place);
+    if (::mount(kind, place.c_str(), kind, 0, nullptr) != 0) continue;
+    mounted.push_back(place);
+    asked.push_back(place + "/" + below);
+  }
+  std::string files;
+  for (const std::string& name : asked) files += " " + name;
+  Lab lab({"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
+           "{ for f in" + files + "; do [ -e $f ] && echo there; (exec 3>>$f) && echo open $f; " +
+               "done; } > " + file + " 2>/dev/null"});
+  const int code = lab.code();
+  for (const std::string& place : mounted) ::umount2(place.c_str(), MNT_DETACH);
+  EXPECT_EQ(code, 0) << lab.err();
+  if (mounted.empty()) GTEST_SKIP() << "nothing can be mounted here";
+  EXPECT_TRUE(test::says(text_of(file), "there"));
+  EXPECT_TRUE(test::lacks(text_of(file), "open"));
+}
+
+TEST_F(LabVerb, ItsRanksMakeNoUserNamespace) {
+  const std::string file = scratch.path("found");
+  Lab lab({"--ranks", "1", "--rate", "1gbit", "--", "sh", "-c",
+           "{ unshare -U true && echo named; unshare -r mount -t tmpfs none /mnt && echo mounted; "
+           "nsenter -t $$ -U true && echo entered; sh -c 'sleep 0 & wait' && echo forked; } > " +
+               file + " 2>/dev/null"});
+  EXPECT_EQ(lab.code(), 0) << lab.err();
+  EXPECT_EQ(text_of(file), "forked\n");
+}
+
 TEST_F(LabVerb, UnderSudoItsRanksAreWhoeverCalledIt) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root becomes another user";
   ASSERT_EQ(::chmod(scratch.folder().c_str(), 0777), 0);
@@ -322,6 +360,15 @@ TEST_F(LabVerb, EndsAsItsRanksEnd) {
   EXPECT_EQ(lab.code(), 7);
   EXPECT_TRUE(fs::exists(told)) << "rank 0 was not asked to end";
   EXPECT_TRUE(test::says(lab.err(), "syncline: lab: rank 1 ended with exit code 7"));
+  expect_nothing_left(2, before);
+}
+
+TEST_F(LabVerb, EndsWhereAllItsRanksAreStopped) {
+  const auto before = interfaces();
+  Lab lab({"--ranks", "2", "--rate", "1gbit", "--patience", "0.3", "--", "sh", "-c",
+           lingering() + "kill -STOP $$; : " + mark()});
+  EXPECT_EQ(lab.code(), 3) << lab.err();
+  EXPECT_TRUE(test::says(lab.err(), "all ranks were stopped (SIGSTOP)"));
   expect_nothing_left(2, before);
 }
 

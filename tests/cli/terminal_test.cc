@@ -246,6 +246,24 @@ TEST(Progress, TimeLeftDoesNotCountTheStart) {
             "syncline run: 11 of 10000, about 999 s left\n");
 }
 
+// Nor is a second piece that waits for what all others share.
+TEST(Progress, TimeLeftIsByTheLaterHalf) {
+  testing::internal::CaptureStderr();
+  {
+    Progress progress("syncline run", fake_clock);
+    progress.update(1, 100'000);
+    moment += std::chrono::seconds(60);
+    for (std::size_t done = 2; done < 100; ++done) {
+      progress.update(done, 100'000);
+      moment += std::chrono::milliseconds(1);
+    }
+    moment += std::chrono::seconds(1);
+    progress.update(100, 100'000);
+  }
+  EXPECT_EQ(testing::internal::GetCapturedStderr(),
+            "syncline run: 7 of 100000, about 100 s left\n");
+}
+
 TEST(Progress, OfAMinuteNothingIsSaid) { EXPECT_EQ(told_of(500), ""); }
 
 }  // namespace

@@ -193,6 +193,8 @@ TEST(Ibnetdiscover, SaysWhatIsWrong) {
       {leaf + cable("H-1", "n1", "4xHDR"), "line 6: a port stands there twice"},
       {leaf + cable("H-2", "n2", "4x"), no_rate},
       {leaf + cable("H-2", "n2", "999xHDR"), no_rate},
+      {leaf + cable("H-2", "n2", "99xXDR"), no_rate},
+      {leaf + cable("H-2", "n2", "3xHDR"), no_rate},
       {leaf + "[2] \"H-", "line 6" + no_quotes},
       {"Switch\t: 0x0002c902 ports 36 \"MF0;x\" base port 0\n", "line 1" + no_quotes},
       {"", "no host has 1 ports, as 'inter' says of a node"},

@@ -3,7 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 #include "tests/support/expect.h"
+#include "tests/support/text.h"
 
 namespace syncline::fabric {
 namespace {
@@ -17,9 +20,66 @@ TEST(HostLists, AreThoseOfSlurm) {
   EXPECT_EQ(hosts_listed("a,b[1-2]-ib,c"), (Names{"a", "b1-ib", "b2-ib", "c"}));
   EXPECT_EQ(hosts_listed("r[1-2]n[1-2]"), (Names{"r1n1", "r1n2", "r2n1", "r2n2"}));
   for (const char* wrong :
-       {"a[1-", "a]1[", "a[3-1]", "a[x]", "a[0-99999999]", "a[0-9999][0-9999]"}) {
+       {"a[1-", "a]1[", "a[3-1]", "a[x]", "a[0-99999999]", "a[]", "a[0-9999][0-9999]"}) {
     EXPECT_THROW(hosts_listed(wrong), InputError) << wrong;
   }
+}
+
+std::string repeated(const char* text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
+// What a list stands for is counted before it is made: brackets in any number, empty ones, and
+// products that no machine holds.
+TEST(HostLists, AreBoundedBeforeTheyAreMade) {
+  const auto told = [](const std::string& list) {
+    return test::input_error([&] { hosts_listed(list); });
+  };
+  EXPECT_EQ(hosts_listed("n[0-131071]").size(), 1U << 17);
+  EXPECT_EQ(hosts_listed("n[0-255][0-511]").back(), "n255511");
+  EXPECT_EQ(hosts_listed("n[0-131070],m").size(), 1U << 17);
+  for (const char* large :
+       {"n[0-131072]", "n[0-131071],m", "n[0-255][0-512]", "n[0-131070],m[0-1]",
+        "n[0-131071][0-131071][0-131071][0-131071][0-131071]", "n[0-99999999]"}) {
+    EXPECT_EQ(told(large), "more than 2^17 names") << large;
+  }
+  EXPECT_TRUE(test::contains(told("n[0-131071][0-131071][]"), "more than 2^17 names"));
+  EXPECT_TRUE(test::contains(told("n[0-9][0-9][]"), "has an empty bracket"));
+  EXPECT_TRUE(test::contains(told("n" + repeated("[1]", 30000)), "more than 255 letters"));
+  EXPECT_TRUE(test::contains(told("n[0-131071]" + std::string(1000000, 'x')), "255 letters"));
+  EXPECT_TRUE(test::contains(told("n[" + repeated("0-131071,", 100000) + "1]"), "2^17 names"));
+}
+
+// A file's lists are bounded together, and a chain of switches is summed up once.
+TEST(SlurmFabric, IsBoundedAsAWhole) {
+  const auto told = [](const std::string& text) {
+    return test::input_error([&] { slurm_fabric(text, 1, 1); });
+  };
+  std::string many, chain;
+  for (int i = 0; i < 100; ++i) {
+    const std::string id = std::to_string(i);
+    many += "SwitchName=s" + id + " Nodes=n" + id + "x[0-131070]\n";
+  }
+  EXPECT_EQ(told(many), "line 2: more than 2^17 names");
+  constexpr int kLong = 8190;
+  for (int i = 0; i < kLong; ++i) {
+    chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i + 1) + "\n";
+  }
+  const std::string leaf = std::to_string(kLong);
+  const std::clock_t begin = std::clock();
+  const Topology read = slurm_fabric(chain + "SwitchName=s" + leaf + " Nodes=n[0-131070]\n", 1, 1);
+  never_full(read, 1);
+  // A walk up the chain from each node would take 10^9 steps.
+  EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, 1.0);
+  EXPECT_EQ(read.links.back().capacity, 131071);
+  EXPECT_EQ(read.links.front().capacity, 131071);
+  chain.clear();
+  for (int i = 0; i < 100000; ++i) {
+    chain += "SwitchName=s" + std::to_string(i) + " Switches=s" + std::to_string(i + 1) + "\n";
+  }
+  EXPECT_EQ(told(chain), "line 8192: more than 8192 switches");
 }
 
 // The example of Slurm's manual page, with a comment and a speed.
@@ -67,7 +127,10 @@ TEST(SlurmFabric, SaysWhichLineIsWrong) {
            {"hello\n", "line 1: 'hello' is no KEY=VALUE"},
            {"SwitchName=a Switches=b\nSwitchName=c Switches=b\n",
             "line 2: switch b is below two switches"},
-           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n", ""}}) {
+           {"SwitchName=a Switches=b\nSwitchName=b Switches=a\nSwitchName=x Nodes=n\n",
+            "switches are below each other in a circle"},
+           {"SwitchName=a Switches=a\nSwitchName=x Nodes=n\n",
+            "switches are below each other in a circle"}}) {
     EXPECT_EQ(test::input_error([text = text] { slurm_fabric(text, 1, 1); }), told);
   }
   EXPECT_THROW(

@@ -222,5 +222,24 @@ TEST(Placement, PacksDealsOutAndScatters) {
   EXPECT_EQ(std::set<int>(one.begin(), one.end()).size(), 6U);
 }
 
+// Many names in one pass leave what each by itself leaves, to the last digit.
+TEST(Fabric, ManyNamesWeakenAsEachByItself) {
+  const LeafSpine shape{256, 1, 64, 1, 1e9 / 3};
+  Topology together = leaf_spine(shape), one_by_one = together;
+  std::vector<std::pair<std::string, double>> shares;
+  for (int i = 0; i < 100; ++i) {
+    shares.emplace_back("leaf" + std::to_string(i % 7) + "-spine" + std::to_string(i % 3), 0.9);
+    shares.emplace_back(i % 2 == 0 ? "spine" : "spine" + std::to_string(i % 5), 0.7);
+  }
+  shares.emplace_back("nothing", 0.5);
+  std::vector<int> counts;
+  for (const auto& [name, share] : shares) counts.push_back(weaken(one_by_one, name, share));
+  EXPECT_EQ(weaken(together, shares), counts);
+  EXPECT_EQ(counts.back(), 0);
+  for (std::size_t i = 0; i < together.links.size(); ++i) {
+    EXPECT_EQ(together.links[i].capacity, one_by_one.links[i].capacity) << i;
+  }
+}
+
 }  // namespace
 }  // namespace syncline::fabric

@@ -37,6 +37,7 @@
 #include "core/base/statistics.h"
 #include "core/cost/measured_table.h"
 #include "formats/nccl_log/nccl_log_parts.h"
+#include "formats/text/files.h"
 #include "studies/calibrate/scale_fit.h"
 
 namespace syncline::calibrate {
@@ -287,6 +288,7 @@ constexpr long long kLongestLine = 1ll << 24;
 class Lines {
  public:
   explicit Lines(const std::string& path) : path_(path), file_(gzopen(path.c_str(), "rb")) {
+    note_read(path);
     if (file_ == nullptr) throw InputError(path + ": cannot be opened");
   }
   ~Lines() { gzclose(file_); }

@@ -1,0 +1,16 @@
+// How much of one file is read: the limits of all readers, asked before a text is parsed or what it
+// stands for is built. Those of fabrics are in core/fabric/kinds.h.
+#pragma once
+
+#include <cstddef>
+
+namespace syncline {
+
+inline constexpr long long kLargestFile = 64ll << 20;  // bytes
+
+inline constexpr std::size_t kDeepest = 64;          // levels of a text
+inline constexpr std::size_t kMostLines = 20000;     // of settings: YAML, TOML, XML
+inline constexpr std::size_t kMostValues = 100'000;  // of settings; aliases repeat a value
+inline constexpr std::size_t kLongestName = 255;     // of a host or a switch, as DNS has it
+
+}  // namespace syncline
