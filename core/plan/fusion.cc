@@ -109,13 +109,13 @@ Parts as_listed(std::size_t tensors, const std::vector<int>& candidates, const P
 
 Bytes multiple(Bytes bytes, Bytes unit) { return (bytes + unit - 1) / unit * unit; }
 
-// A tensor's place in a bucket of elements of `size` bytes.
+// What a tensor takes of a bucket of elements of `size` bytes.
 Bytes padded(const Tensor& tensor, const Fusion& fusion, Bytes size) {
   Bytes bytes = tensor.elements * size;
   if (fusion.pad_rows > 1 && !tensor.shape.empty()) {
     bytes = bytes / tensor.shape.front() * multiple(tensor.shape.front(), fusion.pad_rows);
   }
-  return multiple(multiple(bytes, fusion.align), fusion.align_elements * size);
+  return multiple(bytes, fusion.align);
 }
 
 std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<OnWire>& wire,
@@ -216,7 +216,8 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
     it->tensors.push_back(number);
     it->elements += tensor.elements;
     it->bytes += bytes;
-    it->padded_bytes += padded(tensor, fusion, size_of(dtype));
+    it->padded_bytes = multiple(it->padded_bytes, fusion.align_elements * size_of(dtype)) +
+                       padded(tensor, fusion, size_of(dtype));
     it->ready = std::max(it->ready, number);
   }
   for (auto& bucket : buckets) {

@@ -135,7 +135,8 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "Each tensor's place in a bucket is padded to a multiple of this many bytes. Default "
            "1, no padding."),
       knob("align_elements", &Fusion::align_elements, whole<std::int64_t>(1, 1 << 20),
-           "Likewise, of this many elements (Megatron's distributed optimizer: 64). Default 1."),
+           "Each tensor begins at a multiple of this many elements (Megatron's distributed "
+           "optimizer: 64). Default 1."),
       knob("pad_elements", &Fusion::pad_elements, whole<std::int64_t>(1, std::int64_t{1} << 30),
            "A bucket's end is padded to a multiple of this many elements. Default 1."),
       knob("pad_rows", &Fusion::pad_rows, whole<std::int64_t>(1, std::int64_t{1} << 30),

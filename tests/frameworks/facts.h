@@ -99,23 +99,41 @@ inline std::string when_of(const plan::Plan& plan, std::size_t at, bool across_s
   return across_steps ? "f0" : "u";
 }
 
-// When, kind, elements, bytes an element, ranks: what the steps of a plan ask of one rank, those for
-// the forward pass of the first micro-batch first.
+// When, kind, elements, bytes an element, ranks: what the steps of a plan ask of one rank, those
+// for the forward pass of the first micro-batch first.
 inline std::vector<Json> collectives_of(const plan::Plan& plan, bool across_steps) {
   std::vector<Json> list;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto* one = std::get_if<collective::Collective>(&plan.ops[i].work);
     if (one == nullptr) continue;
-    list.push_back({when_of(plan, i, across_steps), collective::to_string(one->kind),
-                    one->elements, one->unit, one->groups.size});
+    list.push_back({when_of(plan, i, across_steps), collective::to_string(one->kind), one->elements,
+                    one->unit, one->groups.size});
   }
   std::ranges::stable_partition(list, [](const Json& one) { return one[0] == "f0"; });
   return list;
 }
 
+// What goes behind a backward pass, marked with "e", in any order.
+inline std::vector<Json> with_ends_sorted(std::vector<Json> list, const std::vector<Json>& marked) {
+  for (std::size_t i = 0; i < std::min(list.size(), marked.size()); ++i) {
+    std::string when = marked[i][0].get<std::string>();
+    if (when[0] != 'e') continue;
+    when[0] = 'b';
+    if (list[i][0] == when) list[i][0] = marked[i][0];
+  }
+  for (auto at = list.begin(); at != list.end();) {
+    const auto end =
+        std::find_if(at, list.end(), [&](const Json& one) { return one[0] != (*at)[0]; });
+    if ((*at)[0].get<std::string>()[0] == 'e') std::sort(at, end);
+    at = end;
+  }
+  return list;
+}
+
 inline void expect_collectives(const plan::Plan& plan, const Json& one) {
-  const auto ours = collectives_of(plan, true);
-  const auto theirs = one.at("collectives").get<std::vector<Json>>();
+  const auto marked = one.at("collectives").get<std::vector<Json>>();
+  const auto ours = with_ends_sorted(collectives_of(plan, true), marked);
+  const auto theirs = with_ends_sorted(marked, marked);
   if (ours == theirs) return;
   std::string text = "ours | theirs\n";
   for (std::size_t i = 0; i < std::max(ours.size(), theirs.size()); ++i) {

@@ -8,6 +8,11 @@ from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import (FullyShardedDataParallel, MixedPrecision, MixedPrecisionPolicy,
                                     ShardingStrategy, fully_shard)
 
+try:
+    from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+except ImportError:
+    from torch.distributed._composable.fsdp._fsdp_state import FSDPState
+
 import common
 
 
@@ -77,7 +82,7 @@ def second(rng, ranks):
         units.append(["norm", "head"])
     shards = ranks
     if rng.random() < 0.4:
-        shards = rng.choice([s for s in (2, 4) if s < ranks] or [ranks])
+        shards = rng.choice([s for s in (2, 4) if s < ranks and ranks % s == 0] or [ranks])
         if shards < ranks:
             config["mesh"] = [ranks // shards, shards]
     mesh = init_device_mesh("cpu", tuple(config.get("mesh", [ranks])),
@@ -145,6 +150,20 @@ def first(rng, ranks):
     return FullyShardedDataParallel(model, **words), config
 
 
+def mark_the_end(recorder):
+    """What FSDP2 does in the root's callback, once the whole backward pass is over: sums of modules
+    whose inputs have no gradient, in the order of the modules."""
+    if not hasattr(FSDPState, "plain_end"):
+        FSDPState.plain_end = FSDPState._root_post_backward_final_callback
+
+    def end(state):
+        when, recorder.when = recorder.when, recorder.when.replace("b", "e")
+        FSDPState.plain_end(state)
+        recorder.when = when
+
+    FSDPState._root_post_backward_final_callback = end
+
+
 def held(model):
     return sum(p.to_local().numel() if hasattr(p, "to_local") else p.numel()
                for p in model.parameters())
@@ -165,6 +184,7 @@ def case_of(seed, version):
     if passes > 1 and "mesh" in config and rng.random() < 0.5:
         config["set_requires_all_reduce"] = False
     recorder = common.Recorder()
+    mark_the_end(recorder)
     for step in range(2):
         recorder.seen.clear()
         with recorder:
@@ -188,7 +208,8 @@ def main():
         cases = [case_of(seed, version) for seed in range(100)]
         common.write(common.out().replace("fsdp", f"fsdp{version}"), {
             "framework": "torch", "version": torch.__version__, "rule": f"fsdp{version}",
-            "about": "collectives: when, kind, elements, bytes an element, ranks; "
+            "about": "collectives: when (f, b: passes, e: behind the backward pass, with the number of "
+                     "the micro-batch), kind, elements, bytes an element, ranks; "
                      "held: elements of a rank's own shards"}, cases)
 
 

@@ -16,13 +16,14 @@ TEST(TorchFsdpFacts, CollectivesOfAStep) {
     for (const Facts& facts : facts_of(rule)) {
       for (const Json& one : facts.cases) {
         SCOPED_TRACE(facts.place(one) + " " + one.at("config").dump());
-        const test::Framework fsdp{fsdp_dialect(),
-                                   test::cluster_of(1, one.at("ranks").get<int>())};
+        const test::Framework fsdp{fsdp_dialect(), test::cluster_of(1, one.at("ranks").get<int>())};
         const Workload workload = test::workload_of_case(facts, one);
         const std::string config = one.at("config").dump();
         const std::string refusal = fsdp.refusal(config, workload);
         if (refusal.empty()) {
-          test::expect_collectives(fsdp.plan_of(config, workload), one);
+          const Strategy strategy = fsdp.strategy_of(config, workload);
+          test::expect_collectives(fsdp.plan_of(strategy, workload), one);
+          fsdp.expect_comes_back(strategy, workload);
         } else {
           ADD_FAILURE() << refusal;
         }
