@@ -348,6 +348,20 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
   for (const auto& group : strategy.gather_groups) {
     append(buckets, buckets_of(tensors, group, {}, strategy.traits.buckets));
   }
+  if (!strategy.traits.buckets.in_turn) return buckets;
+  // As late as the sum of their gradients is.
+  std::unordered_map<int, int> ready;
+  int last = 0;
+  for (const auto& group : strategy.fusion.groups) {
+    last = std::max(last, std::ranges::max(group));
+    for (const int tensor : group) ready.emplace(tensor, last);
+  }
+  for (Bucket& bucket : buckets) {
+    for (const int tensor : bucket.tensors) {
+      const auto found = ready.find(tensor);
+      if (found != ready.end()) bucket.ready = std::max(bucket.ready, found->second);
+    }
+  }
   return buckets;
 }
 

@@ -1,6 +1,8 @@
 #include "core/communication.h"
 
 #include <algorithm>
+#include <limits>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -81,9 +83,14 @@ void gather_apart(Communication& communication, const Workload& workload, const 
     Exchange& exchange = communication.parameters.emplace_back();
     exchange.bucket = bucket;
     exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
-    const int needed = std::ranges::min(bucket.tensors);
-    const bool again = strategy.regather && kept[index(needed)] == 0;
+    exchange.needed = std::ranges::min(bucket.tensors);
+    const bool again = strategy.regather && kept[index(exchange.needed)] == 0;
     if (again) exchange.again = gather_of(bucket, workload, cluster, strategy, true);
+  }
+  if (!strategy.traits.buckets.in_turn) return;
+  int needed = std::numeric_limits<int>::max();
+  for (auto& exchange : std::views::reverse(communication.parameters)) {
+    exchange.needed = needed = std::min(needed, exchange.needed);
   }
 }
 

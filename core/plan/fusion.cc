@@ -115,7 +115,7 @@ Bytes padded(const Tensor& tensor, const Fusion& fusion, const BucketTraits& tra
   if (traits.pad_rows > 1 && !tensor.shape.empty()) {
     bytes = bytes / tensor.shape.front() * multiple(tensor.shape.front(), traits.pad_rows);
   }
-  return multiple(multiple(bytes, fusion.align), traits.align_elements * size);
+  return multiple(bytes, fusion.align);
 }
 
 std::vector<std::vector<int>> packed(std::deque<int> ready, const std::vector<OnWire>& wire,
@@ -217,7 +217,8 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
     it->tensors.push_back(number);
     it->elements += tensor.elements;
     it->bytes += bytes;
-    it->padded_bytes += padded(tensor, fusion, traits, size_of(dtype));
+    it->padded_bytes = multiple(it->padded_bytes, traits.align_elements * size_of(dtype)) +
+                       padded(tensor, fusion, traits, size_of(dtype));
     it->ready = std::max(it->ready, number);
   }
   for (auto& bucket : buckets) {

@@ -90,7 +90,7 @@ class Backward {
     const std::size_t first = build_.plan.buckets.size() - apart.size();
     for (std::size_t g = 0; g < apart.size(); ++g) {
       if (apart[g].again.empty()) continue;
-      again_.push_back({first + g, &apart[g], std::ranges::min(bucket(first + g).tensors)});
+      again_.push_back({first + g, &apart[g], apart[g].needed});
     }
     std::ranges::stable_sort(again_, {}, &Again::needed);
   }
@@ -275,7 +275,11 @@ class StepPlan {
       for (const int tensor : bucket(b).tensors) {
         buckets_of_tensor_[index(tensor)].push_back(b);
       }
+      if (std::ranges::max(bucket(b).tensors) < bucket(b).ready) ahead_.push_back(b);
     }
+    std::ranges::stable_sort(ahead_, {}, [&](std::size_t b) {
+      return std::pair(-bucket(b).ready, std::ranges::max(bucket(b).tensors));
+    });
     // A gradient's bucket brings its own parameters, unless a gather bucket does that.
     for (std::size_t b = 0; b < gradients_; ++b) {
       const auto& first = buckets_of_tensor_[index(bucket(b).tensors.front())];
@@ -348,10 +352,14 @@ class StepPlan {
     std::vector<char> seen(count(), 0);
     for (const auto& layer : forward_layers(workload_)) {
       std::vector<std::size_t> fresh;
+      const auto awaits = [&](std::size_t b) {
+        if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
+      };
+      for (const auto b : ahead_) {
+        if (bucket(b).ready >= layer.first) awaits(b);
+      }
       for (int t = layer.first; t <= layer.last; ++t) {
-        for (const auto b : buckets_of_tensor_[index(t)]) {
-          if (std::exchange(seen[b], 1) == 0) fresh.push_back(b);
-        }
+        std::ranges::for_each(buckets_of_tensor_[index(t)], awaits);
       }
       if (fresh.empty() && !list.empty()) {
         list.back().layers.first = layer.first;
@@ -481,7 +489,11 @@ class StepPlan {
     for (std::size_t b = 0; b < count(); ++b) {
       if (!exchange(b).gather.empty()) order.push_back(b);
     }
-    std::ranges::stable_sort(order, std::greater{}, [&](std::size_t b) { return bucket(b).ready; });
+    // Of parameters that are awaited with the same layer those of the module around it first.
+    std::ranges::stable_sort(order, {}, [&](std::size_t b) {
+      const bool apart = b >= gradients_;
+      return std::pair(-bucket(b).ready, apart ? std::ranges::max(bucket(b).tensors) : 0);
+    });
     std::size_t place = 0;
     for (const auto b : order) {
       const OpId sent = build_.gather(base_ + b, exchange(b).gather, build_.stream_of(place++),
@@ -538,8 +550,11 @@ class StepPlan {
   double all_bytes_;
   std::size_t base_ = 0;                                     // the last micro-batch's first bucket
   std::vector<std::vector<std::size_t>> buckets_of_tensor_;  // by tensor
-  std::vector<std::vector<std::size_t>> gradient_buckets_;   // the gradients' buckets, by tensor
-  std::vector<OpId> arrived_;                                // by bucket
+  // Buckets of parameters whose module's forward pass begins with another's, as it does, those
+  // around others first.
+  std::vector<std::size_t> ahead_;
+  std::vector<std::vector<std::size_t>> gradient_buckets_;  // the gradients' buckets, by tensor
+  std::vector<OpId> arrived_;                               // by bucket
   // Operations that wait for buckets of the step before.
   std::vector<std::pair<OpId, std::vector<std::size_t>>> next_step_waits_;
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <sstream>
+#include <tuple>
 
 #include "core/base/index.h"
 #include "core/plan/fusion.h"
@@ -39,6 +41,12 @@ Path module_of(const Path& pattern, const Path& parameter) {
 struct Unit {
   std::vector<int> tensors;
   bool stays = false;  // gathered from the forward pass to the backward pass
+  // The modules' first and last gradient, those of units inside them among them: its parameters are
+  // in place before the backward pass comes to the first, and its gradients are summed behind the
+  // last, however early its own are there.
+  int first = 0;
+  int last = 0;
+  std::size_t depth = 0;  // of its modules, 0: the root
 };
 
 // Reads a list of patterns. An entry that is a list itself names modules of one unit.
@@ -58,6 +66,32 @@ std::vector<std::vector<Path>> read_patterns(Reader& config, const char* key) {
     if (together.empty()) config.fail(key, "names no module in entry " + std::to_string(p));
   }
   return patterns;
+}
+
+// Whether the modules of one unit lie in those of another: units inside go first where gradients
+// are summed, and last where parameters are gathered.
+bool sums_before(const Unit& a, const Unit& b) {
+  return std::tuple(a.last, -a.first, -static_cast<int>(a.depth)) <
+         std::tuple(b.last, -b.first, -static_cast<int>(b.depth));
+}
+
+bool gathers_before(const Unit& a, const Unit& b) {
+  return std::tuple(a.first, -a.last, a.depth) < std::tuple(b.first, -b.last, b.depth);
+}
+
+// What lies in the modules of a unit, which are these.
+void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& unit) {
+  unit.first = unit.tensors.front();
+  unit.last = unit.tensors.back();
+  unit.depth = modules.begin()->size();
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Path path = path_of(workload.tensors[t].name);
+    const auto holds = [&](const Path& module) { return !module_of(module, path).empty(); };
+    if (workload.tensors[t].sparse) continue;
+    if (unit.depth > 0 && std::ranges::none_of(modules, holds)) continue;
+    unit.first = std::min(unit.first, static_cast<int>(t));
+    unit.last = std::max(unit.last, static_cast<int>(t));
+  }
 }
 
 // Units in the order in which they are complete. A parameter belongs to the innermost module that
@@ -80,11 +114,13 @@ std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& re
     }
   }
   std::map<Path, Unit> units;
+  std::map<Path, std::set<Path>> modules;
   for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
     if (workload.tensors[t].sparse) continue;
     Unit& unit = units[unit_of[t]];
     unit.tensors.push_back(static_cast<int>(t));
     unit.stays = module[t].empty();
+    modules[unit_of[t]].insert(module[t]);
   }
   const auto kept = read_patterns(config, "not_resharded");
   for (std::size_t p = 0; p < kept.size(); ++p) {
@@ -100,13 +136,17 @@ std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& re
     }
   }
   std::vector<Unit> list;
-  for (auto& [name, unit] : units) list.push_back(std::move(unit));
-  std::ranges::sort(list, {}, [](const Unit& unit) { return unit.tensors.back(); });
+  for (auto& [name, unit] : units) {
+    find_reach(modules[name], workload, unit);
+    list.push_back(std::move(unit));
+  }
+  std::ranges::sort(list, sums_before);
   return list;
 }
 
 // Parameters' buckets, those that stay gathered first.
-void keep_units(const std::vector<Unit>& units, Strategy& strategy) {
+void keep_units(std::vector<Unit> units, Strategy& strategy) {
+  if (strategy.traits.buckets.in_turn) std::ranges::sort(units, gathers_before);
   strategy.gather_groups.clear();
   for (const bool stays : {true, false}) {
     for (const Unit& unit : units) {
@@ -359,8 +399,9 @@ void share_parameters(const std::vector<Unit>& units, int shards, const Cluster&
   // buckets of their own all but the last are gathered again.
   const bool last =
       !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
-  if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
-  if (strategy.regather && (strategy.fusion.to_fp32 || !last)) keep_units(units, strategy);
+  const bool apart = strategy.fusion.to_fp32 || strategy.traits.buckets.in_turn;
+  if (apart) strategy.gather_groups = strategy.fusion.groups;
+  if (strategy.regather && (apart || !last)) keep_units(units, strategy);
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
   strategy.cross_step = true;
@@ -384,6 +425,22 @@ void note_one_unit(Reader& config, const Workload& workload, Reading& reading) {
   }
 }
 
+// FSDP2 pads the rows of a parameter. FSDP1 pads the end of a unit where it is cut in shards; with
+// use_orig_params each parameter begins at 16 bytes of what the passes use, and the unit is padded
+// though nothing is cut (torch 2.6, FlatParamHandle._init_flat_param_and_metadata).
+void pad(std::int64_t version, int shards, bool cut, bool aligned, const Workload& workload,
+         Strategy& strategy) {
+  if (version == 2) {
+    strategy.traits.buckets.pad_rows = shards;
+    return;
+  }
+  constexpr int kAlignment = 16;
+  const int used =
+      strategy.traits.gather_bytes > 0 ? strategy.traits.gather_bytes : own_bytes(workload);
+  if (aligned) strategy.traits.buckets.align_elements = kAlignment / used;
+  if (cut || aligned) strategy.traits.buckets.pad_elements = shards;
+}
+
 Reading read(Reader config, const Workload& workload, const Cluster& cluster, bool) {
   Reading reading;
   Strategy& strategy = reading.strategy;
@@ -405,13 +462,21 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (prefetch != "BACKWARD_PRE") {
     config.fail("backward_prefetch", "only BACKWARD_PRE, the default, is modelled");
   }
-  for (const char* key : {"forward_prefetch", "limit_all_gathers", "use_orig_params"}) {
-    config.boolean_or(key, false);
-  }
+  for (const char* key : {"forward_prefetch", "limit_all_gathers"}) config.boolean_or(key, false);
+  const bool aligned = config.boolean_or("use_orig_params", false) && version == 1;
   strategy.fusion.rule = Fusion::Rule::kGroups;
-  const std::vector<Unit> units = units_of(config, workload, reading);
+  std::vector<Unit> units = units_of(config, workload, reading);
   if (!workload.parallel.whole_job()) refuse_unheld(config, reading);
-  for (const Unit& unit : units) strategy.fusion.groups.push_back(unit.tensors);
+  for (Unit& unit : units) {
+    // As they were registered: of the last one's end nothing is padded.
+    if (aligned) std::ranges::reverse(unit.tensors);
+    strategy.fusion.groups.push_back(unit.tensors);
+  }
+  strategy.traits.buckets.in_turn = std::ranges::any_of(units, [&](const Unit& unit) {
+    const bool again = strategy.regather && !unit.stays;
+    const auto [first, last] = std::ranges::minmax(unit.tensors);
+    return unit.last > last || (again && unit.first < first);
+  });
   check_units(config, strategy.fusion.groups, version, workload);
   config.finish();
 
@@ -419,7 +484,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   const bool staged = workload.parallel.pipeline > 1;
   strategy.each_micro_batch = sums_each_micro_batch(no_sync, workload, reading.notes);
   strategy.after_passes = staged;
-  (version == 1 ? strategy.traits.buckets.pad_elements : strategy.traits.buckets.pad_rows) = shards;
+  pad(version, shards, sharding != "NO_SHARD", aligned, workload, strategy);
   if (version == 2) note_padding(reading, workload, reading.notes);
   if (sharding == "NO_SHARD") {
     strategy.traits.gather_bytes = 0;

@@ -145,7 +145,8 @@ std::vector<Knob<BucketTraits>> turn_knobs() {
 std::vector<Knob<BucketTraits>> padding_knobs() {
   return {
       knob("align_elements", &BucketTraits::align_elements, whole<std::int64_t>(1, 1 << 20),
-           "Likewise, of this many elements (Megatron's distributed optimizer: 64). Default 1."),
+           "Each tensor begins at a multiple of this many elements (Megatron's distributed "
+           "optimizer: 64). Default 1."),
       knob("pad_elements", &BucketTraits::pad_elements,
            whole<std::int64_t>(1, std::int64_t{1} << 30),
            "A bucket's end is padded to a multiple of this many elements. Default 1."),

@@ -1,0 +1,36 @@
+// Every collective of a step under FSDP as torch itself asked for it, on random models.
+
+#include <gtest/gtest.h>
+
+#include "formats/dialect/dialects.h"
+#include "tests/frameworks/facts.h"
+
+namespace syncline::dialect {
+namespace {
+
+using test::Facts;
+using test::facts_of;
+
+TEST(TorchFsdpFacts, CollectivesOfAStep) {
+  for (const char* rule : {"fsdp1", "fsdp2"}) {
+    for (const Facts& facts : facts_of(rule)) {
+      for (const Json& one : facts.cases) {
+        SCOPED_TRACE(facts.place(one) + " " + one.at("config").dump());
+        const test::Framework fsdp{fsdp_dialect(), test::cluster_of(1, one.at("ranks").get<int>())};
+        const Workload workload = test::workload_of_case(facts, one);
+        const std::string config = one.at("config").dump();
+        const std::string refusal = fsdp.refusal(config, workload);
+        if (refusal.empty()) {
+          const Strategy strategy = fsdp.strategy_of(config, workload);
+          test::expect_collectives(fsdp.plan_of(strategy, workload), one);
+          fsdp.expect_comes_back(strategy, workload);
+        } else {
+          ADD_FAILURE() << refusal;
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncline::dialect
