@@ -13,17 +13,26 @@
 namespace syncline::cli {
 namespace {
 
+void put(const char* text) {
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+}
+
 volatile std::sig_atomic_t interrupts = 0;
+volatile std::sig_atomic_t patience_s = 0;
 
 void on_interrupt(int) {
   interrupts = interrupts + 1;
-  if (interrupts < 2) return;
+  if (interrupts < 2) {
+    ::alarm(static_cast<unsigned>(patience_s));
+    return;
+  }
   std::signal(SIGINT, SIG_DFL);
   std::raise(SIGINT);
 }
 
-void put(const char* text) {
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, std::strlen(text));
+void on_patience_end(int) {
+  put("syncline: interrupted\n");
+  ::_exit(kInterruptedExit);
 }
 
 // There may be no memory: nothing here takes any.
@@ -45,9 +54,17 @@ void put(const char* text) {
 
 }  // namespace
 
-void catch_interrupts() { std::signal(SIGINT, on_interrupt); }
+void catch_interrupts(unsigned patience) {
+  patience_s = patience;
+  std::signal(SIGALRM, on_patience_end);
+  std::signal(SIGINT, on_interrupt);
+}
 
-bool interrupted() { return interrupts > 0; }
+bool interrupted() {
+  if (interrupts == 0) return false;
+  ::alarm(0);  // whoever asks will end
+  return true;
+}
 
 void prepare_process() {
   // Plans of long periods take and give back megabytes at every evaluation: the process keeps them,

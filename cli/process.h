@@ -1,6 +1,6 @@
 // The process behind every verb: how it begins, its exit codes, and Ctrl-C as every long verb takes
 // it: the first one ends the work after the piece at hand, so that what has been done is printed;
-// the second one ends the program.
+// the second one ends the program, and so does the first where that piece takes too long.
 #pragma once
 
 namespace syncline::cli {
@@ -10,8 +10,12 @@ inline constexpr int kFailingMachine = 3;
 // Of a verb whose work was cut short.
 inline constexpr int kInterruptedExit = 130;
 
-// From now on interrupts are counted instead of deadly.
-void catch_interrupts();
+// Seconds for which somebody who pressed Ctrl-C waits for an answer.
+inline constexpr unsigned kInterruptPatience = 5;
+
+// From now on interrupts are counted instead of deadly. Where nobody asks for them within so many
+// seconds the program ends; 0: it does not, as where ranks have a step to finish.
+void catch_interrupts(unsigned patience = 0);
 
 // Whether there was one.
 bool interrupted();

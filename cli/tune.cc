@@ -205,7 +205,7 @@ int run(const TuneArguments& verb, const std::string& command) {
   const bool live_ranks = !verb.live.machine.empty() && verb.live.machine != "emulated";
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
   start_from(verb.strategy, document);
-  catch_interrupts();
+  catch_interrupts(verb.live.machine.empty() ? kInterruptPatience : 0);
   if (verb.utilisation) return tune_to_utilisation(verb, document);
   if (verb.layouts) return tune_by_layout(verb, document);
   if (objective) return tune_to_target(verb, document, std::move(*objective));

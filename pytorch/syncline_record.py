@@ -1721,6 +1721,16 @@ def _try_place(place):
     for one in {needed, place} if os.path.exists(place) else {needed}:
         if not os.access(one, os.W_OK):
             raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    if not _is_replaced(place):
+        file = _opened(place)  # fails where nobody reads a pipe
+        os.write(file, b"")  # where a device is full
+        if stat.S_ISFIFO(os.fstat(file).st_mode):
+            _pipes.append(file)  # closed, it would end for its reader
+        else:
+            os.close(file)
+
+
+_pipes = []
 
 
 def _write(path, text):

@@ -594,7 +594,10 @@ def what_is_written_takes_no_other_files_place(folder):
 def what_cannot_be_written_is_known_before_the_work(folder):
     job = small_job()
     steps = []
-    for out in (f"{folder}/nowhere/out.json", folder, "/dev/fd/99"):
+    if not os.path.exists(f"{folder}/unread"):
+        os.mkfifo(f"{folder}/unread")
+    for out in (f"{folder}/nowhere/out.json", folder, "/dev/fd/99", "/dev/full",
+                f"{folder}/unread"):
         error = refusal(lambda: recorder.record(job.model, lambda: steps.append(1), out=out))
         assert error.startswith(f"syncline_record: {out}: "), error
     assert not steps

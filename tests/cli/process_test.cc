@@ -1,0 +1,36 @@
+// Ctrl-C as a long verb takes it.
+#include "cli/process.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+
+namespace syncline::cli {
+namespace {
+
+TEST(Interrupts, EndWhatNobodyInterruptsInTime) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts(1);
+        std::raise(SIGINT);
+        for (;;) ::pause();
+      },
+      testing::ExitedWithCode(kInterruptedExit), "syncline: interrupted");
+}
+
+TEST(Interrupts, AreLeftToWhoeverAsksForThem) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts(1);
+        std::raise(SIGINT);
+        if (!interrupted()) std::_Exit(1);
+        ::sleep(2);  // as long as an answer takes to be printed
+        std::_Exit(0);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace syncline::cli
