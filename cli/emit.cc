@@ -87,7 +87,7 @@ int run(const EmitOptions& options) {
                             " per step instead of " +
                             reports::seconds_text(wanted.metrics.step_time);
   if (!written->exact) {
-    throw InputError(reports::nearest_text(strategy, options.dialect, *written) + " (" + times +
+    throw InputError(questions::nearest_text(strategy, options.dialect, *written) + " (" + times +
                      ")" + way_out(options, scenario, strategy));
   }
   const dialect::Dialect& dialect = *dialect::find_dialect(options.dialect);

@@ -27,7 +27,7 @@ live::LiveExecutorFactory nccl_with_operators(const Device& device, int channels
 void hand_in_all() {
   hand_in(&print_to_target);
   dialect::hand_in(dialect::all_dialects());
-  hand_in(std::vector<Predictor>{
+  questions::hand_in({
       {"model", "closed form: streams as queues, links shared fairly", run::make_model_executor},
       {"sim", "SimGrid: every link and rank, merged or step by step", sim::make_sim_executor},
   });

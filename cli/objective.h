@@ -2,32 +2,15 @@
 // answers `run` so is handed in by main (target.h).
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <optional>
 #include <string>
 
 #include "cli/output.h"
 #include "formats/input/document.h"
+#include "studies/questions/objective.h"
 
 namespace syncline::cli {
 
-inline constexpr const char* kTimeToLoss = "time_to_loss";
-inline constexpr const char* kTimeToAccuracy = "time_to_accuracy";
-
-struct ObjectiveOptions {
-  std::string objective = "step_time";
-  std::optional<double> target;
-  std::string curves;
-  std::string measured;
-
-  bool asked() const { return objective != "step_time"; }
-};
-
-// Adds --objective, --target, --curves and --measured.
-void add_objective(CLI::App& verb, ObjectiveOptions& options);
-
-// Throws InputError where options miss each other.
-void expect_whole(const ObjectiveOptions& options);
+using questions::ObjectiveOptions;
 
 // `run` with an objective.
 struct TargetQuestion {

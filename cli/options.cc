@@ -1,8 +1,11 @@
 #include "cli/options.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <memory>
+#include <type_traits>
+#include <variant>
 
 #include "cli/help.h"
 #include "core/base/error.h"
@@ -10,7 +13,6 @@
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/text/visible.h"
-#include "studies/warnings/warnings.h"
 
 namespace syncline::cli {
 namespace {
@@ -31,6 +33,47 @@ void set_keys(input::Document& document, const std::vector<std::string>& changes
     }
     input::set_key(document, change.substr(0, equals), value ? *value : Json(text));
   }
+}
+
+CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
+                   bool& value) {
+  return verb.add_flag(name, value, argument.help);
+}
+
+CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
+                   std::string& value) {
+  CLI::Option* option = verb.add_option(name, value, argument.help);
+  return value.empty() ? option : option->capture_default_str();
+}
+
+// One a time: what follows may be a file.
+CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
+                   std::vector<std::string>& value) {
+  return verb.add_option(name, value, argument.help)->allow_extra_args(false);
+}
+
+CLI::Validator limits_of(const questions::Argument& argument, bool whole) {
+  if (argument.high >= questions::kUnlimited) {
+    return CLI::Validator(
+        [](const std::string& text) {
+          return text.starts_with('-') ? "found " + text + ", expected 0 or more" : "";
+        },
+        "");
+  }
+  if (!whole) return number_from(argument.low, argument.high);
+  return CLI::Range(static_cast<int>(argument.low), static_cast<int>(argument.high));
+}
+
+// A number, one that may be left out, or a list of them.
+template <typename Number>
+CLI::Option* added(CLI::App& verb, const std::string& name, const questions::Argument& argument,
+                   Number& value) {
+  CLI::Option* option = verb.add_option(name, value, argument.help);
+  if constexpr (requires { value.push_back(1); }) option->delimiter(',');
+  if constexpr (std::is_arithmetic_v<Number>) option->capture_default_str();
+  const bool limited = argument.high > argument.low;
+  if (limited) option->check(limits_of(argument, !std::is_same_v<Number, std::optional<double>>));
+  return option;
 }
 
 }  // namespace
@@ -86,13 +129,6 @@ input::Document read_on_ranks(const ScenarioOption& option) {
   return read(option);
 }
 
-std::vector<std::string> warnings_here(const input::Document& document,
-                                       const std::vector<Strategy>& strategies) {
-  Scenario scenario = input::parse_scenario(document);
-  scenario.strategies = strategies;
-  return measure::warnings_of(document, scenario);
-}
-
 void add_jobs(CLI::App& verb, int& jobs, const std::string& about) {
   verb.add_option("--jobs", jobs, about)->check(CLI::Range(1, 4096))->capture_default_str();
 }
@@ -116,27 +152,19 @@ VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
   return [options, run] { return run(*options); };
 }
 
-const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,
-                                const std::string& file) {
-  if (name.empty()) return scenario.strategies.front();
-  if (const Strategy* strategy = find_strategy(scenario, name)) return *strategy;
-  std::vector<std::string> names;
-  std::string known;
-  for (const auto& strategy : scenario.strategies) {
-    names.push_back(strategy.name);
-    known += (known.empty() ? "'" : ", '") + strategy.name + "'";
+void add_arguments(CLI::App& verb, const questions::Arguments& arguments,
+                   const std::vector<std::string>& names) {
+  for (const questions::Argument& argument : arguments) {
+    const std::string name = "--" + argument.name;
+    const bool wanted = names.empty() || std::ranges::count(names, argument.name) > 0;
+    if (!wanted || verb.get_option_no_throw(name) != nullptr) continue;
+    CLI::Option* option = std::visit(
+        [&](auto* value) { return added(verb, name, argument, *value); }, argument.value);
+    if (argument.file) option->type_name("FILE");
+    if (!argument.words.empty()) option->transform(one_of_words(argument.words));
+    if (!argument.shown.empty()) option->default_str(argument.shown);
+    if (!argument.group.empty()) option->group(argument.group);
   }
-  throw InputError("--strategy: '" + shortened(name) + "' is not a strategy of " + file +
-                   did_you_mean(name, names) + "; it has " + known);
-}
-
-std::vector<Strategy> chosen_strategies(const Scenario& scenario,
-                                        const std::vector<std::string>& names,
-                                        const std::string& file) {
-  if (names.empty()) return scenario.strategies;
-  std::vector<Strategy> chosen;
-  for (const auto& name : names) chosen.push_back(chosen_strategy(scenario, name, file));
-  return chosen;
 }
 
 }  // namespace syncline::cli

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,8 @@
 #include "cli/verbs.h"
 #include "formats/input/document.h"
 #include "formats/scenario/scenario.h"
+#include "studies/questions/arguments.h"
+#include "studies/questions/strategies.h"
 
 namespace syncline::cli {
 
@@ -54,11 +57,6 @@ input::Document read(const ScenarioOption& option);
 // Reads it for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
-// Returns the warnings of a scenario (studies/warnings/warnings.h) for these of its strategies,
-// without its sweep.
-std::vector<std::string> warnings_here(const input::Document& document,
-                                       const std::vector<Strategy>& strategies);
-
 // --jobs: how many processes share the work.
 void add_jobs(CLI::App& verb, int& jobs, const std::string& about);
 
@@ -67,14 +65,13 @@ void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwis
 // --strategy NAME, as often as it is given.
 void add_strategies(CLI::App& verb, std::vector<std::string>& names, const std::string& about);
 
-// The strategy of that name, the first one for an empty name. Throws InputError with the names that
-// the scenario has and the nearest of them.
-const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,
-                                const std::string& file);
-// Those of these names, in the order of the names; all for none.
-std::vector<Strategy> chosen_strategies(const Scenario& scenario,
-                                        const std::vector<std::string>& names,
-                                        const std::string& file);
+using questions::chosen_strategies;
+using questions::chosen_strategy;
+using questions::warnings_here;
+
+// Adds the arguments of a question that the verb does not have yet: those of these names, or all.
+void add_arguments(CLI::App& verb, const questions::Arguments& arguments,
+                   const std::vector<std::string>& names = {});
 
 // What a verb takes that answers of one strategy, or of all, of a scenario without its sweep.
 struct StrategyOptions {
@@ -87,5 +84,28 @@ struct StrategyOptions {
 VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
                              const char* otherwise, int (*run)(const StrategyOptions&),
                              bool html = false);
+
+// A verb that asks `Question` of a scenario without its sweep, with a page where `html`.
+template <typename Question>
+VerbAction add_question(CLI::App& app, const char* name, const char* about, bool html,
+                        void (*tell)(const Question&, const input::Document&, const Output&)) {
+  struct Asked {
+    ScenarioOption scenario;
+    Question question;
+    Output output;
+  };
+  auto asked = std::make_shared<Asked>();
+  CLI::App* verb = app.add_subcommand(name, about);
+  add_scenario(*verb, asked->scenario, "its sweep is ignored");
+  add_arguments(*verb, arguments_of(asked->question));
+  add_format(*verb, asked->output);
+  if (html) add_html(*verb, asked->output);
+  return [asked, tell] {
+    const input::Document document = read(asked->scenario);
+    expect_writable({asked->output.html});
+    tell(asked->question, document, asked->output);
+    return 0;
+  };
+}
 
 }  // namespace syncline::cli

@@ -1,35 +1,11 @@
 #include "cli/predictors.h"
 
-#include <algorithm>
-#include <cassert>
-#include <utility>
-
 #include "cli/options.h"
 
 namespace syncline::cli {
-namespace {
-
-std::vector<Predictor>& handed_in_predictors() {
-  static std::vector<Predictor> rows;
-  return rows;
-}
-
-}  // namespace
-
-void hand_in(std::vector<Predictor> rows) { handed_in_predictors() = std::move(rows); }
-
-const std::vector<Predictor>& predictors() { return handed_in_predictors(); }
-
-const Predictor& predictor_named(std::string_view name) {
-  const auto row = std::ranges::find(predictors(), name, &Predictor::name);
-  assert(row != predictors().end() && "the option's check lets known names through alone");
-  return *row;
-}
 
 void add_executor(CLI::App& verb, std::string& name, const std::string& about) {
-  std::vector<std::string> names;
-  for (const Predictor& row : predictors()) names.emplace_back(row.name);
-  verb.add_option("--executor", name, about)->transform(one_of_words(names))->capture_default_str();
+  add_arguments(verb, {questions::executor_argument(name, about)});
 }
 
 }  // namespace syncline::cli

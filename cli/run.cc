@@ -25,6 +25,7 @@
 #include "reports/run_report.h"
 #include "reports/run_rows.h"
 #include "reports/trace.h"
+#include "studies/questions/run.h"
 #include "studies/rows/row_evaluator.h"
 #include "studies/study/study.h"
 
@@ -151,19 +152,14 @@ std::optional<measure::TraceChoice> trace_choice(const std::vector<std::string>&
   return choice;
 }
 
-struct RunOptions {
+struct RunOptions : questions::Run {
   ScenarioOption scenario;
-  std::vector<std::string> strategies;
-  std::string executor = "model";
   Output output;
-  std::string grain;
   std::string out;
   std::string trace;
   std::vector<std::string> trace_of;
   std::string svg;
-  int jobs = 1;
   std::string part;
-  ObjectiveOptions objective;
 };
 
 constexpr std::pair<const char*, reports::Format> kReports[] = {
@@ -258,14 +254,10 @@ class StudyOfRows {
 
  private:
   measure::StudyOptions study() {
-    measure::StudyOptions study;
-    study.executor = options_.executor;
-    study.make_executor = predictor_named(options_.executor).make;
+    measure::StudyOptions study = questions::study_of(options_);
     study.trace = writes_files(options_);
-    study.only = options_.strategies;
     study.interrupted = [this] { return unread_ || interrupted(); };
     study.part = part_;
-    study.parallel_map = run::over_processes(options_.jobs);
     progress_.emplace("syncline run: checking sweep points");
     study.judging = [&](std::size_t done, std::size_t wanted) { progress_->update(done, wanted); };
     // What cannot be written is known before the work, not after it.
@@ -320,42 +312,27 @@ int run_to_target(const RunOptions& options, const input::Document& document) {
   return 0;
 }
 
-input::Document document_of(const RunOptions& options) {
-  if (!options.grain.empty() && options.executor != "sim") {
-    throw InputError("--grain: the " + options.executor +
-                     " executor does not simulate: add --executor sim");
-  }
-  input::Document document = read(options.scenario);
-  if (!options.grain.empty()) {
-    input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
-    input::set_key(document, "simulation.grain", options.grain);
-  }
-  return document;
-}
-
 int run(const RunOptions& options) {
-  expect_whole(options.objective);
+  questions::expect_fitting(options);
   if (!options.objective.asked() && !options.svg.empty()) {
     throw InputError("--svg needs --objective; --html has figures of steps");
   }
   if (!options.trace_of.empty() && options.trace.empty() && options.out.empty()) {
     throw InputError("--trace-of needs --trace FILE or --out FOLDER");
   }
-  const input::Document document = document_of(options);
+  input::Document document = read(options.scenario);
+  questions::set_grain(options, document);
   if (options.objective.asked()) return run_to_target(options, document);
   return StudyOfRows(options, document).go();
 }
 
 void add_options(CLI::App& verb, RunOptions& options) {
   add_scenario(verb, options.scenario);
-  add_strategies(verb, options.strategies, "strategies to predict; may be repeated (default: all)");
-  add_executor(verb, options.executor, "predict with");
+  const questions::Arguments arguments = arguments_of(options);
+  add_arguments(verb, arguments, {"strategy", "executor"});
   add_format(verb, options.output);
   add_verbose(verb, options.output);
-  verb.add_option("--grain", options.grain, "simulate rounds or every message, with --executor sim")
-      ->transform(one_of_words({"merged", "step"}))
-      ->default_str("merged")
-      ->group("Rows");
+  add_arguments(verb, arguments, {"grain"});
   verb.add_option("--out", options.out, "write report.txt, .md, .json, rows.csv and trace.json")
       ->type_name("FOLDER");
   add_html(verb, options.output);
@@ -364,13 +341,12 @@ void add_options(CLI::App& verb, RunOptions& options) {
                   "limit the trace: strategy=NAME, rank=N, sweep KEY=VALUE")
       ->allow_extra_args(false)
       ->type_name("KEY=VALUE");
-  add_jobs(verb, options.jobs, "processes that share the rows");
+  add_arguments(verb, arguments, {"jobs"});
   verb.add_option("--part", options.part,
                   "print every N-th sweep point from the I-th as CSV; auto: this process's")
       ->type_name("I/N")
       ->group("Rows");
-  verb.get_option("--jobs")->group("Rows");
-  add_objective(verb, options.objective);
+  add_arguments(verb, arguments);
   add_file(verb, "--svg", options.svg, "plot loss or accuracy over training time, with --objective")
       ->group("Training to a target");
 }

@@ -17,6 +17,7 @@
 #include "cli/ranks.h"
 #include "formats/input/document.h"
 #include "formats/scenario/scenario.h"
+#include "studies/questions/tune.h"
 #include "studies/rows/uncertainty.h"
 
 namespace syncline::cli {
@@ -34,25 +35,13 @@ struct LiveOptions {
   double pace = 0;      // seconds that an emulated second takes
 };
 
-struct TuneArguments {
+struct TuneArguments : questions::Tune {
   ScenarioOption scenario;
-  std::string strategy;
-  std::string emit;
   std::string python;
-  std::string take;
   Output output;
   std::string svg;
   std::string csv;
-  std::string executor = "model";
-  std::optional<std::size_t> top;
-  std::optional<std::size_t> budget;
-  bool exhaustive = false;  // live: measures every candidate besides
-  bool layouts = false;
-  std::optional<double> utilisation;  // asked for, as a share
-  std::vector<std::int64_t> batches;  // of layouts: samples a micro-batch
-  int jobs = 1;
   LiveOptions live;
-  ObjectiveOptions objective;
 };
 
 // The options that go with --live. Those of the verb itself that exclude it must be there already.

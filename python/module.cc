@@ -21,7 +21,6 @@
 #include <vector>
 
 #include "core/base/error.h"
-#include "formats/dialect/dialects.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/text/visible.h"
@@ -181,8 +180,11 @@ std::string ask(const std::string& verb, const std::string& arguments) {
 
 PYBIND11_MODULE(_core, module) {
   module.doc() = "What the functions of the package ask.";
-  syncline::dialect::hand_in(syncline::dialect::all_dialects());
+  syncline::python::hand_in_all();
   module.attr("version") = syncline::python::version();
+  module.def(
+      "arguments", [] { return syncline::python::arguments().dump(); },
+      "As JSON, the arguments of verbs that the command line reads by the same table.");
   module.def("ask", &syncline::python::ask, pybind11::arg("verb"), pybind11::arg("arguments"),
              "The answer of a verb as JSON, or its failure.");
 }

@@ -4,26 +4,26 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "core/cost/cost_model.h"
 #include "core/executor.h"
-#include "core/run/jobs.h"
 #include "core/sim/sim_executor.h"
-#include "formats/dialect/dialect.h"
+#include "formats/dialect/dialects.h"
 #include "formats/dialect/pytorch_apply.h"
 #include "formats/input/cost_model_json.h"
 #include "formats/input/document.h"
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
-#include "formats/text/files.h"
-#include "formats/text/visible.h"
 #include "imports/format.h"
 #include "imports/scenario_of.h"
 #include "reports/answer.h"
 #include "reports/calibration.h"
 #include "reports/explain_report.h"
 #include "reports/import_report.h"
+#include "reports/layouts_report.h"
+#include "reports/plan_report.h"
 #include "reports/run_report.h"
 #include "reports/tune_report.h"
 #include "reports/utilisation_report.h"
@@ -32,13 +32,15 @@
 #include "studies/calibrate/device_fit.h"
 #include "studies/calibrate/log_files.h"
 #include "studies/calibrate/step_fit.h"
-#include "studies/explain/explanation.h"
-#include "studies/layouts/utilisation.h"
+#include "studies/questions/explain.h"
+#include "studies/questions/plan.h"
+#include "studies/questions/predictors.h"
+#include "studies/questions/run.h"
+#include "studies/questions/strategies.h"
+#include "studies/questions/target.h"
+#include "studies/questions/tune.h"
 #include "studies/study/study.h"
-#include "studies/tune/thresholds.h"
 #include "studies/tune/tuning.h"
-#include "studies/worth/curves.h"
-#include "studies/worth/time_to_target.h"
 
 namespace syncline::python {
 namespace {
@@ -97,124 +99,78 @@ input::Document scenario_at(Reader& arguments, const std::string& key) {
   return document;
 }
 
-struct Predictor {
-  std::string name;
-  measure::ExecutorFactory make;
-};
-
-Predictor predictor_of(Reader& arguments) {
-  static const std::map<std::string, measure::ExecutorFactory> factories{
-      {"model", run::make_model_executor}, {"sim", sim::make_sim_executor}};
-  const std::string name = arguments.word_or("executor", "model", {"model", "sim"});
-  return {name, factories.at(name)};
+// Takes what stands under the argument's name; what is not there keeps its default.
+void take(Reader& arguments, const std::string& key, const questions::Argument& argument,
+          std::string& value) {
+  value = argument.words.empty() ? arguments.text_or(key, value)
+                                 : arguments.word_or(key, value, argument.words);
 }
-
-run::ParallelMap processes_of(Reader& arguments) {
-  return run::over_processes(static_cast<int>(arguments.integer_or("jobs", 1, 1, 4096)));
+void take(Reader& arguments, const std::string& key, const questions::Argument&,
+          std::vector<std::string>& value) {
+  value = texts(arguments, key);
 }
-
-// The strategies of these names, as the scenario calls them.
-std::vector<std::string> strategies_at(Reader& arguments, const std::string& key,
-                                       const input::Document& document) {
-  std::vector<std::string> found;
-  const std::vector<std::string> names = texts(arguments, key);
-  if (names.empty()) return found;
-  const Scenario scenario = input::parse_scenario(document);
-  for (const auto& name : names) {
-    if (const Strategy* strategy = find_strategy(scenario, name)) {
-      found.push_back(strategy->name);
-      continue;
-    }
-    std::vector<std::string> known;
-    for (const auto& strategy : scenario.strategies) known.push_back(strategy.name);
-    arguments.fail(key, "'" + shortened(name) + "' is no strategy of " + document.file +
-                            did_you_mean(name, known) + "; it has " + Json(known).dump());
+void take(Reader& arguments, const std::string& key, const questions::Argument&, bool& value) {
+  value = arguments.boolean_or(key, value);
+}
+std::int64_t whole(Reader& arguments, const std::string& key, const questions::Argument& argument) {
+  return arguments.integer(key, static_cast<std::int64_t>(argument.low),
+                           static_cast<std::int64_t>(argument.high));
+}
+void take(Reader& arguments, const std::string& key, const questions::Argument& argument,
+          int& value) {
+  value = static_cast<int>(whole(arguments, key, argument));
+}
+void take(Reader& arguments, const std::string& key, const questions::Argument& argument,
+          std::optional<std::size_t>& value) {
+  value = static_cast<std::size_t>(whole(arguments, key, argument));
+}
+void take(Reader& arguments, const std::string& key, const questions::Argument& argument,
+          std::optional<double>& value) {
+  const bool limited = argument.high > argument.low;
+  value = arguments.number(key,
+                           limited ? Reader::Limits{argument.low, argument.high}
+                                   : Reader::Limits{-questions::kUnlimited, questions::kUnlimited});
+}
+// One number or a list of them.
+void take(Reader& arguments, const std::string& key, const questions::Argument& argument,
+          std::vector<std::int64_t>& value) {
+  const Json& given = arguments.require(key);
+  Json list = given.is_array() ? given : Json::array({given});
+  for (const Json& one : list) {
+    value.push_back(checked_integer(one, static_cast<std::int64_t>(argument.low),
+                                    static_cast<std::int64_t>(argument.high), "tune()", key));
   }
-  return found;
 }
 
-std::vector<worth::Curve> curves_in(const std::string& file, worth::Quantity quantity,
-                                    worth::Over over) {
-  return worth::curves_of(read_text_file(file, "a CSV file"), file, quantity, over);
-}
-
-// None by the time of a step.
-std::optional<worth::Objective> objective_of(Reader& arguments) {
-  const std::string word = arguments.word_or("objective", "step_time",
-                                             {"step_time", "time_to_loss", "time_to_accuracy"});
-  const std::string curves = arguments.text_or("curves", "");
-  const std::string measured = arguments.text_or("measured", "");
-  const bool targeted = arguments.has("target");
-  const double target = arguments.number_or("target", 0, {-1e15, 1e15});
-  if (word == "step_time") {
-    if (!targeted && measured.empty()) return std::nullopt;
-    arguments.fail("objective",
-                   "found step_time, expected time_to_loss or time_to_accuracy: target and "
-                   "measured belong to them");
+// The question with the arguments that its table has.
+template <typename Question>
+Question question_of(Reader& arguments) {
+  Question question;
+  for (const questions::Argument& argument : arguments_of(question)) {
+    const std::string key = keyword(argument);
+    if (!arguments.has(key)) continue;
+    std::visit([&](auto* value) { take(arguments, key, argument, *value); }, argument.value);
   }
-  if (!targeted || curves.empty()) arguments.fail("objective", word + " needs target and curves");
-  worth::Objective objective;
-  objective.quantity = word == "time_to_loss" ? worth::Quantity::kLoss : worth::Quantity::kAccuracy;
-  objective.target = target;
-  objective.curves = curves_in(curves, objective.quantity, worth::Over::kSteps);
-  if (!measured.empty()) {
-    objective.measured = curves_in(measured, objective.quantity, worth::Over::kSeconds);
-  }
-  return objective;
-}
-
-void set_grain(Reader& arguments, const Predictor& predictor, input::Document& document) {
-  if (!arguments.has("grain")) return;
-  if (predictor.name != "sim") {
-    arguments.fail("grain", "the " + predictor.name +
-                                " executor has no grain, only a simulation has: executor=\"sim\"");
-  }
-  const std::string grain = arguments.word_or("grain", "merged", {"merged", "step"});
-  input::set_key(document, "simulation", document.root.value("simulation", Json::object()));
-  input::set_key(document, "simulation.grain", grain);
+  return question;
 }
 
 Json run_scenario(Reader& arguments) {
-  const Predictor predictor = predictor_of(arguments);
+  const auto question = question_of<questions::Run>(arguments);
   input::Document document = scenario_at(arguments, "scenario");
-  set_grain(arguments, predictor, document);
-  measure::StudyOptions study;
-  study.executor = predictor.name;
-  study.make_executor = predictor.make;
-  study.trace = true;  // for the figures
-  study.only = strategies_at(arguments, "strategy", document);
-  study.parallel_map = processes_of(arguments);
-  auto objective = objective_of(arguments);
-  if (!objective && arguments.has("curves")) arguments.fail("curves", "belongs to an objective");
   arguments.finish();
-  if (objective) {
-    const worth::Worth worth = worth::worth_of(document, std::move(*objective), predictor.name,
-                                               predictor.make, std::nullopt);
+  expect_fitting(question);
+  set_grain(question, document);
+  if (question.objective.asked()) {
+    const worth::Worth worth =
+        questions::run_to_target(document, question.objective, question.executor);
     return told(reports::answer_of(worth, "run"));
   }
+  const Scenario scenario = input::parse_scenario(document);
+  questions::chosen_strategies(scenario, question.strategies, document.file);
+  measure::StudyOptions study = study_of(question);
+  study.trace = true;  // for the figures
   const measure::Report report = measure::run_study(document, study);
   return told(reports::answer_of(report));
-}
-
-// As far as `syncline tune` goes.
-tune::TuneOptions search_of(Reader& arguments, const Predictor& predictor) {
-  tune::TuneOptions options;
-  options.executor = predictor.name;
-  options.make_executor = predictor.make;
-  if (predictor.name != "sim") options.confirm = sim::make_sim_executor;
-  options.top = static_cast<std::size_t>(arguments.integer_or("top", 5, 1, 1000));
-  constexpr std::int64_t kEvaluatedAtMost = 3000;
-  options.budget = static_cast<std::size_t>(
-      arguments.integer_or("budget", kEvaluatedAtMost, 0, std::int64_t{1} << 50));
-  if (!arguments.has("budget")) options.work = double{kEvaluatedAtMost} * tune::kMostExact;
-  options.confirm_work = 10000;  // some seconds
-  if (arguments.boolean_or("exhaustive", false)) {
-    options.method = tune::TuneOptions::Method::kExhaustive;
-    options.budget = options.work = 0;
-    options.confirm_work = 0;
-  }
-  options.parallel_map = processes_of(arguments);
-  return options;
 }
 
 // The table that syncline.apply takes; nothing where no file can apply the strategy.
@@ -224,63 +180,50 @@ Json applied(const Scenario& scenario, const Strategy& strategy) {
   return dialect::apply_table(dialect::as_applied(strategy), scenario.workload, cluster);
 }
 
-Json tune_to_target(Reader& arguments, const input::Document& document, const Predictor& predictor,
-                    const tune::TuneOptions& options, worth::Objective objective) {
-  if (arguments.has("emit")) arguments.fail("emit", "is for steps: leave it out with an objective");
-  arguments.finish();
-  const worth::Worth worth =
-      worth::worth_of(document, std::move(objective), predictor.name, predictor.make, options);
+Json tune_to_target(Reader& arguments, const questions::Tune& question,
+                    const input::Document& document) {
+  if (!question.emit.empty()) {
+    arguments.fail("emit", "is for steps: leave it out with an objective");
+  }
+  const worth::Worth worth = worth_of(question, document, search_of(question));
   return told(reports::answer_of(worth, "tune"),
               worth.rows.empty() ? Json() : applied(worth.scenario, worth.rows.front().strategy));
 }
 
 Json tune_scenario(Reader& arguments) {
-  const Predictor predictor = predictor_of(arguments);
+  const auto question = question_of<questions::Tune>(arguments);
   input::Document document = scenario_at(arguments, "scenario");
-  const std::vector<std::string> chosen = strategies_at(arguments, "strategy", document);
-  if (chosen.size() > 1) arguments.fail("strategy", "found several, expected one");
-  for (const auto& name : chosen) {
-    document.root["baseline"] = name;
-    if (document.root.contains("search")) document.root["search"]["base"] = name;
-  }
-  if (arguments.has("utilisation")) {
-    if (predictor.name != "model") arguments.fail("executor", "utilisation needs \"model\"");
-    const double share = arguments.number("utilisation", {0.01, 0.9999});
-    arguments.finish();
-    return told(reports::answer_of(tune::utilisation_of(document, share)));
-  }
-  tune::TuneOptions options = search_of(arguments, predictor);
-  const auto names = dialect::written_dialect_names();
-  const std::string emit = arguments.has("emit") ? arguments.word_or("emit", "", names) : "";
-  options.take = arguments.text_or("take", "");
-  if (!options.take.empty() && emit.empty())
-    arguments.fail("take", "names a row to emit: add emit");
-  auto objective = objective_of(arguments);
-  if (objective) {
-    return tune_to_target(arguments, document, predictor, options, std::move(*objective));
-  }
-  const std::string curves = arguments.text_or("curves", "");
   arguments.finish();
-  tune::Tuning tuning = tune::tune_document(document, options, predictor.name == "sim" ? "" : "sim",
-                                            emit.empty() ? nullptr : dialect::find_dialect(emit));
-  if (!curves.empty()) {
-    const auto quantity = worth::quantity_in(read_text_file(curves, "a CSV file"));
-    worth::add_outcomes(curves_in(curves, quantity, worth::Over::kSteps), quantity, tuning);
+  expect_fitting(question);
+  set_baseline(question, document);
+  if (question.utilisation) return told(reports::answer_of(utilisation_of(question, document)));
+  if (question.layouts) {
+    const tune::Layouts layouts = layouts_of(question, document, search_of(question));
+    return told(reports::answer_of(layouts));
   }
+  questions::ObjectiveOptions asked = question.objective;
+  if (!asked.asked()) asked.curves.clear();  // they tell where the rows' trainings end
+  expect_whole(asked);
+  if (asked.asked()) return tune_to_target(arguments, question, document);
+  const tune::Tuning tuning = steps_of(question, document, search_of(question));
   return told(reports::answer_of(tuning),
               applied(tuning.scenario, tune::best_to_apply(tuning).strategy));
 }
 
 Json explain_scenario(Reader& arguments) {
-  const auto [document, fit_errors] = measure::calibrated(scenario_at(arguments, "scenario"));
-  std::vector<std::string> names = strategies_at(arguments, "strategy", document);
+  const auto question = question_of<questions::Explain>(arguments);
+  const input::Document document = scenario_at(arguments, "scenario");
   arguments.finish();
-  Scenario scenario = input::parse_scenario(document);
-  if (names.empty()) {
-    for (const auto& strategy : scenario.strategies) names.push_back(strategy.name);
-  }
-  const auto explanation = measure::explained(document, std::move(scenario), names, fit_errors);
+  const measure::Explanation explanation = questions::answer(question, document);
   return told(reports::answer_of(explanation));
+}
+
+Json plan_scenario(Reader& arguments) {
+  const auto question = question_of<questions::Plan>(arguments);
+  const input::Document document = scenario_at(arguments, "scenario");
+  arguments.finish();
+  const questions::Planned planned = questions::answer(question, document);
+  return told(reports::answer_of(planned));
 }
 
 // The factor of the forced trees in a cluster that was calibrated with one.
@@ -380,13 +323,28 @@ Json import_job(Reader& arguments) {
 }  // namespace
 
 Json answer(const std::string& verb, const Json& arguments) {
-  static const std::map<std::string, Json (*)(Reader&)> verbs{{"run", run_scenario},
-                                                              {"tune", tune_scenario},
-                                                              {"explain", explain_scenario},
-                                                              {"calibrate", calibrate_cluster},
-                                                              {"import_job", import_job}};
+  static const std::map<std::string, Json (*)(Reader&)> verbs{
+      {"run", run_scenario},   {"tune", tune_scenario},          {"explain", explain_scenario},
+      {"plan", plan_scenario}, {"calibrate", calibrate_cluster}, {"import_job", import_job}};
   Reader reader(arguments, verb + "()", "");
   return verbs.at(verb)(reader);
+}
+
+Json arguments() {
+  questions::Run run;
+  questions::Tune tune;
+  questions::Explain explain;
+  questions::Plan plan;
+  return {{"run", told(arguments_of(run))},
+          {"tune", told(arguments_of(tune))},
+          {"explain", told(arguments_of(explain))},
+          {"plan", told(arguments_of(plan))}};
+}
+
+void hand_in_all() {
+  dialect::hand_in(dialect::all_dialects());
+  questions::hand_in(
+      {{"model", "", run::make_model_executor}, {"sim", "", sim::make_sim_executor}});
 }
 
 std::string version() { return SYNCLINE_VERSION; }

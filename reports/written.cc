@@ -73,12 +73,6 @@ std::string library_comment(const Scenario& scenario, const Strategy& strategy) 
 
 }  // namespace
 
-std::string nearest_text(const Strategy& strategy, const std::string& dialect,
-                         const dialect::Written& written) {
-  return "strategy '" + strategy.name + "' cannot be expressed in " + dialect +
-         ": the nearest configuration is " + written.config.dump() + ", but " + written.difference;
-}
-
 std::vector<std::string> notes_on(const Json& config) {
   std::vector<std::string> notes;
   if (config.contains("bucket_cap_mb_list")) {

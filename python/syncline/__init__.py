@@ -5,7 +5,7 @@
     answer.rows                                # a list of dicts; pandas.DataFrame(answer.rows)
     print(answer.text)                         # what the program prints; in a notebook: answer
 
-run, tune, explain, calibrate and import_job answer as the program's verbs of these names do; docs/
+run, tune, explain, plan, calibrate and import_job answer as the program's verbs of these names do; docs/
 tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs: they are
 imported when they are first used, and need torch.
 """
@@ -23,7 +23,7 @@ from syncline import _core
 
 __version__ = _core.version
 __all__ = ["Answer", "InputError", "MachineError", "apply", "calibrate", "explain", "import_job",
-           "record", "run", "tune"]
+           "plan", "record", "run", "tune"]
 
 Path = Union[str, "_os.PathLike[str]"]
 Given = Union[Mapping[str, Any], Path]  # what a file of JSON holds, or where it is
@@ -69,6 +69,8 @@ class Answer:
         for name in ("rows", "ranking", "strategies", "kernels"):
             if name in self.json:
                 return self.json[name]
+        if "plans" in self.json:  # one a phase of the training
+            return [operation for plan in self.json["plans"] for operation in plan["operations"]]
         # Of logs: each table has its own.
         return [{**{key: value for key, value in table.items() if key != "rows"}, **row}
                 for table in self.json["fitted"] for row in table["rows"]]
@@ -114,7 +116,8 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
          jobs: Optional[int] = None, set: Optional[Mapping[str, Any]] = None,
          objective: Optional[str] = None, target: Optional[float] = None,
          curves: Optional[Path] = None, measured: Optional[Path] = None,
-         utilisation: Optional[float] = None) -> Answer:
+         utilisation: Optional[float] = None, layouts: Optional[bool] = None,
+         micro_batch_sizes: Optional[Union[int, Sequence[int]]] = None) -> Answer:
     """Finds the best strategy for a scenario, and says how good it is.
 
     scenario    a dict, or the path of a JSON file; its sweep is ignored
@@ -122,12 +125,14 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
     executor    "model": closed form, the best few simulated; "sim": all of them simulated
     emit        a framework ("pytorch"): json["emitted"] is the best as its configuration
     take        with emit: the row to write, by its name, in place of the best
-    top         how many of the best are told (5)
+    top         how many of the best are told (5; of layouts 10)
     budget      candidates at most (3000; 0: all)
     exhaustive  predicts every candidate, also those that the bounds rule out
     jobs, set, objective, target, curves, measured
                 as for run; curves alone tell where the rows' trainings end
     utilisation alone, or with strategy and set: the bandwidth between groups for this (0.95)
+    layouts     searches layouts (tensor, pipeline, context, expert) for one strategy instead;
+                `micro_batch_sizes`: more samples a micro-batch to try
 
     rows: the best strategies, the best first. made: the best as a table, for
     syncline.apply.apply(model, optimizer, strategy=answer.made) in a job.
@@ -135,7 +140,7 @@ def tune(scenario: Given, *, strategy: Optional[str] = None, executor: Optional[
     return _ask("tune", scenario=scenario, strategy=strategy, executor=executor, emit=emit,
                 take=take, top=top, budget=budget, exhaustive=exhaustive, jobs=jobs, set=set,
                 objective=objective, target=target, curves=curves, measured=measured,
-                utilisation=utilisation)
+                utilisation=utilisation, layouts=layouts, micro_batch_sizes=micro_batch_sizes)
 
 
 def explain(scenario: Given, *, strategy: Optional[Texts] = None,
@@ -149,6 +154,19 @@ def explain(scenario: Given, *, strategy: Optional[Texts] = None,
     rows: one a strategy, with its advice.
     """
     return _ask("explain", scenario=scenario, strategy=strategy, set=set)
+
+
+def plan(scenario: Given, *, strategy: Optional[str] = None,
+         set: Optional[Mapping[str, Any]] = None) -> Answer:
+    """Lists the operations of a strategy's step, without running them.
+
+    scenario    a dict, or the path of a JSON file; its sweep is ignored
+    strategy    by its name (the first)
+    set         keys of the scenario to change first: {"cluster.nodes": 8}
+
+    rows: one an operation.
+    """
+    return _ask("plan", scenario=scenario, strategy=strategy, set=set)
 
 
 def calibrate(logs: Optional[Union[Path, Sequence[Path]]] = None, *,
@@ -253,8 +271,10 @@ def _plain(value: Any) -> Any:
 
 def _input_error(verb: str, message: str, below: Sequence[str], given: str) -> InputError:
     """Messages begin with the file, or else with the argument, and then name the place in it."""
-    message = _re.sub(r"^--([a-z-]+)", lambda found: f"{verb}(): " + found[1].replace("-", "_"),
-                      message)
+    option = _re.match(r"--([a-z-]+):? ", message)
+    if option:  # the program's are keywords here
+        message = f"{verb}(): --{option[1]}: {message[option.end():]}"
+        message = _re.sub(r"--([a-z][a-z-]*)", lambda one: one[1].replace("-", "_"), message)
     parts = message.split(": ")
     path = None
     if not parts[0].startswith((f"{verb}()", "the ")):

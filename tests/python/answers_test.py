@@ -7,6 +7,7 @@ import inspect
 import json
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 import unittest
@@ -132,6 +133,20 @@ class Answers(unittest.TestCase):
                          ["all at the end", "one by one", "sparse"])
         self.expect_program(syncline.explain(FIRST, strategy="sparse", set={"cluster.nodes": 4}),
                             "explain", FIRST, "--strategy", "sparse", "--set", "cluster.nodes=4")
+
+    def test_tune_layouts(self):
+        job = "scenarios/llama3_70b_layouts.json"
+        answer = syncline.tune(job, layouts=True, top=3, micro_batch_sizes=[1, 2])
+        self.expect_program(answer, "tune", job, "--layouts", "--top", "3",
+                            "--micro-batch-sizes", "1,2")
+        self.assertEqual(len(answer.rows), 3)
+
+    def test_plan(self):
+        answer = syncline.plan(FIRST, strategy="sparse", set={"cluster.nodes": 2})
+        words = ["plan", FIRST, "--strategy", "sparse", "--set", "cluster.nodes=2"]
+        self.assertEqual(answer.json, json.loads(program(*words, "--format", "json").stdout))
+        self.assertEqual(answer.text, program(*words).stdout)
+        self.assertEqual(answer.rows, answer.json["plans"][0]["operations"])
 
     def test_calibrate_from_logs(self):
         out = str(self.folder / "cluster.json")
@@ -313,6 +328,55 @@ class Mistakes(unittest.TestCase):
             syncline.run(FIRST, exectuor="sim")
 
 
+class Arguments(unittest.TestCase):
+    """What the command line takes, Python takes: both read one table."""
+
+    # Files beside the answer, its form, and ranks: no part of the question.
+    OF_THE_PROGRAM = {
+        "run": "format color verbose html out trace trace-of svg part",
+        "tune": "format color verbose html svg csv python live noise steps seed journal wrong pace "
+                "calibrate no-check ranks timeout meet",
+        "explain": "format color html",
+        "plan": "format color"}
+    OF_BOTH = {"scenario", "set"}  # which differ in form
+
+    def options(self, verb):
+        """{option: its line} as the help lists them."""
+        found = {}
+        for line in re.split(r"\n  (?=-)", program(verb, "--help-all").stdout):
+            name = re.match(r"(?:-\w,)?--([a-z-]+)", line)
+            if name:
+                found[name[1]] = " ".join(line.split())
+        return found
+
+    def test_are_those_of_the_command_line(self):
+        tables = json.loads(syncline._core.arguments())
+        self.assertEqual(set(tables), set(self.OF_THE_PROGRAM))
+        for verb, table in tables.items():
+            with self.subTest(verb):
+                options = self.options(verb)
+                own = set(self.OF_THE_PROGRAM[verb].split()) | {"set", "help", "help-all"}
+                named = {argument["option"][2:]: argument for argument in table}
+                self.assertEqual(set(options) - own, set(named))
+                keywords = set(inspect.signature(getattr(syncline, verb)).parameters)
+                self.assertEqual(keywords - self.OF_BOTH,
+                                 {argument["name"] for argument in table})
+                for name, argument in named.items():
+                    said = re.search(r"\(default ([\w.-]+)\)", options[name])
+                    default = argument["default"]
+                    if said and default is not None:
+                        self.assertEqual(said[1], str(default), name)
+                    self.assertIn(argument["help"], options[name])
+
+    def test_have_one_default(self):
+        """What the table calls the default answers as nothing does."""
+        for verb, table in json.loads(syncline._core.arguments()).items():
+            function = getattr(syncline, verb)
+            given = {argument["name"]: argument["default"] for argument in table
+                     if argument["default"] is not None and argument["name"] != "grain"}
+            self.assertEqual(function(FIRST, **given).json, function(FIRST).json, verb)
+
+
 class WellFormed(html.parser.HTMLParser):
     """Every element is closed, in order."""
 
@@ -358,8 +422,8 @@ class Notebooks(unittest.TestCase):
                     self.assertIn("table", page.seen)
 
     def test_help_is_useful(self):
-        for function in (syncline.run, syncline.tune, syncline.explain, syncline.calibrate,
-                         syncline.import_job):
+        for function in (syncline.run, syncline.tune, syncline.explain, syncline.plan,
+                         syncline.calibrate, syncline.import_job):
             told = inspect.getdoc(function)
             for name in inspect.signature(function).parameters:
                 self.assertRegex(told, rf"\b{name}\b", function.__name__)

@@ -1,0 +1,29 @@
+// Training to a target: what run and tune rank strategies by in place of the time of a step.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "studies/questions/arguments.h"
+
+namespace syncline::questions {
+
+inline constexpr const char* kTimeToLoss = "time_to_loss";
+inline constexpr const char* kTimeToAccuracy = "time_to_accuracy";
+
+struct ObjectiveOptions {
+  std::string objective = "step_time";
+  std::optional<double> target;
+  std::string curves;
+  std::string measured;
+
+  bool asked() const { return objective != "step_time"; }
+};
+
+// Adds objective, target, curves and measured.
+void add_arguments(ObjectiveOptions& options, Arguments& arguments);
+
+// Throws InputError where options miss each other.
+void expect_whole(const ObjectiveOptions& options);
+
+}  // namespace syncline::questions

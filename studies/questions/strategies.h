@@ -1,0 +1,31 @@
+// Strategies of a scenario by their names, and what is said of them.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/dialect/write.h"
+#include "formats/input/document.h"
+#include "formats/scenario/scenario.h"
+
+namespace syncline::questions {
+
+// The strategy of that name, the first one for an empty name. Throws InputError with the names that
+// the scenario has and the nearest of them.
+const Strategy& chosen_strategy(const Scenario& scenario, const std::string& name,
+                                const std::string& file);
+// Those of these names, in the order of the names; all for none.
+std::vector<Strategy> chosen_strategies(const Scenario& scenario,
+                                        const std::vector<std::string>& names,
+                                        const std::string& file);
+
+// Returns the warnings of a scenario (studies/warnings/warnings.h) for these of its strategies,
+// without its sweep.
+std::vector<std::string> warnings_here(const input::Document& document,
+                                       const std::vector<Strategy>& strategies);
+
+// That the dialect of that name cannot express the strategy, and what comes nearest.
+std::string nearest_text(const Strategy& strategy, const std::string& dialect,
+                         const dialect::Written& written);
+
+}  // namespace syncline::questions

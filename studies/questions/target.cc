@@ -1,0 +1,33 @@
+#include "studies/questions/target.h"
+
+#include "formats/text/files.h"
+#include "studies/questions/predictors.h"
+
+namespace syncline::questions {
+
+std::vector<worth::Curve> curves_in(const std::string& file, worth::Quantity quantity,
+                                    worth::Over over) {
+  return worth::curves_of(read_text_file(file, "a CSV file"), file, quantity, over);
+}
+
+std::optional<worth::Objective> objective_of(const ObjectiveOptions& options) {
+  expect_whole(options);
+  if (!options.asked()) return std::nullopt;
+  worth::Objective objective;
+  objective.quantity =
+      options.objective == kTimeToLoss ? worth::Quantity::kLoss : worth::Quantity::kAccuracy;
+  objective.target = *options.target;
+  objective.curves = curves_in(options.curves, objective.quantity, worth::Over::kSteps);
+  if (!options.measured.empty()) {
+    objective.measured = curves_in(options.measured, objective.quantity, worth::Over::kSeconds);
+  }
+  return objective;
+}
+
+worth::Worth run_to_target(const input::Document& document, const ObjectiveOptions& objective,
+                           const std::string& executor) {
+  return worth::worth_of(document, *objective_of(objective), executor,
+                         predictor_named(executor).make, std::nullopt);
+}
+
+}  // namespace syncline::questions
