@@ -129,10 +129,6 @@ input::Document read_on_ranks(const ScenarioOption& option) {
   return read(option);
 }
 
-void add_jobs(CLI::App& verb, int& jobs, const std::string& about) {
-  verb.add_option("--jobs", jobs, about)->check(CLI::Range(1, 4096))->capture_default_str();
-}
-
 void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwise) {
   verb.add_option("--strategy", name, "strategy (default: " + otherwise + ")");
 }

@@ -57,9 +57,6 @@ input::Document read(const ScenarioOption& option);
 // Reads it for ranks that each read the scenario themselves: not from standard input.
 input::Document read_on_ranks(const ScenarioOption& option);
 
-// --jobs: how many processes share the work.
-void add_jobs(CLI::App& verb, int& jobs, const std::string& about);
-
 // --strategy NAME: one, and what the verb does without it.
 void add_strategy(CLI::App& verb, std::string& name, const std::string& otherwise);
 // --strategy NAME, as often as it is given.

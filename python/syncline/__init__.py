@@ -5,9 +5,9 @@
     answer.rows                                # a list of dicts; pandas.DataFrame(answer.rows)
     print(answer.text)                         # what the program prints; in a notebook: answer
 
-run, tune, explain, plan, calibrate and import_job answer as the program's verbs of these names do; docs/
-tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs: they are
-imported when they are first used, and need torch.
+run, tune, explain, plan, calibrate and import_job answer as the program's verbs of these names do;
+docs/ tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs: they
+are imported when they are first used, and need torch.
 """
 
 from __future__ import annotations
