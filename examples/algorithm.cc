@@ -58,7 +58,7 @@ static Cost cost(CollectiveKind, int ranks, std::int64_t) {
 int main() {
   hand_in(
       guarded<doubling::fits, doubling::rounds, doubling::edges, doubling::stages, doubling::cost,
-              one_chunk>("doubling", "partners at twice the distance exchange all: log2 N steps"));
+              one_chunk>("doubling", "partners swap all they have: log2 N steps"));
 
   syncline::Cluster cluster;
   cluster.nodes = 8;

@@ -294,7 +294,7 @@ void expect_writable(const Target& target, const std::string& path) {
 std::string read_text_file(const std::string& path, std::string_view kind, long long most,
                            std::chrono::milliseconds wait_limit) {
   if (path.find('\0') != std::string::npos) {
-    throw InputError(shortened(path) + ": no such file: the name of none holds a NUL");
+    throw InputError(shortened(path) + ": no such file: a name has no NUL");
   }
   std::error_code error;
   const fs::file_status status = fs::status(path, error);

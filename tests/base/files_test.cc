@@ -91,7 +91,7 @@ TEST_F(Files, ThatCannotBeAreToldWhole) {
   const std::string nul("a\0b", 3);
   fs::create_symlink("loop", path("loop"));
   for (const auto& [name, told] : std::initializer_list<std::pair<std::string, std::string>>{
-           {nul, "a b: no such file: the name of none holds a NUL"},
+           {nul, "a b: no such file: a name has no NUL"},
            {path("loop"), path("loop") + ": a link that leads back to itself"}}) {
     EXPECT_EQ(test::input_error([&, name = name] { read_text_file(name, "text"); }), told);
   }
