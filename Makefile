@@ -15,6 +15,7 @@
 #   make faults   the program killed, its disk full, its memory and descriptors used up
 #   make debian13 a build, the tour and the tests on a Debian 13 that debootstrap makes (4 GB, as root)
 #   make compare  whether this build answers as OLD=path/to/another does, on 100,000 questions
+#   make frameworks what frameworks themselves do, asked anew (PyPI, some GB; FRAMEWORKS='--write')
 #   make pairs    every two capabilities together, and triples, held against laws (minutes; PAIRS)
 #   make memcheck run, explain, tune and both simulations of drawn scenarios under valgrind (MEMCHECK)
 #   make reach    how much of the program is behind each verb (CI bounds it)
@@ -55,7 +56,7 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
+.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
 
 run: program
 	@$(MAKE) --no-print-directory tour
@@ -148,6 +149,12 @@ COMPARE ?=
 compare: program
 	cmake --build $(BUILD) --target syncline_draw_scenarios
 	$(PYTHON) tests/tools/compare_builds.py $(OLD) $(BUILD)/syncline --draw $(BUILD)/syncline_draw_scenarios $(COMPARE)
+
+# In virtual environments of pinned versions below $(BUILD)/frameworks. FRAMEWORKS='--only ddp' for
+# less, --write to check in what differs.
+FRAMEWORKS ?=
+frameworks:
+	$(PYTHON) tests/frameworks/make.py $(BUILD)/frameworks $(FRAMEWORKS)
 
 # Each scenario that breaks a law becomes a file in $(BUILD)/pairs. PAIRS='--every 10' for less,
 # '--only FRAGMENT', '--seed N' for other triples.

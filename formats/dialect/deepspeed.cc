@@ -348,7 +348,9 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
         {by_slices,
          "use_multi_rank_bucket_allreduce: buckets are all-reduced, not reduce-scattered, "
          "whatever reduce_scatter says"}});
-  if (by_slices && ranks > 1) strategy.traits.buckets.cuts = cuts_of(zero, workload, ranks);
+  // Without contiguous_gradients a large one goes whole.
+  if (by_slices && zero.contiguous && ranks > 1)
+    strategy.traits.buckets.cuts = cuts_of(zero, workload, ranks);
   if (!strategy.traits.buckets.cuts.empty()) {
     const BucketTraits::Cuts& first = strategy.traits.buckets.cuts.front();
     reading.notes.push_back(workload.tensors[static_cast<std::size_t>(first.tensor)].name +

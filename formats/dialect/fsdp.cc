@@ -527,7 +527,10 @@ Path common_module(const std::vector<int>& tensors, const Workload& workload) {
 // everywhere, or the last. Nothing where all are, or none.
 std::vector<int> root_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                          const Workload& workload) {
-  if (!strategy.regather || buckets.empty()) return {};
+  if (buckets.empty()) return {};
+  // Around all others, so summed last.
+  if (!strategy.regather && strategy.traits.buckets.in_turn) return strategy.fusion.groups.back();
+  if (!strategy.regather) return {};
   if (strategy.gather_groups.empty()) {
     return std::ranges::max(
                buckets, {},
@@ -553,15 +556,42 @@ Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Wo
   return names;
 }
 
+// A unit's tensors with those of one inside it: one that is summed ahead of it though its last
+// gradient comes later, or gathered behind it though its first comes sooner.
+std::vector<int> with_inner(const std::vector<int>& own, const Strategy& strategy) {
+  std::vector<int> all = own;
+  if (!strategy.traits.buckets.in_turn) return all;
+  const auto is_own = [&](const std::vector<int>& group) {
+    return std::ranges::is_permutation(group, own);
+  };
+  const auto add = [&](const std::vector<int>& group) {
+    all.insert(all.end(), group.begin(), group.end());
+  };
+  const auto& sums = strategy.fusion.groups;
+  const auto summed = std::ranges::find_if(sums, is_own);
+  if (summed != sums.end() && summed != sums.begin()) {
+    const auto& ahead = *(summed - 1);
+    if (std::ranges::max(ahead) > std::ranges::max(own)) add(ahead);
+  }
+  const auto& gathers = strategy.gather_groups;
+  const auto gathered =
+      std::find_if(gathers.begin() + strategy.traits.kept_groups, gathers.end(), is_own);
+  if (strategy.regather && gathered != gathers.end() && gathered + 1 != gathers.end()) {
+    const auto& behind = *(gathered + 1);
+    if (std::ranges::min(behind) < std::ranges::min(own)) add(behind);
+  }
+  return all;
+}
+
 // The modules that are wrapped for these buckets.
-std::vector<Path> modules_of(const std::vector<plan::Bucket>& buckets, const std::vector<int>& root,
-                             const Workload& workload) {
+std::vector<Path> modules_of(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
+                             const std::vector<int>& root, const Workload& workload) {
   std::vector<Path> modules;
   std::size_t covered = 0;
   for (const auto& bucket : buckets) {
     if (covered >= workload.tensors.size()) break;  // of an earlier micro-batch
     covered += bucket.tensors.size();
-    Path module = common_module(bucket.tensors, workload);
+    Path module = common_module(with_inner(bucket.tensors, strategy), workload);
     const bool own = !std::ranges::is_permutation(bucket.tensors, root);
     if (!module.empty() && own) modules.push_back(std::move(module));
   }
@@ -606,7 +636,7 @@ Json formats_of(const Strategy& strategy, const Workload& workload) {
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
                           const Workload& workload, const Cluster& cluster) {
   const std::vector<int> root = root_of(strategy, buckets, workload);
-  const std::vector<Path> modules = modules_of(buckets, root, workload);
+  const std::vector<Path> modules = modules_of(strategy, buckets, root, workload);
   Json each = Json::array();
   for (const auto& module : modules) each.push_back(text_of(module));
   std::vector<Json> configs;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -101,12 +102,16 @@ inline std::string when_of(const plan::Plan& plan, std::size_t at, bool across_s
 
 // When, kind, elements, bytes an element, ranks: what the steps of a plan ask of one rank, those
 // for the forward pass of the first micro-batch first.
-inline std::vector<Json> collectives_of(const plan::Plan& plan, bool across_steps) {
+// `elements_of` says what the framework adds to a collective's own elements.
+using ElementsOf = std::function<std::int64_t(const plan::Op&, std::int64_t)>;
+inline std::vector<Json> collectives_of(const plan::Plan& plan, bool across_steps,
+                                        const ElementsOf& elements_of = {}) {
   std::vector<Json> list;
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const auto* one = std::get_if<collective::Collective>(&plan.ops[i].work);
     if (one == nullptr) continue;
-    list.push_back({when_of(plan, i, across_steps), collective::to_string(one->kind), one->elements,
+    const auto elements = elements_of ? elements_of(plan.ops[i], one->elements) : one->elements;
+    list.push_back({when_of(plan, i, across_steps), collective::to_string(one->kind), elements,
                     one->unit, one->groups.size});
   }
   std::ranges::stable_partition(list, [](const Json& one) { return one[0] == "f0"; });
@@ -130,9 +135,10 @@ inline std::vector<Json> with_ends_sorted(std::vector<Json> list, const std::vec
   return list;
 }
 
-inline void expect_collectives(const plan::Plan& plan, const Json& one) {
+// `all` as collectives_of has them.
+inline void expect_collectives(const std::vector<Json>& all, const Json& one) {
   const auto marked = one.at("collectives").get<std::vector<Json>>();
-  const auto ours = with_ends_sorted(collectives_of(plan, true), marked);
+  const auto ours = with_ends_sorted(all, marked);
   const auto theirs = with_ends_sorted(marked, marked);
   if (ours == theirs) return;
   std::string text = "ours | theirs\n";

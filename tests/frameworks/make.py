@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Asks the frameworks anew, each in a virtual environment of its own below build/frameworks, and says
+which facts differ from those that are checked in. With --write they take their place."""
+
+import argparse
+import difflib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+import venv
+
+HERE = pathlib.Path(__file__).resolve().parent
+FACTS = HERE / "facts"
+
+# deepspeed needs torch while it is installed, hence without isolation.
+ENVIRONMENTS = {
+    "torch2.6": [
+        ["torch==2.6.0", "numpy==2.4.6", "setuptools", "wheel"],
+        ["deepspeed==0.19.8", "--no-build-isolation"],
+    ],
+}
+# Script, the environment that runs it, the file that it is given, and the facts that it writes.
+SCRIPTS = [
+    ("torch_ddp.py", "torch2.6", "torch2.6_ddp.json", ["torch2.6_ddp.json"]),
+    ("torch_fsdp.py", "torch2.6", "torch2.6_fsdp.json",
+     ["torch2.6_fsdp1.json", "torch2.6_fsdp2.json"]),
+    ("deepspeed_zero.py", "torch2.6", "deepspeed0.19_zero.json",
+     [f"deepspeed0.19_zero{stage}.json" for stage in range(4)]),
+]
+
+
+def environment(root, name):
+    """The environment's Python, with all that it takes installed."""
+    folder = root / name
+    python = folder / "bin" / "python3"
+    done = folder / "installed.json"
+    wanted = json.dumps(ENVIRONMENTS[name])
+    if done.exists() and done.read_text() == wanted:
+        return python
+    venv.create(folder, with_pip=True)
+    for packages in ENVIRONMENTS[name]:
+        subprocess.run([python, "-m", "pip", "install", "-q", *packages], check=True,
+                       env=dict(os.environ, DS_BUILD_OPS="0"))
+    done.write_text(wanted)
+    return python
+
+
+def differences(old, new):
+    """Cases that are not the same, the first of them in words."""
+    before = old.read_text().splitlines() if old.exists() else []
+    after = new.read_text().splitlines()
+    changed = [line for line in difflib.ndiff(before, after) if line.startswith("+ ")]
+    return len(changed), (changed[0][:400] if changed else "")
+
+
+def main():
+    words = argparse.ArgumentParser(description=__doc__)
+    words.add_argument("folder", type=pathlib.Path, help="where environments and facts go")
+    words.add_argument("--only", default="", help="scripts whose name contains this")
+    words.add_argument("--write", action="store_true", help="check the new facts in")
+    options = words.parse_args()
+    made = options.folder / "facts"
+    made.mkdir(parents=True, exist_ok=True)
+    differ = 0
+    for script, name, given, files in SCRIPTS:
+        if options.only not in script:
+            continue
+        python = environment(options.folder.resolve(), name)
+        began = time.monotonic()
+        ran = subprocess.run([python, HERE / script, made / given], cwd=HERE,
+                             capture_output=True, text=True, check=False,
+                             env=dict(os.environ, OMP_NUM_THREADS="1"))
+        if ran.returncode != 0:
+            sys.exit(f"{script}: {ran.stderr[-2000:]}")
+        for file in files:
+            count, first = differences(FACTS / file, made / file)
+            differ += count > 0
+            print(f"{file}: {count} cases differ" if count else f"{file}: as before", flush=True)
+            if count:
+                print("  " + first)
+            if options.write:
+                (FACTS / file).write_text((made / file).read_text())
+        print(f"  {script}: {time.monotonic() - began:.0f} s")
+    sys.exit(1 if differ and not options.write else 0)
+
+
+main()
