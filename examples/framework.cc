@@ -31,9 +31,9 @@ static dialect::Reading read(Reader config, const Workload&, const Cluster&, boo
 static std::string scenario_with(const std::string& config) {
   return R"({"name": "example",
     "workload": {"name": "mlp", "batch": 64, "forward_ms": 8, "tensors": [
-      {"name": "c.weight", "shape": [4000, 4000], "backward_ms": 4},
-      {"name": "b.weight", "shape": [4000, 4000], "backward_ms": 4},
-      {"name": "a.weight", "shape": [4000, 4000], "backward_ms": 4}]},
+      {"name": "c.weight", "shape": [4000, 4000], "backward_us": 4000},
+      {"name": "b.weight", "shape": [4000, 4000], "backward_us": 4000},
+      {"name": "a.weight", "shape": [4000, 4000], "backward_us": 4000}]},
     "cluster": {"name": "c", "nodes": 4, "gpus_per_node": 1,
                 "inter": {"latency_us": 10, "bandwidth_gbps": 100}},
     "strategies": [{"name": "mine", "dialect": "my_trainer", "config": )" +

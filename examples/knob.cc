@@ -12,14 +12,14 @@ using namespace syncline;
 struct WarmUp {
   enum class Shape { kLinear, kSteps } shape = Shape::kLinear;
   int stages = 4;  // of Shape::kSteps
-  double seconds = 0;
+  double seconds = 1;
 };
 
 static const input::KnobTable<WarmUp>& warm_up_knobs() {
   using Shape = WarmUp::Shape;
   static const input::KnobTable<WarmUp> table{
       "warm_up",
-      [](const input::Setting&, WarmUp& warm_up) { warm_up.seconds = 1; },
+      [](const input::Setting&, WarmUp&) {},
       {input::knob("shape", &WarmUp::shape,
                    input::words<Shape>({{"linear", Shape::kLinear}, {"steps", Shape::kSteps}}),
                    "How the rate rises. Default linear.")
