@@ -156,7 +156,7 @@ int run(const FidelityOptions& options) {
   expect_writable({options.output.html});
   if (!options.live.empty()) return run_live(options);
   const auto files = chosen(table_files(options.folder), options.sets);
-  catch_interrupts(kInterruptPatience);
+  catch_interrupts(kInterruptWait);
   std::vector<measure::FidelityTable> tables;
   std::size_t done = 0;
   {

@@ -7,9 +7,10 @@
 namespace syncline::cli {
 
 VerbAction add_plan(CLI::App& app) {
-  return add_question<questions::Plan>(
+  return add_question<questions::PlanQuestion>(
       app, "plan", "Print the operations of a strategy, without running them", false,
-      [](const questions::Plan& question, const input::Document& document, const Output& output) {
+      [](const questions::PlanQuestion& question, const input::Document& document,
+         const Output& output) {
         const questions::Planned planned = questions::answer(question, document);
         print(reports::answer_of(planned), output);
       });

@@ -18,19 +18,19 @@ void put(const char* text) {
 }
 
 volatile std::sig_atomic_t interrupts = 0;
-volatile std::sig_atomic_t patience_s = 0;
+volatile std::sig_atomic_t wait_limit_s = 0;
 
 void on_interrupt(int) {
   interrupts = interrupts + 1;
   if (interrupts < 2) {
-    ::alarm(static_cast<unsigned>(patience_s));
+    ::alarm(static_cast<unsigned>(wait_limit_s));
     return;
   }
   std::signal(SIGINT, SIG_DFL);
   std::raise(SIGINT);
 }
 
-void on_patience_end(int) {
+void on_wait_end(int) {
   put("syncline: interrupted\n");
   ::_exit(kInterruptedExit);
 }
@@ -54,9 +54,9 @@ void on_patience_end(int) {
 
 }  // namespace
 
-void catch_interrupts(unsigned patience) {
-  patience_s = patience;
-  std::signal(SIGALRM, on_patience_end);
+void catch_interrupts(unsigned wait_limit) {
+  wait_limit_s = wait_limit;
+  std::signal(SIGALRM, on_wait_end);
   std::signal(SIGINT, on_interrupt);
 }
 

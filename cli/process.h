@@ -11,11 +11,11 @@ inline constexpr int kFailingMachine = 3;
 inline constexpr int kInterruptedExit = 130;
 
 // Seconds for which somebody who pressed Ctrl-C waits for an answer.
-inline constexpr unsigned kInterruptPatience = 5;
+inline constexpr unsigned kInterruptWait = 5;
 
 // From now on interrupts are counted instead of deadly. Where nobody asks for them within so many
 // seconds the program ends; 0: it does not, as where ranks have a step to finish.
-void catch_interrupts(unsigned patience = 0);
+void catch_interrupts(unsigned wait_limit = 0);
 
 // Whether there was one.
 bool interrupted();

@@ -230,7 +230,7 @@ class StudyOfRows {
       : options_(options), document_(document) {}
 
   int go() {
-    catch_interrupts(kInterruptPatience);
+    catch_interrupts(kInterruptWait);
     const Scenario scenario = input::parse_scenario(document_);
     chosen_strategies(scenario, options_.strategies, document_.file);
     const auto choice = trace_choice(options_.trace_of, document_, scenario, options_.strategies);

@@ -127,7 +127,7 @@ int run(const TuneArguments& verb, const std::string& command) {
   const bool live_ranks = live && verb.live.machine != "emulated";
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
   questions::set_baseline(verb, document);
-  catch_interrupts(live ? 0 : kInterruptPatience);
+  catch_interrupts(live ? 0 : kInterruptWait);
   if (verb.utilisation) return tune_to_utilisation(verb, document);
   if (verb.layouts) return tune_by_layout(verb, document);
   if (asked.asked()) return tune_to_target(verb, document);

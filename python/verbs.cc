@@ -219,7 +219,7 @@ Json explain_scenario(Reader& arguments) {
 }
 
 Json plan_scenario(Reader& arguments) {
-  const auto question = question_of<questions::Plan>(arguments);
+  const auto question = question_of<questions::PlanQuestion>(arguments);
   const input::Document document = scenario_at(arguments, "scenario");
   arguments.finish();
   const questions::Planned planned = questions::answer(question, document);
@@ -334,7 +334,7 @@ Json arguments() {
   questions::Run run;
   questions::Tune tune;
   questions::Explain explain;
-  questions::Plan plan;
+  questions::PlanQuestion plan;
   return {{"run", told(arguments_of(run))},
           {"tune", told(arguments_of(tune))},
           {"explain", told(arguments_of(explain))},

@@ -6,12 +6,12 @@
 
 namespace syncline::questions {
 
-Arguments arguments_of(Plan& question) {
+Arguments arguments_of(PlanQuestion& question) {
   return {
       {.name = "strategy", .value = &question.strategy, .help = "strategy (default: the first)"}};
 }
 
-Planned answer(const Plan& question, const input::Document& given) {
+Planned answer(const PlanQuestion& question, const input::Document& given) {
   const input::Document document = measure::calibrated(given).document;
   Planned planned{input::parse_scenario(document), {}, {}, {}};
   const Scenario& scenario = planned.scenario;

@@ -11,11 +11,11 @@
 
 namespace syncline::questions {
 
-struct Plan {
+struct PlanQuestion {
   std::string strategy;  // empty: the first
 };
 
-Arguments arguments_of(Plan& question);
+Arguments arguments_of(PlanQuestion& question);
 
 struct Planned {
   struct Phase {
@@ -30,6 +30,6 @@ struct Planned {
 
 // Of a scenario without its sweep. Where gradients wait for ticks, the moments of a cycle differ in
 // the waits alone: the first is there.
-Planned answer(const Plan& question, const input::Document& given);
+Planned answer(const PlanQuestion& question, const input::Document& given);
 
 }  // namespace syncline::questions
