@@ -96,7 +96,7 @@ VerbAction add_lab(CLI::App& app) {
       ->type_name("RANK@SECONDS")
       ->allow_extra_args(false);
   verb->add_option("--patience", rules.wait_limit,
-                   "seconds to let other ranks end after a rank failed, or all were stopped")
+                   "seconds for the others after a rank failed or all stopped")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
   verb->add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")

@@ -432,9 +432,9 @@ void read_step(Flags& flags, Settings& settings) {
   std::string recompute = flags.word("recompute-granularity", "");
   if (flags.on("recompute-activations")) recompute = "selective";
   // Until 2022, and in Megatron-DeepSpeed.
-  const bool older =
-      flags.on("checkpoint-activations") | flags.on("deepspeed-activation-checkpointing");
-  if (older || flags.has("activations-checkpoint-method")) recompute = "full";
+  const bool older = flags.on("checkpoint-activations");
+  const bool deepspeed = flags.on("deepspeed-activation-checkpointing");
+  if (older || deepspeed || flags.has("activations-checkpoint-method")) recompute = "full";
   flags.size("checkpoint-num-layers", 1, operators::kMostLayers);
   flags.size("activations-checkpoint-num-layers", 1, operators::kMostLayers);
   if (!recompute.empty() && recompute != "full" && recompute != "selective") {

@@ -140,7 +140,7 @@ TEST(Fabric, WhatDoesNotFitIsRefusedByName) {
        {{{"kind", "torus"}, {"sizes", {8}}, {"spines", 2}}, "spines"},
        {{{"kind", "clos"}}, "kind"},
        {{{"name", "spectrumx"}}, "spectrum-x"},
-       {{{"kind", "fat_tree"}, {"down", {64, 64, 32}}, {"up", {1, 64, 4096}}}, "links"}});
+       {{{"kind", "fat_tree"}, {"down", {64, 64, 32}}, {"up", {1, 64, 4096}}}, "switches"}});
   Json cluster = nodes_with(8, {{"name", "spectrum-x"}});
   cluster["inter"]["oversubscription"] = 2;
   EXPECT_THROW(read_cluster(Reader(cluster, "c.json", "cluster")), InputError);
