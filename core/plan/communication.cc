@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -89,8 +88,9 @@ void gather_apart(Communication& communication, const Workload& workload, const 
   }
   if (!strategy.traits.buckets.in_turn) return;
   int needed = std::numeric_limits<int>::max();
-  for (auto& exchange : std::views::reverse(communication.parameters)) {
-    exchange.needed = needed = std::min(needed, exchange.needed);
+  auto& parameters = communication.parameters;
+  for (auto exchange = parameters.rbegin(); exchange != parameters.rend(); ++exchange) {
+    exchange->needed = needed = std::min(needed, exchange->needed);
   }
 }
 
