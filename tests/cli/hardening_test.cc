@@ -108,11 +108,11 @@ TEST_F(Hardening, WhatCannotBeWrittenIsKnownBeforeTheWork) {
 // Ten mistakes of any length are told in what a person reads.
 TEST_F(Hardening, ManyMistakesAreCutTogether) {
   nlohmann::ordered_json root = nlohmann::ordered_json::parse(text_of(kFirst));
-  for (int i = 0; i < 100000; ++i) root[std::string(500, 'k') + std::to_string(i)] = 1;
+  for (int i = 0; i < 1000; ++i) root[std::string(500, 'k') + std::to_string(i)] = 1;
   write_text(path("x.json"), root.dump());
   const Ran ran = syncline_run({"run", path("x.json")});
   EXPECT_EQ(ran.code, 2) << ran.err;
-  EXPECT_TRUE(test::says(ran.err, "and 99990 more"));
+  EXPECT_TRUE(test::says(ran.err, "and 990 more"));
   EXPECT_LT(ran.err.size(), 2500u);
 }
 
