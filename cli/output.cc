@@ -14,6 +14,7 @@
 
 #include "cli/built_in.h"
 #include "cli/options.h"
+#include "cli/process.h"
 #include "core/base/error.h"
 #include "formats/text/visible.h"
 #include "reports/answer.h"
@@ -178,7 +179,7 @@ Progress::~Progress() {
 
 std::optional<double> Progress::left(std::size_t done, std::size_t wanted,
                                      Clock::time_point now) const {
-  // What a piece takes is known after a second of them, and of many small ones by a few.
+  // The time of a piece is known after a second of pieces; of many small ones, after a few.
   constexpr double kKnown = 1.0;
   constexpr std::size_t kFew = 5, kMany = 64;
   using Seconds = std::chrono::duration<double>;
@@ -198,6 +199,7 @@ void Progress::update(std::size_t done, std::size_t wanted) {
   constexpr double kBetween = 0.2;
   constexpr double kLong = 60;
   if (done == 0) return;
+  keep_results();
   if (marks_.empty() || done >= 2 * marks_.back().done) marks_.push_back({done, now});
   if (Seconds(now - began_).count() < kQuiet) return;
   if (visible_ && Seconds(now - shown_).count() < kBetween && done < wanted) return;

@@ -60,6 +60,11 @@ void catch_interrupts(unsigned wait_limit) {
   std::signal(SIGINT, on_interrupt);
 }
 
+void keep_results() {
+  wait_limit_s = 0;
+  if (interrupts > 0) ::alarm(0);
+}
+
 bool interrupted() {
   if (interrupts == 0) return false;
   ::alarm(0);  // whoever asks will end

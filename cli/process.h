@@ -13,9 +13,14 @@ inline constexpr int kInterruptedExit = 130;
 // Seconds for which somebody who pressed Ctrl-C waits for an answer.
 inline constexpr unsigned kInterruptWait = 5;
 
-// From now on interrupts are counted instead of deadly. Where nobody asks for them within so many
-// seconds the program ends; 0: it does not, as where ranks have a step to finish.
+// Counts interrupts from now on; they are no longer deadly. If nobody asks for them within
+// `wait_limit` seconds of the first one, the program ends; 0: it waits, because ranks finish a
+// step.
 void catch_interrupts(unsigned wait_limit = 0);
+
+// Lets the first interrupt wait without a limit from now on: there are results that ending would
+// lose. The second interrupt still ends the program.
+void keep_results();
 
 // Whether there was one.
 bool interrupted();

@@ -35,8 +35,8 @@ std::size_t help_width() {
 
 // `below`: lines of their own.
 int say(const std::string& message, int code, const std::vector<std::string>& below = {}) {
-  // What was echoed may be as long as the input; paths are. Of many such lines each gets a part of
-  // what a person reads.
+  // An echoed word may be as long as the input. Many long lines share the length that a person
+  // reads.
   constexpr std::size_t kLongest = 900, kAll = 2000;
   std::size_t all = std::min(message.size(), kLongest);
   for (const auto& line : below) all += std::min(line.size(), kLongest);

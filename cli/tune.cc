@@ -113,10 +113,6 @@ int run(const TuneArguments& verb, const std::string& command) {
     own.insert(own.end(), {{"--python", !verb.python.empty()}, {"--svg", !verb.svg.empty()}});
   }
   questions::expect_fitting(verb, own);
-  // Of a step, curves tell where the trainings of its rows end.
-  ObjectiveOptions asked = verb.objective;
-  if (!asked.asked() && !live) asked.curves.clear();
-  expect_whole(asked);
   check_python(verb.python, verb.emit, "--emit");
   if (!verb.python.empty() && live) {
     throw InputError("--python is not available with --live");
@@ -130,7 +126,7 @@ int run(const TuneArguments& verb, const std::string& command) {
   catch_interrupts(live ? 0 : kInterruptWait);
   if (verb.utilisation) return tune_to_utilisation(verb, document);
   if (verb.layouts) return tune_by_layout(verb, document);
-  if (asked.asked()) return tune_to_target(verb, document);
+  if (verb.objective.asked()) return tune_to_target(verb, document);
   if (live) return tune_live(verb, document, command);
   return tune_steps(verb, document);
 }

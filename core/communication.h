@@ -35,7 +35,7 @@ struct Exchange {
   int shards = 1;          // ranks that update a part of its parameters each
   Route gather;            // brings the parts to all; empty: nothing to bring, or elsewhere
   Route again;             // likewise for the backward pass; empty: they were not given up
-  int needed = 0;          // likewise: the first tensor whose backward pass waits for them
+  int needed = 0;          // index of the first tensor whose backward pass waits for `again`
 };
 
 struct Communication {

@@ -36,8 +36,7 @@ std::string text_of(const Json& json) {
 // The kind is `input` or `machine`.
 std::string failure(const char* kind, const std::string& message,
                     const std::vector<std::string>& below = {}) {
-  // As the program says it: of what was echoed the begin and the end, nothing that a terminal
-  // obeys.
+  // The program prints messages likewise: echoed words cut in the middle, no control characters.
   constexpr std::size_t kLongest = 900;
   const auto shown = [](const std::string& text) {
     return shortened_inside(visible(text), kLongest);

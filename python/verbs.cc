@@ -201,29 +201,20 @@ Json tune_scenario(Reader& arguments) {
     const tune::Layouts layouts = layouts_of(question, document, search_of(question));
     return told(reports::answer_of(layouts));
   }
-  questions::ObjectiveOptions asked = question.objective;
-  if (!asked.asked()) asked.curves.clear();  // they tell where the rows' trainings end
-  expect_whole(asked);
-  if (asked.asked()) return tune_to_target(arguments, question, document);
+  if (question.objective.asked()) return tune_to_target(arguments, question, document);
   const tune::Tuning tuning = steps_of(question, document, search_of(question));
   return told(reports::answer_of(tuning),
               applied(tuning.scenario, tune::best_to_apply(tuning).strategy));
 }
 
-Json explain_scenario(Reader& arguments) {
-  const auto question = question_of<questions::Explain>(arguments);
+// Answers a question about a scenario that has one answer for all its arguments.
+template <typename Question>
+Json answer_to(Reader& arguments) {
+  const auto question = question_of<Question>(arguments);
   const input::Document document = scenario_at(arguments, "scenario");
   arguments.finish();
-  const measure::Explanation explanation = questions::answer(question, document);
-  return told(reports::answer_of(explanation));
-}
-
-Json plan_scenario(Reader& arguments) {
-  const auto question = question_of<questions::PlanQuestion>(arguments);
-  const input::Document document = scenario_at(arguments, "scenario");
-  arguments.finish();
-  const questions::Planned planned = questions::answer(question, document);
-  return told(reports::answer_of(planned));
+  const auto answer = questions::answer(question, document);
+  return told(reports::answer_of(answer));
 }
 
 // The factor of the forced trees in a cluster that was calibrated with one.
@@ -324,8 +315,12 @@ Json import_job(Reader& arguments) {
 
 Json answer(const std::string& verb, const Json& arguments) {
   static const std::map<std::string, Json (*)(Reader&)> verbs{
-      {"run", run_scenario},   {"tune", tune_scenario},          {"explain", explain_scenario},
-      {"plan", plan_scenario}, {"calibrate", calibrate_cluster}, {"import_job", import_job}};
+      {"run", run_scenario},
+      {"tune", tune_scenario},
+      {"explain", answer_to<questions::Explain>},
+      {"plan", answer_to<questions::PlanQuestion>},
+      {"calibrate", calibrate_cluster},
+      {"import_job", import_job}};
   Reader reader(arguments, verb + "()", "");
   return verbs.at(verb)(reader);
 }

@@ -35,15 +35,14 @@ std::string waits_for(const plan::Op& op) {
   return text.empty() ? "-" : text;
 }
 
-// What an operation is worth, in words; it is known in one of three ways, or takes as long as the
-// network says.
+// Returns the amount of an operation in words: bytes, kept elements or seconds.
 std::string amount_text(const Cell& seconds, const Cell& bytes, const Cell& kept) {
   if (bytes.known()) return bytes_text(bytes.value.get<double>());
   if (kept.known()) return kept.value.dump() + " kept";
   return seconds.known() ? seconds_text(seconds.value.get<double>()) : "-";
 }
 
-// Of the phases from `first` to ahead of `end`.
+// Makes the table of the phases [first, end).
 Table operations_of(const Planned& planned, std::size_t first, std::size_t end) {
   using enum Kind;
   Table table{columns(

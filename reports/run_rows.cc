@@ -144,7 +144,7 @@ std::vector<RowField> speed_fields(const std::string& baseline) {
           {shown("80 %\ninterval", kSpeedup, 4, Column::kPage), &measure::Row::gain}};
 }
 
-// How well the devices are used. A figure that is not known is no column.
+// Fields of the devices' use. A figure that no row knows is no column.
 std::vector<RowField> use_fields() {
   using enum Kind;
   return {{both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 3, Column::kAll, kSparse),
@@ -155,8 +155,7 @@ std::vector<RowField> use_fields() {
            [](const measure::Row& row) { return positive(100 * row.rate.efficiency); }}};
 }
 
-// What a step time is made of, for people in the forms `causes`: the meaning of each is in
-// core/metrics.h.
+// Fields of the parts of a step time, in the forms `causes`; core/metrics.h has their meaning.
 std::vector<RowField> cause_fields(int causes) {
   using enum Kind;
   using measure::Metrics;
@@ -178,8 +177,7 @@ std::vector<RowField> cause_fields(int causes) {
       {both("lower\nbound", "lower_bound_s", kSeconds, 9, causes), figure(&Metrics::lower_bound)}};
 }
 
-// What is predicted of a strategy, in SI units. On a narrow screen its name and how fast it is stay
-// longest; causes leave first.
+// Fields of the prediction, in SI units. On a narrow screen names and speeds stay longest.
 std::vector<RowField> predicted_fields(const std::string& baseline, int causes) {
   return fields<measure::Row>(speed_fields(baseline), use_fields(), cause_fields(causes));
 }
@@ -218,7 +216,7 @@ Cell others_slowdown(const measure::Company& company) {
   return text;
 }
 
-// How jobs on the same fabric slow each other down.
+// Fields of jobs on the same fabric, which slow each other down.
 std::vector<RowField> company_fields() {
   using enum Kind;
   const auto of = [](auto cell) {
@@ -249,7 +247,7 @@ std::string error_figure(const Published& published) {
   return published.speedup ? speedup_text(*published.speedup) : "";
 }
 
-// What somebody published, and how far off the prediction is.
+// Fields of published figures, and the error of the prediction.
 std::vector<RowField> published_fields() {
   using enum Kind;
   const auto of = [](auto cell) {
@@ -289,7 +287,8 @@ std::vector<RowField> published_fields() {
       {shown("accuracy\n(published)", kInteger, 0, Column::kPage), of(&Published::accuracy)}};
 }
 
-// How a row is called: its place in the sweep, its strategy, and the executor if there are several.
+// Fields of a row's name: its place in the sweep, its strategy, and the executor if there are
+// several.
 std::vector<RowField> naming_fields(const std::vector<measure::Row>& rows,
                                     const std::vector<Axis>& axes) {
   using enum Kind;

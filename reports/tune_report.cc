@@ -116,7 +116,7 @@ std::string taken_sentence(const tune::Tuning& tuning) {
 
 namespace {
 
-// How fast other trainings are, the baseline first.
+// Fields of the speed of other trainings, the baseline first.
 std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
   using enum Kind;
   using Row = const Alternative&;
@@ -139,7 +139,7 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
       {kept("clearly_faster", Column::kJson), &Alternative::clearly_faster}};
 }
 
-// What other trainings need and lead to.
+// Fields of the memory and the outcome of other trainings.
 std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows) {
   using enum Kind;
   using Row = const Alternative&;

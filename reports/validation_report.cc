@@ -325,7 +325,7 @@ Cell log_cell(const measure::FidelityTable& table, const Errors& errors) {
 using Tables = std::vector<measure::FidelityTable>;
 using TableField = Field<measure::FidelityTable>;
 
-// How well values fit the rows that they were fitted to.
+// Fields of the rows that values were fitted to.
 std::vector<TableField> fitted_fields() {
   using enum Kind;
   const auto fitted = [](auto of) {
@@ -339,7 +339,7 @@ std::vector<TableField> fitted_fields() {
           {shown("worst", kShare, 5), fitted(&measure::ErrorSummary::worst)}};
 }
 
-// How well the other rows are predicted.
+// Fields of the other rows, which are predicted.
 std::vector<TableField> predicted_fields() {
   using enum Kind;
   const auto predicted = [](auto of) {

@@ -81,7 +81,7 @@ std::vector<Field<WorthRow>> target_fields() {
            [steps](Row row) { return known_if(row.reach.spread.has_value(), steps(row)); }}};
 }
 
-// How much sooner the target is reached than by the baseline, and than by the next row.
+// Fields of the gain over the baseline, and over the next row.
 std::vector<Field<WorthRow>> gain_fields(const worth::Worth& worth) {
   using enum Kind;
   using Row = const WorthRow&;

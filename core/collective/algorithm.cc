@@ -1,7 +1,8 @@
 #include "core/algorithm.h"
 
 #include <algorithm>
-#include <cassert>
+
+#include "core/base/internal_error.h"
 
 namespace syncline::collective {
 
@@ -18,7 +19,9 @@ std::vector<Algorithm>& algorithm_rows() {
 std::span<const Algorithm> algorithms() { return algorithm_rows(); }
 
 void hand_in(const Algorithm& row) {
-  assert(find_algorithm(row.name) == nullptr && "two algorithms of one name");
+  if (find_algorithm(row.name) != nullptr) {
+    throw InternalError("two algorithms have the name '" + std::string(row.name) + "'");
+  }
   algorithm_rows().push_back(row);
 }
 

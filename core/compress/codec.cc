@@ -2,7 +2,8 @@
 
 #include <Eigen/Core>
 #include <algorithm>
-#include <cassert>
+
+#include "core/base/internal_error.h"
 
 namespace syncline::compress {
 namespace {
@@ -73,7 +74,9 @@ std::vector<Codec>& codec_rows() {
 std::span<const Codec> codecs() { return codec_rows(); }
 
 void hand_in(const Codec& row) {
-  assert(find_codec(row.name) == nullptr && "two codecs of one name");
+  if (find_codec(row.name) != nullptr) {
+    throw InternalError("two codecs have the name '" + std::string(row.name) + "'");
+  }
   codec_rows().push_back(row);
 }
 

@@ -13,8 +13,8 @@
 
 namespace syncline::fabric {
 
-// How large a fabric is, and how large one may be: asked before one is built. More throws
-// InputError.
+// Limits of a fabric, and its extent, known before it is built. expect_buildable throws InputError
+// above the limits.
 inline constexpr int kMostNodes = 1 << 17;
 inline constexpr int kMostSwitches = 1 << 13;  // ways are found by all pairs of them
 inline constexpr int kMostLinks = 1 << 20;
@@ -65,8 +65,8 @@ Topology torus(const std::vector<int>& sizes, BytesPerSecond speed);
 // each other: two where a dimension is even, the opposite place being as far either way round.
 int ways_at_a_tie(const Topology& topology);
 
-// By switch what it has itself and all switches inside its area have, of `own` by switch. Throws
-// InputError where areas are inside each other in a circle.
+// Sums `own`, a number for each switch, over each switch and all switches inside its area. Throws
+// InputError if areas are inside each other in a circle.
 std::vector<double> summed_upwards(const Topology& topology, std::vector<double> own);
 
 // Nodes of the fabric for so many of a job: the first ones, dealt out leaf by leaf, or drawn.
@@ -77,7 +77,7 @@ std::vector<int> placed(const Topology& topology, int nodes, Placement how, std:
 // Multiplies what links carry that are called so: by name ("leaf3-spine1"), in both directions, by
 // sort ("spine"), or all of a switch. Returns how many.
 int weaken(Topology& topology, const std::string& name, double share);
-// The same of several names in turn, in one pass over the links: by name how many.
+// Weakens links of several names, in turn, in one pass; returns the number of links by name.
 std::vector<int> weaken(Topology& topology,
                         const std::vector<std::pair<std::string, double>>& shares);
 

@@ -349,7 +349,7 @@ std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& str
     append(buckets, buckets_of(tensors, group, {}, strategy.traits.buckets));
   }
   if (!strategy.traits.buckets.in_turn) return buckets;
-  // As late as the sum of their gradients is.
+  // A group's parameters are updated as late as its gradients are summed.
   std::unordered_map<int, int> ready;
   int last = 0;
   for (const auto& group : strategy.fusion.groups) {

@@ -143,6 +143,7 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
     for (Exchange& exchange : *list) {
       for (int& tensor : exchange.bucket.tensors) tensor = kind.tensors[index(tensor)];
       exchange.bucket.ready = kind.tensors[index(exchange.bucket.ready)];
+      exchange.needed = kind.tensors[index(exchange.needed)];
       for (Route* route : {&exchange.reduce, &exchange.gather, &exchange.again}) {
         for (Leg& leg : *route) place_in_stage(leg.collective, cluster, parallel, stage, step);
       }

@@ -489,7 +489,7 @@ class StepPlan {
     for (std::size_t b = 0; b < count(); ++b) {
       if (!exchange(b).gather.empty()) order.push_back(b);
     }
-    // Of parameters that are awaited with the same layer those of the module around it first.
+    // A module's parameters come before those of modules inside it that the same layer awaits.
     std::ranges::stable_sort(order, {}, [&](std::size_t b) {
       const bool apart = b >= gradients_;
       return std::pair(-bucket(b).ready, apart ? std::ranges::max(bucket(b).tensors) : 0);
@@ -550,8 +550,8 @@ class StepPlan {
   double all_bytes_;
   std::size_t base_ = 0;                                     // the last micro-batch's first bucket
   std::vector<std::vector<std::size_t>> buckets_of_tensor_;  // by tensor
-  // Buckets of parameters whose module's forward pass begins with another's, as it does, those
-  // around others first.
+  // Buckets of parameters whose module begins with the forward pass of a module inside it, outer
+  // modules first.
   std::vector<std::size_t> ahead_;
   std::vector<std::vector<std::size_t>> gradient_buckets_;  // the gradients' buckets, by tensor
   std::vector<OpId> arrived_;                               // by bucket

@@ -1,6 +1,5 @@
-// What a plan does with each bucket around its exchange, for executors that move gradients: when
-// the bucket's payload is filled and read back, and whether the backward pass may write into it
-// directly.
+// The use of each bucket by a plan, for executors that move gradients: when the payload is filled
+// and read back, and whether the backward pass may write into it directly.
 #pragma once
 
 #include <algorithm>
@@ -21,18 +20,18 @@ struct BucketUse {
   plan::OpId last = -1;
   std::vector<plan::OpId> collectives;  // in order
 
-  // Of its collectives, which one `op` is. Requires one of them.
+  // Returns the place of `op` among `collectives`. REQUIRES: it is one of them.
   std::size_t number(plan::OpId op) const {
     return static_cast<std::size_t>(std::ranges::find(collectives, op) - collectives.begin());
   }
 };
 
-// By bucket. Throws InputError where a step gathers the parameters that the one before it updated,
-// or parameters in a format of their own: only the host executor has a place for those.
+// Returns the use of each bucket. Throws InputError if a step gathers parameters that the step
+// before updated, or in a format of their own: only the host executor has a place for those.
 std::vector<BucketUse> bucket_uses(const plan::Plan& plan);
 
-// A payload that is a view: the backward pass writes its gradients into it, one place a tensor, and
-// nothing is filled or read.
+// True if the payload is a view: the backward pass writes each gradient into its place, and nothing
+// is filled or read.
 bool is_view(const BucketUse& use, const Payload& layout);
 
 }  // namespace syncline::run

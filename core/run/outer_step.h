@@ -1,8 +1,8 @@
-// Averaged parameters on one rank, as values: what it sends and what comes of the sum. Without an
-// optimizer the mean. With one, g = the mean of (start - own parameters) over the replicas, then
+// The averaging of parameters on one rank: the values that it sends, and its parameters after the
+// sum: their mean, or an outer step from zeros with g = the mean of (start - own) of the replicas:
 //   sgd       start -= rate * g
 //   nesterov  m = momentum * m + g,  start -= rate * (g + momentum * m)   (torch.optim.SGD)
-// and the rank goes on with mix * own + (1 - mix) * start. A training begins at zeros.
+// and then mix * own + (1 - mix) * start.
 #pragma once
 
 #include <cstddef>
@@ -18,9 +18,9 @@ class OuterStep {
  public:
   explicit OuterStep(const plan::Plan& plan) : outer_(plan.outer), replicas_(plan.replicas) {}
 
-  // Of a tensor's parameters, what is sent for them.
+  // Turns a tensor's parameters into the values that are sent.
   void make(int tensor, std::vector<float>& values) const;
-  // `values` holds the sum of what was sent, and then the parameters; `own` are those the rank has.
+  // Turns the sum of sent values into the new parameters; `own` are the rank's present ones.
   void apply(int tensor, const std::vector<float>& own, std::vector<float>& values);
 
  private:
@@ -30,7 +30,7 @@ class OuterStep {
       states_;  // by tensor: start and momentum
 };
 
-// Whether averaging these tensors takes what the bucket brings; buffers go with the first tensor.
+// True if the averaging of these tensors takes the bucket; buffers go with the first tensor.
 inline bool takes(const plan::Compute& average, const plan::Bucket& bucket, std::size_t tensors) {
   const int front = bucket.tensors.front();
   const int tensor = front < static_cast<int>(tensors) ? front : 0;

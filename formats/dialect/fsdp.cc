@@ -41,9 +41,8 @@ Path module_of(const Path& pattern, const Path& parameter) {
 struct Unit {
   std::vector<int> tensors;
   bool stays = false;  // gathered from the forward pass to the backward pass
-  // The modules' first and last gradient, those of units inside them among them: its parameters are
-  // in place before the backward pass comes to the first, and its gradients are summed behind the
-  // last, however early its own are there.
+  // First and last gradient below its modules, units inside included: the unit is gathered before
+  // the backward pass reaches the first, and summed after the last.
   int first = 0;
   int last = 0;
   std::size_t depth = 0;  // of its modules, 0: the root
@@ -68,8 +67,8 @@ std::vector<std::vector<Path>> read_patterns(Reader& config, const char* key) {
   return patterns;
 }
 
-// Whether the modules of one unit lie in those of another: units inside go first where gradients
-// are summed, and last where parameters are gathered.
+// Orders units by the sums of their gradients: a unit inside another is summed first.
+// gathers_before orders them by the gathering of their parameters: a unit inside is gathered last.
 bool sums_before(const Unit& a, const Unit& b) {
   return std::tuple(a.last, -a.first, -static_cast<int>(a.depth)) <
          std::tuple(b.last, -b.first, -static_cast<int>(b.depth));
@@ -79,7 +78,7 @@ bool gathers_before(const Unit& a, const Unit& b) {
   return std::tuple(a.first, -a.last, a.depth) < std::tuple(b.first, -b.last, b.depth);
 }
 
-// What lies in the modules of a unit, which are these.
+// Sets the first and the last gradient below the modules of a unit, and their depth.
 void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& unit) {
   unit.first = unit.tensors.front();
   unit.last = unit.tensors.back();
@@ -468,7 +467,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   std::vector<Unit> units = units_of(config, workload, reading);
   if (!workload.parallel.whole_job()) refuse_unheld(config, reading);
   for (Unit& unit : units) {
-    // As they were registered: of the last one's end nothing is padded.
+    // In the order of registration, because the end of the last one is not padded.
     if (aligned) std::ranges::reverse(unit.tensors);
     strategy.fusion.groups.push_back(unit.tensors);
   }
@@ -556,8 +555,8 @@ Json kept_units(const Strategy& strategy, const std::vector<int>& root, const Wo
   return names;
 }
 
-// A unit's tensors with those of one inside it: one that is summed ahead of it though its last
-// gradient comes later, or gathered behind it though its first comes sooner.
+// Returns a unit's tensors and those of a unit inside it: a unit that is summed before it despite a
+// later last gradient, or gathered after it despite an earlier first one.
 std::vector<int> with_inner(const std::vector<int>& own, const Strategy& strategy) {
   std::vector<int> all = own;
   if (!strategy.traits.buckets.in_turn) return all;

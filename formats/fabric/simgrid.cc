@@ -43,7 +43,7 @@ BytesPerSecond rate_of(const std::string& text) {
   const std::string base = unit.substr(at);
   if (base == "bps") scale /= 8;
   const bool known = base == "bps" || base == "Bps" || unit.empty();
-  // What is slower or faster than any cable is a mistake, and may be no number in what follows.
+  // No cable is as slow or as fast as this; later divisions stay finite.
   constexpr BytesPerSecond kSlowest = 1, kFastest = 1e18;
   const BytesPerSecond rate = number * scale;
   if (rest == text.c_str() || !known || !(rate >= kSlowest && rate <= kFastest)) {

@@ -57,8 +57,8 @@ std::vector<std::string_view> parts_of(std::string_view list) {
   return parts;
 }
 
-// What stands between commas: brackets of numbers and the letters around them. How many names it
-// stands for, of no more than `most`, and how long these are, is known before any is made.
+// An entry of a host list: brackets of numbers and the letters around them. It knows the number of
+// its names, at most `most`, and their length before it makes any.
 class Part {
  public:
   Part(std::string_view text, std::size_t most) : whole_(text), most_(most) {
@@ -145,7 +145,7 @@ struct Line {
   std::vector<std::string> nodes;
 };
 
-// Of all lines together no more than `left` switches and nodes.
+// Reads a line that names at most `left` switches and nodes.
 Line read_line(const std::string& text, std::size_t left) {
   Line line;
   std::istringstream words(text);

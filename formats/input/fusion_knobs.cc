@@ -129,19 +129,20 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "1, no padding.")};
 }
 
-// Which buckets wait for which, and where their gradients are cut.
+// Order of buckets, and cuts of their gradients.
 std::vector<Knob<BucketTraits>> turn_knobs() {
   return {
       knob("in_turn", &BucketTraits::in_turn, yes_or_no(),
            "For the rule \"groups\": whether a bucket goes only after those before it in the list "
-           "(DDP), instead of once it is ready. Default false."),
+           "(DDP), instead of once it is ready. With gather_groups, parameters are gathered no "
+           "later than those after them in that list (FSDP). Default false."),
       knob("cuts", &BucketTraits::cuts, list_of(object_of(cuts_knobs()), ""),
            "Gradients that travel in parts, each if it has a bucket to itself, and where they are "
            "cut (DeepSpeed, one above reduce_bucket_size). Default: none.")
           .shown({{"minItems", nullptr}, {"default", Json::array()}})};
 }
 
-// How the places of tensors and the ends of buckets are padded.
+// Padding of the places of tensors and of the ends of buckets.
 std::vector<Knob<BucketTraits>> padding_knobs() {
   return {
       knob("align_elements", &BucketTraits::align_elements, whole<std::int64_t>(1, 1 << 20),

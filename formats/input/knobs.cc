@@ -466,7 +466,7 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           .brings({{true, {"regather_group", "kept_groups"}}})};
 }
 
-// How a framework's engine gathers sharded parameters.
+// Traits of a framework that gathers sharded parameters.
 std::vector<Knob<FrameworkTraits>> gather_knobs() {
   return {
       knob("regather_group", &FrameworkTraits::regather_group, ranks_in_a_group(0),

@@ -54,7 +54,7 @@ void require_nodes(const Reader& reader, const char* key, int joined, int nodes)
                        std::to_string(nodes));
 }
 
-// What a shape cannot be is told at its key.
+// Builds a fabric; a shape that cannot be is refused at its key.
 template <typename Shape>
 fabric::Topology built(const Reader& reader, const char* key, Shape shape) {
   try {

@@ -270,7 +270,7 @@ void Reader::finish(const std::vector<std::string>& elsewhere) {
   const std::unordered_set<std::string_view> asked(asked_.begin(), asked_.end());
   for (const auto& [key, value] : object_.items()) {
     if (asked.contains(key)) continue;
-    // Those that nobody is told of need no suggestion.
+    // Only mistakes that are printed need a suggestion.
     if (mistakes_ != nullptr && mistakes_->count() >= kTold) {
       mistakes_->add({});
       continue;

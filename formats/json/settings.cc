@@ -155,8 +155,8 @@ void expect_text(const std::string& name, const std::string& text) {
 
 bool is_one_of(char c, std::string_view letters) { return letters.find(c) != letters.npos; }
 
-// How far a TOML text nests, before its parser calls itself for each level: brackets that are open,
-// or parts of a key apart by dots. What stands in quotes or behind a '#' is neither.
+// Counts the levels of a TOML text before the parser, which recurses into each: open brackets, or
+// parts of a dotted key. Quoted text and comments do not count.
 class TomlLevels {
  public:
   explicit TomlLevels(std::string_view text) : text_(text) {}

@@ -23,13 +23,13 @@ Json parse_json_text(const std::string& name, const std::string& text);
 // The value that a text is, or nothing where it is no JSON or nested deeper than kDeepest.
 std::optional<Json> json_in(const std::string& text);
 
-// The members of an object by key. The object itself looks through all of them for each; while this
-// is used nothing else adds any.
+// Finds members of an object by key in constant time; the object itself compares all keys.
+// REQUIRES: nothing else adds members meanwhile.
 class Keyed {
  public:
   explicit Keyed(Json& object);
   Json* find(const std::string& key);
-  // In the place of what stands there, or behind all others.
+  // Sets the member of that key, or appends one.
   Json& set(const std::string& key, Json value);
 
  private:

@@ -1,5 +1,5 @@
-// How much of one file is read: the limits of all readers, asked before a text is parsed or what it
-// stands for is built. Those of fabrics are in core/fabric/kinds.h.
+// Limits of all readers of files. A reader asks them before it parses a text or builds what the
+// text describes. Limits of fabrics are in core/fabric/kinds.h.
 #pragma once
 
 #include <cstddef>

@@ -11,7 +11,7 @@ unsigned char byte_at(std::string_view text, std::size_t at) {
 
 bool goes_on(std::string_view text, std::size_t at) { return (byte_at(text, at) & 0xc0) == 0x80; }
 
-// How many bytes the sign at this place has that turns directions; 0: it is none.
+// Returns the bytes of the sign at `at` if it turns the direction of text, else 0.
 std::size_t turning(std::string_view text, std::size_t at) {
   if (byte_at(text, at) != 0xe2 || at + 2 >= text.size()) return 0;
   const unsigned second = byte_at(text, at + 1), third = byte_at(text, at + 2);

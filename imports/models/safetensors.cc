@@ -185,7 +185,8 @@ auto place_of(std::string_view part) {
   return std::tuple(rank_of(part), kind, digits.size(), digits, part);
 }
 
-// Of a tensor's name, which must outlive it: the first part that differs decides.
+// Orders tensors by the parts of their names; the first part that differs decides. REQUIRES: the
+// name outlives it.
 class UsePlace {
  public:
   explicit UsePlace(std::string_view name) {
@@ -215,7 +216,7 @@ std::vector<Saved> in_order_of_use(const std::vector<Saved>& saved) {
   return sorted;
 }
 
-// What training has gradients of, in the order of use.
+// Returns the tensors that have gradients, in the order of use.
 std::vector<Saved> parameters_of(const std::vector<std::string>& files) {
   std::vector<Saved> parameters;
   std::set<std::string> names;

@@ -14,7 +14,7 @@
 namespace syncline::questions {
 
 struct Argument {
-  // Where the value goes. What stands there at first is the default.
+  // Pointer to the value; its first value is the default.
   using Value =
       std::variant<std::string*, std::vector<std::string>*, bool*, int*,
                    std::optional<std::size_t>*, std::optional<double>*, std::vector<std::int64_t>*>;

@@ -15,7 +15,7 @@ struct Explain {
 
 Arguments arguments_of(Explain& question);
 
-// Of a scenario without its sweep.
+// Explains strategies of a scenario without its sweep.
 measure::Explanation answer(const Explain& question, const input::Document& given);
 
 }  // namespace syncline::questions

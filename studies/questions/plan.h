@@ -28,8 +28,8 @@ struct Planned {
   std::vector<std::string> warnings;
 };
 
-// Of a scenario without its sweep. Where gradients wait for ticks, the moments of a cycle differ in
-// the waits alone: the first is there.
+// Plans a strategy of a scenario without its sweep. If gradients wait for ticks, the plan is that
+// of the first moment of a cycle; other moments differ only in waits.
 Planned answer(const PlanQuestion& question, const input::Document& given);
 
 }  // namespace syncline::questions

@@ -24,7 +24,7 @@ std::vector<Strategy> chosen_strategies(const Scenario& scenario,
 std::vector<std::string> warnings_here(const input::Document& document,
                                        const std::vector<Strategy>& strategies);
 
-// That the dialect of that name cannot express the strategy, and what comes nearest.
+// Says that a dialect cannot express the strategy, and names its nearest configuration.
 std::string nearest_text(const Strategy& strategy, const std::string& dialect,
                          const dialect::Written& written);
 

@@ -134,6 +134,12 @@ void expect_fitting(const Tune& question, const Given& own) {
     refuse_beside("--layouts searches layouts for one strategy",
                   and_own({{"--objective", aimed}, {"--take", !question.take.empty()}}, own));
   }
+  // Curves also say where the trainings of a search end, but not of one on machines.
+  ObjectiveOptions objective = question.objective;
+  const bool live =
+      std::ranges::find(own, std::pair<std::string_view, bool>("--live", true)) != own.end();
+  if (!aimed && !live) objective.curves.clear();
+  expect_whole(objective);
 }
 
 void set_baseline(const Tune& question, input::Document& document) {

@@ -47,7 +47,7 @@ void expect_fitting(const Tune& question, const Given& own = {});
 // are compared with.
 void set_baseline(const Tune& question, input::Document& document);
 
-// How far the search goes, and by which executor.
+// Returns the method, the budget and the executor of the search.
 tune::TuneOptions search_of(const Tune& question);
 
 // `options`: as search_of gives them, with what a program adds.

@@ -106,7 +106,7 @@ TEST_F(Files, OfTheKernelAreNotWaitedFor) {
   EXPECT_THROW(read_text_file("/proc/kmsg", "text"), InputError);
 }
 
-// By whatever name: what was read is not lost.
+// A file that was read is kept, by whatever name an output leads to it.
 TEST_F(Files, ThatWereReadAreNotReplaced) {
   write_text(path("x"), "input");
   fs::create_symlink("x", path("link"));

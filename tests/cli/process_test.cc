@@ -20,6 +20,18 @@ TEST(Interrupts, EndWhatNobodyInterruptsInTime) {
       testing::ExitedWithCode(kInterruptedExit), "syncline: interrupted");
 }
 
+TEST(Interrupts, LoseNoResults) {
+  EXPECT_EXIT(
+      {
+        catch_interrupts(1);
+        std::raise(SIGINT);
+        keep_results();
+        ::sleep(2);  // as long as a slow row takes
+        std::_Exit(interrupted() ? 0 : 1);
+      },
+      testing::ExitedWithCode(0), "");
+}
+
 TEST(Interrupts, AreLeftToWhoeverAsksForThem) {
   EXPECT_EXIT(
       {

@@ -12,6 +12,7 @@
 #include <string>
 #include <tuple>
 
+#include "core/base/internal_error.h"
 #include "core/collective/collective.h"
 #include "tests/support/apply_schedule.h"
 
@@ -517,6 +518,9 @@ TEST(Rules, TransfersReadWhatStoodBeforeTheRound) {
   const Schedule swap = {{{0, 1, {0, 1}, false}, {1, 0, {0, 1}, false}}};
   EXPECT_EQ(apply_schedule(swap, Payloads{{1}, {2}}), (Payloads{{2}, {1}}));
 }
+
+// A table of two rows of one name would answer with the first.
+TEST(Algorithms, OfOneNameAreRefused) { EXPECT_THROW(hand_in(ring_algorithm()), InternalError); }
 
 }  // namespace
 }  // namespace syncline::collective

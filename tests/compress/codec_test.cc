@@ -9,6 +9,7 @@
 #include <numeric>
 #include <random>
 
+#include "core/base/internal_error.h"
 #include "tests/support/small_plans.h"
 
 namespace syncline::compress {
@@ -189,6 +190,9 @@ TEST(Bf16, KeepsTheRangeAndRoundsTheMantissa) {
   EXPECT_EQ(bf16.encoded_bytes(1000, 1000), 2000);
   EXPECT_FALSE(bf16.applies(test::tensor_of("a", {1}, DType::kFp16), 0));
 }
+
+// A table of two rows of one name would answer with the first.
+TEST(Codecs, OfOneNameAreRefused) { EXPECT_THROW(hand_in(dgc_codec()), InternalError); }
 
 }  // namespace
 }  // namespace syncline::compress

@@ -31,8 +31,8 @@ std::string repeated(const char* text, int times) {
   return all;
 }
 
-// What a list stands for is counted before it is made: brackets in any number, empty ones, and
-// products that no machine holds.
+// Names are counted before they are made: many brackets, empty ones, and products that no machine
+// has room for.
 TEST(HostLists, AreBoundedBeforeTheyAreMade) {
   const auto told = [](const std::string& list) {
     return test::input_error([&] { hosts_listed(list); });

@@ -1,4 +1,4 @@
-// What frameworks themselves did, as the scripts beside this wrote it down: cases of facts/*.json.
+// Facts about frameworks: cases of facts/*.json, which the scripts in this folder write.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ struct Facts {
   std::string place(const Json& one) const { return file + ", seed " + one.at("seed").dump(); }
 };
 
-// Those whose file's name ends so, of each version that was asked.
+// Returns the facts of a rule, of each version that was recorded.
 inline std::vector<Facts> facts_of(const std::string& rule) {
   std::vector<std::filesystem::path> files;
   const auto folder = std::filesystem::path(SYNCLINE_SOURCE_DIR) / "tests" / "frameworks" / "facts";
@@ -118,7 +118,7 @@ inline std::vector<Json> collectives_of(const plan::Plan& plan, bool across_step
   return list;
 }
 
-// What goes behind a backward pass, marked with "e", in any order.
+// Sorts the collectives that follow a backward pass, which are marked with "e".
 inline std::vector<Json> with_ends_sorted(std::vector<Json> list, const std::vector<Json>& marked) {
   for (std::size_t i = 0; i < std::min(list.size(), marked.size()); ++i) {
     std::string when = marked[i][0].get<std::string>();

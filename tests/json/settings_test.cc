@@ -152,7 +152,7 @@ TEST(Settings, HostileTextsAreRefused) {
   }
 }
 
-// What nests is counted before a parser that calls itself for each level sees it.
+// Levels are counted before a parser recurses into them.
 TEST(Settings, NestingIsBoundedBeforeItIsParsed) {
   std::string dots, braces, entities = "<!DOCTYPE a [<!ENTITY x0 'x'>";
   for (int i = 0; i < 100000; ++i) dots += "a.";

@@ -260,6 +260,42 @@ TEST(Pipeline, ExpertsAreSummedByThoseThatHoldThem) {
   EXPECT_EQ(collectives_of(plan, 1).front().groups, dense);
 }
 
+// Experts have plans of their own, in places of their own: parameters that are gathered again are
+// awaited by the backward pass of their own first gradient, and by none before it.
+TEST(Pipeline, ExpertsAreGatheredAgainForTheirOwnPass) {
+  Workload workload;
+  workload.parallel.expert = 2;
+  for (int t = 0; t < 8; ++t) {
+    workload.tensors.push_back(tensor_of("t" + std::to_string(t), {64}));
+    workload.tensors.back().backward = 0.001;
+    workload.tensors.back().expert = t % 2 == 1;
+  }
+  Strategy strategy = strategy_with(Fusion::Rule::kGroups);
+  strategy.fusion.groups = {{0}, {2}, {4}, {6}, {1}, {3}, {5}, {7}};
+  strategy.gather_groups = strategy.fusion.groups;
+  strategy.exchange = Strategy::Exchange::kSharded;
+  strategy.regather = true;
+  strategy.cross_step = true;
+  for (const bool in_turn : {false, true}) {
+    strategy.traits.buckets.in_turn = in_turn;
+    const Plan plan = make_plan(workload, test::cluster_of(4, 1), strategy);
+    int awaited = 0;
+    for (const Op& op : plan.ops) {
+      const auto* pass = std::get_if<Compute>(&op.work);
+      if (pass == nullptr || pass->phase != Phase::kBackward) continue;
+      for (const OpId before : op.after) {
+        const auto* gather =
+            std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(before)].work);
+        if (gather == nullptr || gather->kind != collective::CollectiveKind::kAllGather) continue;
+        EXPECT_EQ(plan.buckets[static_cast<std::size_t>(gather->bucket)].tensors.front(),
+                  pass->first);
+        ++awaited;
+      }
+    }
+    EXPECT_EQ(awaited, 8) << in_turn;
+  }
+}
+
 // Groups are of neighbours among those that sum a dense gradient; experts are summed among those
 // that hold them: 16 ranks of which four share the experts, 8 to a group. Each expert is on two
 // ranks of a group. Where as many share them as a group has, on one, which exchanges nothing there.
