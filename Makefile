@@ -1,5 +1,6 @@
 # Everything a fresh Debian 12 or 13 needs, in one command each:
-#   make run      install what is missing, build, show the tour
+#   make run      install what is missing, build, show the tour; then build what the program loads
+#                 for jobs, ranks and GPUs
 #   make test     install what is missing, build, run every test
 #   make bench    the benchmarks behind every claim of speed
 #   make fidelity the published measurements reproduced: how wrong the predictions are
@@ -56,10 +57,10 @@ GPU_ARCH = $(or $(addprefix sm_,$(subst .,,$(firstword $(shell nvidia-smi \
     --query-gpu=compute_cap --format=csv,noheader 2>/dev/null)))),sm_90)
 PYTHON ?= python3
 
-.PHONY: run test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
+.PHONY: run modules test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
 
 run: program
-	@$(MAKE) --no-print-directory tour
+	@$(MAKE) --no-print-directory tour modules
 
 tour:
 	@scenarios/tour.sh $(BUILD)/syncline
@@ -67,9 +68,12 @@ tour:
 test: setup-test build
 	SYNCLINE_NEEDS_TORCH=1 ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
 
-# The program alone, and the program with its tests.
+# The program alone, what it loads for jobs, ranks and GPUs, and all of it with its tests.
 program: configure
 	cmake --build $(BUILD) -j $(JOBS) --target syncline
+
+modules: configure
+	cmake --build $(BUILD) -j $(JOBS) --target syncline_modules
 
 build: configure
 	cmake --build $(BUILD) -j $(JOBS)
@@ -109,7 +113,7 @@ python: setup-python configure
 	cmake --build $(BUILD) -j $(JOBS) --target syncline_module
 	@echo "PYTHONPATH=$(abspath $(BUILD))/python python3"
 
-man: program
+man: program modules
 	docs/manual.sh $(BUILD)/syncline >$(BUILD)/syncline.1
 
 # Two minutes, no network, no CMake: nvcc and g++.
@@ -124,10 +128,10 @@ $(GPU_BUILD)/gpu_check:
 
 # Options in GPU_HOUR: scenarios/gpu/hour.py --help.
 GPU_HOUR ?=
-gpu-hour: program $(GPU_BUILD)/gpu_check
+gpu-hour: program modules $(GPU_BUILD)/gpu_check
 	@$(PYTHON) scenarios/gpu/hour.py $(GPU_HOUR)
 
-gpu-pack: program $(GPU_BUILD)/gpu_check
+gpu-pack: program modules $(GPU_BUILD)/gpu_check
 	@scenarios/gpu/pack.sh $(BUILD)/syncline $(GPU_BUILD)/gpu_check $(BUILD)/gpu-hour.tar.xz
 
 # Each from its corpus; what is new lies in $(BUILD)-fuzz/found until somebody picks the smallest.
@@ -141,12 +145,12 @@ fuzz: setup setup-check
 
 # Within ten minutes; FAULTS='--only journals --kills 50' for less.
 FAULTS ?=
-faults: program
+faults: program modules
 	$(PYTHON) tests/tools/faults.py $(BUILD)/syncline $(FAULTS)
 
 # Whether two builds answer alike: make compare OLD=path/to/syncline; COMPARE='--share 0.1' for less.
 COMPARE ?=
-compare: program
+compare: program modules
 	cmake --build $(BUILD) --target syncline_draw_scenarios
 	$(PYTHON) tests/tools/compare_builds.py $(OLD) $(BUILD)/syncline --draw $(BUILD)/syncline_draw_scenarios $(COMPARE)
 

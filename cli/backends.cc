@@ -1,32 +1,24 @@
 #include "cli/backends.h"
 
-#include <algorithm>
-#include <cassert>
 #include <utility>
 
 namespace syncline::cli {
 namespace {
 
-std::vector<Backend>& handed_in_backends() {
-  static std::vector<Backend> rows;
+std::vector<BackendRow>& handed_in_backends() {
+  static std::vector<BackendRow> rows;
   return rows;
 }
 
 }  // namespace
 
-void hand_in(std::vector<Backend> rows) { handed_in_backends() = std::move(rows); }
+void hand_in(std::vector<BackendRow> rows) { handed_in_backends() = std::move(rows); }
 
-const std::vector<Backend>& backends() { return handed_in_backends(); }
-
-const Backend& backend_named(std::string_view name) {
-  const auto row = std::ranges::find(backends(), name, &Backend::name);
-  assert(row != backends().end() && "the option's check lets known names through alone");
-  return *row;
-}
+const std::vector<BackendRow>& backends() { return handed_in_backends(); }
 
 std::vector<std::string> backend_names() {
   std::vector<std::string> names;
-  for (const Backend& row : backends()) names.emplace_back(row.name);
+  for (const BackendRow& row : backends()) names.emplace_back(row.name);
   return names;
 }
 

@@ -1,3 +1,4 @@
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "cli/options.h"
@@ -49,7 +50,13 @@ reports::Table buckets_of(const plan::Plan& plan, const Workload& workload) {
   return table;
 }
 
-int print_buckets(const StrategyOptions& options) {
+struct BucketsVerb {
+  ScenarioOption scenario;
+  std::string strategy;
+  Output output;
+};
+
+int run(const BucketsVerb& options) {
   const input::Document document = measure::calibrated(read(options.scenario)).document;
   const Scenario scenario = input::parse_scenario(document);
   const Strategy& strategy = chosen_strategy(scenario, options.strategy, document.file);
@@ -78,9 +85,12 @@ int print_buckets(const StrategyOptions& options) {
 
 }  // namespace
 
-VerbAction add_buckets(CLI::App& app) {
-  return add_strategy_verb(app, "buckets", "Print the buckets and their gradients", "the first",
-                           print_buckets);
+VerbAction add_buckets(CLI::App& verb) {
+  auto options = std::make_shared<BucketsVerb>();
+  add_scenario(verb, options->scenario, "its sweep is ignored");
+  add_strategy(verb, options->strategy, "the first");
+  add_format(verb, options->output);
+  return [options] { return run(*options); };
 }
 
 }  // namespace syncline::cli

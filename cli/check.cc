@@ -114,13 +114,12 @@ int run(const CheckOptions& options) {
 
 }  // namespace
 
-VerbAction add_check(CLI::App& app) {
+VerbAction add_check(CLI::App& verb) {
   auto options = std::make_shared<CheckOptions>();
-  auto* verb = app.add_subcommand("check", "Validate a scenario at every sweep point");
-  add_scenario(*verb, options->scenario);
-  add_strategies(*verb, options->strategies,
+  add_scenario(verb, options->scenario);
+  add_strategies(verb, options->strategies,
                  "strategies to print notes on; may be repeated (default: all)");
-  add_format(*verb, options->output);
+  add_format(verb, options->output);
   return [options] { return run(*options); };
 }
 

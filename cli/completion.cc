@@ -218,17 +218,16 @@ std::vector<CompletedVerb> completed_verbs(const CLI::App& app, const std::strin
 
 }  // namespace
 
-VerbAction add_completion(CLI::App& app) {
+VerbAction add_completion(CLI::App& verb) {
   auto shell = std::make_shared<std::string>();
-  auto* verb = app.add_subcommand("completion", "Print a shell's completion script");
-  verb->add_option("shell", *shell, "shell to complete command lines in")
+  verb.add_option("shell", *shell, "shell to complete command lines in")
       ->required()
       ->transform(one_of_words({"bash", "zsh", "fish"}));
-  verb->footer(
+  verb.footer(
       "In a running shell: source <(syncline completion bash).\n"
       "An installed Syncline needs no such line.");
-  return [&app, shell] {
-    const auto verbs = completed_verbs(app);
+  return [&verb, shell] {
+    const auto verbs = completed_verbs(*verb.get_parent());
     std::cout << (*shell == "bash" ? bash(verbs) : *shell == "zsh" ? zsh(verbs) : fish(verbs));
     return 0;
   };

@@ -106,18 +106,17 @@ int run(const EmitOptions& options) {
 
 }  // namespace
 
-VerbAction add_emit(CLI::App& app) {
+VerbAction add_emit(CLI::App& verb) {
   auto options = std::make_shared<EmitOptions>();
-  auto* verb = app.add_subcommand("emit", "Write a strategy as a framework's configuration");
-  add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, "the first");
-  verb->add_option("--dialect", options->dialect, "framework")
+  add_scenario(verb, options->scenario, "its sweep is ignored");
+  add_strategy(verb, options->strategy, "the first");
+  verb.add_option("--dialect", options->dialect, "framework")
       ->required()
       ->transform(one_of_words(dialect::written_dialect_names()));
-  verb->add_flag("--code", options->code, "print flags or script lines to paste, instead of JSON");
-  add_file(*verb, "--python", options->python,
+  verb.add_flag("--code", options->code, "print flags or script lines to paste, instead of JSON");
+  add_file(verb, "--python", options->python,
            "write a Python file that applies it (--dialect pytorch)");
-  add_file(*verb, "--nccl-table", options->nccl_table,
+  add_file(verb, "--nccl-table", options->nccl_table,
            "write its algorithms for NCCL's tuner plugin (2.24+)");
   return [options] {
     check_python(options->python, options->dialect, "--dialect");

@@ -4,9 +4,9 @@
 
 namespace syncline::cli {
 
-VerbAction add_explain(CLI::App& app) {
+VerbAction add_explain(CLI::App& verb) {
   return add_question<questions::Explain>(
-      app, "explain", "Explain each strategy's bottleneck and the best changes", true,
+      verb, true,
       [](const questions::Explain& question, const input::Document& document,
          const Output& output) {
         const measure::Explanation explanation = questions::answer(question, document);

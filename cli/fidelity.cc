@@ -177,19 +177,17 @@ int run(const FidelityOptions& options) {
 
 }  // namespace
 
-VerbAction add_fidelity(CLI::App& app) {
+VerbAction add_fidelity(CLI::App& verb) {
   auto options = std::make_shared<FidelityOptions>();
-  auto* verb = app.add_subcommand(
-      "fidelity", "Reproduce published measurements and print the prediction errors");
-  verb->add_option("--set", options->sets,
-                   "predict this set of tables only, such as papers (default: all)");
-  verb->add_option("--from", options->folder,
-                   "scenarios folder (default: ./scenarios, else the installed one)")
+  verb.add_option("--set", options->sets,
+                  "predict this set of tables only, such as papers (default: all)");
+  verb.add_option("--from", options->folder,
+                  "scenarios folder (default: ./scenarios, else the installed one)")
       ->type_name("FOLDER");
-  add_file(*verb, "--live", options->live,
+  add_file(verb, "--live", options->live,
            "print reports of syncline validate (-o) as one table, instead");
-  add_format(*verb, options->output);
-  add_html(*verb, options->output);
+  add_format(verb, options->output);
+  add_html(verb, options->output);
   return [options] { return run(*options); };
 }
 

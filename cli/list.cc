@@ -6,6 +6,7 @@
 #include "catalogue/architectures/architecture.h"
 #include "catalogue/hardware/device.h"
 #include "cli/backends.h"
+#include "cli/modules.h"
 #include "cli/output.h"
 #include "cli/predictors.h"
 #include "cli/verbs.h"
@@ -16,7 +17,6 @@
 #include "formats/dialect/dialect.h"
 #include "formats/json/text.h"
 #include "formats/text/installed.h"
-#include "imports/format.h"
 #include "reports/format.h"
 #include "reports/table.h"
 
@@ -139,7 +139,7 @@ std::vector<Choices> everything() {
       named_choices("device", "rated rates", hardware::devices(), rates_of),
       named_choices("node", "a direction, as rated", hardware::nodes(), links_of),
       named_choices("fabric", "what joins the nodes", fabric::known_fabrics()),
-      named_choices("import", "what it reads", job::formats()),
+      named_choices("import", "what it reads", module_rows("imports").formats),
       files_listed("workload"),
       files_listed("cluster")};
   std::erase_if(all, [](const Choices& choices) { return choices.rows.empty(); });
@@ -191,10 +191,9 @@ Json json_of(const std::vector<Choices>& all) {
 
 }  // namespace
 
-VerbAction add_list(CLI::App& app) {
+VerbAction add_list(CLI::App& verb) {
   auto output = std::make_shared<Output>();
-  auto* verb = app.add_subcommand("list", "List the names that scenarios and options accept");
-  add_format(*verb, *output);
+  add_format(verb, *output);
   return [output] {
     const std::vector<Choices> all = everything();
     print(reports::answered("list", "", all, page_of, rows_of, json_of), *output);

@@ -137,15 +137,17 @@ void add_strategies(CLI::App& verb, std::vector<std::string>& names, const std::
   verb.add_option("--strategy", names, about)->allow_extra_args(false);
 }
 
-VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
-                             const char* otherwise, int (*run)(const StrategyOptions&), bool html) {
-  auto options = std::make_shared<StrategyOptions>();
-  CLI::App* verb = app.add_subcommand(name, about);
-  add_scenario(*verb, options->scenario, "its sweep is ignored");
-  add_strategy(*verb, options->strategy, otherwise);
-  add_format(*verb, options->output);
-  if (html) add_html(*verb, options->output);
-  return [options, run] { return run(*options); };
+void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live) {
+  constexpr double kLongest = 86400;
+  verb.add_option("--ranks", options.ranks, "ranks to start here (default: those of the launcher)")
+      ->check(CLI::Range(1, 4096));
+  verb.add_option("--timeout", options.timeout, "seconds of silence before a rank counts as failed")
+      ->check(number_from(1.0, kLongest))
+      ->capture_default_str();
+  add_file(verb, "--meet", options.meet,
+           "rendezvous file on a shared disk (default: the launcher's address or MPI)");
+  if (live == nullptr) return;
+  for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(live);
 }
 
 void add_arguments(CLI::App& verb, const questions::Arguments& arguments,

@@ -70,21 +70,19 @@ using questions::warnings_here;
 void add_arguments(CLI::App& verb, const questions::Arguments& arguments,
                    const std::vector<std::string>& names = {});
 
-// What a verb takes that answers of one strategy, or of all, of a scenario without its sweep.
-struct StrategyOptions {
-  ScenarioOption scenario;
-  std::string strategy;
-  Output output;
+// How many ranks a verb that runs on them has, and how they meet.
+struct RanksOptions {
+  int ranks = 0;        // to be started here; 0: a launcher has started us
+  double timeout = 60;  // seconds
+  std::string meet;     // file in which rank 0 publishes its address; empty: as the launcher has it
 };
 
-// Such a verb, with its pages where `html`. `otherwise`: what it does without --strategy.
-VerbAction add_strategy_verb(CLI::App& app, const char* name, const char* about,
-                             const char* otherwise, int (*run)(const StrategyOptions&),
-                             bool html = false);
+// Adds the options of them. `live`: the option without which they mean nothing, if there is one.
+void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live = nullptr);
 
-// A verb that asks `Question` of a scenario without its sweep, with a page where `html`.
+// Makes a verb ask `Question` of a scenario without its sweep; `html`: it has a page.
 template <typename Question>
-VerbAction add_question(CLI::App& app, const char* name, const char* about, bool html,
+VerbAction add_question(CLI::App& verb, bool html,
                         void (*tell)(const Question&, const input::Document&, const Output&)) {
   struct Asked {
     ScenarioOption scenario;
@@ -92,11 +90,10 @@ VerbAction add_question(CLI::App& app, const char* name, const char* about, bool
     Output output;
   };
   auto asked = std::make_shared<Asked>();
-  CLI::App* verb = app.add_subcommand(name, about);
-  add_scenario(*verb, asked->scenario, "its sweep is ignored");
-  add_arguments(*verb, arguments_of(asked->question));
-  add_format(*verb, asked->output);
-  if (html) add_html(*verb, asked->output);
+  add_scenario(verb, asked->scenario, "its sweep is ignored");
+  add_arguments(verb, arguments_of(asked->question));
+  add_format(verb, asked->output);
+  if (html) add_html(verb, asked->output);
   return [asked, tell] {
     const input::Document document = read(asked->scenario);
     expect_writable({asked->output.html});

@@ -6,9 +6,9 @@
 
 namespace syncline::cli {
 
-VerbAction add_plan(CLI::App& app) {
+VerbAction add_plan(CLI::App& verb) {
   return add_question<questions::PlanQuestion>(
-      app, "plan", "Print the operations of a strategy, without running them", false,
+      verb, false,
       [](const questions::PlanQuestion& question, const input::Document& document,
          const Output& output) {
         const questions::Planned planned = questions::answer(question, document);

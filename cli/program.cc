@@ -11,7 +11,9 @@
 
 #include "cli/built_in.h"
 #include "cli/command_line.h"
+#include "cli/failure_notice.h"
 #include "cli/help.h"
+#include "cli/modules.h"
 #include "cli/output.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
@@ -20,7 +22,6 @@
 #include "formats/json/reader.h"
 #include "formats/text/files.h"
 #include "formats/text/visible.h"
-#include "live/local_ranks.h"
 #include "reports/grid.h"
 
 namespace syncline::cli {
@@ -42,37 +43,68 @@ int say(const std::string& message, int code, const std::vector<std::string>& be
   for (const auto& line : below) all += std::min(line.size(), kLongest);
   const std::size_t longest = all <= kAll ? kLongest : kAll / (1 + below.size());
   std::cout.flush();
-  live::note_failure_printed();
+  note_failure_printed();
   std::cerr << "syncline: " << shortened_inside(visible(message), longest) << "\n";
   for (const auto& line : below) std::cerr << shortened_inside(visible(line), longest) << "\n";
   return code;
 }
 
+struct VerbRow {
+  const char* name;
+  const char* about;
+  AddVerb add = nullptr;
+  const char* module = nullptr;  // which declares the options, if `add` is null
+};
+
 // Verbs by what a user wants, in the order of --help.
 struct VerbGroup {
   const char* title;
-  std::vector<VerbAction (*)(CLI::App&)> verbs;
+  std::vector<VerbRow> verbs;
 };
 
 const std::vector<VerbGroup>& verb_groups() {
   static const std::vector<VerbGroup> groups{
       {"Ask (predict, compare, search)",
-       {add_init, add_run, add_tune, add_explain, add_plan, add_buckets}},
+       {{"init", "Write a first scenario: a model on nodes of a known kind", nullptr, "imports"},
+        {"run", "Predict the step time of every strategy and print the table", add_run},
+        {"tune", "Find the fastest strategy, and write it for a framework", add_tune},
+        {"explain", "Explain each strategy's bottleneck and the best changes", add_explain},
+        {"plan", "Print the operations of a strategy, without running them", add_plan},
+        {"buckets", "Print the buckets and their gradients", add_buckets}}},
       {"Measure (a job, a network, the predictions)",
-       {add_record, add_import, add_calibrate, add_validate, add_compare, add_fidelity, add_lab}},
-      {"Apply (in a framework)", {add_emit}},
-      {"Look up", {add_check, add_list, add_schema, add_completion}}};
+       {{"record", "Print the Python file that records a PyTorch job as a scenario", add_record},
+        {"import", "Make a scenario from a profiler's trace or a model file", nullptr, "imports"},
+        {"calibrate", "Fit a cluster to nccl-tests logs, step times or live links", nullptr,
+         "live"},
+        {"validate", "Run a scenario on real ranks, and compare with the prediction", nullptr,
+         "live"},
+        {"compare", "Run two commands in turns: which is faster, surely", nullptr, "live"},
+        {"fidelity", "Reproduce published measurements and print the prediction errors",
+         add_fidelity},
+        {"lab", "Run a command on ranks with emulated links (needs root)", nullptr, "live"}}},
+      {"Apply (in a framework)",
+       {{"emit", "Write a strategy as a framework's configuration", add_emit}}},
+      {"Look up",
+       {{"check", "Validate a scenario at every sweep point", add_check},
+        {"list", "List the names that scenarios and options accept", add_list},
+        {"schema", "Print the JSON schema, for completion and checks in an editor", add_schema},
+        {"completion", "Print a shell's completion script", add_completion}}}};
   return groups;
 }
 
-std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app) {
+// Adds every verb, with the options of those in a module if `words` ask for them.
+std::map<const CLI::App*, VerbAction> add_verbs(CLI::App& app,
+                                                const std::vector<const char*>& words) {
+  const auto given = [&](std::string_view word) { return std::ranges::count(words, word) > 0; };
+  const bool all = given("--help-all") || given("completion");
   std::map<const CLI::App*, VerbAction> actions;
   for (const auto& [title, verbs] : verb_groups()) {
-    for (const auto add : verbs) {
-      const VerbAction action = add(app);
-      CLI::App* verb = app.get_subcommands([](const CLI::App*) { return true; }).back();
-      verb->group(title);
-      actions[verb] = action;
+    for (const VerbRow& row : verbs) {
+      CLI::App* verb = app.add_subcommand(row.name, row.about)->group(title);
+      if (row.add != nullptr)
+        actions[verb] = row.add(*verb);
+      else if (all || given(row.name))
+        actions[verb] = verb_of_module(row.module, row.name)(*verb);
     }
   }
   return actions;
@@ -88,7 +120,7 @@ int run_verb(int argc, const char* const* given) {
   app.set_help_all_flag("--help-all", "print the help of every option");
   app.set_version_flag("-V,--version", build_facts(), "print the version and the build");
   app.require_subcommand(1);
-  const auto actions = add_verbs(app);
+  const auto actions = add_verbs(app, words);
   // Verbs would inherit it.
   app.footer(
       "A scenario (JSON) names a workload, a cluster and strategies: docs/scenario.md.\n"

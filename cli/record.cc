@@ -8,12 +8,10 @@
 
 namespace syncline::cli {
 
-VerbAction add_record(CLI::App& app) {
+VerbAction add_record(CLI::App& verb) {
   auto file = std::make_shared<std::string>();
-  auto* verb = app.add_subcommand("record",
-                                  "Print the Python file that records a PyTorch job as a scenario");
-  add_file(*verb, "-o,--out", *file, "write syncline_record.py, next to the training script");
-  verb->footer(
+  add_file(verb, "-o,--out", *file, "write syncline_record.py, next to the training script");
+  verb.footer(
       "Of a script as it is:\n"
       "  torchrun ... -m syncline_record train.py\n"
       "Or in the script, on every rank:\n"

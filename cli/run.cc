@@ -1,4 +1,5 @@
 #include <unistd.h>
+#include <cstdlib>
 
 #include <algorithm>
 #include <filesystem>
@@ -20,7 +21,6 @@
 #include "formats/json/text.h"
 #include "formats/scenario/scenario.h"
 #include "formats/text/visible.h"
-#include "live/rank_environment.h"
 #include "reports/format.h"
 #include "reports/run_report.h"
 #include "reports/run_rows.h"
@@ -43,8 +43,9 @@ measure::Part checked(measure::Part part, const std::string& from) {
 
 // Open MPI counts ranks from 0, a Slurm array from wherever it begins.
 measure::Part part_of_launcher() {
-  const auto variable = [environment = live::process_environment()](const char* name) {
-    return environment(name).value_or("");
+  const auto variable = [](const char* name) -> std::string {
+    const char* value = std::getenv(name);
+    return value == nullptr ? "" : value;
   };
   std::string place = variable("OMPI_COMM_WORLD_RANK");
   std::string count = variable("OMPI_COMM_WORLD_SIZE");
@@ -353,11 +354,9 @@ void add_options(CLI::App& verb, RunOptions& options) {
 
 }  // namespace
 
-VerbAction add_run(CLI::App& app) {
+VerbAction add_run(CLI::App& verb) {
   auto options = std::make_shared<RunOptions>();
-  auto* verb =
-      app.add_subcommand("run", "Predict the step time of every strategy and print the table");
-  add_options(*verb, *options);
+  add_options(verb, *options);
   return [options] { return run(*options); };
 }
 

@@ -81,17 +81,15 @@ Json schema_of_answers() {
 
 }  // namespace
 
-VerbAction add_schema(CLI::App& app) {
+VerbAction add_schema(CLI::App& verb) {
   auto part = std::make_shared<std::string>(input::schema_parts().front());
   auto answers = std::make_shared<bool>(false);
-  auto* verb =
-      app.add_subcommand("schema", "Print the JSON schema, for completion and checks in an editor");
-  CLI::Option* of_file = verb->add_option("part", *part, "contents of the file")
+  CLI::Option* of_file = verb.add_option("part", *part, "contents of the file")
                              ->transform(one_of_words(input::schema_parts()))
                              ->capture_default_str();
-  verb->add_flag("--answers", *answers, "print the schema of --format json's answers, instead")
+  verb.add_flag("--answers", *answers, "print the schema of --format json's answers, instead")
       ->excludes(of_file);
-  verb->footer(
+  verb.footer(
       "Keep it next to your files, and name it in their first key:\n"
       "  syncline schema > schema.json     \"$schema\": \"schema.json\"");
   return [part, answers] {

@@ -5,8 +5,10 @@
 #include <memory>
 #include <utility>
 
+#include "cli/backends.h"
 #include "cli/command_line.h"
 #include "cli/help.h"
+#include "cli/modules.h"
 #include "cli/process.h"
 #include "cli/verbs.h"
 #include "core/base/error.h"
@@ -120,15 +122,50 @@ int run(const TuneArguments& verb, const std::string& command) {
   if (!verb.take.empty() && live) {
     throw InputError("--take needs --emit, and is not available with --live or --objective");
   }
-  const bool live_ranks = live && verb.live.machine != "emulated";
+  const bool live_ranks = live && verb.live.machine != kEmulated;
   input::Document document = live_ranks ? read_on_ranks(verb.scenario) : read(verb.scenario);
   questions::set_baseline(verb, document);
   catch_interrupts(live ? 0 : kInterruptWait);
   if (verb.utilisation) return tune_to_utilisation(verb, document);
   if (verb.layouts) return tune_by_layout(verb, document);
   if (verb.objective.asked()) return tune_to_target(verb, document);
-  if (live) return tune_live(verb, document, command);
+  if (live) return module_rows("live").tune_live(verb, document, command);
   return tune_steps(verb, document);
+}
+
+// Adds the options that go with --live. Those of the verb itself that exclude it must be there
+// already.
+void add_live_options(CLI::App& verb, LiveOptions& live) {
+  std::vector<std::string> machines = backend_names();
+  machines.insert(machines.begin(), std::string(kEmulated));
+  CLI::Option* machine = verb.add_option("--live", live.machine, "measure candidates on")
+                             ->transform(one_of_words(machines));
+  for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
+    machine->excludes(verb.get_option(other));
+  }
+  add_ranks_options(verb, live.ranks, machine);
+  verb.add_flag("--calibrate", live.calibrate, "measure the links of --live gloo first")
+      ->needs(machine);
+  verb.add_flag("--no-check", live.no_check, "skip the check of the all-reduced values")
+      ->needs(machine);
+  constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
+  const auto add = [&](const char* name, auto& value, const char* about) {
+    return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
+  };
+  add("--noise", live.noise, "standard deviation of an emulated step in percent")
+      ->check(number_from(0.0, kMostNoise));
+  add("--steps", live.steps, "training steps per evaluation")->check(CLI::Range(2, 1000000));
+  add("--seed", live.seed, "seed of the noise");
+  add("--journal", live.journal, "record every evaluation; the same command resumes from there")
+      ->type_name("FILE");
+  add("--wrong", live.wrong,
+      "distort the model that guides the search, in latency, bandwidth or both")
+      ->type_name("KEY=FACTOR,...");
+  add("--pace", live.pace, "seconds that an emulated second takes")
+      ->check(number_from(0.0, 1000.0));
+  put_in_group(verb, "Search on a machine (with --live)",
+               {"--ranks", "--timeout", "--meet", "--calibrate", "--no-check", "--noise", "--steps",
+                "--seed", "--journal", "--wrong", "--pace"});
 }
 
 void add_tune_options(CLI::App& verb, TuneArguments& options) {
@@ -149,12 +186,10 @@ void add_tune_options(CLI::App& verb, TuneArguments& options) {
 
 }  // namespace
 
-VerbAction add_tune(CLI::App& app) {
+VerbAction add_tune(CLI::App& verb) {
   auto options = std::make_shared<TuneArguments>();
-  auto* verb =
-      app.add_subcommand("tune", "Find the fastest strategy, and write it for a framework");
-  add_tune_options(*verb, *options);
-  return [options, verb] { return run(*options, command_line(*verb)); };
+  add_tune_options(verb, *options);
+  return [options, &verb] { return run(*options, command_line(verb)); };
 }
 
 }  // namespace syncline::cli

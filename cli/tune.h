@@ -14,13 +14,15 @@
 #include "cli/objective.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/ranks.h"
 #include "formats/input/document.h"
 #include "formats/scenario/scenario.h"
 #include "studies/questions/tune.h"
 #include "studies/rows/uncertainty.h"
 
 namespace syncline::cli {
+
+// The word of --live for the model with noise.
+inline constexpr std::string_view kEmulated = "emulated";
 
 struct LiveOptions {
   std::string machine;  // "emulated": the closed-form model with noise; or a backend; empty: none
@@ -43,14 +45,6 @@ struct TuneArguments : questions::Tune {
   std::string csv;
   LiveOptions live;
 };
-
-// The options that go with --live. Those of the verb itself that exclude it must be there already.
-void add_live_options(CLI::App& verb, LiveOptions& options);
-
-// `command`: what resumes the search, to be told to the user. The exit code; throws InputError and
-// MachineError.
-int tune_live(const TuneArguments& options, const input::Document& document,
-              const std::string& command);
 
 // The Python file that applies a strategy to a PyTorch job: pytorch/syncline_apply.py with the
 // strategy's table in it, and what that was predicted to gain.

@@ -10,24 +10,21 @@ namespace syncline::cli {
 // Carries the verb out; gives the exit code (0, or 130 after Ctrl-C).
 using VerbAction = std::function<int()>;
 
-VerbAction add_run(CLI::App& app);
-VerbAction add_plan(CLI::App& app);
-VerbAction add_buckets(CLI::App& app);
-VerbAction add_explain(CLI::App& app);
-VerbAction add_emit(CLI::App& app);
-VerbAction add_check(CLI::App& app);
-VerbAction add_fidelity(CLI::App& app);
-VerbAction add_init(CLI::App& app);
-VerbAction add_list(CLI::App& app);
-VerbAction add_tune(CLI::App& app);
-VerbAction add_calibrate(CLI::App& app);
-VerbAction add_validate(CLI::App& app);
-VerbAction add_import(CLI::App& app);
-VerbAction add_record(CLI::App& app);
-VerbAction add_compare(CLI::App& app);
-VerbAction add_lab(CLI::App& app);
-VerbAction add_schema(CLI::App& app);
-VerbAction add_completion(CLI::App& app);
+// Declares a verb's options on its subcommand.
+using AddVerb = VerbAction (*)(CLI::App& verb);
+
+VerbAction add_buckets(CLI::App& verb);
+VerbAction add_check(CLI::App& verb);
+VerbAction add_completion(CLI::App& verb);
+VerbAction add_emit(CLI::App& verb);
+VerbAction add_explain(CLI::App& verb);
+VerbAction add_fidelity(CLI::App& verb);
+VerbAction add_list(CLI::App& verb);
+VerbAction add_plan(CLI::App& verb);
+VerbAction add_record(CLI::App& verb);
+VerbAction add_run(CLI::App& verb);
+VerbAction add_schema(CLI::App& verb);
+VerbAction add_tune(CLI::App& verb);
 
 // The whole program: parses, runs the verb, and turns each kind of failure into its message and
 // exit code: 2 for wrong input, 3 for a failing machine.

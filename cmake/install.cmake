@@ -44,16 +44,17 @@ add_custom_command(
   COMMAND syncline completion zsh >${MADE}/_syncline
   COMMAND syncline completion fish >${MADE}/syncline.fish
   COMMAND gzip -9nc ${PROJECT_SOURCE_DIR}/packaging/changelog >${MADE}/changelog.gz
-  DEPENDS syncline docs/manual.sh packaging/changelog
+  DEPENDS syncline syncline_modules docs/manual.sh packaging/changelog
   COMMENT "Writing the manual page and the shells' completion")
 add_custom_target(syncline_made ALL DEPENDS ${MADE}/syncline.1.gz)
 # All that is installed.
+get_property(MODULES GLOBAL PROPERTY SYNCLINE_MODULES)
 add_custom_target(syncline_installed DEPENDS syncline syncline_archive syncline_nccl_tuner
-                                             syncline_made)
+                                             syncline_made ${MODULES})
 
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME syncline)
 install(TARGETS syncline RUNTIME DESTINATION bin)
-install(TARGETS syncline_nccl_tuner LIBRARY DESTINATION lib/syncline/modules)
+install(TARGETS syncline_nccl_tuner ${MODULES} LIBRARY DESTINATION lib/syncline/modules)
 if(TARGET syncline_mpi)
   install(TARGETS syncline_mpi LIBRARY DESTINATION lib/syncline/modules)
 endif()

@@ -18,7 +18,7 @@ if(NOT pybind11_FOUND)
 endif()
 message(STATUS "Python: ${Python_VERSION}")
 
-syncline_room(python python SOURCES verbs.cc LINKS sim reports COLD)
+syncline_room(python python SOURCES verbs.cc LINKS sim imported COLD)
 target_compile_definitions(syncline_python PRIVATE SYNCLINE_VERSION="${PROJECT_VERSION}")
 
 set(PYTHON_PACKAGE ${PROJECT_BINARY_DIR}/python/syncline)
@@ -26,6 +26,8 @@ pybind11_add_module(syncline_module MODULE NO_EXTRAS python/module.cc)
 set_target_properties(syncline_module PROPERTIES OUTPUT_NAME _core
                                                  LIBRARY_OUTPUT_DIRECTORY ${PYTHON_PACKAGE})
 target_link_libraries(syncline_module PRIVATE syncline_python)
+# Another module of the process may have functions of the same names.
+target_link_options(syncline_module PRIVATE LINKER:--exclude-libs,ALL)
 file(MAKE_DIRECTORY ${PYTHON_PACKAGE})
 foreach(file python/syncline/__init__.py pytorch/syncline_record.py pytorch/syncline_apply.py)
   get_filename_component(name ${file} NAME)

@@ -4,10 +4,68 @@
 
 get_filename_component(SYNCLINE_ROOT ${CMAKE_CURRENT_LIST_DIR} DIRECTORY)
 
-# A library of a room can also be linked into a shared one (python/): its code stands at any address,
-# and what it calls of its own is bound when it is built, as in a program.
+# A library of a room can also be linked into a shared one (python/), and modules find its functions
+# in the program.
 function(syncline_linked_anywhere)
-  set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden)
+  set_target_properties(${ARGN} PROPERTIES POSITION_INDEPENDENT_CODE ON)
+  foreach(target ${ARGN})
+    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CXX>:-fno-semantic-interposition>)
+  endforeach()
+endfunction()
+
+# Makes `program` one that loads modules: it has all of the rooms that `top` is linked to, called by it
+# or not, and gives them to its modules.
+function(syncline_program_of_modules program top)
+  set(rooms "")
+  set(left ${top})
+  while(left)
+    list(POP_FRONT left room)
+    if(room IN_LIST rooms OR NOT TARGET "${room}" OR NOT room MATCHES "^syncline_")
+      continue()
+    endif()
+    get_target_property(kind ${room} TYPE)
+    if(kind STREQUAL "STATIC_LIBRARY")
+      list(APPEND rooms ${room})
+    endif()
+    get_target_property(links ${room} INTERFACE_LINK_LIBRARIES)
+    if(links)
+      list(APPEND left ${links})
+    endif()
+  endwhile()
+  list(JOIN rooms "," overridden)
+  set_target_properties(${program} PROPERTIES ENABLE_EXPORTS ON
+                                              LINK_LIBRARY_OVERRIDE "WHOLE_ARCHIVE,${overridden}")
+  add_custom_target(syncline_modules ALL)
+  # All modules as libraries, for programs of tests.
+  add_library(syncline_linked_modules INTERFACE)
+  target_link_libraries(syncline_linked_modules INTERFACE ${top})
+endfunction()
+
+# syncline_module(NAME ROOMS room... [LIBRARIES library...])
+#   libsyncline_NAME.so beside the program: cli/modules/NAME.cc, which gives out the module's rows, and
+#   the rooms that the program itself has not. Whatever else it calls is the program's.
+function(syncline_module name)
+  cmake_parse_arguments(MODULE "" "" "ROOMS;LIBRARIES" ${ARGN})
+  list(TRANSFORM MODULE_ROOMS PREPEND syncline_)
+  list(GET MODULE_ROOMS 0 first)
+  set(module syncline_${name}_module)
+  add_library(${module}_rows OBJECT ${SYNCLINE_ROOT}/cli/modules/${name}.cc)
+  syncline_linked_anywhere(${module}_rows)
+  target_link_libraries(${module}_rows PRIVATE syncline_cli ${first})
+  add_library(${module} MODULE $<TARGET_OBJECTS:${module}_rows>)
+  set_target_properties(${module} PROPERTIES OUTPUT_NAME syncline_${name} LINKER_LANGUAGE CXX)
+  foreach(room ${MODULE_ROOMS})
+    target_link_libraries(${module} PRIVATE $<TARGET_FILE:${room}>)
+    add_dependencies(${module} ${room})
+  endforeach()
+  target_link_libraries(${module} PRIVATE syncline_flags syncline ${MODULE_LIBRARIES})
+  set_property(TARGET ${module} APPEND PROPERTY LINK_DEPENDS "$<TARGET_FILE:syncline>")
+  add_dependencies(syncline_modules ${module})
+  add_library(${module}_linked STATIC $<TARGET_OBJECTS:${module}_rows>)
+  set_target_properties(${module}_linked PROPERTIES EXCLUDE_FROM_ALL ON LINKER_LANGUAGE CXX)
+  target_link_libraries(${module}_linked PUBLIC ${MODULE_ROOMS} syncline_cli)
+  target_link_libraries(syncline_linked_modules INTERFACE ${module}_linked)
+  set_property(GLOBAL APPEND PROPERTY SYNCLINE_MODULES ${module})
 endfunction()
 
 # syncline_room(NAME FOLDER SOURCES file... [HEADERS file...] [LINKS room...]

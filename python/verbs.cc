@@ -21,7 +21,7 @@
 #include "reports/answer.h"
 #include "reports/calibration.h"
 #include "reports/explain_report.h"
-#include "reports/import_report.h"
+#include "reports/imported/import_report.h"
 #include "reports/layouts_report.h"
 #include "reports/plan_report.h"
 #include "reports/run_report.h"

@@ -159,7 +159,7 @@ std::string advice_lines(const measure::Explained& one) {
   for (const auto& advice : one.advice) {
     text += line(text.empty() ? "advice" : "",
                  advice.change + ": " + share_text(advice.gain_percent) + " shorter, " +
-                     seconds_text(advice.step_time) + training_words(advice.training));
+                     seconds_text(advice.metrics.step_time) + training_words(advice.training));
   }
   return text;
 }
@@ -247,7 +247,8 @@ Table rows_of(const measure::Explanation& explanation) {
                one.bottleneck ? one.bottleneck->what() : "", change, step, gain, one.interval,
                measure::memory_of(explanation.scenario, one.strategy).total());
     };
-    for (const auto& advice : one.advice) add(advice.change, advice.step_time, advice.gain_percent);
+    for (const auto& advice : one.advice)
+      add(advice.change, advice.metrics.step_time, advice.gain_percent);
     if (one.advice.empty()) add({}, {}, {});
   }
   return rows;
@@ -304,7 +305,7 @@ Json strategy_json(const measure::Explained& one, const Scenario& scenario) {
   for (const auto& advice : one.advice) {
     object["advice"].push_back(
         {{"change", advice.change},
-         {"step_time_s", exact(advice.step_time)},
+         {"step_time_s", exact(advice.metrics.step_time)},
          {"gain_percent", exact(advice.gain_percent)},
          {"changes_training", advice.training != measure::TrainingChange::kSame},
          {"training", measure::word_of(advice.training)}});

@@ -3,7 +3,6 @@
 
 #include "reports/bars.h"
 #include "reports/format.h"
-#include "reports/live_report.h"
 #include "reports/tune_figures.h"
 
 namespace syncline::reports {
@@ -32,10 +31,10 @@ std::vector<Default> defaults_of(const tune::Tuning& tuning) {
     if (size <= 0) continue;
     const auto same = std::find_if(all.begin(), all.end(), [&](const Default& other) {
       return other.size == size &&
-             std::abs(other.step_time - own.step_time) < kSame * own.step_time;
+             std::abs(other.step_time - own.metrics.step_time) < kSame * own.metrics.step_time;
     });
     if (same == all.end()) {
-      all.push_back({size, own.step_time, {own.dialect}});
+      all.push_back({size, own.metrics.step_time, {own.dialect}});
     } else {
       same->dialects.push_back(own.dialect);
     }
@@ -132,36 +131,6 @@ std::vector<Illustration> figures_of(const tune::Tuning& tuning) {
   parts.push_back({"baseline: " + baseline.strategy.name, baseline.metrics, step});
   pictures.push_back({step_bars(parts)});
   return pictures;
-}
-
-std::vector<Illustration> figures_of(const tune::LiveReport& report) {
-  chart::Figure figure{"s-search",
-                       "The search, evaluation by evaluation",
-                       "",
-                       {"evaluation", Unit::kNumber},
-                       {"step time", Unit::kSeconds}};
-  chart::Series best{"the least so far", chart::kOrange};
-  chart::Series seen = chart::dotted("measured", chart::kBlue);
-  best.steps = true;
-  Seconds least = 0;
-  for (const auto& one : report.tuning.observations) {
-    const auto number = static_cast<double>(seen.points.size() + 1);
-    least = least == 0 ? one.step_time : std::min(least, one.step_time);
-    best.points.push_back({number, least});
-    seen.points.push_back({number, one.step_time});
-    seen.whiskers.push_back(
-        {number, one.step_time - one.standard_error, one.step_time + one.standard_error});
-    seen.labels.push_back(one_line(report.problem.candidates[one.candidate].name));
-  }
-  if (seen.points.size() < 2) return {};  // no chart of one point
-  figure.up.logarithmic = outlying({seen});
-  figure.series = {std::move(seen), std::move(best)};
-  if (report.truth) {
-    figure.rules = {{"the best candidate, in truth", false, report.truth->least, chart::kGreen},
-                    {"the baseline", false, report.truth->baseline, chart::kGrey}};
-  }
-  figure.note = "Strokes: a standard error up and down.";
-  return {{std::move(figure)}};
 }
 
 }  // namespace syncline::reports

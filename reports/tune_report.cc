@@ -61,7 +61,7 @@ std::string accuracy_words(const Alternative& row) {
 
 // "'fp16', 84.90 ms per step, 1.26x (1.19 to 1.31x)"
 std::string figures_of_row(const Alternative& row) {
-  return quoted_name(row.strategy.name) + ", " + seconds_text(row.step_time, kSaidDigits) +
+  return quoted_name(row.strategy.name) + ", " + seconds_text(row.metrics.step_time, kSaidDigits) +
          " per step, " + short_speedup_text(row.speedup) + " (" +
          speedup_range(row.gain.low, row.gain.high) + ")" +
          (row.memory.fits() ? "" : ", which does not fit");
@@ -130,7 +130,7 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
        }},
       {kept("strategy", Column::kJson), [](Row row) { return input::strategy_json(row.strategy); }},
       {kept("training", Column::kJson), training},
-      {both("step\ntime", "step_time_s", kSeconds), &Alternative::step_time},
+      {both("step\ntime", "step_time_s", kSeconds), [](Row row) { return row.metrics.step_time; }},
       {both("80 %\ninterval", "step_time_*_s", kSeconds, 2), &Alternative::step},
       {both("speedup", "speedup", kSpeedup), &Alternative::speedup},
       {both("80 % interval\nof speedup", "speedup_*", kSpeedup, 1),
@@ -242,7 +242,7 @@ RankedFields over_defaults(const tune::Tuning& tuning, bool for_people) {
     over.push_back({for_people
                         ? both("over\n" + own.dialect, key, Kind::kSpeedup, 6, Column::kNoJson)
                         : kept(key, Column::kJson),
-                    [step = own.step_time](const RankedRow& row) {
+                    [step = own.metrics.step_time](const RankedRow& row) {
                       return step / row.ranked->metrics.step_time;
                     }});
   }

@@ -13,6 +13,7 @@ trap 'rm -rf "$folder"' EXIT
 pack=$folder/gpu-hour
 mkdir -p "$pack/lib" "$pack/scenarios/workloads"
 cp "$program" "$pack/syncline"
+for module in live nccl gloo; do cp "$(dirname "$program")/libsyncline_$module.so" "$pack/"; done
 cp "$check" "$pack/gpu_check"
 cp -r scenarios/gpu scenarios/experiment.py "$pack/scenarios/"
 cp scenarios/workloads/resnet50_v100.json "$pack/scenarios/workloads/"
@@ -20,7 +21,7 @@ own='/(ld-linux.*|libc|libm|libstdc\+\+|libgcc_s|libpthread|libresolv|libdl|libr
 libraries() { ldd "$1" | awk '$3 ~ /^\// {print $3}' | grep -vE "$own"; }
 # The lab shapes links by these.
 for tool in ip tc; do cp "$(PATH=$PATH:/usr/sbin:/sbin command -v $tool)" "$pack/$tool"; done
-for binary in "$pack/syncline" "$pack/ip" "$pack/tc"; do libraries "$binary"; done | sort -u |
+for binary in "$pack/syncline" "$pack"/*.so "$pack/ip" "$pack/tc"; do libraries "$binary"; done | sort -u |
   while read -r library; do cp -L "$library" "$pack/lib/"; done
 strip "$pack"/lib/* 2>/dev/null || true
 cat >"$pack/run" <<'RUN'

@@ -370,19 +370,24 @@ std::vector<Change> training_changes(const Scenario& scenario, const Strategy& s
 std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                            run::Executor& executor, collective::CostCache& cache,
                            double least_percent, const Json* written) {
-  const auto step_of = [&](const Strategy& own) {
-    return evaluate_strategy(scenario, own, executor, cache).metrics.step_time;
+  const auto metrics_of = [&](const Strategy& own) {
+    return evaluate_strategy(scenario, own, executor, cache).metrics;
   };
-  const Seconds now = step_of(strategy);
+  const Seconds now = metrics_of(strategy).step_time;
   // The best of some candidates, if it gains so much.
   const auto best_of = [&](const std::vector<Change>& candidates, double least) {
     std::optional<Advice> best;
     for (const auto& candidate : candidates) {
-      const Seconds then = step_of(candidate.strategy);
-      const double gain = 100 * (1 - then / now);
+      Metrics then = metrics_of(candidate.strategy);
+      const double gain = 100 * (1 - then.step_time / now);
       if (gain < least || (best && gain <= best->gain_percent)) continue;
-      best = Advice{candidate.text, candidate.strategy, then, gain,
+      best = Advice{{},
+                    candidate.text,
+                    candidate.strategy,
+                    gain,
                     training_beside(candidate.strategy, strategy)};
+      best->speedup = now / then.step_time;
+      best->metrics = std::move(then);
     }
     return best;
   };

@@ -10,6 +10,7 @@
 #include "core/cost.h"
 #include "core/executor.h"
 #include "formats/scenario/scenario.h"
+#include "studies/rows/prediction.h"
 
 namespace syncline::measure {
 
@@ -34,12 +35,11 @@ struct Change {
 std::vector<Change> training_changes(const Scenario& scenario, const Strategy& strategy,
                                      const Json* written);
 
-struct Advice {
+struct Advice : Prediction {
   // In plain words with our keys; for a strategy of a dialect in that framework's keys
   // ("fuse_grad_size_in_MB: 16 -> 8"), or in ours with "cannot be said in paddle" behind them.
   std::string change;
-  Strategy strategy;  // the strategy with that change
-  Seconds step_time = 0;
+  Strategy strategy;        // the strategy with that change
   double gain_percent = 0;  // how much shorter the step becomes
   TrainingChange training = TrainingChange::kSame;
 };

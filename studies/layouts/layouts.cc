@@ -71,7 +71,10 @@ class LayoutSpace {
   }
 
   RankedLayout given() const {
-    return {given_, workload_.batch, workload_.micro_batches,
+    return {{},
+            given_,
+            workload_.batch,
+            workload_.micro_batches,
             ranks_ / workload_.parallel.model_ranks()};
   }
 
@@ -158,7 +161,7 @@ class LayoutSpace {
     if (samples_ % (batch * replicas) != 0) return;
     const std::int64_t micro_batches = samples_ / (batch * replicas);
     if (chunk > 1 && micro_batches % pipeline != 0) return;
-    layouts_.push_back({parallel, batch, micro_batches, replicas});
+    layouts_.push_back({{}, parallel, batch, micro_batches, replicas});
   }
 
   const Json given_;

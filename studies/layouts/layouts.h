@@ -12,14 +12,14 @@
 
 #include "formats/input/document.h"
 #include "studies/explain/explanation.h"
-#include "studies/rows/memory.h"
+#include "studies/rows/prediction.h"
 #include "studies/tune/tuner.h"
 
 namespace syncline::tune {
 
 // What a job is cut into and, where it was evaluated, what that takes.
-struct RankedLayout {
-  Json parallel;  // as workload.parallel has it
+struct RankedLayout : measure::Prediction {  // `gain`: over the given layout
+  Json parallel;                             // as workload.parallel has it
   std::int64_t batch = 1;
   std::int64_t micro_batches = 1;
   int replicas = 1;
@@ -27,11 +27,7 @@ struct RankedLayout {
   // "tp 4 sp, pp 4 x 5, dp 16, 64 x 1": sizes above 1, micro-batches and their samples.
   std::string words() const;
 
-  measure::Memory memory = {};
-  measure::Metrics metrics = {};
   measure::Bottleneck bottleneck = {};
-  measure::Interval step = {};  // 80 % of its step time
-  measure::Interval gain = {};  // and of its speedup over the given one
 };
 
 struct Layouts {

@@ -12,8 +12,7 @@
 #include "core/metrics.h"
 #include "core/plan.h"
 #include "formats/scenario/scenario.h"
-#include "studies/rows/memory.h"
-#include "studies/rows/uncertainty.h"
+#include "studies/rows/prediction.h"
 
 namespace syncline::measure {
 
@@ -28,14 +27,11 @@ struct Company {
   std::vector<std::pair<std::string, double>> hot;  // links with the share that all take of each
 };
 
-struct Row {
+struct Row : Prediction {  // the baseline strategy is that of the same sweep point
   std::string strategy;
   std::string executor;
   SweepPoint sweep;
-  Metrics metrics;
-  Memory memory;              // of a rank
   double rounding_error = 0;  // of one exchange (rounding.h); 0: none, or not known
-  double speedup = 1;         // over the baseline strategy at the same sweep point
   struct Rate {
     std::int64_t ranks = 0;  // no gap behind it: rows travel as they lie in memory
     double tokens = 0;       // a second and rank; 0: not known, as in those below
@@ -43,9 +39,6 @@ struct Row {
     double efficiency =
         0;  // samples a second and rank, over those of the fewest nodes in the sweep
   } rate;
-  Sensitivity sensitivity;  // how the step time moves with what it rests on
-  Interval step;            // 80 % of the step time, and of the speedup
-  Interval gain;
   std::vector<std::pair<std::int64_t, double>> buckets;  // (tensors, MiB), in order of exchange
   Company company;  // of jobs on the same fabric; empty: there are none
   std::optional<Published> published;

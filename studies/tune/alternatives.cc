@@ -40,8 +40,8 @@ bool worth_more(const Settable& one, const Settable& other) {
 
 // Rows by kind, those that fit first, the fastest first.
 bool goes_first(const Alternative& one, const Alternative& other) {
-  return std::tuple(one.training, !one.memory.fits(), one.step_time) <
-         std::tuple(other.training, !other.memory.fits(), other.step_time);
+  return std::tuple(one.training, !one.memory.fits(), one.metrics.step_time) <
+         std::tuple(other.training, !other.memory.fits(), other.metrics.step_time);
 }
 
 // The candidates of one way, the simplest first.
@@ -391,7 +391,7 @@ class Finder {
     Alternative& row = list_.emplace_back();
     row.strategy = strategy;
     row.training = training;
-    row.step_time = step;
+    row.metrics.step_time = step;
     row.sensitivity = sensitivity;
     row.memory = measure::memory_of(scenario_, strategy);
     row.step = measure::interval_of(step, sensitivity);
@@ -406,10 +406,11 @@ class Finder {
   void compare() {
     const auto same = std::ranges::min_element(list_, goes_first);
     for (Alternative& row : list_) {
-      row.clearly_faster = row.training != TrainingChange::kSame && row.memory.fits() &&
-                           row.gain.low > 1 && row.step_time * (1 + kClearGain) < same->step_time &&
-                           measure::chance_shorter(row.step_time, row.sensitivity, same->step_time,
-                                                   same->sensitivity) >= kClearChance;
+      row.clearly_faster =
+          row.training != TrainingChange::kSame && row.memory.fits() && row.gain.low > 1 &&
+          row.metrics.step_time * (1 + kClearGain) < same->metrics.step_time &&
+          measure::chance_shorter(row.metrics.step_time, row.sensitivity, same->metrics.step_time,
+                                  same->sensitivity) >= kClearChance;
     }
   }
 

@@ -10,9 +10,7 @@
 #include "formats/dialect/dialect.h"
 #include "formats/input/document.h"
 #include "studies/explain/advice.h"
-#include "studies/rows/interval.h"
-#include "studies/rows/memory.h"
-#include "studies/rows/uncertainty.h"
+#include "studies/rows/prediction.h"
 #include "studies/tune/dialect_search.h"
 #include "studies/tune/tuner.h"
 
@@ -30,16 +28,10 @@ struct TrainingResult {
 };
 
 // What could be done in place of the baseline.
-struct Alternative {
+struct Alternative : measure::Prediction {
   Strategy strategy;
   std::string plain;  // its name with the baseline's other knobs; empty: its own
   measure::TrainingChange training = measure::TrainingChange::kSame;
-  Seconds step_time = 0;
-  measure::Sensitivity sensitivity;
-  measure::Memory memory;
-  measure::Interval step;                 // 80 % of the step time
-  double speedup = 1;                     // over the baseline
-  measure::Interval gain;                 // 80 % of that
   bool clearly_faster = false;            // than whatever trains the same, and it fits
   std::string set_with;                   // the lines, or keys, that set it
   std::optional<TrainingResult> outcome;  // where curves (studies/worth/curves.h) or others tell

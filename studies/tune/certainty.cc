@@ -206,12 +206,13 @@ Certainty certainty_of(const Scenario& scenario, const measure::FitErrors& fit_e
     const Seconds step = ranked.metrics.step_time;
     const measure::Sensitivity sensitivity = uncertainties.sensitivity(ranked.strategy);
     ranked.step = measure::interval_of(step, sensitivity);
-    ranked.gain = measure::ratio_interval(baseline / step, certainty.baseline, sensitivity);
+    ranked.speedup = baseline / step;
+    ranked.gain = measure::ratio_interval(ranked.speedup, certainty.baseline, sensitivity);
   }
   certainty.step = tuned.winner().step;
   certainty.gain = tuned.winner().gain;
   for (FrameworkDefault& own : defaults) {
-    const double ratio = own.step_time / best;
+    const double ratio = own.metrics.step_time / best;
     const auto interval =
         measure::ratio_interval(ratio, uncertainties.sensitivity(own.strategy), certainty.choice);
     own.loss_percent = 100 * (ratio - 1);

@@ -77,7 +77,7 @@ class Tuner {
   const std::vector<Point>& points() const { return space_.points(); }
 
   Ranked evaluated(const Strategy& strategy, FusionKind kind) {
-    return {strategy, kind, evaluator_.metrics_of(strategy), {}};
+    return {{evaluator_.metrics_of(strategy)}, strategy, kind};
   }
 
   // All of them, evaluated elsewhere; the first ones without a gap where interrupted.
@@ -205,7 +205,7 @@ class Tuner {
     const std::size_t done = std::max<std::size_t>(1, metrics.size()) - 1;
     for (std::size_t i = 0; i < done; ++i) {
       const Point& point = points()[order[i]];
-      keep(point, {std::move(strategies[i + 1]), point.kind, metrics[i + 1], {}}, order[i]);
+      keep(point, {{metrics[i + 1]}, std::move(strategies[i + 1]), point.kind}, order[i]);
     }
     tuned_.complete = done == order.size();
     if (!tuned_.complete) tuned_.left_bound = least_bound(order, done);

@@ -9,7 +9,7 @@
 
 #include "core/executor.h"
 #include "core/run/jobs.h"
-#include "studies/rows/uncertainty.h"
+#include "studies/rows/prediction.h"
 #include "studies/study/study.h"
 #include "studies/tune/search_space.h"
 
@@ -43,13 +43,10 @@ struct TuneOptions {
 };
 
 // The best candidate of one configuration and one kind of fusion.
-struct Ranked {
-  Strategy strategy;  // named in words
+struct Ranked : measure::Prediction {  // with intervals if it is ranked
+  Strategy strategy;                   // named in words
   FusionKind kind = FusionKind::kBase;
-  measure::Metrics metrics;
-  std::optional<Seconds> confirmed;  // its step time by the confirming executor
-  // 80 % of the step time and of its speedup over the baseline, where it is ranked.
-  measure::Interval step = {}, gain = {};
+  std::optional<Seconds> confirmed = {};  // its step time by the confirming executor
 };
 
 // One size of buckets with the winner's other knobs, by the model.

@@ -166,7 +166,7 @@ void take(const std::string& name, Evaluator& model, Tuning& tuning) {
                      ", the rows are " + listed);
   }
   const Alternative& row = tuning.alternatives[index(at - names.begin())];
-  tuning.taken = Ranked{row.strategy, FusionKind::kBase, model.metrics_of(row.strategy), {}};
+  tuning.taken = Ranked{{model.metrics_of(row.strategy)}, row.strategy};
   tuning.emitted = row.written;
 }
 

@@ -186,7 +186,7 @@ std::vector<FrameworkDefault> framework_defaults(const Strategy& base, Evaluator
     own.strategy.name = own.dialect + "'s default";
     own.strategy.overlap = base.overlap;
     if (!base.overlap) own.strategy.streams = 1;
-    own.step_time = evaluator.step_time(own.strategy);
+    own.metrics.step_time = evaluator.step_time(own.strategy);
     defaults.push_back(std::move(own));
   }
   return defaults;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "formats/input/document.h"
-#include "studies/rows/uncertainty.h"
+#include "studies/rows/prediction.h"
 #include "studies/tune/evaluator.h"
 
 namespace syncline::tune {
@@ -47,21 +47,19 @@ std::optional<BreakEven> nodes_break_even(const input::Document& document,
                                           const std::string& strategy, const std::string& against);
 
 // Strategies that average parameters, with what was published for them.
-struct Averaging {
+struct Averaging : measure::Prediction {
   std::string strategy;
   std::int64_t period = 0;  // 0: adaptive
-  measure::Metrics metrics;
   std::optional<Published> published;
 };
 std::vector<Averaging> averaging_of(Evaluator& evaluator);
 
 // Each framework's own default on this workload and cluster; overlap as in `base`, because that is
 // what the machine does.
-struct FrameworkDefault {
+struct FrameworkDefault : measure::Prediction {
   std::string dialect;
   Json config;
   Strategy strategy;
-  Seconds step_time = 0;
   double loss_percent = 0;          // how much longer that is than the best's
   measure::Interval loss_interval;  // 80 % of it
 };

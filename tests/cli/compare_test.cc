@@ -4,15 +4,15 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "cli/modules/step_log.h"
 #include "core/base/error.h"
-#include "imports/init.h"
 #include "tests/support/expect.h"
 #include "tests/support/program.h"
 
 namespace syncline::cli {
 namespace {
 
-using job::step_in;
+using cli::step_in;
 
 TEST(Compare, ReadsStepTimesAsFrameworksPrintThem) {
   for (const auto& [line, seconds] : std::vector<std::pair<std::string, Seconds>>{

@@ -45,7 +45,7 @@ TEST(Advice, KeepsItsPromise) {
   ASSERT_GE(advice.size(), 4U);
   for (const auto& item : advice) {
     const Seconds after = step_time(scenario, item.strategy);
-    EXPECT_DOUBLE_EQ(after, item.step_time) << item.change;
+    EXPECT_DOUBLE_EQ(after, item.metrics.step_time) << item.change;
     EXPECT_DOUBLE_EQ(100 * (1 - after / before), item.gain_percent) << item.change;
     EXPECT_GE(item.gain_percent, 0.5) << item.change;
   }
@@ -180,7 +180,7 @@ TEST(AdviceInADialect, ComesTrueWhenItIsPastedIn) {
   }
   const Scenario again =
       scenario_by(R"({"name": "s", "dialect": "paddle", "config": )" + config.dump() + "}");
-  EXPECT_DOUBLE_EQ(step_time(again, again.strategies.front()), fusion->step_time);
+  EXPECT_DOUBLE_EQ(step_time(again, again.strategies.front()), fusion->metrics.step_time);
 }
 
 TEST(AdviceInADialect, SaysWhereTheFrameworkHasNoWords) {
@@ -268,7 +268,7 @@ TEST(Advice, FusesOperatorsWhereThatPays) {
   const auto advice = advice_for(scenario);
   ASSERT_EQ(advice.size(), 1U);
   EXPECT_EQ(advice[0].change, "fuse operators (compute_fusion: fuse_bn_add_act_ops)");
-  EXPECT_DOUBLE_EQ(step_time(scenario, advice[0].strategy), advice[0].step_time);
+  EXPECT_DOUBLE_EQ(step_time(scenario, advice[0].strategy), advice[0].metrics.step_time);
   EXPECT_EQ(advice[0].training, TrainingChange::kSame);
 }
 

@@ -400,7 +400,8 @@ class Judge {
       }
     }
     for (const auto& advice : explanation.strategies.at(0).advice) {
-      if (!proper(advice.step_time)) fault("explain advises " + seconds(advice.step_time));
+      if (!proper(advice.metrics.step_time))
+        fault("explain advises " + seconds(advice.metrics.step_time));
     }
     // On what other jobs leave of the links.
     const Cluster cluster = measure::cluster_left(scenario_, strategy());

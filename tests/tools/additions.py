@@ -118,15 +118,20 @@ std::unique_ptr<live::LiveExecutor> make_dummy_executor(const Workload&, live::C
 }
 
 }  // namespace syncline::dummy_backend
+""",
+         "cli/modules/dummy.cc": """#include "backend_dummy/dummy_executor.h"
+#include "cli/modules.h"
+
+extern "C" void syncline_module_dummy(syncline::cli::ModuleRows& rows) {
+  rows.backend.make = syncline::dummy_backend::make_dummy_executor;
+}
 """},
         {"CMakeLists.txt": [
-            ("# CLI11 alone makes",
-             "syncline_room(dummy backend_dummy SOURCES dummy_executor.cc LINKS live)\n\n"),
-            ("gloo nccl\n", "dummy ")],
-         "cli/handed_in.cc": [
-            ('#include "backend_gloo', '#include "backend_dummy/dummy_executor.h"\n'),
-            ('      {"nccl", "ranks',
-             '      {"dummy_backend", "no machine", dummy_backend::make_dummy_executor},\n')]}),
+            ("syncline_module(gloo", "syncline_room(dummy backend_dummy SOURCES dummy_executor.cc LINKS live)\n"
+                                     "syncline_module(dummy ROOMS dummy)\n")],
+         "cli/modules.h": [("void syncline_module_gloo",
+                            "void syncline_module_dummy(syncline::cli::ModuleRows& rows);\n")],
+         "cli/handed_in.cc": [('      {"nccl", "ranks', '      {"dummy", "no machine"},\n')]}),
     "predicting executor": (
         {"core/run/dummy_executor.h": header(
             "core/run", ["core/executor.h"],
@@ -154,8 +159,7 @@ std::unique_ptr<Executor> make_dummy_executor(const ExecutorSettings& settings) 
 
 namespace syncline::cli {
 
-VerbAction add_dummy(CLI::App& app) {
-  app.add_subcommand("dummy_verb", "Say nothing of use");
+VerbAction add_dummy(CLI::App&) {
   return [] {
     std::cout << "nothing\\n";
     return 0;
@@ -164,8 +168,8 @@ VerbAction add_dummy(CLI::App& app) {
 
 }  // namespace syncline::cli
 """},
-        {"cli/verbs.h": [("VerbAction add_emit", "VerbAction add_dummy(CLI::App& app);\n")],
-         "cli/program.cc": [("add_list, add_schema", "add_dummy, ")],
+        {"cli/verbs.h": [("VerbAction add_emit", "VerbAction add_dummy(CLI::App& verb);\n")],
+         "cli/program.cc": [('{"list", ', '{"dummy_verb", "Say nothing of use", add_dummy},\n        ')],
          "CMakeLists.txt": [("emit.cc\n", "dummy.cc ")],
          "tests/cli/terminal_test.cc": [('      {"lab", {}},', '      {"dummy_verb", {{}}},\n')]}),
     "output format": (

@@ -54,6 +54,10 @@ def functions(pattern, text):
     return {f"{name}/{first_type(given)}" for name, given in re.findall(pattern, text, re.M)}
 
 
+# Verbs declare themselves in these headers, and need none of the others; their tables do.
+TABLES = {"cli/verbs.h": "cli/program.cc", "cli/modules/live.h": "cli/modules/live.cc",
+          "cli/modules/imports.h": "cli/modules/imports.cc"}
+
 DEFINED = r"^(?!\s)[\w:<>,&*\s]*?\b(\w+)\(([^;{}]*?)\)[^;{}()]*(?:\{|:)"
 DECLARED = r"^(?:[\w:<>,&*\s\[\]]+?)\b(\w+)\(([^;{}]*?)\)[^;{}()]*;"
 UNNAMED = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.M | re.S)
@@ -62,10 +66,9 @@ UNNAMED = re.compile(r"^namespace \{$.*?^\}  // namespace$", re.M | re.S)
 class Graph:
     def __init__(self, texts):
         self.lines = {name: text.count("\n") for name, text in texts.items()}
-        # The table of verbs is program.cc's: another verb that declares itself there needs none.
         self.includes = {
             name: [header for header in re.findall(r'#include "([^"]+)"', text) if header in texts
-                   and not (header == "cli/verbs.h" and name != "cli/program.cc")]
+                   and TABLES.get(header, name) == name]
             for name, text in texts.items()}
         definers = defaultdict(set)
         for name, text in texts.items():
@@ -109,7 +112,8 @@ def main():
     if not limits_alone:
         print(f"{'':<28} percent  limit   lines of {sum(graph.lines.values()):,}")
     over = 0
-    asked = LIMITS | {verb: (f"cli/{verb}.cc", None) for verb in VERBS}
+    places = {verb: (f"cli/{verb}.cc", f"cli/modules/{verb}.cc") for verb in VERBS}
+    asked = LIMITS | {verb: (next(filter(graph.lines.get, places[verb])), None) for verb in VERBS}
     for name, (source, limit) in asked.items():
         percent = graph.percent(source)
         fails = limit is not None and percent > limit

@@ -68,14 +68,14 @@ TEST(Alternatives, AreOfThreeKindsEachWithItsBestFirst) {
   for (std::size_t i = 1; i < rows.size(); ++i) {
     const Alternative& row = rows[i];
     EXPECT_LE(rows[i - 1].training, row.training);
-    EXPECT_DOUBLE_EQ(row.speedup, rows.front().step_time / row.step_time);
-    EXPECT_LE(row.step.low, row.step_time);
-    EXPECT_GE(row.step.high, row.step_time);
+    EXPECT_DOUBLE_EQ(row.speedup, rows.front().metrics.step_time / row.metrics.step_time);
+    EXPECT_LE(row.step.low, row.metrics.step_time);
+    EXPECT_GE(row.step.high, row.metrics.step_time);
     EXPECT_LE(row.gain.low, row.speedup);
     EXPECT_GE(row.gain.high, row.speedup);
     EXPECT_FALSE(row.set_with.empty()) << row.strategy.name;
     if (row.training == TrainingChange::kSame) continue;
-    EXPECT_GE(row.step_time, best_alternative(tuning, row.training)->step_time);
+    EXPECT_GE(row.metrics.step_time, best_alternative(tuning, row.training)->metrics.step_time);
   }
 }
 
@@ -85,7 +85,7 @@ TEST(Alternatives, TakeWhatTheirStrategiesTake) {
   const Scenario& scenario = tuning.scenario;
   Evaluator model(scenario);
   for (const Alternative& row : tuning.alternatives) {
-    EXPECT_DOUBLE_EQ(model.step_time(row.strategy), row.step_time) << row.strategy.name;
+    EXPECT_DOUBLE_EQ(model.step_time(row.strategy), row.metrics.step_time) << row.strategy.name;
   }
 }
 
@@ -189,7 +189,7 @@ TEST(Alternatives, AreInTheWordsOfTheFrameworkThatIsAskedFor) {
   const Tuning tuning = test::tuning_of(document, few("fp16"), dialect::find_dialect("horovod"));
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.emitted->config.value("compression", ""), "fp16");
-  EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
+  EXPECT_DOUBLE_EQ(tuning.emitted->metrics.step_time, tuning.taken->metrics.step_time);
   EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0) << "Horovod has no such way";
   const Tuning plain = test::tuning_of(resnet_by(R"([{"name": "plain"}])"), few("fp16"),
                                        dialect::find_dialect("pytorch"));
@@ -242,7 +242,8 @@ TEST(Alternatives, AreWhatTheSearchAsksFor) {
   // The best of the search is named as in the first line, at the same cost.
   const Ranked& winner = both.tuned.winner();
   EXPECT_TRUE(std::ranges::any_of(both.alternatives, [&](const Alternative& row) {
-    return row.strategy.name == winner.strategy.name && row.step_time == winner.metrics.step_time;
+    return row.strategy.name == winner.strategy.name &&
+           row.metrics.step_time == winner.metrics.step_time;
   })) << winner.strategy.name;
   for (const Alternative& row : search(R"("local_sgd": [{"period": 8}, "none"])").alternatives) {
     EXPECT_TRUE(!row.strategy.local_sgd.enabled || row.strategy.local_sgd.period == 8);
@@ -265,7 +266,7 @@ TEST(Alternatives, ThatDoNotFitAreNoBest) {
   const Alternative* best = best_alternative(tuning, TrainingChange::kChanged);
   ASSERT_NE(best, nullptr);
   EXPECT_TRUE(best->memory.fits());
-  EXPECT_GT(best->step_time, dgc->step_time);
+  EXPECT_GT(best->metrics.step_time, dgc->metrics.step_time);
   EXPECT_EQ(best, &*std::ranges::find(tuning.alternatives, TrainingChange::kChanged,
                                       &Alternative::training))
       << "what fits comes first";
@@ -332,7 +333,7 @@ TEST(Alternatives, AreWrittenWhenTheyAreTaken) {
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.taken->strategy.compression.codec, "fp16");
   EXPECT_EQ(tuning.emitted->config.value("comm_hook", ""), "fp16_compress_hook");
-  EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
+  EXPECT_DOUBLE_EQ(tuning.emitted->metrics.step_time, tuning.taken->metrics.step_time);
   EXPECT_EQ(dialect::config_text(*pytorch, tuning.emitted->config),
             row_with(tuning, "fp16")->set_with);
   EXPECT_THROW(test::tuning_of(document, few("fp61"), pytorch), InputError);

@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "cli/modules/live.h"
+#include "cli/modules/step_log.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/process.h"
-#include "cli/verbs.h"
 #include "core/base/error.h"
 #include "core/base/statistics.h"
-#include "imports/init.h"
 #include "live/processes.h"
 #include "reports/format.h"
 #include "reports/table.h"
@@ -73,7 +73,7 @@ Ran run_once(const std::string& command) {
 
 std::optional<Seconds> step_in(const std::string& output, const CompareVerb& verb) {
   try {
-    return job::step_in(output, verb.figure, verb.rate);
+    return cli::step_in(output, verb.figure, verb.rate);
   } catch (const InputError& error) {
     throw InputError(std::string("--figure: ") + error.what());
   }
@@ -243,21 +243,20 @@ int run(const CompareVerb& verb) {
 
 }  // namespace
 
-VerbAction add_compare(CLI::App& app) {
+VerbAction add_compare(CLI::App& verb) {
   auto options = std::make_shared<CompareVerb>();
-  auto* verb = app.add_subcommand("compare", "Run two commands in turns: which is faster, surely");
-  verb->add_option("commands", options->commands, "two commands, each as a shell's line")
+  verb.add_option("commands", options->commands, "two commands, each as a shell's line")
       ->required()
       ->expected(2);
-  verb->add_option("--rounds", options->rounds, "runs of each")
+  verb.add_option("--rounds", options->rounds, "runs of each")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  verb->add_option("--figure", options->figure,
-                   "expression with a group that finds a step's seconds (default: the usual words)")
+  verb.add_option("--figure", options->figure,
+                  "expression with a group that finds a step's seconds (default: the usual words)")
       ->type_name("REGEX");
-  verb->add_flag("--rate", options->rate, "--figure names a rate: more is faster");
-  add_format(*verb, options->output);
-  add_html(*verb, options->output);
+  verb.add_flag("--rate", options->rate, "--figure names a rate: more is faster");
+  add_format(verb, options->output);
+  add_html(verb, options->output);
   return [options] { return run(*options); };
 }
 

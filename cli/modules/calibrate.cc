@@ -4,10 +4,10 @@
 
 #include "cli/backends.h"
 #include "cli/help.h"
+#include "cli/modules/live.h"
+#include "cli/modules/ranks.h"
 #include "cli/options.h"
 #include "cli/output.h"
-#include "cli/ranks.h"
-#include "cli/verbs.h"
 #include "core/base/error.h"
 #include "core/codec.h"
 #include "core/cost/cost_model.h"
@@ -167,7 +167,7 @@ int calibrate_live(const CalibrateOptions& options) {
     }
     const Cluster shape = live::unmeasured_cluster(options.name, channel.ranks() / inside, inside);
     const bool first = channel.rank() == 0;
-    const Backend& backend = backend_named(options.live);
+    const live::Backend& backend = backend_named(options.live);
     std::optional<calibrate::KernelCosts> kernels;
     if (first && backend.kernels != nullptr) {
       say("checking and measuring the kernels on one GPU");
@@ -287,16 +287,14 @@ const std::vector<Tool>& tools() {
 
 }  // namespace
 
-VerbAction add_calibrate(CLI::App& app) {
+VerbAction add_calibrate(CLI::App& verb) {
   auto options = std::make_shared<CalibrateOptions>();
-  auto* verb =
-      app.add_subcommand("calibrate", "Fit a cluster to nccl-tests logs, step times or live links");
   for (const Tool& tool : tools()) {
-    tool.add_options(*verb->add_subcommand(tool.name, tool.about)->group("Verbs"), *options);
+    tool.add_options(*verb.add_subcommand(tool.name, tool.about)->group("Verbs"), *options);
   }
-  return [options, verb] {
+  return [options, &verb] {
     expect_writable({options->out, options->svg, options->output.html});
-    const std::string name = verb->get_subcommands().front()->get_name();
+    const std::string name = verb.get_subcommands().front()->get_name();
     return std::ranges::find(tools(), name, &Tool::name)->run(*options);
   };
 }

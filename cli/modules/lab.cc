@@ -3,10 +3,11 @@
 #include <iostream>
 #include <memory>
 
+#include "cli/failure_notice.h"
 #include "cli/help.h"
+#include "cli/modules/live.h"
 #include "cli/options.h"
 #include "cli/process.h"
-#include "cli/verbs.h"
 #include "core/base/error.h"
 #include "live/lab.h"
 #include "live/local_ranks.h"
@@ -56,7 +57,7 @@ int run(const LabVerbOptions& verb) {
   live::check_lab(lab.options);
   lab.rules.stopped = lab.rules.wait_limit;  // such ranks have failed too
   for (const auto& text : verb.cuts) lab.cuts.push_back(cut_of(text, lab.options.ranks));
-  const live::FailureNotice notice;
+  const FailureNotice notice;
   const live::JobEnd end = live::run_lab(lab);
   const std::string failure = live::in_words(end);
   // Ranks that are ours and ended with these have said why.
@@ -71,41 +72,40 @@ int run(const LabVerbOptions& verb) {
 
 }  // namespace
 
-VerbAction add_lab(CLI::App& app) {
+VerbAction add_lab(CLI::App& verb) {
   auto options = std::make_shared<LabVerbOptions>();
   live::LabOptions& lab = options->run.options;
   live::ProcessRules& rules = options->run.rules;
-  auto* verb = app.add_subcommand("lab", "Run a command on ranks with emulated links (needs root)");
-  verb->add_option("--ranks", lab.ranks, "number of ranks")->capture_default_str();
-  verb->add_option("--rate", options->rate, "bandwidth of each rank's link, such as 1gbit")
+  verb.add_option("--ranks", lab.ranks, "number of ranks")->capture_default_str();
+  verb.add_option("--rate", options->rate, "bandwidth of each rank's link, such as 1gbit")
       ->type_name("RATE")
       ->required();
-  verb->add_option("--groups", lab.groups,
-                   "number of switches; ranks divide evenly, uplinks join them")
+  verb.add_option("--groups", lab.groups,
+                  "number of switches; ranks divide evenly, uplinks join them")
       ->capture_default_str();
-  verb->add_option("--uplink", options->uplink, "bandwidth of each switch's uplink, with --groups")
+  verb.add_option("--uplink", options->uplink, "bandwidth of each switch's uplink, with --groups")
       ->type_name("RATE");
-  verb->add_option("--latency", options->latency_ms, "milliseconds that each message is delayed")
+  verb.add_option("--latency", options->latency_ms, "milliseconds that each message is delayed")
       ->capture_default_str();
-  verb->add_option("--queue", options->queue_ms,
-                   "milliseconds that a packet may wait before it is dropped")
+  verb.add_option("--queue", options->queue_ms,
+                  "milliseconds that a packet may wait before it is dropped")
       ->capture_default_str();
-  verb->add_option("--burst", lab.burst, "bytes that an idle link passes at once; 0: by the rate")
+  verb.add_option("--burst", lab.burst, "bytes that an idle link passes at once; 0: by the rate")
       ->capture_default_str();
-  verb->add_option("--cut", options->cuts, "cut the link of a rank at this time; may be repeated")
+  verb.add_option("--cut", options->cuts, "cut the link of a rank at this time; may be repeated")
       ->type_name("RANK@SECONDS")
       ->allow_extra_args(false);
-  verb->add_option("--patience", rules.wait_limit,
-                   "seconds for the others after a rank failed or all stopped")
+  verb.add_option("--patience", rules.wait_limit,
+                  "seconds for the others after a rank failed or all stopped")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
-  verb->add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")
+  verb.add_option("--grace", rules.grace, "seconds between SIGTERM and SIGKILL")
       ->check(number_from(0.0, 86400.0))
       ->capture_default_str();
-  verb->add_option("command", options->run.command,
-                   "after --: command to run, with torchrun's environment variables")
+  verb.add_option("command", options->run.command,
+                  "after --: command to run, with torchrun's environment variables")
       ->required();
-  put_in_group(*verb, "Link and faults", {"--queue", "--burst", "--cut", "--patience", "--grace"});
+  put_in_group(verb, "Link and faults", {"--queue", "--burst", "--cut", "--patience", "--grace"});
   return [options] { return run(*options); };
 }
 

@@ -1,4 +1,4 @@
-#include "reports/import_report.h"
+#include "reports/imported/import_report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "imports/init.h"
+#include "cli/modules/step_log.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/statistics.h"
 
-namespace syncline::job {
+namespace syncline::cli {
 namespace {
 
 struct Pattern {
@@ -77,4 +77,4 @@ std::optional<Seconds> step_in(const std::string& output, const std::string& own
   return std::nullopt;
 }
 
-}  // namespace syncline::job
+}  // namespace syncline::cli

@@ -3,8 +3,9 @@
 #include <memory>
 #include <thread>
 
-#include "cli/backends.h"
 #include "cli/help.h"
+#include "cli/modules/live.h"
+#include "cli/modules/ranks.h"
 #include "cli/process.h"
 #include "cli/tune.h"
 #include "core/base/error.h"
@@ -13,7 +14,7 @@
 #include "live/link_calibration.h"
 #include "live/ranks_search.h"
 #include "reports/format.h"
-#include "reports/live_report.h"
+#include "reports/live/live_report.h"
 #include "reports/tune_report.h"
 #include "studies/machines/live_tuner.h"
 #include "studies/study/study.h"
@@ -21,8 +22,6 @@
 
 namespace syncline::cli {
 namespace {
-
-constexpr const char* kEmulated = "emulated";
 
 // Evaluations at most.
 std::size_t budget(const TuneArguments& options) { return options.budget.value_or(12); }
@@ -206,39 +205,6 @@ int tune_emulated(const TuneArguments& options, const input::Document& fitted, L
 }
 
 }  // namespace
-
-void add_live_options(CLI::App& verb, LiveOptions& live) {
-  std::vector<std::string> machines = backend_names();
-  machines.insert(machines.begin(), kEmulated);
-  CLI::Option* machine = verb.add_option("--live", live.machine, "measure candidates on")
-                             ->transform(one_of_words(machines));
-  for (const char* other : {"--svg", "--csv", "--executor", "--top", "--jobs"}) {
-    machine->excludes(verb.get_option(other));
-  }
-  add_ranks_options(verb, live.ranks, machine);
-  verb.add_flag("--calibrate", live.calibrate, "measure the links of --live gloo first")
-      ->needs(machine);
-  verb.add_flag("--no-check", live.no_check, "skip the check of the all-reduced values")
-      ->needs(machine);
-  constexpr double kMostNoise = 30;  // percent: a normal step time stays above zero
-  const auto add = [&](const char* name, auto& value, const char* about) {
-    return verb.add_option(name, value, about)->needs(machine)->capture_default_str();
-  };
-  add("--noise", live.noise, "standard deviation of an emulated step in percent")
-      ->check(number_from(0.0, kMostNoise));
-  add("--steps", live.steps, "training steps per evaluation")->check(CLI::Range(2, 1000000));
-  add("--seed", live.seed, "seed of the noise");
-  add("--journal", live.journal, "record every evaluation; the same command resumes from there")
-      ->type_name("FILE");
-  add("--wrong", live.wrong,
-      "distort the model that guides the search, in latency, bandwidth or both")
-      ->type_name("KEY=FACTOR,...");
-  add("--pace", live.pace, "seconds that an emulated second takes")
-      ->check(number_from(0.0, 1000.0));
-  put_in_group(verb, "Search on a machine (with --live)",
-               {"--ranks", "--timeout", "--meet", "--calibrate", "--no-check", "--noise", "--steps",
-                "--seed", "--journal", "--wrong", "--pace"});
-}
 
 int tune_live(const TuneArguments& options, const input::Document& document,
               const std::string& command) {

@@ -1,15 +1,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "cli/modules/imports.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/predictors.h"
-#include "cli/verbs.h"
 #include "formats/input/document.h"
 #include "formats/json/text.h"
 #include "imports/format.h"
 #include "imports/scenario_of.h"
-#include "reports/import_report.h"
+#include "reports/imported/import_report.h"
 #include "studies/study/study.h"
 
 namespace syncline::cli {
@@ -47,21 +47,19 @@ int run(const ImportVerb& options) {
 
 }  // namespace
 
-VerbAction add_import(CLI::App& app) {
+VerbAction add_import(CLI::App& verb) {
   auto options = std::make_shared<ImportVerb>();
-  auto* verb =
-      app.add_subcommand("import", "Make a scenario from a profiler's trace or a model file");
-  verb->add_option("files", options->files,
-                   "a rank's file, or one file per rank; formats are detected")
+  verb.add_option("files", options->files,
+                  "a rank's file, or one file per rank; formats are detected")
       ->required();
-  add_file(*verb, "-o,--out", options->out, "write the scenario (JSON)");
-  add_file(*verb, "--cluster", options->cluster,
+  add_file(verb, "-o,--out", options->out, "write the scenario (JSON)");
+  add_file(verb, "--cluster", options->cluster,
            "cluster (JSON) (default: the files' own, else assumed)");
-  verb->add_option("--batch", options->batch,
-                   "samples per rank and step, which traces do not contain")
+  verb.add_option("--batch", options->batch,
+                  "samples per rank and step, which traces do not contain")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 30));
-  add_format(*verb, options->output);
-  add_html(*verb, options->output);
+  add_format(verb, options->output);
+  add_html(verb, options->output);
   return [options] { return run(*options); };
 }
 

@@ -2,24 +2,20 @@
 // is one of them, or starts them.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
+#include <string_view>
 
+#include "cli/options.h"
 #include "core/cluster.h"
 #include "formats/input/document.h"
+#include "live/backend.h"
 #include "live/control_channel.h"
 
 namespace syncline::cli {
 
-struct RanksOptions {
-  int ranks = 0;        // to be started here; 0: a launcher has started us
-  double timeout = 60;  // seconds
-  std::string meet;     // file in which rank 0 publishes its address; empty: as the launcher has it
-};
-
-// `live`: the option without which they mean nothing, if there is one.
-void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live = nullptr);
+// Returns a backend, its module loaded; throws MachineError if that is not there.
+const live::Backend& backend_named(std::string_view name);
 
 // Runs `body` on every rank and gives the exit code. `key`: what all ranks must agree on. Without a
 // launcher's variables, --ranks starts this same command once a rank and waits for them. Whatever

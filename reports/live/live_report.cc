@@ -3,8 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "formats/input/scenario_json.h"
+#include "reports/bars.h"
 #include "reports/format.h"
-#include "reports/live_report.h"
+#include "reports/live/live_report.h"
 #include "reports/page.h"
 #include "reports/table.h"
 #include "reports/written.h"
@@ -12,6 +13,8 @@
 
 namespace syncline::reports {
 namespace {
+
+using chart::Unit;
 
 const tune::Estimate& estimate_of(const tune::LiveReport& report) {
   return report.tuning.state.estimates[report.tuning.state.best];
@@ -145,6 +148,36 @@ Json json_of(const tune::LiveReport& report) {
 Answer answer_of(const tune::LiveReport& report) {
   return answered("tune", report.scenario, report, page_of, evaluations_of, json_of, {},
                   figures_of);
+}
+
+std::vector<Illustration> figures_of(const tune::LiveReport& report) {
+  chart::Figure figure{"s-search",
+                       "The search, evaluation by evaluation",
+                       "",
+                       {"evaluation", Unit::kNumber},
+                       {"step time", Unit::kSeconds}};
+  chart::Series best{"the least so far", chart::kOrange};
+  chart::Series seen = chart::dotted("measured", chart::kBlue);
+  best.steps = true;
+  Seconds least = 0;
+  for (const auto& one : report.tuning.observations) {
+    const auto number = static_cast<double>(seen.points.size() + 1);
+    least = least == 0 ? one.step_time : std::min(least, one.step_time);
+    best.points.push_back({number, least});
+    seen.points.push_back({number, one.step_time});
+    seen.whiskers.push_back(
+        {number, one.step_time - one.standard_error, one.step_time + one.standard_error});
+    seen.labels.push_back(one_line(report.problem.candidates[one.candidate].name));
+  }
+  if (seen.points.size() < 2) return {};  // no chart of one point
+  figure.up.logarithmic = outlying({seen});
+  figure.series = {std::move(seen), std::move(best)};
+  if (report.truth) {
+    figure.rules = {{"the best candidate, in truth", false, report.truth->least, chart::kGreen},
+                    {"the baseline", false, report.truth->baseline, chart::kGrey}};
+  }
+  figure.note = "Strokes: a standard error up and down.";
+  return {{std::move(figure)}};
 }
 
 }  // namespace syncline::reports

@@ -1,10 +1,12 @@
-#include "cli/ranks.h"
+#include "cli/modules/ranks.h"
 
 #include <unistd.h>
 
 #include <atomic>
 #include <iostream>
 
+#include "cli/failure_notice.h"
+#include "cli/modules.h"
 #include "cli/options.h"
 #include "cli/process.h"
 #include "core/base/error.h"
@@ -15,7 +17,7 @@ namespace syncline::cli {
 namespace {
 
 int start_ranks(const RanksOptions& options) {
-  const live::FailureNotice notice;
+  const FailureNotice notice;
   const auto commands = live::local_ranks(live::own_command(), options.ranks, options.meet);
   live::ProcessRules rules;
   // A rank that ends has told the others why, and the one that is to print it has. Where one was
@@ -37,7 +39,7 @@ int start_ranks(const RanksOptions& options) {
   static std::atomic<bool> ending = false;
   while (ending.exchange(true)) pause();  // another thread does
   if (say) {
-    live::note_failure_printed();
+    note_failure_printed();
     const std::string line = "syncline: " + reports::one_line(text) + "\n";
     [[maybe_unused]] const auto n = write(STDERR_FILENO, line.data(), line.size());
   }
@@ -46,18 +48,7 @@ int start_ranks(const RanksOptions& options) {
 
 }  // namespace
 
-void add_ranks_options(CLI::App& verb, RanksOptions& options, CLI::Option* live) {
-  constexpr double kLongest = 86400;
-  verb.add_option("--ranks", options.ranks, "ranks to start here (default: those of the launcher)")
-      ->check(CLI::Range(1, 4096));
-  verb.add_option("--timeout", options.timeout, "seconds of silence before a rank counts as failed")
-      ->check(number_from(1.0, kLongest))
-      ->capture_default_str();
-  add_file(verb, "--meet", options.meet,
-           "rendezvous file on a shared disk (default: the launcher's address or MPI)");
-  if (live == nullptr) return;
-  for (const char* own : {"--ranks", "--timeout", "--meet"}) verb.get_option(own)->needs(live);
-}
+const live::Backend& backend_named(std::string_view name) { return *module_rows(name).backend; }
 
 int with_ranks(const RanksOptions& options, const std::string& key,
                const std::function<int(live::ControlChannel&)>& body) {
@@ -81,7 +72,7 @@ int with_ranks(const RanksOptions& options, const std::string& key,
     // Both ends of a link that was cut find the other silent. Rank 0 prints that; the other end
     // does where nothing was printed just now, as rank 0's machine may be the one that is cut off.
     constexpr auto kJustNow = std::chrono::seconds(5);
-    end_with(text, first_hand && (rank == 0 || !live::failure_printed_within(kJustNow)));
+    end_with(text, first_hand && (rank == 0 || !failure_printed_within(kJustNow)));
   };
   std::unique_ptr<live::ControlChannel> channel;
   try {

@@ -5,12 +5,12 @@
 #include "cli/backends.h"
 #include "cli/built_in.h"
 #include "cli/help.h"
+#include "cli/modules/live.h"
+#include "cli/modules/ranks.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/predictors.h"
 #include "cli/process.h"
-#include "cli/ranks.h"
-#include "cli/verbs.h"
 #include "core/base/error.h"
 #include "formats/input/document.h"
 #include "formats/text/fingerprint.h"
@@ -52,7 +52,7 @@ std::string today() {
 }
 
 live::ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
-  const Backend& backend = backend_named(options.backend);
+  const live::Backend& backend = backend_named(options.backend);
   live::ValidationRun run;
   run.scenario = scenario;
   run.operators = options.compute == "kernels";
@@ -173,43 +173,40 @@ int run(const ValidateOptions& options) {
 
 }  // namespace
 
-VerbAction add_validate(CLI::App& app) {
+VerbAction add_validate(CLI::App& verb) {
   auto options = std::make_shared<ValidateOptions>();
-  auto* verb = app.add_subcommand("validate",
-                                  "Run a scenario on real ranks, and compare with the prediction");
-  add_scenario(*verb, options->scenario, "its sweep is ignored");
-  verb->add_option("--backend", options->backend, "communicate with")
+  add_scenario(verb, options->scenario, "its sweep is ignored");
+  verb.add_option("--backend", options->backend, "communicate with")
       ->transform(one_of_words(backend_names()))
       ->capture_default_str();
-  add_ranks_options(*verb, options->ranks);
-  verb->add_option("--compute", options->compute,
-                   "pass the computation's time, or run the workload's operators (nccl)")
+  add_ranks_options(verb, options->ranks);
+  verb.add_option("--compute", options->compute,
+                  "pass the computation's time, or run the workload's operators (nccl)")
       ->transform(one_of_words({"timers", "kernels"}))
       ->capture_default_str();
-  verb->add_flag("--calibrate", options->calibrate,
-                 "measure the links first, and predict with them");
-  add_file(*verb, "--cluster-out", options->cluster_out,
+  verb.add_flag("--calibrate", options->calibrate,
+                "measure the links first, and predict with them");
+  add_file(verb, "--cluster-out", options->cluster_out,
            "write the cluster with its measured links (JSON)");
-  verb->add_option("--strategy,--only", options->only, "run these strategies only (default: all)");
-  add_executor(*verb, options->executor, "predict with");
-  verb->add_option("--warmup", options->warmup, "periods to run before measuring")
+  verb.add_option("--strategy,--only", options->only, "run these strategies only (default: all)");
+  add_executor(verb, options->executor, "predict with");
+  verb.add_option("--warmup", options->warmup, "periods to run before measuring")
       ->check(CLI::Range(1, 1000))
       ->capture_default_str();
-  verb->add_option("--repeats", options->repeats, "periods to measure")
+  verb.add_option("--repeats", options->repeats, "periods to measure")
       ->check(CLI::Range(1, 100000))
       ->capture_default_str();
-  verb->add_flag("--no-check", options->no_check, "skip the check of the all-reduced values");
-  verb->add_option("--values", options->values,
-                   "fill gradients with integers (exact sums) or real numbers")
+  verb.add_flag("--no-check", options->no_check, "skip the check of the all-reduced values");
+  verb.add_option("--values", options->values,
+                  "fill gradients with integers (exact sums) or real numbers")
       ->transform(one_of_words({"integers", "real"}))
       ->capture_default_str();
-  add_format(*verb, options->output);
-  add_html(*verb, options->output);
-  add_file(*verb, "--trace", options->trace,
-           "write a Chrome trace of predicted and measured steps");
-  add_file(*verb, "-o,--out", options->out, "write the report (JSON), updated with each strategy");
+  add_format(verb, options->output);
+  add_html(verb, options->output);
+  add_file(verb, "--trace", options->trace, "write a Chrome trace of predicted and measured steps");
+  add_file(verb, "-o,--out", options->out, "write the report (JSON), updated with each strategy");
   put_in_group(
-      *verb, "Measurement",
+      verb, "Measurement",
       {"--timeout", "--meet", "--warmup", "--repeats", "--no-check", "--values", "--compute"});
   return [options] { return run(*options); };
 }

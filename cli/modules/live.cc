@@ -1,0 +1,12 @@
+// Ranks as a module: what measures jobs, networks and predictions on machines.
+#include "cli/modules/live.h"
+#include "cli/modules.h"
+
+extern "C" void syncline_module_live(syncline::cli::ModuleRows& rows) {
+  using namespace syncline::cli;
+  rows.verbs = {{"calibrate", add_calibrate},
+                {"compare", add_compare},
+                {"lab", add_lab},
+                {"validate", add_validate}};
+  rows.tune_live = tune_live;
+}

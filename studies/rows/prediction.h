@@ -1,0 +1,21 @@
+// A strategy's step as it is predicted, how sure that is, and its gain over the baseline: the part
+// that the rows of all answers share.
+#pragma once
+
+#include "core/metrics.h"
+#include "studies/rows/interval.h"
+#include "studies/rows/memory.h"
+#include "studies/rows/uncertainty.h"
+
+namespace syncline::measure {
+
+struct Prediction {
+  Metrics metrics = {};
+  Memory memory = {};            // of the rank that holds most
+  Sensitivity sensitivity = {};  // of the step time to what it rests on
+  Interval step = {};            // seconds, 80 % of the step time
+  double speedup = 1;            // over the baseline, or what the row compares with
+  Interval gain = {};            // 80 % of the speedup
+};
+
+}  // namespace syncline::measure
