@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/base/units.h"
+#include "core/job/dtype.h"
 
 namespace syncline {
 
@@ -168,6 +170,9 @@ struct BucketTraits {
   // A bucket also waits for the gradient after its last one, because only a gradient that no
   // longer fits closes it (DeepSpeed).
   bool with_next = false;
+  // Format of the sums, if gradients leave the backward pass narrower than their parameters are
+  // (FSDP's reduce_dtype); nothing: as the gradients.
+  std::optional<DType> narrow_sums;
 
   bool operator==(const BucketTraits&) const = default;
 };

@@ -501,7 +501,8 @@ std::optional<Settings> settings_of(const InitOptions& given) {
   if (!settings && (!given.settings.empty() || !given.flags.empty())) {
     throw InputError(text +
                      ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "
-                     "run_config.yaml, torchtitan's TOML, DeepSpeed's JSON");
+                     "run_config.yaml, torchtitan's TOML, DeepSpeed's JSON, accelerate's YAML, the "
+                     "Trainer's arguments");
   }
   return settings;
 }
@@ -536,6 +537,7 @@ Begun init_scenario(const InitOptions& asked) {
   if (settings) fill_auto_sizes(workload, *settings, begun.assumed);
   // What the settings say is not guessed.
   if (settings) take_told(*settings, options);
+  if (settings && settings->compiled) options.compiled = true;
   if (by_operators) {
     choose_sizes(workload, options, begun.assumed);
     choose_dtype(workload["operators"], options, device, settings || cut_job(workload),

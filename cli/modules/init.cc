@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -69,9 +70,11 @@ void take_settings(InitVerb& options) {
   const bool line =
       words.front().starts_with("--") || (words.size() > 1 && starts_launch(words[0]));
   const bool file = !launch && !line;
-  if (file && words.size() > 1 && !words[1].starts_with("--")) {
+  std::error_code error;
+  if (file && words.size() > 1 && !words[1].starts_with("--") &&
+      !std::filesystem::is_regular_file(words[1], error)) {
     throw InputError("init: found '" + words[1] +
-                     "', expected a model and at most one framework's settings");
+                     "', expected a model, files of a framework's settings, and flags");
   }
   if (file) {
     init.settings = words.front();
@@ -173,9 +176,9 @@ VerbAction add_init(CLI::App& verb) {
           "architecture (see syncline list), config.json, .safetensors or framework settings")
       ->required();
   verb.add_option("settings", options->settings,
-                  "layout, from Megatron, torchtitan or DeepSpeed settings");
+                  "settings of Megatron, torchtitan, DeepSpeed or Hugging Face");
   // Never given: the parser takes words behind "--" only where one is missing.
-  verb.add_option("flags", options->missing, "flags of Megatron, after --")->group("");
+  verb.add_option("flags", options->missing, "flags, after --")->group("");
   verb.add_option("--node", options->init.node,
                   "kind of node, such as dgx-h100, or NCCL's topology file (.xml)");
   CLI::Option* gpu = verb.add_option("--gpu", options->init.gpu,

@@ -206,7 +206,10 @@ std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
   for (const int number : group) {
     const Tensor& tensor = *tensors[index(number)];
     const bool cast = fusion.to_fp32 && size_of(tensor.dtype) < size_of(DType::kFp32);
-    const DType dtype = cast ? DType::kFp32 : tensor.dtype;
+    DType dtype = cast ? DType::kFp32 : tensor.dtype;
+    if (traits.narrow_sums && size_of(*traits.narrow_sums) < size_of(dtype)) {
+      dtype = *traits.narrow_sums;
+    }
     const Bytes bytes = tensor.elements * size_of(dtype);
     auto it = std::ranges::find(buckets, dtype, &Bucket::dtype);
     if (it == buckets.end()) {

@@ -48,9 +48,55 @@ struct Unit {
   std::size_t depth = 0;  // of its modules, 0: the root
 };
 
+std::string text_of(const Path& path) {
+  std::string text;
+  for (const auto& part : path) text += (text.empty() ? "" : ".") + part;
+  return text;
+}
+
+bool is_number(const std::string& part) {
+  return !part.empty() &&
+         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+// Modules that differ by a number alone are said by one pattern.
+Json in_patterns(const std::vector<Path>& modules) {
+  Json patterns = Json::array();
+  for (Path module : modules) {
+    for (auto& part : module) {
+      if (is_number(part)) part = "*";
+    }
+    const Json pattern = text_of(module);
+    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
+      patterns.push_back(pattern);
+    }
+  }
+  return patterns;
+}
+
+// Finds each numbered module that holds a gradient, as people wrap a model's layers.
+std::vector<Path> layers_of(const Workload& workload) {
+  std::vector<Path> layers;
+  for (const Tensor& tensor : workload.tensors) {
+    Path path = path_of(tensor.name);
+    const auto number = std::find_if(path.begin(), path.end(), is_number);
+    if (number == path.end() || number + 1 == path.end()) continue;
+    layers.emplace_back(path.begin(), number + 1);
+  }
+  return layers;
+}
+
 // Reads a list of patterns. An entry that is a list itself names modules of one unit.
-std::vector<std::vector<Path>> read_patterns(Reader& config, const char* key) {
-  const Json entries = config.has(key) ? config.array(key) : Json::array();
+std::vector<std::vector<Path>> read_patterns(Reader& config, const char* key,
+                                             const Workload& workload) {
+  Json entries = Json::array();
+  if (config.has(key) && config.json().at(key) == "layers") {
+    config.find(key);
+    entries = in_patterns(layers_of(workload));
+    if (entries.empty()) config.fail(key, "is 'layers', and no parameter is in a numbered module");
+  } else if (config.has(key)) {
+    entries = config.array(key);
+  }
   std::vector<std::vector<Path>> patterns;
   for (std::size_t p = 0; p < entries.size(); ++p) {
     const Json list = entries[p].is_array() ? entries[p] : Json::array({entries[p]});
@@ -97,7 +143,7 @@ void find_reach(const std::set<Path>& modules, const Workload& workload, Unit& u
 // is wrapped. The root keeps its parameters for the backward pass (torch resets what it was given
 // for the root), and so do the units that `not_resharded` names.
 std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& reading) {
-  const auto patterns = read_patterns(config, "units");
+  const auto patterns = read_patterns(config, "units", workload);
   std::vector<Path> module(workload.tensors.size());
   std::vector<Path> unit_of(workload.tensors.size());
   for (std::size_t p = 0; p < patterns.size(); ++p) {
@@ -121,7 +167,7 @@ std::vector<Unit> units_of(Reader& config, const Workload& workload, Reading& re
     unit.stays = module[t].empty();
     modules[unit_of[t]].insert(module[t]);
   }
-  const auto kept = read_patterns(config, "not_resharded");
+  const auto kept = read_patterns(config, "not_resharded", workload);
   for (std::size_t p = 0; p < kept.size(); ++p) {
     reading.unheld.emplace("not_resharded", p);
     for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
@@ -201,44 +247,6 @@ void note_padding(const Reading& reading, const Workload& workload,
                   std::to_string(ranks) + " ranks: " + named->name + " of " + std::to_string(rows) +
                   (rows == 1 ? " row" : " rows") + " travels as " +
                   std::to_string((rows + ranks - 1) / ranks * ranks));
-}
-
-std::string text_of(const Path& path) {
-  std::string text;
-  for (const auto& part : path) text += (text.empty() ? "" : ".") + part;
-  return text;
-}
-
-bool is_number(const std::string& part) {
-  return !part.empty() &&
-         std::all_of(part.begin(), part.end(), [](char c) { return c >= '0' && c <= '9'; });
-}
-
-// Modules that differ by a number alone are said by one pattern.
-Json in_patterns(const std::vector<Path>& modules) {
-  Json patterns = Json::array();
-  for (Path module : modules) {
-    for (auto& part : module) {
-      if (is_number(part)) part = "*";
-    }
-    const Json pattern = text_of(module);
-    if (std::find(patterns.begin(), patterns.end(), pattern) == patterns.end()) {
-      patterns.push_back(pattern);
-    }
-  }
-  return patterns;
-}
-
-// Each numbered module that holds a gradient, as people wrap a model's layers.
-std::vector<Path> layers_of(const Workload& workload) {
-  std::vector<Path> layers;
-  for (const Tensor& tensor : workload.tensors) {
-    Path path = path_of(tensor.name);
-    const auto number = std::find_if(path.begin(), path.end(), is_number);
-    if (number == path.end() || number + 1 == path.end()) continue;
-    layers.emplace_back(path.begin(), number + 1);
-  }
-  return layers;
 }
 
 bool is_hybrid(const std::string& sharding) { return sharding.find("HYBRID") != sharding.npos; }
@@ -357,12 +365,14 @@ int own_bytes(const Workload& workload) {
   return static_cast<int>(widest);
 }
 
-// Bytes of a format by torch's name or its short one; 0: not given.
-int read_format(Reader& formats, const char* key) {
-  if (formats.has(key) && formats.json().at(key).is_null()) return 0;
+// Reads a format by torch's name or its short one; nothing: it is not given.
+std::optional<DType> read_format(Reader& formats, const char* key) {
+  if (formats.has(key) && formats.json().at(key).is_null()) return std::nullopt;
   const std::string word = formats.word_or(
       key, "none", {"none", "float32", "bfloat16", "float16", "fp32", "bf16", "fp16"});
-  return word == "none" ? 0 : word == "float32" || word == "fp32" ? 4 : 2;
+  if (word == "none") return std::nullopt;
+  if (word == "float32" || word == "fp32") return DType::kFp32;
+  return word == "bfloat16" || word == "bf16" ? DType::kBf16 : DType::kFp16;
 }
 
 // Parameters are gathered in param_dtype, gradients summed in reduce_dtype, by default the same.
@@ -372,23 +382,20 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
   if (!config.has(key)) return;
   Reader formats = config.object(key);
   const int own = own_bytes(workload);
-  const int given = read_format(formats, "param_dtype");
-  const int parameter = given > 0 ? given : own;
-  const int wanted = read_format(formats, "reduce_dtype");
-  const int reduced = wanted > 0 ? wanted : parameter;
+  const std::optional<DType> given = read_format(formats, "param_dtype");
+  const int parameter = given ? static_cast<int>(size_of(*given)) : own;
+  std::optional<DType> sums = read_format(formats, "reduce_dtype");
+  if (!sums) sums = given;
   for (const char* other : {"buffer_dtype", "output_dtype"}) read_format(formats, other);
   for (const char* other :
        {"cast_forward_inputs", "cast_root_forward_inputs", "keep_low_precision_grads"}) {
     formats.boolean_or(other, false);
   }
-  if (reduced < own) {
-    formats.fail("reduce_dtype",
-                 "sums gradients in 2 bytes, where the workload's have " + std::to_string(own) +
-                     ": say \"dtype\": \"bf16\" there, or \"reduce_dtype\": \"float32\"");
-  }
   formats.finish();
   if (parameter != own) strategy.traits.gather_bytes = parameter;
+  const int reduced = sums ? static_cast<int>(size_of(*sums)) : own;
   strategy.fusion.to_fp32 = reduced > own;
+  if (reduced < own) strategy.traits.buckets.narrow_sums = sums;
 }
 
 // Parameters lie in shards, a unit a bucket, over `shards` ranks.
@@ -398,7 +405,8 @@ void share_parameters(const std::vector<Unit>& units, int shards, const Cluster&
   // buckets of their own all but the last are gathered again.
   const bool last =
       !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
-  const bool apart = strategy.fusion.to_fp32 || strategy.traits.buckets.in_turn;
+  const bool apart = strategy.fusion.to_fp32 || strategy.traits.buckets.narrow_sums ||
+                     strategy.traits.buckets.in_turn;
   if (apart) strategy.gather_groups = strategy.fusion.groups;
   if (strategy.regather && (apart || !last)) keep_units(units, strategy);
   strategy.exchange = Strategy::Exchange::kSharded;
@@ -625,11 +633,13 @@ const char* word_of(const Strategy& strategy, bool hybrid) {
 
 Json formats_of(const Strategy& strategy, const Workload& workload) {
   const auto name = [](int bytes) { return bytes == 4 ? "float32" : "bfloat16"; };
+  const auto& sums = strategy.traits.buckets.narrow_sums;
   const int own = own_bytes(workload);
   const int parameter = strategy.traits.gather_bytes > 0 ? strategy.traits.gather_bytes : own;
-  const int reduced = strategy.fusion.to_fp32 ? 4 : own;
+  const int reduced = strategy.fusion.to_fp32 ? 4 : sums ? static_cast<int>(size_of(*sums)) : own;
   if (parameter == own && reduced == own) return Json::object();
-  return {{"param_dtype", name(parameter)}, {"reduce_dtype", name(reduced)}};
+  const char* summed = sums == DType::kFp16 ? "float16" : name(reduced);
+  return {{"param_dtype", name(parameter)}, {"reduce_dtype", summed}};
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,

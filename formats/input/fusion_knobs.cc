@@ -156,7 +156,12 @@ std::vector<Knob<BucketTraits>> padding_knobs() {
            "Default 1."),
       knob("with_next", &BucketTraits::with_next, yes_or_no(),
            "Whether a bucket goes only once the gradient after its last one is ready too, as it "
-           "is found full when that one no longer fits (DeepSpeed). Default false.")};
+           "is found full when that one no longer fits (DeepSpeed). Default false."),
+      knob("sum_format", &BucketTraits::narrow_sums,
+           words<std::optional<DType>>(
+               {{"own", std::nullopt}, {"fp16", DType::kFp16}, {"bf16", DType::kBf16}}),
+           "Format that gradients are summed in, if they leave the backward pass narrower than "
+           "their parameters are (FSDP's reduce_dtype). Default own.")};
 }
 
 // Makes the strategy's knobs of knobs of its framework's buckets.

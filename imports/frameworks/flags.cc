@@ -98,6 +98,7 @@ struct Command {
   std::string program;              // "python"
   std::string script;               // "pretrain_gpt.py"
   std::vector<std::string> before;  // flags ahead of the script
+  Json launch = Json::object();     // these with their values
   std::vector<std::string> words;   // behind it
   std::vector<std::string> lists;
   Json flags = Json::object();
@@ -128,6 +129,10 @@ Command command_of(const std::vector<std::string>& given) {
   if (!words.empty() && !is_flag(words[0]) && begin != 1) command.program = base_of(words[0]);
   for (std::size_t i = 0; i < begin; ++i) {
     if (is_flag(words[i])) command.before.push_back(words[i]);
+  }
+  if (begin > 0) {
+    const auto script = words.begin() + static_cast<std::ptrdiff_t>(begin) - 1;
+    command.launch = flags_in({words.begin(), script}, command.lists);
   }
   command.words.assign(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
   command.flags = flags_in(command.words, command.lists);
@@ -185,6 +190,7 @@ void say_passed_over(const ShellReading& shell, const std::vector<Command>& comm
   }
   for (const Command& command : commands) {
     if (&command != job) add_group(command.name(), flags_among(command.words), groups);
+    if (command.program == "accelerate" && &command == job) continue;  // its launch is read
     std::vector<std::string> before = flags_among(command.before);
     std::erase_if(before,
                   [](const auto& flag) { return launcher_flags().contains(name_of_flag(flag)); });
@@ -251,9 +257,13 @@ TrainingCommand training_command(const std::string& text) {
   training.flags = all.flags;
   training.script = base_of(all.script);
   training.program = all.program;
+  training.launch = all.launch;
   const auto started = std::ranges::find_if(
       commands, [](const Command& command) { return !command.before.empty(); });
-  if (job == nullptr && started != commands.end()) training.program = started->program;
+  if (job == nullptr && started != commands.end()) {
+    training.program = started->program;
+    training.launch = started->launch;
+  }
   say_choices(shell, training);
   say_passed_over(shell, commands, job, training);
   if (!all.lists.empty()) {

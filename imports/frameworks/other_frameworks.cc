@@ -19,10 +19,6 @@ struct OtherFramework {
   bool (*marks)(const Json&);
 };
 
-constexpr const char* kModelAndJson =
-    "name the model and give the DeepSpeed JSON that it names (syncline init llama3_8b "
-    "ds_config.json ...), with --batch and --sequence";
-
 bool is_lightning(const Json& json) {
   const Json& trainer = section_of(json, "trainer");
   return has_any(json, {"seed_everything"}) ||
@@ -54,40 +50,11 @@ constexpr OtherFramework kOtherFrameworks[] = {
                              "model_parallel_size", "gpt_j_residual", "gpt-j-residual",
                              "output_layer_parallelism"});
      }},
-    {"LLaMA-Factory", kModelAndJson,
-     [](const Json& json) {
-       return json.contains("model_name_or_path") &&
-              has_any(json, {"stage", "finetuning_type", "cutoff_len", "template"});
-     }},
-    {"axolotl", kModelAndJson,
-     [](const Json& json) {
-       return json.contains("base_model") &&
-              has_any(json, {"micro_batch_size", "datasets", "sequence_len", "adapter"});
-     }},
-    {"ms-swift", kModelAndJson,
-     [](const Json& json) {
-       return has_any(json, {"train_type", "tuner_type"}) &&
-              has_any(json, {"model", "model_type", "dataset"});
-     }},
     {"verl", "give the trainer's own settings, DeepSpeed's JSON or Megatron's flags",
      [](const Json& json) { return json.contains("actor_rollout_ref"); }},
     {"NeMo RL", "give Megatron's flags of the policy that it trains",
      [](const Json& json) {
        return json.contains("policy") && has_any(json, {"grpo", "dpo", "sft", "loss_fn"});
-     }},
-    {"accelerate",
-     "write the strategy in a scenario (\"dialect\": \"fsdp\" or \"pytorch\"), or give the "
-     "DeepSpeed JSON or Megatron's flags of the same job",
-     [](const Json& json) {
-       return has_any(json, {"distributed_type", "compute_environment", "fsdp_config",
-                             "megatron_lm_config", "deepspeed_config"}) &&
-              !json.contains("per_device_train_batch_size");
-     }},
-    {"Hugging Face's Trainer",
-     "write them in a scenario as a strategy's \"config\" with \"dialect\": \"hf_trainer\"",
-     [](const Json& json) {
-       return has_any(json, {"per_device_train_batch_size", "ddp_find_unused_parameters",
-                             "ddp_bucket_cap_mb"});
      }},
     {"torchtune", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
      [](const Json& json) { return any_under(json, "_component_", ""); }},
@@ -138,10 +105,6 @@ std::string other_program(const TrainingCommand& training) {
            "(HOROVOD_FUSION_THRESHOLD in place of --fusion-threshold-mb)";
   }
   const Json& flags = training.flags;
-  if (training.program == "accelerate") {
-    return "a launch of accelerate's: write the strategy in a scenario (\"dialect\": \"fsdp\" or "
-           "\"pytorch\"), or give the DeepSpeed JSON of the same job";
-  }
   if (has_any(flags, {"job.config-file", "job.config_file"})) {
     return "a launch of torchtitan's: give the TOML that it names";
   }
@@ -149,15 +112,6 @@ std::string other_program(const TrainingCommand& training) {
     return "a launch of Lightning's: write the strategy's arguments in a scenario with "
            "\"dialect\": "
            "\"pytorch\" or \"fsdp\"";
-  }
-  if (has_any(flags, {"per-device-train-batch-size", "gradient-accumulation-steps"})) {
-    return "a launch of Hugging Face's Trainer: write its arguments in a scenario as a strategy's "
-           "\"config\" with \"dialect\": \"hf_trainer\", or name the model and give its DeepSpeed "
-           "JSON";
-  }
-  if (training.program == "deepspeed" || has_any(flags, {"deepspeed", "deepspeed-config"})) {
-    return "a launch of DeepSpeed's: name the model and give the JSON (syncline init llama3_8b "
-           "ds_config.json ...)";
   }
   return "";
 }

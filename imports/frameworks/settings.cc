@@ -46,6 +46,35 @@ Settings with_flags(Json flags, const std::string& more, const std::string& name
   return frameworks::of_megatron(flags, name, script);
 }
 
+// Names flags as files name the same settings.
+Json underscored(const Json& flags) {
+  Json all = Json::object();
+  for (const auto& [key, value] : flags.items()) {
+    std::string name = key;
+    std::ranges::replace(name, '-', '_');
+    all[name] = value;
+  }
+  return all;
+}
+
+// Reads settings of Hugging Face's libraries in one file, with those of further files and flags
+// behind it.
+Settings of_hugging_face(const Json& settings, std::string more, const std::string& name) {
+  Json arguments = Json::object(), launch = Json::object();
+  const auto take = [&](const Json& json) {
+    (frameworks::is_accelerate(json) ? launch : arguments).update(json);
+  };
+  take(settings);
+  while (!more.empty() && !more.starts_with("--")) {
+    const std::string file = more.substr(0, more.find(' '));
+    more.erase(0, std::min(more.size(), file.size() + 1));
+    const std::string content = read_text_file(file, "settings of a framework");
+    take(file.ends_with(".json") ? parse_json_text(file, content) : parse_yaml(file, content));
+  }
+  if (!more.empty()) arguments.update(underscored(frameworks::flags_of(more)));
+  return frameworks::of_hugging_face(arguments, launch, name);
+}
+
 Settings of_yaml(const Json& yaml, const std::string& more, const std::string& name) {
   if (frameworks::is_bridge_yaml(yaml)) {
     std::vector<std::string> said;
@@ -57,10 +86,13 @@ Settings of_yaml(const Json& yaml, const std::string& more, const std::string& n
   if (const std::string other = frameworks::other_framework(yaml); !other.empty()) {
     refuse_other(name, other);
   }
+  if (frameworks::is_accelerate(yaml) || frameworks::is_trainer(yaml)) {
+    return of_hugging_face(yaml, more, name);
+  }
   if (yaml.is_object() && frameworks::is_megatron_yaml(yaml)) {
     return with_flags(frameworks::flags_of_yaml(yaml), more, name, "");
   }
-  throw InputError(name + ": no settings of Megatron's");
+  throw InputError(name + ": no settings of Megatron's, accelerate's or the Trainer's");
 }
 
 // A Python script says what it does when it runs.
@@ -89,12 +121,42 @@ bool is_script(const std::string& content, const std::string& name) {
                              [&](const char* end) { return name.ends_with(end); });
 }
 
+bool is_hugging_face(const frameworks::TrainingCommand& training) {
+  return training.program == "accelerate" || frameworks::is_trainer(training.flags) ||
+         frameworks::has_any(training.flags, {"deepspeed", "deepspeed-config"});
+}
+
+// A script under accelerate, or one with the Trainer's arguments. Its `config` is a file of them.
+Settings of_launch(const frameworks::TrainingCommand& training, const std::string& more,
+                   const std::string& name) {
+  Json flags = training.flags;
+  if (flags.contains("deepspeed-config")) flags["deepspeed"] = flags["deepspeed-config"];
+  if (flags.value("deepspeed", Json()) == true) flags.erase("deepspeed");
+  Json arguments = Json::object();
+  std::error_code error;
+  if (const Json config = flags.value("config", Json()); config.is_string()) {
+    const std::string file = config.get<std::string>();
+    if (std::filesystem::is_regular_file(file, error)) {
+      arguments = parse_yaml(file, read_text_file(file, "settings of a framework"));
+    }
+  }
+  arguments.update(underscored(flags));
+  arguments.update(underscored(frameworks::flags_of(more)));
+  const Json launch = training.program == "accelerate"
+                          ? frameworks::launch_settings(training.launch, name)
+                          : Json::object();
+  Settings settings = frameworks::of_hugging_face(arguments, launch, name);
+  settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
+  return settings;
+}
+
 std::optional<Settings> of_command(const std::string& content, const std::string& more,
                                    const std::string& name) {
   const frameworks::TrainingCommand training = frameworks::training_command(content);
   if (!frameworks::marks_megatron(training.flags)) {
     const std::string other = frameworks::other_program(training);
     if (!other.empty()) refuse_other(name, other);
+    if (is_hugging_face(training)) return of_launch(training, more, name);
     if (is_script(content, name)) {
       refuse_other(name,
                    "a shell script in which no command is given flags of Megatron's, such as "
@@ -141,6 +203,8 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
     if (const std::string other = frameworks::other_framework(*json); !other.empty()) {
       refuse_other(name, other);
     }
+    const bool trainer = frameworks::is_accelerate(*json) || frameworks::is_trainer(*json);
+    if (trainer && !is_deepspeed(*json)) return of_hugging_face(*json, more, name);
     if (!is_deepspeed(*json)) return std::nullopt;
     expect_no_flags(more, name);
     return frameworks::of_deepspeed(*json, name);

@@ -1,7 +1,8 @@
 // What a framework's own settings tell of a job: its layout, the samples of a step, how gradients
 // are exchanged and, where they describe it, the model. Megatron's flags (a line, or the script
-// that holds them) and YAML, torchtitan's TOML and DeepSpeed's JSON are read as they are. What
-// changes no step's time is passed over; what is not evaluated, or not known, is named.
+// that holds them) and YAML, torchtitan's TOML, DeepSpeed's JSON and the files and flags of Hugging
+// Face's libraries are read as they are. What changes no step's time is passed over; what is not
+// evaluated, or not known, is named.
 #pragma once
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct Settings {
   Json strategy;                   // as it is configured: dialect and config
   std::string no_model;   // why they describe none, where that is not plain: "... trains BERT"
   bool autocast = false;  // parameters and gradients are in fp32 whatever the products are in
+  bool compiled = false;  // by torch.compile
   std::vector<std::string> assumed;
 };
 
@@ -43,6 +45,7 @@ struct TrainingCommand {
   Json flags = Json::object();
   std::string program;            // "torchrun"
   std::string script;             // "pretrain_gpt.py"
+  Json launch = Json::object();   // flags ahead of the script
   std::vector<std::string> said;  // what was chosen, and what was passed over
 };
 TrainingCommand training_command(const std::string& text);
@@ -78,6 +81,14 @@ bool any_under(const Json& json, std::string_view key, std::string_view begin);
 
 Settings of_torchtitan(const Json& toml, const std::string& file);
 Settings of_deepspeed(const Json& json, const std::string& file);
+// Hugging Face's libraries: keys of accelerate's YAML, and of TrainingArguments and the files that
+// other trainers put around them.
+bool is_accelerate(const Json& json);
+bool is_trainer(const Json& json);
+// Reads TrainingArguments beside accelerate's settings; either may be an empty object.
+Settings of_hugging_face(const Json& arguments, const Json& launch, const std::string& file);
+// Returns the flags of accelerate's launch as its YAML has them.
+Json launch_settings(const Json& flags, const std::string& file);
 // Of DeepSpeed's configuration what the Trainer fills in by the width of the model (accelerate
 // 16cb6eb8, accelerator.py).
 void fill_auto_sizes(std::int64_t hidden, Json& config, std::vector<std::string>& assumed);

@@ -240,6 +240,11 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
             (Pair{of(2), of(4)}));
   EXPECT_EQ(bytes(units + R"(, "mp_policy": {"param_dtype": "bf16"}})", DType::kBf16),
             (Pair{of(2), of(2)}));
+  // accelerate's mixed_precision: bf16 sums in bf16 what fp32 parameters keep.
+  EXPECT_EQ(bytes(units + R"(, "mp_policy": {"param_dtype": "bf16"}})", DType::kFp32),
+            (Pair{of(2), of(2)}));
+  EXPECT_EQ(bytes(units + R"(, "mp_policy": {"reduce_dtype": "bf16"}})", DType::kFp32),
+            (Pair{of(2), of(4)}));
 }
 
 // A part of a model may have no dense gradient at all, and nothing may be resharded.
@@ -253,11 +258,20 @@ TEST(Fsdp, UnitsOfNothing) {
                        "not_resharded has no effect"));
 }
 
+TEST(Fsdp, LayersAreTheNumberedModules) {
+  const Workload workload = transformer();
+  const Strategy named = kFsdp.read(R"({"units": ["model.layers.*"]})", workload).strategy;
+  EXPECT_EQ(kFsdp.read(R"({"units": "layers"})", workload).strategy.fusion, named.fusion);
+  Workload plain = workload;
+  for (std::size_t t = 0; t < plain.tensors.size(); ++t) {
+    plain.tensors[t].name = "part" + std::string(t, 'x') + ".weight";
+  }
+  kFsdp.expect_refusals(plain, {{R"({"units": "layers"})", "no parameter is in a numbered"}});
+}
+
 TEST(Fsdp, SaysWhatItRefuses) {
   kFsdp.expect_refusals(transformer(),
-                        {{R"({"units": [], "mp_policy": {"param_dtype": "bf16"}})",
-                          "sums gradients in 2 bytes, where the workload's have 4"},
-                         {R"({"units": ["model.layer.*"]})", "names no module"},
+                        {{R"({"units": ["model.layer.*"]})", "names no module"},
                          {R"({"units": [], "sharding_strategy": "FULL_SHARD"})", "FSDP1's"},
                          {R"({"sharding_strategy": "FULL_SHARD"})", "\"version\": 1"}});
   EXPECT_TRUE(has_note(kFsdp.read(R"({"units": []})", transformer()), "everything is one unit"));

@@ -20,6 +20,7 @@ ENVIRONMENTS = {
     "torch2.6": [
         ["torch==2.6.0", "numpy==2.4.6", "setuptools", "wheel"],
         ["deepspeed==0.19.8", "--no-build-isolation"],
+        ["accelerate==1.12.0", "transformers==4.57.3"],
     ],
 }
 # Script, the environment that runs it, the file that it is given, and the facts that it writes.
@@ -29,6 +30,8 @@ SCRIPTS = [
      ["torch2.6_fsdp1.json", "torch2.6_fsdp2.json"]),
     ("deepspeed_zero.py", "torch2.6", "deepspeed0.19_zero.json",
      [f"deepspeed0.19_zero{stage}.json" for stage in range(4)]),
+    ("hugging_face.py", "torch2.6", "transformers4.57_hugging_face.json",
+     ["transformers4.57_hugging_face.json"]),
 ]
 
 

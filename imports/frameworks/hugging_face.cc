@@ -1,0 +1,602 @@
+// Settings of Hugging Face's libraries: accelerate's YAML and launches, TrainingArguments as a file
+// or as flags, and the files that LLaMA-Factory, TRL, axolotl and ms-swift put around them.
+// Sources: accelerate 1.12.0 (utils/dataclasses.py, commands/launch.py) and transformers 4.57.3
+// (training_args.py).
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+
+#include "catalogue/architectures/architecture.h"
+#include "core/base/error.h"
+#include "formats/json/text.h"
+#include "formats/text/files.h"
+#include "formats/text/visible.h"
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool given(const Json& all, const char* key) {
+  const auto value = all.find(key);
+  return value != all.end() && !value->is_null() && *value != "" && *value != Json::object() &&
+         *value != Json::array();
+}
+
+std::string lower(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
+  return text;
+}
+
+[[noreturn]] void fail(const std::string& file, const std::string& key, const std::string& what) {
+  throw InputError(file + ": " + key + ": " + what);
+}
+
+// One file's keys with what their values mean. Python's words for true and false count, as flags
+// and YAML in quotes have them.
+struct Keys {
+  const Json& all;
+  const std::string& file;
+
+  bool on(const char* key, bool otherwise = false) const {
+    if (!given(all, key)) return otherwise;
+    const Json& value = all[key];
+    if (value.is_boolean()) return value.get<bool>();
+    const std::string word = value.is_string() ? lower(value.get<std::string>()) : value.dump();
+    if (word == "true" || word == "yes" || word == "1") return true;
+    if (word == "false" || word == "no" || word == "0" || word == "none" || word == "auto") {
+      return false;
+    }
+    fail(file, key, "found '" + shortened(visible(word), 60) + "', expected true or false");
+  }
+
+  // A whole number, also in quotes; `otherwise` if it is not given or "auto".
+  std::int64_t size(const char* key, std::int64_t otherwise) const {
+    if (!given(all, key)) return otherwise;
+    Json value = all[key];
+    if (value.is_string()) value = number_or_text(value.get<std::string>());
+    if (value == "auto" || value == "none" || value == "None") return otherwise;
+    if (!value.is_number_integer() || value < 1 || value > kMostSamples) {
+      fail(file, key,
+           "found " + shortened(visible(value.dump()), 60) +
+               ", expected a whole number from 1 to " + std::to_string(kMostSamples));
+    }
+    return value.get<std::int64_t>();
+  }
+
+  std::string word(const char* key, const std::string& otherwise = "") const {
+    if (!given(all, key)) return otherwise;
+    const Json& value = all[key];
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  }
+};
+
+// Names of other trainers for the same thing.
+constexpr std::array<std::pair<const char*, const char*>, 12> kOtherNames{
+    {{"base_model", "model_name_or_path"},
+     {"model", "model_name_or_path"},
+     {"model_id_or_path", "model_name_or_path"},
+     {"micro_batch_size", "per_device_train_batch_size"},
+     {"train_batch_size_per_device", "per_device_train_batch_size"},
+     {"per_gpu_train_batch_size", "per_device_train_batch_size"},
+     {"sequence_len", "max_length"},
+     {"cutoff_len", "max_length"},
+     {"max_seq_length", "max_length"},
+     {"model_max_length", "max_length"},
+     {"block_size", "max_length"},
+     {"adapter", "finetuning_type"}}};
+
+Json renamed(const Json& arguments) {
+  Json all = Json::object();
+  for (const auto& [key, value] : arguments.items()) {
+    std::string name = key;
+    std::ranges::replace(name, '-', '_');
+    all[name] = value;
+  }
+  for (const auto& [other, name] : kOtherNames) {
+    if (given(all, other) && !given(all, name)) all[name] = all[other];
+  }
+  if (given(all, "max_seq_len") && !given(all, "max_length"))
+    all["max_length"] = all["max_seq_len"];
+  return all;
+}
+
+// Only the gradients of adapters travel then, which is another workload.
+void refuse_adapters(const Keys& arguments) {
+  const std::string kind = lower(arguments.word("finetuning_type", arguments.word("train_type")));
+  const bool adapters = kind == "lora" || kind == "qlora" || kind == "oft" || kind == "dora";
+  if (adapters || kind == "freeze" || arguments.on("use_peft") || arguments.on("use_lora")) {
+    const char* key = given(arguments.all, "finetuning_type") ? "finetuning_type"
+                      : given(arguments.all, "train_type")    ? "train_type"
+                      : given(arguments.all, "use_peft")      ? "use_peft"
+                                                              : "use_lora";
+    fail(arguments.file, key,
+         "trains a few parameters beside frozen ones, which is not modelled yet: of full training "
+         "write 'full'");
+  }
+  for (const char* key : {"load_in_4bit", "load_in_8bit", "quantization_bit", "quant_bits"}) {
+    if (!given(arguments.all, key) || arguments.all[key] == false) continue;
+    fail(arguments.file, key, "trains a quantised model, which is not modelled yet");
+  }
+}
+
+// Letters and digits of a model's name without what says how it was made.
+std::string plain_name(std::string name) {
+  name = lower(name.substr(name.rfind('/') + 1));
+  const std::size_t version = name.rfind("-v");
+  if (version != name.npos && version + 2 < name.size() && std::isdigit(name[version + 2]) != 0) {
+    name.resize(version);
+  }
+  for (const char* end : {"-instruct", "-chat", "-base", "-hf", "-it"}) {
+    if (name.ends_with(end)) name.resize(name.size() - std::string_view(end).size());
+  }
+  if (name.starts_with("meta-")) name.erase(0, 5);
+  std::erase_if(name, [](unsigned char letter) { return std::isalnum(letter) == 0; });
+  return name;
+}
+
+// Models of the same sizes as a row of another name.
+constexpr std::array<std::pair<const char*, const char*>, 5> kSameSizes{
+    {{"llama318b", "llama38b"},
+     {"llama3170b", "llama370b"},
+     {"llama3370b", "llama370b"},
+     {"qwen257b", "qwen27b"},
+     {"gpt2", "gpt2small"}}};
+
+void read_model(const Keys& arguments, Settings& settings) {
+  const std::string name = arguments.word("model_name_or_path");
+  if (name.empty()) return;
+  std::string plain = plain_name(name);
+  for (const auto& [other, same] : kSameSizes) {
+    if (plain == other) plain = same;
+  }
+  for (const operators::Architecture& row : operators::architectures()) {
+    if (plain_name(std::string(row.name)) != plain) continue;
+    settings.workload["operators"]["architecture"] = row.name;
+    settings.workload["name"] = row.name;
+    settings.workload["source"] = "generated: " + std::string(row.summary);
+    return;
+  }
+  settings.no_model = "'" + shortened(visible(name), 80) +
+                      "', the model of these settings, is no architecture that is known by name";
+}
+
+// Precision of products, and whether parameters stay in fp32 beside them (autocast).
+struct Precision {
+  std::string dtype = "fp32";
+  bool mixed = false;
+  bool said = false;
+};
+
+Precision precision_of(const Keys& arguments, const Keys& launch) {
+  if (arguments.on("pure_bf16")) return {"bf16", false, true};
+  for (const char* dtype : {"bf16", "fp16"}) {
+    if (arguments.on(dtype)) return {dtype, true, true};
+  }
+  const std::string word = lower(launch.word("mixed_precision"));
+  if (word == "bf16" || word == "fp16" || word == "fp8") return {word, true, true};
+  if (!word.empty() && word != "no" && word != "false") {
+    fail(launch.file, "mixed_precision",
+         "found '" + shortened(visible(word), 60) + "', expected no, fp16, bf16 or fp8");
+  }
+  if (arguments.on("tf32")) return {"tf32", false, true};
+  const bool said =
+      !word.empty() || arguments.all.contains("bf16") || arguments.all.contains("fp16");
+  return {"fp32", false, said};
+}
+
+// Reads what the settings call `key`: a file, which lies where the settings or the run do, or its
+// content.
+Json content_of(const Json& value, const std::string& key, const std::string& file) {
+  if (value.is_object()) return value;
+  if (!value.is_string()) fail(file, key, "expected a file's name or its content");
+  const fs::path name = value.get<std::string>();
+  std::error_code error;
+  const fs::path folder = fs::path(file).parent_path();
+  for (const fs::path& place : {name, folder / name, folder / name.filename()}) {
+    if (!fs::is_regular_file(place, error)) continue;
+    return read_json_file(place.string());
+  }
+  fail(file, key,
+       "names '" + shortened(visible(name.string()), 120) +
+           "', which is neither here nor next to these settings: put it there, or its content in "
+           "place of its name");
+}
+
+// A key of accelerate's section with or without its prefix.
+Json without_prefix(const Json& section, const std::string& prefix) {
+  Json plain = Json::object();
+  for (const auto& [key, value] : section.items()) {
+    plain[key.starts_with(prefix) ? key.substr(prefix.size()) : key] = value;
+  }
+  return plain;
+}
+
+constexpr std::array<const char*, 5> kShardings{"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
+                                                "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"};
+
+// FSDP1's word of its number, its name or the Trainer's option; empty: it is none of them.
+std::string sharding_named(std::string word) {
+  for (char& letter : word) letter = static_cast<char>(std::toupper(letter));
+  for (std::size_t i = 0; i < kShardings.size(); ++i) {
+    const std::string name = kShardings[i];
+    const std::string other = name.starts_with('_') ? name.substr(1) : name;
+    if (word == name || word == other || word == std::to_string(i + 1)) return name;
+  }
+  return "";
+}
+
+struct Sharding {
+  Json config = Json::object();  // fsdp_config's keys without their prefix
+  std::string word;              // the Trainer's option, if it names a strategy
+  bool wraps = false;            // the Trainer's auto_wrap
+  bool trainer = false;          // said by the Trainer's `fsdp`
+};
+
+// The Trainer's `fsdp`: "full_shard auto_wrap", a list of these, or true.
+Sharding sharding_of_trainer(const Keys& arguments) {
+  Sharding sharding;
+  sharding.trainer = true;
+  const Json& option = arguments.all["fsdp"];
+  std::vector<std::string> words;
+  if (option.is_array()) {
+    for (const Json& one : option) words.push_back(one.is_string() ? one.get<std::string>() : "");
+  } else if (option.is_string()) {
+    std::string word;
+    for (const char letter : option.get<std::string>() + " ") {
+      if (letter != ' ' && letter != ',') {
+        word += letter;
+      } else if (!word.empty()) {
+        words.push_back(std::exchange(word, {}));
+      }
+    }
+  }
+  for (const std::string& one : words) {
+    const std::string named = sharding_named(one);
+    if (!named.empty()) {
+      sharding.word = named;
+    } else if (lower(one) == "auto_wrap") {
+      sharding.wraps = true;
+    } else if (lower(one) == "offload") {
+      fail(arguments.file, "fsdp", "offload, keeping shards on the host, is not modelled yet");
+    } else if (lower(one) != "true") {
+      fail(arguments.file, "fsdp",
+           "found '" + shortened(visible(one), 60) +
+               "', expected full_shard, shard_grad_op, no_shard, hybrid_shard, hybrid_shard_zero2, "
+               "auto_wrap or offload");
+    }
+  }
+  if (given(arguments.all, "fsdp_config")) {
+    sharding.config = without_prefix(
+        content_of(arguments.all["fsdp_config"], "fsdp_config", arguments.file), "fsdp_");
+  }
+  for (const auto& [key, value] : arguments.all.items()) {
+    if (key.starts_with("fsdp_") && key != "fsdp_config") sharding.config[key.substr(5)] = value;
+  }
+  return sharding;
+}
+
+// Units: the layers, as a model names those that nobody splits, or the whole model.
+Json units_of(const Sharding& sharding, const Keys& config, std::vector<std::string>& assumed) {
+  std::string policy = config.word("auto_wrap_policy");
+  for (char& letter : policy) letter = static_cast<char>(std::toupper(letter));
+  const bool by_size =
+      policy == "SIZE_BASED_WRAP" || (sharding.wraps && config.size("min_num_params", 1) > 1);
+  if (by_size) {
+    assumed.emplace_back("the layers as units of FSDP in place of those that min_num_params makes");
+  }
+  const bool layers = by_size || policy == "TRANSFORMER_BASED_WRAP" ||
+                      (sharding.trainer && sharding.wraps) ||
+                      given(config.all, "transformer_layer_cls_to_wrap");
+  return layers ? Json("layers") : Json::array();
+}
+
+// accelerate's no_sync goes around all but the last micro-batch.
+Json strategy_of(const Sharding& sharding, const Precision& precision, const std::string& file,
+                 Settings& settings) {
+  const Keys config{sharding.config, file};
+  if (config.on("offload_params") || config.on("cpu_offload")) {
+    fail(file, "fsdp_offload_params", "keeping shards on the host is not modelled yet");
+  }
+  const std::int64_t version = config.size("version", 1);
+  Json own{{"version", version}, {"no_sync", true}};
+  own["units"] = units_of(sharding, config, settings.assumed);
+  if (precision.mixed) {
+    const char* format = precision.dtype == "fp16" ? "float16" : "bfloat16";
+    own[version == 1 ? "mixed_precision" : "mp_policy"] = {{"param_dtype", format},
+                                                           {"reduce_dtype", format}};
+  }
+  if (version == 1) {
+    const std::string again = config.word("reshard_after_forward");
+    const std::string word = config.word("sharding_strategy", again);
+    std::string named = word.empty() ? "FULL_SHARD" : sharding_named(word);
+    if (!sharding.word.empty()) named = sharding.word;
+    if (named.empty()) {
+      fail(file, "fsdp_sharding_strategy",
+           "found '" + shortened(visible(word), 60) +
+               "', expected FULL_SHARD, SHARD_GRAD_OP, NO_SHARD, HYBRID_SHARD or "
+               "HYBRID_SHARD_ZERO2");
+    }
+    own["sharding_strategy"] = named;
+    own["use_orig_params"] = config.on("use_orig_params", true);
+    const std::string ahead =
+        config.word("backward_prefetch", sharding.trainer ? "NO_PREFETCH" : "BACKWARD_PRE");
+    if (lower(ahead) != "backward_pre") {
+      settings.assumed.push_back(
+          "units gathered for the backward pass one early (BACKWARD_PRE) in "
+          "place of fsdp_backward_prefetch " +
+          shortened(visible(ahead), 40));
+    }
+  } else {
+    own["reshard_after_forward"] = config.on("reshard_after_forward", true);
+  }
+  if (config.on("activation_checkpointing")) {
+    settings.workload["activation_checkpointing"] = "full";
+  }
+  return {{"dialect", "fsdp"}, {"config", std::move(own)}};
+}
+
+// The configuration that accelerate's plugin makes of its own keys.
+Json plugin_config(const Keys& plugin) {
+  if (given(plugin.all, "deepspeed_config_file")) {
+    return content_of(plugin.all["deepspeed_config_file"], "deepspeed_config_file", plugin.file);
+  }
+  Json zero{{"stage", plugin.all.contains("zero_stage") && plugin.all["zero_stage"] == 0
+                          ? 0
+                          : plugin.size("zero_stage", 2)}};
+  for (const auto& [key, name] : {std::pair{"offload_optimizer_device", "offload_optimizer"},
+                                  {"offload_param_device", "offload_param"}}) {
+    const std::string device = lower(plugin.word(key, "none"));
+    if (device != "none") zero[name] = {{"device", device}};
+  }
+  return {{"zero_optimization", std::move(zero)}};
+}
+
+// DeepSpeed's configuration with what the trainer above fills in.
+Settings of_zero(Json config, const Keys& arguments, const Precision& precision, std::int64_t steps,
+                 const std::string& file) {
+  const auto fill = [&](const char* key, const Json& value) {
+    const auto own = config.find(key);
+    if (own == config.end() || *own == "auto" || own->is_null()) config[key] = value;
+  };
+  if (precision.said) {
+    for (const char* key : {"bf16", "fp16"}) {
+      const bool half = precision.dtype == key || (precision.dtype == "fp8" && key[0] == 'b');
+      const auto own = config.find(key);
+      const bool open = own == config.end() || !own->is_object() || !own->contains("enabled") ||
+                        (*own)["enabled"] == "auto";
+      if (open) config[key]["enabled"] = half;
+    }
+  }
+  fill("gradient_accumulation_steps", steps);
+  if (given(arguments.all, "per_device_train_batch_size")) {
+    fill("train_micro_batch_size_per_gpu", arguments.size("per_device_train_batch_size", 1));
+  }
+  if (config.value("train_batch_size", Json()) == "auto") config.erase("train_batch_size");
+  // A device of "none" is no offload.
+  if (const auto zero = config.find("zero_optimization"); zero != config.end()) {
+    for (const char* key : {"offload_optimizer", "offload_param"}) {
+      const Json& own = section_of(*zero, key);
+      if (own.is_object() && own.value("device", Json()) == "none") zero->erase(key);
+    }
+  }
+  return of_deepspeed(config, file);
+}
+
+// The plugin's keys as Megatron's flags.
+Settings of_plugin_of_megatron(const Json& section, const Precision& precision,
+                               const std::string& file) {
+  const Json plain = without_prefix(section, "megatron_lm_");
+  const Keys plugin{plain, file};
+  Json flags{{"tensor-model-parallel-size", plugin.size("tp_degree", 1)},
+             {"pipeline-model-parallel-size", plugin.size("pp_degree", 1)},
+             {"sequence-parallel", plugin.on("sequence_parallelism")},
+             {"use-distributed-optimizer", plugin.on("use_distributed_optimizer")}};
+  if (plugin.on("recompute_activations")) flags["recompute-activations"] = true;
+  if (precision.mixed) flags[precision.dtype] = true;
+  Settings settings = of_megatron(flags, file);
+  settings.micro_batches = plugin.size("num_micro_batches", 1);
+  return settings;
+}
+
+// DistributedDataParallel under accelerate, with the Trainer's arguments if there are any.
+Json strategy_of_ddp(const Json& arguments) {
+  Json config = Json::object();
+  for (const char* key : {"ddp_find_unused_parameters", "ddp_bucket_cap_mb",
+                          "ddp_broadcast_buffers", "gradient_checkpointing", "torch_compile"}) {
+    if (!given(arguments, key)) continue;
+    Json value = arguments[key];
+    if (value.is_string()) value = number_or_text(value.get<std::string>());
+    if (value.is_string()) value = lower(value.get<std::string>()) == "true";
+    config[key] = std::move(value);
+  }
+  if (arguments.empty()) return {{"dialect", "pytorch"}, {"config", {{"no_sync", true}}}};
+  return {{"dialect", "hf_trainer"}, {"config", std::move(config)}};
+}
+
+void read_degrees(const Keys& degrees, Settings& settings) {
+  Json parallel = Json::object();
+  const std::int64_t tensor = degrees.size("tp_size", 1), context = degrees.size("cp_size", 1);
+  if (tensor > 1) parallel["tensor"] = tensor;
+  if (context > 1) parallel["context"] = context;
+  if (!parallel.empty()) settings.workload["parallel"] = std::move(parallel);
+  const std::int64_t replicas = degrees.size("dp_replicate_size", 1);
+  Json& config = settings.strategy["config"];
+  if (replicas > 1 && config.value("version", 1) == 2) config["mesh"] = {replicas, -1};
+}
+
+// Arguments that change the time of a step and are not in the model.
+void name_left_out(const Keys& arguments, std::vector<std::string>& assumed) {
+  std::string left;
+  for (const char* key : {"use_liger_kernel", "enable_liger_kernel", "use_unsloth", "packing",
+                          "neftune_noise_alpha", "group_by_length"}) {
+    if (!given(arguments.all, key) || arguments.all[key] == false) continue;
+    left += (left.empty() ? "" : ", ") + std::string(key);
+  }
+  if (left.empty()) return;
+  assumed.push_back("nothing gained or lost by what is left out: " + left);
+}
+
+// Rows of accelerate's `distributed_type` that have no data-parallel gradients of GPUs.
+bool is_other_machine(const std::string& type) {
+  return type.find("TPU") != type.npos || type.find("XLA") != type.npos || type == "TP";
+}
+
+std::size_t count_of(const Json& json, std::initializer_list<const char*> keys) {
+  if (!json.is_object()) return 0;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(keys, [&](const char* key) { return json.contains(key); }));
+}
+
+}  // namespace
+
+bool is_accelerate(const Json& json) {
+  return count_of(json, {"compute_environment", "distributed_type", "mixed_precision",
+                         "num_processes", "num_machines", "machine_rank", "main_training_function",
+                         "fsdp_config", "deepspeed_config", "megatron_lm_config", "downcast_bf16",
+                         "rdzv_backend", "same_network", "parallelism_config"}) >= 2 &&
+         !json.contains("per_device_train_batch_size");
+}
+
+bool is_trainer(const Json& json) {
+  if (!json.is_object()) return false;
+  Json all = Json::object();
+  for (const auto& [key, value] : json.items()) {
+    std::string name = key;
+    std::ranges::replace(name, '-', '_');
+    all[name] = value;
+  }
+  const auto arguments = {"per_device_train_batch_size",
+                          "gradient_accumulation_steps",
+                          "ddp_find_unused_parameters",
+                          "ddp_bucket_cap_mb",
+                          "model_name_or_path",
+                          "base_model",
+                          "finetuning_type"};
+  return has_any(all, arguments) && count_of(all, {"per_device_train_batch_size",
+                                                   "gradient_accumulation_steps",
+                                                   "ddp_find_unused_parameters",
+                                                   "ddp_bucket_cap_mb",
+                                                   "model_name_or_path",
+                                                   "base_model",
+                                                   "finetuning_type",
+                                                   "stage",
+                                                   "cutoff_len",
+                                                   "sequence_len",
+                                                   "micro_batch_size",
+                                                   "bf16",
+                                                   "fp16",
+                                                   "gradient_checkpointing",
+                                                   "deepspeed",
+                                                   "fsdp",
+                                                   "fsdp_config",
+                                                   "learning_rate",
+                                                   "num_train_epochs",
+                                                   "output_dir",
+                                                   "max_steps",
+                                                   "lr_scheduler_type",
+                                                   "warmup_ratio"}) >= 2;
+}
+
+Json launch_settings(const Json& flags, const std::string& file) {
+  Json all = Json::object();
+  if (flags.contains("config-file")) {
+    const std::string config = flags["config-file"].dump();
+    const std::string name =
+        flags["config-file"].is_string() ? flags["config-file"].get<std::string>() : config;
+    std::error_code error;
+    fs::path place = name;
+    if (!fs::is_regular_file(place, error)) place = fs::path(file).parent_path() / place.filename();
+    if (!fs::is_regular_file(place, error)) {
+      fail(file, "config_file",
+           "names '" + shortened(visible(name), 120) +
+               "', which is neither here nor next to the script: run init where it is");
+    }
+    all = parse_yaml(place.string(), read_text_file(place.string(), "settings of accelerate"));
+  }
+  for (const auto& [key, value] : flags.items()) {
+    std::string name = key;
+    std::ranges::replace(name, '-', '_');
+    const bool sharding = name.starts_with("fsdp_"), megatron = name.starts_with("megatron_lm_");
+    const bool zero = name.starts_with("zero") || name.starts_with("offload_") ||
+                      name == "deepspeed_config_file" || name == "gradient_accumulation_steps";
+    Json& section = sharding   ? all["fsdp_config"]
+                    : megatron ? all["megatron_lm_config"]
+                    : zero     ? all["deepspeed_config"]
+                               : all;
+    section[name] = value;
+  }
+  return all;
+}
+
+Settings of_hugging_face(const Json& given_arguments, const Json& launch_settings,
+                         const std::string& file) {
+  const Json all = renamed(given_arguments);
+  const Keys arguments{all, file}, launch{launch_settings, file};
+  refuse_adapters(arguments);
+  std::string type = launch.word("distributed_type");
+  if (is_other_machine(type)) {
+    fail(file, "distributed_type",
+         type +
+             " is not modelled: MULTI_GPU, FSDP, DEEPSPEED and "
+             "MEGATRON_LM are");
+  }
+  const Precision precision = precision_of(arguments, launch);
+  const Json& plugin = section_of(launch_settings, "deepspeed_config");
+  const std::int64_t steps =
+      arguments.size("gradient_accumulation_steps",
+                     Keys{plugin, file}.size("gradient_accumulation_steps",
+                                             launch.size("gradient_accumulation_steps", 1)));
+  Settings settings;
+  if (given(all, "deepspeed")) {
+    settings =
+        of_zero(content_of(all["deepspeed"], "deepspeed", file), arguments, precision, steps, file);
+  } else if (given(all, "fsdp") && all["fsdp"] != false) {
+    settings.strategy = strategy_of(sharding_of_trainer(arguments), precision, file, settings);
+  } else if (type == "DEEPSPEED" || launch.on("use_deepspeed")) {
+    settings = of_zero(plugin_config({plugin, file}), arguments, precision, steps, file);
+  } else if (type == "MEGATRON_LM" || launch.on("use_megatron_lm")) {
+    settings =
+        of_plugin_of_megatron(section_of(launch_settings, "megatron_lm_config"), precision, file);
+  } else if (type == "FSDP" || launch.on("use_fsdp")) {
+    Sharding sharding;
+    sharding.config = without_prefix(section_of(launch_settings, "fsdp_config"), "fsdp_");
+    settings.strategy = strategy_of(sharding, precision, file, settings);
+  } else {
+    settings.strategy = strategy_of_ddp(all);
+  }
+  const bool plain = settings.framework.empty();  // neither DeepSpeed nor Megatron
+  settings.framework = all.empty() ? "accelerate" : "Hugging Face's Trainer";
+  if (plain) {
+    settings.autocast = precision.mixed;
+    settings.workload["operators"]["dtype"] = precision.dtype;
+    if (!precision.said) {
+      settings.assumed.emplace_back(
+          "products, parameters and gradients in fp32, as neither bf16 nor fp16 is set (--dtype)");
+    }
+  }
+  if (settings.micro_batches == 0) settings.micro_batches = steps;
+  if (given(all, "per_device_train_batch_size")) {
+    settings.workload["batch"] = arguments.size("per_device_train_batch_size", 1);
+  } else if (!all.empty() && !settings.workload.contains("batch")) {
+    settings.workload["batch"] = 8;
+    settings.assumed.emplace_back("8 samples a GPU, the Trainer's per_device_train_batch_size");
+  }
+  if (given(all, "max_length")) {
+    settings.workload["operators"]["sequence"] = arguments.size("max_length", 1);
+  }
+  if (arguments.on("gradient_checkpointing") || arguments.on("activation_checkpointing")) {
+    settings.workload["activation_checkpointing"] = "full";
+  }
+  settings.compiled = arguments.on("torch_compile");
+  const Json degrees =
+      without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
+  read_degrees({degrees, file}, settings);
+  name_left_out(arguments, settings.assumed);
+  read_model(arguments, settings);
+  return settings;
+}
+
+}  // namespace syncline::job::frameworks

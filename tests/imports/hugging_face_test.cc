@@ -1,0 +1,242 @@
+// Settings of Hugging Face's libraries and of the trainers around them, each as a job.
+#include <gtest/gtest.h>
+
+#include "formats/input/document.h"
+#include "imports/frameworks/settings.h"
+#include "imports/init.h"
+#include "tests/support/jobs.h"
+
+namespace syncline::job {
+namespace {
+
+using test::contains;
+
+// Without the order of keys.
+nlohmann::json sorted(const Json& json) { return nlohmann::json::parse(json.dump()); }
+nlohmann::json parsed(const char* text) { return nlohmann::json::parse(text); }
+
+class HuggingFace : public testing::Test {
+ protected:
+  std::string path(const std::string& name) const { return folder_.path(name); }
+  std::string write(const std::string& name, const std::string& text) {
+    test::write_text(path(name), text);
+    return path(name);
+  }
+  Settings read(const std::string& name, const std::string& text, const std::string& more = "") {
+    return read_settings(write(name, text), more).value();
+  }
+  std::string refusal(const std::string& name, const std::string& text) {
+    const std::string said =
+        test::input_error([&] { static_cast<void>(read_settings(write(name, text))); });
+    return said.starts_with(folder_.folder()) ? said.substr(folder_.folder().size() + 1) : said;
+  }
+
+ private:
+  const test::Scratch folder_;
+};
+
+TEST_F(HuggingFace, AcceleratesYamlOfEachKind) {
+  const std::string machine = "compute_environment: LOCAL_MACHINE\nnum_processes: 8\n";
+  Settings job = read("ddp.yaml", machine + "distributed_type: MULTI_GPU\nmixed_precision: bf16\n");
+  EXPECT_EQ(job.framework, "accelerate");
+  EXPECT_EQ(sorted(job.strategy), parsed(R"({"dialect": "pytorch", "config": {"no_sync": true}})"));
+  EXPECT_TRUE(job.autocast);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+
+  job = read("fsdp.yaml", machine + R"(distributed_type: FSDP
+mixed_precision: bf16
+fsdp_config:
+  fsdp_sharding_strategy: 4
+  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP
+  fsdp_use_orig_params: 'false'
+  fsdp_activation_checkpointing: true
+)");
+  EXPECT_EQ(sorted(job.strategy["config"]), parsed(R"({
+    "version": 1, "no_sync": true, "units": "layers", "sharding_strategy": "HYBRID_SHARD",
+    "use_orig_params": false,
+    "mixed_precision": {"param_dtype": "bfloat16", "reduce_dtype": "bfloat16"}})"));
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+
+  job = read("fsdp2.yaml", machine + R"(distributed_type: FSDP
+mixed_precision: 'no'
+parallelism_config:
+  parallelism_config_dp_replicate_size: 2
+fsdp_config:
+  fsdp_version: 2
+  fsdp_reshard_after_forward: false
+)");
+  EXPECT_EQ(sorted(job.strategy["config"]), parsed(R"({
+    "version": 2, "no_sync": true, "units": [], "reshard_after_forward": false,
+    "mesh": [2, -1]})"));
+  EXPECT_FALSE(job.autocast);
+
+  job = read("zero.yaml", machine + R"(distributed_type: DEEPSPEED
+mixed_precision: bf16
+deepspeed_config:
+  zero_stage: 3
+  gradient_accumulation_steps: 4
+  offload_optimizer_device: none
+)");
+  EXPECT_EQ(job.strategy["dialect"], "deepspeed");
+  EXPECT_EQ(sorted(job.strategy["config"]["zero_optimization"]), parsed(R"({"stage": 3})"));
+  EXPECT_EQ(job.micro_batches, 4);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+
+  job = read("megatron.yaml", machine + R"(distributed_type: MEGATRON_LM
+mixed_precision: bf16
+megatron_lm_config:
+  megatron_lm_tp_degree: 2
+  megatron_lm_pp_degree: 2
+  megatron_lm_num_micro_batches: 6
+  megatron_lm_sequence_parallelism: true
+  megatron_lm_use_distributed_optimizer: true
+)");
+  EXPECT_EQ(job.strategy["dialect"], "megatron");
+  EXPECT_EQ(job.workload["parallel"]["tensor"], 2);
+  EXPECT_EQ(job.workload["parallel"]["pipeline"], 2);
+  EXPECT_EQ(job.micro_batches, 6);
+}
+
+TEST_F(HuggingFace, TrainingArgumentsAsFilesAndFlags) {
+  const Settings job = read("args.yaml", R"(model_name_or_path: meta-llama/Meta-Llama-3-8B-Instruct
+per_device_train_batch_size: 2
+gradient_accumulation_steps: '8'
+bf16: 'True'
+gradient_checkpointing: true
+ddp_bucket_cap_mb: 50
+learning_rate: 1.0e-5
+)");
+  EXPECT_EQ(job.workload["operators"]["architecture"], "llama3_8b");
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.micro_batches, 8);
+  EXPECT_TRUE(job.autocast);
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_EQ(sorted(job.strategy), parsed(R"({"dialect": "hf_trainer", "config": {
+    "ddp_bucket_cap_mb": 50, "gradient_checkpointing": true}})"));
+
+  const Settings flags = read_settings(
+                             "torchrun train.py --model_name_or_path Qwen/Qwen3-0.6B "
+                             "--per_device_train_batch_size 4 --bf16 True "
+                             "--fsdp 'full_shard auto_wrap'")
+                             .value();
+  EXPECT_EQ(flags.workload["batch"], 4);
+  EXPECT_EQ(flags.strategy["config"]["units"], "layers");
+  EXPECT_EQ(flags.strategy["config"]["sharding_strategy"], "FULL_SHARD");
+  EXPECT_TRUE(test::any_contains(flags.assumed, "in place of fsdp_backward_prefetch NO_PREFETCH"));
+}
+
+// What the Trainer fills in, in a file that lies next to the settings.
+TEST_F(HuggingFace, DeepSpeedsFileBesideTheArguments) {
+  write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
+    "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
+    "gradient_accumulation_steps": "auto",
+    "zero_optimization": {"stage": 2, "offload_optimizer": {"device": "none"}}})");
+  const std::string text = R"(model_name_or_path: meta-llama/Llama-2-7b-hf
+stage: sft
+finetuning_type: full
+deepspeed: examples/deepspeed/ds.json
+cutoff_len: 4096
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 2
+bf16: true
+)";
+  const Settings job = read("full_sft.yaml", text);
+  EXPECT_EQ(job.workload["operators"]["dtype"], "bf16");
+  EXPECT_EQ(job.workload["operators"]["sequence"], 4096);
+  EXPECT_EQ(job.workload["operators"]["architecture"], "llama2_7b");
+  EXPECT_EQ(job.workload["batch"], 1);
+  EXPECT_EQ(job.micro_batches, 2);
+  EXPECT_FALSE(job.autocast);
+  EXPECT_EQ(sorted(job.strategy["config"]["zero_optimization"]), parsed(R"({"stage": 2})"));
+  EXPECT_TRUE(contains(refusal("other.yaml",
+                               "deepspeed: z3.json\nbf16: true\nstage: sft\n"
+                               "model_name_or_path: a/b\n"),
+                       "names 'z3.json', which is neither here nor next to"));
+}
+
+TEST_F(HuggingFace, LaunchesOfAccelerate) {
+  write("fsdp.yaml",
+        "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\nmixed_precision: bf16\n"
+        "fsdp_config:\n  fsdp_auto_wrap_policy: TRANSFORMER_BASED_WRAP\n");
+  write("sft.yaml", "per_device_train_batch_size: 3\nbf16: true\n");
+  const std::string flags =
+      "accelerate launch --use_fsdp --fsdp_sharding_strategy HYBRID_SHARD "
+      "--mixed_precision bf16 train.py --per_device_train_batch_size 2";
+  const Settings line = read_settings(flags).value();
+  EXPECT_EQ(line.workload["batch"], 2);
+  EXPECT_EQ(line.strategy["config"]["sharding_strategy"], "HYBRID_SHARD");
+  EXPECT_EQ(line.workload["operators"]["dtype"], "bf16");
+  const Settings script = read("run.sh",
+                               "#!/bin/bash\naccelerate launch --config_file configs/fsdp.yaml "
+                               "sft.py --config " +
+                                   path("sft.yaml") + " --gradient_accumulation_steps 4\n");
+  EXPECT_EQ(script.strategy["config"]["units"], "layers");
+  EXPECT_EQ(script.workload["batch"], 3);
+  EXPECT_EQ(script.micro_batches, 4);
+  // The same by hand: two files, and flags that win.
+  const Settings both = read("again.yaml", "compute_environment: X\ndistributed_type: MULTI_GPU\n",
+                             path("sft.yaml") + " --per_device_train_batch_size 5");
+  EXPECT_EQ(both.workload["batch"], 5);
+  EXPECT_TRUE(both.autocast);
+}
+
+TEST_F(HuggingFace, SaysWhatIsNotModelled) {
+  const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
+  const std::pair<const char*, const char*> cases[] = {
+      {"finetuning_type: lora\n", "trains a few parameters beside frozen ones"},
+      {"load_in_4bit: true\n", "a quantised model"},
+      {"fsdp: full_shard offload\n", "keeping shards on the host, is not modelled yet"},
+      {"fsdp: zero_shard\n", "found 'zero_shard', expected full_shard"},
+      {"bf16: maybe\n", "bf16: found 'maybe', expected true or false"},
+      {"gradient_accumulation_steps: 1.5\n", "expected a whole number from 1"}};
+  for (const auto& [line, words] : cases) {
+    EXPECT_TRUE(contains(refusal("a.yaml", job + line), words)) << refusal("a.yaml", job + line);
+  }
+  EXPECT_TRUE(contains(refusal("tpu.yaml", "compute_environment: X\ndistributed_type: XLA\n"),
+                       "XLA is not modelled"));
+  EXPECT_TRUE(contains(refusal("z.yaml",
+                               "distributed_type: FSDP\nmixed_precision: bf16\nfsdp_config:\n"
+                               "  fsdp_offload_params: true\n"),
+                       "keeping shards on the host"));
+}
+
+TEST_F(HuggingFace, ModelsByTheirNames) {
+  for (const auto& [name, row] : {std::pair{"openai-community/gpt2", "gpt2_small"},
+                                  {"TinyLlama/TinyLlama-1.1B-Chat-v1.0", "tinyllama_1.1b"},
+                                  {"mistralai/Mixtral-8x7B-Instruct-v0.1", "mixtral_8x7b"},
+                                  {"meta-llama/Llama-3.3-70B-Instruct", "llama3_70b"},
+                                  {"Qwen/Qwen2.5-7B-Instruct", "qwen2_7b"}}) {
+    const Settings job =
+        read("a.yaml",
+             "per_device_train_batch_size: 1\nmodel_name_or_path: " + std::string(name) + "\n");
+    EXPECT_EQ(job.workload["operators"]["architecture"], row);
+  }
+}
+
+// The whole way: a scenario that is read again, of the model and the layers that it names.
+TEST_F(HuggingFace, BecomesAScenario) {
+  InitOptions options;
+  options.model = write("job.yaml", R"(model_name_or_path: meta-llama/Llama-3.1-8B
+per_device_train_batch_size: 1
+gradient_accumulation_steps: 4
+bf16: true
+gradient_checkpointing: true
+max_length: 2048
+fsdp: [full_shard, auto_wrap]
+fsdp_config: {fsdp_transformer_layer_cls_to_wrap: LlamaDecoderLayer}
+)");
+  options.node = "dgx-h100";
+  const Begun begun = init_scenario(options);
+  const Scenario scenario =
+      input::parse_scenario(input::document_of("the scenario", begun.scenario));
+  EXPECT_EQ(scenario.workload.micro_batches, 4);
+  ASSERT_FALSE(scenario.strategies.empty());
+  const Strategy& own = scenario.strategies.front();
+  EXPECT_EQ(own.fusion.groups.size(), 33U);  // 32 layers and the root
+  EXPECT_EQ(own.traits.gather_bytes, 2);
+  EXPECT_EQ(own.traits.buckets.narrow_sums, DType::kBf16);
+  EXPECT_FALSE(own.each_micro_batch);
+}
+
+}  // namespace
+}  // namespace syncline::job
