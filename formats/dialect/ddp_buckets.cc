@@ -139,7 +139,7 @@ Buckets buckets_by_elements(const std::vector<Tensor>& tensors, const ElementRul
     for (int t = 0; t < static_cast<int>(tensors.size()); ++t) add({t});
   }
   for (auto& [buffer, bucket] : buffers) close(bucket);
-  if (!rule.parameters.empty()) {
+  if (!rule.parameters.empty() && !rule.as_closed) {
     std::ranges::stable_sort(closed, {},
                              [](const auto& bucket) { return std::ranges::max(bucket); });
   }

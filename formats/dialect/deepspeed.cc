@@ -260,16 +260,25 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
 }
 
 // Gradients in buckets of so many elements; where all travel in one format they share buckets.
-void fill_buckets(std::int64_t size, ElementRule::Close close, const Workload& workload,
-                  Fusion& fusion) {
-  fusion.groups = buckets_by_elements(workload.tensors,
-                                      {.size = size, .close = close, .one_format = fusion.to_fp32});
+void fill_buckets(ElementRule rule, const Workload& workload, Strategy& strategy) {
+  rule.one_format = strategy.fusion.to_fp32;
+  strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
 }
 
-// Gradients flattened, all-reduced and copied back after the backward pass.
+// Likewise behind the backward pass, as parameters were registered.
+void fill_as_registered(ElementRule rule, const Workload& workload, Strategy& strategy) {
+  for (const int t : registered_order(workload.tensors)) rule.parameters.push_back({t});
+  rule.as_closed = true;
+  fill_buckets(std::move(rule), workload, strategy);
+  strategy.traits.buckets.in_turn = true;
+}
+
+// Gradients flattened, all-reduced and copied back after the backward pass
+// (DeepSpeedEngine.buffered_allreduce_fallback).
 void apply_stage_0(const Zero& zero, const Workload& workload, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  fill_buckets(kDefaultBucket, ElementRule::Close::kExceeding, workload, strategy.fusion);
+  fill_as_registered({.size = kDefaultBucket, .close = ElementRule::Close::kExceeding}, workload,
+                     strategy);
   strategy.overlap = false;
   strategy.bucket_copies = true;
   note(reading.notes,
@@ -327,7 +336,10 @@ std::vector<BucketTraits::Cuts> cuts_of(const Zero& zero, const Workload& worklo
 
 void apply_partition(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
+  const ElementRule rule{.size = zero.bucket, .close = ElementRule::Close::kBefore};
+  // ZeroOptimizer.reduce_gradients goes through the parameters once the backward pass is over.
+  const bool behind = zero.stage == 1 && !zero.overlap;
+  (behind ? fill_as_registered : fill_buckets)(rule, workload, strategy);
   strategy.traits.buckets.with_next = zero.overlap;
   strategy.overlap = zero.overlap;
   strategy.traits.in_flight = zero.overlap ? 1 : 0;
@@ -342,6 +354,9 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
        {{!zero.overlap,
          "overlap_comm is off at stages 1 and 2 unless it is given: buckets are reduced on the "
          "stream that computes"},
+        {behind,
+         "stage 1 without overlap_comm fills buckets behind the backward pass, as parameters were "
+         "registered"},
         {zero.overlap,
          "overlap_comm: at most one bucket is under way, the backward pass waits for it when the "
          "next one is full"},
@@ -452,7 +467,7 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
 
 void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
   Strategy& strategy = reading.strategy;
-  fill_buckets(zero.bucket, ElementRule::Close::kBefore, workload, strategy.fusion);
+  fill_buckets({.size = zero.bucket, .close = ElementRule::Close::kBefore}, workload, strategy);
   strategy.traits.buckets.with_next = true;
   strategy.overlap = zero.overlap;
   // DeepSpeedZeroOptimizer_Stage3.max_param_reduce_events is 2, and one more is under way before
