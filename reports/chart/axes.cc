@@ -13,7 +13,7 @@ namespace {
 constexpr double kTickRow = 16;  // pixels from the plot to the text below it
 
 // Writes the ticks below the plot, and adds their lines to the grid.
-DrawnPart below_numbers(const Layout& at, std::string& grid) {
+DrawnPart below_numbers(const PlotLayout& at, std::string& grid) {
   DrawnPart below{{}, at.foot() + kTickRow};
   for (const auto& tick : at.across.ticks(9)) {
     const double x = at.left + at.x_of(tick.value);
@@ -25,7 +25,7 @@ DrawnPart below_numbers(const Layout& at, std::string& grid) {
 
 // Writes the names below the plot: upright where there is no room for them beside each other, as
 // many as can be read.
-DrawnPart below_names(const std::vector<std::string>& names, const Layout& at) {
+DrawnPart below_names(const std::vector<std::string>& names, const PlotLayout& at) {
   const double foot = at.foot();
   const double widest = width_of(names);
   const double room = at.column();
@@ -45,7 +45,7 @@ DrawnPart below_names(const std::vector<std::string>& names, const Layout& at) {
 }
 
 // Writes the ticks beside the plot, and adds their lines to the grid.
-std::string beside_numbers(const Layout& at, std::string& grid) {
+std::string beside_numbers(const PlotLayout& at, std::string& grid) {
   std::string text;
   for (const auto& tick : at.up.ticks(8)) {
     const double y = at.top + at.y_of(tick.value);
@@ -55,7 +55,7 @@ std::string beside_numbers(const Layout& at, std::string& grid) {
   return text;
 }
 
-std::string lane_names(const Figure& figure, const Layout& at) {
+std::string lane_names(const Figure& figure, const PlotLayout& at) {
   std::string text;
   for (std::size_t lane = 0; lane < at.lanes.size(); ++lane) {
     const double y = at.top + at.middle_of(static_cast<int>(lane)) + 4;
@@ -66,7 +66,7 @@ std::string lane_names(const Figure& figure, const Layout& at) {
 }
 
 // Draws two strokes where a bar is broken, and writes its end behind them.
-std::string broken_bars(const Figure& figure, const Layout& at) {
+std::string broken_bars(const Figure& figure, const PlotLayout& at) {
   std::string text, strokes;
   for (const auto& [lane, end] : at.broken) {
     const double x = at.left + at.broad, y = at.foot() - at.high + at.middle_of(lane);
@@ -80,7 +80,7 @@ std::string broken_bars(const Figure& figure, const Layout& at) {
 
 }  // namespace
 
-DrawnPart axes_svg(const Figure& figure, const Layout& at) {
+DrawnPart axes_svg(const Figure& figure, const PlotLayout& at) {
   std::string grid;
   std::string text = figure.up.names.empty() ? beside_numbers(at, grid) : lane_names(figure, at);
   const DrawnPart below =

@@ -14,6 +14,6 @@ struct DrawnPart {
   double end = 0;
 };
 
-DrawnPart axes_svg(const Figure& figure, const Layout& at);
+DrawnPart axes_svg(const Figure& figure, const PlotLayout& at);
 
 }  // namespace syncline::reports::chart

@@ -73,7 +73,7 @@ bool is_best(const Figure& figure, std::size_t lane) {
   return std::ranges::find(figure.up.best, lane) != figure.up.best.end();
 }
 
-Layout::Layout(const Figure& figure, double above)
+PlotLayout::PlotLayout(const Figure& figure, double above)
     : across(figure.across, values_of(figure).across),
       up(figure.up, values_of(figure).up),
       columns(figure.across.names.size()),
@@ -102,7 +102,7 @@ Layout::Layout(const Figure& figure, double above)
   broad = kWide - left - right;
 }
 
-double Layout::x_of(double value) const {
+double PlotLayout::x_of(double value) const {
   const auto names = static_cast<double>(columns);
   return broad * (names > 0 ? (value + 0.5) / names : across.share(value));
 }

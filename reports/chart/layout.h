@@ -17,9 +17,9 @@ inline constexpr double kLane = 22;   // pixels of a lane whose name has one lin
 inline constexpr double kRow = 18;    // pixels of a row of text
 
 // Owns the scales of a figure and the places of its plot, lanes and names, in pixels.
-struct Layout {
+struct PlotLayout {
   // `top`: pixels above the plot.
-  Layout(const Figure& figure, double top);
+  PlotLayout(const Figure& figure, double top);
 
   // Give places in the plot; its own corner is at 0, 0.
   double x_of(double value) const;

@@ -54,7 +54,7 @@ std::string glyph_of(const Series& series) {
 
 }  // namespace
 
-DrawnPart legend_svg(const Figure& figure, const Layout& at, double above) {
+DrawnPart legend_svg(const Figure& figure, const PlotLayout& at, double above) {
   LegendRows rows(at.left, above + 8);
   for (const auto& key : figure.keys) {
     const std::string shade =

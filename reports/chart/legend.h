@@ -9,6 +9,6 @@ namespace syncline::reports::chart {
 
 // Draws the entries side by side, as many as fit into a line. `above`: pixels to the end of all
 // that stands above it.
-DrawnPart legend_svg(const Figure& figure, const Layout& at, double above);
+DrawnPart legend_svg(const Figure& figure, const PlotLayout& at, double above);
 
 }  // namespace syncline::reports::chart

@@ -21,7 +21,7 @@ std::string axis_data(const ChartAxis& axis, const Scale& scale) {
          chars_of(scale.most()) + " " + unit_word(axis.unit);
 }
 
-std::string drawn(const Stretch& stretch, const Layout& at) {
+std::string drawn(const Stretch& stretch, const PlotLayout& at) {
   const double from = at.x_of(stretch.from);
   return "<rect class=\"band " + colour_class("c", stretch.colour) + "\"" +
          attribute("x", px(from)) + attribute("y", "0") +
@@ -31,7 +31,7 @@ std::string drawn(const Stretch& stretch, const Layout& at) {
          "</title></rect>\n";
 }
 
-std::string drawn(const Rule& rule, const Layout& at) {
+std::string drawn(const Rule& rule, const PlotLayout& at) {
   const std::string way = rule.upright ? "M" + px(at.x_of(rule.at)) + " 0v" + px(at.high)
                                        : "M0 " + px(at.y_of(rule.at)) + "h" + px(at.broad);
   return "<path class=\"" + line_class(rule.colour, true) + "\" d=\"" + way + "\"" +
@@ -39,7 +39,7 @@ std::string drawn(const Rule& rule, const Layout& at) {
          "</title></path>\n";
 }
 
-std::string drawn(const HeatCell& cell, const Figure& figure, const Layout& at) {
+std::string drawn(const HeatCell& cell, const Figure& figure, const PlotLayout& at) {
   const double room = at.column();
   const double x = at.x_of(cell.column) - room / 2;
   const double middle = at.middle_of(cell.lane);
@@ -59,7 +59,7 @@ std::string drawn(const HeatCell& cell, const Figure& figure, const Layout& at) 
   return svg;
 }
 
-std::string drawn(const Box& box, const Layout& at) {
+std::string drawn(const Box& box, const PlotLayout& at) {
   const double x = at.x_of(box.from);
   const double y = at.middle_of(box.lane) + kLane * (box.low ? 0.18 : -0.5) + (box.low ? 0 : 2);
   const double tall = box.low ? kLane * 0.25 : kLane - 4;
@@ -78,7 +78,7 @@ std::string drawn(const Box& box, const Layout& at) {
 }
 
 // Draws a stroke along each lane, with a stop at both ends.
-std::string drawn_ends(const Figure& figure, const Layout& at) {
+std::string drawn_ends(const Figure& figure, const PlotLayout& at) {
   std::string svg;
   for (const auto& end : figure.ends) {
     const double y = at.middle_of(static_cast<int>(end.x));
@@ -91,14 +91,14 @@ std::string drawn_ends(const Figure& figure, const Layout& at) {
   return svg;
 }
 
-std::string dots(const std::vector<Point>& points, const Layout& at) {
+std::string dots(const std::vector<Point>& points, const PlotLayout& at) {
   std::string way;
   for (const auto& point : points)
     way += "M" + px(at.x_of(point.x)) + " " + px(at.y_of(point.y)) + "h0";
   return way;
 }
 
-std::string way_of(const Series& series, const Layout& at) {
+std::string way_of(const Series& series, const PlotLayout& at) {
   std::string way;
   for (const auto& point : series.points) {
     const std::string x = px(at.x_of(point.x)), y = px(at.y_of(point.y));
@@ -114,7 +114,7 @@ std::string way_of(const Series& series, const Layout& at) {
   return way;
 }
 
-std::string band_of(const std::vector<Whisker>& band, const Layout& at) {
+std::string band_of(const std::vector<Whisker>& band, const PlotLayout& at) {
   std::string way;
   for (const auto& each : band) {
     way += (way.empty() ? "M" : "L") + px(at.x_of(each.x)) + " " + px(at.y_of(each.high));
@@ -125,7 +125,7 @@ std::string band_of(const std::vector<Whisker>& band, const Layout& at) {
   return way + "Z";
 }
 
-std::string drawn(const Series& series, const Layout& at) {
+std::string drawn(const Series& series, const PlotLayout& at) {
   const std::string colour = colour_class("l", series.colour);
   std::string data;
   for (const auto* points : {&series.points, &series.hollow}) {
@@ -163,7 +163,7 @@ std::string drawn(const Series& series, const Layout& at) {
 
 }  // namespace
 
-std::string plot_svg(const Figure& figure, const Layout& at) {
+std::string plot_svg(const Figure& figure, const PlotLayout& at) {
   std::string svg = "<svg class=\"plot\"" + attribute("x", px(at.left)) +
                     attribute("y", px(at.top)) + attribute("width", px(at.broad)) +
                     attribute("height", px(at.high)) +

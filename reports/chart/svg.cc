@@ -16,7 +16,7 @@ constexpr double kTitle = 0.8;  // share of a line's letters that fit at a title
 
 // Draws a figure; `head`: ahead of it, in as many pixels.
 std::string drawing(const Figure& figure, const std::string& head, double head_high) {
-  const Layout at(figure, kTop + head_high);
+  const PlotLayout at(figure, kTop + head_high);
   const DrawnPart axes = axes_svg(figure, at);
   const DrawnPart legend = legend_svg(figure, at, axes.end);
   return "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"chart\" role=\"img\"" +
