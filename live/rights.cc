@@ -161,13 +161,13 @@ bool is_harmless_device(const std::string& name) {
 }
 
 // The same, as it was in /dev, below a new one.
-struct Device {
+struct DeviceFile {
   fs::path path;
   fs::path link;  // where it leads, if it is a link
   int file = -1;
 };
 
-void place_again(const Device& device) {
+void place_again(const DeviceFile& device) {
   std::error_code error;
   if (device.file < 0) return fs::create_symlink(device.link, device.path, error);
   struct stat status {};
@@ -182,17 +182,17 @@ void place_again(const Device& device) {
 }
 
 void own_devices() {
-  std::vector<Device> devices;
+  std::vector<DeviceFile> devices;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/dev", error)) {
     if (!is_harmless_device(entry.path().filename().string())) continue;
-    Device device{entry.path(), fs::read_symlink(entry.path(), error)};
+    DeviceFile device{entry.path(), fs::read_symlink(entry.path(), error)};
     if (device.link.empty()) device.file = open(device.path.c_str(), O_PATH | O_CLOEXEC);
     devices.push_back(device);
   }
   constexpr unsigned long kHow = MS_NOSUID | MS_NOEXEC;
   if (mount("tmpfs", "/dev", "tmpfs", kHow, "mode=755,size=64k") != 0) refused("mounting /dev");
-  for (const Device& device : devices) place_again(device);
+  for (const DeviceFile& device : devices) place_again(device);
   if (mount(nullptr, "/dev", nullptr, MS_REMOUNT | MS_BIND | MS_RDONLY | kHow, nullptr) != 0) {
     refused("/dev");
   }

@@ -6,7 +6,7 @@ braces, includes and comments), the headers and the types in them by room, those
 the rules that exclude knobs, the longest functions, classes of more than 250 lines, where ten or more lines stand in two places, and which
 functions have more than 70 lines. Product code is what git tracks of C++, CUDA and Python outside
 tests. Ends with 1 where something is over the limit or repeated. With --limits (`make rooms`) it
-prints what is over the limit, and nothing else. Private words in names (banned_names.txt), types of two
+prints what is over the limit, and nothing else. More large classes than MOST_LARGE, private words in names (banned_names.txt), types of two
 headers with one name, and headers that open with more than five lines are over it too.
 
 A type is a class, struct, union or enum with a name and a body in a .h file, nested ones too; aliases
@@ -22,6 +22,9 @@ import sys
 from collections import Counter, defaultdict
 
 CPP = (".cc", ".h", ".cu", ".cuh")
+# Classes of more than so many lines, and how many of them may be left.
+LARGE = 250
+MOST_LARGE = 5
 
 # What is no code: comments, and what may hold braces without opening a block.
 _NO_CODE = re.compile(
@@ -252,16 +255,16 @@ def main():
         print("\nThe longest of %d functions (lines):" % len(functions))
         for size, name, place in functions[:options.functions]:
             print("%8d  %s  %s" % (size, name, place))
-        classes = sorted(((size, name, "%s:%d" % (path, line)) for path, text in sources.items()
-                          if path.endswith(CPP) for name, line, size in classes_of(text)), reverse=True)
-        large = [each for each in classes if each[0] > 250]
-        print("\nClasses of more than 250 lines: %d" % len(large))
-        for size, name, place in large:
-            print("%8d  %s  %s" % (size, name, place))
         print("\nRuns of %d and more lines in two places: %d" % (options.repeated, len(runs)))
         for length, place, other in runs:
             print("%8d  %s  %s" % (length, place, other))
         print()
+    classes = sorted(((size, name, "%s:%d" % (path, line)) for path, text in sources.items()
+                      if path.endswith(CPP) for name, line, size in classes_of(text)), reverse=True)
+    large = [each for each in classes if each[0] > LARGE]
+    print("Classes of more than %d lines: %d" % (LARGE, len(large)))
+    for size, name, place in large:
+        print("%8d  %s  %s" % (size, name, place))
     print("Functions of more than %d lines: %d" % (options.longest, len(over)))
     for size, what in over:
         print("%8d  %s" % (size, what))
@@ -278,7 +281,8 @@ def main():
     print("Names with a private word: %d" % len(private))
     for name, path in sorted(private.items()):
         print("  %s  %s" % (name, path))
-    return 1 if runs or over or private or shared or long_openings else 0
+    many = len(large) > MOST_LARGE
+    return 1 if runs or over or private or shared or long_openings or many else 0
 
 
 if __name__ == "__main__":

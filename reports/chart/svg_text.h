@@ -1,0 +1,34 @@
+// Pieces of a drawing as SVG text.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace syncline::reports::chart {
+
+inline constexpr double kLine = 14;  // pixels of one text that has several lines
+
+// Keeps strokes as thick where a reader zooms.
+inline constexpr const char* kUnscaled = " vector-effect=\"non-scaling-stroke\"";
+
+// Writes pixels to a tenth; a whole number without a point.
+std::string px(double value);
+// Writes one attribute, a blank ahead of it.
+std::string attribute(const char* name, const std::string& value);
+
+// Writes text at a place; `more`: further attributes.
+std::string written(double x, double y, const char* anchor, const std::string& text,
+                    const std::string& more = "");
+// Writes lines below each other, the first at this height.
+std::string written(double x, double y, const char* anchor, const std::vector<std::string>& lines,
+                    const std::string& more = "");
+// Measure lines together, in pixels.
+double height_of(const std::vector<std::string>& lines);
+double width_of(const std::vector<std::string>& lines);
+
+// Names the class of a colour that fills ('c') or strokes ('l').
+std::string colour_class(const char* letter, int colour);
+// Names the classes of a line. Series beyond the colours share them, by other strokes.
+std::string line_class(int colour, bool dashed);
+
+}  // namespace syncline::reports::chart
