@@ -9,7 +9,7 @@
 
 #include "core/base/index.h"
 #include "core/metrics/phases.h"
-#include "core/plan/step_plan.h"
+#include "core/plan/forward_pass.h"
 
 namespace syncline::measure {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "core/metrics.h"
 #include "core/metrics/bound.h"
-#include "core/plan/step_plan.h"
+#include "core/plan/forward_pass.h"
 #include "core/sim/sim_executor.h"
 #include "formats/input/document.h"
 #include "tests/plan/planned.h"

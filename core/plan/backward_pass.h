@@ -1,0 +1,75 @@
+// The backward pass of a step with the exchanges of its gradients.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/communication.h"
+#include "core/plan/builder.h"
+
+namespace syncline::plan {
+
+// Owns one backward pass: how far it got, the exchanges under way beside it, the parameters that
+// are gathered again for it, and the ticks that release exchanges.
+class BackwardPass {
+ public:
+  // Begins behind the plan's last operation, which is the forward pass. The gradients' buckets are
+  // those of the plan from `begin` on.
+  BackwardPass(Builder& build, const Workload& workload, const Communication& communication,
+               std::size_t begin);
+
+  // Puts the pass, and each bucket's exchange (or the first half of a split one) as soon as its
+  // last gradient is there, its tick has come, or it is the most urgent one. The pass up to a
+  // bucket stands ahead of its exchange. Returns the last operation of each exchange.
+  std::vector<OpId> run();
+
+  // Returns the first wait for a tick, which begins with the step, or -1.
+  OpId first_tick() const { return first_tick_; }
+
+ private:
+  // A bucket of the plan whose parameters the pass gathers again, and the first tensor that needs
+  // them.
+  struct Again {
+    std::size_t bucket = 0;
+    const Exchange* exchange = nullptr;
+    int needed = 0;
+  };
+
+  const Bucket& bucket(std::size_t number) const { return build_.plan.buckets[number]; }
+  std::size_t in_turn(std::size_t turn) const;
+
+  void find_parameters_again();
+  void find_kept_elements();
+  bool room_ahead(std::size_t needed) const;
+  std::vector<OpId> awaited(std::size_t turn, const std::vector<OpId>& done);
+  void pass_to(int ready, std::vector<OpId> after);
+  void fetch(std::size_t needed, std::vector<OpId>& after);
+  OpId reduce(std::size_t number, const Exchange& exchange, std::size_t place,
+              std::vector<OpId> after, bool prepare);
+  OpId tick(const Exchange& exchange, OpId ready);
+
+  Builder& build_;
+  const Workload& workload_;
+  const Communication& communication_;
+  std::size_t begin_;
+  OpId segment_ = 0;  // the pass as far as it got, or the operation ahead of it
+  int next_ = 0;      // the first tensor behind that
+
+  // Exchanges under way.
+  std::size_t awaited_ = 0;           // exchanges, from the first on
+  std::vector<std::size_t> counted_;  // by turn: exchanges ahead, a gradient's parts as one
+
+  // Parameters gathered again.
+  std::vector<Again> again_;        // in the order in which they are needed
+  std::vector<std::int64_t> kept_;  // by tensor: elements from there on that are not gathered again
+  std::vector<OpId> gathers_;       // of again_, those that were asked for
+  std::size_t gathers_awaited_ = 0;
+
+  // Ticks.
+  OpId first_tick_ = -1;
+  OpId tick_ = -1;  // the last one
+  Seconds tick_time_ = 0;
+};
+
+}  // namespace syncline::plan
