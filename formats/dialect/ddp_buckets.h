@@ -94,7 +94,7 @@ struct ElementRule {
   // The framework's own parameters, each the tensors that it holds, in the order in which they fill
   // buckets. Empty: each tensor is one, as it becomes ready.
   std::vector<std::vector<int>> parameters = {};
-  bool as_closed = false;  // of given parameters too
+  bool as_closed = false;       // of given parameters too
   std::vector<int> alone = {};  // tensors with a bucket of their own
 };
 

@@ -265,7 +265,7 @@ void fill_buckets(ElementRule rule, const Workload& workload, Strategy& strategy
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
 }
 
-// Likewise behind the backward pass, as parameters were registered.
+// Fills them after the backward pass, as parameters were registered.
 void fill_as_registered(ElementRule rule, const Workload& workload, Strategy& strategy) {
   for (const int t : registered_order(workload.tensors)) rule.parameters.push_back({t});
   rule.as_closed = true;
@@ -355,7 +355,7 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
          "overlap_comm is off at stages 1 and 2 unless it is given: buckets are reduced on the "
          "stream that computes"},
         {behind,
-         "stage 1 without overlap_comm fills buckets behind the backward pass, as parameters were "
+         "stage 1 without overlap_comm fills buckets after the backward pass, as parameters were "
          "registered"},
         {zero.overlap,
          "overlap_comm: at most one bucket is under way, the backward pass waits for it when the "

@@ -113,7 +113,8 @@ void refuse_adapters(const Keys& arguments) {
                       : given(arguments.all, "use_peft")      ? "use_peft"
                                                               : "use_lora";
     fail(arguments.file, key,
-         "trains a few parameters beside frozen ones, which is not modelled yet: of full training "
+         "trains a few parameters and keeps the others frozen, which is not modelled yet: of full "
+         "training "
          "write 'full'");
   }
   for (const char* key : {"load_in_4bit", "load_in_8bit", "quantization_bit", "quant_bits"}) {

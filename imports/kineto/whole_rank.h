@@ -30,7 +30,7 @@ void join_groups(std::vector<std::vector<RankGroup>> told, Observed& observed);
 // gradients and parameters.
 
 // One backward pass, gradient by gradient as they arrived.
-struct BackwardPass {
+struct StagePass {
   std::vector<Seconds> waits;
   std::vector<int> tensors;  // places in Trace::tensors; -1: none
   std::vector<Nanoseconds> arrived;
@@ -46,7 +46,7 @@ struct WholeSent {
 
 struct WholeStep {
   Step step;  // its gradients are those that find_whole_sizes makes of the passes
-  std::vector<BackwardPass> passes;
+  std::vector<StagePass> passes;
   std::vector<WholeSent> sent;
   bool regathers = false;     // parameters are gathered inside backward passes
   bool gathers_late = false;  // and beside the forward pass

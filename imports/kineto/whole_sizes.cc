@@ -30,7 +30,7 @@ class WholeSizes {
   }
 
   bool find() {
-    for (const BackwardPass& pass : whole_.passes) {
+    for (const StagePass& pass : whole_.passes) {
       for (const int tensor : pass.tensors) {
         if (tensor < 0 || elements_of(tensor) == 0) return false;
       }
@@ -65,7 +65,7 @@ class WholeSizes {
       carried += static_cast<double>(whole_.step.exchanges[i].elements);
       exchanging.insert(whole_.sent[i].pass);
     }
-    for (const BackwardPass& pass : whole_.passes) {
+    for (const StagePass& pass : whole_.passes) {
       for (const int tensor : pass.tensors) made += static_cast<double>(elements_of(tensor));
     }
     const auto sets = static_cast<int>(std::lround(carried * passes / std::max(1.0, made)));
@@ -89,7 +89,7 @@ class WholeSizes {
   // Lists the last chunk's gradients first, as the backward pass goes.
   void lay_down() {
     for (int chunk = whole_.chunks; chunk-- > 0;) {
-      const BackwardPass* last = nullptr;
+      const StagePass* last = nullptr;
       double count = 0;
       for (std::size_t p = 0; p < whole_.passes.size(); ++p) {
         if (laid_.chunks[p] != chunk) continue;

@@ -206,7 +206,7 @@ void WholeReader::read_exchanges(Step& step) const {
 void WholeReader::read_gradients(WholeStep& whole) const {
   for (std::size_t p = 0; p < begins_.size(); ++p) {
     const std::size_t end = p + 1 < begins_.size() ? begins_[p + 1] : arrivals_.size();
-    BackwardPass& pass = whole.passes.emplace_back();
+    StagePass& pass = whole.passes.emplace_back();
     Nanoseconds now = 0;
     for (std::size_t i = begins_[p]; i < end; ++i) {
       const Nanoseconds ready = i + 1 == end ? clocks_[p] : std::max(now, ready_[i]);

@@ -183,7 +183,7 @@ TEST_F(HuggingFace, LaunchesOfAccelerate) {
 TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
   const std::pair<const char*, const char*> cases[] = {
-      {"finetuning_type: lora\n", "trains a few parameters beside frozen ones"},
+      {"finetuning_type: lora\n", "trains a few parameters and keeps the others"},
       {"load_in_4bit: true\n", "a quantised model"},
       {"fsdp: full_shard offload\n", "keeping shards on the host, is not modelled yet"},
       {"fsdp: zero_shard\n", "found 'zero_shard', expected full_shard"},
