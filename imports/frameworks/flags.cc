@@ -190,7 +190,8 @@ void say_passed_over(const ShellReading& shell, const std::vector<Command>& comm
   }
   for (const Command& command : commands) {
     if (&command != job) add_group(command.name(), flags_among(command.words), groups);
-    if (command.program == "accelerate" && &command == job) continue;  // its launch is read
+    const bool read = command.program == "accelerate" || command.program == "horovodrun";
+    if (read && &command == job) continue;
     std::vector<std::string> before = flags_among(command.before);
     std::erase_if(before,
                   [](const auto& flag) { return launcher_flags().contains(name_of_flag(flag)); });

@@ -108,10 +108,10 @@ void refuse_adapters(const Keys& arguments) {
   const std::string kind = lower(arguments.word("finetuning_type", arguments.word("train_type")));
   const bool adapters = kind == "lora" || kind == "qlora" || kind == "oft" || kind == "dora";
   if (adapters || kind == "freeze" || arguments.on("use_peft") || arguments.on("use_lora")) {
-    const char* key = given(arguments.all, "finetuning_type") ? "finetuning_type"
-                      : given(arguments.all, "train_type")    ? "train_type"
-                      : given(arguments.all, "use_peft")      ? "use_peft"
-                                                              : "use_lora";
+    std::string key;
+    for (const char* one : {"use_lora", "use_peft", "train_type", "finetuning_type", "adapter"}) {
+      if (given(arguments.all, one)) key = one;
+    }
     fail(arguments.file, key,
          "trains a few parameters and keeps the others frozen, which is not modelled yet: of full "
          "training "
@@ -166,7 +166,7 @@ void read_model(const Keys& arguments, Settings& settings) {
 
 // Precision of products, and whether parameters stay in fp32 beside them (autocast).
 struct Precision {
-  std::string dtype = "fp32";
+  std::string dtype = "fp32";  // empty: the device's usual one
   bool mixed = false;
   bool said = false;
 };
@@ -181,6 +181,9 @@ Precision precision_of(const Keys& arguments, const Keys& launch) {
   if (!word.empty() && word != "no" && word != "false") {
     fail(launch.file, "mixed_precision",
          "found '" + shortened(visible(word), 60) + "', expected no, fp16, bf16 or fp8");
+  }
+  for (const char* dtype : {"bf16", "fp16"}) {
+    if (arguments.word(dtype) == "auto") return {"", true, false};
   }
   if (arguments.on("tf32")) return {"tf32", false, true};
   const bool said =
@@ -572,8 +575,13 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
   settings.framework = all.empty() ? "accelerate" : "Hugging Face's Trainer";
   if (plain) {
     settings.autocast = precision.mixed;
-    settings.workload["operators"]["dtype"] = precision.dtype;
-    if (!precision.said) {
+    if (precision.dtype.empty()) {
+      settings.assumed.emplace_back(
+          "the device's usual precision, as bf16 or fp16 is 'auto' (--dtype)");
+    } else {
+      settings.workload["operators"]["dtype"] = precision.dtype;
+    }
+    if (!precision.said && !precision.dtype.empty()) {
       settings.assumed.emplace_back(
           "products, parameters and gradients in fp32, as neither bf16 nor fp16 is set (--dtype)");
     }

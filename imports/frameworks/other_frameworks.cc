@@ -100,10 +100,6 @@ std::string other_framework(const Json& settings) {
 }
 
 std::string other_program(const TrainingCommand& training) {
-  if (training.program == "horovodrun") {
-    return "a launch of Horovod's: write its settings in a scenario with \"dialect\": \"horovod\" "
-           "(HOROVOD_FUSION_THRESHOLD in place of --fusion-threshold-mb)";
-  }
   const Json& flags = training.flags;
   if (has_any(flags, {"job.config-file", "job.config_file"})) {
     return "a launch of torchtitan's: give the TOML that it names";

@@ -150,12 +150,72 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   return settings;
 }
 
+// A framework's own settings of the exchange, which are a strategy's configuration as they are.
+struct OwnSettings {
+  const char* framework;
+  const char* dialect;
+  std::initializer_list<const char*> marks;
+};
+constexpr OwnSettings kOwnSettings[] = {
+    {"Horovod",
+     "horovod",
+     {"HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE",
+      "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_AUTOTUNE"}},
+    {"Paddle",
+     "paddle",
+     {"fuse_grad_size_in_MB", "fuse_all_reduce_ops", "nccl_comm_num", "sync_nccl_allreduce",
+      "use_hierarchical_allreduce", "dgc", "localsgd"}},
+    {"MindSpore", "mindspore", {"comm_fusion", "all_reduce_fusion_config", "parallel_mode"}},
+    {"PyTorch",
+     "pytorch",
+     {"bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view", "static_graph"}}};
+
+std::optional<Settings> of_own_settings(const Json& json) {
+  for (const OwnSettings& own : kOwnSettings) {
+    if (!frameworks::has_any(json, own.marks)) continue;
+    Settings settings;
+    settings.framework = own.framework;
+    settings.autocast = true;  // if the device has a half precision; none is said
+    settings.strategy = {{"dialect", own.dialect}, {"config", json}};
+    return settings;
+  }
+  return std::nullopt;
+}
+
+// Reads what horovodrun turns into variables (horovod/runner/common/util/config_parser.py).
+Settings of_horovodrun(const frameworks::TrainingCommand& training) {
+  constexpr double kMiB = 1 << 20;
+  const Json& flags = training.launch;
+  Json config = Json::object();
+  if (const Json size = flags.value("fusion-threshold-mb", Json()); size.is_number()) {
+    config["HOROVOD_FUSION_THRESHOLD"] = static_cast<std::int64_t>(size.get<double>() * kMiB);
+  }
+  if (flags.contains("cycle-time-ms")) config["HOROVOD_CYCLE_TIME"] = flags["cycle-time-ms"];
+  for (const auto& [flag, name] :
+       {std::pair{"hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE"},
+        {"hierarchical-allgather", "HOROVOD_HIERARCHICAL_ALLGATHER"},
+        {"autotune", "HOROVOD_AUTOTUNE"}}) {
+    if (flags.value(flag, Json()) == true) config[name] = 1;
+  }
+  if (flags.contains("cache-capacity")) config["HOROVOD_CACHE_CAPACITY"] = flags["cache-capacity"];
+  Settings settings;
+  settings.framework = "Horovod";
+  settings.autocast = true;  // if the device has a half precision; none is said
+  settings.strategy = {{"dialect", "horovod"}, {"config", std::move(config)}};
+  const Json batch = training.flags.value("batch-size", Json());
+  if (batch.is_number_integer() && batch >= 1 && batch <= frameworks::kMostSamples) {
+    settings.workload["batch"] = batch;
+  }
+  return settings;
+}
+
 std::optional<Settings> of_command(const std::string& content, const std::string& more,
                                    const std::string& name) {
   const frameworks::TrainingCommand training = frameworks::training_command(content);
   if (!frameworks::marks_megatron(training.flags)) {
     const std::string other = frameworks::other_program(training);
     if (!other.empty()) refuse_other(name, other);
+    if (training.program == "horovodrun") return of_horovodrun(training);
     if (is_hugging_face(training)) return of_launch(training, more, name);
     if (is_script(content, name)) {
       refuse_other(name,
@@ -205,8 +265,8 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
     }
     const bool trainer = frameworks::is_accelerate(*json) || frameworks::is_trainer(*json);
     if (trainer && !is_deepspeed(*json)) return of_hugging_face(*json, more, name);
-    if (!is_deepspeed(*json)) return std::nullopt;
     expect_no_flags(more, name);
+    if (!is_deepspeed(*json)) return of_own_settings(*json);
     return frameworks::of_deepspeed(*json, name);
   }
   if (not_utf8(content)) return std::nullopt;  // weights

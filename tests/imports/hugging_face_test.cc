@@ -180,6 +180,20 @@ TEST_F(HuggingFace, LaunchesOfAccelerate) {
   EXPECT_TRUE(both.autocast);
 }
 
+TEST_F(HuggingFace, AxolotlsFile) {
+  const std::string text =
+      "base_model: NousResearch/Llama-3.2-1B\nsequence_len: 8192\n"
+      "micro_batch_size: 2\ngradient_accumulation_steps: 8\nbf16: auto\n";
+  const Settings job = read("axolotl.yaml", text);
+  EXPECT_EQ(job.workload["operators"]["architecture"], "llama3.2_1b");
+  EXPECT_EQ(job.workload["operators"]["sequence"], 8192);
+  EXPECT_EQ(job.workload["batch"], 2);
+  EXPECT_EQ(job.micro_batches, 8);
+  EXPECT_FALSE(job.workload["operators"].contains("dtype"));
+  EXPECT_TRUE(test::any_contains(job.assumed, "usual precision"));
+  EXPECT_TRUE(contains(refusal("a.yaml", text + "adapter: lora\n"), "adapter: trains a few"));
+}
+
 TEST_F(HuggingFace, SaysWhatIsNotModelled) {
   const std::string job = "model_name_or_path: a/b\nper_device_train_batch_size: 1\n";
   const std::pair<const char*, const char*> cases[] = {

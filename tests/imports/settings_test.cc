@@ -570,14 +570,32 @@ TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
     EXPECT_TRUE(contains(said, name) && contains(said, "which are not read: ")) << said;
   }
   EXPECT_TRUE(contains(refusal_of_file("a.toml", "[trainer]\naccelerator = 'gpu'"), "Lightning"));
-  EXPECT_TRUE(contains(refusal_of_file("a.sh", "horovodrun -np 8 --cycle-time-ms 3 python t.py"),
-                       "Horovod"));
   EXPECT_TRUE(contains(refusal_of_file("a.sh", "torchrun -m torchtitan.train --job.config_file a"),
                        "torchtitan"));
   EXPECT_TRUE(contains(refusal_of_file("a.sh", "mkdir --parents a"), "no command is given flags"));
   EXPECT_EQ(refusal_of_file("a.toml", "[project]\nname = 'x'"),
             "a.toml: no settings of torchtitan's");
   EXPECT_TRUE(contains(refusal_of_file("t.py", "import mindspore as ms\n"), "mindspore"));
+}
+
+// What a framework says of its own exchange is a strategy as it is; the model is named before it.
+TEST(Settings, OfAnExchangeAlone) {
+  const Settings run = settings_of(
+      "horovodrun -np 16 -H a:4,b:4 --fusion-threshold-mb 32 --cycle-time-ms 3.5 "
+      "--hierarchical-allreduce python train.py --batch-size 64");
+  EXPECT_EQ(run.framework, "Horovod");
+  EXPECT_EQ(run.strategy["config"], Json::parse(R"({"HOROVOD_FUSION_THRESHOLD": 33554432,
+    "HOROVOD_CYCLE_TIME": 3.5, "HOROVOD_HIERARCHICAL_ALLREDUCE": 1})"));
+  EXPECT_EQ(run.workload["batch"], 64);
+  for (const auto& [dialect, text] :
+       {std::pair{"paddle", R"({"fuse_grad_size_in_MB": 16, "nccl_comm_num": 1})"},
+        {"mindspore", R"({"comm_fusion": {"allreduce": {"mode": "size", "config": 32}}})"},
+        {"horovod", R"({"HOROVOD_CYCLE_TIME": 1})"},
+        {"pytorch", R"({"bucket_cap_mb": 50})"}}) {
+    const Settings job = of_file("exchange.json", text);
+    EXPECT_EQ(job.strategy["dialect"], dialect);
+    EXPECT_EQ(job.strategy["config"], Json::parse(text));
+  }
 }
 
 TEST(Torchtitan, TomlIsAJob) {
