@@ -365,7 +365,8 @@ Settings of_zero(Json config, const Keys& arguments, const Precision& precision,
     const auto own = config.find(key);
     if (own == config.end() || *own == "auto" || own->is_null()) config[key] = value;
   };
-  if (precision.said) {
+  // TrainingArguments that name neither have both off.
+  if (precision.said || (!arguments.all.empty() && !precision.dtype.empty())) {
     for (const char* key : {"bf16", "fp16"}) {
       const bool half = precision.dtype == key || (precision.dtype == "fp8" && key[0] == 'b');
       const auto own = config.find(key);

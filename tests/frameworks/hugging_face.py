@@ -4,14 +4,13 @@
     hugging_face.py OUT.json
 
 A case is a file of settings of a kind: "trainer" (TrainingArguments) or "accelerate" (the YAML of
-accelerate launch). Each runs in a process of its own, as both libraries speak to each other through
-environment variables. Written are the precision, and what DistributedDataParallel, FSDP or DeepSpeed
+accelerate launch). Each is asked in a process of its own, as both libraries speak to each other
+through environment variables. Written are the precision, and what DistributedDataParallel, FSDP or DeepSpeed
 are given in the end.
 """
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 
@@ -97,6 +96,9 @@ def random_accelerate(pick):
 def fsdp_said():
     from accelerate.utils import FullyShardedDataParallelPlugin
     precision = os.environ.get("ACCELERATE_MIXED_PRECISION", "no")
+    # Broadcasting parameters needs a device that a processor is not.
+    os.environ["FSDP_SYNC_MODULE_STATES"] = "false"
+    os.environ["FSDP_CPU_RAM_EFFICIENT_LOADING"] = "false"
     plugin = FullyShardedDataParallelPlugin()
     if precision != "no":
         plugin.set_mixed_precision(precision)
@@ -143,7 +145,10 @@ def trainer_said(case):
             config = Config()
 
         config.trainer_config_finalize(arguments, Model(), 1000)
-        filled = config.config
+        from accelerate.utils import DeepSpeedPlugin
+        plugin = DeepSpeedPlugin(hf_ds_config=config)
+        plugin.set_mixed_precision(said["precision"])
+        filled = plugin.hf_ds_config.config
         said["deepspeed"] = {
             "micro": filled.get("train_micro_batch_size_per_gpu"),
             "accumulation": filled.get("gradient_accumulation_steps"),
@@ -170,6 +175,8 @@ def accelerate_said(case):
         if case["distributed_type"] == "DEEPSPEED":
             from accelerate.utils.launch import prepare_deepspeed_cmd_env
             arguments.deepspeed_multinode_launcher = "standard"
+            if not hasattr(arguments, "deepspeed_fields_from_accelerate_config"):
+                arguments.deepspeed_fields_from_accelerate_config = ""
             _, environment = prepare_deepspeed_cmd_env(arguments)
             said["deepspeed"] = {"stage": int(environment["ACCELERATE_DEEPSPEED_ZERO_STAGE"]),
                                  "accumulation": int(
@@ -185,26 +192,37 @@ def said_of(kind, case):
     return trainer_said(case) if kind == "trainer" else accelerate_said(case)
 
 
+def asked_apart(kind, case):
+    """What a fork of this process says, which has imported everything."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        try:
+            said = said_of(kind, json.loads(json.dumps(case)))
+        except BaseException as error:  # a refusal is an answer
+            said = {"refused": f"{type(error).__name__}: {error}"[:200]}
+        os.write(writing, json.dumps(said).encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as pipe:
+        said = json.loads(pipe.read())
+    os.wait()
+    return said
+
+
 def main():
-    if sys.argv[1] == "--one":
-        kind, case = json.loads(sys.stdin.read())
-        print("\n" + json.dumps(said_of(kind, case)))
-        return
+    import common
     import accelerate
     import transformers
+    import transformers.integrations.deepspeed
+    from accelerate.commands import launch
+    from accelerate.utils import FullyShardedDataParallelPlugin
     cases = []
     for number in range(CASES):
         pick = random.Random(number)
         kind = "trainer" if number % 2 == 0 else "accelerate"
         case = random_trainer(pick) if kind == "trainer" else random_accelerate(pick)
-        done = subprocess.run([sys.executable, __file__, "--one"], input=json.dumps([kind, case]),
-                              capture_output=True, text=True)
-        if done.returncode != 0:
-            said = {"refused": done.stderr.strip().splitlines()[-1]}
-        else:
-            said = json.loads(done.stdout.strip().splitlines()[-1])
+        said = asked_apart(kind, case)
         cases.append({"seed": number, "kind": kind, "settings": case, "said": said})
-    import common
     common.write(sys.argv[1], {"framework": "transformers", "version": transformers.__version__,
                                "accelerate": accelerate.__version__, "hidden": HIDDEN}, cases)
 

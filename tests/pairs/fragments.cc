@@ -280,6 +280,8 @@ const std::vector<Fragment> kOfDialects{
         {"units": ["model.layers.*"], "mesh": [$across, $inside]}}})"},
     {"hybrid shard", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
         {"version": 1, "units": ["model.layers.*"], "sharding_strategy": "HYBRID_SHARD"}}})"},
+    {"narrow sums", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
+        {"units": "layers", "mp_policy": {"param_dtype": "bf16", "reduce_dtype": "bf16"}}}})"},
     {"reshard to a number", "dialect", R"({"strategy": {"dialect": "fsdp", "config":
         {"units": ["model.layers.*"], "reshard_after_forward": 2}}})"},
     {"diloco", "dialect", R"({"strategy": {"dialect": "torchft", "config":

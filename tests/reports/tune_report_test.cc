@@ -135,7 +135,7 @@ TEST(Alternatives, ToldFirstAreSure) {
   tune::Tuning tuning = tuned("");
   tune::Alternative risky = *tune::best_alternative(tuning, measure::TrainingChange::kRounded);
   risky.strategy.name = "risky";
-  risky.step_time *= 0.8;
+  risky.metrics.step_time *= 0.8;
   risky.clearly_faster = false;
   tuning.alternatives.push_back(risky);
   const auto beyond = beyond_sentences(tuning);
@@ -165,7 +165,7 @@ TEST(Alternatives, ABestThatChangesTheTrainingIsNotCalledTheSame) {
 std::string of_defaults(const std::vector<std::pair<const char*, double>>& losses) {
   tune::Tuning tuning;
   for (const auto& [dialect, percent] : losses) {
-    tuning.defaults.push_back({dialect, {}, {}, 0, percent, {percent - 1, percent + 1}});
+    tuning.defaults.push_back({{}, dialect, {}, {}, percent, {percent - 1, percent + 1}});
   }
   const auto sentences = certainty_sentences(tuning);
   const auto found = std::find_if(sentences.begin(), sentences.end(), [](const auto& sentence) {

@@ -189,7 +189,7 @@ TEST(Alternatives, AreInTheWordsOfTheFrameworkThatIsAskedFor) {
   const Tuning tuning = test::tuning_of(document, few("fp16"), dialect::find_dialect("horovod"));
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.emitted->config.value("compression", ""), "fp16");
-  EXPECT_DOUBLE_EQ(tuning.emitted->metrics.step_time, tuning.taken->metrics.step_time);
+  EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
   EXPECT_EQ(count_of(tuning, TrainingChange::kChanged), 0) << "Horovod has no such way";
   const Tuning plain = test::tuning_of(resnet_by(R"([{"name": "plain"}])"), few("fp16"),
                                        dialect::find_dialect("pytorch"));
@@ -333,7 +333,7 @@ TEST(Alternatives, AreWrittenWhenTheyAreTaken) {
   ASSERT_TRUE(tuning.taken && tuning.emitted);
   EXPECT_EQ(tuning.taken->strategy.compression.codec, "fp16");
   EXPECT_EQ(tuning.emitted->config.value("comm_hook", ""), "fp16_compress_hook");
-  EXPECT_DOUBLE_EQ(tuning.emitted->metrics.step_time, tuning.taken->metrics.step_time);
+  EXPECT_DOUBLE_EQ(tuning.emitted->step_time, tuning.taken->metrics.step_time);
   EXPECT_EQ(dialect::config_text(*pytorch, tuning.emitted->config),
             row_with(tuning, "fp16")->set_with);
   EXPECT_THROW(test::tuning_of(document, few("fp61"), pytorch), InputError);

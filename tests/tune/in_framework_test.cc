@@ -66,7 +66,7 @@ TEST(InFramework, TheBestIsTheLeastOfItsTableAndCanBeSet) {
           measure::training_beside(best.strategy, tuning.tuned.baseline.strategy);
       for (const Alternative& row : tuning.alternatives) {
         if (row.training != training || !row.memory.fits()) continue;
-        EXPECT_LE(best.metrics.step_time, row.step_time * (1 + 2e-3)) << row.strategy.name;
+        EXPECT_LE(best.metrics.step_time, row.metrics.step_time * (1 + 2e-3)) << row.strategy.name;
       }
       ASSERT_TRUE(tuning.emitted);
       // What is emitted takes what is said of it.
