@@ -449,6 +449,32 @@ bool is_other_machine(const std::string& type) {
   return type.find("TPU") != type.npos || type.find("XLA") != type.npos || type == "TP";
 }
 
+// Returns how gradients are exchanged, and what DeepSpeed's or Megatron's reader makes of it.
+Settings exchange_of(const Keys& arguments, const Keys& launch, const std::string& type,
+                     const Precision& precision, std::int64_t steps) {
+  const Json& all = arguments.all;
+  const std::string& file = arguments.file;
+  Settings settings;
+  if (given(all, "deepspeed")) {
+    settings =
+        of_zero(content_of(all["deepspeed"], "deepspeed", file), arguments, precision, steps, file);
+  } else if (given(all, "fsdp") && all["fsdp"] != false) {
+    settings.strategy = strategy_of(sharding_of_trainer(arguments), precision, file, settings);
+  } else if (type == "DEEPSPEED" || launch.on("use_deepspeed")) {
+    settings = of_zero(plugin_config({section_of(launch.all, "deepspeed_config"), file}), arguments,
+                       precision, steps, file);
+  } else if (type == "MEGATRON_LM" || launch.on("use_megatron_lm")) {
+    settings = of_plugin_of_megatron(section_of(launch.all, "megatron_lm_config"), precision, file);
+  } else if (type == "FSDP" || launch.on("use_fsdp")) {
+    Sharding sharding;
+    sharding.config = without_prefix(section_of(launch.all, "fsdp_config"), "fsdp_");
+    settings.strategy = strategy_of(sharding, precision, file, settings);
+  } else {
+    settings.strategy = strategy_of_ddp(all);
+  }
+  return settings;
+}
+
 std::size_t count_of(const Json& json, std::initializer_list<const char*> keys) {
   if (!json.is_object()) return 0;
   return static_cast<std::size_t>(
@@ -554,24 +580,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
       arguments.size("gradient_accumulation_steps",
                      Keys{plugin, file}.size("gradient_accumulation_steps",
                                              launch.size("gradient_accumulation_steps", 1)));
-  Settings settings;
-  if (given(all, "deepspeed")) {
-    settings =
-        of_zero(content_of(all["deepspeed"], "deepspeed", file), arguments, precision, steps, file);
-  } else if (given(all, "fsdp") && all["fsdp"] != false) {
-    settings.strategy = strategy_of(sharding_of_trainer(arguments), precision, file, settings);
-  } else if (type == "DEEPSPEED" || launch.on("use_deepspeed")) {
-    settings = of_zero(plugin_config({plugin, file}), arguments, precision, steps, file);
-  } else if (type == "MEGATRON_LM" || launch.on("use_megatron_lm")) {
-    settings =
-        of_plugin_of_megatron(section_of(launch_settings, "megatron_lm_config"), precision, file);
-  } else if (type == "FSDP" || launch.on("use_fsdp")) {
-    Sharding sharding;
-    sharding.config = without_prefix(section_of(launch_settings, "fsdp_config"), "fsdp_");
-    settings.strategy = strategy_of(sharding, precision, file, settings);
-  } else {
-    settings.strategy = strategy_of_ddp(all);
-  }
+  Settings settings = exchange_of(arguments, launch, type, precision, steps);
   const bool plain = settings.framework.empty();  // neither DeepSpeed nor Megatron
   settings.framework = all.empty() ? "accelerate" : "Hugging Face's Trainer";
   if (plain) {
