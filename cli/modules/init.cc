@@ -176,7 +176,7 @@ VerbAction add_init(CLI::App& verb) {
           "architecture (see syncline list), config.json, .safetensors or framework settings")
       ->required();
   verb.add_option("settings", options->settings,
-                  "settings of Megatron, torchtitan, DeepSpeed or Hugging Face");
+                  "settings of its framework, such as a YAML or a script");
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   verb.add_option("--node", options->init.node,

@@ -195,7 +195,7 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
        {std::pair{"hierarchical-allreduce", "HOROVOD_HIERARCHICAL_ALLREDUCE"},
         {"hierarchical-allgather", "HOROVOD_HIERARCHICAL_ALLGATHER"},
         {"autotune", "HOROVOD_AUTOTUNE"}}) {
-    if (flags.value(flag, Json()) == true) config[name] = 1;
+    if (flags.contains(flag)) config[name] = 1;  // the command follows, which looks like a value
   }
   if (flags.contains("cache-capacity")) config["HOROVOD_CACHE_CAPACITY"] = flags["cache-capacity"];
   Settings settings;

@@ -375,10 +375,11 @@ TEST(Megatron, WhatMakesNoSenseIsNamed) {
     EXPECT_TRUE(contains(refusal_of_settings(flags), part)) << flags;
   }
   EXPECT_EQ(refusal_of_file("model.safetensors", "\xff --num-layers 2"), "none");
-  EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"), "other.yaml: no settings of Megatron's");
+  EXPECT_EQ(refusal_of_file("other.yaml", "a: 1"),
+            "other.yaml: no settings of Megatron's, accelerate's or the Trainer's");
   // One word is a weak mark.
   EXPECT_EQ(refusal_of_file("other.yaml", "num_layers: 2\nmicro_batch_size: 1\nbase: x"),
-            "other.yaml: no settings of Megatron's");
+            "other.yaml: no settings of Megatron's, accelerate's or the Trainer's");
   EXPECT_EQ(refusal_of_settings("--foo 1 --bar"), "none");
   EXPECT_EQ(refusal_of_settings("llama3_70b"), "none");
 }
