@@ -392,8 +392,8 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
     formats.boolean_or(other, false);
   }
   formats.finish();
-  if (parameter != own) strategy.traits.gather_bytes = parameter;
   const int reduced = sums ? static_cast<int>(size_of(*sums)) : own;
+  if (parameter != own || reduced < own) strategy.traits.gather_bytes = parameter;
   strategy.fusion.to_fp32 = reduced > own;
   if (reduced < own) strategy.traits.buckets.narrow_sums = sums;
 }

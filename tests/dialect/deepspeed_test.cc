@@ -158,7 +158,7 @@ TEST(DeepSpeed, StagesDifferInWhatTheyReduceWhen) {
   EXPECT_TRUE(has_note(zero(R"("stage": 2)", workload), "in every micro-batch"));
   // Stage 0 has buckets of its own size, and no overlap.
   const Reading plain = zero(R"("stage": 0, "reduce_bucket_size": 100)", workload);
-  EXPECT_EQ(plain.strategy.fusion.groups, (Groups{{0, 1, 2}}));
+  EXPECT_EQ(plain.strategy.fusion.groups, (Groups{{2, 1, 0}}));
   EXPECT_FALSE(plain.strategy.overlap);
   EXPECT_TRUE(has_note(plain, "no effect at stage 0"));
 }
@@ -181,12 +181,13 @@ TEST(DeepSpeed, DefaultsAreSaid) {
 // The sizes that nobody gives, each to the element.
 TEST(DeepSpeed, DefaultsToTheElement) {
   constexpr std::int64_t kMillion = 1'000'000;
-  // No more than 500 million in a bucket; at stage 0 one closes once it holds more.
+  // No more than 500 million in a bucket; at stage 0 one closes once it holds more. Buckets fill as
+  // parameters were registered, the last gradient first.
   const Workload large = workload_of({300 * kMillion, 200 * kMillion, 1, 5});
   const Strategy first = zero(R"("stage": 1)", large).strategy;
-  EXPECT_EQ(first.fusion.groups, (Groups{{0, 1}, {2, 3}}));
+  EXPECT_EQ(first.fusion.groups, (Groups{{3, 2, 1}, {0}}));
   EXPECT_TRUE(first.bucket_copies);
-  EXPECT_EQ(zero(R"("stage": 0)", large).strategy.fusion.groups, (Groups{{0, 1, 2}, {3}}));
+  EXPECT_EQ(zero(R"("stage": 0)", large).strategy.fusion.groups, (Groups{{3, 2, 1, 0}}));
   // Up to 100,000 elements stay in place, 50 million are asked for at a time.
   const auto gathered = [](const std::vector<std::int64_t>& sizes) {
     return zero(R"("stage": 3)", workload_of(sizes)).strategy.gather_groups;
@@ -431,7 +432,7 @@ TEST(HfTrainer, DeepSpeedInside) {
           "deepspeed": {"train_batch_size": "auto", "gradient_accumulation_steps": "auto",
                         "zero_optimization": {"stage": 1, "reduce_bucket_size": 100}}})",
       workload);
-  EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{0}, {1}}));
+  EXPECT_EQ(reading.strategy.fusion.groups, (Groups{{1}, {0}}));
   EXPECT_TRUE(has_note(reading, "ddp_bucket_cap_mb has no effect"));
 }
 
