@@ -244,7 +244,7 @@ TEST(Fsdp, FormatsOfParametersAndSums) {
   EXPECT_EQ(bytes(units + R"(, "mp_policy": {"param_dtype": "bf16"}})", DType::kFp32),
             (Pair{of(2), of(2)}));
   EXPECT_EQ(bytes(units + R"(, "mp_policy": {"reduce_dtype": "bf16"}})", DType::kFp32),
-            (Pair{of(2), of(4)}));
+            (Pair{of(4), of(2)}));
 }
 
 // A part of a model may have no dense gradient at all, and nothing may be resharded.
