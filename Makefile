@@ -60,7 +60,9 @@ PYTHON ?= python3
 .PHONY: run modules test bench fidelity install uninstall installed deb python man gpu-check gpu-hour gpu-pack fuzz faults debian13 compare frameworks pairs memcheck measure reach words check build configure program rooms setup setup-test setup-deb setup-python setup-memcheck setup-check setup-debian13 tour format lint sanitize sanitize-threads clean help
 
 run: program
-	@$(MAKE) --no-print-directory tour modules
+	@$(MAKE) --no-print-directory tour
+	@echo; echo "Building what $(BUILD)/syncline loads for jobs, ranks and GPUs:"
+	@$(MAKE) --no-print-directory modules
 
 tour:
 	@scenarios/tour.sh $(BUILD)/syncline

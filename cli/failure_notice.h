@@ -18,7 +18,7 @@ class FailureNotice {
   ~FailureNotice();
   FailureNotice(const FailureNotice&) = delete;
   FailureNotice& operator=(const FailureNotice&) = delete;
-  // Whether one of those programs has printed a failure.
+  // Says if one of those programs has printed a failure.
   bool given() const;
 
  private:
@@ -27,7 +27,7 @@ class FailureNotice {
 
 // This process prints a failure now: leaves the notice for the launchers above it.
 void note_failure_printed();
-// Whether any process under our launcher printed a failure within this time before now. False where
+// Says if any process under our launcher printed a failure within this time before now. False if
 // the launcher is not one of ours.
 bool failure_printed_within(std::chrono::milliseconds time);
 

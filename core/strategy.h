@@ -59,8 +59,14 @@ struct Fusion {
     bool operator==(const AssumedCost&) const = default;
   };
   std::vector<AssumedCost> costs;
-  bool to_fp32 = false;  // narrower gradients are cast to fp32 in their bucket (MindSpore)
+  // Format of a bucket's sums. kFp32: narrower gradients are cast to it in their bucket and back
+  // (MindSpore). A half format: gradients leave the backward pass in it, narrower than their
+  // parameters (FSDP's reduce_dtype). Nothing: the gradients' own.
+  std::optional<DType> sum_format;
   Bytes align = 1;  // each tensor is padded to this many bytes on the wire (Paddle on GPUs: 256)
+
+  bool sums_in_fp32() const { return sum_format == DType::kFp32; }
+  bool sums_in_half() const { return sum_format && !sums_in_fp32(); }
 
   bool operator==(const Fusion&) const = default;
 };
@@ -170,9 +176,6 @@ struct BucketTraits {
   // A bucket also waits for the gradient after its last one, because only a gradient that no
   // longer fits closes it (DeepSpeed).
   bool with_next = false;
-  // Format of the sums, if gradients leave the backward pass narrower than their parameters are
-  // (FSDP's reduce_dtype); nothing: as the gradients.
-  std::optional<DType> narrow_sums;
 
   bool operator==(const BucketTraits&) const = default;
 };

@@ -549,6 +549,11 @@ Begun init_scenario(const InitOptions& asked) {
   const bool in_cut = settings || cut_job(workload);
   choose_modules(workload, options, in_cut, begun.assumed);
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
+  if (settings && settings->ranks > 0 && settings->ranks != ranks) {
+    begun.assumed.push_back(std::to_string(ranks) +
+                            " GPUs, as --nodes and the node have it, in place of the " +
+                            std::to_string(settings->ranks) + " processes of the settings");
+  }
   choose_micro_batches(workload, options, settings, ranks, begun.assumed);
   if (!in_cut) assume_each_sums(workload, begun.assumed);
   const bool accumulates = workload.value("micro_batches", std::int64_t{1}) > 1;

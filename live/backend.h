@@ -1,4 +1,4 @@
-// What one backend does for live runs. Its module fills it in.
+// Functions of one backend for live runs. Its module fills them in.
 #pragma once
 
 #include <string>

@@ -9,7 +9,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-// Where a link is cut both ends find the other silent. Rank 0 is to report it: the others wait
+// If a link is cut, both ends find the other silent. Rank 0 is to report it: the others wait
 // longer.
 constexpr milliseconds kOthersWait = 1000ms;
 

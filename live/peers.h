@@ -37,7 +37,7 @@ class Peers {
   Peers(const RankEnvironment& environment, std::unique_ptr<Messenger> messenger);
 
   Messenger& messenger() { return *messenger_; }
-  // By rank on rank 0, itself among them; elsewhere rank 0 alone.
+  // Returns the peers by rank on rank 0, itself among them; elsewhere rank 0 only.
   std::vector<Peer>& all() { return peers_; }
   const std::vector<Peer>& all() const { return peers_; }
   Peer& first() { return peers_.front(); }

@@ -199,17 +199,19 @@ Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTrait
   return padded(tensor, fusion, traits, size_of(tensor.dtype));
 }
 
+DType sum_format(DType own, const Fusion& fusion) {
+  const DType sums = fusion.sum_format.value_or(own);
+  const Bytes more = size_of(sums) - size_of(own);
+  return (fusion.sums_in_fp32() ? more > 0 : more < 0) ? sums : own;
+}
+
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion,
                                const BucketTraits& traits) {
   std::vector<Bucket> buckets;
   for (const int number : group) {
     const Tensor& tensor = *tensors[index(number)];
-    const bool cast = fusion.to_fp32 && size_of(tensor.dtype) < size_of(DType::kFp32);
-    DType dtype = cast ? DType::kFp32 : tensor.dtype;
-    if (traits.narrow_sums && size_of(*traits.narrow_sums) < size_of(dtype)) {
-      dtype = *traits.narrow_sums;
-    }
+    const DType dtype = sum_format(tensor.dtype, fusion);
     const Bytes bytes = tensor.elements * size_of(dtype);
     auto it = std::ranges::find(buckets, dtype, &Bucket::dtype);
     if (it == buckets.end()) {

@@ -30,6 +30,9 @@ bool layer_matrix(const Tensor& tensor);
 // Returns the bytes of a tensor on the wire in its own format, with the padding of its place.
 Bytes padded_bytes(const Tensor& tensor, const Fusion& fusion, const BucketTraits& traits);
 
+// Returns the format in which a gradient is summed: fp32 only widens, a half format only narrows.
+DType sum_format(DType own, const Fusion& fusion);
+
 // Makes buckets of a group: one for each dtype, in first-seen order, with sizes and padding.
 std::vector<Bucket> buckets_of(const std::vector<const Tensor*>& tensors,
                                const std::vector<int>& group, const Fusion& fusion,

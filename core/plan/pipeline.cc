@@ -9,6 +9,7 @@
 #include "core/collective/library.h"
 #include "core/collective/nccl.h"
 #include "core/plan/builder.h"
+#include "core/plan/fusion.h"
 #include "core/plan/step_plan.h"
 
 namespace syncline::plan {
@@ -197,7 +198,7 @@ class WholePlan {
         micro_batches_(static_cast<int>(workload.micro_batches)),
         each_micro_batch_(strategy.each_micro_batch),
         late_(strategy.after_passes || !strategy.overlap),
-        tied_(parallel_.tied * (strategy.fusion.to_fp32 ? widening(workload) : 1)),
+        tied_(tied_bytes(workload, strategy.fusion)),
         arrived_(index(parallel_.parts() * micro_batches_), -1),
         returned_(arrived_),
         sending_(index(parallel_.pipeline), -1),
@@ -239,10 +240,11 @@ class WholePlan {
  private:
   static constexpr int kSends = 2;  // streams: activations and their gradients
 
-  // What a gradient grows by where it is summed in fp32.
-  static Bytes widening(const Workload& workload) {
-    const Bytes own = workload.tensors.empty() ? 4 : size_of(workload.tensors.back().dtype);
-    return std::max<Bytes>(1, size_of(DType::kFp32) / own);
+  // Returns the bytes of the tied gradient as it is summed.
+  static Bytes tied_bytes(const Workload& workload, const Fusion& fusion) {
+    const auto& tensors = workload.tensors;
+    const DType own = tensors.empty() ? DType::kFp32 : tensors.back().dtype;
+    return workload.parallel.tied * size_of(sum_format(own, fusion)) / size_of(own);
   }
   bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
   int stage_of(int part) const { return part % parallel_.pipeline; }

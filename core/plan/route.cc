@@ -250,7 +250,7 @@ class Handling {
   // One way between the gradients' own memory and the bucket's: as measured, else what is read and
   // what is written.
   Seconds copy(const Bucket& bucket, bool into) const {
-    if (!strategy_.bucket_copies && !strategy_.fusion.to_fp32) return 0;
+    if (!strategy_.bucket_copies && !strategy_.fusion.sums_in_fp32()) return 0;
     Bytes own = 0;
     Seconds measured = 0;
     for (const int number : bucket.tensors) {
@@ -263,7 +263,7 @@ class Handling {
       own += elements * size_of(tensor.dtype);
       measured += (into ? tensor.copy_in : tensor.copy_out) * share;
     }
-    const bool cast = own != bucket.bytes && strategy_.fusion.to_fp32;
+    const bool cast = own != bucket.bytes && strategy_.fusion.sums_in_fp32();
     if (bucket.sparse || (!strategy_.bucket_copies && !cast)) return 0;
     if (workload_.copies_measured && !cast) return measured;
     return memory_time(static_cast<double>(own + bucket.bytes));

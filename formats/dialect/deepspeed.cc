@@ -149,7 +149,7 @@ void read_format(Reader& config, const Workload& workload, Strategy& strategy) {
   const std::string word =
       config.word_or("communication_data_type", "", {"fp16", "fp32", "bf16", "bfp16"});
   if (word == "fp32") {
-    strategy.fusion.to_fp32 = any_narrow(workload);
+    if (any_narrow(workload)) strategy.fusion.sum_format = DType::kFp32;
     return;
   }
   strategy.compression.codec = word == "fp16" ? "fp16" : "bf16";
@@ -261,7 +261,7 @@ Zero read_zero(Reader& config, const Cluster& cluster) {
 
 // Gradients in buckets of so many elements; where all travel in one format they share buckets.
 void fill_buckets(ElementRule rule, const Workload& workload, Strategy& strategy) {
-  rule.one_format = strategy.fusion.to_fp32;
+  rule.one_format = strategy.fusion.sums_in_fp32();
   strategy.fusion.groups = buckets_by_elements(workload.tensors, rule);
 }
 
@@ -639,7 +639,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   if (workload.micro_batches > 1) base["gradient_accumulation_steps"] = workload.micro_batches;
   const std::string& codec = strategy.compression.codec;
   if (codec == "fp16" || codec == "bf16") base["communication_data_type"] = codec;
-  if (strategy.fusion.to_fp32) base["communication_data_type"] = "fp32";
+  if (strategy.fusion.sums_in_fp32()) base["communication_data_type"] = "fp32";
   Json zero{{"stage", strategy.each_micro_batch ? 2 : 1}, {"overlap_comm", strategy.overlap}};
   if (strategy.exchange == Strategy::Exchange::kSharded) {
     zero["use_multi_rank_bucket_allreduce"] = false;

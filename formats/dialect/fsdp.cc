@@ -394,8 +394,8 @@ void read_formats(Reader& config, std::int64_t version, const Workload& workload
   formats.finish();
   const int reduced = sums ? static_cast<int>(size_of(*sums)) : own;
   if (parameter != own || reduced < own) strategy.traits.gather_bytes = parameter;
-  strategy.fusion.to_fp32 = reduced > own;
-  if (reduced < own) strategy.traits.buckets.narrow_sums = sums;
+  if (reduced > own) strategy.fusion.sum_format = DType::kFp32;
+  if (reduced < own) strategy.fusion.sum_format = sums;
 }
 
 // Parameters lie in shards, a unit a bucket, over `shards` ranks.
@@ -405,8 +405,7 @@ void share_parameters(const std::vector<Unit>& units, int shards, const Cluster&
   // buckets of their own all but the last are gathered again.
   const bool last =
       !units.empty() && units.back().stays && std::ranges::count(units, true, &Unit::stays) == 1;
-  const bool apart = strategy.fusion.to_fp32 || strategy.traits.buckets.narrow_sums ||
-                     strategy.traits.buckets.in_turn;
+  const bool apart = strategy.fusion.sum_format || strategy.traits.buckets.in_turn;
   if (apart) strategy.gather_groups = strategy.fusion.groups;
   if (strategy.regather && (apart || !last)) keep_units(units, strategy);
   strategy.exchange = Strategy::Exchange::kSharded;
@@ -633,10 +632,10 @@ const char* word_of(const Strategy& strategy, bool hybrid) {
 
 Json formats_of(const Strategy& strategy, const Workload& workload) {
   const auto name = [](int bytes) { return bytes == 4 ? "float32" : "bfloat16"; };
-  const auto& sums = strategy.traits.buckets.narrow_sums;
+  const auto& sums = strategy.fusion.sum_format;
   const int own = own_bytes(workload);
   const int parameter = strategy.traits.gather_bytes > 0 ? strategy.traits.gather_bytes : own;
-  const int reduced = strategy.fusion.to_fp32 ? 4 : sums ? static_cast<int>(size_of(*sums)) : own;
+  const int reduced = sums ? static_cast<int>(size_of(*sums)) : own;
   if (parameter == own && reduced == own) return Json::object();
   const char* summed = sums == DType::kFp16 ? "float16" : name(reduced);
   return {{"param_dtype", name(parameter)}, {"reduce_dtype", summed}};

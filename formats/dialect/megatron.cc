@@ -323,7 +323,9 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   rule.parameters = parameters_of(workload.tensors);
   if (sharded) rule.align = kParameterAlign;
   if (sharded) rule.alone = shared_embedding(workload);
-  strategy.fusion.to_fp32 = reduces_in_fp32(config, workload, reading.notes);
+  if (reduces_in_fp32(config, workload, reading.notes)) {
+    strategy.fusion.sum_format = DType::kFp32;
+  }
   strategy.traits.fp32_copies = true;
   strategy.traits.gather_bytes = read_fp8(config, sharded, workload);
   rule.fp8_apart = strategy.traits.gather_bytes == 1;
@@ -344,7 +346,7 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
         std::lcm<std::int64_t>(shards, even ? kEvenBucketAlign : kBucketAlign);
     shard_inside(strategy, shards, cluster, reading.notes);
     // Parameters are gathered in their own format.
-    if (strategy.fusion.to_fp32) strategy.gather_groups = strategy.fusion.groups;
+    if (strategy.fusion.sums_in_fp32()) strategy.gather_groups = strategy.fusion.groups;
   }
   const bool several = cluster.ranks() > 1;
   note(reading.notes,
@@ -432,8 +434,8 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     base["ddp-pad-buckets-for-high-nccl-busbw"] = true;
   }
   if (any_narrow(workload)) {
-    base[strategy.fusion.to_fp32 ? "accumulate-allreduce-grads-in-fp32" : "grad-reduce-in-bf16"] =
-        true;
+    base[strategy.fusion.sums_in_fp32() ? "accumulate-allreduce-grads-in-fp32"
+                                        : "grad-reduce-in-bf16"] = true;
   }
   if (workload.delayed_scaling || strategy.traits.gather_bytes == 1) base["fp8-format"] = "hybrid";
   if (strategy.traits.gather_bytes == 1) {
@@ -476,7 +478,7 @@ std::vector<Json> candidates(const Strategy& winner, const Workload& workload,
   return for_each_size(partitions, Fusion::Close::kAfter, [&](Bytes size, Bytes) {
     Json config{{"overlap-grad-reduce", true},
                 {"ddp-bucket-size", std::max<std::int64_t>(1, size / size_of(DType::kFp32))}};
-    if (any_narrow(workload) && !winner.fusion.to_fp32) config["grad-reduce-in-bf16"] = true;
+    if (any_narrow(workload) && !winner.fusion.sums_in_fp32()) config["grad-reduce-in-bf16"] = true;
     std::vector<Json> configs{config};
     if (winner.exchange == Strategy::Exchange::kSharded) {
       config["use-distributed-optimizer"] = true;

@@ -313,7 +313,8 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
     shard(context, parameters, ids, cluster.ranks(), reading);
     return reading;
   }
-  strategy.fusion.to_fp32 = !as_documents && !context.front_end() && any_narrow(workload);
+  const bool casts = !as_documents && !context.front_end() && any_narrow(workload);
+  if (casts) strategy.fusion.sum_format = DType::kFp32;
 
   Parts groups;
   if (as_documents) {

@@ -46,7 +46,8 @@ std::string exchange_refusal(const Strategy& strategy) {
   if (strategy.pieces.size() > 1) {
     return "torch.compile cuts its graph for DistributedDataParallel alone";
   }
-  if (strategy.fusion.to_fp32) return "it casts gradients to fp32 for the wire";
+  if (strategy.fusion.sums_in_fp32()) return "it casts gradients to fp32 for the wire";
+  if (strategy.fusion.sums_in_half()) return "it sums gradients in a half format without a hook";
   return {};
 }
 

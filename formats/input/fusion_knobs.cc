@@ -115,9 +115,16 @@ std::vector<Knob<Fusion>> closing_knobs() {
            "For the rule \"mg_wfbp\": the assumed cost of an all-reduce by the number of ranks, as "
            "an implementation may have it written down. Default: the costs on this cluster.")
           .shown({{"minItems", nullptr}, {"default", Json::array()}}),
-      knob("cast", &Fusion::to_fp32, words<bool>({{"none", false}, {"fp32", true}}),
-           "fp32: narrower gradients are cast to fp32 in their bucket and back (MindSpore). "
-           "Default none."),
+      knob(
+          "cast", &Fusion::sum_format,
+          words<std::optional<DType>>({{"none", std::nullopt},
+                                       {"fp32", DType::kFp32},
+                                       {"fp16", DType::kFp16},
+                                       {"bf16", DType::kBf16}}),
+          "Format of a bucket's sums. fp32: narrower gradients are cast to fp32 in their bucket "
+          "and "
+          "back (MindSpore). fp16, bf16: gradients leave the backward pass so, narrower than their "
+          "parameters (FSDP's reduce_dtype). Default none."),
       knob("layer_key", &Fusion::layer_key,
            words<Fusion::LayerKey>({{"last_dot", Fusion::LayerKey::kLastDot},
                                     {"first_dot", Fusion::LayerKey::kFirstDot}}),
@@ -156,12 +163,7 @@ std::vector<Knob<BucketTraits>> padding_knobs() {
            "Default 1."),
       knob("with_next", &BucketTraits::with_next, yes_or_no(),
            "Whether a bucket goes only once the gradient after its last one is ready too, as it "
-           "is found full when that one no longer fits (DeepSpeed). Default false."),
-      knob("sum_format", &BucketTraits::narrow_sums,
-           words<std::optional<DType>>(
-               {{"own", std::nullopt}, {"fp16", DType::kFp16}, {"bf16", DType::kBf16}}),
-           "Format that gradients are summed in, if they leave the backward pass narrower than "
-           "their parameters are (FSDP's reduce_dtype). Default own.")};
+           "is found full when that one no longer fits (DeepSpeed). Default false.")};
 }
 
 // Makes the strategy's knobs of knobs of its framework's buckets.

@@ -27,7 +27,7 @@ std::optional<LogHead> head_of(const Tokens& tokens) {
   for (at += 3; at < tokens.size(); ++at) {
     const std::string_view word = bare(tokens[at]);
     if (word == "time" || word == "cputime") {
-      // What stands between the two measurements is of the first one.
+      // Columns between the two measurements belong to the first one.
       for (std::size_t i = 0; i < head.tail.size(); ++i) {
         head.places.back().push_back(LogColumn::kOther);
       }

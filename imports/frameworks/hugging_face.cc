@@ -34,8 +34,8 @@ std::string lower(std::string text) {
   throw InputError(file + ": " + key + ": " + what);
 }
 
-// One file's keys with what their values mean. Python's words for true and false count, as flags
-// and YAML in quotes have them.
+// Keys of the settings, read as Python would: words for true and false count, as flags and YAML in
+// quotes have them.
 struct Keys {
   const Json& all;
   const std::string& file;
@@ -74,7 +74,7 @@ struct Keys {
 };
 
 // Names of other trainers for the same thing.
-constexpr std::array<std::pair<const char*, const char*>, 12> kOtherNames{
+constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames{
     {{"base_model", "model_name_or_path"},
      {"model", "model_name_or_path"},
      {"model_id_or_path", "model_name_or_path"},
@@ -84,26 +84,20 @@ constexpr std::array<std::pair<const char*, const char*>, 12> kOtherNames{
      {"sequence_len", "max_length"},
      {"cutoff_len", "max_length"},
      {"max_seq_length", "max_length"},
+     {"max_seq_len", "max_length"},
      {"model_max_length", "max_length"},
      {"block_size", "max_length"},
      {"adapter", "finetuning_type"}}};
 
 Json renamed(const Json& arguments) {
-  Json all = Json::object();
-  for (const auto& [key, value] : arguments.items()) {
-    std::string name = key;
-    std::ranges::replace(name, '-', '_');
-    all[name] = value;
-  }
+  Json all = underscored(arguments);
   for (const auto& [other, name] : kOtherNames) {
     if (given(all, other) && !given(all, name)) all[name] = all[other];
   }
-  if (given(all, "max_seq_len") && !given(all, "max_length"))
-    all["max_length"] = all["max_seq_len"];
   return all;
 }
 
-// Only the gradients of adapters travel then, which is another workload.
+// Refuses adapters: their gradients alone travel, which is another workload.
 void refuse_adapters(const Keys& arguments) {
   const std::string kind = lower(arguments.word("finetuning_type", arguments.word("train_type")));
   const bool adapters = kind == "lora" || kind == "qlora" || kind == "oft" || kind == "dora";
@@ -113,9 +107,8 @@ void refuse_adapters(const Keys& arguments) {
       if (given(arguments.all, one)) key = one;
     }
     fail(arguments.file, key,
-         "trains a few parameters and keeps the others frozen, which is not modelled yet: of full "
-         "training "
-         "write 'full'");
+         "trains a few parameters and keeps the others frozen, which is not modelled yet; full "
+         "training is");
   }
   for (const char* key : {"load_in_4bit", "load_in_8bit", "quantization_bit", "quant_bits"}) {
     if (!given(arguments.all, key) || arguments.all[key] == false) continue;
@@ -123,7 +116,7 @@ void refuse_adapters(const Keys& arguments) {
   }
 }
 
-// Letters and digits of a model's name without what says how it was made.
+// Returns the letters and digits of a model's name, without its version and its kind of tuning.
 std::string plain_name(std::string name) {
   name = lower(name.substr(name.rfind('/') + 1));
   const std::size_t version = name.rfind("-v");
@@ -148,7 +141,7 @@ constexpr std::array<std::pair<const char*, const char*>, 5> kSameSizes{
 
 void read_model(const Keys& arguments, Settings& settings) {
   const std::string name = arguments.word("model_name_or_path");
-  if (name.empty()) return;
+  if (name.empty() || !arguments.all["model_name_or_path"].is_string()) return;
   std::string plain = plain_name(name);
   for (const auto& [other, same] : kSameSizes) {
     if (plain == other) plain = same;
@@ -164,7 +157,7 @@ void read_model(const Keys& arguments, Settings& settings) {
                       "', the model of these settings, is no architecture that is known by name";
 }
 
-// Precision of products, and whether parameters stay in fp32 beside them (autocast).
+// Precision of products. `mixed`: parameters stay in fp32 (autocast).
 struct Precision {
   std::string dtype = "fp32";  // empty: the device's usual one
   bool mixed = false;
@@ -209,7 +202,7 @@ Json content_of(const Json& value, const std::string& key, const std::string& fi
            "place of its name");
 }
 
-// A key of accelerate's section with or without its prefix.
+// Returns a section of accelerate's without the prefix of its keys.
 Json without_prefix(const Json& section, const std::string& prefix) {
   Json plain = Json::object();
   for (const auto& [key, value] : section.items()) {
@@ -221,7 +214,7 @@ Json without_prefix(const Json& section, const std::string& prefix) {
 constexpr std::array<const char*, 5> kShardings{"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
                                                 "HYBRID_SHARD", "_HYBRID_SHARD_ZERO2"};
 
-// FSDP1's word of its number, its name or the Trainer's option; empty: it is none of them.
+// Returns FSDP1's word for its number, its name or the Trainer's option; empty: it is none of them.
 std::string sharding_named(std::string word) {
   for (char& letter : word) letter = static_cast<char>(std::toupper(letter));
   for (std::size_t i = 0; i < kShardings.size(); ++i) {
@@ -239,7 +232,7 @@ struct Sharding {
   bool trainer = false;          // said by the Trainer's `fsdp`
 };
 
-// The Trainer's `fsdp`: "full_shard auto_wrap", a list of these, or true.
+// Reads the Trainer's `fsdp`: "full_shard auto_wrap", a list of these, or true.
 Sharding sharding_of_trainer(const Keys& arguments) {
   Sharding sharding;
   sharding.trainer = true;
@@ -282,7 +275,7 @@ Sharding sharding_of_trainer(const Keys& arguments) {
   return sharding;
 }
 
-// Units: the layers, as a model names those that nobody splits, or the whole model.
+// Returns the wrapped modules: the layers, or none, so that the model is one unit.
 Json units_of(const Sharding& sharding, const Keys& config, std::vector<std::string>& assumed) {
   std::string policy = config.word("auto_wrap_policy");
   for (char& letter : policy) letter = static_cast<char>(std::toupper(letter));
@@ -297,7 +290,7 @@ Json units_of(const Sharding& sharding, const Keys& config, std::vector<std::str
   return layers ? Json("layers") : Json::array();
 }
 
-// accelerate's no_sync goes around all but the last micro-batch.
+// Returns FSDP's strategy. accelerate's no_sync goes around all but the last micro-batch.
 Json strategy_of(const Sharding& sharding, const Precision& precision, const std::string& file,
                  Settings& settings) {
   const Keys config{sharding.config, file};
@@ -342,7 +335,7 @@ Json strategy_of(const Sharding& sharding, const Precision& precision, const std
   return {{"dialect", "fsdp"}, {"config", std::move(own)}};
 }
 
-// The configuration that accelerate's plugin makes of its own keys.
+// Returns the configuration that accelerate's plugin makes of its own keys.
 Json plugin_config(const Keys& plugin) {
   if (given(plugin.all, "deepspeed_config_file")) {
     return content_of(plugin.all["deepspeed_config_file"], "deepspeed_config_file", plugin.file);
@@ -358,7 +351,7 @@ Json plugin_config(const Keys& plugin) {
   return {{"zero_optimization", std::move(zero)}};
 }
 
-// DeepSpeed's configuration with what the trainer above fills in.
+// Reads DeepSpeed's configuration, filled in as the trainer above it does.
 Settings of_zero(Json config, const Keys& arguments, const Precision& precision, std::int64_t steps,
                  const std::string& file) {
   const auto fill = [&](const char* key, const Json& value) {
@@ -390,7 +383,7 @@ Settings of_zero(Json config, const Keys& arguments, const Precision& precision,
   return of_deepspeed(config, file);
 }
 
-// The plugin's keys as Megatron's flags.
+// Reads the plugin's keys as Megatron's flags.
 Settings of_plugin_of_megatron(const Json& section, const Precision& precision,
                                const std::string& file) {
   const Json plain = without_prefix(section, "megatron_lm_");
@@ -406,7 +399,8 @@ Settings of_plugin_of_megatron(const Json& section, const Precision& precision,
   return settings;
 }
 
-// DistributedDataParallel under accelerate, with the Trainer's arguments if there are any.
+// Returns DistributedDataParallel's strategy under accelerate, with the Trainer's arguments if
+// there are any.
 Json strategy_of_ddp(const Json& arguments) {
   Json config = Json::object();
   for (const char* key : {"ddp_find_unused_parameters", "ddp_bucket_cap_mb",
@@ -432,7 +426,7 @@ void read_degrees(const Keys& degrees, Settings& settings) {
   if (replicas > 1 && config.value("version", 1) == 2) config["mesh"] = {replicas, -1};
 }
 
-// Arguments that change the time of a step and are not in the model.
+// Names arguments that change a step's time or memory and are not modelled.
 void name_left_out(const Keys& arguments, std::vector<std::string>& assumed) {
   std::string left;
   for (const char* key : {"use_liger_kernel", "enable_liger_kernel", "use_unsloth", "packing",
@@ -440,11 +434,19 @@ void name_left_out(const Keys& arguments, std::vector<std::string>& assumed) {
     if (!given(arguments.all, key) || arguments.all[key] == false) continue;
     left += (left.empty() ? "" : ", ") + std::string(key);
   }
-  if (left.empty()) return;
-  assumed.push_back("nothing gained or lost by what is left out: " + left);
+  if (!left.empty()) {
+    assumed.push_back("nothing gained or lost by what is left out: " + left);
+  }
+  const std::string optimizer =
+      lower(arguments.word("optim", arguments.word("optimizer", "adamw")));
+  const bool adam = optimizer.starts_with("adam") && optimizer.find("bit") == optimizer.npos;
+  if (!adam) {
+    assumed.push_back("Adam's states and update in place of optim " +
+                      shortened(visible(optimizer), 40));
+  }
 }
 
-// Rows of accelerate's `distributed_type` that have no data-parallel gradients of GPUs.
+// Says if a `distributed_type` of accelerate's is of machines that are not modelled.
 bool is_other_machine(const std::string& type) {
   return type.find("TPU") != type.npos || type.find("XLA") != type.npos || type == "TP";
 }
@@ -493,12 +495,7 @@ bool is_accelerate(const Json& json) {
 
 bool is_trainer(const Json& json) {
   if (!json.is_object()) return false;
-  Json all = Json::object();
-  for (const auto& [key, value] : json.items()) {
-    std::string name = key;
-    std::ranges::replace(name, '-', '_');
-    all[name] = value;
-  }
+  const Json all = underscored(json);
   const auto arguments = {"per_device_train_batch_size",
                           "gradient_accumulation_steps",
                           "ddp_find_unused_parameters",
@@ -547,9 +544,8 @@ Json launch_settings(const Json& flags, const std::string& file) {
     }
     all = parse_yaml(place.string(), read_text_file(place.string(), "settings of accelerate"));
   }
-  for (const auto& [key, value] : flags.items()) {
-    std::string name = key;
-    std::ranges::replace(name, '-', '_');
+  const Json named = underscored(flags);
+  for (const auto& [name, value] : named.items()) {
     const bool sharding = name.starts_with("fsdp_"), megatron = name.starts_with("megatron_lm_");
     const bool zero = name.starts_with("zero") || name.starts_with("offload_") ||
                       name == "deepspeed_config_file" || name == "gradient_accumulation_steps";
@@ -610,6 +606,7 @@ Settings of_hugging_face(const Json& given_arguments, const Json& launch_setting
     settings.workload["activation_checkpointing"] = "full";
   }
   settings.compiled = arguments.on("torch_compile");
+  settings.ranks = launch.size("num_processes", 0);
   const Json degrees =
       without_prefix(section_of(launch_settings, "parallelism_config"), "parallelism_config_");
   read_degrees({degrees, file}, settings);

@@ -46,17 +46,6 @@ Settings with_flags(Json flags, const std::string& more, const std::string& name
   return frameworks::of_megatron(flags, name, script);
 }
 
-// Names flags as files name the same settings.
-Json underscored(const Json& flags) {
-  Json all = Json::object();
-  for (const auto& [key, value] : flags.items()) {
-    std::string name = key;
-    std::ranges::replace(name, '-', '_');
-    all[name] = value;
-  }
-  return all;
-}
-
 // Reads settings of Hugging Face's libraries in one file, with those of further files and flags
 // behind it.
 Settings of_hugging_face(const Json& settings, std::string more, const std::string& name) {
@@ -71,7 +60,7 @@ Settings of_hugging_face(const Json& settings, std::string more, const std::stri
     const std::string content = read_text_file(file, "settings of a framework");
     take(file.ends_with(".json") ? parse_json_text(file, content) : parse_yaml(file, content));
   }
-  if (!more.empty()) arguments.update(underscored(frameworks::flags_of(more)));
+  if (!more.empty()) arguments.update(frameworks::underscored(frameworks::flags_of(more)));
   return frameworks::of_hugging_face(arguments, launch, name);
 }
 
@@ -140,8 +129,8 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
       arguments = parse_yaml(file, read_text_file(file, "settings of a framework"));
     }
   }
-  arguments.update(underscored(flags));
-  arguments.update(underscored(frameworks::flags_of(more)));
+  arguments.update(frameworks::underscored(flags));
+  arguments.update(frameworks::underscored(frameworks::flags_of(more)));
   const Json launch = training.program == "accelerate"
                           ? frameworks::launch_settings(training.launch, name)
                           : Json::object();
@@ -275,6 +264,17 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
 }
 
 namespace frameworks {
+
+Json underscored(const Json& flags) {
+  Json all = Json::object();
+  for (const auto& [key, value] : flags.items()) {
+    std::string name = key;
+    std::ranges::replace(name, '-', '_');
+    all[name] = value;
+  }
+  return all;
+}
+
 namespace {
 
 std::int64_t size_of(Reader& reader, const char* key, std::int64_t most) {

@@ -24,9 +24,10 @@ struct Settings {
   std::int64_t global_batch = 0;   // samples a step, all ranks together; 0: not told
   std::int64_t micro_batches = 0;  // 0: not told
   Json strategy;                   // as it is configured: dialect and config
-  std::string no_model;   // why they describe none, where that is not plain: "... trains BERT"
-  bool autocast = false;  // parameters and gradients are in fp32 whatever the products are in
-  bool compiled = false;  // by torch.compile
+  std::string no_model;    // why they describe none, where that is not plain: "... trains BERT"
+  bool autocast = false;   // parameters and gradients are in fp32 whatever the products are in
+  bool compiled = false;   // by torch.compile
+  std::int64_t ranks = 0;  // processes that the settings start; 0: not told
   std::vector<std::string> assumed;
 };
 
@@ -75,6 +76,8 @@ std::string other_program(const TrainingCommand& training);
 
 // A mapping's own mapping of that name; an empty one where there is none.
 const Json& section_of(const Json& all, const char* key);
+// Names flags as files name the same settings: "batch-size" as "batch_size".
+Json underscored(const Json& flags);
 bool has_any(const Json& json, std::initializer_list<const char*> keys);
 // Finds a text with this beginning under any key of this name, at any depth.
 bool any_under(const Json& json, std::string_view key, std::string_view begin);

@@ -40,7 +40,7 @@ Change changed(std::string text, const Strategy& strategy, const Set& set) {
 Fusion without_rule(const Fusion& own) {
   Fusion fusion;
   fusion.align = own.align;
-  fusion.to_fp32 = own.to_fp32;
+  fusion.sum_format = own.sum_format;
   return fusion;
 }
 
@@ -336,8 +336,10 @@ std::string_view word_of(TrainingChange training) {
 TrainingChange training_beside(const Strategy& strategy, const Strategy& base) {
   const std::string& codec = strategy.compression.codec;
   const compress::Codec* row = compress::find_codec(codec);
-  // What the base casts to fp32 for its sums is rounded in each of them.
-  const bool narrows = base.fusion.to_fp32 && !strategy.fusion.to_fp32;
+  // A base that sums in fp32, or in the gradients' own format, does not round each sum.
+  const auto& sums_of = strategy.fusion;
+  const bool narrows = (base.fusion.sums_in_fp32() && !sums_of.sums_in_fp32()) ||
+                       (sums_of.sums_in_half() && sums_of.sum_format != base.fusion.sum_format);
   const TrainingChange sums = narrows ? TrainingChange::kRounded : TrainingChange::kSame;
   const bool rounds = row != nullptr && !row->sparse && !row->low_rank;
   const bool alike =

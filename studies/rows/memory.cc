@@ -36,7 +36,7 @@ double gradient_of(const Tensor& tensor, const Strategy& strategy) {
     values *= static_cast<double>(tensor.sparse_rows) / static_cast<double>(tensor.shape.front());
   }
   const auto size = static_cast<double>(size_of(tensor.dtype));
-  return values * (strategy.fusion.to_fp32 ? std::max(kFull, size) : size);
+  return values * (strategy.fusion.sums_in_fp32() ? std::max(kFull, size) : size);
 }
 
 double weights_of(const Tensor& tensor) { return static_cast<double>(tensor.bytes()); }
@@ -121,7 +121,7 @@ class Accounts {
   // (Megatron's --bf16).
   double held_weights(const Tensor& tensor) const {
     const double own = weights_of(tensor);
-    return strategy_.fusion.to_fp32
+    return strategy_.fusion.sums_in_fp32()
                ? std::min(own, static_cast<double>(tensor.elements) * narrowest_)
                : own;
   }
@@ -129,7 +129,7 @@ class Accounts {
   // is sparse; 0 if it adds up in fp32 or wider.
   double copy_of(const Tensor& tensor) const {
     const auto size = static_cast<double>(size_of(tensor.dtype));
-    if (strategy_.fusion.to_fp32 || size >= kFull) return 0;
+    if (strategy_.fusion.sums_in_fp32() || size >= kFull) return 0;
     return gradient_of(tensor, strategy_) * kFull / size;
   }
   bool shards_parameters() const { return level_ == FrameworkTraits::Sharded::kParameters; }

@@ -29,8 +29,8 @@ DType main_format(const Workload& workload) {
 bool rounds(const Strategy& strategy, DType format) {
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   if (codec != nullptr) return !codec->sparse && !codec->low_rank;
-  if (strategy.traits.buckets.narrow_sums) return true;
-  return size_of(format) < size_of(DType::kFp32) && !strategy.fusion.to_fp32;
+  if (strategy.fusion.sums_in_half()) return true;
+  return size_of(format) < size_of(DType::kFp32) && !strategy.fusion.sums_in_fp32();
 }
 
 // How gradients travel, and nothing else of it.
@@ -42,8 +42,7 @@ Strategy way_of(const Strategy& strategy) {
   way.compression.min_elements = 1;
   way.exchange = strategy.exchange;
   way.fusion.rule = Fusion::Rule::kOne;
-  way.fusion.to_fp32 = strategy.fusion.to_fp32;
-  way.traits.buckets.narrow_sums = strategy.traits.buckets.narrow_sums;
+  way.fusion.sum_format = strategy.fusion.sum_format;
   return way;
 }
 
@@ -91,14 +90,13 @@ std::optional<double> rounding_error(const Scenario& scenario, const Strategy& s
   if (!asked) return std::nullopt;
   // Sweeps ask the same of many points.
   using Key = std::tuple<std::string, std::string, Hierarchy::Form, int, Strategy::Exchange, DType,
-                         bool, std::optional<DType>, std::int64_t>;
+                         std::optional<DType>, std::int64_t>;
   static std::mutex mutex;
   static std::map<Key, double> known;
-  const Key key{strategy.algorithm,      strategy.compression.codec,
-                strategy.hierarchy.form, strategy.hierarchy.group_size,
-                strategy.exchange,       format,
-                strategy.fusion.to_fp32, strategy.traits.buckets.narrow_sums,
-                cluster.ranks()};
+  const Key key{strategy.algorithm,         strategy.compression.codec,
+                strategy.hierarchy.form,    strategy.hierarchy.group_size,
+                strategy.exchange,          format,
+                strategy.fusion.sum_format, cluster.ranks()};
   const std::lock_guard lock(mutex);
   const auto found = known.find(key);
   if (found != known.end()) return found->second;

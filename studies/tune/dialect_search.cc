@@ -51,7 +51,7 @@ std::string plan_key(const Scenario& scenario, const Strategy& strategy) {
   knobs.about.clear();
   set_fusion(knobs, {});
   knobs.fusion.cycle = strategy.fusion.cycle;
-  knobs.fusion.to_fp32 = strategy.fusion.to_fp32;
+  knobs.fusion.sum_format = strategy.fusion.sum_format;
   std::string key = input::strategy_json(knobs).dump();
   const plan::Plan plan = plan::make_plan(scenario.workload, scenario.cluster, strategy);
   for (const auto& bucket : plan.buckets) {
@@ -98,7 +98,7 @@ bool same_time(Seconds a, Seconds b) { return std::abs(a - b) <= 1e-9 * std::max
 int kept_training(const Strategy& winner, const Strategy& strategy) {
   return (winner.compression.codec == strategy.compression.codec) +
          (winner.local_sgd.enabled == strategy.local_sgd.enabled) +
-         (winner.fusion.to_fp32 <= strategy.fusion.to_fp32);
+         (winner.fusion.sums_in_fp32() <= strategy.fusion.sums_in_fp32());
 }
 
 // One configuration, read back and evaluated.

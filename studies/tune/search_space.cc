@@ -346,7 +346,7 @@ Strategy fused(const Strategy& configuration, const Fusion& fusion) {
   Strategy strategy = configuration;
   if (fusion != configuration.fusion) set_fusion(strategy, fusion);
   // How sums are rounded is the training's, not the buckets'.
-  strategy.fusion.to_fp32 = configuration.fusion.to_fp32;
+  strategy.fusion.sum_format = configuration.fusion.sum_format;
   if (fusion.rule != Fusion::Rule::kNone) strategy.partition = 0;
   return strategy;
 }

@@ -125,7 +125,7 @@ learning_rate: 1.0e-5
   EXPECT_TRUE(test::any_contains(flags.assumed, "in place of fsdp_backward_prefetch NO_PREFETCH"));
 }
 
-// What the Trainer fills in, in a file that lies next to the settings.
+// The Trainer fills in a file that lies next to the settings.
 TEST_F(HuggingFace, DeepSpeedsFileBesideTheArguments) {
   write("ds.json", R"({"bf16": {"enabled": "auto"}, "fp16": {"enabled": "auto"},
     "train_batch_size": "auto", "train_micro_batch_size_per_gpu": "auto",
@@ -248,8 +248,21 @@ fsdp_config: {fsdp_transformer_layer_cls_to_wrap: LlamaDecoderLayer}
   const Strategy& own = scenario.strategies.front();
   EXPECT_EQ(own.fusion.groups.size(), 33U);  // 32 layers and the root
   EXPECT_EQ(own.traits.gather_bytes, 2);
-  EXPECT_EQ(own.traits.buckets.narrow_sums, DType::kBf16);
+  EXPECT_EQ(own.fusion.sum_format, DType::kBf16);
   EXPECT_FALSE(own.each_micro_batch);
+
+  // Processes that the settings start, and an optimizer that memory knows nothing of, are told.
+  InitOptions other = options;
+  other.model = "llama3_8b";
+  other.settings = write("zero.yaml",
+                         "compute_environment: X\ndistributed_type: DEEPSPEED\n"
+                         "num_processes: 16\nmixed_precision: bf16\n");
+  other.flags = write("args.yaml", "per_device_train_batch_size: 1\noptim: adafactor\n");
+  const Begun told = init_scenario(other);
+  EXPECT_TRUE(test::any_contains(told.assumed,
+                                 "8 GPUs, as --nodes and the node have it, in place "
+                                 "of the 16 processes"));
+  EXPECT_TRUE(test::any_contains(told.assumed, "in place of optim adafactor"));
 }
 
 }  // namespace

@@ -579,7 +579,7 @@ TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
   EXPECT_TRUE(contains(refusal_of_file("t.py", "import mindspore as ms\n"), "mindspore"));
 }
 
-// What a framework says of its own exchange is a strategy as it is; the model is named before it.
+// Settings of an exchange are a strategy as they are; the model is named before them.
 TEST(Settings, OfAnExchangeAlone) {
   const Settings run = settings_of(
       "horovodrun -np 16 -H a:4,b:4 --fusion-threshold-mb 32 --cycle-time-ms 3.5 "

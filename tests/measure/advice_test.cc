@@ -73,7 +73,7 @@ TEST(Advice, SingleGradientsAreSummedAsWide) {
   bool single = false;
   for (const Advice& one : advice_for(scenario)) {
     if (one.training != TrainingChange::kSame) continue;
-    EXPECT_TRUE(one.strategy.fusion.to_fp32) << one.change;
+    EXPECT_TRUE(one.strategy.fusion.sums_in_fp32()) << one.change;
     single |= one.strategy.fusion.rule == Fusion::Rule::kNone;
   }
   EXPECT_TRUE(single);
@@ -122,11 +122,16 @@ TEST(Training, IsJudgedAgainstTheBase) {
   }
   EXPECT_EQ(training_beside(sparser, sparse), TrainingChange::kChanged);
   Strategy wide = plain, wide_sparse = sparse;
-  wide.fusion.to_fp32 = wide_sparse.fusion.to_fp32 = true;
+  wide.fusion.sum_format = wide_sparse.fusion.sum_format = DType::kFp32;
   EXPECT_EQ(training_beside(plain, wide), TrainingChange::kRounded) << "sums in 16 bits";
   EXPECT_EQ(training_beside(wide, plain), TrainingChange::kSame);
   EXPECT_EQ(training_beside(sparse, wide_sparse), TrainingChange::kRounded);
   EXPECT_EQ(training_beside(sparse, wide), TrainingChange::kChanged);
+  Strategy narrow = plain;
+  narrow.fusion.sum_format = DType::kBf16;
+  EXPECT_EQ(training_beside(narrow, plain), TrainingChange::kRounded) << "fp32 in 16 bits";
+  EXPECT_EQ(training_beside(narrow, narrow), TrainingChange::kSame);
+  EXPECT_EQ(training_beside(plain, narrow), TrainingChange::kSame);
 }
 
 // ---- in a dialect's own keys --------------------------------------------------------------------

@@ -71,7 +71,7 @@ TEST(RoundingError, OfNarrowGradientsIsThatOfTheirSum) {
   const double sum = once(1, std::sqrt(2.0));
   EXPECT_NEAR(*error_of(2, {}, DType::kBf16) / 0x1p-7, sum, 0.1 * sum);
   Strategy wide;
-  wide.fusion.to_fp32 = true;
+  wide.fusion.sum_format = DType::kFp32;
   EXPECT_FALSE(error_of(2, wide, DType::kBf16));
 }
 

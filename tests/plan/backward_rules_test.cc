@@ -343,7 +343,7 @@ TEST(Padding, OfTensorsAndBucketsInElements) {
   // In the format that travels, and for parameters likewise.
   for (auto& tensor : workload.tensors) tensor.dtype = DType::kBf16;
   strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.fusion.to_fp32 = true;
+  strategy.fusion.sum_format = DType::kFp32;
   strategy.gather_groups = {{0, 1, 2}};
   plan = make_plan(workload, cluster_of(3, 1), strategy);
   EXPECT_EQ(plan.buckets[0].padded_bytes, 384 * 4);

@@ -37,7 +37,7 @@ inline const std::vector<std::vector<Json>>& strategy_knobs() {
         {R"({"fusion": {"align_bytes": 512}})", R"({"fusion": {"align_elements": 64}})"},
         {R"({"fusion": {"pad_elements": 1024}})", R"({"fusion": {"pad_rows": 8}})"},
         {R"({"fusion": {"with_next": true}})"},
-        {R"({"fusion": {"sum_format": "bf16"}})"},
+        {R"({"fusion": {"cast": "bf16"}})"},
         {R"({"fusion": {"in_turn": true}})"},
         {R"({"fusion": {"cuts": [{"tensor": 4, "at": [100, 5000]}]}})"},
         {R"({"hierarchy": {"form": "leaders", "group_size": 4}})",

@@ -132,15 +132,31 @@ TEST(InFramework, SumsStayAsWideAsTheJobHasThem) {
       SCOPED_TRACE(text + (" --emit " + emit));
       const Tuning tuning = tuned(document, emit);
       const Strategy& baseline = tuning.tuned.baseline.strategy;
-      ASSERT_TRUE(baseline.fusion.to_fp32);
+      ASSERT_TRUE(baseline.fusion.sums_in_fp32());
       EXPECT_EQ(measure::training_beside(tuning.tuned.winner().strategy, baseline),
                 TrainingChange::kSame);
       for (const Ranked& ranked : tuning.tuned.ranking) {
-        EXPECT_TRUE(ranked.strategy.fusion.to_fp32) << ranked.strategy.name;
+        EXPECT_TRUE(ranked.strategy.fusion.sums_in_fp32()) << ranked.strategy.name;
       }
       if (!emit.empty()) {
-        EXPECT_TRUE(tuning.emitted->strategy.fusion.to_fp32) << tuning.emitted->config;
+        EXPECT_TRUE(tuning.emitted->strategy.fusion.sums_in_fp32()) << tuning.emitted->config;
       }
+    }
+  }
+}
+
+// accelerate's bf16: what is found sums as the job does, so that it is held against the same bytes.
+TEST(InFramework, SumsStayAsNarrowAsTheJobHasThem) {
+  const input::Document document = job_by(Json::parse(
+      R"({"dialect": "fsdp", "config": {"mp_policy": {"param_dtype": "bf16"}, "units": "layers"}})"));
+  for (const std::string& emit : {std::string(), std::string("fsdp")}) {
+    const Tuning tuning = tuned(document, emit);
+    ASSERT_EQ(tuning.tuned.baseline.strategy.fusion.sum_format, DType::kBf16);
+    for (const Ranked& ranked : tuning.tuned.ranking) {
+      EXPECT_EQ(ranked.strategy.fusion.sum_format, DType::kBf16) << ranked.strategy.name;
+    }
+    if (!emit.empty()) {
+      EXPECT_EQ(tuning.emitted->strategy.fusion.sum_format, DType::kBf16) << tuning.emitted->config;
     }
   }
 }
