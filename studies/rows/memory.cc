@@ -35,8 +35,7 @@ double gradient_of(const Tensor& tensor, const Strategy& strategy) {
   if (tensor.sparse && !tensor.shape.empty()) {
     values *= static_cast<double>(tensor.sparse_rows) / static_cast<double>(tensor.shape.front());
   }
-  const auto size = static_cast<double>(size_of(tensor.dtype));
-  return values * (strategy.fusion.sums_in_fp32() ? std::max(kFull, size) : size);
+  return values * static_cast<double>(size_of(plan::sum_format(tensor.dtype, strategy.fusion)));
 }
 
 double weights_of(const Tensor& tensor) { return static_cast<double>(tensor.bytes()); }
@@ -100,7 +99,8 @@ class Accounts {
       const double of_parameters = shards_parameters() ? shards : 1;
       const double weights = held_weights(tensor);
       memory.weights += weights / of_parameters;
-      memory.gradients += gradient_of(tensor, strategy_) / (shards_gradients() ? shards : 1);
+      memory.gradients +=
+          shards_gradients() ? shard_of_gradient(tensor) : gradient_of(tensor, strategy_);
       memory.optimizer += optimizer_of(tensor, weights, workload_) / shards;
       memory.optimizer += outer_of(tensor) / of_parameters;
       if (strategy_.traits.fp32_copies) memory.gradients += copy_of(tensor) / shards;
@@ -110,6 +110,15 @@ class Accounts {
   }
 
  private:
+  // Returns the bytes of a gradient's shard. Sums in a half format are cast to the parameters' once
+  // they are there (torch 2.6, FSDP's post-backward hooks); whole gradients stay as they were.
+  double shard_of_gradient(const Tensor& tensor) const {
+    const auto own = static_cast<double>(size_of(tensor.dtype));
+    const auto summed =
+        static_cast<double>(size_of(plan::sum_format(tensor.dtype, strategy_.fusion)));
+    const double shards = tensor.sparse ? 1 : shard_;
+    return gradient_of(tensor, strategy_) * std::max(1.0, own / summed) / shards;
+  }
   // The parameters of the last outer step, and its momentum.
   double outer_of(const Tensor& tensor) const {
     const Outer& outer = strategy_.local_sgd.outer;

@@ -196,6 +196,14 @@ TEST(Memory, GradientsThatAccumulateAreWhole) {
   const char* last = R"({"units": ["layers.*"], "no_sync": true})";
   EXPECT_EQ(memory_with(model, "fsdp", last).gradients, 4e9);
   EXPECT_EQ(memory_with(model, "fsdp", each).gradients, 4e9 / 16);
+  // As narrow as they leave the backward pass; a shard is the parameters' again.
+  const std::string half = R"(, "mp_policy": {"param_dtype": "bf16"}})";
+  const auto in_half = [&](std::string config) {
+    config.pop_back();
+    return memory_with(model, "fsdp", (config + half).c_str()).gradients;
+  };
+  EXPECT_EQ(in_half(last), 2e9);
+  EXPECT_EQ(in_half(each), 4e9 / 16);
 }
 
 Memory of_resnet(int batch) {

@@ -148,7 +148,7 @@ TEST(InFramework, SumsStayAsWideAsTheJobHasThem) {
 // accelerate's bf16: what is found sums as the job does, so that it is held against the same bytes.
 TEST(InFramework, SumsStayAsNarrowAsTheJobHasThem) {
   const input::Document document = job_by(Json::parse(
-      R"({"dialect": "fsdp", "config": {"mp_policy": {"param_dtype": "bf16"}, "units": "layers"}})"));
+      R"({"dialect": "fsdp", "config": {"mp_policy": {"param_dtype": "bf16"}, "units": ["l0", "l1", "l2"]}})"));
   for (const std::string& emit : {std::string(), std::string("fsdp")}) {
     const Tuning tuning = tuned(document, emit);
     ASSERT_EQ(tuning.tuned.baseline.strategy.fusion.sum_format, DType::kBf16);
