@@ -9,6 +9,7 @@
 
 #include "cli/help.h"
 #include "formats/json/reader.h"
+#include "formats/text/shell_word.h"
 #include "formats/text/visible.h"
 #include "reports/format.h"
 
@@ -94,17 +95,6 @@ std::vector<std::string> words_of(const CLI::App& verb) {
 }
 
 }  // namespace
-
-std::string shell_word(const std::string& text) {
-  const auto plain = [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
-           std::string("./_-=,+:@%").find(c) != std::string::npos;
-  };
-  if (!text.empty() && std::all_of(text.begin(), text.end(), plain)) return text;
-  std::string quoted = "'";
-  for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
 
 std::vector<const char*> as_options(int argc, const char* const* argv) {
   std::vector<const char*> words(argv, argv + argc);

@@ -21,9 +21,6 @@ std::string mistyped(const CLI::App& app, int argc, const char* const* argv);
 std::string refusal(const CLI::App& app, const CLI::ParseError& error, int argc,
                     const char* const* argv);
 
-// Text as a shell reads it as one word.
-std::string shell_word(const std::string& text);
-
 // "syncline VERB ...", with each word quoted as a shell needs it. Once the verb was parsed.
 std::string command_line(const CLI::App& verb);
 

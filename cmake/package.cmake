@@ -30,6 +30,7 @@ if(TARGET syncline_module)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
   set(CPACK_DEBIAN_PYTHON_PACKAGE_DEPENDS
       "python3 (>= 3.${Python_VERSION_MINOR}), python3 (<< 3.${next})")
+  set(CPACK_DEBIAN_PYTHON_PACKAGE_RECOMMENDS "syncline")
   set(CPACK_DEBIAN_PYTHON_PACKAGE_SUGGESTS "python3-torch, python3-pandas")
   set(CPACK_COMPONENT_PYTHON_DESCRIPTION
       "Syncline predicts and tunes how a data-parallel training synchronises its\ngradients. This package holds its verbs as functions of Python, with tables and\nfigures for notebooks, and the two modules for PyTorch jobs: one records a job,\none applies what was found.")

@@ -17,11 +17,13 @@
 #include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "imports/format.h"
+#include "imports/init_question.h"
 #include "imports/scenario_of.h"
 #include "reports/answer.h"
 #include "reports/calibration.h"
 #include "reports/explain_report.h"
 #include "reports/imported/import_report.h"
+#include "reports/imported/init_report.h"
 #include "reports/layouts_report.h"
 #include "reports/plan_report.h"
 #include "reports/run_report.h"
@@ -39,6 +41,7 @@
 #include "studies/questions/strategies.h"
 #include "studies/questions/target.h"
 #include "studies/questions/tune.h"
+#include "studies/questions/validate.h"
 #include "studies/study/study.h"
 #include "studies/tune/tuning.h"
 
@@ -293,6 +296,15 @@ Json calibrate_cluster(Reader& arguments) {
               calibrate::with_kernel_costs(cluster->json, cluster->name, *kernels));
 }
 
+Json init_job(Reader& arguments) {
+  auto question = question_of<job::InitQuestion>(arguments);
+  question.model = arguments.text("model");
+  question.words = texts(arguments, "words");
+  arguments.finish();
+  const job::Begun begun = job::answer(question);
+  return told(reports::answer_of(begun), begun.scenario);
+}
+
 Json import_job(Reader& arguments) {
   arguments.require("files");
   const std::vector<std::string> files = texts(arguments, "files");
@@ -320,6 +332,7 @@ Json answer(const std::string& verb, const Json& arguments) {
       {"explain", answer_to<questions::Explain>},
       {"plan", answer_to<questions::PlanQuestion>},
       {"calibrate", calibrate_cluster},
+      {"init", init_job},
       {"import_job", import_job}};
   Reader reader(arguments, verb + "()", "");
   return verbs.at(verb)(reader);
@@ -330,10 +343,14 @@ Json arguments() {
   questions::Tune tune;
   questions::Explain explain;
   questions::PlanQuestion plan;
+  job::InitQuestion init;
+  questions::Validate validate;
   return {{"run", told(arguments_of(run))},
           {"tune", told(arguments_of(tune))},
           {"explain", told(arguments_of(explain))},
-          {"plan", told(arguments_of(plan))}};
+          {"plan", told(arguments_of(plan))},
+          {"init", told(arguments_of(init))},
+          {"validate", told(arguments_of(validate))}};
 }
 
 void hand_in_all() {

@@ -19,27 +19,20 @@
 #include "reports/gantt.h"
 #include "reports/trace.h"
 #include "reports/validation_report.h"
+#include "studies/questions/validate.h"
 #include "studies/rows/report.h"
 
 namespace syncline::cli {
 namespace {
 
-struct ValidateOptions {
+struct ValidateVerb {
   ScenarioOption scenario;
-  std::string backend = "gloo";
-  std::string compute = "timers";
+  questions::Validate question;
   RanksOptions ranks;
-  std::string executor = "model";
   Output output;
   std::string out;
   std::string cluster_out;
   std::string trace;
-  std::vector<std::string> only;
-  bool calibrate = false;
-  bool no_check = false;
-  std::string values = "integers";
-  int warmup = 2;
-  int repeats = 9;
 };
 
 std::string today() {
@@ -51,23 +44,23 @@ std::string today() {
   return text;
 }
 
-live::ValidationRun run_of(const ValidateOptions& options, const Scenario& scenario) {
-  const live::Backend& backend = backend_named(options.backend);
+live::ValidationRun run_of(const questions::Validate& question, const Scenario& scenario) {
+  const live::Backend& backend = backend_named(question.backend);
   live::ValidationRun run;
   run.scenario = scenario;
-  run.operators = options.compute == "kernels";
+  run.operators = question.compute == "kernels";
   run.backend = run.operators ? backend.with_operators(scenario.cluster.device, 0) : backend.make;
-  run.predictor = predictor_named(options.executor).make;
-  if (options.calibrate) run.calibration.emplace().codec = live::codec_of(scenario.strategies);
-  run.warmup = options.warmup;
-  run.repeats = options.repeats;
-  run.check_values = !options.no_check;
-  run.real_values = options.values == "real";
+  run.predictor = predictor_named(question.executor).make;
+  if (question.calibrate) run.calibration.emplace().codec = live::codec_of(scenario.strategies);
+  run.warmup = question.warmup;
+  run.repeats = question.repeats;
+  run.check_values = !question.no_check;
+  run.real_values = question.values == "real";
   return run;
 }
 
 // To the file, or, where that cannot be, to stdout: it was measured.
-void keep(const ValidateOptions& options, const measure::Validation& report) {
+void keep(const ValidateVerb& options, const measure::Validation& report) {
   if (options.out.empty()) return;
   try {
     write_file(options.out,
@@ -79,7 +72,7 @@ void keep(const ValidateOptions& options, const measure::Validation& report) {
 }
 
 // Rank 0's talk, files and traces while the run goes on.
-live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Document& document,
+live::ValidationHooks hooks_of(const ValidateVerb& options, const input::Document& document,
                                measure::Validation& report, measure::Report& traced) {
   live::ValidationHooks hooks;
   hooks.calibrating = [] { say("calibrating the links"); };
@@ -109,7 +102,7 @@ live::ValidationHooks hooks_of(const ValidateOptions& options, const input::Docu
 }
 
 // The run on one rank, and what rank 0 prints and writes of it.
-int validate_rank(const ValidateOptions& options, const input::Document& document,
+int validate_rank(const ValidateVerb& options, const input::Document& document,
                   const Scenario& scenario, live::ControlChannel& channel) {
   const bool first = channel.rank() == 0;
   if (first) {
@@ -117,14 +110,14 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   }
   if (first) say("joined: " + reports::plural(channel.ranks(), "rank"));
   measure::Validation report;
-  report.backend = options.backend;
-  report.executor = options.executor;
+  report.backend = options.question.backend;
+  report.executor = options.question.executor;
   report.version = version();
   report.date = today();
   report.links = reports::links_in_words(scenario.cluster);
   measure::Report traced;
-  traced.executor = options.backend;
-  live::run_validation(run_of(options, scenario), channel,
+  traced.executor = options.question.backend;
+  live::run_validation(run_of(options.question, scenario), channel,
                        hooks_of(options, document, report, traced), report);
   if (first) {
     keep(options, report);
@@ -146,25 +139,23 @@ int validate_rank(const ValidateOptions& options, const input::Document& documen
   return report.complete ? 0 : kInterruptedExit;
 }
 
-int run(const ValidateOptions& options) {
+int run(const ValidateVerb& options) {
+  const questions::Validate& question = options.question;
   const input::Document document = read_on_ranks(options.scenario);
   Scenario scenario = input::parse_lone_scenario(document);
-  const bool timers = options.compute == "timers";
-  if (!timers && backend_named(options.backend).with_operators == nullptr) {
-    throw InputError("--compute kernels needs --backend nccl: ranks of " + options.backend +
+  const bool timers = question.compute == "timers";
+  if (!timers && backend_named(question.backend).with_operators == nullptr) {
+    throw InputError("--compute kernels needs --backend nccl: ranks of " + question.backend +
                      " compute by timers");
   }
   if (timers) scenario.cluster.device.overlap = {};  // they stand in for what exchanges would slow,
   if (scenario.cluster.jitter.guessed) scenario.cluster.jitter = {};  // and keep time
-  scenario.strategies = chosen_strategies(scenario, options.only, document.file);
-  if (!options.cluster_out.empty() && !options.calibrate) {
+  scenario.strategies = chosen_strategies(scenario, question.strategies, document.file);
+  if (!options.cluster_out.empty() && !question.calibrate) {
     throw InputError("--cluster-out needs --calibrate, which measures the links");
   }
   catch_interrupts();
-  std::string key = document.root.dump() + options.backend + options.values;
-  for (const auto& name : options.only) key += "\n" + name;
-  key += std::to_string(options.warmup) + " " + std::to_string(options.repeats) + options.compute +
-         (options.calibrate ? " calibrate" : "") + (options.no_check ? " no check" : "");
+  const std::string key = document.root.dump() + key_of(question);
   return with_ranks(options.ranks, fingerprint(key), [&](live::ControlChannel& channel) {
     require_ranks(channel, document, scenario.cluster);
     return validate_rank(options, document, scenario, channel);
@@ -174,40 +165,22 @@ int run(const ValidateOptions& options) {
 }  // namespace
 
 VerbAction add_validate(CLI::App& verb) {
-  auto options = std::make_shared<ValidateOptions>();
+  auto options = std::make_shared<ValidateVerb>();
   add_scenario(verb, options->scenario, "its sweep is ignored");
-  verb.add_option("--backend", options->backend, "communicate with")
-      ->transform(one_of_words(backend_names()))
-      ->capture_default_str();
+  const questions::Arguments arguments = arguments_of(options->question);
+  add_arguments(verb, arguments, {"backend"});
+  verb.get_option("--backend")->transform(one_of_words(backend_names()));
   add_ranks_options(verb, options->ranks);
-  verb.add_option("--compute", options->compute,
-                  "pass the computation's time, or run the workload's operators (nccl)")
-      ->transform(one_of_words({"timers", "kernels"}))
-      ->capture_default_str();
-  verb.add_flag("--calibrate", options->calibrate,
-                "measure the links first, and predict with them");
+  add_arguments(verb, arguments, {"compute", "calibrate"});
   add_file(verb, "--cluster-out", options->cluster_out,
            "write the cluster with its measured links (JSON)");
-  verb.add_option("--strategy,--only", options->only, "run these strategies only (default: all)");
-  add_executor(verb, options->executor, "predict with");
-  verb.add_option("--warmup", options->warmup, "periods to run before measuring")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  verb.add_option("--repeats", options->repeats, "periods to measure")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  verb.add_flag("--no-check", options->no_check, "skip the check of the all-reduced values");
-  verb.add_option("--values", options->values,
-                  "fill gradients with integers (exact sums) or real numbers")
-      ->transform(one_of_words({"integers", "real"}))
-      ->capture_default_str();
+  add_arguments(verb, arguments);
+  verb.add_option("--only", options->question.strategies)->group("");
   add_format(verb, options->output);
   add_html(verb, options->output);
   add_file(verb, "--trace", options->trace, "write a Chrome trace of predicted and measured steps");
   add_file(verb, "-o,--out", options->out, "write the report (JSON), updated with each strategy");
-  put_in_group(
-      verb, "Measurement",
-      {"--timeout", "--meet", "--warmup", "--repeats", "--no-check", "--values", "--compute"});
+  put_in_group(verb, "Measurement", {"--timeout", "--meet"});
   return [options] { return run(*options); };
 }
 

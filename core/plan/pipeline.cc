@@ -185,102 +185,164 @@ struct Template {
   Seconds weights = 0;
   int first_tensor = 0;
   int first_bucket = 0;
+  int stage = 0;
   std::vector<OpId> ids;  // by operation: in the whole, where it was put last
 };
 
-class WholePlan {
+// The whole plan, as its stages' operations are put one by one.
+class StagedPlan {
  public:
-  WholePlan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
-            const TrainingPoint& point)
-      : name_(strategy.name),
-        parallel_(workload.parallel),
+  // The operations of a part that are put: all, its backward pass with what that gathers, or the
+  // exchange of its gradients.
+  enum class Which { kAll, kPass, kExchanges };
+
+  // `streams`: of a stage, without those that send.
+  StagedPlan(const Parallel& parallel, const Cluster& cluster, int streams)
+      : parallel_(parallel),
         cluster_(cluster),
-        micro_batches_(static_cast<int>(workload.micro_batches)),
-        each_micro_batch_(strategy.each_micro_batch),
-        late_(strategy.after_passes || !strategy.overlap),
-        tied_(tied_bytes(workload, strategy.fusion)),
-        arrived_(index(parallel_.parts() * micro_batches_), -1),
-        returned_(arrived_),
-        sending_(index(parallel_.pipeline), -1),
+        streams_(streams),
+        sending_(index(parallel.pipeline), -1),
         computed_(sending_) {
-    Workload without = workload;
-    without.tensors.clear();
-    without.buffers.clear();
-    without.operators = {};
-    without.parallel = {};
-    without.forward = 0;
-    const std::vector<Seconds> forward = forward_times(workload);
-    for (int k = 0; k < parallel_.parts(); ++k) {
-      parts_.push_back(part(part_of(workload, without, forward, k), strategy, point, k));
-    }
     plan_.ranks = cluster.ranks();
     plan_.roles = parallel_.pipeline;
     plan_.role_step = parallel_.pipeline_inside ? parallel_.tensor * parallel_.context
                                                 : cluster.ranks() / parallel_.pipeline;
-    plan_.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
-    for (const Template& part : parts_) streams_ = std::max(streams_, part.plan.streams);
     plan_.streams = parallel_.pipeline * (streams_ + kSends);
   }
 
-  Plan make() {
-    walk_passes();
-    for (int k = 0; late_ && k < parallel_.parts(); ++k) {
-      const StepCut& cut = parts_[index(k)].cut;
-      put(k, cut.backward, cut.rest, computed_[index(stage_of(k))], Which::kExchanges);
+  // Returns the last computation of a stage so far; -1: none.
+  OpId computed(int stage) const { return computed_[index(stage)]; }
+  // Makes the next computation of a stage wait for what it sends.
+  void wait_for_send(int stage, OpId sent) { sending_[index(stage)] = sent; }
+
+  OpId add(int stage, StreamId stream, const Work& work, std::vector<OpId> after) {
+    if (stream == kComputeStream) {
+      const OpId sent = std::exchange(sending_[index(stage)], -1);
+      if (sent >= 0) after.push_back(sent);
     }
-    const OpId tied = tie_ends();
-    for (int k = parallel_.parts(); k-- > 0;) {
-      const bool holds = k == 0 || k == parallel_.parts() - 1;
-      put(k, parts_[index(k)].cut.rest, end_of(k), holds ? tied : -1);
+    plan_.ops.push_back({stage * (streams_ + kSends) + stream, std::move(after), work});
+    const auto put = static_cast<OpId>(plan_.ops.size()) - 1;
+    if (std::holds_alternative<Compute>(work)) computed_[index(stage)] = put;
+    return put;
+  }
+
+  // Adds a collective between each rank of a stage and its peer in another. `forward`: on the
+  // stream of activations, or that of their gradients.
+  OpId add_pair(collective::CollectiveKind kind, int from, int to, Bytes bytes, bool forward,
+                std::vector<OpId> after) {
+    collective::Collective both{kind, nullptr, ranks_of(from), bytes, 1, -1};
+    both.groups.size = 2;
+    both.groups.member_step = (to - from) * plan_.role_step;
+    collective::choose_algorithm(both, collective::library_algorithm(cluster_), cluster_);
+    return add(from, streams_ + (forward ? 0 : 1), both, std::move(after));
+  }
+
+  // Puts operations [begin, end) of a part's own step, or those of them that are asked for; its
+  // first computation, and each exchange put apart from its pass, waits for `input`. Returns the
+  // last one that computes.
+  OpId put(Template& part, OpId begin, OpId end, OpId input, Which which = Which::kAll) {
+    OpId last = input;
+    for (OpId id = begin; id < end; ++id) {
+      Op op = part.plan.ops[index(id)];
+      if (!is_of(op, which)) continue;
+      std::vector<OpId> after;
+      for (const OpId before : op.after) {
+        // A pass does not wait for exchanges that come behind it.
+        const bool later =
+            which == Which::kPass && before >= begin && !is_of(part.plan.ops[index(before)], which);
+        if (!later) after.push_back(part.ids[index(before)]);
+      }
+      const bool computes = std::holds_alternative<Compute>(op.work);
+      if (which == Which::kExchanges && input >= 0) after.push_back(input);
+      if (computes && input >= 0) after.push_back(std::exchange(input, -1));
+      shift(op.work, part);
+      const OpId put = add(part.stage, op.stream, op.work, std::move(after));
+      plan_.ops.back().gathers = op.gathers;
+      if (!op.after_previous.empty() && part.ids[index(id)] < 0) {
+        waiting_.push_back({put, &part, id});
+      }
+      part.ids[index(id)] = put;
+      if (computes) last = put;
     }
-    wait_for_the_step_before();
+    return last;
+  }
+
+  // Lets operations wait for those of the step before, and gives the plan away.
+  Plan finish(std::vector<Bucket> buckets) {
+    for (const Waiting& one : waiting_) {
+      for (const OpId before : one.part->plan.ops[index(one.op)].after_previous) {
+        plan_.ops[index(one.put)].after_previous.push_back(one.part->ids[index(before)]);
+      }
+    }
+    plan_.buckets = std::move(buckets);
     return std::move(plan_);
   }
 
  private:
   static constexpr int kSends = 2;  // streams: activations and their gradients
 
-  // Returns the bytes of the tied gradient as it is summed.
-  static Bytes tied_bytes(const Workload& workload, const Fusion& fusion) {
-    const auto& tensors = workload.tensors;
-    const DType own = tensors.empty() ? DType::kFp32 : tensors.back().dtype;
-    return workload.parallel.tied * size_of(sum_format(own, fusion)) / size_of(own);
-  }
-  bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
-  int stage_of(int part) const { return part % parallel_.pipeline; }
-  OpId end_of(int part) const { return static_cast<OpId>(parts_[index(part)].plan.ops.size()); }
+  // An operation that waits for those of the step before, once all are put.
+  struct Waiting {
+    OpId put = 0;
+    const Template* part = nullptr;
+    OpId op = 0;
+  };
 
-  Template part(Some cut, const Strategy& strategy, const TrainingPoint& point, int number) {
-    Workload& own = cut.workload;
-    own.micro_batches = 1;
-    // Once a stage, not once a chunk.
-    const bool last_chunk = number + parallel_.pipeline >= parallel_.parts();
-    if (!last_chunk) own.host_gap = 0;
-    Template made;
-    made.forward = own.forward;
-    made.backward = backward_time(own);
-    if (splits_backward()) {
-      made.weights = kWeights * made.backward;
-      made.backward -= made.weights;
-      for (Tensor& tensor : own.tensors) tensor.backward *= kWeights;
-    }
-    if (!cut.tensors.empty()) made.first_tensor = cut.tensors.front();
-    made.first_bucket = static_cast<int>(plan_.buckets.size());
-    Communication communication = communication_of_stage(
-        own, cluster_, parallel_, among(strategy, cut.tensors), point, stage_of(number));
-    communication.by_clock = false;  // other stages hold its passes up
-    if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
-    made.plan = step_plan(own, std::move(communication), &made.cut);
-    for (Bucket& bucket : made.plan.buckets) {
-      for (int& tensor : bucket.tensors) tensor += made.first_tensor;
-      bucket.ready += made.first_tensor;
-      plan_.buckets.push_back(std::move(bucket));
-    }
-    made.ids.assign(made.plan.ops.size(), -1);
-    return made;
+  static bool is_of(const Op& op, Which which) {
+    const bool pass = std::holds_alternative<Compute>(op.work) || op.gathers;
+    return which == Which::kAll || pass == (which == Which::kPass);
   }
 
-  // Each stage goes on as soon as what its next pass waits for stands in the plan.
+  // Changes numbers of tensors and buckets from the part's to the whole's.
+  static void shift(Work& work, const Template& part) {
+    if (auto* compute = std::get_if<Compute>(&work); compute != nullptr && compute->last >= 0) {
+      compute->first += part.first_tensor;
+      compute->last += part.first_tensor;
+    }
+    shift_bucket(work, part.first_bucket);
+  }
+
+  // Returns each rank of a stage as a group of its own.
+  collective::Groups ranks_of(int stage) const {
+    const int all = plan_.ranks / plan_.roles;
+    collective::Groups groups{stage * plan_.role_step, all, 1, 1, 1};
+    if (all > plan_.role_step) {
+      groups.run = plan_.role_step;
+      groups.run_step = plan_.role_step * plan_.roles;
+    }
+    return groups;
+  }
+
+  const Parallel& parallel_;
+  const Cluster& cluster_;
+  int streams_;
+  Plan plan_;
+  std::vector<OpId> sending_;   // by stage: what its next computation waits for
+  std::vector<OpId> computed_;  // by stage: the last computation so far
+  std::vector<Waiting> waiting_;
+};
+
+// Walks through the stages' passes, each of which is a part's pass cut from its step.
+class PassWalk {
+ public:
+  PassWalk(const Workload& workload, const Strategy& strategy, StagedPlan& plan,
+           std::vector<Template>& parts)
+      : name_(strategy.name),
+        parallel_(workload.parallel),
+        micro_batches_(static_cast<int>(workload.micro_batches)),
+        each_micro_batch_(strategy.each_micro_batch),
+        late_(after_passes(strategy)),
+        plan_(plan),
+        parts_(parts),
+        arrived_(index(parallel_.parts() * micro_batches_), -1),
+        returned_(arrived_) {}
+
+  // Returns whether gradients are exchanged once a stage's passes are over.
+  static bool after_passes(const Strategy& strategy) {
+    return strategy.after_passes || !strategy.overlap;
+  }
+
+  // Puts all passes. Each stage goes on as soon as its next pass has its input in the plan.
   void walk_passes() {
     std::vector<std::vector<Pass>> passes;
     for (int s = 0; s < parallel_.pipeline; ++s) {
@@ -304,7 +366,12 @@ class WholePlan {
     }
   }
 
-  // False: what it waits for is not there yet.
+ private:
+  using Which = StagedPlan::Which;
+
+  bool splits_backward() const { return parallel_.schedule == Schedule::kZeroBubble; }
+
+  // Puts a pass; false: its input is not there yet.
   bool walk(const Pass& pass, int stage) {
     const int part = pass.chunk * parallel_.pipeline + stage;
     const bool forward = pass.kind == Pass::Kind::kForward;
@@ -323,168 +390,162 @@ class WholePlan {
     return index(part * micro_batches_ + micro_batch);
   }
 
-  OpId compute(const Pass& pass, int part, OpId input) {
-    const Template& own = parts_[index(part)];
+  OpId compute(const Pass& pass, int number, OpId input) {
+    Template& part = parts_[index(number)];
     const bool last = pass.micro_batch == micro_batches_ - 1;
     const bool gradients =
         pass.kind == (splits_backward() ? Pass::Kind::kWeights : Pass::Kind::kBackward);
     if (pass.kind == Pass::Kind::kForward && pass.micro_batch == 0) {
-      return put(part, 0, own.cut.backward, input);
+      return plan_.put(part, 0, part.cut.backward, input);
     }
     if (gradients && (last || (each_micro_batch_ && !late_))) {
-      return put(part, own.cut.backward, own.cut.rest, input, late_ ? Which::kPass : Which::kAll);
+      return plan_.put(part, part.cut.backward, part.cut.rest, input,
+                       late_ ? Which::kPass : Which::kAll);
     }
     const bool forward = pass.kind == Pass::Kind::kForward;
-    const Seconds seconds = forward                              ? own.forward
-                            : pass.kind == Pass::Kind::kBackward ? own.backward
-                                                                 : own.weights;
-    return add(stage_of(part), kComputeStream,
-               Compute{forward ? Phase::kForward : Phase::kBackward, seconds},
-               input < 0 ? std::vector<OpId>{} : std::vector{input});
+    const Seconds seconds = forward                              ? part.forward
+                            : pass.kind == Pass::Kind::kBackward ? part.backward
+                                                                 : part.weights;
+    return plan_.add(part.stage, kComputeStream,
+                     Compute{forward ? Phase::kForward : Phase::kBackward, seconds},
+                     input < 0 ? std::vector<OpId>{} : std::vector{input});
   }
 
-  // What the next stage, or the one before, goes on with. Unless sends overlap, this one's next
-  // pass waits for its own.
+  // Sends a pass's result to the next stage, or to the one before. Unless sends overlap, this
+  // stage's next pass waits for it.
   void send(const Pass& pass, int part, OpId done) {
     const bool forward = pass.kind == Pass::Kind::kForward;
     const int to = forward ? part + 1 : part - 1;
     OpId& there = (forward ? arrived_ : returned_)[slot(part, pass.micro_batch)];
     there = done;
     if (to < 0 || to >= parallel_.parts()) return;
-    const int stage = stage_of(part);
-    there = pair(collective::CollectiveKind::kBroadcast, stage, stage_of(to), parallel_.activation,
-                 forward ? 0 : 1, {done});
-    if (!parallel_.overlap_sends) sending_[index(stage)] = there;
+    const int stage = parts_[index(part)].stage;
+    there = plan_.add_pair(collective::CollectiveKind::kBroadcast, stage, parts_[index(to)].stage,
+                           parallel_.activation, forward, {done});
+    if (!parallel_.overlap_sends) plan_.wait_for_send(stage, there);
   }
-
-  // Between each rank of a stage and its like in another.
-  OpId pair(collective::CollectiveKind kind, int from, int to, Bytes bytes, StreamId stream,
-            std::vector<OpId> after) {
-    collective::Collective both{kind, nullptr, ranks_of(from), bytes, 1, -1};
-    both.groups.size = 2;
-    both.groups.member_step = (to - from) * plan_.role_step;
-    collective::choose_algorithm(both, collective::library_algorithm(cluster_), cluster_);
-    return add(from, streams_ + stream, both, std::move(after));
-  }
-
-  // Where the first and the last stage hold one embedding, their updates wait for its gradients
-  // to be summed, replicas ahead of ends (Megatron's finalize_model_grads). -1: nothing.
-  OpId tie_ends() {
-    const int last = parallel_.pipeline - 1;
-    if (parallel_.tied == 0 || last == 0) return -1;
-    std::vector<OpId> summed;
-    for (const int part : {0, parallel_.parts() - 1}) {
-      const Template& own = parts_[index(part)];
-      for (OpId id = own.cut.backward; id < own.cut.rest; ++id) {
-        if (!std::holds_alternative<Busy>(own.plan.ops[index(id)].work)) {
-          summed.push_back(own.ids[index(id)]);
-        }
-      }
-    }
-    return pair(collective::CollectiveKind::kAllReduce, 0, last, tied_, 0, std::move(summed));
-  }
-
-  // Each rank of a stage, as a group of its own.
-  collective::Groups ranks_of(int stage) const {
-    const int all = plan_.ranks / plan_.roles;
-    collective::Groups groups{stage * plan_.role_step, all, 1, 1, 1};
-    if (all > plan_.role_step) {
-      groups.run = plan_.role_step;
-      groups.run_step = plan_.role_step * plan_.roles;
-    }
-    return groups;
-  }
-
-  OpId add(int stage, StreamId stream, const Work& work, std::vector<OpId> after) {
-    if (stream == kComputeStream) {
-      const OpId sent = std::exchange(sending_[index(stage)], -1);
-      if (sent >= 0) after.push_back(sent);
-    }
-    plan_.ops.push_back({stage * (streams_ + kSends) + stream, std::move(after), work});
-    const auto put = static_cast<OpId>(plan_.ops.size()) - 1;
-    if (std::holds_alternative<Compute>(work)) computed_[index(stage)] = put;
-    return put;
-  }
-
-  // A backward pass, with what it gathers for itself, or what its gradients' exchange does.
-  enum class Which { kAll, kPass, kExchanges };
-  static bool is_of(const Op& op, Which which) {
-    const bool pass = std::holds_alternative<Compute>(op.work) || op.gathers;
-    return which == Which::kAll || pass == (which == Which::kPass);
-  }
-
-  // Operations [begin, end) of the part's own step, or those of them that are asked for; its first
-  // computation, and each exchange put apart from its pass, waits for `input`. Returns the last one
-  // that computes.
-  OpId put(int number, OpId begin, OpId end, OpId input, Which which = Which::kAll) {
-    Template& part = parts_[index(number)];
-    const int stage = stage_of(number);
-    OpId last = input;
-    for (OpId id = begin; id < end; ++id) {
-      Op op = part.plan.ops[index(id)];
-      if (!is_of(op, which)) continue;
-      std::vector<OpId> after;
-      for (const OpId before : op.after) {
-        // A pass does not wait for exchanges that come behind it.
-        const bool later =
-            which == Which::kPass && before >= begin && !is_of(part.plan.ops[index(before)], which);
-        if (!later) after.push_back(part.ids[index(before)]);
-      }
-      const bool computes = std::holds_alternative<Compute>(op.work);
-      if (which == Which::kExchanges && input >= 0) after.push_back(input);
-      if (computes && input >= 0) after.push_back(std::exchange(input, -1));
-      shift(op.work, part);
-      const OpId put = add(stage, op.stream, op.work, std::move(after));
-      plan_.ops.back().gathers = op.gathers;
-      if (!op.after_previous.empty() && part.ids[index(id)] < 0)
-        waiting_.push_back({put, number, id});
-      part.ids[index(id)] = put;
-      if (computes) last = put;
-    }
-    return last;
-  }
-
-  // Numbers of tensors and buckets, from the part's to the whole's.
-  static void shift(Work& work, const Template& part) {
-    if (auto* compute = std::get_if<Compute>(&work); compute != nullptr && compute->last >= 0) {
-      compute->first += part.first_tensor;
-      compute->last += part.first_tensor;
-    }
-    shift_bucket(work, part.first_bucket);
-  }
-
-  void wait_for_the_step_before() {
-    for (const Waiting& one : waiting_) {
-      const Template& part = parts_[index(one.part)];
-      for (const OpId before : part.plan.ops[index(one.op)].after_previous) {
-        plan_.ops[index(one.put)].after_previous.push_back(part.ids[index(before)]);
-      }
-    }
-  }
-
-  // An operation that waits for those of the step before, once all are put.
-  struct Waiting {
-    OpId put = 0;
-    int part = 0;
-    OpId op = 0;
-  };
 
   std::string name_;  // of the strategy
   const Parallel& parallel_;
-  const Cluster& cluster_;
   int micro_batches_;
   bool each_micro_batch_;
-  bool late_;  // gradients are exchanged once a stage's passes are over
-  Bytes tied_;
-  Plan plan_;
-  std::vector<Template> parts_;
-  int streams_ = 1;             // of a stage, without those that send
+  bool late_;
+  StagedPlan& plan_;
+  std::vector<Template>& parts_;
   std::vector<OpId> arrived_;   // by part and micro-batch: when the next part may go on,
   std::vector<OpId> returned_;  // and the one before
-  std::vector<OpId> sending_;   // by stage: what its next pass waits for
-  std::vector<OpId> computed_;  // by stage: the last computation so far
-  std::vector<Waiting> waiting_;
 };
+
+// Cuts the steps of a job's parts, from which the stages' passes are made.
+class PartCuts {
+ public:
+  PartCuts(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+           const TrainingPoint& point)
+      : parallel_(workload.parallel), cluster_(cluster), strategy_(strategy), point_(point) {
+    Workload without = workload;
+    without.tensors.clear();
+    without.buffers.clear();
+    without.operators = {};
+    without.parallel = {};
+    without.forward = 0;
+    const std::vector<Seconds> forward = forward_times(workload);
+    for (int k = 0; k < parallel_.parts(); ++k) {
+      parts.push_back(cut(part_of(workload, without, forward, k), k));
+    }
+  }
+
+  std::vector<Template> parts;
+  std::vector<Bucket> buckets;  // of all parts, in the whole's numbers
+
+ private:
+  Template cut(Some some, int number) {
+    Workload& own = some.workload;
+    own.micro_batches = 1;
+    // Once a stage, not once a chunk.
+    const bool last_chunk = number + parallel_.pipeline >= parallel_.parts();
+    if (!last_chunk) own.host_gap = 0;
+    Template made;
+    made.stage = number % parallel_.pipeline;
+    made.forward = own.forward;
+    made.backward = backward_time(own);
+    if (parallel_.schedule == Schedule::kZeroBubble) {
+      made.weights = kWeights * made.backward;
+      made.backward -= made.weights;
+      for (Tensor& tensor : own.tensors) tensor.backward *= kWeights;
+    }
+    if (!some.tensors.empty()) made.first_tensor = some.tensors.front();
+    made.first_bucket = static_cast<int>(buckets.size());
+    Communication communication = communication_of_stage(
+        own, cluster_, parallel_, among(strategy_, some.tensors), point_, made.stage);
+    communication.by_clock = false;  // other stages hold its passes up
+    if (number >= parallel_.pipeline) communication.step_begin = communication.buffer_broadcast = 0;
+    made.plan = step_plan(own, std::move(communication), &made.cut);
+    for (Bucket& bucket : made.plan.buckets) {
+      for (int& tensor : bucket.tensors) tensor += made.first_tensor;
+      bucket.ready += made.first_tensor;
+      buckets.push_back(std::move(bucket));
+    }
+    made.ids.assign(made.plan.ops.size(), -1);
+    return made;
+  }
+
+  const Parallel& parallel_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+  const TrainingPoint& point_;
+};
+
+// Returns the bytes of the tied gradient as it is summed.
+Bytes tied_bytes(const Workload& workload, const Fusion& fusion) {
+  const auto& tensors = workload.tensors;
+  const DType own = tensors.empty() ? DType::kFp32 : tensors.back().dtype;
+  return workload.parallel.tied * size_of(sum_format(own, fusion)) / size_of(own);
+}
+
+// Adds the sum of an embedding's gradients that the first and the last stage both hold: their
+// updates wait for it, replicas ahead of ends (Megatron's finalize_model_grads). -1: nothing.
+OpId tie_ends(const Workload& workload, const Fusion& fusion, const std::vector<Template>& parts,
+              StagedPlan& plan) {
+  const int last = workload.parallel.pipeline - 1;
+  if (workload.parallel.tied == 0 || last == 0) return -1;
+  std::vector<OpId> summed;
+  for (const Template* part : {&parts.front(), &parts.back()}) {
+    for (OpId id = part->cut.backward; id < part->cut.rest; ++id) {
+      if (!std::holds_alternative<Busy>(part->plan.ops[index(id)].work)) {
+        summed.push_back(part->ids[index(id)]);
+      }
+    }
+  }
+  return plan.add_pair(collective::CollectiveKind::kAllReduce, 0, last,
+                       tied_bytes(workload, fusion), true, std::move(summed));
+}
+
+// Returns the plan of a job with several stages: their passes, then exchanges that wait for the
+// last of them, then the updates.
+Plan pipelined_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
+                    const TrainingPoint& point) {
+  PartCuts cuts(workload, cluster, strategy, point);
+  std::vector<Template>& parts = cuts.parts;
+  int streams = 1;
+  for (const Template& part : parts) streams = std::max(streams, part.plan.streams);
+  StagedPlan plan(workload.parallel, cluster, streams);
+  PassWalk(workload, strategy, plan, parts).walk_passes();
+  if (PassWalk::after_passes(strategy)) {
+    for (Template& part : parts) {
+      plan.put(part, part.cut.backward, part.cut.rest, plan.computed(part.stage),
+               StagedPlan::Which::kExchanges);
+    }
+  }
+  const OpId tied = tie_ends(workload, strategy.fusion, parts, plan);
+  for (std::size_t k = parts.size(); k-- > 0;) {
+    const bool holds = k == 0 || k + 1 == parts.size();
+    const auto end = static_cast<OpId>(parts[k].plan.ops.size());
+    plan.put(parts[k], parts[k].cut.rest, end, holds ? tied : -1);
+  }
+  Plan made = plan.finish(std::move(cuts.buckets));
+  made.updates_by_bucket = strategy.update == Strategy::Update::kPerBucket;
+  return made;
+}
 
 }  // namespace
 
@@ -558,9 +619,7 @@ Strategy for_experts(const Strategy& strategy, const Parallel& parallel, int ran
 
 Plan whole_plan(const Workload& workload, const Cluster& cluster, const Strategy& strategy,
                 const TrainingPoint& point) {
-  if (workload.parallel.pipeline > 1) {
-    return WholePlan(workload, cluster, strategy, point).make();
-  }
+  if (workload.parallel.pipeline > 1) return pipelined_plan(workload, cluster, strategy, point);
   return step_plan(
       workload, communication_of_stage(workload, cluster, workload.parallel, strategy, point, 0));
 }

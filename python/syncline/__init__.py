@@ -5,7 +5,7 @@
     answer.rows                                # a list of dicts; pandas.DataFrame(answer.rows)
     print(answer.text)                         # what the program prints; in a notebook: answer
 
-run, tune, explain, plan, calibrate and import_job answer as the program's verbs of these names do;
+init, run, tune, explain, plan, calibrate, validate and import_job answer as the program's verbs of these names do;
 docs/ tell what they mean. syncline.record and syncline.apply are the modules for PyTorch jobs: they
 are imported when they are first used, and need torch.
 """
@@ -23,7 +23,7 @@ from syncline import _core
 
 __version__ = _core.version
 __all__ = ["Answer", "InputError", "MachineError", "apply", "calibrate", "explain", "import_job",
-           "plan", "record", "run", "tune"]
+           "init", "plan", "record", "run", "tune", "validate"]
 
 Path = Union[str, "_os.PathLike[str]"]
 Given = Union[Mapping[str, Any], Path]  # what a file of JSON holds, or where it is
@@ -85,6 +85,39 @@ class Answer:
         # A frame keeps the page's style and script apart from the notebook's.
         return (f'<iframe srcdoc="{_html.escape(self.html)}" width="100%" height="560" '
                 'style="border:0;resize:vertical"></iframe>')
+
+
+def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[str] = None,
+         gpus: Optional[int] = None, net: Optional[str] = None,
+         step: Optional[Union[Texts, Mapping[int, float]]] = None, nodes: Optional[int] = None,
+         tp: Optional[int] = None, pp: Optional[int] = None, vp: Optional[int] = None,
+         cp: Optional[int] = None, ep: Optional[int] = None, etp: Optional[int] = None,
+         sequence_parallel: Optional[bool] = None, schedule: Optional[str] = None,
+         micro_batches: Optional[int] = None, batch: Optional[int] = None,
+         sequence: Optional[int] = None, dtype: Optional[str] = None,
+         compiled: Optional[bool] = None) -> Answer:
+    """Writes a scenario to begin with: a model, its framework's settings, a kind of machine.
+
+    model       an architecture ("gpt2_small"), config.json, .safetensors or a framework's settings
+    words       files of the framework's settings, and its flags, as after -- in a shell
+    node        a kind of node ("dgx-h100"), or NCCL's topology file; or gpu, gpus and net
+    nodes       how many (1, or the most of `step`)
+    step        measured step times by nodes: {1: 8.1, 4: 8.68}
+    tp, pp, vp, cp, ep, etp, sequence_parallel, schedule, micro_batches
+                the layout: tensor, pipeline, virtual stages, context, expert
+    batch       samples per GPU or micro-batch; `sequence`: tokens per sample
+    dtype       "bf16", "fp16", "fp8", "tf32" or "fp32"
+    compiled    the model runs under torch.compile
+
+    rows: the strategies. made: the scenario, for run and tune; json["assumed"]: each guess.
+    """
+    if isinstance(step, Mapping):
+        step = [f"{count}={seconds!r}" for count, seconds in step.items()]
+    return _ask("init", model=model, words=list(words) or None, node=node, gpu=gpu, gpus=gpus,
+                net=net, step=step, nodes=nodes, tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, etp=etp,
+                sequence_parallel=sequence_parallel, schedule=schedule,
+                micro_batches=micro_batches, batch=batch, sequence=sequence, dtype=dtype,
+                compiled=compiled)
 
 
 def run(scenario: Given, *, strategy: Optional[Texts] = None, executor: Optional[str] = None,
@@ -169,6 +202,49 @@ def plan(scenario: Given, *, strategy: Optional[str] = None,
     return _ask("plan", scenario=scenario, strategy=strategy, set=set)
 
 
+def validate(scenario: Given, *, ranks: Optional[int] = None, backend: Optional[str] = None,
+             compute: Optional[str] = None, strategy: Optional[Texts] = None,
+             executor: Optional[str] = None, calibrate: Optional[bool] = None,
+             warmup: Optional[int] = None, repeats: Optional[int] = None,
+             no_check: Optional[bool] = None, values: Optional[str] = None,
+             timeout: Optional[float] = None, set: Optional[Mapping[str, Any]] = None) -> Answer:
+    """Runs each strategy of a scenario on ranks of this machine, and compares with its prediction.
+
+    scenario    a dict, or the path of a JSON file; its sweep is ignored
+    ranks       how many to start (the cluster's)
+    backend     "gloo" or "nccl"
+    compute     "timers" pass the computation's time, "kernels" run the workload's operators (nccl)
+    strategy    only these, by name
+    executor    which predicts: "model" or "sim"
+    calibrate   measures the links first, and predicts with them
+    warmup, repeats
+                periods to run before measuring (2), and to measure (9)
+    no_check    leaves the all-reduced values unchecked
+    values      "integers", whose sums are exact, or "real"
+    timeout     seconds of silence before a rank counts as failed
+    set         keys of the scenario to change first: {"cluster.nodes": 8}
+
+    The program does it, which a build and a package have with the module; SYNCLINE is another's
+    path. rows: one a strategy, predicted and measured. made: with calibrate, the cluster with its
+    measured links.
+    """
+    table = {one["name"]: one["option"] for one in _json.loads(_core.arguments())["validate"]}
+    given = dict(backend=backend, compute=compute, strategy=strategy, executor=executor,
+                 calibrate=calibrate, warmup=warmup, repeats=repeats, no_check=no_check,
+                 values=values)
+    words = []
+    for name, value in given.items():
+        if value is None or value is False:
+            continue
+        for one in [value] if isinstance(value, (str, int)) else value:
+            words += [table[name]] + ([] if one is True else [str(one)])
+    if timeout is not None:
+        words += ["--timeout", str(timeout)]
+    for path, value in (set or {}).items():
+        words += ["--set", f"{path}={_json.dumps(value, default=_plain)}"]
+    return _run_ranks(scenario, ranks, words, bool(calibrate))
+
+
 def calibrate(logs: Optional[Union[Path, Sequence[Path]]] = None, *,
               against: Optional[Union[Path, Sequence[Path]]] = None, name: Optional[str] = None,
               algorithm: Optional[str] = None, line_rate: Optional[float] = None,
@@ -231,6 +307,80 @@ def _refuse(beside: str, **others: Any) -> None:
     for name, value in others.items():
         if value is not None:
             raise InputError(f"calibrate(): {name}: does not go with {beside}", place=name)
+
+
+def _program() -> str:
+    """The program: SYNCLINE's, that of the build with the module, or the one on the path."""
+    import shutil
+    built = _os.path.join(_os.path.dirname(_os.path.realpath(_core.__file__)), "..", "..", "syncline")
+    for path in (_os.environ.get("SYNCLINE"), built, shutil.which("syncline")):
+        if path and _os.access(path, _os.X_OK) and _os.path.isfile(path):
+            return path
+    raise MachineError("validate(): the program syncline is not on the path; it starts the ranks: "
+                       "install it, or set SYNCLINE to its path")
+
+
+def _run_ranks(scenario: Given, ranks: Optional[int], words: Sequence[str],
+               calibrates: bool) -> Answer:
+    """Asks the program, whose ranks are processes that it starts itself."""
+    import subprocess
+    import tempfile
+    with tempfile.TemporaryDirectory(prefix="syncline-") as folder:
+        path = scenario
+        if isinstance(scenario, Mapping):
+            path = _os.path.join(folder, "scenario.json")
+            with open(path, "w", encoding="utf-8") as file:
+                _json.dump(scenario, file, default=_plain)
+        made = {name: _os.path.join(folder, name) for name in ("report", "page", "cluster")}
+        if ranks is None:
+            ranks = _ranks_of(path, words)
+        command = [_program(), "validate", _os.fspath(path), "--ranks", str(ranks), *words,
+                   "-o", made["report"], "--html", made["page"]]
+        if calibrates:
+            command += ["--cluster-out", made["cluster"]]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as running:
+            try:
+                text, said = running.communicate()
+            except BaseException:  # Ctrl-C: what its ranks measure ends with it
+                running.terminate()
+                running.communicate()
+                raise
+        if running.returncode != 0:
+            raise _failure_of(running.returncode, said, path, scenario)
+        told = {"text": text, "json": _loaded(made["report"]), "made": None}
+        with open(made["page"], encoding="utf-8") as page:
+            told["html"] = page.read()
+        if calibrates:
+            told["made"] = _loaded(made["cluster"])
+        return Answer(told)
+
+
+def _ranks_of(path: Path, words: Sequence[str]) -> int:
+    """The ranks of the scenario's cluster, with the changes among the words."""
+    changed = {}
+    for before, word in zip(words, words[1:]):
+        if before == "--set":
+            key, value = word.split("=", 1)
+            changed[key] = _json.loads(value)
+    return plan(path, set=changed or None).json["plans"][0]["ranks"]
+
+
+def _failure_of(code: int, said: str, path: Path, scenario: Given) -> Exception:
+    """What the program said last, with a dict's file called as elsewhere."""
+    lines = [line[len("syncline: "):] for line in said.splitlines()
+             if line.startswith("syncline: ")]
+    message = lines[-1] if lines else f"the program ended with {code}"
+    if isinstance(scenario, Mapping):
+        message = message.replace(_os.fspath(path), "the scenario")
+    if code != 2:
+        return MachineError(message)
+    return _input_error("validate", message, [], _json.dumps({"scenario": _os.fspath(path)}))
+
+
+def _loaded(path: str) -> Any:
+    with open(path, encoding="utf-8") as file:
+        return _json.load(file)
 
 
 _REQUIRED = ("scenario", "files")

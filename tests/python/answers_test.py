@@ -328,6 +328,57 @@ class Mistakes(unittest.TestCase):
             syncline.run(FIRST, exectuor="sim")
 
 
+class Init(unittest.TestCase):
+    """init() answers as the program writes."""
+
+    def test_makes_what_the_program_writes(self):
+        own = syncline.init("gpt2_small", "--micro-batch-size 2 --bf16", node="dgx-h100", nodes=2,
+                            tp=2, step={2: 0.5})
+        said = program("init", "gpt2_small", "--node", "dgx-h100", "--nodes", "2", "--tp", "2",
+                       "--step", "2=0.5", "--", "--micro-batch-size 2 --bf16")
+        self.assertEqual(own.made, json.loads(said.stdout))
+        words = " ".join(said.stderr.split())
+        for line in own.json["assumed"]:
+            self.assertIn(line, words)
+        self.assertEqual([row["name"] for row in own.rows],
+                         [row["strategy"] for row in syncline.run(own.made).rows])
+
+    def test_refuses_with_keywords(self):
+        for place, call in {
+                "step": lambda: syncline.init("gpt2_small", node="dgx-h100", step="4"),
+                "gpus": lambda: syncline.init("gpt2_small", node="dgx-h100", gpus=4),
+                "tp": lambda: syncline.init("gpt2_small", node="dgx-h100", tp=0)}.items():
+            with self.subTest(place):
+                with self.assertRaises(syncline.InputError) as raised:
+                    call()
+                self.assertEqual(raised.exception.place, place, str(raised.exception))
+
+
+class Validate(unittest.TestCase):
+    """validate() starts ranks as the program does."""
+
+    def test_measures_on_the_clusters_ranks(self):
+        answer = syncline.validate(loaded(FIRST), strategy=["sparse"], repeats=1, calibrate=True,
+                                   set={"cluster.nodes": 2})
+        self.assertEqual(answer.json["ranks"], 2)
+        row = next(row for row in answer.rows if row["strategy"] == "sparse")
+        self.assertGreater(row["measured_median_s"], 0)
+        self.assertTrue(row["values_match"])
+        self.assertIn("sparse", answer.text)
+        self.assertIn("<svg", answer.html)
+        predicted = syncline.run(FIRST, set={"cluster": answer.made, "sweep": {}},
+                                 strategy="sparse").rows
+        self.assertTrue(predicted)
+
+    def test_refuses_as_elsewhere(self):
+        with self.assertRaises(syncline.InputError) as raised:
+            syncline.validate(loaded(FIRST), backend="glo", ranks=2)
+        self.assertIn("gloo", str(raised.exception))
+        with self.assertRaises(syncline.InputError) as raised:
+            syncline.validate(FIRST, ranks=3)
+        self.assertEqual(raised.exception.path, FIRST)
+
+
 class Arguments(unittest.TestCase):
     """What the command line takes, Python takes: both read one table."""
 
@@ -337,8 +388,11 @@ class Arguments(unittest.TestCase):
         "tune": "format color verbose html svg csv python live noise steps seed journal wrong pace "
                 "calibrate no-check ranks timeout meet",
         "explain": "format color html",
-        "plan": "format color"}
-    OF_BOTH = {"scenario", "set"}  # which differ in form
+        "plan": "format color",
+        "init": "out",
+        "validate": "format color verbose html trace out cluster-out meet only ranks timeout"}
+    OF_BOTH = {"scenario", "set", "model", "words", "ranks", "timeout"}  # which differ in form
+    ASKED = {"init": (("gpt2_small",), {"node": "dgx-a100"})}  # other verbs are asked of FIRST
 
     def options(self, verb):
         """{option: its line} as the help lists them."""
@@ -366,7 +420,7 @@ class Arguments(unittest.TestCase):
                     default = argument["default"]
                     if said and default is not None:
                         self.assertEqual(said[1], str(default), name)
-                    self.assertIn(argument["help"], options[name])
+                    self.assertIn(argument["help"].split(" (default")[0], options[name])
 
     def test_have_one_default(self):
         """What the table calls the default answers as nothing does."""
@@ -374,7 +428,14 @@ class Arguments(unittest.TestCase):
             function = getattr(syncline, verb)
             given = {argument["name"]: argument["default"] for argument in table
                      if argument["default"] is not None and argument["name"] != "grain"}
-            self.assertEqual(function(FIRST, **given).json, function(FIRST).json, verb)
+            words, options = self.ASKED.get(verb, ((FIRST,), {}))
+            if verb == "validate":  # what it measures differs
+                given["repeats"] = 1
+                self.assertEqual(function(FIRST, strategy="sparse", **given).json["backend"],
+                                 given["backend"])
+                continue
+            self.assertEqual(function(*words, **(options | given)).json,
+                             function(*words, **options).json, verb)
 
 
 class WellFormed(html.parser.HTMLParser):

@@ -170,7 +170,7 @@ VerbAction add_dummy(CLI::App&) {
 """},
         {"cli/verbs.h": [("VerbAction add_emit", "VerbAction add_dummy(CLI::App& verb);\n")],
          "cli/program.cc": [('{"list", ', '{"dummy_verb", "Say nothing of use", add_dummy},\n        ')],
-         "CMakeLists.txt": [("emit.cc\n", "dummy.cc ")],
+         "CMakeLists.txt": [("emit.cc explain.cc\n", "dummy.cc ")],
          "tests/cli/terminal_test.cc": [('      {"lab", {}},', '      {"dummy_verb", {{}}},\n')]}),
     "output format": (
         {},

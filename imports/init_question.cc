@@ -1,0 +1,234 @@
+#include "imports/init_question.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "core/base/error.h"
+#include "formats/input/document.h"
+#include "formats/text/shell_word.h"
+
+namespace syncline::job {
+namespace {
+
+// Parallelism of a layout: the argument, the key of workload.parallel, the value.
+struct Cut {
+  const char* argument;
+  const char* key;
+  std::optional<std::size_t> InitQuestion::*size;
+  const char* help;
+};
+constexpr std::array kCuts{
+    Cut{"tp", "tensor", &InitQuestion::tensor, "ranks per layer (tensor parallelism)"},
+    Cut{"pp", "pipeline", &InitQuestion::pipeline, "pipeline stages"},
+    Cut{"vp", "virtual_stages", &InitQuestion::virtual_stages, "model chunks per pipeline stage"},
+    Cut{"cp", "context", &InitQuestion::context, "ranks per sequence (context parallelism)"},
+    Cut{"ep", "expert", &InitQuestion::expert, "ranks per set of experts (expert parallelism)"},
+    Cut{"etp", "expert_tensor", &InitQuestion::expert_tensor,
+        "ranks per expert (tensor parallelism of experts)"}};
+
+// Returns whether a word begins a launch, and so is no model.
+bool starts_launch(const std::string& word) {
+  constexpr std::array<std::string_view, 9> kPrograms{"torchrun",   "python",     "python3",
+                                                      "srun",       "deepspeed",  "mpirun",
+                                                      "accelerate", "horovodrun", "bash"};
+  const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
+  return word.ends_with(".py") || std::ranges::find(kPrograms, name) != kPrograms.end();
+}
+
+// Divides the words into a model, a file of settings and a line of flags. Without a model the flags
+// or the launch begin in its place.
+void take_words(const InitQuestion& question, InitOptions& init) {
+  std::vector<std::string> words = question.words;
+  init.model = question.model;
+  const bool launch = !words.empty() && starts_launch(init.model);
+  if (init.model.starts_with("--") || launch)
+    words.insert(words.begin(), std::exchange(init.model, {}));
+  if (words.empty()) return;
+  const bool line =
+      words.front().starts_with("--") || (words.size() > 1 && starts_launch(words[0]));
+  const bool file = !launch && !line;
+  std::error_code error;
+  if (file && words.size() > 1 && !words[1].starts_with("--") &&
+      !std::filesystem::is_regular_file(words[1], error)) {
+    throw InputError("init: found '" + words[1] +
+                     "', expected a model, files of a framework's settings, and flags");
+  }
+  if (file) {
+    init.settings = words.front();
+    words.erase(words.begin());
+  }
+  std::string flags;
+  for (const std::string& word : words) {
+    // One word may be a whole line; of several each is what a shell made of its quotes.
+    flags += (flags.empty() ? "" : " ") + (words.size() > 1 ? shell_word(word) : word);
+  }
+  (file ? init.flags : init.model.empty() ? init.model : init.settings) = flags;
+}
+
+// Returns the number that a whole text is, if it is one.
+template <typename Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number value = 0;
+  const char* end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, value);
+  return read.ec == std::errc() && read.ptr == end ? std::optional(value) : std::nullopt;
+}
+
+// Reads "4=8.68", a step of 8.68 s on 4 nodes.
+std::pair<int, Seconds> measured_step(const std::string& text) {
+  const std::size_t equal = text.find('=');
+  const auto nodes = number_of<int>(std::string_view(text).substr(0, equal));
+  const auto seconds = equal == text.npos
+                           ? std::nullopt
+                           : number_of<double>(std::string_view(text).substr(equal + 1));
+  if (!nodes || !seconds || *nodes < 1 || !(*seconds > 0)) {
+    throw InputError("--step: found '" + text + "', expected NODES=SECONDS, such as 4=8.68");
+  }
+  return {*nodes, *seconds};
+}
+
+// Takes the measured steps and the number of nodes, which is the most of theirs unless given.
+void take_steps(const InitQuestion& question, InitOptions& init) {
+  auto& steps = init.steps;
+  for (const std::string& text : question.steps) {
+    steps.push_back(measured_step(text));
+    init.nodes = std::max(init.nodes, steps.back().first);
+  }
+  std::ranges::sort(steps);
+  const auto same = std::ranges::adjacent_find(steps, {}, &std::pair<int, Seconds>::first);
+  if (same != steps.end()) {
+    throw InputError("--step: found two for " + std::to_string(same->first) +
+                     " nodes, expected one per number of nodes");
+  }
+  if (!question.nodes) return;
+  const int nodes = static_cast<int>(*question.nodes);
+  // Steps across nodes tell the network at their own counts alone.
+  const bool known = std::ranges::count(steps, nodes, &std::pair<int, Seconds>::first) > 0;
+  if (init.nodes > 1 && !known) {
+    throw InputError("--nodes: found " + std::to_string(nodes) +
+                     ", expected a number of nodes of --step, up to " + std::to_string(init.nodes) +
+                     ", or no --nodes");
+  }
+  init.nodes = std::max(init.nodes, nodes);
+}
+
+void expect_one_node(const InitQuestion& question) {
+  const bool file = question.node.ends_with(".xml");
+  const bool gpu = !question.gpu.empty();
+  if (!file && question.node.empty() != gpu) {
+    throw InputError("init needs --node, or --gpu with --gpus and --net");
+  }
+  if (!gpu && question.gpus > 1) throw InputError("--gpus: needs --gpu, the kind of GPU");
+  if (!gpu && !question.net.empty()) throw InputError("--net: needs --gpu, the kind of GPU");
+  if (file && question.gpus > 1) {
+    throw InputError("--gpus: " + question.node + " says how many there are");
+  }
+}
+
+Json layout_of(const InitQuestion& question) {
+  Json parallel = Json::object();
+  for (const Cut& cut : kCuts) {
+    if (question.*cut.size) parallel[cut.key] = *(question.*cut.size);
+  }
+  if (!question.schedule.empty()) parallel["schedule"] = question.schedule;
+  if (question.sequence_parallel) parallel["sequence"] = true;
+  return parallel;
+}
+
+std::optional<std::int64_t> count_of(const std::optional<std::size_t>& given) {
+  if (!given) return std::nullopt;
+  return static_cast<std::int64_t>(*given);
+}
+
+// Lists the arguments about the machines.
+void add_machines(InitQuestion& question, questions::Arguments& list) {
+  constexpr double kMostNodes = 100000, kMostGpus = 1024;
+  list.push_back({.name = "node",
+                  .value = &question.node,
+                  .help = "kind of node, such as dgx-h100, or NCCL's topology file (.xml)"});
+  list.push_back({.name = "gpu",
+                  .value = &question.gpu,
+                  .help = "kind of GPU, such as rtx-3090, instead of --node"});
+  list.push_back({.name = "gpus",
+                  .value = &question.gpus,
+                  .help = "GPUs per node, with --gpu",
+                  .low = 1,
+                  .high = kMostGpus});
+  list.push_back({.name = "net",
+                  .value = &question.net,
+                  .help = "ports of a node, such as 4x100gbit:efa, with --gpu"});
+  list.push_back({.name = "step",
+                  .value = &question.steps,
+                  .help = "measured step time, to fit the device or the network"});
+  list.push_back({.name = "nodes",
+                  .value = &question.nodes,
+                  .help = "number of nodes (default 1, or the most of --step)",
+                  .low = 1,
+                  .high = kMostNodes});
+}
+
+}  // namespace
+
+questions::Arguments arguments_of(InitQuestion& question) {
+  constexpr double kMostOfLayout = 1 << 20;
+  questions::Arguments list;
+  add_machines(question, list);
+  const auto add_count = [&](const char* name, std::optional<std::size_t>& value, std::string help,
+                             const char* group) {
+    list.push_back({.name = name,
+                    .value = &value,
+                    .help = std::move(help),
+                    .low = 1,
+                    .high = kMostOfLayout,
+                    .group = group});
+  };
+  for (const Cut& cut : kCuts) add_count(cut.argument, question.*cut.size, cut.help, "Layout");
+  list.push_back({.name = "sequence-parallel",
+                  .value = &question.sequence_parallel,
+                  .help = "split norms and residuals across the --tp ranks",
+                  .group = "Layout"});
+  list.push_back({.name = "schedule",
+                  .value = &question.schedule,
+                  .help = "pipeline schedule",
+                  .words = {"gpipe", "1f1b", "interleaved", "zero_bubble"},
+                  .group = "Layout"});
+  add_count("micro-batches", question.micro_batches,
+            "micro-batches per step (default: the settings', else by the pipeline)", "Layout");
+  add_count("batch", question.batch, "samples per GPU or micro-batch (default: the model's)", "");
+  add_count("sequence", question.sequence, "tokens per sample (default: the model's)", "");
+  list.push_back({.name = "dtype",
+                  .value = &question.dtype,
+                  .help = "format (default: the GPU's)",
+                  .words = {"bf16", "fp16", "fp8", "tf32", "fp32"}});
+  list.push_back({.name = "compiled",
+                  .value = &question.compiled,
+                  .help = "predict a model under torch.compile"});
+  return list;
+}
+
+Begun answer(const InitQuestion& question) {
+  InitOptions init;
+  take_words(question, init);
+  take_steps(question, init);
+  expect_one_node(question);
+  init.node = question.node;
+  init.gpu = question.gpu;
+  init.gpus = question.gpus;
+  init.net = question.net;
+  init.dtype = question.dtype;
+  init.compiled = question.compiled;
+  init.batch = count_of(question.batch);
+  init.sequence = count_of(question.sequence);
+  init.micro_batches = count_of(question.micro_batches);
+  init.parallel = layout_of(question);
+  Begun begun = init_scenario(init);
+  input::parse_scenario(input::document_of("the new scenario", begun.scenario));
+  return begun;
+}
+
+}  // namespace syncline::job
