@@ -345,12 +345,9 @@ Json arguments() {
   questions::PlanQuestion plan;
   job::InitQuestion init;
   questions::Validate validate;
-  return {{"run", told(arguments_of(run))},
-          {"tune", told(arguments_of(tune))},
-          {"explain", told(arguments_of(explain))},
-          {"plan", told(arguments_of(plan))},
-          {"init", told(arguments_of(init))},
-          {"validate", told(arguments_of(validate))}};
+  return {{"run", told(arguments_of(run))},         {"tune", told(arguments_of(tune))},
+          {"explain", told(arguments_of(explain))}, {"plan", told(arguments_of(plan))},
+          {"init", told(arguments_of(init))},       {"validate", told(arguments_of(validate))}};
 }
 
 void hand_in_all() {
