@@ -54,7 +54,7 @@ constexpr std::array kCuts{
 bool starts_launch(const std::string& word) {
   constexpr std::array<std::string_view, 9> kPrograms{"torchrun",   "python",     "python3",
                                                       "srun",       "deepspeed",  "mpirun",
-                                                      "accelerate", "horovodrun", "bash"};
+                                                      "accelerate", "horovodrun", "composer"};
   const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
   return word.ends_with(".py") || std::ranges::find(kPrograms, name) != kPrograms.end();
 }
@@ -63,6 +63,10 @@ bool starts_launch(const std::string& word) {
 void take_settings(InitVerb& options) {
   std::vector<std::string> words = options.settings;
   job::InitOptions& init = options.init;
+  if (init.model == "bash" || init.model == "sh") {
+    throw InputError("init runs no script: `syncline capture -o launch.json -- " + init.model +
+                     " ...` does, with stand-ins that train nothing, and init reads launch.json");
+  }
   const bool launch = !words.empty() && starts_launch(init.model);
   if (init.model.starts_with("--") || launch)
     words.insert(words.begin(), std::exchange(init.model, {}));
@@ -173,10 +177,11 @@ VerbAction add_init(CLI::App& verb) {
   auto options = std::make_shared<InitVerb>();
   verb.add_option(
           "model", options->init.model,
-          "architecture (see syncline list), config.json, .safetensors or framework settings")
+          "architecture (see syncline list), config.json, .safetensors or framework settings; "
+          "- is standard input")
       ->required();
   verb.add_option("settings", options->settings,
-                  "settings of its framework, such as a YAML or a script");
+                  "settings of its framework, such as a YAML or captured launches");
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   verb.add_option("--node", options->init.node,
@@ -210,6 +215,9 @@ VerbAction add_init(CLI::App& verb) {
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb.add_option("--sequence", options->sequence, "tokens per sample (default: the model's)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
+  verb.add_option("--launch", options->init.launch,
+                  "number of a captured launch (default: the one that trains)")
+      ->check(CLI::Range(1, 99));
   verb.add_option("--dtype", options->init.dtype, "format (default: the GPU's)")
       ->transform(one_of_words({"bf16", "fp16", "fp8", "tf32", "fp32"}));
   verb.add_flag("--compiled", options->init.compiled, "predict a model under torch.compile");
