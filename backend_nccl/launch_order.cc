@@ -91,7 +91,7 @@ LaunchOrder launch_order(const plan::Plan& plan) {
   Waits waits(plan);
   for (std::size_t i = 0; i < plan.ops.size(); ++i) {
     const plan::Op& op = plan.ops[i];
-    Launch launch;
+    OrderedLaunch launch;
     launch.op = static_cast<plan::OpId>(i);
     launch.stream = op.stream;
     launch.waits = waits.of(op);

@@ -15,7 +15,7 @@ struct EventWait {
   bool operator==(const EventWait&) const = default;
 };
 
-struct Launch {
+struct OrderedLaunch {
   plan::OpId op = 0;
   plan::StreamId stream = plan::kComputeStream;
   std::vector<EventWait> waits;  // those of the period before do not count in the first one
@@ -38,7 +38,7 @@ struct CommunicatorKey {
 };
 
 struct LaunchOrder {
-  std::vector<Launch> launches;
+  std::vector<OrderedLaunch> launches;
   // In the order of their first use: all ranks make them in this order.
   std::vector<CommunicatorKey> communicators;
 };

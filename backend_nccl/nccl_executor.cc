@@ -62,9 +62,9 @@ bool passes_time(const plan::Work& work) {
 // waited for in between.
 std::vector<char> follows_of(const plan::Plan& plan, const LaunchOrder& order) {
   std::vector<plan::OpId> last(index(plan.streams), -1);
-  for (const Launch& launch : order.launches) last[index(launch.stream)] = launch.op;
+  for (const OrderedLaunch& launch : order.launches) last[index(launch.stream)] = launch.op;
   std::vector<char> follows(plan.ops.size(), 0);
-  for (const Launch& launch : order.launches) {
+  for (const OrderedLaunch& launch : order.launches) {
     plan::OpId& before = last[index(launch.stream)];  // the first one's is the period before's last
     const plan::Work& work = plan.ops[index(before)].work;
     const bool timed = passes_time(work) && plan::seconds_of(work) > 0;
@@ -174,10 +174,10 @@ class NcclExecutor final : public live::LiveExecutor {
     follows_ = follows_of(plan, order);
     StreamWalk walk(
         plan, order, channel_, *communicators_,
-        [&](const Launch& launch, cudaStream_t stream) {
+        [&](const OrderedLaunch& launch, cudaStream_t stream) {
           carry_out(plan, launch, stream, computation, work);
         },
-        [&](const Launch& launch) {
+        [&](const OrderedLaunch& launch) {
           return (operators_ ? operators_->commands(launch.op) : 0) + work.commands(launch.op);
         },
         [&](plan::OpId op) { return plan::describe(plan.ops[index(op)], plan, workload_); },
@@ -194,7 +194,7 @@ class NcclExecutor final : public live::LiveExecutor {
   }
 
   // Encoding, decoding and copying take what they take; the plan's times are those of a model.
-  void carry_out(const plan::Plan& plan, const Launch& launch, cudaStream_t stream,
+  void carry_out(const plan::Plan& plan, const OrderedLaunch& launch, cudaStream_t stream,
                  Computation& computation, DeviceWork& work) {
     const plan::Work& what = plan.ops[index(launch.op)].work;
     const auto act = [&] { work.carry_out(launch.op, launch.communicator, stream); };

@@ -47,7 +47,7 @@ StreamWalk::~StreamWalk() {
 
 std::string StreamWalk::describe(std::size_t launch) const {
   const std::size_t count = order_.launches.size();
-  const Launch& what = order_.launches[launch % count];
+  const OrderedLaunch& what = order_.launches[launch % count];
   return name_(what.op) + " (stream " + std::to_string(what.stream) + ", period " +
          std::to_string(launch / count) + ")";
 }
@@ -74,7 +74,7 @@ void StreamWalk::join() {
 }
 
 void StreamWalk::launch(int period, std::size_t place, bool captured) {
-  const Launch& launch = order_.launches[place];
+  const OrderedLaunch& launch = order_.launches[place];
   const std::size_t count = order_.launches.size();
   const std::size_t number = index(period) * count + place;
   const cudaStream_t stream = streams_[index(launch.stream)].get();
@@ -198,7 +198,7 @@ std::vector<run::Span> StreamWalk::spans(int rank, const ClockAnchor& begin,
     for (int p = 0; p < periods_; ++p) {
       const CudaEvent& first = times_[index(p) * count].begin;
       for (std::size_t i = 0; i < count; ++i) {
-        const Launch& launch = order_.launches[i];
+        const OrderedLaunch& launch = order_.launches[i];
         if (launch.stream != stream) continue;
         const Times& times = times_[index(p) * count + i];
         const Seconds from = firsts[index(p)] + seconds_between(first, times.begin);

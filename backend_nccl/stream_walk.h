@@ -42,9 +42,9 @@ class DeviceClock {
 };
 
 // Launches what one operation does on its stream.
-using LaunchWork = std::function<void(const Launch& launch, cudaStream_t stream)>;
+using LaunchWork = std::function<void(const OrderedLaunch& launch, cudaStream_t stream)>;
 // How many commands that puts on the stream, about; the GPU's queues are not endless.
-using LaunchCost = std::function<int(const Launch& launch)>;
+using LaunchCost = std::function<int(const OrderedLaunch& launch)>;
 // An operation for people, for messages.
 using LaunchName = std::function<std::string(plan::OpId op)>;
 

@@ -73,6 +73,8 @@ const std::vector<VerbGroup>& verb_groups() {
         {"buckets", "Print the buckets and their gradients", add_buckets}}},
       {"Measure (a job, a network, the predictions)",
        {{"record", "Print the Python file that records a PyTorch job as a scenario", add_record},
+        {"capture", "Run a script that launches a training, without training, for init", nullptr,
+         "live"},
         {"import", "Make a scenario from a profiler's trace or a model file", nullptr, "imports"},
         {"calibrate", "Fit a cluster to nccl-tests logs, step times or live links", nullptr,
          "live"},

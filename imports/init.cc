@@ -497,7 +497,7 @@ InitOptions with_flags_in_place(InitOptions options) {
 // Reads the settings of a framework that were given in place of a model, or next to one.
 std::optional<Settings> settings_of(const InitOptions& given) {
   const std::string& text = given.settings.empty() ? given.model : given.settings;
-  std::optional<Settings> settings = read_settings(text, given.flags);
+  std::optional<Settings> settings = read_settings(text, given.flags, given.launch);
   if (!settings && (!given.settings.empty() || !given.flags.empty())) {
     throw InputError(text +
                      ": no settings that are known: Megatron's flags or YAML, Megatron-Bridge's "

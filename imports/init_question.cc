@@ -35,7 +35,7 @@ constexpr std::array kCuts{
 bool starts_launch(const std::string& word) {
   constexpr std::array<std::string_view, 9> kPrograms{"torchrun",   "python",     "python3",
                                                       "srun",       "deepspeed",  "mpirun",
-                                                      "accelerate", "horovodrun", "bash"};
+                                                      "accelerate", "horovodrun", "composer"};
   const std::string_view name = std::string_view(word).substr(word.rfind('/') + 1);
   return word.ends_with(".py") || std::ranges::find(kPrograms, name) != kPrograms.end();
 }
@@ -45,6 +45,10 @@ bool starts_launch(const std::string& word) {
 void take_words(const InitQuestion& question, InitOptions& init) {
   std::vector<std::string> words = question.words;
   init.model = question.model;
+  if (init.model == "bash" || init.model == "sh") {
+    throw InputError("init runs no script: `syncline capture -o launch.json -- " + init.model +
+                     " ...` does, with stand-ins that train nothing, and init reads launch.json");
+  }
   const bool launch = !words.empty() && starts_launch(init.model);
   if (init.model.starts_with("--") || launch)
     words.insert(words.begin(), std::exchange(init.model, {}));
@@ -200,14 +204,22 @@ questions::Arguments arguments_of(InitQuestion& question) {
   add_count("micro-batches", question.micro_batches,
             "micro-batches per step (default: the settings', else by the pipeline)", "Layout");
   add_count("batch", question.batch, "samples per GPU or micro-batch (default: the model's)", "");
-  add_count("sequence", question.sequence, "tokens per sample (default: the model's)", "");
+  add_count("sequence", question.sequence, "tokens per sample (default: the model's)", "Job");
+  constexpr double kMostLaunches = 99;
+  list.push_back({.name = "launch",
+                  .value = &question.launch,
+                  .help = "number of a captured launch (default: the one that trains)",
+                  .low = 1,
+                  .high = kMostLaunches,
+                  .group = "Job"});
   list.push_back({.name = "dtype",
                   .value = &question.dtype,
                   .help = "format (default: the GPU's)",
                   .words = {"bf16", "fp16", "fp8", "tf32", "fp32"}});
   list.push_back({.name = "compiled",
                   .value = &question.compiled,
-                  .help = "predict a model under torch.compile"});
+                  .help = "predict a model under torch.compile",
+                  .group = "Job"});
   return list;
 }
 
@@ -225,6 +237,7 @@ Begun answer(const InitQuestion& question) {
   init.batch = count_of(question.batch);
   init.sequence = count_of(question.sequence);
   init.micro_batches = count_of(question.micro_batches);
+  init.launch = static_cast<int>(question.launch.value_or(0));
   init.parallel = layout_of(question);
   Begun begun = init_scenario(init);
   input::parse_scenario(input::document_of("the new scenario", begun.scenario));

@@ -26,6 +26,7 @@ struct InitQuestion {
   std::optional<std::size_t> micro_batches;
   std::optional<std::size_t> batch;     // samples per GPU or micro-batch
   std::optional<std::size_t> sequence;  // tokens per sample
+  std::optional<std::size_t> launch;    // captured, from 1; none: the one that trains
   std::string dtype;                    // of products; empty: the GPU's
   bool compiled = false;                // by torch.compile
 };

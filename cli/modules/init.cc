@@ -52,10 +52,11 @@ VerbAction add_init(CLI::App& verb) {
   auto options = std::make_shared<InitVerb>();
   verb.add_option(
           "model", options->question.model,
-          "architecture (see syncline list), config.json, .safetensors or framework settings")
+          "architecture (see syncline list), config.json, .safetensors or framework settings; "
+          "- is standard input")
       ->required();
   verb.add_option("settings", options->question.words,
-                  "settings of its framework, such as a YAML or a script");
+                  "settings of its framework, such as a YAML or captured launches");
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   const questions::Arguments arguments = arguments_of(options->question);

@@ -5,6 +5,7 @@
 extern "C" void syncline_module_live(syncline::cli::ModuleRows& rows) {
   using namespace syncline::cli;
   rows.verbs = {{"calibrate", add_calibrate},
+                {"capture", add_capture},
                 {"compare", add_compare},
                 {"lab", add_lab},
                 {"validate", add_validate}};

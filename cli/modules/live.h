@@ -14,6 +14,7 @@ namespace syncline::cli {
 struct TuneArguments;
 
 VerbAction add_calibrate(CLI::App& verb);
+VerbAction add_capture(CLI::App& verb);
 VerbAction add_compare(CLI::App& verb);
 VerbAction add_lab(CLI::App& verb);
 VerbAction add_validate(CLI::App& verb);

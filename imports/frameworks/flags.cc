@@ -1,4 +1,4 @@
-// Flags of a command line, or of the shell script that holds it.
+// Flags of a launch: of a command line, or as it was captured.
 #include <algorithm>
 #include <set>
 #include <tuple>
@@ -8,7 +8,6 @@
 #include "formats/text/visible.h"
 #include "imports/frameworks/settings.h"
 #include "imports/frameworks/shell.h"
-#include "imports/frameworks/shell_variables.h"
 
 namespace syncline::job::frameworks {
 namespace {
@@ -30,6 +29,12 @@ const std::set<std::string>& launcher_flags() {
 
 bool is_flag(const std::string& word) { return word.size() > 2 && word.starts_with("--"); }
 
+// Says if a word is "-m" or the like, and no number below zero.
+bool is_short_flag(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' &&
+         std::isalpha(static_cast<unsigned char>(word[1])) != 0;
+}
+
 // "--name=value" without its value, as Megatron spells it.
 std::string name_of_flag(const std::string& word) {
   std::string name = word.substr(0, word.find('='));
@@ -48,9 +53,8 @@ Json value_of(const std::vector<Json>& values) {
   return values.size() == 1 ? values.front() : Json(values);
 }
 
-// Flags of a command's words. A variable that nothing sets is the value of the flag ahead of it,
-// which has no other, or a list of flags that nobody knows; that one is added to `lists`.
-Json flags_in(const std::vector<std::string>& words, std::vector<std::string>& lists) {
+// Returns the flags of a command's words with their values.
+Json flags_in(const std::vector<std::string>& words) {
   Json flags = Json::object();
   std::string name;
   std::vector<Json> values;
@@ -60,21 +64,25 @@ Json flags_in(const std::vector<std::string>& words, std::vector<std::string>& l
     values.clear();
   };
   for (const std::string& word : words) {
-    const bool array = word.starts_with("${") && word.find("[@]") != word.npos;
     if (is_flag(word)) {
       close();
       const std::size_t equals = word.find('=');
       name = name_of_flag(word).substr(2);
       if (equals != std::string::npos) values.push_back(behind_equals(word.substr(equals + 1)));
-    } else if (array || (is_variable(word) && (name.empty() || !values.empty()))) {
-      const bool own = word == "$@" || word == "$*";
-      if (!own && std::ranges::find(lists, word) == lists.end()) lists.push_back(word);
-    } else if (!name.empty() && word != "$@" && word != "$*") {
+    } else if (is_short_flag(word)) {
+      close();
+    } else if (!name.empty()) {
       values.push_back(number_or_text(word));
     }
   }
   close();
   return flags;
+}
+
+bool looks_like_flags(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\n");
+  return begin != text.npos &&
+         (text.substr(begin).starts_with("--") || text.find(" --") != text.npos);
 }
 
 // One word of a list that was quoted as a whole holds words of its own.
@@ -93,15 +101,15 @@ std::vector<std::string> taken_apart(const std::vector<std::string>& words) {
 
 std::string base_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
-// A command that is given flags.
+// A launch with the flags that it is given.
 struct Command {
+  const launch::Launch* launch = nullptr;
   std::string program;              // "python"
   std::string script;               // "pretrain_gpt.py"
   std::vector<std::string> before;  // flags ahead of the script
-  Json launch = Json::object();     // these with their values
-  std::vector<std::string> words;   // behind it
-  std::vector<std::string> lists;
+  Json ahead = Json::object();      // these with their values
   Json flags = Json::object();
+  std::vector<std::string> files;  // words behind it that name settings
 
   std::string name() const {
     const std::string short_script = base_of(script);
@@ -115,12 +123,40 @@ struct Command {
   }
 };
 
-Command command_of(const std::vector<std::string>& given) {
+// Puts the content of captured files in the place of their names, and objects that are written as
+// one word in the place of that.
+Json with_contents(const Json& value, const std::map<std::string, std::string>& files, int depth) {
+  constexpr int kDeepestNames = 4;  // a file names a file
+  if (value.is_structured()) {
+    Json all = value;
+    for (auto& [key, one] : all.items()) one = with_contents(one, files, depth);
+    return all;
+  }
+  if (!value.is_string() || depth > kDeepestNames) return value;
+  const std::string word = value.get<std::string>();
+  if (word.starts_with('{')) {
+    const auto json = json_in(word);
+    return json ? *json : value;
+  }
+  const auto file = files.find(word);
+  if (file == files.end()) return value;
+  const bool toml = word.ends_with(".toml"), json = word.ends_with(".json");
+  const bool yaml = word.ends_with(".yaml") || word.ends_with(".yml");
+  if (!toml && !json && !yaml) return value;
+  const Json content = toml   ? parse_toml(word, file->second)
+                       : json ? parse_json_text(word, file->second)
+                              : parse_yaml(word, file->second);
+  return with_contents(content, files, depth + 1);
+}
+
+Command command_of(const launch::Launch& launch) {
   Command command;
-  const std::vector<std::string> words = taken_apart(given);
+  command.launch = &launch;
+  const std::vector<std::string> words = taken_apart(launch.words);
   std::size_t begin = 0;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const bool module = i > 0 && words[i - 1] == "-m" && words[i].find('.') == words[i].npos;
+    const bool module = i > 0 && words[i - 1] == "-m" &&
+                        !words[i].starts_with("torch.distributed.") && words[i] != "deepspeed";
     if (!words[i].ends_with(".py") && !module) continue;
     command.script = words[i];
     begin = i + 1;
@@ -130,28 +166,15 @@ Command command_of(const std::vector<std::string>& given) {
   for (std::size_t i = 0; i < begin; ++i) {
     if (is_flag(words[i])) command.before.push_back(words[i]);
   }
-  if (begin > 0) {
-    const auto script = words.begin() + static_cast<std::ptrdiff_t>(begin) - 1;
-    command.launch = flags_in({words.begin(), script}, command.lists);
-  }
-  command.words.assign(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
-  command.flags = flags_in(command.words, command.lists);
-  return command;
-}
-
-// Lines that are flags and nothing else are one command.
-std::vector<Command> commands_of(const ShellReading& shell) {
-  std::vector<Command> commands;
-  std::vector<std::string> bare;
-  for (const std::vector<std::string>& words : shell.commands) {
-    if (!words.empty() && is_flag(words[0])) {
-      bare.insert(bare.end(), words.begin(), words.end());
-    } else {
-      commands.push_back(command_of(words));
+  const auto script = words.begin() + static_cast<std::ptrdiff_t>(begin);
+  if (begin > 0) command.ahead = flags_in({words.begin(), script - 1});
+  command.flags = flags_in({script, words.end()});
+  for (auto word = script; word != words.end() && !is_flag(*word); ++word) {
+    for (const char* end : {".json", ".yaml", ".yml"}) {
+      if (word->ends_with(end)) command.files.push_back(*word);
     }
   }
-  if (!bare.empty()) commands.push_back(command_of(bare));
-  return commands;
+  return command;
 }
 
 std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between) {
@@ -163,117 +186,79 @@ std::string listed(const std::vector<std::string>& words, std::size_t most, cons
          (words.size() > most ? " and " + std::to_string(words.size() - most) + " more" : "");
 }
 
-std::vector<std::string> flags_among(const std::vector<std::string>& words) {
-  std::vector<std::string> flags;
-  for (const std::string& word : words) {
-    if (is_flag(word)) flags.push_back(word.substr(0, word.find('=')));
-  }
-  return flags;
-}
-
-// "NAME (--a, --b)".
-void add_group(const std::string& name, const std::vector<std::string>& flags,
-               std::vector<std::string>& groups) {
+// Names the launches beside the job, and flags of its launcher that are not read.
+void say_passed_over(const std::vector<Command>& commands, const Command& job,
+                     TrainingCommand& training) {
   constexpr std::size_t kMostNames = 8;
-  if (!flags.empty()) groups.push_back(name + " (" + listed(flags, kMostNames, ", ") + ")");
-}
-
-// What a script holds beside the job's flags.
-void say_passed_over(const ShellReading& shell, const std::vector<Command>& commands,
-                     const Command* job, TrainingCommand& training) {
-  constexpr std::size_t kMostGroups = 12;
-  std::vector<std::string> groups;
-  for (const auto& variable : shell.variables) {
-    if (job != nullptr && !variable.used) {
-      add_group(variable.name, flags_among(variable.words), groups);
+  std::vector<std::string> others;
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    const std::string name = commands[i].name();
+    if (&commands[i] == &job) number = i + 1;
+    if (&commands[i] != &job && !commands[i].flags.empty()) {
+      others.push_back(std::to_string(i + 1) + (name.empty() ? "" : ", " + name));
     }
   }
-  for (const Command& command : commands) {
-    if (&command != job) add_group(command.name(), flags_among(command.words), groups);
-    const bool read = command.program == "accelerate" || command.program == "horovodrun";
-    if (read && &command == job) continue;
-    std::vector<std::string> before = flags_among(command.before);
-    std::erase_if(before,
-                  [](const auto& flag) { return launcher_flags().contains(name_of_flag(flag)); });
-    add_group(command.program, before, groups);
-  }
-  std::vector<std::string> skipped = flags_among(shell.skipped);
-  std::erase_if(skipped, [&](const std::string& flag) {
-    return training.flags.contains(name_of_flag(flag).substr(2));
-  });
-  add_group("branches that are not taken", skipped, groups);
-  if (groups.empty()) return;
-  const std::string name = job != nullptr ? job->name() : "";
-  training.said.push_back((name.empty() ? "the job" : name + " as the job") +
-                          " without what it is not given: " + listed(groups, kMostGroups, "; "));
-}
-
-void say_choices(const ShellReading& shell, TrainingCommand& training) {
-  constexpr std::size_t kMostNames = 12;
-  if (!shell.conditions.empty()) {
-    training.said.push_back("the script's conditions as its own values have them: " +
-                            listed(shell.conditions, kMostNames, "; "));
-  }
-  if (!shell.conditions.empty() && !shell.unset.empty()) {
-    std::vector<std::string> names;
-    for (const std::string& name : shell.unset) names.push_back("$" + name);
+  if (!others.empty()) {
     training.said.push_back(
-        "that nothing sets " + listed(names, kMostNames, ", ") +
-        ", which conditions ask for: the script is assumed to be started without "
-        "arguments and variables");
+        "launch " + std::to_string(number) + ", " + job.name() +
+        ", as the job (--launch chooses another: " + listed(others, kMostNames, "; ") + ")");
   }
-  if (!shell.chosen.empty()) {
-    training.said.push_back("of what only a run decides: " +
-                            listed(shell.chosen, kMostNames, "; "));
+  if (job.program == "accelerate" || job.program == "horovodrun") return;
+  std::vector<std::string> before;
+  for (const std::string& word : job.before) {
+    const std::string name = word.substr(0, word.find('='));
+    if (!launcher_flags().contains(name_of_flag(word))) before.push_back(name);
+  }
+  if (!before.empty()) {
+    training.said.push_back("nothing of what " + job.program +
+                            " is told: " + listed(before, kMostNames, ", "));
   }
 }
 
 }  // namespace
 
-TrainingCommand training_command(const std::string& text) {
-  if (not_utf8(text)) throw InputError("flags that are not UTF-8 (Latin-1?)");
-  const ShellReading shell = read_shell(text);
-  const std::vector<Command> commands = commands_of(shell);
+std::vector<launch::Launch> launches_in_lines(const ShellLines& lines) {
+  std::vector<launch::Launch> launches;
+  std::vector<std::string> bare;  // lines that are flags and nothing else are one command
+  for (const std::vector<std::string>& words : lines.commands) {
+    if (is_flag(words[0])) {
+      bare.insert(bare.end(), words.begin(), words.end());
+    } else {
+      launches.push_back({.words = words});
+    }
+  }
+  if (!bare.empty()) launches.push_back({.words = std::move(bare)});
+  return launches;
+}
+
+TrainingCommand training_command(const std::vector<launch::Launch>& launches, int chosen) {
+  std::vector<Command> commands;
+  for (const launch::Launch& launch : launches) commands.push_back(command_of(launch));
   const Command* job = nullptr;
   for (const Command& command : commands) {
-    if (command.flags.empty()) continue;
+    if (chosen > 0 && &command != &commands[static_cast<std::size_t>(chosen) - 1]) continue;
     if (job == nullptr || command.rank() > job->rank()) job = &command;
   }
-  // Flags that another script takes.
-  Command all;
-  std::vector<std::string> names;
-  for (const auto& variable : shell.variables) {
-    all.words.insert(all.words.end(), variable.words.begin(), variable.words.end());
-    names.push_back(variable.name);
-  }
-  all.flags = flags_in(all.words, all.lists);
   TrainingCommand training;
-  if (marks_megatron(all.flags) && (job == nullptr || !marks_megatron(job->flags))) {
-    training.said.push_back("the flags of " + listed(names, names.size(), ", ") +
-                            ", which no command in the script is given");
-    job = nullptr;
-  } else if (job != nullptr) {
-    all = *job;
+  if (job == nullptr) return training;
+  const launch::Launch& started = *job->launch;
+  training.flags = with_contents(job->flags, started.files, 0);
+  training.launch = with_contents(job->ahead, started.files, 0);
+  for (const std::string& file : job->files) {
+    training.settings.push_back(with_contents(file, started.files, 0));
   }
-  training.flags = all.flags;
-  training.script = base_of(all.script);
-  training.program = all.program;
-  training.launch = all.launch;
-  const auto started = std::ranges::find_if(
-      commands, [](const Command& command) { return !command.before.empty(); });
-  if (job == nullptr && started != commands.end()) {
-    training.program = started->program;
-    training.launch = started->launch;
-  }
-  say_choices(shell, training);
-  say_passed_over(shell, commands, job, training);
-  if (!all.lists.empty()) {
-    training.said.push_back("nothing behind " + listed(all.lists, all.lists.size(), ", ") +
-                            ", which is set elsewhere");
-  }
+  training.script = base_of(job->script);
+  training.program = job->program;
+  training.environment = started.environment;
+  training.around = started.around;
+  say_passed_over(commands, *job, training);
   return training;
 }
 
-Json flags_of(const std::string& text) { return training_command(text).flags; }
+Json flags_of(const std::string& text) {
+  if (not_utf8(text)) throw InputError("flags that are not UTF-8 (Latin-1?)");
+  return training_command(launches_in_lines(read_shell_lines(text)), 0).flags;
+}
 
 }  // namespace syncline::job::frameworks

@@ -12,66 +12,13 @@
 #include "formats/json/text.h"
 #include "formats/text/files.h"
 #include "formats/text/visible.h"
+#include "imports/frameworks/keys.h"
 #include "imports/frameworks/settings.h"
 
 namespace syncline::job::frameworks {
 namespace {
 
 namespace fs = std::filesystem;
-
-bool given(const Json& all, const char* key) {
-  const auto value = all.find(key);
-  return value != all.end() && !value->is_null() && *value != "" && *value != Json::object() &&
-         *value != Json::array();
-}
-
-std::string lower(std::string text) {
-  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
-  return text;
-}
-
-[[noreturn]] void fail(const std::string& file, const std::string& key, const std::string& what) {
-  throw InputError(file + ": " + key + ": " + what);
-}
-
-// Keys of the settings, read as Python would: words for true and false count, as flags and YAML in
-// quotes have them.
-struct Keys {
-  const Json& all;
-  const std::string& file;
-
-  bool on(const char* key, bool otherwise = false) const {
-    if (!given(all, key)) return otherwise;
-    const Json& value = all[key];
-    if (value.is_boolean()) return value.get<bool>();
-    const std::string word = value.is_string() ? lower(value.get<std::string>()) : value.dump();
-    if (word == "true" || word == "yes" || word == "1") return true;
-    if (word == "false" || word == "no" || word == "0" || word == "none" || word == "auto") {
-      return false;
-    }
-    fail(file, key, "found '" + shortened(visible(word), 60) + "', expected true or false");
-  }
-
-  // A whole number, also in quotes; `otherwise` if it is not given or "auto".
-  std::int64_t size(const char* key, std::int64_t otherwise) const {
-    if (!given(all, key)) return otherwise;
-    Json value = all[key];
-    if (value.is_string()) value = number_or_text(value.get<std::string>());
-    if (value == "auto" || value == "none" || value == "None") return otherwise;
-    if (!value.is_number_integer() || value < 1 || value > kMostSamples) {
-      fail(file, key,
-           "found " + shortened(visible(value.dump()), 60) +
-               ", expected a whole number from 1 to " + std::to_string(kMostSamples));
-    }
-    return value.get<std::int64_t>();
-  }
-
-  std::string word(const char* key, const std::string& otherwise = "") const {
-    if (!given(all, key)) return otherwise;
-    const Json& value = all[key];
-    return value.is_string() ? value.get<std::string>() : value.dump();
-  }
-};
 
 // Names of other trainers for the same thing.
 constexpr std::array<std::pair<const char*, const char*>, 13> kOtherNames{
@@ -139,9 +86,9 @@ constexpr std::array<std::pair<const char*, const char*>, 5> kSameSizes{
      {"qwen257b", "qwen27b"},
      {"gpt2", "gpt2small"}}};
 
-void read_model(const Keys& arguments, Settings& settings) {
-  const std::string name = arguments.word("model_name_or_path");
-  if (name.empty() || !arguments.all["model_name_or_path"].is_string()) return;
+}  // namespace
+
+void take_model_named(const std::string& name, Settings& settings) {
   std::string plain = plain_name(name);
   for (const auto& [other, same] : kSameSizes) {
     if (plain == other) plain = same;
@@ -155,6 +102,14 @@ void read_model(const Keys& arguments, Settings& settings) {
   }
   settings.no_model = "'" + shortened(visible(name), 80) +
                       "', the model of these settings, is no architecture that is known by name";
+}
+
+namespace {
+
+void read_model(const Keys& arguments, Settings& settings) {
+  const std::string name = arguments.word("model_name_or_path");
+  if (name.empty() || !arguments.all["model_name_or_path"].is_string()) return;
+  take_model_named(name, settings);
 }
 
 // Precision of products. `mixed`: parameters stay in fp32 (autocast).
@@ -530,7 +485,9 @@ bool is_trainer(const Json& json) {
 
 Json launch_settings(const Json& flags, const std::string& file) {
   Json all = Json::object();
-  if (flags.contains("config-file")) {
+  if (flags.value("config-file", Json()).is_object()) {
+    all = flags["config-file"];  // captured
+  } else if (flags.contains("config-file")) {
     const std::string config = flags["config-file"].dump();
     const std::string name =
         flags["config-file"].is_string() ? flags["config-file"].get<std::string>() : config;

@@ -59,17 +59,8 @@ class Flags {
   }
   bool on(const std::string& name, bool fallback = false) {
     if (!has(name)) return fallback;
-    if (variable_behind(name)) return true;
     return reader_.boolean_or(name, fallback);
   }
-  // Behind a switch stands a list of flags that is set elsewhere.
-  bool variable_behind(const std::string& name) {
-    const Json& value = flags_[name];
-    if (!value.is_string() || !value.get_ref<const std::string&>().starts_with('$')) return false;
-    lists_.insert(value.get<std::string>());
-    return true;
-  }
-  const std::set<std::string>& lists() const { return lists_; }
   std::string word(const std::string& name, const std::string& fallback) {
     if (!has(name)) return fallback;
     unset(name);
@@ -110,7 +101,6 @@ class Flags {
   const Json& flags_;
   Reader reader_;
   std::set<std::string> asked_;
-  std::set<std::string> lists_;
 };
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
@@ -467,7 +457,7 @@ void read_exchange(Flags& flags, Settings& settings) {
     if (!flags.has(name) || flags.value(name) == false) continue;
     const bool sized = std::ranges::find(kSized, name) != kSized.end();
     if (sized) flags.unset(name);
-    config[name] = !sized && flags.variable_behind(name) ? Json(true) : flags.value(name);
+    config[name] = flags.value(name);
   }
   if (in_fp8(flags) && config.value("fp8-recipe", "delayed") == "delayed") {
     settings.workload["delayed_scaling"] = true;
@@ -500,9 +490,6 @@ void tell_the_rest(Flags& flags, Settings& settings) {
   if (!unknown.empty()) {
     settings.assumed.push_back("that no step's time hangs on what is not known here: " +
                                with_dashes(unknown));
-  }
-  for (const std::string& list : flags.lists()) {
-    settings.assumed.push_back("nothing behind " + list + ", which is set elsewhere");
   }
 }
 

@@ -101,9 +101,6 @@ std::string other_framework(const Json& settings) {
 
 std::string other_program(const TrainingCommand& training) {
   const Json& flags = training.flags;
-  if (has_any(flags, {"job.config-file", "job.config_file"})) {
-    return "a launch of torchtitan's: give the TOML that it names";
-  }
   if (has_any(flags, {"trainer.devices", "trainer.strategy", "trainer.accelerator"})) {
     return "a launch of Lightning's: write the strategy's arguments in a scenario with "
            "\"dialect\": "

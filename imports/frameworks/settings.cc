@@ -10,6 +10,7 @@
 #include "formats/json/text.h"
 #include "formats/text/files.h"
 #include "formats/text/visible.h"
+#include "imports/frameworks/shell.h"
 
 namespace syncline::job {
 namespace {
@@ -122,12 +123,15 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   if (flags.contains("deepspeed-config")) flags["deepspeed"] = flags["deepspeed-config"];
   if (flags.value("deepspeed", Json()) == true) flags.erase("deepspeed");
   Json arguments = Json::object();
-  std::error_code error;
-  if (const Json config = flags.value("config", Json()); config.is_string()) {
-    const std::string file = config.get<std::string>();
-    if (std::filesystem::is_regular_file(file, error)) {
-      arguments = parse_yaml(file, read_text_file(file, "settings of a framework"));
+  std::vector<Json> files = training.settings;
+  if (flags.contains("config")) files.push_back(flags["config"]);
+  for (Json& content : files) {
+    std::error_code error;
+    const std::string file = content.is_string() ? content.get<std::string>() : "";
+    if (!file.empty() && std::filesystem::is_regular_file(file, error)) {
+      content = parse_yaml(file, read_text_file(file, "settings of a framework"));
     }
+    if (content.is_object()) arguments.update(content);
   }
   arguments.update(frameworks::underscored(flags));
   arguments.update(frameworks::underscored(frameworks::flags_of(more)));
@@ -176,6 +180,14 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   constexpr double kMiB = 1 << 20;
   const Json& flags = training.launch;
   Json config = Json::object();
+  const auto take = [&](const std::string& name, const std::string& value) {
+    if (name.starts_with("HOROVOD_")) config[name] = number_or_text(value);
+  };
+  for (const auto& [variable, value] : training.environment) take(variable, value);
+  for (const std::string& word : training.around) {
+    const std::size_t equals = word.find('=');  // mpirun -x NAME=VALUE
+    if (equals != word.npos) take(word.substr(0, equals), word.substr(equals + 1));
+  }
   if (const Json size = flags.value("fusion-threshold-mb", Json()); size.is_number()) {
     config["HOROVOD_FUSION_THRESHOLD"] = static_cast<std::int64_t>(size.get<double>() * kMiB);
   }
@@ -198,37 +210,102 @@ Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   return settings;
 }
 
-std::optional<Settings> of_command(const std::string& content, const std::string& more,
-                                   const std::string& name) {
-  const frameworks::TrainingCommand training = frameworks::training_command(content);
-  if (!frameworks::marks_megatron(training.flags)) {
-    const std::string other = frameworks::other_program(training);
-    if (!other.empty()) refuse_other(name, other);
-    if (training.program == "horovodrun") return of_horovodrun(training);
-    if (is_hugging_face(training)) return of_launch(training, more, name);
-    if (is_script(content, name)) {
-      refuse_other(name,
-                   "a shell script in which no command is given flags of Megatron's, such as "
-                   "--num-layers or --tensor-model-parallel-size");
-    }
-    return std::nullopt;
+// Reads torchtitan's TOML with the flags behind it, which name its keys.
+Settings of_titan_launch(const frameworks::TrainingCommand& training, const std::string& name) {
+  Json toml = Json::object();
+  for (const char* key : {"job.config-file", "job.config_file"}) {
+    if (!training.flags.contains(key)) continue;
+    toml = training.flags[key];
+    if (!toml.is_string()) continue;
+    const std::string file = toml.get<std::string>();
+    toml = parse_toml(file, read_text_file(file, "torchtitan's TOML"));
   }
-  Settings settings = with_flags(training.flags, more, name, training.script);
-  settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
+  for (const auto& [flag, value] : training.flags.items()) {
+    const std::size_t dot = flag.find('.');
+    if (dot == flag.npos || flag.starts_with("job.config")) continue;
+    std::string key = flag.substr(dot + 1);
+    std::ranges::replace(key, '-', '_');
+    toml[flag.substr(0, dot)][key] = value;
+  }
+  return frameworks::of_torchtitan(toml, name);
+}
+
+std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
+                                    const std::string& more, const std::string& name) {
+  const Json& flags = training.flags;
+  if (frameworks::marks_megatron(flags)) {
+    Settings settings = with_flags(flags, more, name, training.script);
+    settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
+    return settings;
+  }
+  const std::string other = frameworks::other_program(training);
+  if (!other.empty()) refuse_other(name, other);
+  const bool horovod = std::ranges::any_of(training.environment, [](const auto& variable) {
+    return variable.first.starts_with("HOROVOD_");
+  });
+  if (training.program == "horovodrun" || horovod) return of_horovodrun(training);
+  if (frameworks::has_any(flags, {"job.config-file", "job.config_file"})) {
+    return of_titan_launch(training, name);
+  }
+  const bool files = std::ranges::any_of(training.settings, [](const Json& one) {
+    return frameworks::is_trainer(one) || frameworks::is_accelerate(one);
+  });
+  if (files || is_hugging_face(training)) return of_launch(training, more, name);
+  return std::nullopt;
+}
+
+// Reads command lines; a script that asks for a shell is to be captured.
+std::optional<Settings> of_lines(const std::string& content, const std::string& more,
+                                 const std::string& name, int launch) {
+  const bool script = is_script(content, name);
+  const frameworks::ShellLines lines = frameworks::read_shell_lines(content);
+  if (script && !lines.asks.empty()) {
+    refuse_other(name, "asks for a shell by " + lines.asks +
+                           ": `syncline capture -o launch.json -- bash " + name +
+                           "` runs it with stand-ins for torchrun and the like, which train "
+                           "nothing, and init reads launch.json");
+  }
+  auto settings = of_training(
+      frameworks::training_command(frameworks::launches_in_lines(lines), launch), more, name);
+  if (!settings && script) {
+    refuse_other(name,
+                 "a shell script in which no command is given flags of Megatron's, such as "
+                 "--num-layers or --tensor-model-parallel-size");
+  }
   return settings;
+}
+
+Settings of_capture(const Json& json, const std::string& more, const std::string& name,
+                    int chosen) {
+  const std::vector<launch::Launch> launches = launch::launches_of(json, name);
+  if (chosen > std::ssize(launches)) {
+    refuse_other(name, "has " + std::to_string(launches.size()) + " launches, no number " +
+                           std::to_string(chosen) + " (--launch)");
+  }
+  const auto training = frameworks::training_command(launches, chosen);
+  auto settings = of_training(training, more, name);
+  if (settings) return *std::move(settings);
+  const std::string what =
+      training.program + (training.script.empty() ? "" : " ") + training.script;
+  refuse_other(name, "of the launch '" + what +
+                         "' no flags or files are known: name the model, and the settings by "
+                         "their own file (syncline init MODEL SETTINGS ...)");
 }
 
 }  // namespace
 
-std::optional<Settings> read_settings(const std::string& text, const std::string& more) {
+std::optional<Settings> read_settings(const std::string& text, const std::string& more,
+                                      int launch) {
   const bool flags = text.find("--") != std::string::npos &&
                      (text.starts_with("--") || text.find(' ') != std::string::npos);
   std::error_code error;
-  const bool file = !flags && std::filesystem::is_regular_file(text, error);
+  const bool file = !flags && (text == "-" || std::filesystem::is_regular_file(text, error));
   if (!flags && !file) return std::nullopt;
   const std::string name = file ? text : "the flags";
   std::string content = text;
-  if (file) {
+  if (text == "-") {
+    content = read_standard_input();
+  } else if (file) {
     if (std::filesystem::file_size(text, error) > kLargest) return std::nullopt;
     content = read_text_file(text, "settings of a framework");
   }
@@ -249,6 +326,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   if (braces) {
     const std::optional<Json> json = json_in(content);
     if (!json || !json->is_object()) return std::nullopt;
+    if (launch::is_capture(*json)) return of_capture(*json, more, name, launch);
     if (const std::string other = frameworks::other_framework(*json); !other.empty()) {
       refuse_other(name, other);
     }
@@ -260,7 +338,7 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
   }
   if (not_utf8(content)) return std::nullopt;  // weights
   if (kind == ".py") refuse_python(content, name);
-  return of_command(content, more, name);
+  return of_lines(content, more, name, launch);
 }
 
 namespace frameworks {

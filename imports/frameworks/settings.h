@@ -1,11 +1,12 @@
 // What a framework's own settings tell of a job: its layout, the samples of a step, how gradients
-// are exchanged and, where they describe it, the model. Megatron's flags (a line, or the script
-// that holds them) and YAML, torchtitan's TOML, DeepSpeed's JSON and the files and flags of Hugging
+// are exchanged and, where they describe it, the model. Megatron's flags (a line, or a captured
+// launch) and YAML, torchtitan's TOML, DeepSpeed's JSON and the files and flags of Hugging
 // Face's libraries are read as they are. What changes no step's time is passed over; what is not
 // evaluated, or not known, is named.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "formats/json/json.h"
+#include "formats/launch/launch.h"
 
 namespace syncline::job {
 
@@ -31,29 +33,39 @@ struct Settings {
   std::vector<std::string> assumed;
 };
 
-// `text` is a file of settings, or what stands in one; `more` are flags that win over those of a
-// file. Nothing where it is neither. Throws InputError naming key and value for settings that make
-// no sense, and the framework for those of one that is not read.
-std::optional<Settings> read_settings(const std::string& text, const std::string& more = "");
+// `text` is a file of settings or captured launches ("-": standard input), or what stands in one;
+// `more` are flags that win over those of a file; `launch` chooses among launches, by its number;
+// 0: the one that trains. Nothing where it is neither. Throws InputError naming key and value for
+// settings that make no sense, and the framework for those of one that is not read.
+std::optional<Settings> read_settings(const std::string& text, const std::string& more = "",
+                                      int launch = 0);
 
 namespace frameworks {
+
+struct ShellLines;
 
 inline constexpr std::int64_t kMostRanks = 1 << 20;
 inline constexpr std::int64_t kMostSamples = 1 << 30;
 
-// The command of a shell's text that trains.
+// The launch that trains.
 struct TrainingCommand {
-  Json flags = Json::object();
-  std::string program;            // "torchrun"
-  std::string script;             // "pretrain_gpt.py"
-  Json launch = Json::object();   // flags ahead of the script
-  std::vector<std::string> said;  // what was chosen, and what was passed over
+  Json flags = Json::object();   // with the content of captured files in place of their names
+  std::string program;           // "torchrun"
+  std::string script;            // "pretrain_gpt.py"
+  Json launch = Json::object();  // flags ahead of the script
+  std::vector<Json> settings;    // files behind it: their content, or the name of one not captured
+  std::vector<std::string> around;                 // words of srun or mpirun
+  std::map<std::string, std::string> environment;  // of a captured one
+  std::vector<std::string> said;                   // what was chosen, and what was passed over
 };
-TrainingCommand training_command(const std::string& text);
+// `chosen` counts from 1; 0: the one that trains.
+TrainingCommand training_command(const std::vector<launch::Launch>& launches, int chosen);
 
-// Its flags by their names without the dashes, "--seq-length 8192" as a number, "--swiglu" as true;
-// several values as a list. Shell scripts are read without being run (shell.h). A flag that stands
-// twice has its last value.
+// Each command of some lines as a launch.
+std::vector<launch::Launch> launches_in_lines(const ShellLines& lines);
+
+// Flags of a line by their names without the dashes, "--seq-length 8192" as a number, "--swiglu" as
+// true; several values as a list. A flag that stands twice has its last value.
 Json flags_of(const std::string& text);
 
 // Whether flags are Megatron's, of which one at least says so.
@@ -90,6 +102,8 @@ bool is_accelerate(const Json& json);
 bool is_trainer(const Json& json);
 // Reads TrainingArguments beside accelerate's settings; either may be an empty object.
 Settings of_hugging_face(const Json& arguments, const Json& launch, const std::string& file);
+// Takes the model of a name such as "meta-llama/Llama-3.1-8B", if it is known.
+void take_model_named(const std::string& name, Settings& settings);
 // Returns the flags of accelerate's launch as its YAML has them.
 Json launch_settings(const Json& flags, const std::string& file);
 // Of DeepSpeed's configuration what the Trainer fills in by the width of the model (accelerate

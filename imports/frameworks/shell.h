@@ -1,6 +1,5 @@
-// A shell's text, read without being run: what its commands are given once variables, arrays,
-// arithmetic and conditions stand for what they are. No program is started and no file looked at;
-// arguments and variables that the text does not set are empty.
+// Command lines as people write them: words, quotes, lines that go on behind a backslash, comments.
+// What only a shell can tell (variables, branches, loops, here-documents) is named, not guessed.
 #pragma once
 
 #include <string>
@@ -8,31 +7,16 @@
 
 namespace syncline::job::frameworks {
 
-struct ShellReading {
-  // Words of each command, in the order in which they would run. What nothing sets stays as it is
-  // written ("$NAME", "$(nproc)").
+struct ShellLines {
+  // Words of each command; a variable stays as it is written. Redirections, assignments and the
+  // script's own arguments ("$@") are left out.
   std::vector<std::vector<std::string>> commands;
-
-  // A variable that holds flags.
-  struct Flags {
-    std::string name;
-    std::vector<std::string> words;
-    bool used = false;  // by a command, or by another variable
-  };
-  std::vector<Flags> variables;  // in the order in which they were last set
-
-  std::vector<std::string> skipped;     // words "--name" of branches that are not taken
-  std::vector<std::string> conditions;  // "[ $SIZE = 7B ] holds", where branches hang on them
-  std::vector<std::string> chosen;      // where no value decides: "TP=1, the first of 1 2 4"
-  std::vector<std::string> unset;       // variables that conditions ask for and nothing sets
+  std::string asks;  // for a shell: "the variable $TP in line 3"; empty: nothing does
 };
 
-ShellReading read_shell(const std::string& text);
+ShellLines read_shell_lines(const std::string& text);
 
-// The words of a text that a shell splits: quotes hold together what is in them.
+// Words of a text that a shell splits: quotes hold together what is in them.
 std::vector<std::string> split_words(const std::string& text);
-
-// "$NAME", "${NAME}", "$1": a word that is nothing but a variable.
-bool is_variable(const std::string& word);
 
 }  // namespace syncline::job::frameworks

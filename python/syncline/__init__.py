@@ -94,8 +94,8 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
          cp: Optional[int] = None, ep: Optional[int] = None, etp: Optional[int] = None,
          sequence_parallel: Optional[bool] = None, schedule: Optional[str] = None,
          micro_batches: Optional[int] = None, batch: Optional[int] = None,
-         sequence: Optional[int] = None, dtype: Optional[str] = None,
-         compiled: Optional[bool] = None) -> Answer:
+         sequence: Optional[int] = None, launch: Optional[int] = None,
+         dtype: Optional[str] = None, compiled: Optional[bool] = None) -> Answer:
     """Writes a scenario to begin with: a model, its framework's settings, a kind of machine.
 
     model       an architecture ("gpt2_small"), config.json, .safetensors or a framework's settings
@@ -106,6 +106,7 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
     tp, pp, vp, cp, ep, etp, sequence_parallel, schedule, micro_batches
                 the layout: tensor, pipeline, virtual stages, context, expert
     batch       samples per GPU or micro-batch; `sequence`: tokens per sample
+    launch      number of a captured launch (the one that trains)
     dtype       "bf16", "fp16", "fp8", "tf32" or "fp32"
     compiled    the model runs under torch.compile
 
@@ -116,8 +117,8 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
     return _ask("init", model=model, words=list(words) or None, node=node, gpu=gpu, gpus=gpus,
                 net=net, step=step, nodes=nodes, tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, etp=etp,
                 sequence_parallel=sequence_parallel, schedule=schedule,
-                micro_batches=micro_batches, batch=batch, sequence=sequence, dtype=dtype,
-                compiled=compiled)
+                micro_batches=micro_batches, batch=batch, sequence=sequence, launch=launch,
+                dtype=dtype, compiled=compiled)
 
 
 def run(scenario: Given, *, strategy: Optional[Texts] = None, executor: Optional[str] = None,

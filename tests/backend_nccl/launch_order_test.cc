@@ -30,7 +30,7 @@ class Guaranteed {
       : operations_(plan.ops.size()), before_(operations_ * index(periods)) {
     std::vector<int> last(index(plan.streams), -1);
     for (int p = 0; p < periods; ++p) {
-      for (const Launch& launch : order.launches) {
+      for (const OrderedLaunch& launch : order.launches) {
         const std::size_t here = index(p) * operations_ + index(launch.op);
         int& previous = last[index(launch.stream)];
         if (previous >= 0) take(here, index(previous));
@@ -87,7 +87,7 @@ TEST_P(LaunchOrderOf, KeepsEveryDependency) {
 TEST_P(LaunchOrderOf, WaitsForWhatHasBeenLaunched) {
   for (const auto& c : all_cases(GetParam())) {
     const LaunchOrder order = launch_order(c.plan);
-    for (const Launch& launch : order.launches) {
+    for (const OrderedLaunch& launch : order.launches) {
       for (const EventWait& wait : launch.waits) {
         EXPECT_TRUE(wait.previous || wait.op < launch.op) << c.what;
         EXPECT_TRUE(order.launches[index(wait.op)].awaited) << c.what;
@@ -107,7 +107,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
     std::vector<std::size_t> next(index(ranks), 0);
     const auto waits_in = [&](int rank) -> int {  // the communicator that it waits in, or -1
       if (next[index(rank)] == order.launches.size()) return -1;
-      const Launch& launch = order.launches[next[index(rank)]];
+      const OrderedLaunch& launch = order.launches[next[index(rank)]];
       if (launch.communicator < 0) return -1;
       const auto& key = order.communicators[index(launch.communicator)];
       return collective::place_in(key.groups, rank) ? launch.communicator : -1;
@@ -142,7 +142,7 @@ TEST_P(LaunchOrderOf, NoRankWaitsForOneThatWaitsForIt) {
 TEST_P(LaunchOrderOf, ACommunicatorServesOneStreamAndOneGrouping) {
   for (const auto& c : all_cases(GetParam())) {
     const LaunchOrder order = launch_order(c.plan);
-    for (const Launch& launch : order.launches) {
+    for (const OrderedLaunch& launch : order.launches) {
       const auto* collective =
           std::get_if<collective::Collective>(&c.plan.ops[index(launch.op)].work);
       ASSERT_EQ(collective != nullptr, launch.communicator >= 0) << c.what;

@@ -308,7 +308,7 @@ run::Gradients carried_out(const LiveCase& c, const Workload& workload, const ru
     blocks.emplace_back(c.plan, workload, rank, input[index(rank)]);
   }
   for (int p = 0; p < periods; ++p) {
-    for (const Launch& launch : launch_order(c.plan).launches) {
+    for (const OrderedLaunch& launch : launch_order(c.plan).launches) {
       std::size_t most = 0;
       for (auto& block : blocks) {
         most = std::max(most, block.layout().actions(launch.op).size());

@@ -75,8 +75,8 @@ TEST(Init, FlagsBehindAScript) {
   const test::Scratch scratch;
   const std::string script = scratch.path("run.sh"), file = scratch.path("job.json");
   test::write_text(script,
-                   "ARGS='--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8'\n"
-                   "torchrun --nproc_per_node 8 pretrain.py --tensor-model-parallel-size 4 $ARGS "
+                   "torchrun --nproc_per_node 8 pretrain.py --tensor-model-parallel-size 4 "
+                   "--num-layers 2 --hidden-size 64 --num-attention-heads 4 --seq-length 8 "
                    "--micro-batch-size 1 --bf16 --tokenizer-type HuggingFaceTokenizer\n");
   const auto emitted = [&](const std::string& words) {
     const auto made = test::shell("'" SYNCLINE_BINARY "' init " + words);

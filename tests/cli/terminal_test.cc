@@ -52,6 +52,7 @@ std::map<std::string, std::vector<std::vector<std::string>>> commands() {
       {"import", {{kSource + "tests/data/kineto/resnet50_ddp_2xA100_rank0.json.gz"}}},
       {"init", {}},  // below: asked for a file, as its JSON is one
       {"calibrate", {}},
+      {"capture", {}},
       {"calibrate logs", {{logs + "1.txt", logs + "2.txt"}}},
       {"calibrate steps", {{kSource + "scenarios/record/mlp.json"}}},
       {"calibrate live", {{"gloo", "--ranks", "2"}}},

@@ -7,6 +7,7 @@
 
 #include "core/plan.h"
 #include "formats/dialect/write.h"
+#include "imports/frameworks/shell.h"
 #include "imports/init.h"
 #include "tests/support/jobs.h"
 
@@ -46,128 +47,129 @@ bool assumes(const Settings& settings, const std::string& words) {
   return test::any_contains(settings.assumed, words);
 }
 
-TEST(Flags, AreReadAsAShellWould) {
+TEST(Flags, OfLinesAreReadAsAShellWould) {
   const Json flags = frameworks::flags_of(R"(#!/bin/bash
 # --commented 1
-TP=4
-export PP=${PP:-2}  # --commented 2
-ARGS=(
-    --tensor-model-parallel-size $TP
-    --quoted "two words" --empty ''
-    "--fp8-format hybrid" # an entry of two words
-    --swiglu
-)
-MORE="--lr 1e-4 \
-   --list 1 2 3"
-MORE="$MORE --min-lr ${UNSET}"
-torchrun --nproc_per_node=8 pretrain_gpt.py ${ARGS[@]} $MORE \
-    --pipeline-model-parallel-size ${PP} --twice 1 --twice 2; echo done)");
-  EXPECT_EQ(flags, Json::parse(R"({"tensor-model-parallel-size": 4, "quoted": "two words",
-    "empty": "", "fp8-format": "hybrid", "swiglu": true, "lr": 1e-4, "list": [1, 2, 3],
-    "min-lr": "${UNSET}", "pipeline-model-parallel-size": 2, "twice": 2})"));
+#SBATCH --nodes 4
+export NCCL_DEBUG=INFO
+FOO=1 torchrun --nproc_per_node=8 pretrain_gpt.py \
+    --quoted "two words" --empty '' --joined a'b c'"d" \
+    --lr 1e-4 --list 1 2 -3 "--fp8-format hybrid" \
+    --swiglu --twice 1 --twice 2 -u ignored 2>&1 | tee log.txt; echo done)");
+  EXPECT_EQ(flags, Json::parse(R"({"quoted": "two words", "empty": "", "joined": "ab cd",
+    "lr": 1e-4, "list": [1, 2, -3], "fp8-format": "hybrid", "swiglu": true, "twice": 2})"));
+  EXPECT_EQ(frameworks::flags_of("--num-layers 2\n--seq-length 64  # a file of flags\n--bf16\n"),
+            Json::parse(R"({"num-layers": 2, "seq-length": 64, "bf16": true})"));
+  EXPECT_EQ(frameworks::flags_of("x.py --a \"b \\\" c\" \"$@\" >log 2>>log < in &"),
+            Json::parse(R"({"a": "b \" c"})"));
+  EXPECT_EQ(frameworks::flags_of("x.py --a $S --b '$S'"), Json::parse(R"({"a": "$S", "b": "$S"})"));
 }
 
-std::string said_by(const std::string& script) {
-  std::string all;
-  for (const std::string& line : frameworks::training_command(script).said) all += line + "\n";
-  return all;
+TEST(Flags, OfTheLaunchThatTrains) {
+  const auto launches = frameworks::launches_in_lines(frameworks::read_shell_lines(
+      "srun --mpi=pmix torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2\n"
+      "python tools/eval.py --num-layers 3 --micro-batch-size 16 --a --b\n"
+      "mkdir -p --parents out\n"));
+  const frameworks::TrainingCommand job = frameworks::training_command(launches, 0);
+  EXPECT_EQ(job.flags, Json::parse(R"({"tensor-model-parallel-size": 2})"));
+  ASSERT_EQ(job.said.size(), 2U);
+  EXPECT_EQ(job.said[0],
+            "launch 1, srun pretrain_gpt.py, as the job (--launch chooses another: 2, python "
+            "eval.py; 3, mkdir)");
+  EXPECT_EQ(job.said[1], "nothing of what srun is told: --mpi");
+  EXPECT_EQ(frameworks::training_command(launches, 2).flags["micro-batch-size"], 16);
+  EXPECT_TRUE(frameworks::training_command({}, 0).flags.empty());
 }
 
-// What runs by the script's own values counts, and what was chosen is said.
-TEST(Flags, OfTheBranchThatIsTaken) {
-  const std::string script = R"(SIZE=7B
-DO=${DO:-false}
-if [ $SIZE = 7B ]; then
-  LAYERS=32
-elif [ "$SIZE" == "13B" ]; then
-  LAYERS=40
-fi
-do_options=""
-if [ -z "$X" ] && [ $DO = true ]; then
-  do_options=" \
-      --use-distributed-optimizer"
-fi
-case $SIZE in
-  13B) WIDTH=5120 ;;
-  7?) WIDTH=4096 ;;
-esac
-torchrun pretrain_gpt.py --num-layers $LAYERS --hidden-size $WIDTH $do_options)";
-  EXPECT_EQ(frameworks::flags_of(script),
-            Json::parse(R"({"num-layers": 32, "hidden-size": 4096})"));
-  const std::string said = said_by(script);
-  for (const char* words :
-       {"[ $SIZE = 7B ] holds", "[ -z \"$X\" ] && [ $DO = true ] does not hold", "case $SIZE: 7?",
-        "nothing sets $X", "branches that are not taken (--use-distributed-optimizer)"}) {
-    EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
+// What only a shell can tell is named with its line, and capture with it.
+TEST(Flags, OfAScriptThatAsksForAShell) {
+  const std::string line = "torchrun pretrain_gpt.py --num-layers 2 --seq-length 64\n";
+  for (const auto& [script, asks] :
+       {std::pair{"TP=4\n" + line + "x --tp $TP\n", "the variable $TP in line 3"},
+        {line + "x \"a\nb\" --tp ${TP:-2}\n", "the variable ${TP:-2} in line 3"},
+        {"if true; then\n" + line + "fi\n", "'if' in line 1"},
+        {"\nfor i in 1 2; do " + line + "done\n", "'for' in line 2"},
+        {"A=(\n --num-layers 2\n)\n", "a '(' in line 1"},
+        {"cat <<EOF\nEOF\n" + line, "a here-document in line 1"},
+        {"N=$(nproc)\n" + line, "the output of $(nproc) in line 1"},
+        {"N=`nproc`\n" + line, "the output of `nproc` in line 1"},
+        {"source env.sh\n" + line, "'source' in line 1"}}) {
+    EXPECT_EQ(refusal_of_file("run.sh", script).substr(0, 26 + std::strlen(asks)),
+              "run.sh: asks for a shell by " + std::string(asks).substr(0, std::strlen(asks) - 2))
+        << script;
+    EXPECT_TRUE(contains(refusal_of_file("run.sh", script), asks)) << script;
+    EXPECT_TRUE(contains(refusal_of_file("run.sh", script), "syncline capture -o launch.json"));
   }
-  const std::string other = "SIZE=13B\n" + script.substr(script.find('\n') + 1);
-  EXPECT_EQ(frameworks::flags_of(other), Json::parse(R"({"num-layers": 40, "hidden-size": 5120})"));
-  EXPECT_EQ(frameworks::flags_of("DO=true\n" + script)["use-distributed-optimizer"], true);
-  EXPECT_EQ(said_by("torchrun pretrain_gpt.py --num-layers 2"), "");
+  EXPECT_TRUE(contains(refusal_of_file("run.sh", "#!/bin/sh\ntorchrun a.py '$TP' \\$TP\n"),
+                       "no command is given flags"));
 }
 
-TEST(Flags, OfTheCommandThatTrains) {
-  const std::string script = R"(ARGS="--num-layers 2 --micro-batch-size 1"
-FAST_ARGS="--overlap-grad-reduce"
-echo $FAST_ARGS
-srun --mpi=pmix torchrun --nproc_per_node 8 pretrain_gpt.py --tensor-model-parallel-size 2 $ARGS
-python tools/eval.py --tensor-model-parallel-size 8 --micro-batch-size 16 --num-layers 3 --a --b)";
-  EXPECT_EQ(frameworks::flags_of(script),
-            Json::parse(R"({"tensor-model-parallel-size": 2, "num-layers": 2,
-                            "micro-batch-size": 1})"));
-  const std::string said = said_by(script);
-  for (const char* words : {"FAST_ARGS (--overlap-grad-reduce)", "srun (--mpi)",
-                            "python eval.py (--tensor-model-parallel-size, --micro-batch-size"}) {
-    EXPECT_TRUE(contains(said, words)) << words << " in\n" << said;
+// A captured launch is read with its files, wherever they were.
+TEST(Flags, OfACapturedLaunch) {
+  const auto captured = [](const char* launches) {
+    return of_file("launch.json", "{\"launches\": " + std::string(launches) + "}");
+  };
+  const Settings trainer = captured(R"([{"words": ["accelerate", "launch", "--config_file",
+    "conf/zero.yaml", "-m", "my.sft", "job.yaml", "--bf16", "True"], "folder": "/nowhere",
+    "files": {"conf/zero.yaml": "distributed_type: DEEPSPEED\nmixed_precision: bf16\ndeepspeed_config:\n  deepspeed_config_file: z.json\n",
+              "z.json": "{\"zero_optimization\": {\"stage\": 1}}",
+              "job.yaml": "per_device_train_batch_size: 5\nlearning_rate: 1\n"}}])");
+  EXPECT_EQ(trainer.strategy["config"]["zero_optimization"]["stage"], 1);
+  EXPECT_EQ(trainer.workload["batch"], 5);
+  const Settings titan = captured(R"([{"words": ["torchrun", "--nproc_per_node=8", "-m",
+    "torchtitan.train", "--job.config_file", "a.toml", "--parallelism.tensor_parallel_degree=2"],
+    "files": {"a.toml": "[model]\nname = 'llama3'\nflavor = '8B'\n"}}])");
+  EXPECT_EQ(titan.framework, "torchtitan");
+  EXPECT_EQ(titan.workload["operators"]["architecture"], "llama3_8b");
+  EXPECT_EQ(titan.workload["parallel"]["tensor"], 2);
+  const Settings factory = captured(R"([{"words": ["llamafactory-cli", "train", "sft.yaml"],
+    "files": {"sft.yaml": "per_device_train_batch_size: 2\nfinetuning_type: full\nstage: sft\n"}}])");
+  EXPECT_EQ(factory.workload["batch"], 2);
+  const Settings inside = captured(R"([{"words": ["deepspeed", "t.py", "--deepspeed",
+    "{\"zero_optimization\": {\"stage\": 3}}", "--per_device_train_batch_size", "1"]}])");
+  EXPECT_EQ(inside.strategy["config"]["zero_optimization"]["stage"], 3);
+  const Settings horovod = captured(R"([{"words": ["python", "t.py", "--batch-size", "8"],
+    "around": ["mpirun", "-np", "16", "-x", "HOROVOD_CYCLE_TIME=2"],
+    "environment": {"HOROVOD_FUSION_THRESHOLD": "1048576"}}])");
+  EXPECT_EQ(horovod.strategy["config"],
+            Json::parse(R"({"HOROVOD_FUSION_THRESHOLD": 1048576, "HOROVOD_CYCLE_TIME": 2})"));
+  EXPECT_TRUE(
+      contains(refusal_of_file("l.json", R"({"launches": [{"words": ["torchrun", "a.py"]}]})"),
+               "of the launch 'torchrun a.py' no flags or files are known"));
+  for (const char* wrong : {R"([{"words": "a"}])", R"([{"words": [1]}])",
+                            R"([{"words": ["a"], "files": [1]}])", R"([{"words": []}, 1])"}) {
+    EXPECT_TRUE(contains(refusal_of_file("l.json", "{\"launches\": " + std::string(wrong) + "}"),
+                         "expected a list") ||
+                contains(refusal_of_file("l.json", "{\"launches\": " + std::string(wrong) + "}"),
+                         "expected texts"))
+        << wrong;
   }
-  EXPECT_FALSE(contains(said, "nproc")) << said;
-  // A file of lists alone, which another script takes.
-  const std::string lists = "ARGS=(--num-layers 2)\nMORE=\"--micro-batch-size 4\"\n";
-  EXPECT_EQ(frameworks::flags_of(lists),
-            Json::parse(R"({"num-layers": 2, "micro-batch-size": 4})"));
-  EXPECT_TRUE(contains(said_by(lists), "the flags of ARGS, MORE, which no command"));
-}
-
-// One launch, in the forms in which people write it.
-TEST(Flags, InEveryFormOfALaunch) {
-  const Json flags = Json::parse(R"({"num-layers": 2, "seq-length": 64, "bf16": true})");
-  const std::string all = "--num-layers 2 --seq-length 64 --bf16";
-  for (const std::string& script : std::vector<std::string>{
-           "cmd=\"torchrun pretrain_gpt.py\n " + all + "\"\necho ${cmd}\neval ${cmd}",
-           "CMD='pretrain_gpt.py " + all + " '\nsrun bash -c \"python $CMD \" 2>&1 | tee a.log",
-           "sbatch <<EOF\n#SBATCH -N 2\nsrun python pretrain_gpt.py " + all + "\nEOF",
-           "train() {\n  python pretrain_gpt.py --seq-length $1 $2\n}\ntrain 64 \"--num-layers 2 "
-           "--bf16\"",
-           "A=(--num-layers $((4 / 2)))\nA+=(--seq-length $((S=0, 64)) --bf16)\nunset Z\n"
-           "let L=32*2\nA[1]=2\npython pretrain_gpt.py --num-layers 2 --seq-length $L --bf16",
-           "O=' --bf16'\nP=\"\\\n  --seq-length 64\"\nm.py --num-layers 2 $O$P",
-           "for n in 2 4; do\n python train.py --num-layers $n --seq-length 64 --bf16\ndone",
-           "cat > f <<-'X'\n\t--seq-length 9\n\tX\nif true; then m.py " + all + " > log &\nfi",
-           "m.py --num-layers 2 `# a comment` --seq-length ${S:-${T:-64}} --bf16 \"$@\"",
-           "--num-layers 2\n--seq-length 64  # a file of flags\n--bf16\n"}) {
-    EXPECT_EQ(nlohmann::json(frameworks::flags_of(script)), nlohmann::json(flags)) << script;
-  }
-}
-
-// What nothing sets is the value of a flag that has none, and else a list that nobody knows.
-TEST(Flags, OfListsThatAreSetElsewhere) {
-  const std::string line = "m.py --num-layers 2 $MORE --swiglu ${ARGS[@]} --seq-length $S $T";
-  EXPECT_EQ(frameworks::flags_of(line),
-            Json::parse(R"({"num-layers": 2, "swiglu": true, "seq-length": "$S"})"));
-  EXPECT_TRUE(contains(said_by(line), "nothing behind $MORE, ${ARGS[@]}, $T, which is set"));
-  EXPECT_EQ(frameworks::flags_of("B=$((A * 2))\nm.py --batch $B --dirs $(ls a | wc -l)")["batch"],
-            "$((A * 2))");
 }
 
 TEST(Flags, AnyTextHasAnEnd) {
-  for (const char* text :
-       {"", "--", "-- --", "'", "\"", "\\", "$", "${", "${a", "--a ${b:-", "--a='", "#",
-        "--a \"--b", "\"'--a '\"", "A=\"$A --b 1\" A=$A", "--a=--b"}) {
+  for (const char* text : {"",
+                           "--",
+                           "-- --",
+                           "'",
+                           "\"",
+                           "\\",
+                           "$",
+                           "${",
+                           "${a",
+                           "--a ${b:-",
+                           "--a='",
+                           "#",
+                           "`",
+                           "<",
+                           "--a \"--b",
+                           "\"'--a '\"",
+                           "A=\"$A --b 1\" A=$A",
+                           "--a=--b",
+                           "--a $(",
+                           "\"$",
+                           "\"\\"}) {
     (void)frameworks::flags_of(text);
   }
-  std::string grows = "A=aaaaaaaa\n";
-  for (int i = 0; i < 64; ++i) grows += "A=$A$A\n";
-  EXPECT_TRUE(frameworks::flags_of(grows).empty());
   for (const char* part : {"(", "{ ", "if ", "$(", "${A:-", "\"$(", "[ ! ", "f() { ", "A=(", "'"}) {
     std::string deep;
     for (int i = 0; i < 20000; ++i) deep += part;
@@ -462,9 +464,9 @@ TEST(Megatron, FlagsBehindAFileWin) {
   const test::Scratch scratch;
   const std::string file = scratch.path("run.sh");
   test::write_text(file,
-                   "TP=4\npython pretrain.py --num-layers 2 --hidden-size 64 "
-                   "--num-attention-heads 4 --seq-length 8 --tensor-model-parallel-size $TP "
-                   "--global-batch-size $GBS --tokenizer-type HuggingFaceTokenizer");
+                   "python pretrain.py --num-layers 2 --hidden-size 64 "
+                   "--num-attention-heads 4 --seq-length 8 --tensor-model-parallel-size 4 "
+                   "--global-batch-size 3 --tokenizer-type HuggingFaceTokenizer");
   const std::string more = "--vocab-size 1000 --tensor-model-parallel-size 2 --global-batch-size 8";
   for (const InitOptions& options :
        {InitOptions{.model = file, .node = "dgx-h100", .settings = more},
@@ -474,12 +476,6 @@ TEST(Megatron, FlagsBehindAFileWin) {
     EXPECT_EQ(workload["operators"]["shape"]["words"], 1024);
     EXPECT_EQ(workload["micro_batches"], 2);
   }
-  const std::string said =
-      test::input_error([&] { (void)read_settings(file, "--vocab-size 1000"); });
-  EXPECT_TRUE(contains(said,
-                       "global-batch-size: is $GBS, a variable that is set elsewhere: write its "
-                       "value, or give it after the file (-- --global-batch-size ...)"))
-      << said;
   const std::string json = scratch.path("ds.json");
   test::write_text(json, R"({"train_batch_size": 8})");
   EXPECT_TRUE(contains(test::input_error([&] { (void)read_settings(json, "--bf16"); }),
@@ -572,7 +568,7 @@ TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
   }
   EXPECT_TRUE(contains(refusal_of_file("a.toml", "[trainer]\naccelerator = 'gpu'"), "Lightning"));
   EXPECT_TRUE(contains(refusal_of_file("a.sh", "torchrun -m torchtitan.train --job.config_file a"),
-                       "torchtitan"));
+                       "a: no such file"));
   EXPECT_TRUE(contains(refusal_of_file("a.sh", "mkdir --parents a"), "no command is given flags"));
   EXPECT_EQ(refusal_of_file("a.toml", "[project]\nname = 'x'"),
             "a.toml: no settings of torchtitan's");

@@ -1,0 +1,440 @@
+#include "formats/launch/stand_ins.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "formats/json/text.h"
+#include "formats/text/files.h"
+#include "formats/text/visible.h"
+
+namespace syncline::launch {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr long long kLargestSettings = 1 << 20;
+constexpr std::size_t kMostFiles = 32;
+
+// Each name of a launcher leads to this script.
+constexpr std::array kNames{
+    "torchrun",   "python",      "python3",   "deepspeed", "accelerate",
+    "horovodrun", "mpirun",      "mpiexec",   "srun",      "sbatch",
+    "scontrol",   "composer",    "msrun",     "fleetrun",  "llamafactory-cli",
+    "axolotl",    "swift",       "megatron",  "trl",       "docker",
+    "podman",     "singularity", "apptainer", "ssh",       "pdsh",
+    "uv",         "poetry",      "conda",     "aprun",     "jsrun"};
+
+constexpr const char* kStandIn = R"sh(#!/bin/sh
+# Stands in for a launcher while `syncline capture` runs a script.
+own=$SYNCLINE_CAPTURE
+program=${0##*/}
+
+really_run() {
+  if [ -n "${SYNCLINE_CAPTURE_REAL-}" ]; then
+    real=$SYNCLINE_CAPTURE_REAL
+    unset SYNCLINE_CAPTURE_REAL
+    exec "$real" "$@"
+  fi
+  others=:$PATH:
+  while case $others in *":$own:"*) true ;; *) false ;; esac; do
+    others=${others%%":$own:"*}:${others#*":$own:"}
+  done
+  real=$(PATH=$others; command -v "$program") && exec "$real" "$@"
+  echo "$program: command not found" >&2
+  exit 127
+}
+
+write_down() {
+  number=0
+  [ ! -r "$own/last" ] || read -r number <"$own/last"
+  until mkdir "$own/launches/$((number += 1))" 2>/dev/null; do
+    [ -d "$own/launches" ] || exit 1
+  done
+  [ $number -lt 100 ] || kill -s TERM 0
+  echo $number >"$own/last"
+  here=$own/launches/$number
+  printf '%s\0' "$program" "$@" >"$here/words"
+  [ -z "$SYNCLINE_CAPTURE_AROUND" ] || cp "$SYNCLINE_CAPTURE_AROUND" "$here/around"
+  cat /proc/$$/environ >"$here/environment"
+  pwd >"$here/folder"
+  count=0
+  before=
+  for word do
+    case $word in -*=*) word=${word#*=} ;; esac
+    case $before:$word in
+      *.json | *.yaml | *.yml | *.toml | *.prototxt | *host*file:*) keep "$word" ;;
+    esac
+    before=$word
+  done
+  exit 0
+}
+
+keep() {
+  [ -f "$1" ] && [ -r "$1" ] && [ "$(wc -c <"$1")" -le 1048576 ] || return 0
+  count=$((count + 1))
+  [ $count -le 32 ] && cp -- "$1" "$here/file.$count" && printf '%s\0' "$1" >>"$here/names"
+}
+
+trains_by_name() {
+  name=${1##*/}
+  name=${name%.py}
+  case ${name##*.} in
+    train* | pretrain* | pre_train* | finetune* | fine_tune* | *_train | *_trainer | *_pretrain) ;;
+    *_finetune | *-train | sft | *_sft | dpo | grpo | ppo | run_clm* | run_mlm* | tune) ;;
+    *) return 1 ;;
+  esac
+}
+
+trains_by_flags() {
+  marks=0
+  for word do
+    case $(printf %s "${word%%=*}" | tr _ -) in
+      --num-layers | --micro-batch-size | --global-batch-size | --*-model-parallel-size | --lr | \
+        --per-device-train-batch-size | --gradient-accumulation-steps | --learning-rate | \
+        --epochs | --num-train-epochs | --max-steps | --train-iters | --batch-size | \
+        --deepspeed* | --fsdp | --output-dir | --model-name-or-path | --optimizer | --bf16 | --fp16)
+        marks=$((marks + 1)) ;;
+    esac
+  done
+  [ $marks -ge 2 ]
+}
+
+# Says if Python starts a training: by its module, the script's name, flags or text.
+python_trains() {
+  while :; do
+    case ${1-} in
+      -m)
+        case ${2-} in
+          torch.distributed.* | deepspeed* | accelerate.commands.* | paddle.distributed.*) return 0 ;;
+          horovod.* | colossalai* | mindspore*) return 0 ;;
+          *) break ;;
+        esac ;;
+      -[WX]) [ $# -gt 1 ] || return 1; shift 2 ;;
+      '' | -c* | -?c | - | --version | --help* | -V | -h) return 1 ;;
+      -*) shift ;;
+      *) break ;;
+    esac
+  done
+  module=
+  [ "$1" != -m ] || { module=1; shift; }
+  [ $# -gt 0 ] || return 1
+  script=$1
+  shift
+  trains_by_name "$script" || trains_by_flags "$@" && return 0
+  [ -z "$module" ] || return 1
+  [ -z "$SYNCLINE_CAPTURE_AROUND" ] || return 0
+  [ -e "$script" ] || return 0
+  grep -Eqs 'init_process_group|DistributedDataParallel|\.backward\(|[tT]rainer\(|\.fit\(|deepspeed\.initialize|Accelerator\(|hvd\.init|fleet\.init' "$script"
+}
+
+# Says if a word begins the command that a launcher of processes is given.
+begins() {
+  case ${1##*/} in
+    python | python3 | python3.* | torchrun | deepspeed | accelerate | composer | env) ;;
+    bash | sh | zsh | hostname | echo | nvidia-smi | mkdir | ls | cat | nproc | scontrol | ip) ;;
+    *.sh | *.bash) [ -f "$1" ] ;;
+    *) return 1 ;;
+  esac
+}
+
+# Runs what stands behind the options, once, as the first rank.
+run_inside() {
+  around=$own/around.$$
+  [ -z "$SYNCLINE_CAPTURE_AROUND" ] || cp "$SYNCLINE_CAPTURE_AROUND" "$around"
+  printf '%s\0' "$program" >>"$around"
+  all=$*
+  while [ $# -gt 0 ] && ! begins "$1"; do
+    printf '%s\0' "$1" >>"$around"
+    shift
+  done
+  [ $# -gt 0 ] || return 0
+  case ${1##*/} in hostname | echo | nvidia-smi | mkdir | ls | cat | nproc | scontrol | ip) ;;
+    *)
+      SYNCLINE_CAPTURE_AROUND=$around
+      export SYNCLINE_CAPTURE_AROUND
+      : "${SLURM_PROCID:=0}" "${SLURM_LOCALID:=0}" "${SLURM_NODEID:=0}"
+      export SLURM_PROCID SLURM_LOCALID SLURM_NODEID
+      case $program in mpi*) OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_RANK=0
+        export OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_LOCAL_RANK ;;
+      esac ;;
+  esac
+  case $1 in *.sh | *.bash) [ -x "$1" ] || exec bash "$@" ;; esac
+  case $1 in */*python* | */torchrun | */deepspeed | */accelerate)
+    inside=${1##*/}
+    case $inside in python3.*) inside=python3 ;; esac
+    shift
+    exec "$own/$inside" "$@" ;;
+  esac
+  exec "$@"
+}
+
+# A batch script runs here and now; what it prints is no answer of sbatch's.
+run_batch() {
+  case " $* " in *" --parsable "*) echo 1 ;; *) echo Submitted batch job 1 ;; esac
+  while [ $# -gt 0 ]; do
+    case $1 in
+      --wrap=*) exec bash -c "${1#*=}" >&2 ;;
+      --wrap) exec bash -c "$2" >&2 ;;
+    esac
+    [ ! -f "$1" ] || exec bash "$@" >&2
+    shift
+  done
+  exec bash >&2
+}
+
+host_names() {
+  case ${SLURM_JOB_NODELIST-} in "node[1-"*) ;; *) return 1 ;; esac
+  number=1
+  while [ $number -le "$SLURM_NNODES" ]; do
+    echo node$number
+    number=$((number + 1))
+  done
+}
+
+case $program:${1-} in
+  *:--help | *:-h | *:--version) really_run "$@" ;;
+  python*) if python_trains "$@"; then write_down "$@"; else really_run "$@"; fi ;;
+  srun:* | mpirun:* | mpiexec:* | aprun:* | jsrun:*) run_inside "$@"; write_down "$@" ;;
+  uv:run | poetry:run | conda:run)
+    case " $* " in *[\ /]python* | *[\ /]torchrun* | *[\ /]deepspeed* | *[\ /]accelerate*) run_inside "$@" ;; esac
+    really_run "$@" ;;
+  sbatch:*) run_batch "$@" ;;
+  scontrol:show) host_names || really_run "$@" ;;
+  docker:* | podman:* | singularity:* | apptainer:* | ssh:* | pdsh:*)
+    case $* in
+      *torchrun* | *deepspeed* | *"accelerate launch"* | *torch.distributed* | *python*train*) write_down "$@" ;;
+    esac
+    really_run "$@" ;;
+  accelerate:launch | llamafactory-cli:train | axolotl:train | swift:sft | swift:pt | swift:rlhf) write_down "$@" ;;
+  accelerate:* | llamafactory-cli:* | axolotl:* | swift:* | scontrol:* | uv:* | poetry:* | conda:*) really_run "$@" ;;
+  *) write_down "$@" ;;
+esac
+)sh";
+
+// Every bash reads this first: what a script puts ahead of PATH later stays behind the stand-ins, a
+// launcher that is called by its path has a function of that name, and outside of a job Slurm's
+// variables are those of the script's #SBATCH lines.
+constexpr const char* kBashStart = R"sh(
+syncline_before() {
+  case $PATH in "$SYNCLINE_CAPTURE":*) ;; *) PATH=$SYNCLINE_CAPTURE:$PATH ;; esac
+  local word=${1%%[[:space:]]*}
+  case $word in *[!A-Za-z0-9_./\${}-]*) return 0 ;; */* | \$*) ;; *) return 0 ;; esac
+  eval "word=$word"
+  word=${word%%[[:space:]]*}
+  local name=${word##*/}
+  case $name in
+    python3.*) name=python3 ;;
+    python | python3 | torchrun | deepspeed | accelerate | horovodrun | mpirun | mpiexec | srun) ;;
+    *) return 0 ;;
+  esac
+  case $word in "$SYNCLINE_CAPTURE"/* | *[!A-Za-z0-9_./-]*) return 0 ;; */*) ;; *) return 0 ;; esac
+  eval "function $word { SYNCLINE_CAPTURE_REAL=$word \"\$SYNCLINE_CAPTURE/$name\" \"\$@\"; }"
+}
+set -o functrace
+trap 'syncline_before "$BASH_COMMAND"' DEBUG
+if [ -z "${SLURM_JOB_ID-}" ] && [ -f "$0" ] && grep -q '^#SBATCH' "$0"; then
+  eval "$(sh "$SYNCLINE_CAPTURE/.slurm" "$0")"
+fi
+)sh";
+
+constexpr const char* kSlurmVariables = R"sh(
+number() { sed -n -E "s/^#SBATCH[[:space:]]+($1)([0-9]+).*/\2/p" "$file" | tail -n 1; }
+typed() { sed -n -E "s/^#SBATCH[[:space:]]+($1)([A-Za-z0-9_.-]+:)?([0-9]+).*/\3/p" "$file" | tail -n 1; }
+say() { [ -z "$2" ] || echo "export $1=$2"; }
+file=$1
+nodes=$(number '--nodes[=[:space:]]+|-N[[:space:]]*')
+nodes=${nodes:-1}
+each=$(number '--ntasks-per-node[=[:space:]]+')
+tasks=$(number '--ntasks[=[:space:]]+|-n[[:space:]]*')
+tasks=${tasks:-$((nodes * ${each:-1}))}
+gpus=$(typed '--gpus-per-node[=[:space:]]+')
+gpus=${gpus:-$(typed '--gres[=[:space:]]+gpu:')}
+for name in SLURM_JOB_ID SLURM_JOBID; do say $name 1; done
+for name in SLURM_NNODES SLURM_JOB_NUM_NODES; do say $name $nodes; done
+for name in SLURM_NTASKS SLURM_NPROCS; do say $name $tasks; done
+for name in SLURM_PROCID SLURM_NODEID SLURM_LOCALID; do say $name 0; done
+for name in SLURM_GPUS_PER_NODE SLURM_GPUS_ON_NODE; do say $name "$gpus"; done
+for name in SLURM_JOB_NODELIST SLURM_NODELIST; do echo "export $name='node[1-$nodes]'"; done
+say SLURM_NTASKS_PER_NODE "$each"
+say SLURM_CPUS_PER_TASK "$(number '--cpus-per-task[=[:space:]]+|-c[[:space:]]*')"
+echo 'export SLURM_SUBMIT_DIR="$PWD"'
+)sh";
+
+std::vector<std::string> parts_of(const std::string& text, char end) {
+  std::vector<std::string> parts;
+  std::size_t at = 0;
+  for (std::size_t next = 0; at < text.size(); at = next + 1) {
+    next = std::min(text.find(end, at), text.size());
+    parts.push_back(text.substr(at, next - at));
+  }
+  return parts;
+}
+
+std::string text_in(const fs::path& file) {
+  std::error_code error;
+  return fs::exists(file, error) ? read_text_file(file.string(), "a captured launch") : "";
+}
+
+bool begins_with_any(const std::string& text, std::initializer_list<std::string_view> begins) {
+  return std::ranges::any_of(begins, [&](auto begin) { return text.starts_with(begin); });
+}
+
+std::map<std::string, std::string> heeded(const std::string& environment) {
+  std::map<std::string, std::string> kept;
+  for (const std::string& entry : parts_of(environment, '\0')) {
+    const bool heeds = begins_with_any(entry, {"NCCL_",
+                                               "MASTER_",
+                                               "WORLD_SIZE=",
+                                               "RANK=",
+                                               "LOCAL_RANK=",
+                                               "NNODES=",
+                                               "SLURM_NNODES=",
+                                               "SLURM_NTASKS",
+                                               "SLURM_NPROCS=",
+                                               "SLURM_GPUS",
+                                               "SLURM_JOB_NUM_NODES=",
+                                               "CUDA_",
+                                               "HOROVOD_",
+                                               "TORCH_",
+                                               "PYTORCH_",
+                                               "ACCELERATE_",
+                                               "FSDP_",
+                                               "FLAGS_",
+                                               "PADDLE_",
+                                               "HCCL_",
+                                               "NVTE_",
+                                               "OMP_NUM_THREADS="});
+    const std::size_t equals = entry.find('=');
+    if (heeds && equals != entry.npos && !not_utf8(entry)) {
+      kept[entry.substr(0, equals)] = entry.substr(equals + 1);
+    }
+  }
+  return kept;
+}
+
+bool is_secret(const std::string& flag) {
+  std::string name;
+  for (const char c : flag.substr(0, flag.find('='))) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0)
+      name += static_cast<char>(std::tolower(c));
+  }
+  return flag.starts_with('-') &&
+         std::ranges::any_of(std::array{"apikey", "password", "secret", "hftoken", "hubtoken",
+                                        "authtoken", "accesstoken", "wandbkey"},
+                             [&](const char* end) { return name.ends_with(end); });
+}
+
+std::vector<std::string> without_secrets(std::vector<std::string> words) {
+  constexpr const char* kLeftOut = "(left out)";
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (not_utf8(words[i])) words[i] = visible(words[i]);
+    if (!is_secret(words[i])) continue;
+    const std::size_t equals = words[i].find('=');
+    if (equals != std::string::npos) {
+      words[i].resize(equals + 1);
+      words[i] += kLeftOut;
+    } else if (i + 1 < words.size()) {
+      words[i + 1] = kLeftOut;
+    }
+  }
+  return words;
+}
+
+// Adds to `names` what a file's texts name, which may be settings too.
+void named_in(const Json& json, std::vector<std::string>& names) {
+  if (json.is_structured()) {
+    for (const auto& [key, value] : json.items()) named_in(value, names);
+  } else if (json.is_string() && names.size() < 10 * kMostFiles) {
+    const std::string name = json.get<std::string>();
+    for (const char* end : {".json", ".yaml", ".yml"}) {
+      if (name.ends_with(end)) names.push_back(name);
+    }
+  }
+}
+
+std::optional<Json> parsed(const std::string& name, const std::string& text) {
+  if (name.ends_with(".json")) return json_in(text);
+  if (!name.ends_with(".yaml") && !name.ends_with(".yml")) return std::nullopt;
+  try {
+    return parse_yaml(name, text);
+  } catch (const InputError&) {
+    return std::nullopt;  // it is somebody else's to refuse
+  }
+}
+
+// Adds the files that settings name, which lie where these do or the launch was.
+void add_named_files(Launch& launch) {
+  std::vector<std::string> names;
+  for (const auto& [name, text] : launch.files) {
+    const auto json = parsed(name, text);
+    std::vector<std::string> inside;
+    if (json) named_in(*json, inside);
+    for (const std::string& one : inside) {
+      const fs::path folder = launch.folder;
+      for (const fs::path& place : {folder / one, folder / fs::path(name).parent_path() / one}) {
+        std::error_code error;
+        if (launch.files.size() >= kMostFiles || launch.files.contains(one)) break;
+        if (!fs::is_regular_file(place, error) ||
+            fs::file_size(place, error) > static_cast<std::uintmax_t>(kLargestSettings)) {
+          continue;
+        }
+        const std::string content = text_in(place);
+        if (!not_utf8(content)) launch.files[one] = content;
+      }
+    }
+  }
+}
+
+Launch launch_in(const fs::path& folder) {
+  Launch launch;
+  launch.words = without_secrets(parts_of(text_in(folder / "words"), '\0'));
+  launch.around = without_secrets(parts_of(text_in(folder / "around"), '\0'));
+  launch.environment = heeded(text_in(folder / "environment"));
+  launch.folder = text_in(folder / "folder");
+  while (launch.folder.ends_with('\n')) launch.folder.pop_back();
+  const std::vector<std::string> names = parts_of(text_in(folder / "names"), '\0');
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const std::string content = text_in(folder / ("file." + std::to_string(i + 1)));
+    if (!not_utf8(content) && !not_utf8(names[i])) launch.files[names[i]] = content;
+  }
+  add_named_files(launch);
+  return launch;
+}
+
+}  // namespace
+
+std::map<std::string, std::string> write_stand_ins(const std::string& folder) {
+  const fs::path own = folder;
+  fs::create_directory(own / "launches");
+  const fs::path script = own / ".stand-in";
+  write_file(script.string(), kStandIn);
+  fs::permissions(script, fs::perms::owner_all);
+  for (const char* name : kNames) fs::create_symlink(script.filename(), own / name);
+  write_file((own / ".bash").string(), kBashStart);
+  write_file((own / ".slurm").string(), kSlurmVariables);
+  const char* path = std::getenv("PATH");
+  return {{"SYNCLINE_CAPTURE", folder},
+          {"SYNCLINE_CAPTURE_AROUND", ""},
+          {"BASH_ENV", (own / ".bash").string()},
+          {"PATH", folder + ":" + (path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin")}};
+}
+
+std::vector<Launch> launches_in(const std::string& folder) {
+  std::vector<Launch> launches;
+  std::error_code error;
+  for (int number = 1;; ++number) {
+    const fs::path one = fs::path(folder) / "launches" / std::to_string(number);
+    if (!fs::is_directory(one, error)) return launches;
+    if (fs::exists(one / "folder", error)) launches.push_back(launch_in(one));
+  }
+}
+
+}  // namespace syncline::launch

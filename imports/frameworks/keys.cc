@@ -1,0 +1,102 @@
+#include "imports/frameworks/keys.h"
+
+#include <cctype>
+
+#include "core/base/error.h"
+#include "formats/json/text.h"
+#include "formats/text/visible.h"
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+// Finds "a.b.c" from `from`; nothing where a part is no key.
+const Json* found_at(const Json& from, std::string path) {
+  const Json* at = &from;
+  while (!path.empty()) {
+    const std::size_t dot = std::min(path.find('.'), path.size());
+    const auto next = at->is_object() ? at->find(path.substr(0, dot)) : at->end();
+    if (!at->is_object() || next == at->end()) return nullptr;
+    at = &*next;
+    path.erase(0, std::min(dot + 1, path.size()));
+  }
+  return at;
+}
+
+// `around`: the mappings around the value, the innermost last.
+Json resolved(const Json& value, std::vector<const Json*>& around, int depth) {
+  constexpr int kDeepestReferences = 8;
+  if (value.is_object()) {
+    Json all = Json::object();
+    around.push_back(&value);
+    for (const auto& [key, one] : value.items()) all[key] = resolved(one, around, depth);
+    around.pop_back();
+    return all;
+  }
+  if (!value.is_string() || depth > kDeepestReferences) return value;
+  std::string path = value.get<std::string>();
+  if (!path.starts_with("${") || path.find('}') + 1 != path.size()) return value;
+  path = path.substr(2, path.size() - 3);
+  std::size_t up = 0;
+  while (up < path.size() && path[up] == '.') ++up;
+  if (up > around.size() || path.find(':') != path.npos || path.size() == up) return value;
+  const Json& from = up == 0 ? *around.front() : *around[around.size() - up];
+  const Json* there = found_at(from, path.substr(up));
+  if (there == nullptr || there->is_structured()) return value;
+  return resolved(*there, around, depth + 1);
+}
+
+}  // namespace
+
+bool given(const Json& all, const char* key) {
+  const auto value = all.find(key);
+  return value != all.end() && !value->is_null() && *value != "" && *value != Json::object() &&
+         *value != Json::array();
+}
+
+std::string lower(std::string text) {
+  for (char& letter : text) letter = static_cast<char>(std::tolower(letter));
+  return text;
+}
+
+[[noreturn]] void fail(const std::string& file, const std::string& key, const std::string& what) {
+  throw InputError(file + ": " + key + ": " + what);
+}
+
+bool Keys::on(const char* key, bool otherwise) const {
+  if (!given(all, key)) return otherwise;
+  const Json& value = all[key];
+  if (value.is_boolean()) return value.get<bool>();
+  const std::string word = value.is_string() ? lower(value.get<std::string>()) : value.dump();
+  if (word == "true" || word == "yes" || word == "1") return true;
+  if (word == "false" || word == "no" || word == "0" || word == "none" || word == "auto") {
+    return false;
+  }
+  fail(file, key, "found '" + shortened(visible(word), 60) + "', expected true or false");
+}
+
+std::int64_t Keys::size(const char* key, std::int64_t otherwise) const {
+  if (!given(all, key)) return otherwise;
+  Json value = all[key];
+  if (value.is_string()) value = number_or_text(value.get<std::string>());
+  if (value == "auto" || value == "none" || value == "None") return otherwise;
+  if (!value.is_number_integer() || value < 1 || value > kMostSamples) {
+    fail(file, key,
+         "found " + shortened(visible(value.dump()), 60) + ", expected a whole number from 1 to " +
+             std::to_string(kMostSamples));
+  }
+  return value.get<std::int64_t>();
+}
+
+std::string Keys::word(const char* key, const std::string& otherwise) const {
+  if (!given(all, key)) return otherwise;
+  const Json& value = all[key];
+  return value.is_string() ? value.get<std::string>() : value.dump();
+}
+
+Json with_references(const Json& all) {
+  std::vector<const Json*> around;
+  return resolved(all, around, 0);
+}
+
+}  // namespace syncline::job::frameworks

@@ -1,0 +1,34 @@
+// Keys of a framework's settings, read as Python would: words for true and false count, as flags
+// and YAML in quotes have them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "formats/json/json.h"
+
+namespace syncline::job::frameworks {
+
+// Says if a key has a value that is neither null nor empty.
+bool given(const Json& all, const char* key);
+
+std::string lower(std::string text);
+
+// Refuses a file's key.
+[[noreturn]] void fail(const std::string& file, const std::string& key, const std::string& what);
+
+struct Keys {
+  const Json& all;
+  const std::string& file;
+
+  bool on(const char* key, bool otherwise = false) const;
+  // A whole number, also in quotes; `otherwise` if it is not given or "auto".
+  std::int64_t size(const char* key, std::int64_t otherwise) const;
+  std::string word(const char* key, const std::string& otherwise = "") const;
+};
+
+// Puts values in the place of references to them: "${model.seq_length}", "${.hidden_size}", as
+// OmegaConf has them. What it cannot resolve stays as it is written.
+Json with_references(const Json& all);
+
+}  // namespace syncline::job::frameworks
