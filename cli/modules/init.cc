@@ -175,13 +175,12 @@ int run(InitVerb options) {
 
 VerbAction add_init(CLI::App& verb) {
   auto options = std::make_shared<InitVerb>();
-  verb.add_option(
-          "model", options->init.model,
-          "architecture (see syncline list), config.json, .safetensors or framework settings; "
-          "- is standard input")
+  verb.add_option("model", options->init.model,
+                  "architecture (see syncline list), config.json, .safetensors or settings (- is "
+                  "standard input)")
       ->required();
   verb.add_option("settings", options->settings,
-                  "settings of its framework, such as a YAML or captured launches");
+                  "settings of its framework: a YAML, captured launches");
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   verb.add_option("--node", options->init.node,
@@ -197,7 +196,8 @@ VerbAction add_init(CLI::App& verb) {
   verb.add_option("--step", options->steps, "measured step time, to fit the device or the network")
       ->type_name("NODES=SECONDS")
       ->allow_extra_args(false);
-  verb.add_option("--nodes", options->nodes, "number of nodes (default 1, or the most of --step)")
+  verb.add_option("--nodes", options->nodes,
+                  "number of nodes (default: by settings and steps, or 1)")
       ->check(CLI::Range(1, 100000));
   add_file(verb, "-o,--out", options->out, "write to this file (default: standard output)");
   for (const auto& [option, key, what] : kCuts) {
@@ -216,13 +216,14 @@ VerbAction add_init(CLI::App& verb) {
   verb.add_option("--sequence", options->sequence, "tokens per sample (default: the model's)")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 20));
   verb.add_option("--launch", options->init.launch,
-                  "number of a captured launch (default: the one that trains)")
+                  "captured launch (default: the one that trains)")
       ->check(CLI::Range(1, 99));
   verb.add_option("--dtype", options->init.dtype, "format (default: the GPU's)")
       ->transform(one_of_words({"bf16", "fp16", "fp8", "tf32", "fp32"}));
   verb.add_flag("--compiled", options->init.compiled, "predict a model under torch.compile");
   for (const auto& [option, key, what] : kCuts) verb.get_option(option)->group("Layout");
-  put_in_group(verb, "Layout", {"--sequence-parallel", "--schedule", "--micro-batches"});
+  put_in_group(verb, "Layout",
+               {"--sequence-parallel", "--schedule", "--micro-batches", "--launch"});
   return [options] { return run(*options); };
 }
 

@@ -24,25 +24,48 @@ constexpr long long kLargestSettings = 1 << 20;
 constexpr std::size_t kMostFiles = 32;
 
 // Each name of a launcher leads to this script.
-constexpr std::array kNames{
-    "torchrun",   "python",      "python3",   "deepspeed", "accelerate",
-    "horovodrun", "mpirun",      "mpiexec",   "srun",      "sbatch",
-    "scontrol",   "composer",    "msrun",     "fleetrun",  "llamafactory-cli",
-    "axolotl",    "swift",       "megatron",  "trl",       "docker",
-    "podman",     "singularity", "apptainer", "ssh",       "pdsh",
-    "uv",         "poetry",      "conda",     "aprun",     "jsrun"};
+constexpr std::array kNames{"bash",
+                            "sh",
+                            "torchrun",
+                            "python",
+                            "python3",
+                            "deepspeed",
+                            "accelerate",
+                            "horovodrun",
+                            "mpirun",
+                            "mpiexec",
+                            "srun",
+                            "sbatch",
+                            "scontrol",
+                            "composer",
+                            "msrun",
+                            "fleetrun",
+                            "llamafactory-cli",
+                            "axolotl",
+                            "swift",
+                            "megatron",
+                            "trl",
+                            "docker",
+                            "podman",
+                            "singularity",
+                            "apptainer",
+                            "ssh",
+                            "pdsh",
+                            "uv",
+                            "poetry",
+                            "conda",
+                            "aprun",
+                            "jsrun"};
 
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 # Stands in for a launcher while `syncline capture` runs a script.
 own=$SYNCLINE_CAPTURE
 program=${0##*/}
+called_as=${SYNCLINE_CAPTURE_REAL-}
+unset SYNCLINE_CAPTURE_REAL
 
 really_run() {
-  if [ -n "${SYNCLINE_CAPTURE_REAL-}" ]; then
-    real=$SYNCLINE_CAPTURE_REAL
-    unset SYNCLINE_CAPTURE_REAL
-    exec "$real" "$@"
-  fi
+  [ -z "$called_as" ] || exec "$called_as" "$@"
   others=:$PATH:
   while case $others in *":$own:"*) true ;; *) false ;; esac; do
     others=${others%%":$own:"*}:${others#*":$own:"}
@@ -199,7 +222,19 @@ host_names() {
   done
 }
 
+# A shell that is no login's, whose files would put other folders ahead of PATH, nor plain sh, which
+# reads no file at its start.
+run_shell() {
+  case ${1-} in
+    -l | --login) shift ;;
+    -lc | -cl) shift; set -- -c "$@" ;;
+  esac
+  program=bash
+  really_run "$@"
+}
+
 case $program:${1-} in
+  bash:* | sh:*) run_shell "$@" ;;
   *:--help | *:-h | *:--version) really_run "$@" ;;
   python*) if python_trains "$@"; then write_down "$@"; else really_run "$@"; fi ;;
   srun:* | mpirun:* | mpiexec:* | aprun:* | jsrun:*) run_inside "$@"; write_down "$@" ;;
@@ -223,7 +258,9 @@ esac
 // launcher that is called by its path has a function of that name, and outside of a job Slurm's
 // variables are those of the script's #SBATCH lines.
 constexpr const char* kBashStart = R"sh(
+[ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
 syncline_before() {
+  { local -; set +x; } 2>/dev/null
   case $PATH in "$SYNCLINE_CAPTURE":*) ;; *) PATH=$SYNCLINE_CAPTURE:$PATH ;; esac
   local word=${1%%[[:space:]]*}
   case $word in *[!A-Za-z0-9_./\${}-]*) return 0 ;; */* | \$*) ;; *) return 0 ;; esac
@@ -371,7 +408,7 @@ std::optional<Json> parsed(const std::string& name, const std::string& text) {
 }
 
 // Adds the files that settings name, which lie where these do or the launch was.
-void add_named_files(Launch& launch) {
+void add_named_files(CapturedLaunch& launch) {
   std::vector<std::string> names;
   for (const auto& [name, text] : launch.files) {
     const auto json = parsed(name, text);
@@ -393,8 +430,8 @@ void add_named_files(Launch& launch) {
   }
 }
 
-Launch launch_in(const fs::path& folder) {
-  Launch launch;
+CapturedLaunch launch_in(const fs::path& folder) {
+  CapturedLaunch launch;
   launch.words = without_secrets(parts_of(text_in(folder / "words"), '\0'));
   launch.around = without_secrets(parts_of(text_in(folder / "around"), '\0'));
   launch.environment = heeded(text_in(folder / "environment"));
@@ -421,14 +458,16 @@ std::map<std::string, std::string> write_stand_ins(const std::string& folder) {
   write_file((own / ".bash").string(), kBashStart);
   write_file((own / ".slurm").string(), kSlurmVariables);
   const char* path = std::getenv("PATH");
+  const char* start = std::getenv("BASH_ENV");
   return {{"SYNCLINE_CAPTURE", folder},
           {"SYNCLINE_CAPTURE_AROUND", ""},
+          {"SYNCLINE_CAPTURE_BASH_ENV", start != nullptr ? start : ""},
           {"BASH_ENV", (own / ".bash").string()},
           {"PATH", folder + ":" + (path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin")}};
 }
 
-std::vector<Launch> launches_in(const std::string& folder) {
-  std::vector<Launch> launches;
+std::vector<CapturedLaunch> launches_in(const std::string& folder) {
+  std::vector<CapturedLaunch> launches;
   std::error_code error;
   for (int number = 1;; ++number) {
     const fs::path one = fs::path(folder) / "launches" / std::to_string(number);

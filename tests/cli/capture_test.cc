@@ -123,12 +123,14 @@ TEST_F(Capture, HelpersReallyRun) {
   const Json all = launches(
       "N=$(python size.py 4)\nexport PATH=$PWD/env/bin:$PATH\n"
       "run() { PATH=$PWD/env/bin:$PATH; torchrun --nproc-per-node $N $1; }\n"
-      "run train.py\npython main.py\npython train.py --lr 1\necho '{}' | python -m json.tool\n"
+      "run train.py\nL=\"$PWD/env/bin/torchrun --nnodes 2\"\n$L x.py\nset -x\npython main.py\n"
+      "bash -lc 'PATH=/usr/bin; python train.py --lr 1'\necho '{}' | python -m json.tool\n"
       "touch done\n");
-  ASSERT_EQ(all.size(), 3U);
+  ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0]["words"].get<Words>(), (Words{"torchrun", "--nproc-per-node", "8", "train.py"}));
-  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"python", "main.py"}));
-  EXPECT_EQ(all[2]["words"].get<Words>(), (Words{"python", "train.py", "--lr", "1"}));
+  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"torchrun", "--nnodes", "2", "x.py"}));
+  EXPECT_EQ(all[2]["words"].get<Words>(), (Words{"python", "main.py"}));
+  EXPECT_EQ(all[3]["words"].get<Words>(), (Words{"python", "train.py", "--lr", "1"}));
   EXPECT_FALSE(std::filesystem::exists(path("trained")));
   EXPECT_TRUE(std::filesystem::exists(path("done")));
 }
