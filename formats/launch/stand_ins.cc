@@ -111,7 +111,7 @@ trains_by_name() {
   name=${name%.py}
   case ${name##*.} in
     train* | pretrain* | pre_train* | finetune* | fine_tune* | *_train | *_trainer | *_pretrain) ;;
-    *_finetune | *-train | sft | *_sft | dpo | grpo | ppo | run_clm* | run_mlm* | tune) ;;
+    *_pretraining | *_training | *_finetuning | deepy | *_finetune | *-train | sft | *_sft | dpo | grpo | ppo | run_clm* | run_mlm* | tune) ;;
     *) return 1 ;;
   esac
 }
@@ -407,24 +407,63 @@ std::optional<Json> parsed(const std::string& name, const std::string& text) {
   }
 }
 
+// Adds a file of settings under a name, if it lies there.
+void add_file(const fs::path& place, const std::string& name, CapturedLaunch& launch) {
+  std::error_code error;
+  if (launch.files.size() >= kMostFiles || launch.files.contains(name)) return;
+  if (!fs::is_regular_file(place, error) ||
+      fs::file_size(place, error) > static_cast<std::uintmax_t>(kLargestSettings)) {
+    return;
+  }
+  const std::string content = text_in(place);
+  if (!not_utf8(content)) launch.files[name] = content;
+}
+
+// Adds settings that are named without their folder, "-d configs 20B.yml" as gpt-neox has it,
+// "--config-path conf --config-name gpt" as Hydra has it.
+void add_files_of_folders(CapturedLaunch& launch) {
+  std::vector<fs::path> folders;
+  std::vector<std::string> names;
+  fs::path script;
+  for (std::size_t i = 0; i < launch.words.size(); ++i) {
+    const std::string& word = launch.words[i];
+    const std::size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    const std::string value = equals != word.npos           ? word.substr(equals + 1)
+                              : i + 1 < launch.words.size() ? launch.words[i + 1]
+                                                            : "";
+    const bool folder = flag == "-d" || flag == "--conf_dir" || flag == "--config-path" ||
+                        flag == "--config_path" || flag == "-cp" || flag == "--config-dir";
+    if (folder) folders.emplace_back(value);
+    const bool yaml = word.ends_with(".yaml") || word.ends_with(".yml");
+    if (flag == "--config-name" || flag == "-cn") {
+      names.push_back(value.ends_with(".yaml") ? value : value + ".yaml");
+    } else if (yaml && !word.starts_with('-')) {
+      names.push_back(word);
+    }
+    if (script.empty() && word.ends_with(".py")) script = word;
+  }
+  if (folders.empty()) folders.emplace_back("conf");
+  for (const std::string& name : names) {
+    for (const fs::path& folder : folders) {
+      const fs::path here = launch.folder;
+      add_file(here / folder / name, name, launch);
+      add_file(here / script.parent_path() / folder / name, name, launch);
+    }
+  }
+}
+
 // Adds the files that settings name, which lie where these do or the launch was.
 void add_named_files(CapturedLaunch& launch) {
-  std::vector<std::string> names;
-  for (const auto& [name, text] : launch.files) {
+  const std::map<std::string, std::string> files = launch.files;
+  for (const auto& [name, text] : files) {
     const auto json = parsed(name, text);
     std::vector<std::string> inside;
     if (json) named_in(*json, inside);
     for (const std::string& one : inside) {
       const fs::path folder = launch.folder;
       for (const fs::path& place : {folder / one, folder / fs::path(name).parent_path() / one}) {
-        std::error_code error;
-        if (launch.files.size() >= kMostFiles || launch.files.contains(one)) break;
-        if (!fs::is_regular_file(place, error) ||
-            fs::file_size(place, error) > static_cast<std::uintmax_t>(kLargestSettings)) {
-          continue;
-        }
-        const std::string content = text_in(place);
-        if (!not_utf8(content)) launch.files[one] = content;
+        add_file(place, one, launch);
       }
     }
   }
@@ -442,6 +481,7 @@ CapturedLaunch launch_in(const fs::path& folder) {
     const std::string content = text_in(folder / ("file." + std::to_string(i + 1)));
     if (!not_utf8(content) && !not_utf8(names[i])) launch.files[names[i]] = content;
   }
+  add_files_of_folders(launch);
   add_named_files(launch);
   return launch;
 }

@@ -57,6 +57,16 @@ Json value_of(const std::vector<Json>& values) {
   return values.size() == 1 ? values.front() : Json(values);
 }
 
+// Says if a word is "trainer.devices=8".
+bool is_override(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::size_t begin = word.starts_with('+') ? word.find_first_not_of('+') : 0;
+  return equals != word.npos && begin < equals &&
+         std::all_of(word.begin() + static_cast<std::ptrdiff_t>(begin),
+                     word.begin() + static_cast<std::ptrdiff_t>(equals),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
+}
+
 // Returns the flags of a command's words with their values.
 Json flags_in(const std::vector<std::string>& words) {
   Json flags = Json::object();
@@ -75,7 +85,7 @@ Json flags_in(const std::vector<std::string>& words) {
       if (equals != std::string::npos) values.push_back(behind_equals(word.substr(equals + 1)));
     } else if (is_short_flag(word)) {
       close();
-    } else if (!name.empty()) {
+    } else if (!name.empty() && !is_override(word)) {
       values.push_back(number_or_text(word));
     }
   }
@@ -114,6 +124,7 @@ struct Command {
   Json ahead = Json::object();      // these with their values
   Json flags = Json::object();
   std::vector<std::string> files;  // words behind it that name settings
+  std::vector<std::string> overrides;
 
   std::string name() const {
     const std::string short_script = base_of(script);
@@ -173,6 +184,13 @@ Command command_of(const launch::CapturedLaunch& launch) {
   const auto script = words.begin() + static_cast<std::ptrdiff_t>(begin);
   if (begin > 0) command.ahead = flags_in({words.begin(), script - 1});
   command.flags = flags_in({script, words.end()});
+  for (auto word = script; word != words.end(); ++word) {
+    if (is_override(*word)) command.overrides.push_back(*word);
+  }
+  if (const Json name = command.flags.value("config-name", Json()); name.is_string()) {
+    const std::string file = name.get<std::string>();
+    command.files.push_back(file.ends_with(".yaml") ? file : file + ".yaml");
+  }
   for (auto word = script; word != words.end() && !is_flag(*word); ++word) {
     for (const char* end : {".json", ".yaml", ".yml"}) {
       if (word->ends_with(end)) command.files.push_back(*word);
@@ -326,6 +344,11 @@ TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& laun
   for (const std::string& file : job->files) {
     training.settings.push_back(with_contents(file, started.files, 0));
   }
+  for (const std::string& word : job->overrides) {
+    const std::size_t equals = word.find('=');
+    const std::size_t begin = word.find_first_not_of('+');
+    training.overrides.emplace_back(word.substr(begin, equals - begin), word.substr(equals + 1));
+  }
   training.script = base_of(job->script);
   training.program = job->program;
   training.environment = started.environment;
@@ -333,6 +356,24 @@ TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& laun
   training.ranks = processes_of(*job);
   say_passed_over(commands, *job, training);
   return training;
+}
+
+Json with_overrides(const TrainingCommand& training) {
+  Json all = Json::object();
+  for (const Json& one : training.settings) {
+    if (one.is_object()) all.update(one);
+  }
+  for (const auto& [path, word] : training.overrides) {
+    Json* at = &all;
+    std::istringstream keys(path);
+    for (std::string key; std::getline(keys, key, '.');) {
+      if (!at->is_object()) *at = Json::object();
+      at = &(*at)[key];
+    }
+    const std::string plain = word == "True" ? "true" : word == "False" ? "false" : word;
+    *at = plain == "null" ? Json() : behind_equals(plain);
+  }
+  return all;
 }
 
 Json flags_of(const std::string& text) {

@@ -245,10 +245,7 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
     return frameworks::is_trainer(one) || frameworks::is_accelerate(one);
   });
   if (files || is_hugging_face(training)) return of_launch(training, more, name);
-  for (const Json& one : training.settings) {
-    if (auto settings = of_trainers_yaml(one, more, name)) return settings;
-  }
-  return std::nullopt;
+  return of_trainers_yaml(frameworks::with_overrides(training), more, name);
 }
 
 std::optional<Settings> of_training(const frameworks::TrainingCommand& training,

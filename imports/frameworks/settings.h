@@ -54,13 +54,18 @@ struct TrainingCommand {
   std::string script;            // "pretrain_gpt.py"
   Json launch = Json::object();  // flags ahead of the script
   std::vector<Json> settings;    // files behind it: their content, or the name of one not captured
-  std::int64_t ranks = 0;        // processes that it starts; 0: it does not say
+  // Keys of these files and their values: "trainer.devices=8", as Hydra and OmegaConf take them.
+  std::vector<std::pair<std::string, std::string>> overrides;
+  std::int64_t ranks = 0;                          // processes that it starts; 0: it does not say
   std::vector<std::string> around;                 // words of srun or mpirun
   std::map<std::string, std::string> environment;  // of a captured one
   std::vector<std::string> said;                   // what was chosen, and what was passed over
 };
 // `chosen` counts from 1; 0: the one that trains.
 TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& launches, int chosen);
+
+// Returns the settings that a launch names as one, with its overrides.
+Json with_overrides(const TrainingCommand& training);
 
 // Each command of some lines as a launch.
 std::vector<launch::CapturedLaunch> launches_in_lines(const ShellLines& lines);

@@ -112,6 +112,35 @@ TEST_F(Capture, WritesDownWhatALauncherFinds) {
             std::filesystem::canonical(folder()));
 }
 
+// Settings that a launch names without their folder, and keys that it sets in them.
+TEST_F(Capture, SettingsOfAFolder) {
+  std::filesystem::create_directories(path("examples/conf"));
+  std::filesystem::create_directories(path("configs"));
+  write("examples/gpt_pretraining.py", "pass\n");
+  write("examples/conf/gpt.yaml",
+        "trainer: {devices: 1, precision: bf16}\nmodel: {num_layers: 2, hidden_size: 64, "
+        "num_attention_heads: 4, encoder_seq_length: 8, vocab_size: 128, micro_batch_size: 1, "
+        "megatron_amp_O2: true}\n");
+  write("configs/small.yml",
+        "{\"num_layers\": 2, \"hidden_size\": 64, \"num_attention_heads\": 4, \"seq_length\": 8, "
+        "\"vocab_size\": 128, \"pos_emb\": \"rotary\", \"no_weight_tying\": true}");
+  write("configs/setup.yml", "{\"train_micro_batch_size_per_gpu\": 3}");
+  const auto workload = [&](const std::string& script, const std::string& number) {
+    const test::Ran captured = ran(script);
+    write("launch.json", captured.out);
+    return Json::parse(test::syncline_out(
+        {"init", path("launch.json"), "--node", "dgx-h100", "--launch", number}))["workload"];
+  };
+  const std::string script =
+      "python examples/gpt_pretraining.py --config-path=conf --config-name=gpt "
+      "trainer.devices=8 ++model.micro_batch_size=2 model.tensor_model_parallel_size=4\n"
+      "python ./deepy.py train.py -d configs small.yml setup.yml\n";
+  const Json nemo = workload(script, "1");
+  EXPECT_EQ(nemo["batch"], 2);
+  EXPECT_EQ(nemo["parallel"]["tensor"], 4);
+  EXPECT_EQ(workload(script, "2")["batch"], 3);
+}
+
 // Python that trains nothing is the real one, also where a script puts another ahead of it.
 TEST_F(Capture, HelpersReallyRun) {
   write("size.py", "import sys\nprint(2 * int(sys.argv[1]))\n");
