@@ -516,6 +516,23 @@ void fill_auto_sizes(const Json& workload, Settings& settings, std::vector<std::
   settings.assumed.insert(settings.assumed.end(), filled.begin(), filled.end());
 }
 
+// As many nodes as the settings start processes for, unless it is said.
+void choose_nodes(const std::optional<Settings>& settings, const KnownNode& node,
+                  InitOptions& options, std::vector<std::string>& assumed) {
+  const std::int64_t ranks = settings ? settings->ranks : 0;
+  constexpr std::int64_t kMostNodes = 100000;
+  if (options.nodes == 0 && ranks > node.gpus && ranks % node.gpus == 0 &&
+      ranks / node.gpus <= kMostNodes) {
+    options.nodes = static_cast<int>(ranks / node.gpus);
+    assumed.push_back(std::to_string(options.nodes) + " nodes, for the " + std::to_string(ranks) +
+                      " processes that the settings start (--nodes)");
+  }
+  options.nodes = std::max(options.nodes, 1);
+  if (options.nodes > 1 && node.outside.count == 0) {
+    throw InputError("--net: missing; give the port of a node, such as 25gbit");
+  }
+}
+
 }  // namespace
 
 Begun init_scenario(const InitOptions& asked) {
@@ -525,13 +542,11 @@ Begun init_scenario(const InitOptions& asked) {
   const KnownNode node = listed               ? node_named(given.node)
                          : given.node.empty() ? own_node(given.gpu, given.gpus, given.net)
                                               : nccl_node(given.node, given.gpu, given.net);
-  if (given.nodes > 1 && node.outside.count == 0) {
-    throw InputError("--net: missing; give the port of a node, such as 25gbit");
-  }
   const KnownDevice& device = hardware::device_of(node);
   Begun begun;
   std::optional<Settings> settings = settings_of(given);
   InitOptions options = given;
+  choose_nodes(settings, node, options, begun.assumed);
   Json workload = job_of(given, settings, begun.assumed);
   const bool by_operators = workload.contains("operators");
   if (settings) fill_auto_sizes(workload, *settings, begun.assumed);

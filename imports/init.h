@@ -20,7 +20,7 @@ struct InitOptions {
   std::string model;  // an architecture's name, a model file (core/job/models), or settings
   // A name of catalogue/hardware's, or NCCL's topology file; empty: as gpu, gpus and net.
   std::string node;
-  int nodes = 1;
+  int nodes = 0;                              // 0: as the settings start processes, else 1
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample
   std::string dtype =

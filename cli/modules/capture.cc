@@ -103,7 +103,7 @@ void tell(const std::string& text) {
 }
 
 // Lists the launches with their numbers, and what reads them.
-void tell_launches(const std::vector<launch::Launch>& launches, const std::string& out) {
+void tell_launches(const std::vector<launch::CapturedLaunch>& launches, const std::string& out) {
   constexpr std::size_t kMostLines = 20, kWidth = 74;
   for (std::size_t i = 0; i < std::min(launches.size(), kMostLines); ++i) {
     std::cerr << "  " << i + 1 << "  " << launch::line_of(launches[i], kWidth) << "\n";
@@ -137,7 +137,7 @@ int run(const CaptureVerb& verb) {
        "commands really run.");
   const live::JobEnd end = live::run_ranks({script}, {});
   const int code = end.ranks.front().code;
-  const std::vector<launch::Launch> launches = launch::launches_in(folder.path());
+  const std::vector<launch::CapturedLaunch> launches = launch::launches_in(folder.path());
   if (launches.empty()) {
     if (end.interrupted != 0) return 128 + end.interrupted;
     throw InputError("capture: '" + line + "' ended with exit code " + std::to_string(code) +

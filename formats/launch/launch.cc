@@ -39,9 +39,9 @@ bool is_capture(const Json& json) {
          found->front().is_object() && found->front().contains("words");
 }
 
-Json json_of(const std::vector<Launch>& launches) {
+Json json_of(const std::vector<CapturedLaunch>& launches) {
   Json all = Json::array();
-  for (const Launch& one : launches) {
+  for (const CapturedLaunch& one : launches) {
     Json json{{"words", one.words}, {"folder", one.folder}};
     if (!one.around.empty()) json["around"] = one.around;
     if (!one.environment.empty()) json["environment"] = one.environment;
@@ -51,11 +51,11 @@ Json json_of(const std::vector<Launch>& launches) {
   return {{kLaunches, std::move(all)}};
 }
 
-std::vector<Launch> launches_of(const Json& json, const std::string& file) {
-  std::vector<Launch> launches;
+std::vector<CapturedLaunch> launches_of(const Json& json, const std::string& file) {
+  std::vector<CapturedLaunch> launches;
   for (const Json& one : json[kLaunches]) {
     if (!one.is_object()) throw InputError(file + ": launches: expected a list of objects");
-    Launch launch;
+    CapturedLaunch launch;
     launch.words = words_at(one, "words", file);
     launch.around = words_at(one, "around", file);
     launch.environment = texts_at(one, "environment", file);
@@ -68,7 +68,7 @@ std::vector<Launch> launches_of(const Json& json, const std::string& file) {
   return launches;
 }
 
-std::string line_of(const Launch& launch, std::size_t most) {
+std::string line_of(const CapturedLaunch& launch, std::size_t most) {
   std::string line;
   for (const std::vector<std::string>& words : {launch.around, launch.words}) {
     for (const std::string& word : words) {

@@ -11,7 +11,7 @@
 
 namespace syncline::launch {
 
-struct Launch {
+struct CapturedLaunch {
   std::vector<std::string> words;        // "torchrun", "--nnodes", "2", "train.py", ...
   std::vector<std::string> around = {};  // of srun or mpirun ahead of them
   std::string folder = {};               // in which it was started
@@ -22,12 +22,12 @@ struct Launch {
 // Says if a file is of captured launches.
 bool is_capture(const Json& json);
 
-Json json_of(const std::vector<Launch>& launches);
+Json json_of(const std::vector<CapturedLaunch>& launches);
 
 // Reads what json_of wrote. Throws InputError naming the file and the key.
-std::vector<Launch> launches_of(const Json& json, const std::string& file);
+std::vector<CapturedLaunch> launches_of(const Json& json, const std::string& file);
 
 // Returns the launch in a line of at most so many bytes: "torchrun train.py --a 1 ...".
-std::string line_of(const Launch& launch, std::size_t most);
+std::string line_of(const CapturedLaunch& launch, std::size_t most);
 
 }  // namespace syncline::launch

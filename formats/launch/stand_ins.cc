@@ -24,25 +24,48 @@ constexpr long long kLargestSettings = 1 << 20;
 constexpr std::size_t kMostFiles = 32;
 
 // Each name of a launcher leads to this script.
-constexpr std::array kNames{
-    "torchrun",   "python",      "python3",   "deepspeed", "accelerate",
-    "horovodrun", "mpirun",      "mpiexec",   "srun",      "sbatch",
-    "scontrol",   "composer",    "msrun",     "fleetrun",  "llamafactory-cli",
-    "axolotl",    "swift",       "megatron",  "trl",       "docker",
-    "podman",     "singularity", "apptainer", "ssh",       "pdsh",
-    "uv",         "poetry",      "conda",     "aprun",     "jsrun"};
+constexpr std::array kNames{"bash",
+                            "sh",
+                            "torchrun",
+                            "python",
+                            "python3",
+                            "deepspeed",
+                            "accelerate",
+                            "horovodrun",
+                            "mpirun",
+                            "mpiexec",
+                            "srun",
+                            "sbatch",
+                            "scontrol",
+                            "composer",
+                            "msrun",
+                            "fleetrun",
+                            "llamafactory-cli",
+                            "axolotl",
+                            "swift",
+                            "megatron",
+                            "trl",
+                            "docker",
+                            "podman",
+                            "singularity",
+                            "apptainer",
+                            "ssh",
+                            "pdsh",
+                            "uv",
+                            "poetry",
+                            "conda",
+                            "aprun",
+                            "jsrun"};
 
 constexpr const char* kStandIn = R"sh(#!/bin/sh
 # Stands in for a launcher while `syncline capture` runs a script.
 own=$SYNCLINE_CAPTURE
 program=${0##*/}
+called_as=${SYNCLINE_CAPTURE_REAL-}
+unset SYNCLINE_CAPTURE_REAL
 
 really_run() {
-  if [ -n "${SYNCLINE_CAPTURE_REAL-}" ]; then
-    real=$SYNCLINE_CAPTURE_REAL
-    unset SYNCLINE_CAPTURE_REAL
-    exec "$real" "$@"
-  fi
+  [ -z "$called_as" ] || exec "$called_as" "$@"
   others=:$PATH:
   while case $others in *":$own:"*) true ;; *) false ;; esac; do
     others=${others%%":$own:"*}:${others#*":$own:"}
@@ -88,7 +111,7 @@ trains_by_name() {
   name=${name%.py}
   case ${name##*.} in
     train* | pretrain* | pre_train* | finetune* | fine_tune* | *_train | *_trainer | *_pretrain) ;;
-    *_finetune | *-train | sft | *_sft | dpo | grpo | ppo | run_clm* | run_mlm* | tune) ;;
+    *_pretraining | *_training | *_finetuning | deepy | *_finetune | *-train | sft | *_sft | dpo | grpo | ppo | run_clm* | run_mlm* | tune) ;;
     *) return 1 ;;
   esac
 }
@@ -199,7 +222,19 @@ host_names() {
   done
 }
 
+# A shell that is no login's, whose files would put other folders ahead of PATH, nor plain sh, which
+# reads no file at its start.
+run_shell() {
+  case ${1-} in
+    -l | --login) shift ;;
+    -lc | -cl) shift; set -- -c "$@" ;;
+  esac
+  program=bash
+  really_run "$@"
+}
+
 case $program:${1-} in
+  bash:* | sh:*) run_shell "$@" ;;
   *:--help | *:-h | *:--version) really_run "$@" ;;
   python*) if python_trains "$@"; then write_down "$@"; else really_run "$@"; fi ;;
   srun:* | mpirun:* | mpiexec:* | aprun:* | jsrun:*) run_inside "$@"; write_down "$@" ;;
@@ -223,7 +258,9 @@ esac
 // launcher that is called by its path has a function of that name, and outside of a job Slurm's
 // variables are those of the script's #SBATCH lines.
 constexpr const char* kBashStart = R"sh(
+[ -z "$SYNCLINE_CAPTURE_BASH_ENV" ] || . "$SYNCLINE_CAPTURE_BASH_ENV"
 syncline_before() {
+  { local -; set +x; } 2>/dev/null
   case $PATH in "$SYNCLINE_CAPTURE":*) ;; *) PATH=$SYNCLINE_CAPTURE:$PATH ;; esac
   local word=${1%%[[:space:]]*}
   case $word in *[!A-Za-z0-9_./\${}-]*) return 0 ;; */* | \$*) ;; *) return 0 ;; esac
@@ -370,31 +407,70 @@ std::optional<Json> parsed(const std::string& name, const std::string& text) {
   }
 }
 
-// Adds the files that settings name, which lie where these do or the launch was.
-void add_named_files(Launch& launch) {
+// Adds a file of settings under a name, if it lies there.
+void add_file(const fs::path& place, const std::string& name, CapturedLaunch& launch) {
+  std::error_code error;
+  if (launch.files.size() >= kMostFiles || launch.files.contains(name)) return;
+  if (!fs::is_regular_file(place, error) ||
+      fs::file_size(place, error) > static_cast<std::uintmax_t>(kLargestSettings)) {
+    return;
+  }
+  const std::string content = text_in(place);
+  if (!not_utf8(content)) launch.files[name] = content;
+}
+
+// Adds settings that are named without their folder, "-d configs 20B.yml" as gpt-neox has it,
+// "--config-path conf --config-name gpt" as Hydra has it.
+void add_files_of_folders(CapturedLaunch& launch) {
+  std::vector<fs::path> folders;
   std::vector<std::string> names;
-  for (const auto& [name, text] : launch.files) {
+  fs::path script;
+  for (std::size_t i = 0; i < launch.words.size(); ++i) {
+    const std::string& word = launch.words[i];
+    const std::size_t equals = word.find('=');
+    const std::string flag = word.substr(0, equals);
+    const std::string value = equals != word.npos           ? word.substr(equals + 1)
+                              : i + 1 < launch.words.size() ? launch.words[i + 1]
+                                                            : "";
+    const bool folder = flag == "-d" || flag == "--conf_dir" || flag == "--config-path" ||
+                        flag == "--config_path" || flag == "-cp" || flag == "--config-dir";
+    if (folder) folders.emplace_back(value);
+    const bool yaml = word.ends_with(".yaml") || word.ends_with(".yml");
+    if (flag == "--config-name" || flag == "-cn") {
+      names.push_back(value.ends_with(".yaml") ? value : value + ".yaml");
+    } else if (yaml && !word.starts_with('-')) {
+      names.push_back(word);
+    }
+    if (script.empty() && word.ends_with(".py")) script = word;
+  }
+  if (folders.empty()) folders.emplace_back("conf");
+  for (const std::string& name : names) {
+    for (const fs::path& folder : folders) {
+      const fs::path here = launch.folder;
+      add_file(here / folder / name, name, launch);
+      add_file(here / script.parent_path() / folder / name, name, launch);
+    }
+  }
+}
+
+// Adds the files that settings name, which lie where these do or the launch was.
+void add_named_files(CapturedLaunch& launch) {
+  const std::map<std::string, std::string> files = launch.files;
+  for (const auto& [name, text] : files) {
     const auto json = parsed(name, text);
     std::vector<std::string> inside;
     if (json) named_in(*json, inside);
     for (const std::string& one : inside) {
       const fs::path folder = launch.folder;
       for (const fs::path& place : {folder / one, folder / fs::path(name).parent_path() / one}) {
-        std::error_code error;
-        if (launch.files.size() >= kMostFiles || launch.files.contains(one)) break;
-        if (!fs::is_regular_file(place, error) ||
-            fs::file_size(place, error) > static_cast<std::uintmax_t>(kLargestSettings)) {
-          continue;
-        }
-        const std::string content = text_in(place);
-        if (!not_utf8(content)) launch.files[one] = content;
+        add_file(place, one, launch);
       }
     }
   }
 }
 
-Launch launch_in(const fs::path& folder) {
-  Launch launch;
+CapturedLaunch launch_in(const fs::path& folder) {
+  CapturedLaunch launch;
   launch.words = without_secrets(parts_of(text_in(folder / "words"), '\0'));
   launch.around = without_secrets(parts_of(text_in(folder / "around"), '\0'));
   launch.environment = heeded(text_in(folder / "environment"));
@@ -405,6 +481,7 @@ Launch launch_in(const fs::path& folder) {
     const std::string content = text_in(folder / ("file." + std::to_string(i + 1)));
     if (!not_utf8(content) && !not_utf8(names[i])) launch.files[names[i]] = content;
   }
+  add_files_of_folders(launch);
   add_named_files(launch);
   return launch;
 }
@@ -421,14 +498,16 @@ std::map<std::string, std::string> write_stand_ins(const std::string& folder) {
   write_file((own / ".bash").string(), kBashStart);
   write_file((own / ".slurm").string(), kSlurmVariables);
   const char* path = std::getenv("PATH");
+  const char* start = std::getenv("BASH_ENV");
   return {{"SYNCLINE_CAPTURE", folder},
           {"SYNCLINE_CAPTURE_AROUND", ""},
+          {"SYNCLINE_CAPTURE_BASH_ENV", start != nullptr ? start : ""},
           {"BASH_ENV", (own / ".bash").string()},
           {"PATH", folder + ":" + (path != nullptr ? path : "/usr/local/bin:/usr/bin:/bin")}};
 }
 
-std::vector<Launch> launches_in(const std::string& folder) {
-  std::vector<Launch> launches;
+std::vector<CapturedLaunch> launches_in(const std::string& folder) {
+  std::vector<CapturedLaunch> launches;
   std::error_code error;
   for (int number = 1;; ++number) {
     const fs::path one = fs::path(folder) / "launches" / std::to_string(number);

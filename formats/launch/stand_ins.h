@@ -17,6 +17,6 @@ inline constexpr std::size_t kMostLaunches = 99;  // one more ends the script
 std::map<std::string, std::string> write_stand_ins(const std::string& folder);
 
 // Reads what they wrote, in the order of the calls. Values of secret flags are left out.
-std::vector<Launch> launches_in(const std::string& folder);
+std::vector<CapturedLaunch> launches_in(const std::string& folder);
 
 }  // namespace syncline::launch

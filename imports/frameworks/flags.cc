@@ -1,10 +1,14 @@
 // Flags of a launch: of a command line, or as it was captured.
 #include <algorithm>
+#include <filesystem>
 #include <set>
+#include <sstream>
+#include <string_view>
 #include <tuple>
 
 #include "core/base/error.h"
 #include "formats/json/text.h"
+#include "formats/text/files.h"
 #include "formats/text/visible.h"
 #include "imports/frameworks/settings.h"
 #include "imports/frameworks/shell.h"
@@ -53,6 +57,16 @@ Json value_of(const std::vector<Json>& values) {
   return values.size() == 1 ? values.front() : Json(values);
 }
 
+// Says if a word is "trainer.devices=8".
+bool is_override(const std::string& word) {
+  const std::size_t equals = word.find('=');
+  const std::size_t begin = word.starts_with('+') ? word.find_first_not_of('+') : 0;
+  return equals != word.npos && begin < equals &&
+         std::all_of(word.begin() + static_cast<std::ptrdiff_t>(begin),
+                     word.begin() + static_cast<std::ptrdiff_t>(equals),
+                     [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.'; });
+}
+
 // Returns the flags of a command's words with their values.
 Json flags_in(const std::vector<std::string>& words) {
   Json flags = Json::object();
@@ -71,7 +85,7 @@ Json flags_in(const std::vector<std::string>& words) {
       if (equals != std::string::npos) values.push_back(behind_equals(word.substr(equals + 1)));
     } else if (is_short_flag(word)) {
       close();
-    } else if (!name.empty()) {
+    } else if (!name.empty() && !is_override(word)) {
       values.push_back(number_or_text(word));
     }
   }
@@ -103,13 +117,14 @@ std::string base_of(const std::string& path) { return path.substr(path.rfind('/'
 
 // A launch with the flags that it is given.
 struct Command {
-  const launch::Launch* launch = nullptr;
+  const launch::CapturedLaunch* launch = nullptr;
   std::string program;              // "python"
   std::string script;               // "pretrain_gpt.py"
   std::vector<std::string> before;  // flags ahead of the script
   Json ahead = Json::object();      // these with their values
   Json flags = Json::object();
   std::vector<std::string> files;  // words behind it that name settings
+  std::vector<std::string> overrides;
 
   std::string name() const {
     const std::string short_script = base_of(script);
@@ -149,7 +164,7 @@ Json with_contents(const Json& value, const std::map<std::string, std::string>& 
   return with_contents(content, files, depth + 1);
 }
 
-Command command_of(const launch::Launch& launch) {
+Command command_of(const launch::CapturedLaunch& launch) {
   Command command;
   command.launch = &launch;
   const std::vector<std::string> words = taken_apart(launch.words);
@@ -169,12 +184,93 @@ Command command_of(const launch::Launch& launch) {
   const auto script = words.begin() + static_cast<std::ptrdiff_t>(begin);
   if (begin > 0) command.ahead = flags_in({words.begin(), script - 1});
   command.flags = flags_in({script, words.end()});
+  for (auto word = script; word != words.end(); ++word) {
+    if (is_override(*word)) command.overrides.push_back(*word);
+  }
+  if (const Json name = command.flags.value("config-name", Json()); name.is_string()) {
+    const std::string file = name.get<std::string>();
+    command.files.push_back(file.ends_with(".yaml") ? file : file + ".yaml");
+  }
   for (auto word = script; word != words.end() && !is_flag(*word); ++word) {
     for (const char* end : {".json", ".yaml", ".yml"}) {
       if (word->ends_with(end)) command.files.push_back(*word);
     }
   }
   return command;
+}
+
+// Returns the word behind one of these flags, "-np 16" or "--np=16"; empty: there is none.
+std::string word_behind(const std::vector<std::string>& words,
+                        std::initializer_list<std::string_view> flags) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    std::string name = words[i].substr(0, equals);
+    std::ranges::replace(name, '_', '-');
+    if (std::ranges::find(flags, name) == flags.end()) continue;
+    if (equals != std::string::npos) return words[i].substr(equals + 1);
+    return i + 1 < words.size() ? words[i + 1] : "";
+  }
+  return "";
+}
+
+// Returns the whole number that a word is; 0: it is none.
+std::int64_t count_in(const std::string& word) {
+  const Json number = number_or_text(word);
+  const bool whole = number.is_number_integer() && number >= 1 && number <= kMostRanks;
+  return whole ? number.get<std::int64_t>() : 0;
+}
+
+// Sums the slots of a hostfile, "worker-1 slots=8", as DeepSpeed's launcher reads it.
+std::int64_t slots_in(const std::string& hostfile) {
+  std::istringstream lines(hostfile);
+  std::int64_t all = 0;
+  for (std::string line; std::getline(lines, line);) {
+    line.resize(std::min(line.find('#'), line.size()));
+    const std::size_t slots = line.find("slots=");
+    if (slots == line.npos) continue;
+    const std::string count = line.substr(slots + 6);
+    all += count_in(count.substr(0, count.find_first_of(" \t\r")));
+  }
+  return std::min(all, kMostRanks);
+}
+
+std::string text_of_file(const std::string& name, const launch::CapturedLaunch& launch) {
+  const auto captured = launch.files.find(name);
+  if (captured != launch.files.end()) return captured->second;
+  std::error_code error;
+  const bool here = !name.empty() && std::filesystem::is_regular_file(name, error);
+  return here ? read_text_file(name, "a hostfile") : "";
+}
+
+// Returns the processes that a launch starts, all nodes together; 0: it does not say.
+std::int64_t processes_of(const Command& command) {
+  const launch::CapturedLaunch& launch = *command.launch;
+  const std::vector<std::string>& words = launch.words;
+  const std::string& around = launch.around.empty() ? "" : launch.around.front();
+  if (command.program == "deepspeed") {
+    const std::int64_t each = count_in(word_behind(words, {"--num-gpus"}));
+    const std::int64_t nodes = count_in(word_behind(words, {"--num-nodes"}));
+    if (each > 0 && nodes > 0) return std::min(each * nodes, kMostRanks);
+    const std::string file = word_behind(words, {"--hostfile", "-H"});
+    const bool some = !word_behind(words, {"--include", "-i", "--exclude", "-e"}).empty();
+    const std::int64_t slots = some ? 0 : slots_in(text_of_file(file, launch));
+    return slots > 0 && each + nodes == 0 ? slots : each;
+  }
+  const std::int64_t each = count_in(word_behind(words, {"--nproc-per-node"}));
+  const std::string nodes = word_behind(words, {"--nnodes"});
+  if (each > 0) return std::min(each * (nodes.empty() ? 1 : count_in(nodes)), kMostRanks);
+  if (command.program == "horovodrun") {
+    return count_in(word_behind(words, {"-np", "--num-proc"}));
+  }
+  if (!command.program.starts_with("python")) return 0;
+  if (around.starts_with("mpi")) {
+    return count_in(word_behind(launch.around, {"-np", "-n", "--np"}));
+  }
+  if (around != "srun") return 0;
+  const std::int64_t tasks = count_in(word_behind(launch.around, {"--ntasks", "-n"}));
+  const auto variable = launch.environment.find("SLURM_NTASKS");
+  if (tasks > 0 || variable == launch.environment.end()) return tasks;
+  return count_in(variable->second);
 }
 
 std::string listed(const std::vector<std::string>& words, std::size_t most, const char* between) {
@@ -218,8 +314,8 @@ void say_passed_over(const std::vector<Command>& commands, const Command& job,
 
 }  // namespace
 
-std::vector<launch::Launch> launches_in_lines(const ShellLines& lines) {
-  std::vector<launch::Launch> launches;
+std::vector<launch::CapturedLaunch> launches_in_lines(const ShellLines& lines) {
+  std::vector<launch::CapturedLaunch> launches;
   std::vector<std::string> bare;  // lines that are flags and nothing else are one command
   for (const std::vector<std::string>& words : lines.commands) {
     if (is_flag(words[0])) {
@@ -232,9 +328,9 @@ std::vector<launch::Launch> launches_in_lines(const ShellLines& lines) {
   return launches;
 }
 
-TrainingCommand training_command(const std::vector<launch::Launch>& launches, int chosen) {
+TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& launches, int chosen) {
   std::vector<Command> commands;
-  for (const launch::Launch& launch : launches) commands.push_back(command_of(launch));
+  for (const launch::CapturedLaunch& launch : launches) commands.push_back(command_of(launch));
   const Command* job = nullptr;
   for (const Command& command : commands) {
     if (chosen > 0 && &command != &commands[static_cast<std::size_t>(chosen) - 1]) continue;
@@ -242,18 +338,42 @@ TrainingCommand training_command(const std::vector<launch::Launch>& launches, in
   }
   TrainingCommand training;
   if (job == nullptr) return training;
-  const launch::Launch& started = *job->launch;
+  const launch::CapturedLaunch& started = *job->launch;
   training.flags = with_contents(job->flags, started.files, 0);
   training.launch = with_contents(job->ahead, started.files, 0);
   for (const std::string& file : job->files) {
     training.settings.push_back(with_contents(file, started.files, 0));
   }
+  for (const std::string& word : job->overrides) {
+    const std::size_t equals = word.find('=');
+    const std::size_t begin = word.find_first_not_of('+');
+    training.overrides.emplace_back(word.substr(begin, equals - begin), word.substr(equals + 1));
+  }
   training.script = base_of(job->script);
   training.program = job->program;
   training.environment = started.environment;
   training.around = started.around;
+  training.ranks = processes_of(*job);
   say_passed_over(commands, *job, training);
   return training;
+}
+
+Json with_overrides(const TrainingCommand& training) {
+  Json all = Json::object();
+  for (const Json& one : training.settings) {
+    if (one.is_object()) all.update(one);
+  }
+  for (const auto& [path, word] : training.overrides) {
+    Json* at = &all;
+    std::istringstream keys(path);
+    for (std::string key; std::getline(keys, key, '.');) {
+      if (!at->is_object()) *at = Json::object();
+      at = &(*at)[key];
+    }
+    const std::string plain = word == "True" ? "true" : word == "False" ? "false" : word;
+    *at = plain == "null" ? Json() : behind_equals(plain);
+  }
+  return all;
 }
 
 Json flags_of(const std::string& text) {

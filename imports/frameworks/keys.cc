@@ -33,7 +33,7 @@ Json resolved(const Json& value, std::vector<const Json*>& around, int depth) {
     around.pop_back();
     return all;
   }
-  if (!value.is_string() || depth > kDeepestReferences) return value;
+  if (!value.is_string() || around.empty() || depth > kDeepestReferences) return value;
   std::string path = value.get<std::string>();
   if (!path.starts_with("${") || path.find('}') + 1 != path.size()) return value;
   path = path.substr(2, path.size() - 3);

@@ -19,12 +19,6 @@ struct OtherFramework {
   bool (*marks)(const Json&);
 };
 
-bool is_lightning(const Json& json) {
-  const Json& trainer = section_of(json, "trainer");
-  return has_any(json, {"seed_everything"}) ||
-         has_any(trainer, {"accelerator", "strategy", "accumulate_grad_batches", "num_nodes"});
-}
-
 // In this order: the first that marks it names it.
 constexpr OtherFramework kOtherFrameworks[] = {
     {"Kubernetes", "give the command of its container",
@@ -35,12 +29,7 @@ constexpr OtherFramework kOtherFrameworks[] = {
      "give the same job by Megatron's flags (--num-layers ... --tensor-model-parallel-size ...), "
      "or Megatron-Bridge's run_config.yaml",
      [](const Json& json) {
-       const Json& model = section_of(json, "model");
-       const bool megatron =
-           has_any(model, {"megatron_amp_O2", "mcore_gpt", "tensor_model_parallel_size",
-                           "grad_allreduce_chunk_size_mb", "activations_checkpoint_granularity"});
-       return json.contains("exp_manager") || (json.contains("trainer") && megatron) ||
-              any_under(json, "_target_", "nemo");
+       return json.contains("exp_manager") || any_under(json, "_target_", "nemo");
      }},
     {"gpt-neox",
      "name the model, its layout by --tp and --pp, and its zero_optimization as a DeepSpeed JSON "
@@ -60,7 +49,9 @@ constexpr OtherFramework kOtherFrameworks[] = {
      [](const Json& json) { return any_under(json, "_component_", ""); }},
     {"Lightning",
      "write the strategy's arguments in a scenario with \"dialect\": \"pytorch\" or \"fsdp\"",
-     is_lightning},
+     [](const Json& json) {
+       return has_any(section_of(json, "trainer"), {"accelerator", "strategy"});
+     }},
     {"MosaicML Composer, or OLMo,", "write the strategy in a scenario with \"dialect\": \"fsdp\"",
      [](const Json& json) {
        return has_any(json, {"device_train_microbatch_size", "global_train_batch_size",

@@ -47,6 +47,19 @@ Settings with_flags(Json flags, const std::string& more, const std::string& name
   return frameworks::of_megatron(flags, name, script);
 }
 
+// Reads the files that `more` begins with, and takes their names from it.
+std::vector<Json> files_ahead(std::string& more) {
+  std::vector<Json> files;
+  while (!more.empty() && !more.starts_with("--")) {
+    const std::string file = more.substr(0, more.find(' '));
+    more.erase(0, std::min(more.size(), file.size() + 1));
+    const std::string content = read_text_file(file, "settings of a framework");
+    files.push_back(file.ends_with(".json") ? parse_json_text(file, content)
+                                            : parse_yaml(file, content));
+  }
+  return files;
+}
+
 // Reads settings of Hugging Face's libraries in one file, with those of further files and flags
 // behind it.
 Settings of_hugging_face(const Json& settings, std::string more, const std::string& name) {
@@ -55,14 +68,26 @@ Settings of_hugging_face(const Json& settings, std::string more, const std::stri
     (frameworks::is_accelerate(json) ? launch : arguments).update(json);
   };
   take(settings);
-  while (!more.empty() && !more.starts_with("--")) {
-    const std::string file = more.substr(0, more.find(' '));
-    more.erase(0, std::min(more.size(), file.size() + 1));
-    const std::string content = read_text_file(file, "settings of a framework");
-    take(file.ends_with(".json") ? parse_json_text(file, content) : parse_yaml(file, content));
-  }
+  for (const Json& file : files_ahead(more)) take(file);
   if (!more.empty()) arguments.update(frameworks::underscored(frameworks::flags_of(more)));
   return frameworks::of_hugging_face(arguments, launch, name);
+}
+
+// Reads the YAML of a framework whose trainer has a format of its own.
+std::optional<Settings> of_trainers_yaml(const Json& yaml, std::string more,
+                                         const std::string& name) {
+  if (frameworks::is_nemo(yaml)) {
+    return frameworks::of_nemo(yaml, frameworks::flags_of(more), name);
+  }
+  if (frameworks::is_neox(yaml)) {
+    Json all = yaml;
+    for (const Json& file : files_ahead(more)) all.update(file);
+    return frameworks::of_neox(all, frameworks::flags_of(more), name);
+  }
+  const bool composer = frameworks::is_composer(yaml);
+  if (!composer && !frameworks::is_lightning(yaml)) return std::nullopt;
+  expect_no_flags(more, name);
+  return composer ? frameworks::of_composer(yaml, name) : frameworks::of_lightning(yaml, name);
 }
 
 Settings of_yaml(const Json& yaml, const std::string& more, const std::string& name) {
@@ -73,6 +98,7 @@ Settings of_yaml(const Json& yaml, const std::string& more, const std::string& n
     settings.assumed.insert(settings.assumed.begin(), said.begin(), said.end());
     return settings;
   }
+  if (const auto settings = of_trainers_yaml(yaml, more, name)) return *settings;
   if (const std::string other = frameworks::other_framework(yaml); !other.empty()) {
     refuse_other(name, other);
   }
@@ -143,38 +169,6 @@ Settings of_launch(const frameworks::TrainingCommand& training, const std::strin
   return settings;
 }
 
-// A framework's own settings of the exchange, which are a strategy's configuration as they are.
-struct OwnSettings {
-  const char* framework;
-  const char* dialect;
-  std::initializer_list<const char*> marks;
-};
-constexpr OwnSettings kOwnSettings[] = {
-    {"Horovod",
-     "horovod",
-     {"HOROVOD_FUSION_THRESHOLD", "HOROVOD_CYCLE_TIME", "HOROVOD_HIERARCHICAL_ALLREDUCE",
-      "HOROVOD_NUM_NCCL_STREAMS", "HOROVOD_AUTOTUNE"}},
-    {"Paddle",
-     "paddle",
-     {"fuse_grad_size_in_MB", "fuse_all_reduce_ops", "nccl_comm_num", "sync_nccl_allreduce",
-      "use_hierarchical_allreduce", "dgc", "localsgd"}},
-    {"MindSpore", "mindspore", {"comm_fusion", "all_reduce_fusion_config", "parallel_mode"}},
-    {"PyTorch",
-     "pytorch",
-     {"bucket_cap_mb", "find_unused_parameters", "gradient_as_bucket_view", "static_graph"}}};
-
-std::optional<Settings> of_own_settings(const Json& json) {
-  for (const OwnSettings& own : kOwnSettings) {
-    if (!frameworks::has_any(json, own.marks)) continue;
-    Settings settings;
-    settings.framework = own.framework;
-    settings.autocast = true;  // if the device has a half precision; none is said
-    settings.strategy = {{"dialect", own.dialect}, {"config", json}};
-    return settings;
-  }
-  return std::nullopt;
-}
-
 // Reads what horovodrun turns into variables (horovod/runner/common/util/config_parser.py).
 Settings of_horovodrun(const frameworks::TrainingCommand& training) {
   constexpr double kMiB = 1 << 20;
@@ -230,8 +224,8 @@ Settings of_titan_launch(const frameworks::TrainingCommand& training, const std:
   return frameworks::of_torchtitan(toml, name);
 }
 
-std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
-                                    const std::string& more, const std::string& name) {
+std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
+                                 const std::string& more, const std::string& name) {
   const Json& flags = training.flags;
   if (frameworks::marks_megatron(flags)) {
     Settings settings = with_flags(flags, more, name, training.script);
@@ -251,7 +245,14 @@ std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
     return frameworks::is_trainer(one) || frameworks::is_accelerate(one);
   });
   if (files || is_hugging_face(training)) return of_launch(training, more, name);
-  return std::nullopt;
+  return of_trainers_yaml(frameworks::with_overrides(training), more, name);
+}
+
+std::optional<Settings> of_training(const frameworks::TrainingCommand& training,
+                                    const std::string& more, const std::string& name) {
+  auto settings = of_flags(training, more, name);
+  if (settings && settings->ranks == 0) settings->ranks = training.ranks;
+  return settings;
 }
 
 // Reads command lines; a script that asks for a shell is to be captured.
@@ -277,7 +278,7 @@ std::optional<Settings> of_lines(const std::string& content, const std::string& 
 
 Settings of_capture(const Json& json, const std::string& more, const std::string& name,
                     int chosen) {
-  const std::vector<launch::Launch> launches = launch::launches_of(json, name);
+  const std::vector<launch::CapturedLaunch> launches = launch::launches_of(json, name);
   if (chosen > std::ssize(launches)) {
     refuse_other(name, "has " + std::to_string(launches.size()) + " launches, no number " +
                            std::to_string(chosen) + " (--launch)");
@@ -333,10 +334,11 @@ std::optional<Settings> read_settings(const std::string& text, const std::string
     const bool trainer = frameworks::is_accelerate(*json) || frameworks::is_trainer(*json);
     if (trainer && !is_deepspeed(*json)) return of_hugging_face(*json, more, name);
     expect_no_flags(more, name);
-    if (!is_deepspeed(*json)) return of_own_settings(*json);
+    if (!is_deepspeed(*json)) return frameworks::of_own_settings(*json, name);
     return frameworks::of_deepspeed(*json, name);
   }
   if (not_utf8(content)) return std::nullopt;  // weights
+  if (kind == ".prototxt") return frameworks::of_prototxt(content, name);
   if (kind == ".py") refuse_python(content, name);
   return of_lines(content, more, name, launch);
 }

@@ -54,15 +54,21 @@ struct TrainingCommand {
   std::string script;            // "pretrain_gpt.py"
   Json launch = Json::object();  // flags ahead of the script
   std::vector<Json> settings;    // files behind it: their content, or the name of one not captured
+  // Keys of these files and their values: "trainer.devices=8", as Hydra and OmegaConf take them.
+  std::vector<std::pair<std::string, std::string>> overrides;
+  std::int64_t ranks = 0;                          // processes that it starts; 0: it does not say
   std::vector<std::string> around;                 // words of srun or mpirun
   std::map<std::string, std::string> environment;  // of a captured one
   std::vector<std::string> said;                   // what was chosen, and what was passed over
 };
 // `chosen` counts from 1; 0: the one that trains.
-TrainingCommand training_command(const std::vector<launch::Launch>& launches, int chosen);
+TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& launches, int chosen);
+
+// Returns the settings that a launch names as one, with its overrides.
+Json with_overrides(const TrainingCommand& training);
 
 // Each command of some lines as a launch.
-std::vector<launch::Launch> launches_in_lines(const ShellLines& lines);
+std::vector<launch::CapturedLaunch> launches_in_lines(const ShellLines& lines);
 
 // Flags of a line by their names without the dashes, "--seq-length 8192" as a number, "--swiglu" as
 // true; several values as a list. A flag that stands twice has its last value.
@@ -85,6 +91,22 @@ Json flags_of_bridge(const Json& yaml, const std::string& file, std::vector<std:
 // framework. Empty: they do not.
 std::string other_framework(const Json& settings);
 std::string other_program(const TrainingCommand& training);
+
+// NeMo's YAML of a Megatron model and gpt-neox', with flags of Megatron's that win.
+bool is_nemo(const Json& yaml);
+Settings of_nemo(const Json& yaml, const Json& more, const std::string& file);
+bool is_neox(const Json& yaml);
+Settings of_neox(const Json& yaml, const Json& more, const std::string& file);
+// YAML of LightningCLI, and of Composer as llm-foundry has it.
+bool is_lightning(const Json& yaml);
+Settings of_lightning(const Json& yaml, const std::string& file);
+bool is_composer(const Json& yaml);
+Settings of_composer(const Json& yaml, const std::string& file);
+
+// Settings of an exchange alone, by their names: Paddle's, MindSpore's, Horovod's, PyTorch's.
+std::optional<Settings> of_own_settings(const Json& json, const std::string& file);
+// Paddle's DistributedStrategy as save_to_prototxt writes it.
+Settings of_prototxt(const std::string& text, const std::string& file);
 
 // A mapping's own mapping of that name; an empty one where there is none.
 const Json& section_of(const Json& all, const char* key);

@@ -112,6 +112,35 @@ TEST_F(Capture, WritesDownWhatALauncherFinds) {
             std::filesystem::canonical(folder()));
 }
 
+// Settings that a launch names without their folder, and keys that it sets in them.
+TEST_F(Capture, SettingsOfAFolder) {
+  std::filesystem::create_directories(path("examples/conf"));
+  std::filesystem::create_directories(path("configs"));
+  write("examples/gpt_pretraining.py", "pass\n");
+  write("examples/conf/gpt.yaml",
+        "trainer: {devices: 1, precision: bf16}\nmodel: {num_layers: 2, hidden_size: 64, "
+        "num_attention_heads: 4, encoder_seq_length: 8, vocab_size: 128, micro_batch_size: 1, "
+        "megatron_amp_O2: true}\n");
+  write("configs/small.yml",
+        "{\"num_layers\": 2, \"hidden_size\": 64, \"num_attention_heads\": 4, \"seq_length\": 8, "
+        "\"vocab_size\": 128, \"pos_emb\": \"rotary\", \"no_weight_tying\": true}");
+  write("configs/setup.yml", "{\"train_micro_batch_size_per_gpu\": 3}");
+  const auto workload = [&](const std::string& script, const std::string& number) {
+    const test::Ran captured = ran(script);
+    write("launch.json", captured.out);
+    return Json::parse(test::syncline_out(
+        {"init", path("launch.json"), "--node", "dgx-h100", "--launch", number}))["workload"];
+  };
+  const std::string script =
+      "python examples/gpt_pretraining.py --config-path=conf --config-name=gpt "
+      "trainer.devices=8 ++model.micro_batch_size=2 model.tensor_model_parallel_size=4\n"
+      "python ./deepy.py train.py -d configs small.yml setup.yml\n";
+  const Json nemo = workload(script, "1");
+  EXPECT_EQ(nemo["batch"], 2);
+  EXPECT_EQ(nemo["parallel"]["tensor"], 4);
+  EXPECT_EQ(workload(script, "2")["batch"], 3);
+}
+
 // Python that trains nothing is the real one, also where a script puts another ahead of it.
 TEST_F(Capture, HelpersReallyRun) {
   write("size.py", "import sys\nprint(2 * int(sys.argv[1]))\n");
@@ -123,12 +152,14 @@ TEST_F(Capture, HelpersReallyRun) {
   const Json all = launches(
       "N=$(python size.py 4)\nexport PATH=$PWD/env/bin:$PATH\n"
       "run() { PATH=$PWD/env/bin:$PATH; torchrun --nproc-per-node $N $1; }\n"
-      "run train.py\npython main.py\npython train.py --lr 1\necho '{}' | python -m json.tool\n"
+      "run train.py\nL=\"$PWD/env/bin/torchrun --nnodes 2\"\n$L x.py\nset -x\npython main.py\n"
+      "bash -lc 'PATH=/usr/bin; python train.py --lr 1'\necho '{}' | python -m json.tool\n"
       "touch done\n");
-  ASSERT_EQ(all.size(), 3U);
+  ASSERT_EQ(all.size(), 4U);
   EXPECT_EQ(all[0]["words"].get<Words>(), (Words{"torchrun", "--nproc-per-node", "8", "train.py"}));
-  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"python", "main.py"}));
-  EXPECT_EQ(all[2]["words"].get<Words>(), (Words{"python", "train.py", "--lr", "1"}));
+  EXPECT_EQ(all[1]["words"].get<Words>(), (Words{"torchrun", "--nnodes", "2", "x.py"}));
+  EXPECT_EQ(all[2]["words"].get<Words>(), (Words{"python", "main.py"}));
+  EXPECT_EQ(all[3]["words"].get<Words>(), (Words{"python", "train.py", "--lr", "1"}));
   EXPECT_FALSE(std::filesystem::exists(path("trained")));
   EXPECT_TRUE(std::filesystem::exists(path("done")));
 }

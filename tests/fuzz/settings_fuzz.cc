@@ -1,5 +1,5 @@
-// Any bytes are settings of one framework or another, or an InputError: flags and shell scripts,
-// YAML, TOML, JSON.
+// Any bytes are settings of one framework or another, or an InputError: flags and command lines,
+// YAML, TOML, JSON, protobuf's text, captured launches.
 #include "imports/frameworks/settings.h"
 
 #include "formats/json/text.h"
@@ -23,6 +23,22 @@ SYNCLINE_FUZZ_TARGET(settings, bytes) {
     const auto json = json_in(text);
     if (json && json->is_object()) (void)frameworks::of_deepspeed(*json, "x");
   });
+  attempt([&] { (void)frameworks::of_prototxt(text, "x"); });
+  attempt([&] {
+    const auto json = json_in(text);
+    if (!json || !launch::is_capture(*json)) return;
+    const auto launches = launch::launches_of(*json, "x");
+    (void)frameworks::with_overrides(frameworks::training_command(launches, 0));
+  });
   const Json yaml = parse_yaml("x", text);
+  const Json none = Json::object();
+  attempt([&] { (void)frameworks::of_nemo(yaml, none, "x"); });
+  attempt([&] { (void)frameworks::of_neox(yaml, none, "x"); });
+  attempt([&] {
+    if (frameworks::is_lightning(yaml)) (void)frameworks::of_lightning(yaml, "x");
+  });
+  attempt([&] {
+    if (frameworks::is_composer(yaml)) (void)frameworks::of_composer(yaml, "x");
+  });
   (void)frameworks::of_megatron(frameworks::flags_of_yaml(yaml), "x");
 }

@@ -258,6 +258,8 @@ fsdp_config: {fsdp_transformer_layer_cls_to_wrap: LlamaDecoderLayer}
                          "compute_environment: X\ndistributed_type: DEEPSPEED\n"
                          "num_processes: 16\nmixed_precision: bf16\n");
   other.flags = write("args.yaml", "per_device_train_batch_size: 1\noptim: adafactor\n");
+  EXPECT_EQ(init_scenario(other).scenario["cluster"]["nodes"], 2);
+  other.nodes = 1;
   const Begun told = init_scenario(other);
   EXPECT_TRUE(test::any_contains(told.assumed,
                                  "8 GPUs, as --nodes and the node have it, in place "

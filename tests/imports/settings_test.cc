@@ -550,17 +550,12 @@ TEST(Megatron, BridgesSectionsKeepTheirNames) {
 
 TEST(Settings, OfOtherFrameworksAreRefusedByTheirName) {
   const std::pair<const char*, const char*> files[] = {
-      {"NeMo",
-       "trainer:\n  devices: 8\n  precision: bf16\nmodel:\n  mcore_gpt: true\n"
-       "  num_layers: 32\n  micro_batch_size: 1\n"},
       {"NeMo", "exp_manager:\n  name: x\nmodel:\n  num_layers: 2\n"},
-      {"gpt-neox",
-       "pipe_parallel_size: 4\nmodel_parallel_size: 2\nnum_layers: 44\n"
-       "micro_batch_size: 1\n"},
-      {"Lightning", "trainer:\n  accelerator: gpu\n  devices: 8\n"},
+      {"gpt-neox", "pipe_parallel_size: 4\nmodel_parallel_size: 2\nhidden_size: 44\n"},
+      {"Lightning", "trainer:\n  accelerator: gpu\n"},
       {"torchtune", "model:\n  _component_: torchtune.models.llama3.llama3_8b\n"},
       {"verl", "actor_rollout_ref:\n  actor: {}\n"},
-      {"OLMo", "global_train_batch_size: 512\ndevice_train_microbatch_size: 2\n"},
+      {"OLMo", "global_train_batch_size: 512\nfsdp: {wrapping_strategy: by_block}\n"},
       {"Kubernetes", "apiVersion: v1\nkind: PyTorchJob\n"}};
   for (const auto& [name, text] : files) {
     const std::string said = refusal_of_file("a.yaml", text);
@@ -593,6 +588,91 @@ TEST(Settings, OfAnExchangeAlone) {
     EXPECT_EQ(job.strategy["dialect"], dialect);
     EXPECT_EQ(job.strategy["config"], Json::parse(text));
   }
+}
+
+// As save_to_prototxt of paddlepaddle 2.6.2 writes it.
+TEST(Settings, OfPaddlesPrototxt) {
+  const Settings job = of_file("strategy.prototxt", R"(mode: COLLECTIVE
+amp: true
+recompute: true
+lars: true
+sync_nccl_allreduce: false
+nccl_comm_num: 2
+fuse_all_reduce_ops: true
+fuse_grad_size_in_MB: 16
+sharding: false
+amp_configs {
+  init_loss_scaling: 128.0
+  custom_white_list: "conv2d"
+  custom_white_list: "matmul"
+}
+build_strategy {
+  fuse_elewise_add_act_ops: true  # a comment
+}
+)");
+  EXPECT_EQ(job.framework, "Paddle");
+  EXPECT_EQ(job.strategy["config"], Json::parse(R"({"amp": true, "sync_nccl_allreduce": false,
+    "nccl_comm_num": 2, "fuse_all_reduce_ops": true, "fuse_grad_size_in_MB": 16,
+    "amp_configs": {"init_loss_scaling": 128.0, "custom_white_list": ["conv2d", "matmul"]},
+    "build_strategy": {"fuse_elewise_add_act_ops": true}})"));
+  EXPECT_EQ(job.workload["activation_checkpointing"], "full");
+  EXPECT_TRUE(assumes(job, "left out: lars"));
+  const auto refused = [](const char* text) { return refusal_of_file("a.prototxt", text); };
+  EXPECT_TRUE(contains(refused("dgc: true\nsharding: true\n"), "sharding: is not modelled"));
+  EXPECT_EQ(refused("layer: 1\n"), "a.prototxt: no DistributedStrategy of Paddle's");
+  for (const char* text : {"a {", "a", "a: {b: 1", "}", "a: 'x", "a: ,", "dgc: true }", "?"}) {
+    EXPECT_TRUE(contains(refused(text), "line 1: no text of protobuf")) << text;
+  }
+  std::string deep;
+  for (int i = 0; i < 100000; ++i) deep += "a{";
+  EXPECT_TRUE(contains(refused(deep.c_str()), "no text of protobuf"));
+}
+
+// comm_fusion by index in its older spelling, among what sets no exchange.
+TEST(Settings, OfMindSporesContext) {
+  const auto read = [](const char* text) { return of_file("context.json", text); };
+  const Settings older = read(R"({"parallel_mode": "data_parallel", "gradients_mean": true,
+    "device_num": 16, "all_reduce_fusion_config": [85, 160], "search_mode": "x"})");
+  EXPECT_EQ(older.strategy["config"], read(R"({"parallel_mode": "data_parallel", "comm_fusion":
+                     {"allreduce": {"mode": "index", "config": [85, 160]}}})")
+                                          .strategy["config"]);
+  EXPECT_EQ(older.ranks, 16);
+  EXPECT_TRUE(assumes(older, "left out: search_mode"));
+  EXPECT_TRUE(contains(refusal_of_file("a.json", R"({"all_reduce_fusion_config": [1],
+    "comm_fusion": {"allreduce": {"mode": "auto", "config": null}}})"),
+                       "given twice, also as 'comm_fusion'"));
+}
+
+// Processes that a launch starts, which say how many nodes there are.
+TEST(Settings, OfALaunchSayItsProcesses) {
+  const test::Scratch scratch;
+  const std::string hosts = scratch.path("hostfile");
+  test::write_text(hosts, "a slots=8\n# b slots=8\nc slots=4 # four\n");
+  const std::string flags = " t.py --micro-batch-size 1 --tensor-model-parallel-size 2";
+  for (const auto& [line, ranks] : std::vector<std::pair<std::string, int>>{
+           {"torchrun --nproc_per_node=8 --nnodes 4", 32},
+           {"torchrun --nproc-per-node 8 --nnodes=1:4", 0},
+           {"python -m torch.distributed.launch --nproc_per_node 4", 4},
+           {"deepspeed --num_gpus 8 --num_nodes 2", 16},
+           {"deepspeed --hostfile=" + hosts, 12},
+           {"deepspeed --hostfile " + hosts + " --include a@c:0", 0},
+           {"python", 0}}) {
+    EXPECT_EQ(settings_of(line + flags).ranks, ranks) << line;
+  }
+  EXPECT_EQ(settings_of("horovodrun -np 16 -H a:8,b:8 python t.py --batch-size 4").ranks, 16);
+  const auto captured = [](const std::string& around, const std::string& variable) {
+    return of_file("l.json", R"({"launches": [{"words": ["python", "t.py", "--micro-batch-size", "2"],
+      "around": [)" + around + R"(], "environment": {)" +
+                                 variable + "}}]}")
+        .ranks;
+  };
+  EXPECT_EQ(captured(R"("mpirun", "-np", "64")", ""), 64);
+  EXPECT_EQ(captured(R"("srun", "--ntasks=8")", ""), 8);
+  EXPECT_EQ(captured(R"("srun", "-l")", R"("SLURM_NTASKS": "24")"), 24);
+  EXPECT_EQ(
+      init_scenario({.model = std::string(kModel) + "--micro-batch-size 1", .node = "dgx-h100"})
+          .scenario["cluster"]["nodes"],
+      1);
 }
 
 TEST(Torchtitan, TomlIsAJob) {

@@ -1,0 +1,353 @@
+// Trainers of PyTorch around its own strategies: Lightning and MosaicML's Composer.
+// Sources: lightning 2.6 (pytorch/strategies, fabric/plugins/precision), mosaicml 0.28
+// (utils/parallelism.py, distributed/mosaic_parallelism.py, trainer/trainer.py), llm-foundry 0.22
+// (models/mpt/configuration_mpt.py).
+#include <algorithm>
+#include <array>
+
+#include "formats/json/text.h"
+#include "formats/text/visible.h"
+#include "imports/frameworks/keys.h"
+#include "imports/frameworks/settings.h"
+
+namespace syncline::job::frameworks {
+namespace {
+
+std::size_t marks_in(const Json& json, std::initializer_list<const char*> keys) {
+  if (!json.is_object()) return 0;
+  return static_cast<std::size_t>(
+      std::ranges::count_if(keys, [&](const char* key) { return json.contains(key); }));
+}
+
+// Products' format of a word for precision, and whether parameters stay in fp32.
+struct Products {
+  std::string dtype = "fp32";
+  bool mixed = false;
+};
+
+Products products_of(const std::string& precision, const std::string& key,
+                     const std::string& file) {
+  const std::string word = lower(precision);
+  if (word == "bf16-true" || word == "16-true") return {word[0] == 'b' ? "bf16" : "fp16", false};
+  for (const char* mixed : {"bf16", "bf16-mixed", "amp_bf16"}) {
+    if (word == mixed) return {"bf16", true};
+  }
+  for (const char* mixed : {"16", "16-mixed", "amp_fp16"}) {
+    if (word == mixed) return {"fp16", true};
+  }
+  if (word == "transformer-engine" || word == "amp_fp8") return {"fp8", true};
+  if (word == "32" || word == "32-true" || word == "fp32") return {};
+  fail(file, key,
+       "found '" + shortened(visible(word), 60) +
+           "', which is not modelled: 32, 16-mixed, bf16-mixed, 16-true and bf16-true are, and "
+           "Composer's fp32, amp_bf16, amp_fp16 and amp_fp8");
+}
+
+std::string format_of(const Products& products) {
+  return products.dtype == "fp16" ? "float16" : "bfloat16";
+}
+
+// Returns the last part of a class's or a function's name.
+std::string short_name(const std::string& path) { return path.substr(path.rfind('.') + 1); }
+
+struct LightningStrategy {
+  std::string name = "auto";  // "ddp", "DDPStrategy"
+  Json arguments = Json::object();
+};
+
+LightningStrategy strategy_in(const Json& trainer, const std::string& file) {
+  const Json strategy = trainer.value("strategy", Json());
+  if (strategy.is_null()) return {};
+  if (strategy.is_string()) return {short_name(strategy.get<std::string>()), Json::object()};
+  if (!strategy.is_object() || !strategy.contains("class_path") ||
+      !strategy["class_path"].is_string()) {
+    fail(file, "trainer.strategy", "expected a name, or class_path with init_args");
+  }
+  return {short_name(strategy["class_path"].get<std::string>()), section_of(strategy, "init_args")};
+}
+
+// Lightning's no_sync goes around all but the last micro-batch, for this strategy alone.
+Json lightning_ddp(const LightningStrategy& strategy, const std::string& file, Settings& settings) {
+  Json config{{"no_sync", true}};
+  if (strategy.name.ends_with("find_unused_parameters_true")) {
+    config["find_unused_parameters"] = true;
+  }
+  for (const auto& [key, value] : strategy.arguments.items()) {
+    constexpr std::array kRead{"find_unused_parameters", "gradient_as_bucket_view", "static_graph",
+                               "bucket_cap_mb",          "broadcast_buffers",       "init_sync"};
+    constexpr std::array kWithoutEffect{"accelerator",           "parallel_devices", "timeout",
+                                        "cluster_environment",   "checkpoint_io",    "start_method",
+                                        "process_group_backend", "precision_plugin"};
+    if (value.is_null() || std::ranges::find(kWithoutEffect, key) != kWithoutEffect.end()) continue;
+    if (std::ranges::find(kRead, key) != kRead.end()) {
+      config[key] = value;
+    } else if (key == "ddp_comm_hook" && value.is_string()) {
+      config["comm_hook"] = short_name(value.get<std::string>());
+    } else if (key == "model_averaging_period" || key.starts_with("ddp_comm")) {
+      fail(file, "trainer.strategy." + key,
+           "is not read: write the hook in a scenario with \"dialect\": \"pytorch\"");
+    } else {
+      settings.assumed.push_back("nothing of trainer.strategy." + key + ", which is not known");
+    }
+  }
+  return {{"dialect", "pytorch"}, {"config", std::move(config)}};
+}
+
+Json lightning_fsdp(const LightningStrategy& strategy, const Products& products,
+                    const std::string& file, Settings& settings) {
+  const Keys arguments{strategy.arguments, file};
+  if (strategy.name == "fsdp_cpu_offload" || arguments.on("cpu_offload")) {
+    fail(file, "trainer.strategy", "keeping shards on the host is not modelled yet");
+  }
+  Json config{{"version", 1}, {"use_orig_params", arguments.on("use_orig_params", true)}};
+  std::string sharding = arguments.word("sharding_strategy", "FULL_SHARD");
+  for (char& letter : sharding) letter = static_cast<char>(std::toupper(letter));
+  config["sharding_strategy"] = sharding;
+  if (given(strategy.arguments, "device_mesh")) {
+    config["device_mesh"] = strategy.arguments["device_mesh"];
+  }
+  const bool layers = given(strategy.arguments, "auto_wrap_policy");
+  config["units"] = layers ? Json("layers") : Json::array();
+  if (!layers) {
+    settings.assumed.emplace_back("the model as one unit of FSDP, as no auto_wrap_policy is given");
+  }
+  if (products.dtype != "fp32") {
+    config["mixed_precision"] = {{"param_dtype", format_of(products)},
+                                 {"reduce_dtype", format_of(products)}};
+  }
+  if (given(strategy.arguments, "activation_checkpointing") ||
+      given(strategy.arguments, "activation_checkpointing_policy")) {
+    settings.workload["activation_checkpointing"] = "full";
+  }
+  return {{"dialect", "fsdp"}, {"config", std::move(config)}};
+}
+
+// DeepSpeed's configuration as Lightning's strategy makes it.
+Settings lightning_deepspeed(const LightningStrategy& strategy, const Products& products,
+                             std::int64_t steps, const std::string& file) {
+  const Keys arguments{strategy.arguments, file};
+  Json config = Json::object();
+  if (given(strategy.arguments, "config")) {
+    const Json& own = strategy.arguments["config"];
+    config = own.is_string() ? read_json_file(own.get<std::string>()) : own;
+  } else {
+    std::int64_t stage = arguments.size("stage", 2);
+    const std::string begin = "deepspeed_stage_";
+    if (strategy.name.starts_with(begin)) stage = strategy.name[begin.size()] - '0';
+    constexpr std::int64_t kBucket = 200'000'000;
+    Json zero{{"stage", stage},
+              {"contiguous_gradients", arguments.on("contiguous_gradients", true)},
+              {"overlap_comm", arguments.on("overlap_comm", true)},
+              {"allgather_partitions", arguments.on("allgather_partitions", true)},
+              {"reduce_scatter", arguments.on("reduce_scatter", true)},
+              {"allgather_bucket_size", arguments.size("allgather_bucket_size", kBucket)},
+              {"reduce_bucket_size", arguments.size("reduce_bucket_size", kBucket)}};
+    if (strategy.name.find("offload") != strategy.name.npos || arguments.on("offload_optimizer")) {
+      zero["offload_optimizer"] = {{"device", "cpu"}};
+    }
+    if (arguments.on("offload_parameters")) zero["offload_param"] = {{"device", "cpu"}};
+    config["zero_optimization"] = std::move(zero);
+  }
+  for (const char* key : {"bf16", "fp16"}) {
+    if (!config.contains(key)) config[key] = {{"enabled", products.dtype == key}};
+  }
+  if (!config.contains("gradient_accumulation_steps")) {
+    config["gradient_accumulation_steps"] = steps;
+  }
+  return of_deepspeed(config, file);
+}
+
+// Finds the samples a rank and pass among the data's arguments.
+std::int64_t batch_in(const Json& data, const std::string& file) {
+  if (!data.is_object()) return 0;
+  for (const char* key : {"batch_size", "train_batch_size", "micro_batch_size"}) {
+    const Json size = data.value(key, Json());
+    if (size.is_number_integer()) return Keys{data, file}.size(key, 0);
+  }
+  for (const auto& [key, inside] : data.items()) {
+    if (const std::int64_t size = batch_in(inside, file); size > 0) return size;
+  }
+  return 0;
+}
+
+bool any_of_names(const std::string& name, std::initializer_list<std::string_view> names) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+// Composer's model by its sizes, or by its name.
+void take_composer_model(const Json& model, Settings& settings, const std::string& file) {
+  const Keys keys{model, file};
+  const std::string name =
+      keys.word("pretrained_model_name_or_path", keys.word("pretrained_model_name"));
+  if (!name.empty()) return take_model_named(name, settings);
+  if (!given(model, "d_model") || !given(model, "n_layers") || !given(model, "n_heads")) return;
+  const Json& attention = section_of(model, "attn_config");
+  const Json& inner = section_of(model, "ffn_config");
+  const Keys attends{attention, file}, feeds{inner, file};
+  const std::int64_t hidden = keys.size("d_model", 1), heads = keys.size("n_heads", 1);
+  const std::int64_t positions = keys.size("max_seq_len", 2048);
+  const bool learned =
+      keys.on("learned_pos_emb", true) && !attends.on("alibi") && !attends.on("rope");
+  const bool gated = feeds.word("ffn_type", "mptmlp").find("glu") != std::string::npos;
+  const std::int64_t kv =
+      attends.word("attn_type") == "multiquery_attention" ? 1 : attends.size("kv_n_heads", heads);
+  const bool gpt2 = learned && !keys.on("no_bias") && !gated && kv == heads &&
+                    keys.on("tie_word_embeddings", true);
+  Json shape{{"layers", keys.size("n_layers", 1)},
+             {"hidden", hidden},
+             {"heads", heads},
+             {"inner", feeds.size("ffn_hidden_size", keys.size("expansion_ratio", 4) * hidden)},
+             {"positions", positions},
+             {"words", keys.size("vocab_size", 50368)}};
+  if (!gpt2) {
+    if (kv != heads) shape["kv_heads"] = kv;
+    if (keys.on("tie_word_embeddings", true)) shape["tied"] = true;
+    if (!gated) shape["gated"] = false;
+  }
+  settings.workload["name"] =
+      "MPT of " + shape["layers"].dump() + " layers, hidden " + std::to_string(hidden);
+  settings.workload["source"] = "the model section of Composer's settings";
+  Json& operators = settings.workload["operators"];
+  operators["architecture"] = gpt2 ? "gpt2" : "llama";
+  if (gpt2) operators["flash_attention"] = true;
+  operators["shape"] = std::move(shape);
+}
+
+Json composer_fsdp(const Json& fsdp, const Products& products, const std::string& file,
+                   Settings& settings) {
+  const Keys keys{fsdp, file};
+  if (keys.on("cpu_offload")) {
+    fail(file, "fsdp_config.cpu_offload", "keeping shards on the host is not modelled yet");
+  }
+  std::string sharding = keys.word("sharding_strategy", "FULL_SHARD");
+  for (char& letter : sharding) letter = static_cast<char>(std::toupper(letter));
+  Json config{
+      {"version", 1}, {"units", "layers"}, {"use_orig_params", keys.on("use_orig_params", true)}};
+  const std::int64_t replicas = keys.size("data_parallel_replicate_degree", 1);
+  const std::int64_t shards = fsdp.value("data_parallel_shard_degree", Json(-1)) == -1
+                                  ? -1
+                                  : keys.size("data_parallel_shard_degree", 1);
+  Json mesh = fsdp.value("device_mesh", Json());
+  if (replicas > 1) mesh = {replicas, shards};
+  if (mesh.is_array() && mesh.size() == 2) {
+    if (sharding == "FULL_SHARD") sharding = "HYBRID_SHARD";
+    if (sharding == "SHARD_GRAD_OP") sharding = "_HYBRID_SHARD_ZERO2";
+    config["device_mesh"] = mesh;
+  }
+  config["sharding_strategy"] = sharding;
+  const Json mixed = fsdp.value("mixed_precision", Json("DEFAULT"));
+  const std::string word = mixed.is_string() ? lower(mixed.get<std::string>()) : "";
+  if (mixed.is_object()) {
+    for (const char* key : {"param_dtype", "reduce_dtype"}) {
+      const std::string format = lower(Keys{mixed, file}.word(key));
+      if (format.empty()) continue;
+      config["mixed_precision"][key] = format == "bf16" || format == "bfloat16"  ? "bfloat16"
+                                       : format == "fp16" || format == "float16" ? "float16"
+                                                                                 : "float32";
+    }
+  } else if ((word == "default" || word == "pure") && products.dtype != "fp32") {
+    config["mixed_precision"] = {
+        {"param_dtype", format_of(products)},
+        {"reduce_dtype", word == "pure" ? format_of(products) : "float32"}};
+  } else if (word != "full" && word != "default" && word != "pure") {
+    fail(file, "fsdp_config.mixed_precision",
+         "found '" + shortened(visible(word), 60) + "', expected FULL, DEFAULT or PURE");
+  }
+  const std::string ahead = keys.word("backward_prefetch", "BACKWARD_POST");
+  if (lower(ahead) != "backward_pre") {
+    settings.assumed.push_back(
+        "units gathered for the backward pass one early (BACKWARD_PRE) in place of "
+        "backward_prefetch " +
+        shortened(visible(ahead), 40));
+  }
+  if (keys.on("activation_checkpointing")) settings.workload["activation_checkpointing"] = "full";
+  return {{"dialect", "fsdp"}, {"config", std::move(config)}};
+}
+
+const Json& parameters_of(const Json& yaml) {
+  const Json& inside = section_of(yaml, "parameters");  // a job of MosaicML's platform
+  return inside.empty() ? yaml : inside;
+}
+
+}  // namespace
+
+bool is_lightning(const Json& yaml) {
+  const Json& trainer = section_of(yaml, "trainer");
+  return marks_in(trainer, {"accelerator", "strategy", "devices", "num_nodes", "precision",
+                            "accumulate_grad_batches", "max_epochs", "max_steps",
+                            "gradient_clip_val", "log_every_n_steps"}) +
+             marks_in(yaml, {"seed_everything"}) >=
+         2;
+}
+
+Settings of_lightning(const Json& yaml, const std::string& file) {
+  const Json all = with_references(yaml);
+  const Json& section = section_of(all, "trainer");
+  const Keys trainer{section, file};
+  const LightningStrategy strategy = strategy_in(section, file);
+  const Products products =
+      products_of(trainer.word("precision", "32-true"), "trainer.precision", file);
+  const std::int64_t steps = trainer.size("accumulate_grad_batches", 1);
+  const std::string& name = strategy.name;
+  Settings settings;
+  if (name == "DeepSpeedStrategy" || name.starts_with("deepspeed")) {
+    settings = lightning_deepspeed(strategy, products, steps, file);
+  } else if (any_of_names(name, {"fsdp", "fsdp_cpu_offload", "FSDPStrategy"})) {
+    settings.strategy = lightning_fsdp(strategy, products, file, settings);
+  } else if (any_of_names(name, {"auto", "DDPStrategy"}) || name.starts_with("ddp")) {
+    settings.strategy = lightning_ddp(strategy, file, settings);
+  } else {
+    fail(file, "trainer.strategy",
+         "found '" + shortened(visible(name), 60) +
+             "', which is not modelled: ddp, fsdp and deepspeed are, by their names and classes");
+  }
+  settings.framework = "Lightning";
+  settings.workload["operators"]["dtype"] = products.dtype;
+  settings.autocast = products.mixed;
+  settings.micro_batches = steps;
+  if (const std::int64_t batch = batch_in(section_of(all, "data"), file); batch > 0) {
+    settings.workload["batch"] = batch;
+  }
+  const Json devices = section.value("devices", Json());
+  if (devices.is_number_integer() && devices > 0) {
+    settings.ranks = trainer.size("devices", 1) * trainer.size("num_nodes", 1);
+  }
+  return settings;
+}
+
+bool is_composer(const Json& yaml) {
+  const Json& all = parameters_of(yaml);
+  // OLMo has names of Composer's, and a section of its own.
+  return !all.contains("fsdp") &&
+         marks_in(all, {"global_train_batch_size", "device_train_microbatch_size", "fsdp_config",
+                        "max_duration", "train_loader", "eval_loader", "algorithms"}) >= 2 &&
+         has_any(all, {"global_train_batch_size", "device_train_microbatch_size", "fsdp_config"});
+}
+
+Settings of_composer(const Json& yaml, const std::string& file) {
+  const Json all = with_references(parameters_of(yaml));
+  const Keys keys{all, file};
+  const Products products = products_of(keys.word("precision", "amp_bf16"), "precision", file);
+  Settings settings;
+  const Json& newer = section_of(section_of(all, "parallelism_config"), "fsdp");
+  const Json& fsdp = newer.empty() ? section_of(all, "fsdp_config") : newer;
+  if (fsdp.empty()) {
+    settings.strategy = {{"dialect", "pytorch"}, {"config", {{"no_sync", true}}}};
+  } else {
+    settings.strategy = composer_fsdp(fsdp, products, file, settings);
+  }
+  settings.framework = "Composer";
+  settings.workload["operators"]["dtype"] = products.dtype;
+  settings.autocast = products.mixed;
+  settings.global_batch = keys.size("global_train_batch_size", 0);
+  if (const std::int64_t batch = keys.size("device_train_microbatch_size", 0); batch > 0) {
+    settings.workload["batch"] = batch;
+  }
+  if (const std::int64_t length = keys.size("max_seq_len", 0); length > 0) {
+    settings.workload["operators"]["sequence"] = length;
+  }
+  take_composer_model(section_of(all, "model"), settings, file);
+  return settings;
+}
+
+}  // namespace syncline::job::frameworks
