@@ -180,6 +180,17 @@ struct BucketTraits {
   bool operator==(const BucketTraits&) const = default;
 };
 
+// Parameters that passes gather as they enter modules: those of the module itself, then those of
+// the modules behind it (DeepSpeed's ZeRO-3). Sizes are in elements.
+struct Fetches {
+  std::int64_t live = 0;   // in place, from which on none are gathered ahead; 0: passes gather none
+  std::int64_t ahead = 0;  // gathered ahead at each module, or more by the last parameter
+  std::int64_t reuse = 0;  // to the parameters' next module, below which they stay in place
+
+  bool any() const { return live > 0; }
+  bool operator==(const Fetches&) const = default;
+};
+
 // How one framework's engine carries a strategy out. The reader of that framework's settings sets
 // these fields; no search varies them. The defaults are those of an engine without such rules.
 struct FrameworkTraits {
@@ -205,9 +216,8 @@ struct FrameworkTraits {
   // Bytes of a parameter's element when it is gathered; 0: as its gradient. 1 (FP8) applies to
   // matrices of layers; other parameters then take 2 (Megatron's fp8-param-gather).
   int gather_bytes = 0;
-  // Elements of gathered parameters from which on none are gathered ahead of the layers that need
-  // them (DeepSpeed's stage3_max_live_parameters); 0: no limit.
-  std::int64_t live_elements = 0;
+  // With regather: the passes gather the parameters of no gather_groups, as they need them.
+  Fetches fetches;
   // Exchanges that may be unfinished when the backward pass continues past a bucket's exchange
   // (DeepSpeed: 1); 0: the backward pass waits for none.
   int in_flight = 0;

@@ -4,18 +4,25 @@
 #include <utility>
 
 #include "core/base/index.h"
+#include "core/plan/fetch_trace.h"
 
 namespace syncline::plan {
 
 BackwardPass::BackwardPass(Builder& build, const Workload& workload,
-                           const Communication& communication, std::size_t begin)
-    : build_(build), workload_(workload), communication_(communication), begin_(begin) {
+                           const Communication& communication, std::size_t begin,
+                           const std::vector<OpId>& fetched)
+    : build_(build),
+      workload_(workload),
+      communication_(communication),
+      begin_(begin),
+      asked_(workload.tensors.size()),
+      needed_(asked_.size()) {
   for (std::size_t turn = 0; turn < communication.gradients.size(); ++turn) {
     const bool goes_on = bucket(begin + in_turn(turn)).first > 0 && !counted_.empty();
     counted_.push_back(counted_.empty() ? 0 : counted_.back() + (goes_on ? 0 : 1));
   }
   find_parameters_again();
-  find_kept_elements();
+  find_fetches(fetched);
   segment_ = static_cast<OpId>(build.plan.ops.size()) - 1;  // the forward pass
 }
 
@@ -46,46 +53,42 @@ std::size_t BackwardPass::in_turn(std::size_t turn) const {
   return communication_.order.empty() ? turn : index(communication_.order[turn]);
 }
 
+// Each is asked for with the one before it, while that one's backward pass runs.
 void BackwardPass::find_parameters_again() {
   // A unit's, from the end of the unit before on.
   int needed = 0;
   for (std::size_t b = 0; b < communication_.gradients.size(); ++b) {
     const Exchange& exchange = communication_.gradients[b];
-    if (!exchange.again.empty()) again_.push_back({begin_ + b, &exchange, needed});
-    needed = bucket(begin_ + b).ready + 1;
+    if (!exchange.again.empty()) gathers_.push_back({begin_ + b, &exchange.again, 0, needed});
+    needed = std::min(bucket(begin_ + b).ready + 1, static_cast<int>(asked_.size()) - 1);
   }
   const auto& apart = communication_.parameters;
   const std::size_t first = build_.plan.buckets.size() - apart.size();
   for (std::size_t g = 0; g < apart.size(); ++g) {
     if (apart[g].again.empty()) continue;
-    again_.push_back({first + g, &apart[g], apart[g].needed});
+    gathers_.push_back({first + g, &apart[g].again, 0, apart[g].needed});
   }
-  std::ranges::stable_sort(again_, {}, &Again::needed);
-}
-
-void BackwardPass::find_kept_elements() {
-  std::vector<char> again(workload_.tensors.size(), 0);
-  for (const Again& one : again_) {
-    for (const int t : bucket(one.bucket).tensors) again[index(t)] = 1;
-  }
-  kept_.assign(workload_.tensors.size() + 1, 0);
-  for (std::size_t t = workload_.tensors.size(); t-- > 0;) {
-    const Tensor& tensor = workload_.tensors[t];
-    const bool kept = again[t] == 0 && !tensor.sparse;
-    kept_[t] = kept_[t + 1] + (kept ? tensor.elements : 0);
+  std::ranges::stable_sort(gathers_, {}, &Gather::needed);
+  for (std::size_t g = 0; g < gathers_.size(); ++g) {
+    if (g > 0) gathers_[g].asked = gathers_[g - 1].needed;
+    asked_[index(gathers_[g].asked)].push_back(g);
+    needed_[index(gathers_[g].needed)].push_back(g);
   }
 }
 
-// Says if parameters may be gathered beside those that the pass holds, the first `needed` of
-// again_ among them.
-bool BackwardPass::room_ahead(std::size_t needed) const {
-  if (communication_.live_elements == 0) return true;
-  std::int64_t live = kept_[index(next_)];
-  for (std::size_t g = 0; g < needed; ++g) {
-    const Bucket& gathered = bucket(again_[g].bucket);
-    if (std::ranges::max(gathered.tensors) >= next_) live += gathered.elements;
+void BackwardPass::find_fetches(const std::vector<OpId>& fetched) {
+  if (!communication_.fetching) return;
+  const auto pass = fetches_of_pass(communication_, workload_.tensors.size(), true, begin_ == 0);
+  const std::size_t first = build_.plan.buckets.size() - communication_.parameters.size();
+  const std::size_t others = gathers_.size();
+  for (std::size_t f = 0; f < communication_.fetches.size(); ++f) {
+    const Fetch& fetch = communication_.fetches[f];
+    gathers_.push_back({first + fetch.parameters, &fetch.route, 0, 0, fetched[f]});
   }
-  return live < communication_.live_elements;
+  for (std::size_t t = 0; t < asked_.size(); ++t) {
+    for (const std::size_t f : pass.asked[t]) asked_[t].push_back(others + f);
+    for (const std::size_t f : pass.needed[t]) needed_[t].push_back(others + f);
+  }
 }
 
 // Returns those exchanges of the turns before that must be over when the pass goes on in a turn.
@@ -98,35 +101,35 @@ std::vector<OpId> BackwardPass::awaited(std::size_t turn, const std::vector<OpId
   return after;
 }
 
+// Says if the pass asks for parameters or waits for them ahead of a tensor.
+bool BackwardPass::cuts(int tensor) const {
+  return !asked_[index(tensor)].empty() || !needed_[index(tensor)].empty();
+}
+
 // Puts the pass up to a tensor, in pieces where parameters come in on the way; the first waits for
 // `after` too.
 void BackwardPass::pass_to(int ready, std::vector<OpId> after) {
   while (next_ <= ready) {
-    std::size_t needed = gathers_awaited_;
-    while (needed < again_.size() && again_[needed].needed <= next_) ++needed;
-    const bool cut = needed < again_.size() && again_[needed].needed <= ready;
-    const int last = cut ? again_[needed].needed - 1 : ready;
-    fetch(needed, after);
-    Seconds seconds = 0;
-    for (int t = next_; t <= last; ++t) seconds += workload_.tensors[index(t)].backward;
+    gather(after);
+    int last = next_;
+    Seconds seconds = workload_.tensors[index(last)].backward;
+    for (; last < ready && !cuts(last + 1); ++last) {
+      seconds += workload_.tensors[index(last + 1)].backward;
+    }
     segment_ = build_.compute(Phase::kBackward, seconds, next_, last, std::move(after));
     after.clear();
     next_ = last + 1;
   }
 }
 
-// Gathers, behind the pass so far, the first `needed` of again_, and the next one if there is room.
-// Adds the operations that bring in the former to `after`.
-void BackwardPass::fetch(std::size_t needed, std::vector<OpId>& after) {
-  const std::size_t ahead = room_ahead(needed) ? 1 : 0;
-  while (gathers_.size() < std::min(needed + ahead, again_.size())) {
-    const auto& [number, exchange, tensor] = again_[gathers_.size()];
-    const StreamId stream = build_.stream_of(number);
-    gathers_.push_back(build_.gather(number, exchange->again, stream, {segment_}));
+// Gathers, behind the pass so far, what the next tensor asks for. Adds the operations that bring in
+// what it needs to `after`.
+void BackwardPass::gather(std::vector<OpId>& after) {
+  for (const std::size_t g : asked_[index(next_)]) {
+    Gather& one = gathers_[g];
+    one.op = build_.gather(one.bucket, *one.route, build_.stream_of(one.bucket), {segment_});
   }
-  for (; gathers_awaited_ < needed; ++gathers_awaited_) {
-    after.push_back(gathers_[gathers_awaited_]);
-  }
+  for (const std::size_t g : needed_[index(next_)]) after.push_back(gathers_[g].op);
 }
 
 OpId BackwardPass::reduce(std::size_t number, const Exchange& exchange, std::size_t place,

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include "core/communication.h"
@@ -15,9 +14,9 @@ namespace syncline::plan {
 class BackwardPass {
  public:
   // Begins behind the plan's last operation, which is the forward pass. The gradients' buckets are
-  // those of the plan from `begin` on.
+  // those of the plan from `begin` on; `fetched`: what the forward pass gathered, by fetch.
   BackwardPass(Builder& build, const Workload& workload, const Communication& communication,
-               std::size_t begin);
+               std::size_t begin, const std::vector<OpId>& fetched = {});
 
   // Puts the pass, and each bucket's exchange (or the first half of a split one) as soon as its
   // last gradient is there, its tick has come, or it is the most urgent one. The pass up to a
@@ -28,23 +27,25 @@ class BackwardPass {
   OpId first_tick() const { return first_tick_; }
 
  private:
-  // A bucket of the plan whose parameters the pass gathers again, and the first tensor that needs
-  // them.
-  struct Again {
+  // A bucket of the plan whose parameters the pass gathers, by the tensors with which it asks for
+  // them and needs them.
+  struct Gather {
     std::size_t bucket = 0;
-    const Exchange* exchange = nullptr;
+    const Route* route = nullptr;
+    int asked = 0;
     int needed = 0;
+    OpId op = -1;  // -1: not asked for yet
   };
 
   const Bucket& bucket(std::size_t number) const { return build_.plan.buckets[number]; }
   std::size_t in_turn(std::size_t turn) const;
 
   void find_parameters_again();
-  void find_kept_elements();
-  bool room_ahead(std::size_t needed) const;
+  void find_fetches(const std::vector<OpId>& fetched);
+  bool cuts(int tensor) const;
   std::vector<OpId> awaited(std::size_t turn, const std::vector<OpId>& done);
   void pass_to(int ready, std::vector<OpId> after);
-  void fetch(std::size_t needed, std::vector<OpId>& after);
+  void gather(std::vector<OpId>& after);
   OpId reduce(std::size_t number, const Exchange& exchange, std::size_t place,
               std::vector<OpId> after, bool prepare);
   OpId tick(const Exchange& exchange, OpId ready);
@@ -60,11 +61,9 @@ class BackwardPass {
   std::size_t awaited_ = 0;           // exchanges, from the first on
   std::vector<std::size_t> counted_;  // by turn: exchanges ahead, a gradient's parts as one
 
-  // Parameters gathered again.
-  std::vector<Again> again_;        // in the order in which they are needed
-  std::vector<std::int64_t> kept_;  // by tensor: elements from there on that are not gathered again
-  std::vector<OpId> gathers_;       // of again_, those that were asked for
-  std::size_t gathers_awaited_ = 0;
+  // Parameters that it gathers.
+  std::vector<Gather> gathers_;
+  std::vector<std::vector<std::size_t>> asked_, needed_;  // gathers, by tensor
 
   // Ticks.
   OpId first_tick_ = -1;

@@ -341,11 +341,12 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
   return parts;
 }
 
-std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy) {
+std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy,
+                                   const std::vector<std::vector<int>>& groups) {
   const auto tensors = pointers(workload.tensors);
   // Parameters travel in their own format, in places like their gradients'.
   std::vector<Bucket> buckets;
-  for (const auto& group : strategy.gather_groups) {
+  for (const auto& group : groups) {
     append(buckets, buckets_of(tensors, group, {}, strategy.traits.buckets));
   }
   if (!strategy.traits.buckets.in_turn) return buckets;

@@ -28,8 +28,9 @@ std::vector<std::vector<Bucket>> parameter_buckets(const Workload& workload, con
                                                    const BucketTraits& traits, bool buffers,
                                                    int fragments);
 
-// The buckets of the groups in which sharded parameters are gathered; none without groups.
-std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy);
+// The buckets of groups in which sharded parameters are gathered; none without groups.
+std::vector<Bucket> gather_buckets(const Workload& workload, const Strategy& strategy,
+                                   const std::vector<std::vector<int>>& groups);
 
 // Priority scheduling, decided beforehand: the order in which buckets go when the network, whenever
 // it is free, takes the most urgent of those that are ready (ByteScheduler, Peng et al. 2019).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 #include <tuple>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "core/cost.h"
 #include "core/job/parallel.h"
 #include "core/plan/buckets.h"
+#include "core/plan/fetch_trace.h"
 #include "core/plan/route.h"
 
 namespace syncline::plan {
@@ -25,7 +27,6 @@ Communication without_exchanges(const Workload& workload, const Cluster& cluster
   communication.each_micro_batch = strategy.each_micro_batch;
   communication.cross_step = strategy.cross_step;
   communication.in_flight = strategy.traits.in_flight;
-  communication.live_elements = strategy.traits.live_elements;
   const compress::Codec* codec = compress::find_codec(strategy.compression.codec);
   communication.by_clock = strategy.exchange == Strategy::Exchange::kAllReduce &&
                            !strategy.each_micro_batch && strategy.traits.in_flight == 0 &&
@@ -78,7 +79,7 @@ void split(Communication& communication, const Workload& workload, const Cluster
 void gather_apart(Communication& communication, const Workload& workload, const Cluster& cluster,
                   const Strategy& strategy) {
   const auto kept = in_groups(workload, strategy.gather_groups, index(strategy.traits.kept_groups));
-  for (const Bucket& bucket : gather_buckets(workload, strategy)) {
+  for (const Bucket& bucket : gather_buckets(workload, strategy, strategy.gather_groups)) {
     Exchange& exchange = communication.parameters.emplace_back();
     exchange.bucket = bucket;
     exchange.gather = gather_of(bucket, workload, cluster, strategy, false);
@@ -93,6 +94,55 @@ void gather_apart(Communication& communication, const Workload& workload, const 
     exchange->needed = needed = std::min(needed, exchange->needed);
   }
 }
+
+// Owns the parameters that the passes gather, by the ways in which they do.
+class Fetched {
+ public:
+  Fetched(Communication& communication, const Workload& workload, const Cluster& cluster,
+          const Strategy& strategy)
+      : communication_(communication), workload_(workload), cluster_(cluster), strategy_(strategy) {
+    communication.fetching = true;
+  }
+
+  // Adds what the passes gather. With a second copy it is there once a step has gathered the
+  // parameters, and those that have one go apart.
+  void add() {
+    const bool second = strategy_.traits.regather_group > 0;
+    const bool later = strategy_.each_micro_batch && workload_.micro_batches > 1;
+    std::vector<char> gathered(workload_.tensors.size(), 0);
+    for (const FetchGroup& group : fetch_trace(workload_, strategy_).groups) {
+      std::vector<int> copied, fresh;
+      for (const int t : group.tensors) {
+        (std::exchange(gathered[index(t)], 1) != 0 ? copied : fresh).push_back(t);
+      }
+      if (!second || fresh.empty()) {
+        add(group, group.tensors, second, Fetch::Turn::kEach);
+        continue;
+      }
+      if (!copied.empty()) add(group, copied, true, Fetch::Turn::kFirst);
+      add(group, fresh, false, Fetch::Turn::kFirst);
+      if (later) add(group, group.tensors, true, Fetch::Turn::kLater);
+    }
+  }
+
+ private:
+  void add(const FetchGroup& group, const std::vector<int>& tensors, bool again, Fetch::Turn turn) {
+    for (Bucket& bucket : gather_buckets(workload_, strategy_, {tensors})) {
+      Route route = gather_of(bucket, workload_, cluster_, strategy_, again);
+      const auto [place, fresh] =
+          places_.try_emplace(bucket.tensors, communication_.parameters.size());
+      if (fresh) communication_.parameters.emplace_back().bucket = std::move(bucket);
+      communication_.fetches.push_back(
+          {place->second, std::move(route), group.asked, group.needed, turn});
+    }
+  }
+
+  Communication& communication_;
+  const Workload& workload_;
+  const Cluster& cluster_;
+  const Strategy& strategy_;
+  std::map<std::vector<int>, std::size_t> places_;  // among the parameters, by tensors
+};
 
 // The order of the buckets when the most urgent one goes first, by their predicted times.
 std::vector<int> urgent_order(const Communication& communication, const Workload& workload,
@@ -148,9 +198,12 @@ Communication communication_of(const Workload& workload, const Cluster& cluster,
     if (shards_update(strategy)) {
       communication.shards = holders;
       gather_apart(communication, workload, cluster, strategy);
+      if (strategy.traits.fetches.any()) Fetched(communication, workload, cluster, strategy).add();
     }
     split(communication, workload, cluster, strategy,
-          in_groups(workload, strategy.gather_groups, strategy.gather_groups.size()));
+          communication.fetching
+              ? std::vector<char>(workload.tensors.size(), 1)
+              : in_groups(workload, strategy.gather_groups, strategy.gather_groups.size()));
   }
   if (strategy.priority == Strategy::Priority::kLayer && cluster.ranks() > 1) {
     communication.order = urgent_order(communication, workload, cluster, strategy);

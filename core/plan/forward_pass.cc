@@ -1,10 +1,10 @@
 #include "core/plan/forward_pass.h"
 
 #include <algorithm>
-#include <limits>
 #include <string>
 
 #include "core/base/index.h"
+#include "core/plan/fetch_trace.h"
 #include "core/plan/fusion.h"
 
 namespace syncline::plan {
@@ -24,10 +24,6 @@ std::vector<ForwardLayer> forward_layers(const Workload& workload) {
   return layers;
 }
 
-bool gathers_in_forward(const Communication& communication) {
-  return communication.shards > 1 && communication.cross_step && communication.live_elements > 0;
-}
-
 ForwardPass::ForwardPass(Builder& build, const Workload& workload,
                          const Communication& communication, const StepBuckets& buckets)
     : build_(build),
@@ -38,12 +34,13 @@ ForwardPass::ForwardPass(Builder& build, const Workload& workload,
 
 void ForwardPass::begin_step() {
   build_.begin_step();
-  if (gathers_in_forward(communication_)) return gathered({});
+  if (communication_.fetching) return fetching({});
   if (!communication_.cross_step) return whole();
   for (const Segment& segment : segments()) updated(segment);
 }
 
 void ForwardPass::again(const std::vector<OpId>& done) {
+  if (communication_.fetching) return fetching(done);
   if (sharded_ && communication_.cross_step) return gathered(done);
   build_.compute(Phase::kForward, workload_.forward, 0, -1, done);
 }
@@ -110,73 +107,80 @@ std::vector<ForwardPass::Segment> ForwardPass::segments() const {
   return list;
 }
 
-// Counts the elements that are given up behind each segment: those of buckets that no later one
-// needs and that are gathered again for the backward pass.
-std::vector<std::int64_t> ForwardPass::given_up_behind(const std::vector<Segment>& list) const {
-  std::vector<std::int64_t> elements(list.size(), 0);
-  for (std::size_t b = 0; b < buckets_.count(); ++b) {
-    if (buckets_.exchange(b).again.empty()) continue;
-    const int lowest = std::ranges::min(buckets_.bucket(b).tensors);
-    // Segments walk the tensors from the last to the first.
-    const auto own = std::ranges::find_if(
-        list, [&](const Segment& segment) { return segment.layers.first <= lowest; });
-    if (own != list.end()) elements[index(own - list.begin())] += buckets_.bucket(b).elements;
-  }
-  return elements;
-}
-
-// Lists the buckets that are gathered, in the order in which segments need them.
-std::vector<ForwardPass::Needed> ForwardPass::gathered_for(const std::vector<Segment>& list) const {
-  std::vector<Needed> queue;
-  for (std::size_t s = 0; s < list.size(); ++s) {
-    for (const auto b : list[s].awaited) {
-      if (is_gathered(b)) queue.push_back({s, b});
-    }
-  }
-  return queue;
-}
-
-// Puts the pass with its gathers, behind `begun`, or behind the step before where that is empty. A
-// bucket is asked for where there is room for it, at the latest when the segment ahead of its own
-// is done.
+// Puts the pass of a later micro-batch with its gathers, which are all asked for behind `begun`.
 void ForwardPass::gathered(const std::vector<OpId>& begun) {
   const auto list = segments();
-  const auto given_up = given_up_behind(list);
-  const auto queue = gathered_for(list);
-  const std::int64_t room = communication_.live_elements > 0
-                                ? communication_.live_elements
-                                : std::numeric_limits<std::int64_t>::max();
   std::vector<std::vector<OpId>> brought(list.size());
   brought.front() = begun;
-  std::vector<OpId> ahead = begun;
-  std::int64_t live = 0;
   std::size_t asked = 0;
   for (std::size_t s = 0; s < list.size(); ++s) {
-    const ForwardLayer& layers = list[s].layers;
-    for (; asked < queue.size() && (queue[asked].segment <= s || live < room); ++asked) {
-      const auto [segment, b] = queue[asked];
-      brought[segment].push_back(gather(b, asked, ahead, begun.empty()));
-      live += buckets_.bucket(b).elements;
-    }
-    const OpId op = build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
-                                   std::move(brought[s]));
     for (const auto b : list[s].awaited) {
-      if (begun.empty() && !is_gathered(b)) waits_.push_back({op, {b}});
+      if (is_gathered(b)) brought[s].push_back(gather(b, asked++, begun));
     }
-    ahead = {op};
-    live -= given_up[s];
+  }
+  for (std::size_t s = 0; s < list.size(); ++s) {
+    const ForwardLayer& layers = list[s].layers;
+    build_.compute(Phase::kForward, layers.seconds, layers.first, layers.last,
+                   std::move(brought[s]));
   }
 }
 
-// Gathers one bucket's parameters behind `ahead`, and behind their update where that is the step's
-// before. Returns the operation that brings them in.
-OpId ForwardPass::gather(std::size_t b, std::size_t place, const std::vector<OpId>& ahead,
-                         bool updated_before) {
+// Gathers one bucket's parameters behind `ahead`. Returns the operation that brings them in.
+OpId ForwardPass::gather(std::size_t b, std::size_t place, std::vector<OpId> ahead) {
   const Exchange& exchange = buckets_.exchange(b);
   const std::size_t number = buckets_.in_plan(b);
-  const OpId sent = build_.gather(number, exchange.gather, build_.stream_of(place), ahead);
-  if (updated_before) waits_.push_back({sent, buckets_.updating(b)});
+  const OpId sent =
+      build_.gather(number, exchange.gather, build_.stream_of(place), std::move(ahead));
   return build_.receive(number, exchange, sent);
+}
+
+// Puts the pass behind `begun`, or behind the step before if that is empty. It is cut at layers
+// that ask for parameters, which they do behind the layers so far, or wait for them.
+void ForwardPass::fetching(const std::vector<OpId>& begun) {
+  const bool first = begun.empty();
+  const auto fetches = fetches_of_pass(communication_, workload_.tensors.size(), false, first);
+  const auto layers = forward_layers(workload_);
+  fetched_.assign(communication_.fetches.size(), -1);
+  std::vector<OpId> ahead = begun;
+  for (std::size_t l = 0; l < layers.size();) {
+    ForwardLayer piece = layers[l];
+    const std::size_t here = index(piece.last);
+    const bool begins = l == 0;
+    for (++l; l < layers.size() && !fetches.any(index(layers[l].last)); ++l) {
+      piece.first = layers[l].first;
+      piece.seconds += layers[l].seconds;
+    }
+    for (const std::size_t f : fetches.asked[here]) {
+      fetched_[f] = fetch(communication_.fetches[f], ahead, first);
+    }
+    std::vector<OpId> after = begins ? begun : std::vector<OpId>{};
+    for (const std::size_t f : fetches.needed[here]) after.push_back(fetched_[f]);
+    const OpId op =
+        build_.compute(Phase::kForward, piece.seconds, piece.first, piece.last, std::move(after));
+    if (first && begins) waits_.push_back({op, awaited_in_place()});
+    ahead = {op};
+  }
+}
+
+// Returns the buckets that bring parameters behind the update, which stay in place.
+std::vector<std::size_t> ForwardPass::awaited_in_place() const {
+  std::vector<std::size_t> list;
+  for (std::size_t t = 0; t < workload_.tensors.size(); ++t) {
+    for (const auto b : buckets_.bringing(t)) {
+      if (b < buckets_.gradients() || is_gathered(b)) list.push_back(b);
+    }
+  }
+  keep_each_once(list);
+  return list;
+}
+
+// Gathers parameters behind `ahead`, and behind their update if that is the step's before.
+OpId ForwardPass::fetch(const Fetch& fetch, std::vector<OpId> ahead, bool updated_before) {
+  const std::size_t b = buckets_.gradients() + fetch.parameters;
+  const std::size_t number = buckets_.in_plan(b);
+  const OpId sent = build_.gather(number, fetch.route, build_.stream_of(number), std::move(ahead));
+  if (updated_before) waits_.push_back({sent, buckets_.updating(b)});
+  return sent;
 }
 
 }  // namespace syncline::plan

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -29,10 +28,6 @@ struct NextStepWait {
   std::vector<std::size_t> buckets;
 };
 
-// Says if a step gathers its parameters itself, as there is room for them, instead of the step
-// before it once they are updated.
-bool gathers_in_forward(const Communication& communication);
-
 // Owns the forward passes of a step: their cuts into segments, the gathers among them, and their
 // waits for the step before.
 class ForwardPass {
@@ -45,11 +40,14 @@ class ForwardPass {
   // segment, with the update of the buckets that the segment waited for ahead of it.
   void begin_step();
 
-  // Puts the pass of a later micro-batch of one step, behind `done`. Where parameters are given up
-  // after each backward pass they are gathered for it again, one segment's after the other's.
+  // Puts the pass of a later micro-batch of one step, behind `done`. If parameters are given up
+  // after each backward pass, they are gathered for it again.
   void again(const std::vector<OpId>& done);
 
   const std::vector<NextStepWait>& waits() const { return waits_; }
+
+  // Returns the gathers that the micro-batch's forward pass asked for, by fetch; -1: it did not.
+  const std::vector<OpId>& fetched() const { return fetched_; }
 
  private:
   // Layers that begin together, and the buckets that the first of them needs and none before it
@@ -58,23 +56,17 @@ class ForwardPass {
     ForwardLayer layers;
     std::vector<std::size_t> awaited;
   };
-  // A bucket that a segment needs.
-  struct Needed {
-    std::size_t segment = 0;
-    std::size_t bucket = 0;
-  };
-
   std::vector<Segment> segments() const;
-  std::vector<std::int64_t> given_up_behind(const std::vector<Segment>& list) const;
-  std::vector<Needed> gathered_for(const std::vector<Segment>& list) const;
   bool is_gathered(std::size_t b) const { return !buckets_.exchange(b).gather.empty(); }
 
   void whole();
   void updated(const Segment& segment);
   void gathered(const std::vector<OpId>& begun);
+  void fetching(const std::vector<OpId>& begun);
+  std::vector<std::size_t> awaited_in_place() const;
   void copy_out_of_last_step(const std::vector<std::size_t>& awaited);
-  OpId gather(std::size_t b, std::size_t place, const std::vector<OpId>& ahead,
-              bool updated_before);
+  OpId gather(std::size_t b, std::size_t place, std::vector<OpId> ahead);
+  OpId fetch(const Fetch& fetch, std::vector<OpId> ahead, bool updated_before);
 
   Builder& build_;
   const Workload& workload_;
@@ -82,6 +74,7 @@ class ForwardPass {
   const StepBuckets& buckets_;
   bool sharded_;
   std::vector<NextStepWait> waits_;
+  std::vector<OpId> fetched_;
 };
 
 }  // namespace syncline::plan

@@ -150,6 +150,12 @@ Communication communication_of_kind(const Workload& whole, const Cluster& cluste
       }
     }
   }
+  for (Fetch& fetch : communication.fetches) {
+    for (Moment* moment : {&fetch.asked, &fetch.needed}) {
+      moment->tensor = kind.tensors[index(moment->tensor)];
+    }
+    for (Leg& leg : fetch.route) place_in_stage(leg.collective, cluster, parallel, stage, step);
+  }
   return communication;
 }
 
@@ -166,6 +172,9 @@ Communication communication_of_stage(const Workload& whole, const Cluster& clust
   if (!some || all) return of_kind(all && some);
   Communication both = of_kind(false);
   Communication expert = of_kind(true);
+  if (both.fetching) {
+    throw InternalError("strategy '" + strategy.name + "' fetches parameters beside experts");
+  }
   both.shards = std::max(both.shards, expert.shards);
   const auto merge = [](std::vector<Exchange>& into, std::vector<Exchange>& from) {
     std::move(from.begin(), from.end(), std::back_inserter(into));

@@ -116,7 +116,7 @@ class ShardedUpdate : public StepEnd {
     } else {
       update_together(sent);
     }
-    if (!gathers_in_forward(communication_)) gather();
+    gather();
     return std::move(arrived_);
   }
 
@@ -144,7 +144,7 @@ class StepPlan {
     forward_.begin_step();
     earlier_micro_batches();
     if (cut != nullptr) cut->backward = next_op();
-    BackwardPass backward(build_, workload_, communication_, buckets_.base());
+    BackwardPass backward(build_, workload_, communication_, buckets_.base(), forward_.fetched());
     const auto sent = backward.run();
     if (cut != nullptr) cut->rest = next_op();
     wait_for_step_before(update(sent));
@@ -165,7 +165,7 @@ class StepPlan {
     build_.last_micro_batch = false;
     const std::size_t gradients = buckets_.gradients();
     for (std::size_t begin = 0; begin < buckets_.base(); begin += gradients) {
-      auto done = BackwardPass(build_, workload_, communication_, begin).run();
+      auto done = BackwardPass(build_, workload_, communication_, begin, forward_.fetched()).run();
       for (std::size_t b = 0; b < gradients; ++b) {
         const Exchange& exchange = buckets_.exchange(b);
         if (!exchange.scattered) done[b] = build_.copy_out(begin + b, exchange, done[b]);

@@ -21,8 +21,10 @@ std::vector<BucketUse> bucket_uses(const plan::Plan& plan) {
     if (collective == nullptr || collective->bucket < 0) continue;
     if (!plan.ops[i].after_previous.empty()) {
       throw InputError(
-          "live_elements is predicted, and carried out by the host alone: no backend gathers "
-          "parameters at a step's begin");
+          "fetches (ZeRO-3) are predicted, and carried out by the host alone: no backend gathers "
+          "parameters at a step's begin. Measure with all parameters in gather_groups (a "
+          "persistence "
+          "threshold above every one): those are gathered after the update");
     }
     const std::size_t b = index(collective->bucket);
     const plan::Bucket& bucket = plan.buckets[b];

@@ -382,66 +382,22 @@ void apply_partition(const Zero& zero, const Workload& workload, int ranks, Read
          "stage 2 reduces in every micro-batch: stage 1 reduces in the last alone"}});
 }
 
-// Whether a bucket of parameters for tensor t closes ahead of it. One closes once it holds what is
-// asked for at a time; where there is no room to ask for any, a layer fetches its own.
-bool closes_ahead(const std::vector<int>& bucket, std::int64_t open, std::int64_t ahead,
-                  std::size_t t, const Workload& workload) {
-  if (ahead > 0) return open >= ahead;
-  const auto layer = [&](std::size_t i) {
-    return plan::layer_of(workload.tensors[i].name, Fusion::LayerKey::kLastDot);
-  };
-  return layer(static_cast<std::size_t>(bucket.back())) != layer(t);
-}
-
-// Parameters in the buckets in which stage 3 gathers them, and how many of these stay gathered from
-// the forward pass to the backward pass: small ones, together after the update, and those whose
-// backward pass begins before as many elements have passed as stage3_max_reuse_distance, both ways
-// from their layer to the last. The others are prefetched, a bucket closing at
-// stage3_prefetch_bucket_size or what stage3_max_live_parameters leaves beside those that are in
-// place, the bucket in use among them (PartitionedParameterCoordinator::fetch_sub_module).
-void gather_by_distance(const Zero& zero, const Workload& workload, Strategy& strategy) {
-  std::vector<int> persistent;
-  std::vector<std::vector<int>> kept, again;
-  std::int64_t held = 0;    // by persistent ones
-  std::int64_t stay = 0;    // of `kept`, ahead of the open bucket
-  std::int64_t in_use = 0;  // of the bucket ahead of the open one
-  std::int64_t open = 0;    // elements of the last bucket
-  std::int64_t behind = 0;  // elements of the layers behind, from all layers on down to none
-  for (const Tensor& tensor : workload.tensors) behind += tensor.elements;
-  const std::int64_t all = behind;
-  for (auto t = workload.tensors.size(); t-- > 0;) {
-    const Tensor& tensor = workload.tensors[t];
-    behind -= tensor.elements;
-    if (tensor.sparse) continue;
-    if (tensor.elements <= zero.persistent && held + tensor.elements <= zero.all_persistent) {
-      held += tensor.elements;
-      persistent.push_back(static_cast<int>(t));
-      continue;
-    }
-    const bool stays = 2 * behind < zero.reuse;
-    auto& buckets = stays ? kept : again;
-    const std::int64_t ahead = std::min(zero.prefetch, zero.live - stay - in_use);
-    if (buckets.empty() || closes_ahead(buckets.back(), open, ahead, t, workload)) {
-      const bool stayed = stays && !kept.empty();
-      if (stayed) stay += open;
-      in_use = stayed ? 0 : open;
-      buckets.emplace_back();
-      open = 0;
-    }
-    buckets.back().push_back(static_cast<int>(t));
-    open += tensor.elements;
+// Parameters of at most so many elements stay in place, each gathered by itself behind the update;
+// passes fetch the others (DeepSpeedZeRoOffload.mark_persistent_parameters).
+void keep_persistent(const Zero& zero, const Workload& workload, Strategy& strategy) {
+  std::int64_t held = 0;
+  for (const int t : registered_order(workload.tensors)) {
+    const Tensor& tensor = workload.tensors[static_cast<std::size_t>(t)];
+    if (tensor.sparse || tensor.elements > zero.persistent) continue;
+    if (held + tensor.elements > zero.all_persistent) continue;
+    held += tensor.elements;
+    strategy.gather_groups.push_back({t});
   }
-  auto& groups = strategy.gather_groups;
-  if (!persistent.empty()) groups.push_back(std::move(persistent));
-  groups.insert(groups.end(), kept.begin(), kept.end());
-  strategy.traits.kept_groups = static_cast<int>(groups.size());
-  groups.insert(groups.end(), again.begin(), again.end());
-  for (auto& group : groups) std::sort(group.begin(), group.end());
-  strategy.regather = !again.empty();
-  if (again.empty()) strategy.traits.kept_groups = 0;
-  // Persistent ones are in place beside those that are counted.
-  const std::int64_t room = zero.prefetch == 0 ? 0 : zero.live;
-  if (room < all - held) strategy.traits.live_elements = std::max<std::int64_t>(1, room + held);
+  strategy.traits.kept_groups = static_cast<int>(strategy.gather_groups.size());
+  strategy.regather = true;
+  // Without room nothing is fetched ahead.
+  const std::int64_t ahead = zero.live == 0 ? 0 : zero.prefetch;
+  strategy.traits.fetches = {std::max<std::int64_t>(1, zero.live), ahead, zero.reuse};
 }
 
 // MiCS: gradients are summed inside a group in each micro-batch, across groups in the last one.
@@ -457,12 +413,10 @@ void apply_groups(const Zero& zero, int ranks, Reading& reading) {
                             " replicas, summed across in the last micro-batch");
   }
   if (zero.secondary <= 1) return;
-  if (strategy.regather) strategy.traits.regather_group = static_cast<int>(zero.secondary);
-  reading.notes.push_back(
-      strategy.regather
-          ? "hpZ: parameters are gathered for the backward pass among " +
-                std::to_string(zero.secondary) + " ranks, which keep a second copy in shards"
-          : "zero_hpz_partition_size has no effect: nothing is gathered for the backward pass");
+  strategy.traits.regather_group = static_cast<int>(zero.secondary);
+  reading.notes.push_back("hpZ: parameters are gathered again among " +
+                          std::to_string(zero.secondary) +
+                          " ranks, which keep a second copy in shards until the next step");
 }
 
 void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Reading& reading) {
@@ -479,22 +433,19 @@ void apply_stage_3(const Zero& zero, const Workload& workload, int ranks, Readin
   strategy.exchange = Strategy::Exchange::kSharded;
   strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
   strategy.cross_step = true;
-  gather_by_distance(zero, workload, strategy);
+  keep_persistent(zero, workload, strategy);
   apply_groups(zero, ranks, reading);
-  const bool over = strategy.traits.live_elements > 0;
   note(reading.notes,
        {{true,
-         "parameters are gathered in buckets of stage3_prefetch_bucket_size elements, one before "
-         "the layers that need them; those of at most stage3_param_persistence_threshold elements "
-         "once a step"},
-        {!strategy.regather,
-         "the backward pass reaches every layer within stage3_max_reuse_distance: nothing is "
-         "gathered for it again"},
-        {over && zero.prefetch == 0,
-         "stage3_prefetch_bucket_size is 0: each layer waits for its own parameters"},
-        {over && zero.prefetch != 0,
-         "the model has more elements than stage3_max_live_parameters: what is over is gathered "
-         "when its layer needs it"},
+         "parameters are gathered as passes enter modules, and each module asks early for "
+         "stage3_prefetch_bucket_size elements of the next ones; modules are known by the names of "
+         "their parameters, those without parameters are not"},
+        {!strategy.gather_groups.empty(),
+         std::to_string(strategy.gather_groups.size()) +
+             " parameters of at most stage3_param_persistence_threshold elements stay in place, "
+             "gathered one by one after the update"},
+        {strategy.traits.fetches.ahead == 0,
+         "nothing is gathered early: each module waits for its own parameters"},
         {zero.gather_given, "allgather_bucket_size has no effect at stage 3"}});
 }
 
@@ -508,6 +459,12 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   if (zero.stage > 1 && workload.parallel.pipeline > 1) {
     config.fail("zero_optimization",
                 "ZeRO-2 and ZeRO-3 are incompatible with pipeline parallelism");
+  }
+  const bool experts =
+      workload.parallel.whole_job() && std::ranges::any_of(workload.tensors, &Tensor::expert);
+  if (zero.stage == 3 && experts && workload.parallel.expert == 1) {
+    config.fail("zero_optimization",
+                "stage 3 with experts is not modelled yet: expected stage 2 or less");
   }
   if (zero.stage == 3 && workload.parallel.expert > 1) {
     config.fail("zero_optimization",
@@ -533,84 +490,40 @@ Reading read(Reader config, const Workload& workload, const Cluster& cluster, bo
   return reading;
 }
 
-std::int64_t elements_of(const std::vector<int>& group, const Workload& workload) {
-  std::int64_t elements = 0;
-  for (const int t : group) elements += workload.tensors[static_cast<std::size_t>(t)].elements;
-  return elements;
-}
-
-// The least of 1, 2, 5, 10, ... that is more than all parameters together: a size without effect
-// that a person would write.
-std::int64_t more_than_all(const Workload& workload) {
-  std::int64_t all = 0;
-  for (const Tensor& tensor : workload.tensors) all += tensor.elements;
-  for (std::int64_t size = 1'000'000; size < kMostElements; size *= 10) {
-    for (const std::int64_t digit : {1, 2, 5}) {
-      if (digit * size > all) return digit * size;
-    }
-  }
-  return kMostElements;
-}
-
-// Stage 3's sizes, from where its buckets of parameters end, one configuration for each size that
-// may be what they close at. Requires gather_groups.
-std::vector<Json> stage_3_of(const Strategy& strategy, const Workload& workload) {
-  const auto& groups = strategy.gather_groups;
-  const auto kept = static_cast<std::size_t>(strategy.traits.kept_groups);
-  // The first bucket is that of the persistent ones where all others' parameters are larger.
-  std::int64_t largest = 0;
-  std::int64_t least = kMostElements;
-  std::set<std::int64_t> full;
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    for (const int t : groups[g]) {
-      const std::int64_t own = workload.tensors[static_cast<std::size_t>(t)].elements;
-      if (g == 0) largest = std::max(largest, own);
-      if (g > 0) least = std::min(least, own);
-    }
-    // The last one of those that are kept, and of the others, is what was left over.
-    const bool closed = g + 1 < groups.size() && g + 1 != kept;
-    if (g > 0 && closed) full.insert(elements_of(groups[g], workload));
-  }
-  const bool all_again = strategy.regather && kept == 0;
-  const bool persist = !all_again && (groups.size() == 1 || largest < least);
-  if (!persist) {
-    least = std::min(least, largest);
-    if (groups.size() > 1) full.insert(elements_of(groups.front(), workload));
-  }
-  Json zero{{"stage", 3}, {"overlap_comm", strategy.overlap}};
+// Stage 3's sizes. Requires a strategy that fetches.
+Json stage_3_of(const Strategy& strategy, const Workload& workload) {
+  const Fetches& fetches = strategy.traits.fetches;
+  Json zero{{"stage", 3},
+            {"overlap_comm", strategy.overlap},
+            {"stage3_prefetch_bucket_size", fetches.ahead},
+            {"stage3_max_live_parameters", fetches.live},
+            {"stage3_max_reuse_distance", fetches.reuse}};
   if (strategy.traits.regather_group > 1)
     zero["zero_hpz_partition_size"] = strategy.traits.regather_group;
   if (strategy.hierarchy.form == Hierarchy::Form::kSharded && strategy.hierarchy.group_size > 1) {
     zero["mics_shard_size"] = strategy.hierarchy.group_size;
   }
-  zero["stage3_param_persistence_threshold"] =
-      persist ? largest : std::max<std::int64_t>(0, least - 1);
-  // The last layer that is gathered again is the first that is far enough from its backward pass.
-  const auto last = workload.tensors.begin() +
-                    (strategy.regather ? groups.back().front()
-                                       : static_cast<std::ptrdiff_t>(workload.tensors.size()));
-  std::int64_t behind = 0;
-  for (auto tensor = workload.tensors.begin(); tensor != last; ++tensor) {
-    behind += tensor->elements;
+  std::int64_t largest = 0;
+  std::int64_t held = 0;
+  std::set<int> kept;
+  for (const auto& group : strategy.gather_groups) {
+    for (const int t : group) {
+      const std::int64_t own = workload.tensors[static_cast<std::size_t>(t)].elements;
+      largest = std::max(largest, own);
+      held += own;
+      kept.insert(t);
+    }
   }
-  zero["stage3_max_reuse_distance"] = 2 * behind;
-  // What closes at less than the size did so for want of room.
-  if (strategy.traits.live_elements > 0) {
-    const std::int64_t held = persist ? elements_of(groups.front(), workload) : 0;
-    zero["stage3_max_live_parameters"] =
-        std::max<std::int64_t>(0, strategy.traits.live_elements - held);
-    full.insert({0, more_than_all(workload)});
-  } else {
-    zero["stage3_max_live_parameters"] = more_than_all(workload);
-    if (!full.empty()) full = {*full.begin()};
+  zero["stage3_param_persistence_threshold"] = largest;
+  // If some of them do not stay there was no room.
+  for (std::size_t t = 0; t < workload.tensors.size(); ++t) {
+    const Tensor& tensor = workload.tensors[t];
+    const bool small = !tensor.sparse && tensor.elements <= largest;
+    if (small && !kept.contains(static_cast<int>(t))) {
+      zero["stage3_model_persistence_threshold"] = held;
+    }
   }
-  if (full.empty()) full.insert(more_than_all(workload));
-  std::vector<Json> configs;
-  for (auto size = full.rbegin(); size != full.rend(); ++size) {
-    zero["stage3_prefetch_bucket_size"] = *size;
-    configs.push_back(zero);
-  }
-  return configs;
+  return zero;
 }
 
 // The smallest reduce_bucket_size with which each part of a gradient ends where it does: what it
@@ -627,6 +540,21 @@ std::int64_t least_of_parts(std::span<const plan::Bucket> buckets, const Workloa
     least = std::max(least, end - bucket.first);
   }
   return least;
+}
+
+// Returns the buckets that a step sums first: each gradient's, without those of parameters.
+std::vector<plan::Bucket> of_gradients(const std::vector<plan::Bucket>& buckets,
+                                       const Workload& workload) {
+  std::vector<std::int64_t> left;  // by tensor: elements of no bucket so far
+  for (const Tensor& tensor : workload.tensors) left.push_back(tensor.elements);
+  std::vector<plan::Bucket> list;
+  for (const plan::Bucket& bucket : buckets) {
+    const auto first = static_cast<std::size_t>(bucket.tensors.front());
+    if (first >= left.size() || left[first] <= 0) continue;
+    for (const int t : bucket.tensors) left[static_cast<std::size_t>(t)] -= bucket.elements;
+    list.push_back(bucket);
+  }
+  return list;
 }
 
 std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Bucket>& buckets,
@@ -646,10 +574,7 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
   }
   if (!strategy.bucket_copies) zero["contiguous_gradients"] = false;
   // The largest bucket of several sets the size.
-  // Behind the gradients' buckets are those of the parameters; a rank by itself gathers none.
-  const bool gathers = cluster.ranks() > 1 && shard_ranks(strategy, cluster.ranks()) > 1;
-  const std::size_t gathered = gathers ? strategy.gather_groups.size() : 0;
-  const std::span gradients(buckets.data(), buckets.size() - std::min(gathered, buckets.size()));
+  const std::vector<plan::Bucket> gradients = of_gradients(buckets, workload);
   std::int64_t most = 1;
   for (const auto& bucket : gradients) {
     if (bucket.tensors.size() > 1) most = std::max(most, bucket.elements);
@@ -660,12 +585,11 @@ std::vector<Json> suggest(const Strategy& strategy, const std::vector<plan::Buck
     return config;
   };
   std::vector<Json> configs;
-  if (strategy.cross_step && !strategy.gather_groups.empty()) {
-    for (Json& third : stage_3_of(strategy, workload)) {
-      third["reduce_bucket_size"] = most;
-      if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
-      configs.push_back(with(third));
-    }
+  if (strategy.traits.fetches.any()) {
+    Json third = stage_3_of(strategy, workload);
+    third["reduce_bucket_size"] = most;
+    if (!strategy.bucket_copies) third["contiguous_gradients"] = false;
+    configs.push_back(with(third));
   }
   zero["reduce_bucket_size"] = most;
   Json uncut = zero;

@@ -227,14 +227,17 @@ std::optional<Conflict> whole_job_conflict(const Strategy& strategy, const Workl
   const Parallel& parallel = workload.parallel;
   if (!parallel.whole_job()) return std::nullopt;
   const bool experts = std::ranges::any_of(workload.tensors, &Tensor::expert);
-  const bool averages = strategy.local_sgd.enabled;
-  const bool ranks =
-      strategy.priority != Strategy::Priority::kReady && (experts || parallel.pipeline > 1);
-  if (!averages && !ranks) return std::nullopt;
+  const bool cut = experts || parallel.pipeline > 1;
   const std::string beside = " is not modelled yet together with workload.parallel";
-  return Conflict{averages ? "local_sgd" : "priority",
-                  averages ? "averaging" + beside
-                           : "ranking buckets" + beside + (experts ? ".expert" : ".pipeline")};
+  const std::string part = experts ? ".expert" : ".pipeline";
+  if (strategy.local_sgd.enabled) return Conflict{"local_sgd", "averaging" + beside};
+  if (cut && strategy.priority != Strategy::Priority::kReady) {
+    return Conflict{"priority", "ranking buckets" + beside + part};
+  }
+  if (cut && strategy.traits.fetches.any()) {
+    return Conflict{"fetches", "gathering as passes enter modules" + beside + part};
+  }
+  return std::nullopt;
 }
 
 std::optional<Conflict> conflict_of(const Strategy& strategy, const Workload& workload,

@@ -300,6 +300,27 @@ const KnobTable<Outer>& outer_knobs() {
   return table;
 }
 
+const KnobTable<Fetches>& fetch_knobs() {
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;
+  static const KnobTable<Fetches> table{
+      "fetches",
+      [](const Setting&, Fetches& fetches) { fetches.live = 1'000'000'000; },
+      {knob("live_elements", &Fetches::live, whole<std::int64_t>(1, kMost),
+            "Elements in place, from which on a module asks for its own parameters alone "
+            "(stage3_max_live_parameters). Default 1000000000.")
+           .shown({{"default", 1'000'000'000}})
+           .with(kWritten),
+       knob("ahead_elements", &Fetches::ahead, whole<std::int64_t>(0, kMost),
+            "Elements that each module asks for early, of the modules that come next "
+            "(stage3_prefetch_bucket_size); more by the rest of the last parameter. Default 0.")
+           .with(kWritten),
+       knob("reuse_elements", &Fetches::reuse, whole<std::int64_t>(0, kMost),
+            "Parameters stay in place if another module needs them before as many elements of "
+            "other modules have passed (stage3_max_reuse_distance). Default 0.")
+           .with(kWritten)}};
+  return table;
+}
+
 const KnobTable<LocalSgd>& local_sgd_knobs() {
   using L = LocalSgd;
   constexpr std::int64_t kMostPeriod = 1 << 20;
@@ -451,8 +472,8 @@ std::vector<Knob<Strategy>> exchange_knobs() {
            "likewise, "
            "but gradients are all-reduced. Default all_reduce.")
           .with(kDecides)
-          .brings({{"sharded", {"gather_groups", "gather_format", "live_elements", "regather"}},
-                   {"sharded_update", {"gather_groups", "gather_format", "live_elements"}}})
+          .brings({{"sharded", {"gather_groups", "gather_format", "regather"}},
+                   {"sharded_update", {"gather_groups", "gather_format"}}})
           .varied(exchange_words),
       knob("gather_groups", &S::gather_groups, groups(false),
            "With exchange sharded: the buckets in which updated parameters are gathered, as "
@@ -463,7 +484,7 @@ std::vector<Knob<Strategy>> exchange_knobs() {
           "each bucket's while the backward pass of the one before runs. Without gather_groups all "
           "but the bucket that is ready last are (FSDP, whose root keeps its). Default false.")
           .with(kDecides)
-          .brings({{true, {"regather_group", "kept_groups"}}})};
+          .brings({{true, {"regather_group", "kept_groups", "fetches"}}})};
 }
 
 // Traits of a framework that gathers sharded parameters.
@@ -475,18 +496,14 @@ std::vector<Knob<FrameworkTraits>> gather_knobs() {
            "zero_hpz_partition_size). 0: among those that keep the first. Default 0."),
       knob("kept_groups", &FrameworkTraits::kept_groups, whole<int>(0, 1 << 20),
            "With regather: how many of gather_groups, from the first on, are not gathered again "
-           "(ZeRO-3's persistent parameters, and those that the backward pass needs soon). Default "
-           "0."),
+           "(ZeRO-3's persistent parameters). Default 0."),
       knob("gather_format", &FrameworkTraits::gather_bytes,
            words<int>({{"own", 0}, {"fp8", 1}, {"bf16", 2}, {"fp32", 4}}),
            "Format that parameters are gathered in (FSDP's param_dtype, Megatron's "
            "fp8-param-gather). fp8: of the matrices of layers; the others travel in bf16. Default "
            "own, that of the gradients."),
-      knob("live_elements", &FrameworkTraits::live_elements,
-           whole<std::int64_t>(0, std::int64_t{1} << 50),
-           "With exchange sharded and cross_step: elements of parameters in place at a time, from "
-           "which on none are gathered before the layers that need them (DeepSpeed's "
-           "stage3_max_live_parameters). 0: no limit. Default 0.")};
+      knob("fetches", &FrameworkTraits::fetches, object_of(fetch_knobs()), "")
+          .resting([](const FrameworkTraits& traits) { return !traits.fetches.any(); })};
 }
 
 // When gradients are ready and exchanged.
@@ -523,7 +540,7 @@ std::vector<Knob<Strategy>> urgency_knobs() {
            "of for all of them. Each layer's update then comes before its forward pass. Default "
            "false.")
           .with(kDecides)
-          .brings({{true, {"live_elements"}}})
+          .brings({{true, {"fetches"}}})
           .varied([](const S& s) {
             return std::string(s.cross_step ? "across steps" : "step by step");
           }),

@@ -20,6 +20,7 @@ const std::vector<CodecWords>& codec_words();
 
 const KnobTable<Compression>& compression_knobs();
 const KnobTable<Outer>& outer_knobs();
+const KnobTable<Fetches>& fetch_knobs();
 const KnobTable<LocalSgd>& local_sgd_knobs();
 const KnobTable<ComputeFusion>& compute_fusion_knobs();
 // The strategy's own; name, about and what stands in a dialect or a preset are no knobs.

@@ -18,6 +18,7 @@
 
 #include "core/base/index.h"
 #include "core/codec.h"
+#include "core/communication.h"
 #include "core/plan/fusion.h"
 #include "core/plan/pipeline.h"
 #include "formats/text/digits.h"
@@ -192,17 +193,21 @@ class Accounts {
       return bytes > 0 ? static_cast<double>(bytes * tensor.elements) : weights_of(tensor);
     };
     if (!strategy_.regather) return all(in_place);
+    const auto sum = [&](double total, const std::vector<int>& group) {
+      return total + sum_of(workload_, group, in_place);
+    };
     const double second =
         strategy_.traits.regather_group > 0 ? all(in_place) / strategy_.traits.regather_group : 0;
     Groups groups = own_of(strategy_.gather_groups);
+    if (strategy_.traits.fetches.any()) {
+      const double fetched = sum(0, plan::fetch_trace(workload_, strategy_).most);
+      return second + std::accumulate(groups.begin(), groups.end(), fetched, sum);
+    }
     if (groups.empty()) groups = fused();
     const auto kept =
         groups.begin() + std::min<std::ptrdiff_t>(strategy_.traits.kept_groups,
                                                   static_cast<std::ptrdiff_t>(groups.size()));
-    double stay = 0;
-    for (auto group = groups.begin(); group != kept; ++group) {
-      stay += sum_of(workload_, *group, in_place);
-    }
+    const double stay = std::accumulate(groups.begin(), kept, 0.0, sum);
     return second + stay + two_largest(workload_, Groups(kept, groups.end()), in_place);
   }
 

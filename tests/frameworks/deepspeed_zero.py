@@ -1,4 +1,5 @@
-"""DeepSpeed's ZeRO 0 to 3 on random models: every collective of a step, in order."""
+"""DeepSpeed's ZeRO 0 to 3 on random models: every collective of a step, in order. Of ZeRO 3 also on
+models whose modules lie in others."""
 
 import importlib
 import os
@@ -41,6 +42,48 @@ class Model(nn.Module):
         return x.sum()
 
 
+class Block(nn.Module):
+    """Modules inside one that may have parameters too."""
+
+    def __init__(self, rng, largest, depth):
+        super().__init__()
+        for i in range(rng.choice([0, 0, 1, 2])):
+            self.register_parameter(f"w{i}", nn.Parameter(torch.zeros(rng.randrange(1, largest))))
+        self.first = part_of(rng, largest, depth)
+        if rng.random() < 0.5:
+            self.second = part_of(rng, largest, depth)
+
+    def forward(self, x):
+        for parameter in self.parameters(recurse=False):
+            x = x + parameter.sum()
+        for child in self.children():
+            x = child(x)
+        return x
+
+
+def part_of(rng, largest, depth):
+    if depth > 0 and rng.random() < 0.5:
+        return Block(rng, largest, depth - 1)
+    return Part([[rng.randrange(1, largest)] for _ in range(rng.randrange(1, 4))])
+
+
+class Nested(nn.Module):
+    def __init__(self, rng):
+        super().__init__()
+        largest = rng.choice([200, 2000, 20000])
+        self.embed = Part([[rng.randrange(1, largest)]])
+        self.layers = nn.ModuleList()
+        for _ in range(rng.randrange(1, 6)):
+            self.layers.append(Block(rng, largest, 1))
+        self.norm = Part([[rng.randrange(1, largest)]])
+
+    def forward(self, x):
+        x = self.embed(x)
+        for layer in self.layers:
+            x = layer(x)
+        return self.norm(x).sum()
+
+
 def config_of(rng, stage, ranks, passes, largest):
     zero = {"stage": stage}
     if stage > 0:
@@ -62,7 +105,7 @@ def config_of(rng, stage, ranks, passes, largest):
             "zero_optimization": zero}
 
 
-def case_of(seed, stage):
+def case_of(seed, stage, make=Model):
     import deepspeed
 
     rng = common.draw(seed)
@@ -74,7 +117,7 @@ def case_of(seed, stage):
     from deepspeed.utils import groups
     groups._WORLD_GROUP = None
     groups._ZERO_PARAM_INTRA_PARALLEL_GROUP = None
-    model = Model(rng)
+    model = make(rng)
     tensors = [common.tensor_of(n, p) for n, p in model.named_parameters()]
     largest = max(p.numel() for p in model.parameters())
     passes = rng.choice([1, 1, 2, 3])
@@ -110,11 +153,12 @@ def main():
     backend = importlib.import_module("deepspeed.comm.torch")
     backend.build_shm_op = lambda: None  # collectives in shared memory, which would be compiled
 
-    for stage in (0, 1, 2, 3):
-        cases = [case_of(seed, stage) for seed in range(int(os.environ.get("CASES", 60)))]
-        common.write(common.out().replace("zero", f"zero{stage}"), {
+    for stage, make in ((0, Model), (1, Model), (2, Model), (3, Model), (3, Nested)):
+        cases = [case_of(seed, stage, make) for seed in range(int(os.environ.get("CASES", 60)))]
+        rule = f"zero{stage}" + ("_nested" if make is Nested else "")
+        common.write(common.out().replace("zero", rule), {
             "framework": "deepspeed", "version": deepspeed.__version__, "torch": torch.__version__,
-            "rule": f"zero{stage}",
+            "rule": rule,
             "about": "collectives: when (f, b: passes, u: step, with the number of the "
                      "micro-batch), kind, elements, bytes an element, ranks"}, cases)
 

@@ -38,15 +38,15 @@ std::vector<Json> expected(const Facts& facts, const Json& one) {
   const int ranks = one.at("ranks").get<int>();
   const Workload workload = test::workload_of_case(facts, one);
   const plan::Plan plan = plan_of_case(facts, one);
-  return test::collectives_of(plan, stage == 3, [&](const plan::Op& op, std::int64_t elements) {
+  return test::collectives_of(plan, false, [&](const plan::Op& op, std::int64_t elements) {
     const auto& moved = std::get<collective::Collective>(op.work);
     if (stage < 3 && !op.gathers) return elements;
     return padded(plan.buckets[static_cast<std::size_t>(moved.bucket)], workload, stage, ranks);
   });
 }
 
-TEST(DeepSpeedFacts, Stages0To2) {
-  for (const char* rule : {"zero0", "zero1", "zero2"}) {
+TEST(DeepSpeedFacts, Stages0To3) {
+  for (const char* rule : {"zero0", "zero1", "zero2", "zero3", "zero3_nested"}) {
     for (const Facts& facts : facts_of(rule)) {
       for (const Json& one : facts.cases) {
         SCOPED_TRACE(facts.place(one) + " " + one.at("config").dump());

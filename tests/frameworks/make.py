@@ -29,7 +29,7 @@ SCRIPTS = [
     ("torch_fsdp.py", "torch2.6", "torch2.6_fsdp.json",
      ["torch2.6_fsdp1.json", "torch2.6_fsdp2.json"]),
     ("deepspeed_zero.py", "torch2.6", "deepspeed0.19_zero.json",
-     [f"deepspeed0.19_zero{stage}.json" for stage in range(4)]),
+     [f"deepspeed0.19_{rule}.json" for rule in ("zero0", "zero1", "zero2", "zero3", "zero3_nested")]),
     ("hugging_face.py", "torch2.6", "transformers4.57_hugging_face.json",
      ["transformers4.57_hugging_face.json"]),
 ]

@@ -227,7 +227,10 @@ const std::vector<Fragment> kOfStrategies{
     {"regathered", "exchange", R"({"strategy": {"exchange": "sharded", "cross_step": true,
         "regather": true, "fusion": {"rule": "layer"}}})"},
     {"narrow gathers", "exchange", R"({"strategy": {"exchange": "sharded", "cross_step": true,
-        "gather_format": "bf16", "live_elements": 400000, "in_flight": 1}})"},
+        "gather_format": "bf16", "in_flight": 1}})"},
+    {"fetches", "exchange", R"({"strategy": {"exchange": "sharded", "cross_step": true,
+        "regather": true, "fetches": {"live_elements": 400000, "ahead_elements": 100000,
+                                      "reuse_elements": 200000}}})"},
 };
 
 // And in frameworks' words.

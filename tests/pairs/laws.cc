@@ -302,13 +302,15 @@ class Judge {
 
   // Twice the bytes in the same buckets: sizes that are said anywhere grow with the gradients.
   static void grow(Json& value) {
-    static constexpr std::array<std::string_view, 17> kSizes{"size_mb",
+    static constexpr std::array<std::string_view, 19> kSizes{"size_mb",
                                                              "first_size_mb",
                                                              "partition_mb",
                                                              "credit_mb",
                                                              "bucket_cap_mb",
                                                              "min_elements",
                                                              "live_elements",
+                                                             "ahead_elements",
+                                                             "reuse_elements",
                                                              "HOROVOD_FUSION_THRESHOLD",
                                                              "fuse_grad_size_in_MB",
                                                              "ddp-bucket-size",

@@ -260,50 +260,91 @@ std::vector<std::string> story(const Plan& plan) {
   return words;
 }
 
-// Four units of 1000 elements. With room for none beside the one in use each is gathered when its
-// layer needs it; the root's stays for the backward pass.
-TEST(LiveElements, AreGatheredWhereThereIsRoom) {
-  const Workload workload = layers(4);
+Strategy fetching(std::int64_t live, std::int64_t ahead, std::int64_t reuse) {
   Strategy strategy = regathering();
-  using Words = std::vector<std::string>;
-  const auto story_of = [&](std::int64_t live) {
-    strategy.traits.live_elements = live;
-    return story(make_plan(workload, cluster_of(4, 1), strategy));
-  };
-  EXPECT_EQ(story_of(1), (Words{"g3", "f3", "g2", "f2", "g1", "f1", "g0", "f0", "g0", "b0", "g1",
-                                "b1", "g2", "b2", "b3"}));
-  // Below 2500 one more may come, which overshoots; the root's goes on to take its place.
-  EXPECT_EQ(story_of(2500), (Words{"g3", "g2", "g1", "f3", "f2", "g0", "f1", "f0", "g0", "g1", "b0",
-                                   "g2", "b1", "b2", "b3"}));
-  // Each waits for its own, and those that are late for the layer ahead of them.
-  const Plan plan = make_plan(workload, cluster_of(4, 1), strategy);
-  EXPECT_FALSE(plan.ops.front().after_previous.empty());
-  for (const auto& op : plan.ops) {
-    for (const OpId before : op.after) EXPECT_LT(before, &op - plan.ops.data());
-  }
-  // Less room is never faster, and all of it as fast as none counted.
-  strategy.traits.live_elements = 0;
-  const Seconds without = step_time(workload, cluster_of(4, 1), strategy);
-  Seconds last = 1;
-  for (const std::int64_t live : {1, 1500, 2500, 1'000'000}) {
-    strategy.traits.live_elements = live;
-    const Seconds time = step_time(workload, cluster_of(4, 1), strategy);
-    EXPECT_LE(time, last * (1 + 1e-9)) << live;
-    last = time;
-  }
-  EXPECT_NEAR(last, without, 1e-9);
+  strategy.traits.fetches = {live, ahead, reuse};
+  return strategy;
 }
 
-TEST(LiveElements, InEachMicroBatch) {
-  Workload workload = layers(3);
-  workload.micro_batches = 2;
-  Strategy strategy = regathering();
-  strategy.each_micro_batch = true;
-  strategy.traits.live_elements = 1;
-  const auto words = story(make_plan(workload, cluster_of(4, 1), strategy));
-  EXPECT_EQ(words, (std::vector<std::string>{"g5", "f2", "g4", "f1", "g3", "f0", "g0", "b0",
-                                             "g1", "b1", "b2", "g5", "f2", "g4", "f1", "g3",
-                                             "f0", "g3", "b0", "g4", "b1", "b2"}));
+// Four layers of 1000 elements, below a model that enters both passes without parameters of its
+// own. Buckets 4 to 7 are the parameters, in the order in which they are first asked for.
+TEST(Fetches, AreAskedForAsModulesAreEntered) {
+  const Workload workload = layers(4);
+  using Words = std::vector<std::string>;
+  const auto story_of = [&](std::int64_t live, std::int64_t ahead, std::int64_t reuse) {
+    return story(make_plan(workload, cluster_of(4, 1), fetching(live, ahead, reuse)));
+  };
+  // Nothing early: each layer asks for its own.
+  EXPECT_EQ(story_of(1'000'000, 0, 0), (Words{"g4", "f3", "g5", "f2", "g6", "f1", "g7", "f0", "g7",
+                                              "b0", "g6", "b1", "g5", "b2", "g4", "b3"}));
+  // One layer early, the model itself too. The forward pass's last layer asks for the one before it
+  // again, as its own stays.
+  EXPECT_EQ(story_of(1'000'000, 1, 0), (Words{"g4", "g5", "f3", "g6", "f2", "g7", "f1", "g6", "f0",
+                                              "g5", "g4", "b0", "b1", "b2", "b3"}));
+  // With room for one the model alone asks early, as nothing is in place yet.
+  EXPECT_EQ(story_of(1000, 1000, 0), (Words{"g4", "f3", "g5", "f2", "g6", "f1", "g7", "f0", "g7",
+                                            "b0", "g6", "b1", "g5", "b2", "g4", "b3"}));
+  // What the backward pass reaches soon stays.
+  EXPECT_EQ(story_of(1'000'000, 0, 1'000'000),
+            (Words{"g4", "f3", "g5", "f2", "g6", "f1", "g7", "f0", "b0", "b1", "b2", "b3"}));
+  EXPECT_EQ(story_of(1'000'000, 0, 2001), (Words{"g4", "f3", "g5", "f2", "g6", "f1", "g7", "f0",
+                                                 "b0", "b1", "g5", "b2", "g4", "b3"}));
+}
+
+// The law: a piece of a pass begins once each of its parameters was gathered in this micro-batch,
+// or stays in place.
+void expect_parameters_in_place(const Plan& plan, const Strategy& strategy) {
+  std::vector<char> stays(100, 0);
+  for (const auto& group : strategy.gather_groups) {
+    for (const int t : group) stays[static_cast<std::size_t>(t)] = 1;
+  }
+  std::vector<char> in_place = stays;
+  bool backward = false;
+  for (const auto& op : plan.ops) {
+    const auto* compute = std::get_if<Compute>(&op.work);
+    if (compute == nullptr || compute->last < compute->first) continue;
+    const bool passes = compute->phase == Phase::kForward || compute->phase == Phase::kBackward;
+    if (!passes) continue;
+    if (std::exchange(backward, compute->phase == Phase::kBackward) && !backward) in_place = stays;
+    for (const OpId id : op.after) {
+      const auto* moved =
+          std::get_if<collective::Collective>(&plan.ops[static_cast<std::size_t>(id)].work);
+      if (moved == nullptr || moved->kind != CollectiveKind::kAllGather) continue;
+      for (const int t : plan.buckets[static_cast<std::size_t>(moved->bucket)].tensors) {
+        in_place[static_cast<std::size_t>(t)] = 1;
+      }
+    }
+    for (int t = compute->first; t <= compute->last; ++t) {
+      EXPECT_TRUE(in_place[static_cast<std::size_t>(t)]) << "tensor " << t;
+    }
+  }
+}
+
+TEST(Fetches, BringEachParameterBeforeItsLayer) {
+  std::mt19937 random(3);
+  const auto up_to = [&](int most) {
+    return static_cast<int>(random() % (static_cast<unsigned>(most) + 1));
+  };
+  for (int round = 0; round < 300; ++round) {
+    Workload workload;
+    workload.forward = 0.01;
+    workload.micro_batches = 1 + up_to(2);
+    for (int block = 4; block >= 0; --block) {
+      for (const char* own : {".b.w", ".b.bias", ".a.w", ".norm"}) {
+        workload.tensors.push_back(
+            tensor_of("model.blocks." + std::to_string(block) + own, {8 + 8 * up_to(100)}));
+        workload.tensors.back().backward = 1e-3;
+      }
+    }
+    Strategy strategy = fetching(1 + up_to(6000), up_to(3000), up_to(6000));
+    strategy.each_micro_batch = true;
+    for (int t = 0; t < 20; ++t) {
+      if (up_to(3) == 0) strategy.gather_groups.push_back({t});
+    }
+    strategy.traits.kept_groups = static_cast<int>(strategy.gather_groups.size());
+    strategy.traits.regather_group = up_to(1) == 0 ? 0 : 2;
+    expect_parameters_in_place(make_plan(workload, cluster_of(4, 1), strategy), strategy);
+  }
 }
 
 // Gradients of a piece are there at its end, and with them their buckets.

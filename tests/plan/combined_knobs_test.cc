@@ -62,7 +62,7 @@ const Knobs kRows[] = {
     {"PriorityRegather", R"("priority": "layer", "exchange": "sharded", "regather": true)",
      R"("rule": "count", "count": 2)"},
     {"PriorityRegatherCrossStep", R"("priority": "layer", "exchange": "sharded", "regather": true,
-      "cross_step": true, "live_elements": 2000)",
+      "cross_step": true, "fetches": {"live_elements": 2000, "ahead_elements": 500})",
      R"("rule": "count", "count": 2)"},
     {"CopiesCrossStep", R"("bucket_copies": true, "cross_step": true)",
      R"("rule": "count", "count": 2)"},

@@ -105,7 +105,8 @@ TEST(BucketUse, ParametersThatAreGatheredTwice) {
   const Used twice = used(strategy, cluster_of(2, 1));
   const BucketUse& gathered = twice.uses.back();
   EXPECT_EQ(gathered.first, gathered.last);
-  strategy.traits.live_elements = 1;
+  strategy.gather_groups.clear();
+  strategy.traits.fetches.live = 1;
   EXPECT_THROW(used(strategy, cluster_of(2, 1)), InputError);
 }
 

@@ -481,7 +481,8 @@ TEST(HostExecutor, GatheringForThePassesChangesNoSum) {
     for (const bool apart : {false, true}) {
       for (const std::int64_t live : {0, 1, 100, 1000}) {
         Strategy strategy = plan::regathering();
-        strategy.traits.live_elements = live;
+        strategy.traits.fetches = {live, 50, 100};
+        strategy.traits.regather_group = live == 100 && ranks % 2 == 0 ? 2 : 0;
         strategy.fusion.rule = Fusion::Rule::kCount;
         strategy.fusion.count = 2;
         if (apart) {

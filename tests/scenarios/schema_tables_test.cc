@@ -96,6 +96,7 @@ TEST(Schema, KnobsAreThoseOfTheTables) {
   put_knobs(input::hierarchy_knobs(), definitions);
   put_knobs(input::compression_knobs(), definitions);
   put_knobs(input::outer_knobs(), definitions);
+  put_knobs(input::fetch_knobs(), definitions);
   put_knobs(input::local_sgd_knobs(), definitions);
   // A key that no table has is one of a strategy's own words.
   const std::set<std::string> own{"name", "about", "dialect", "config", "read_as", "preset"};

@@ -112,7 +112,8 @@ inline constexpr std::string_view kFullScenarioText = R"json({
      "align_elements": 64, "pad_elements": 128}, "regather": true, "kept_groups": 1,
      "each_micro_batch": true, "after_passes": true, "in_flight": 1, "exchange": "sharded",
      "gather_groups": [[0, 1, 2]]},
-    {"name": "live", "exchange": "sharded", "cross_step": true, "live_elements": 1000, "pieces": [1],
+    {"name": "live", "exchange": "sharded", "cross_step": true, "pieces": [1],
+     "fetches": {"live_elements": 1000, "ahead_elements": 200, "reuse_elements": 500},
      "gather_format": "fp8",
      "each_micro_batch": true, "regather": true, "regather_group": 4,
      "hierarchy": {"form": "sharded", "group_size": 8, "across_stream": true, "across_last": true}}

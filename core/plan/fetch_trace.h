@@ -1,0 +1,23 @@
+// The fetches of a step (core/communication.h), pass by pass.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "core/communication.h"
+
+namespace syncline::plan {
+
+// Fetches of one pass of a micro-batch, by the tensor of their moments: places in
+// Communication::fetches.
+struct FetchesOfPass {
+  std::vector<std::vector<std::size_t>> asked;
+  std::vector<std::vector<std::size_t>> needed;
+
+  // Says if anything is asked for or awaited there.
+  bool any(std::size_t tensor) const { return !asked[tensor].empty() || !needed[tensor].empty(); }
+};
+FetchesOfPass fetches_of_pass(const Communication& communication, std::size_t tensors,
+                              bool backward, bool first_micro_batch);
+
+}  // namespace syncline::plan
