@@ -171,7 +171,7 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
                   .help = "measured step time, to fit the device or the network"});
   list.push_back({.name = "nodes",
                   .value = &question.nodes,
-                  .help = "number of nodes (default 1, or the most of --step)",
+                  .help = "number of nodes (default: by settings and steps, or 1)",
                   .low = 1,
                   .high = kMostNodes});
 }
@@ -208,7 +208,7 @@ questions::Arguments arguments_of(InitQuestion& question) {
   constexpr double kMostLaunches = 99;
   list.push_back({.name = "launch",
                   .value = &question.launch,
-                  .help = "number of a captured launch (default: the one that trains)",
+                  .help = "captured launch (default: the one that trains)",
                   .low = 1,
                   .high = kMostLaunches,
                   .group = "Job"});

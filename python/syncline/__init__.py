@@ -101,7 +101,7 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
     model       an architecture ("gpt2_small"), config.json, .safetensors or a framework's settings
     words       files of the framework's settings, and its flags, as after -- in a shell
     node        a kind of node ("dgx-h100"), or NCCL's topology file; or gpu, gpus and net
-    nodes       how many (1, or the most of `step`)
+    nodes       how many (by settings and steps, or 1)
     step        measured step times by nodes: {1: 8.1, 4: 8.68}
     tp, pp, vp, cp, ep, etp, sequence_parallel, schedule, micro_batches
                 the layout: tensor, pipeline, virtual stages, context, expert
