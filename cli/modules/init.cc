@@ -26,7 +26,9 @@ struct InitVerb {
   std::vector<std::string> settings;  // a file, or words of a line
   std::string missing;                // of the words behind, for the parser
   std::string out;
-  int nodes = 0;  // as given
+  int nodes = 0;  // as given, 0: not
+  int gpus = 0;
+  int zero = -1;
   std::int64_t batch = 0;
   std::int64_t sequence = 0;
   std::int64_t micro_batches = 0;
@@ -119,13 +121,32 @@ void take_steps(InitVerb& options) {
   options.init.nodes = std::max(options.init.nodes, options.nodes);
 }
 
+// Which machines, and how many of them.
+void take_machines(InitVerb& options) {
+  job::InitOptions& init = options.init;
+  const bool file = init.node.ends_with(".xml"), measured = !init.cluster.empty();
+  if (!file && !init.node.empty() && !init.gpu.empty()) {
+    throw InputError("init: remove --node, or --gpu: each says which GPUs these are");
+  }
+  if (init.node.empty() && init.gpu.empty() && !measured) {
+    throw InputError("init needs --node, or --gpu with --gpus and --net, or --cluster");
+  }
+  if (options.gpus > 0 && init.gpu.empty() && !measured && !file) {
+    throw InputError("--gpus: has no meaning without --gpu: a node of --node has its own");
+  }
+  if (measured && !init.net.empty()) {
+    throw InputError("--net: remove it: " + init.cluster + " says what links carry");
+  }
+  init.gpus = options.gpus > 0 ? options.gpus : measured ? 0 : 1;
+  if (measured && options.nodes == 0 && init.steps.empty()) init.nodes = 0;
+}
+
 int run(InitVerb options) {
   take_settings(options);
   take_steps(options);
   const bool file = options.init.node.ends_with(".xml");
-  if (!file && options.init.node.empty() == options.init.gpu.empty()) {
-    throw InputError("init needs --node, or --gpu with --gpus and --net");
-  }
+  take_machines(options);
+  if (options.zero >= 0) options.init.zero = options.zero;
   if (options.batch > 0) options.init.batch = options.batch;
   if (options.sequence > 0) options.init.sequence = options.sequence;
   if (options.micro_batches > 0) options.init.micro_batches = options.micro_batches;
@@ -135,7 +156,7 @@ int run(InitVerb options) {
   }
   if (!options.schedule.empty()) options.init.parallel["schedule"] = options.schedule;
   if (options.sequence_parallel) options.init.parallel["sequence"] = true;
-  if (file && options.init.gpus > 1) {
+  if (file && options.gpus > 1) {
     throw InputError("--gpus: " + options.init.node + " says how many there are");
   }
   expect_writable({options.out});
@@ -180,12 +201,13 @@ VerbAction add_init(CLI::App& verb) {
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   verb.add_option("--node", options->init.node,
-                  "kind of node, such as dgx-h100, or NCCL's topology file (.xml)");
+                  "kind of node (dgx-h100), or NCCL's topology (.xml)");
   CLI::Option* gpu = verb.add_option("--gpu", options->init.gpu,
                                      "kind of GPU, such as rtx-3090, instead of --node");
-  verb.add_option("--gpus", options->init.gpus, "GPUs per node, with --gpu (default 1)")
-      ->check(CLI::Range(1, 1024))
-      ->needs(gpu);
+  verb.add_option("--gpus", options->gpus, "GPUs per node, with --gpu (default 1)")
+      ->check(CLI::Range(1, 1024));
+  add_file(verb, "--cluster", options->init.cluster,
+           "measured links (JSON), as calibrate logs -o writes them");
   verb.add_option("--net", options->init.net, "ports of a node, such as 4x100gbit:efa, with --gpu")
       ->type_name("PORTS")
       ->needs(gpu);
@@ -213,8 +235,19 @@ VerbAction add_init(CLI::App& verb) {
   verb.add_option("--dtype", options->init.dtype, "format (default: the GPU's)")
       ->transform(one_of_words({"bf16", "fp16", "fp8", "tf32", "fp32"}));
   verb.add_flag("--compiled", options->init.compiled, "predict a model under torch.compile");
+  CLI::Option* fsdp = verb.add_flag("--fsdp", options->init.fsdp,
+                                    "train with PyTorch's FSDP2 (default: if memory asks)");
+  verb.add_option("--zero", options->zero,
+                  "train with this stage of DeepSpeed's ZeRO (default: PyTorch's DDP)")
+      ->type_name("STAGE")
+      ->check(CLI::Range(0, 3))
+      ->excludes(fsdp);
+  verb.add_flag("--recompute{full}", options->init.recompute,
+                "recompute activations: full, or =selective, =none (default: if memory asks)")
+      ->transform(one_of_words({"none", "selective", "full"}));
   for (const auto& [option, key, what] : kCuts) verb.get_option(option)->group("Layout");
   put_in_group(verb, "Layout", {"--sequence-parallel", "--schedule", "--micro-batches"});
+  put_in_group(verb, "Memory", {"--fsdp", "--zero", "--recompute"});
   return [options] { return run(*options); };
 }
 
