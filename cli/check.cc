@@ -8,7 +8,7 @@
 #include "formats/input/document.h"
 #include "reports/format.h"
 #include "reports/table.h"
-#include "studies/rows/memory.h"
+#include "studies/rows/fitting.h"
 #include "studies/warnings/warnings.h"
 
 namespace syncline::cli {
@@ -24,6 +24,7 @@ struct CheckOptions {
 struct Checked {
   std::string file;
   Scenario scenario;
+  std::string shortage = {};  // of memory; empty: all fit
   std::size_t points = 1;
   std::vector<std::string> warnings = {};
 };
@@ -44,7 +45,7 @@ std::string contents(const Checked& checked) {
 }
 
 reports::Page page_of(const Checked& checked) {
-  const std::string shortage = measure::memory_shortage(checked.scenario);
+  const std::string& shortage = checked.shortage;
   std::vector<std::string> warnings = checked.warnings;
   const bool doubtful = !measure::take_suspicious(warnings).empty();
   reports::Page page{checked.file,
@@ -90,14 +91,14 @@ Json json_of(const Checked& checked) {
             {"strategies", scenario.strategies.size()},
             {"sweep_points", checked.points},
             {"notes", reports::json_of(notes_of(checked))}};
-  const std::string shortage = measure::memory_shortage(scenario);
-  if (!shortage.empty()) json["does_not_fit"] = shortage;
+  if (!checked.shortage.empty()) json["does_not_fit"] = checked.shortage;
   return json;
 }
 
 int run(const CheckOptions& options) {
   const input::Document document = read(options.scenario);
   Checked checked{document.file, input::parse_scenario(document)};
+  checked.shortage = measure::memory_shortage(document, checked.scenario);
   const Sweep sweep(checked.scenario);
   checked.points = sweep.size();
   Progress progress("syncline check");

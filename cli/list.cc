@@ -11,10 +11,12 @@
 #include "cli/predictors.h"
 #include "cli/verbs.h"
 #include "core/algorithm.h"
+#include "core/base/error.h"
 #include "core/codec.h"
 #include "core/collective/nccl.h"
 #include "core/fabric/kinds.h"
 #include "formats/dialect/dialect.h"
+#include "formats/json/reader.h"
 #include "formats/json/text.h"
 #include "formats/text/installed.h"
 #include "reports/format.h"
@@ -146,6 +148,20 @@ std::vector<Choices> everything() {
   return all;
 }
 
+// Leaves one kind, by its name or what people call it, in the plural too.
+void keep_kind(std::string word, std::vector<Choices>& all) {
+  if (word.ends_with('s')) word.pop_back();
+  if (word == "model") word = "architecture";
+  if (word == "gpu") word = "device";
+  std::vector<std::string> kinds;
+  for (const Choices& choices : all) kinds.push_back(choices.kind);
+  if (std::ranges::find(kinds, word) == kinds.end()) {
+    throw InputError("list: found '" + word + "', the kinds are " + reports::joined(kinds) +
+                     did_you_mean(word, kinds));
+  }
+  std::erase_if(all, [&](const Choices& choices) { return choices.kind != word; });
+}
+
 reports::Grid grid_of(const Choices& choices, const std::string& heading,
                       std::string Choice::*said) {
   reports::Grid grid{{{choices.kind, false}, {heading, false}}, {}};
@@ -193,9 +209,12 @@ Json json_of(const std::vector<Choices>& all) {
 
 VerbAction add_list(CLI::App& verb) {
   auto output = std::make_shared<Output>();
+  auto kind = std::make_shared<std::string>();
+  verb.add_option("kind", *kind, "one kind, such as node, device or architecture (default: all)");
   add_format(verb, *output);
-  return [output] {
-    const std::vector<Choices> all = everything();
+  return [output, kind] {
+    std::vector<Choices> all = everything();
+    if (!kind->empty()) keep_kind(*kind, all);
     print(reports::answered("list", "", all, page_of, rows_of, json_of), *output);
     return 0;
   };

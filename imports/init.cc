@@ -8,13 +8,15 @@
 #include "catalogue/hardware/device.h"
 #include "core/base/error.h"
 #include "core/operators/evaluate.h"
+#include "formats/dialect/schemes.h"
 #include "formats/input/document.h"
 #include "formats/input/hardware_json.h"
 #include "formats/json/reader.h"
+#include "formats/json/text.h"
 #include "formats/text/digits.h"
 #include "imports/format.h"
 #include "imports/frameworks/settings.h"
-#include "studies/rows/memory.h"
+#include "studies/rows/fitting.h"
 #include "studies/study/study_calibration.h"
 
 namespace syncline::job {
@@ -190,12 +192,61 @@ void choose_tensors(Json& workload, const InitOptions& options, std::vector<std:
   if (!options.batch) assumed.emplace_back("1 sample a GPU and step (--batch)");
 }
 
-// What is said first where it does not fit.
-void judge_memory(const Json& scenario, std::vector<std::string>& assumed) {
-  const std::string shortage =
-      measure::memory_shortage(input::parse_scenario(input::document_of("init", scenario)));
+// Samples of a step where they stand in other micro-batches than were guessed.
+std::string in_place_of(const measure::Remedy& remedy, const std::string& before) {
+  std::string text = remedy.words() + (remedy.own ? "" : " in place of '" + before + "'");
+  std::string options;
+  for (const auto& [key, option] :
+       {std::pair{"activation_checkpointing", ", --recompute"},
+        std::pair{"batch", ", --batch, --micro-batches"}, std::pair{"parallel", ", --tp, --pp"}}) {
+    if (remedy.workload.contains(key)) options += option;
+  }
+  return options.empty() ? text : text + " (" + options.substr(2) + ")";
+}
+
+// Puts strategies that fit in place of those that do not: other schemes of the framework, and what
+// nobody gave of recomputation, micro-batches and layout. What settings say stays, ahead of them.
+// What was guessed so is said first, and that nothing fits. A job whose steps were measured stays.
+void make_fit(const InitOptions& options, const measure::Freedom& may, bool from_settings,
+              Begun& begun) {
+  input::Document document = input::document_of("init", begun.scenario);
+  const Scenario scenario = input::parse_scenario(document);
+  document.file = "FILE";
+  std::string shortage = measure::memory_lack(scenario);
   if (shortage.empty()) return;
-  assumed.insert(assumed.begin(), "that it fits, which it does not: " + shortage);
+  const measure::Remedy remedy = measure::remedy_of(document, may);
+  if (!remedy.fits || !options.steps.empty()) {
+    const bool free = shortage.ends_with(" and fits");
+    if (!free) shortage += measure::remedy_words(remedy, document.file);
+    begun.assumed.insert(begun.assumed.begin(), "that it fits, which it does not: " + shortage);
+    return;
+  }
+  shortage.resize(shortage.find("; "));
+  const bool left_out = remedy.own && remedy.schemes.front().name == scenario.baseline;
+  begun.assumed.insert(begun.assumed.begin(),
+                       left_out
+                           ? "left out, as it does not fit: " + shortage
+                           : in_place_of(remedy, scenario.baseline) + ", which needs " +
+                                 measure::gigabytes(remedy.memory.total()) + " GB, as " + shortage);
+  input::Document fitting = document;
+  measure::apply(remedy, fitting);
+  Json strategies = Json::array();
+  const Json& own = fitting.root["strategies"];
+  for (const Json& entry : own) {
+    const auto is_own = [&](const auto& each) { return each.name == entry["name"]; };
+    const bool fits = std::ranges::any_of(remedy.schemes, is_own);
+    if (fits || (from_settings && entry == own.front())) strategies.push_back(entry);
+  }
+  for (const auto& scheme : remedy.schemes) {
+    const bool there = std::ranges::any_of(own, [&](const Json& entry) {
+      return entry["name"] == scheme.name || (entry.value("dialect", "") == scheme.dialect &&
+                                              entry.value("config", Json()) == scheme.config);
+    });
+    if (!there) strategies.push_back(scheme.entry());
+  }
+  begun.scenario = std::move(fitting.root);
+  begun.scenario["baseline"] = strategies[0]["name"];
+  begun.scenario["strategies"] = std::move(strategies);
 }
 
 constexpr const char* kConfigured = "as configured";
@@ -516,91 +567,243 @@ void fill_auto_sizes(const Json& workload, Settings& settings, std::vector<std::
   settings.assumed.insert(settings.assumed.end(), filled.begin(), filled.end());
 }
 
-// As many nodes as the settings start processes for, unless it is said.
-void choose_nodes(const std::optional<Settings>& settings, const KnownNode& node,
-                  InitOptions& options, std::vector<std::string>& assumed) {
-  const std::int64_t ranks = settings ? settings->ranks : 0;
-  constexpr std::int64_t kMostNodes = 100000;
-  if (options.nodes == 0 && ranks > node.gpus && ranks % node.gpus == 0 &&
-      ranks / node.gpus <= kMostNodes) {
-    options.nodes = static_cast<int>(ranks / node.gpus);
-    assumed.push_back(std::to_string(options.nodes) + " nodes, for the " + std::to_string(ranks) +
-                      " processes that the settings start (--nodes)");
+// The machines, as the options and a cluster's file say.
+struct Machines {
+  KnownNode node;
+  bool listed = false;      // a name of catalogue/hardware's
+  Json measured = nullptr;  // the cluster's file
+  std::vector<std::string> assumed;
+  std::string undecided;  // a guess that decides an answer; empty: there is none
+};
+
+int gpus_of(const Machines& machines, const InitOptions& options) {
+  return machines.listed ? machines.node.gpus : options.gpus;
+}
+
+bool is_roce(const std::string& net) { return net.ends_with(":roce"); }
+
+// Reads the file of --cluster. Its nodes and GPUs are those of its logs, if nobody gave others.
+Json cluster_file(InitOptions& options) {
+  if (options.cluster.empty()) return nullptr;
+  Json cluster = read_json_file(options.cluster);
+  if (!cluster.is_object() || !cluster.contains("gpus_per_node")) {
+    throw InputError("--cluster: found " + options.cluster +
+                     ", expected a cluster as syncline calibrate logs -o writes it");
   }
-  options.nodes = std::max(options.nodes, 1);
-  if (options.nodes > 1 && node.outside.count == 0) {
+  if (options.nodes == 0) options.nodes = cluster.value("nodes", 1);
+  if (options.gpus == 0) options.gpus = cluster.value("gpus_per_node", 1);
+  if (!options.node.empty() || !options.gpu.empty()) return cluster;
+  const Json device = cluster.value("device", Json::object());
+  options.node = cluster.value("node", "");
+  options.gpu = device.is_string() ? device.get<std::string>() : device.value("base", "");
+  if (options.node.empty() && options.gpu.empty()) {
+    throw InputError("--cluster: " + options.cluster +
+                     " does not say which GPUs these are; give --gpu or --node");
+  }
+  if (!options.node.empty()) options.gpu.clear();
+  return cluster;
+}
+
+// Returns as many nodes as the settings start processes for; 0: they do not say.
+int nodes_for(const std::optional<Settings>& settings, int gpus) {
+  constexpr std::int64_t kMostNodes = 100000;
+  const std::int64_t ranks = settings ? settings->ranks : 0;
+  const bool whole = ranks > gpus && ranks % gpus == 0 && ranks / gpus <= kMostNodes;
+  return whole ? static_cast<int>(ranks / gpus) : 0;
+}
+
+Machines machines_of(const std::optional<Settings>& settings, InitOptions& options) {
+  Machines machines;
+  machines.measured = cluster_file(options);
+  options.gpus = std::max(options.gpus, 1);
+  const bool file = options.node.ends_with(".xml");  // NCCL's topology, in place of a name
+  machines.listed = !options.node.empty() && !file;
+  machines.node = machines.listed        ? node_named(options.node)
+                  : options.node.empty() ? own_node(options.gpu, options.gpus, options.net)
+                                         : nccl_node(options.node, options.gpu, options.net);
+  const int started = options.nodes == 0 ? nodes_for(settings, machines.node.gpus) : 0;
+  options.nodes = std::max({options.nodes, started, 1});
+  const bool linked = machines.node.outside.count > 0 || machines.measured.is_object();
+  if (options.nodes > 1 && !linked) {
     throw InputError("--net: missing; give the port of a node, such as 25gbit");
+  }
+  machines.assumed = assumed_of(machines.node, hardware::device_of(machines.node));
+  if (started > 0) {
+    machines.assumed.push_back(std::to_string(started) + " nodes, for the " +
+                               std::to_string(settings->ranks) +
+                               " processes that the settings start (--nodes)");
+  }
+  const Fabric fabric = machines.node.outside.fabric;
+  if (is_roce(options.net)) {
+    machines.assumed.insert(machines.assumed.begin(),
+                            "RoCE as fast as InfiniBand of its rate: that switches pause or mark "
+                            "what they cannot carry costs nothing here");
+  }
+  if (options.nodes > 1 && !machines.listed && fabric == Fabric::kUnknown && !options.net.empty()) {
+    machines.undecided = "transport between nodes, which decides much: give --net " + options.net +
+                         ":roce, :rdma (InfiniBand), :efa or :tcp";
+  }
+  if (machines.measured.is_object()) {
+    // In place of rated ones.
+    constexpr std::size_t kLinks = 1;
+    machines.assumed.at(kLinks) = "links of " + options.cluster + ", measured on " +
+                                  std::to_string(machines.measured.value("nodes", 1)) + " x " +
+                                  std::to_string(machines.measured.value("gpus_per_node", 1)) +
+                                  " GPUs, for " + std::to_string(options.nodes) + " x " +
+                                  std::to_string(gpus_of(machines, options));
+  }
+  return machines;
+}
+
+// What the scenario says of its machines.
+Json cluster_of(const Machines& machines, const InitOptions& options, const std::string& name) {
+  const KnownNode& node = machines.node;
+  Json cluster = machines.listed ? Json{{"node", node.name}} : own_cluster(node);
+  if (machines.measured.is_object()) {
+    const Json device = cluster.value("device", Json(node.device));
+    cluster = machines.measured;
+    if (!cluster.contains("device") && !cluster.contains("node")) cluster["device"] = device;
+    cluster["gpus_per_node"] = gpus_of(machines, options);
+    if (gpus_of(machines, options) == 1) cluster.erase("intra");
+  }
+  if (is_roce(options.net)) cluster["fabric"] = "roce";
+  cluster.update({{"name", name}, {"about", about(machines.assumed)}, {"nodes", options.nodes}});
+  if (options.compiled) {
+    if (cluster.contains("device") && cluster["device"].is_string()) {
+      cluster["device"] = {{"base", cluster["device"]}};
+    }
+    cluster["device"]["launch_us"] = hardware::kLaunchAtLeast / kMicrosecond;
+  }
+  return cluster;
+}
+
+// The stage of --zero as DeepSpeed's settings.
+Settings stage_settings(int stage) {
+  Settings settings;
+  settings.framework = "DeepSpeed";
+  settings.strategy = {
+      {"dialect", "deepspeed"},
+      {"config", {{"bf16", {{"enabled", true}}}, {"zero_optimization", {{"stage", stage}}}}}};
+  return settings;
+}
+
+// The strategies of a scenario: as the settings have it, or as the options ask.
+Json strategies_asked(const InitOptions& options, const std::optional<Settings>& settings,
+                      const KnownDevice& device, const Json& scenario) {
+  const Json& workload = scenario["workload"];
+  if (options.zero || options.fsdp) {
+    Json alone = scenario;
+    alone["baseline"] = "DDP";
+    alone["strategies"] = Json::array({{{"name", "DDP"}, {"dialect", "pytorch"}}});
+    alone["strategies"][0]["config"] = Json::object();
+    const Scenario read = input::parse_scenario(input::document_of("the scenario", alone));
+    Json list = Json::array();
+    const Json written = options.zero ? settings->strategy : alone["strategies"][0];
+    for (const auto& [scheme, strategy] : measure::schemes_of(read, written)) {
+      if (options.fsdp && scheme.dialect != "fsdp") continue;
+      const bool asked = options.zero && scheme.name.ends_with(std::to_string(*options.zero));
+      list.insert(asked ? list.begin() : list.end(), scheme.entry());
+    }
+    return list;
+  }
+  const std::int64_t ranks = std::int64_t{options.nodes} * options.gpus;
+  const std::int64_t summing =
+      replicas_of(workload, ranks) *
+      workload.value("parallel", Json::object()).value("context", std::int64_t{1});
+  if (settings || cut_job(workload)) return strategies_of(settings, summing);
+  return strategies_for(device, workload.value("micro_batches", std::int64_t{1}) > 1);
+}
+
+// The model and the job, with what is guessed of them.
+Json workload_asked(InitOptions& options, std::optional<Settings>& settings,
+                    const KnownDevice& device, std::int64_t ranks,
+                    std::vector<std::string>& assumed) {
+  Json workload = job_of(options, settings, assumed);
+  if (settings) fill_auto_sizes(workload, *settings, assumed);
+  // What the settings say is not guessed.
+  if (settings) take_told(*settings, options);
+  if (settings && settings->compiled) options.compiled = true;
+  if (workload.contains("operators")) {
+    choose_sizes(workload, options, assumed);
+    choose_dtype(workload["operators"], options, device, settings || cut_job(workload), assumed);
+    if (settings && settings->autocast) workload["operators"]["autocast"] = true;
+  } else {
+    choose_tensors(workload, options, assumed);
+  }
+  const bool in_cut = settings || cut_job(workload);
+  choose_modules(workload, options, in_cut && !options.zero, assumed);
+  if (settings && settings->ranks > 0 && settings->ranks != ranks) {
+    assumed.push_back(std::to_string(ranks) +
+                      " GPUs, as --nodes and the node have it, in place of the " +
+                      std::to_string(settings->ranks) + " processes of the settings");
+  }
+  choose_micro_batches(workload, options, settings, ranks, assumed);
+  if (!in_cut && !options.fsdp) assume_each_sums(workload, assumed);
+  if (!options.recompute.empty()) workload["activation_checkpointing"] = options.recompute;
+  return workload;
+}
+
+// Throws where options do not go together.
+void expect_one_scheme(const InitOptions& options, bool settings) {
+  const char* option = options.zero ? "--zero" : "--fsdp";
+  if (options.zero && options.fsdp) throw InputError("--zero: remove it, or --fsdp");
+  if (!options.zero && !options.fsdp) return;
+  if (settings) throw InputError(std::string(option) + ": remove it: the settings say the scheme");
+  if (options.parallel.is_object() && !options.parallel.empty()) {
+    throw InputError(std::string(option) +
+                     ": has no meaning with a job that is cut, which Megatron trains");
   }
 }
 
 }  // namespace
 
 Begun init_scenario(const InitOptions& asked) {
-  const InitOptions given = with_flags_in_place(asked);
-  const bool file = given.node.ends_with(".xml");  // NCCL's topology, in place of a name
-  const bool listed = !given.node.empty() && !file;
-  const KnownNode node = listed               ? node_named(given.node)
-                         : given.node.empty() ? own_node(given.gpu, given.gpus, given.net)
-                                              : nccl_node(given.node, given.gpu, given.net);
-  const KnownDevice& device = hardware::device_of(node);
+  InitOptions options = with_flags_in_place(asked);
   Begun begun;
-  std::optional<Settings> settings = settings_of(given);
-  InitOptions options = given;
-  choose_nodes(settings, node, options, begun.assumed);
-  Json workload = job_of(given, settings, begun.assumed);
-  const bool by_operators = workload.contains("operators");
-  if (settings) fill_auto_sizes(workload, *settings, begun.assumed);
-  // What the settings say is not guessed.
-  if (settings) take_told(*settings, options);
-  if (settings && settings->compiled) options.compiled = true;
-  if (by_operators) {
-    choose_sizes(workload, options, begun.assumed);
-    choose_dtype(workload["operators"], options, device, settings || cut_job(workload),
-                 begun.assumed);
-    if (settings && settings->autocast) workload["operators"]["autocast"] = true;
-  } else {
-    choose_tensors(workload, options, begun.assumed);
+  std::optional<Settings> settings = settings_of(options);
+  expect_one_scheme(options, settings.has_value());
+  const bool from_settings = settings.has_value();
+  const Machines machines = machines_of(settings, options);
+  const KnownNode& node = machines.node;
+  options.gpus = node.gpus;
+  const KnownDevice& device = hardware::device_of(node);
+  InitOptions told = options;
+  if (options.zero) {
+    settings = stage_settings(*options.zero);
+    told.settings = "--zero";  // beside the model
   }
-  const bool in_cut = settings || cut_job(workload);
-  choose_modules(workload, options, in_cut, begun.assumed);
   const std::int64_t ranks = std::int64_t{options.nodes} * node.gpus;
-  if (settings && settings->ranks > 0 && settings->ranks != ranks) {
-    begun.assumed.push_back(std::to_string(ranks) +
-                            " GPUs, as --nodes and the node have it, in place of the " +
-                            std::to_string(settings->ranks) + " processes of the settings");
-  }
-  choose_micro_batches(workload, options, settings, ranks, begun.assumed);
-  if (!in_cut) assume_each_sums(workload, begun.assumed);
-  const bool accumulates = workload.value("micro_batches", std::int64_t{1}) > 1;
-  const std::string each = (listed ? "" : std::to_string(node.gpus) + " ") + std::string(node.name);
+  Json workload = workload_asked(told, settings, device, ranks, begun.assumed);
+  const std::string each =
+      (machines.listed ? "" : std::to_string(node.gpus) + " ") + std::string(node.name);
   const std::string where = std::to_string(options.nodes) + " x " + each;
-  const std::vector<std::string> machines = assumed_of(node, device);
-  const std::int64_t summing =
-      replicas_of(workload, ranks) *
-      workload.value("parallel", Json::object()).value("context", std::int64_t{1});
-  Json strategies = in_cut ? strategies_of(settings, summing) : strategies_for(device, accumulates);
   begun.scenario = {
       {"name", workload["name"].get<std::string>() + " on " + where},
       {"about", "Written by syncline init: `about` in workload and cluster says what is assumed."},
       {"workload", std::move(workload)}};
-  Json cluster = listed ? Json{{"node", node.name}} : own_cluster(node);
-  cluster.update({{"name", where}, {"about", about(machines)}, {"nodes", options.nodes}});
-  if (options.compiled) {
-    cluster["device"]["launch_us"] = hardware::kLaunchAtLeast / kMicrosecond;
-  }
-  begun.scenario["cluster"] = std::move(cluster);
+  begun.scenario["cluster"] = cluster_of(machines, told, where);
   // What the settings ask for and nothing costs is said by every verb that reads this.
   if (settings) {
     for (const std::string& sentence : settings->assumed) {
       begun.scenario["notes"].push_back("assumed: " + sentence);
     }
   }
+  Json strategies = strategies_asked(told, settings, device, begun.scenario);
   begun.scenario["baseline"] = strategies[0]["name"];
   begun.scenario["strategies"] = std::move(strategies);
+  if (!machines.undecided.empty()) {
+    begun.assumed.insert(begun.assumed.begin(), machines.undecided);
+  }
+  const bool told_count = settings && (settings->global_batch > 0 || settings->micro_batches > 0);
+  const bool any_batch = !told.batch && !told.micro_batches && !told_count;
+  make_fit(options,
+           {.recompute = options.recompute.empty() && !from_settings,
+            .batch = any_batch,
+            .layout = any_batch && options.parallel.empty() && !settings && !options.fsdp},
+           from_settings, begun);
   add_steps(options, node, begun);
-  judge_memory(begun.scenario, begun.assumed);
   if (!begun.assumed.empty()) begun.scenario["workload"]["about"] = about(begun.assumed);
-  begun.assumed.insert(begun.assumed.end(), machines.begin(), machines.end());
+  begun.assumed.insert(begun.assumed.end(), machines.assumed.begin(), machines.assumed.end());
   return begun;
 }
 

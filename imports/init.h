@@ -20,7 +20,7 @@ struct InitOptions {
   std::string model;  // an architecture's name, a model file (core/job/models), or settings
   // A name of catalogue/hardware's, or NCCL's topology file; empty: as gpu, gpus and net.
   std::string node;
-  int nodes = 0;                              // 0: as the settings start processes, else 1
+  int nodes = 0;  // 0: those of `cluster`, as the settings start processes, else 1
   std::optional<std::int64_t> batch = {};     // samples a rank and step
   std::optional<std::int64_t> sequence = {};  // tokens a sample
   std::string dtype =
@@ -34,11 +34,16 @@ struct InitOptions {
   Json parallel = nullptr;  // keys of workload.parallel, in place of what the settings say
   std::optional<std::int64_t> micro_batches = {};  // of a step
   std::string gpu = {};
-  int gpus = 1;
+  int gpus = 1;  // 0: those of `cluster`
   std::string net = {};
   // Steps that were measured: nodes, and seconds. One node's tells the rate of products, the others
   // tell the bandwidth between nodes, count by count.
   std::vector<std::pair<int, Seconds>> steps = {};
+  bool fsdp = false;             // PyTorch's FSDP2 in place of DDP
+  std::optional<int> zero = {};  // DeepSpeed's stage
+  std::string recompute = {};    // "none", "selective", "full"; empty: as memory asks for it
+  // A cluster's file, as `calibrate` writes it: its links, with the nodes and GPUs of the options.
+  std::string cluster = {};
 };
 
 struct Begun {

@@ -121,16 +121,27 @@ void take_steps(const InitQuestion& question, InitOptions& init) {
   init.nodes = std::max(init.nodes, nodes);
 }
 
-void expect_one_node(const InitQuestion& question) {
-  const bool file = question.node.ends_with(".xml");
+// Throws unless the arguments name the machines once.
+void expect_machines(const InitQuestion& question) {
+  const bool file = question.node.ends_with(".xml"), measured = !question.cluster.empty();
   const bool gpu = !question.gpu.empty();
-  if (!file && question.node.empty() != gpu) {
-    throw InputError("init needs --node, or --gpu with --gpus and --net");
+  if (!file && !question.node.empty() && gpu) {
+    throw InputError("init: remove --node, or --gpu: each says which GPUs these are");
   }
-  if (!gpu && question.gpus > 1) throw InputError("--gpus: needs --gpu, the kind of GPU");
-  if (!gpu && !question.net.empty()) throw InputError("--net: needs --gpu, the kind of GPU");
-  if (file && question.gpus > 1) {
+  if (question.node.empty() && !gpu && !measured) {
+    throw InputError("init needs --node, or --gpu with --gpus and --net, or --cluster");
+  }
+  if (question.gpus && !gpu && !measured && !file) {
+    throw InputError("--gpus: has no meaning without --gpu: a node of --node has its own");
+  }
+  if (file && question.gpus.value_or(1) > 1) {
     throw InputError("--gpus: " + question.node + " says how many there are");
+  }
+  if (!question.net.empty() && measured) {
+    throw InputError("--net: remove it: " + question.cluster + " says what links carry");
+  }
+  if (!question.net.empty() && !gpu) {
+    throw InputError("--net: has no meaning without --gpu: a node of --node has its own");
   }
 }
 
@@ -154,15 +165,19 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
   constexpr double kMostNodes = 100000, kMostGpus = 1024;
   list.push_back({.name = "node",
                   .value = &question.node,
-                  .help = "kind of node, such as dgx-h100, or NCCL's topology file (.xml)"});
+                  .help = "kind of node (dgx-h100), or NCCL's topology (.xml)"});
   list.push_back({.name = "gpu",
                   .value = &question.gpu,
                   .help = "kind of GPU, such as rtx-3090, instead of --node"});
   list.push_back({.name = "gpus",
                   .value = &question.gpus,
-                  .help = "GPUs per node, with --gpu",
+                  .help = "GPUs per node, with --gpu (default 1)",
                   .low = 1,
                   .high = kMostGpus});
+  list.push_back({.name = "cluster",
+                  .value = &question.cluster,
+                  .help = "measured links (JSON), as calibrate logs -o writes them",
+                  .file = true});
   list.push_back({.name = "net",
                   .value = &question.net,
                   .help = "ports of a node, such as 4x100gbit:efa, with --gpu"});
@@ -174,6 +189,25 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
                   .help = "number of nodes (default: by settings and steps, or 1)",
                   .low = 1,
                   .high = kMostNodes});
+}
+
+// Lists the arguments that decide what a GPU keeps in memory.
+void add_memory(InitQuestion& question, questions::Arguments& list) {
+  constexpr const char* kGroup = "Memory";
+  list.push_back({.name = "fsdp",
+                  .value = &question.fsdp,
+                  .help = "train with PyTorch's FSDP2 (default: if memory asks)",
+                  .group = kGroup});
+  list.push_back({.name = "zero",
+                  .value = &question.zero,
+                  .help = "train with this stage of DeepSpeed's ZeRO (default: PyTorch's DDP)",
+                  .words = {"0", "1", "2", "3"},
+                  .group = kGroup});
+  list.push_back({.name = "recompute",
+                  .value = &question.recompute,
+                  .help = "recompute activations (default: if memory asks)",
+                  .words = {"none", "selective", "full"},
+                  .group = kGroup});
 }
 
 }  // namespace
@@ -220,6 +254,7 @@ questions::Arguments arguments_of(InitQuestion& question) {
                   .value = &question.compiled,
                   .help = "predict a model under torch.compile",
                   .group = "Job"});
+  add_memory(question, list);
   return list;
 }
 
@@ -227,13 +262,18 @@ Begun answer(const InitQuestion& question) {
   InitOptions init;
   take_words(question, init);
   take_steps(question, init);
-  expect_one_node(question);
+  expect_machines(question);
   init.node = question.node;
   init.gpu = question.gpu;
-  init.gpus = question.gpus;
+  const int usual = question.cluster.empty() ? 1 : 0;  // 0: those of the file
+  init.gpus = question.gpus ? static_cast<int>(*question.gpus) : usual;
+  init.cluster = question.cluster;
   init.net = question.net;
   init.dtype = question.dtype;
   init.compiled = question.compiled;
+  init.fsdp = question.fsdp;
+  if (!question.zero.empty()) init.zero = question.zero.front() - '0';
+  init.recompute = question.recompute;
   init.batch = count_of(question.batch);
   init.sequence = count_of(question.sequence);
   init.micro_batches = count_of(question.micro_batches);

@@ -12,13 +12,14 @@
 namespace syncline::job {
 
 struct InitQuestion {
-  std::string model;               // architecture, model file, settings, or a launch's first word
-  std::vector<std::string> words;  // after it: files of settings, flags, the rest of a launch
-  std::string node;                // kind of node, or NCCL's topology file
-  std::string gpu;                 // kind of GPU, in place of the node's
-  int gpus = 1;                    // per node, with `gpu`
-  std::string net;                 // ports of a node, with `gpu`
-  std::vector<std::string> steps;  // measured step times, NODES=SECONDS
+  std::string model;                // architecture, model file, settings, or a launch's first word
+  std::vector<std::string> words;   // after it: files of settings, flags, the rest of a launch
+  std::string node;                 // kind of node, or NCCL's topology file
+  std::string gpu;                  // kind of GPU, in place of the node's
+  std::optional<std::size_t> gpus;  // per node, with `gpu`; none: 1, or those of `cluster`
+  std::string cluster;              // file of measured links, as `calibrate` writes it
+  std::string net;                  // ports of a node, with `gpu`
+  std::vector<std::string> steps;   // measured step times, NODES=SECONDS
   std::optional<std::size_t> nodes;
   std::optional<std::size_t> tensor, pipeline, virtual_stages, context, expert, expert_tensor;
   bool sequence_parallel = false;
@@ -29,6 +30,9 @@ struct InitQuestion {
   std::optional<std::size_t> launch;    // captured, from 1; none: the one that trains
   std::string dtype;                    // of products; empty: the GPU's
   bool compiled = false;                // by torch.compile
+  bool fsdp = false;                    // PyTorch's FSDP2
+  std::string zero;                     // DeepSpeed's stage; empty: PyTorch's DDP
+  std::string recompute;                // of activations; empty: as memory asks for it
 };
 
 // Lists the arguments but the model and the words after it.

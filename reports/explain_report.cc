@@ -151,15 +151,21 @@ std::string training_words(measure::TrainingChange training) {
                                                        : "; changes the training";
 }
 
+// "5.1 % shorter"; what fits where today's does not may take longer.
+std::string gain_words(const measure::Advice& advice) {
+  const double gain = advice.gain_percent;
+  return gain < 0 ? share_text(-gain) + " longer" : share_text(gain) + " shorter";
+}
+
 std::string advice_lines(const measure::Explained& one) {
   if (one.advice.empty()) {
     return line("advice", "no single change gains " + share_text(measure::kLeastAdvicePercent));
   }
   std::string text;
   for (const auto& advice : one.advice) {
-    text += line(text.empty() ? "advice" : "",
-                 advice.change + ": " + share_text(advice.gain_percent) + " shorter, " +
-                     seconds_text(advice.metrics.step_time) + training_words(advice.training));
+    text += line(text.empty() ? "advice" : "", advice.change + ": " + gain_words(advice) + ", " +
+                                                   seconds_text(advice.metrics.step_time) +
+                                                   training_words(advice.training));
   }
   return text;
 }
@@ -204,8 +210,10 @@ Page page_of(const measure::Explanation& explanation) {
                      ? ""
                      : " with parameters fitted to the scenario's published rows"),
             {}};
-  const std::string shortage = measure::memory_shortage(scenario);
-  if (!shortage.empty()) page.add("Does not fit: " + shortage + ".");
+  const std::string& shortage = explanation.shortage;
+  const measure::Explained* best = fastest_of(explanation);
+  const bool fits = best == nullptr || measure::memory_of(scenario, best->strategy).fits();
+  if (!shortage.empty() && fits) page.add("Does not fit: " + shortage + ".");
   for (const auto& one : explanation.strategies) {
     page.add(Listing{"text", block(one, scenario)});
   }
@@ -216,6 +224,15 @@ Page page_of(const measure::Explanation& explanation) {
 std::string verdict_of(const measure::Explanation& explanation) {
   if (explanation.strategies.empty()) return "";
   const measure::Explained& best = *fastest_of(explanation);
+  if (!measure::memory_of(explanation.scenario, best.strategy).fits()) {
+    std::string text = "Nothing here fits in memory: " + explanation.shortage + ".";
+    if (best.advice.empty()) return text;
+    const measure::Advice& change = best.advice.front();
+    return text + " What fits as it stands: " + one_line(change.change) + ", " +
+           measure::gigabytes(change.memory.total()) + " GB and " +
+           seconds_text(change.metrics.step_time, kSaidDigits) + " a step" +
+           training_words(change.training) + ".";
+  }
   const std::size_t count = explanation.strategies.size();
   std::string text = quoted_name(best.strategy.name);
   text += count == 1 ? " takes " : " is the fastest of " + std::to_string(count) + " strategies: ";
@@ -232,7 +249,7 @@ std::string verdict_of(const measure::Explanation& explanation) {
   const measure::Advice& change = same == best.advice.end() ? best.advice.front() : *same;
   return text + " The best change" +
          (change.training == TrainingChange::kSame ? " with the same training" : "") +
-         " makes it " + share_text(change.gain_percent) + " shorter: " + one_line(change.change) +
+         " makes it " + gain_words(change) + ": " + one_line(change.change) +
          training_words(change.training) + ".";
 }
 

@@ -162,11 +162,14 @@ std::string utilisation_sentence(const measure::Report& report) {
   return "Utilisation, the part of a step that computes: " + join_and(parts) + ".";
 }
 
-// How fast each row is; what its time is made of is in the whole page. Memory where it decides.
+// How fast each row is; what its time is made of is in the whole page. Memory where it decides, or
+// where tokens are counted.
 Grid brief_grid(const measure::Report& report) {
   constexpr int kHowFast = 4;
   std::vector<std::string> left_out;
-  if (report.shortage.empty()) left_out.emplace_back("memory\na GPU");
+  const bool tokens =
+      std::ranges::any_of(report.rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
+  if (report.shortage.empty() && !tokens) left_out.emplace_back("memory\na GPU");
   return toned(narrowed(run_rows(report.rows, report.baseline), kHowFast, left_out), report);
 }
 
@@ -272,10 +275,22 @@ Json provenance_json(const measure::Report& report) {
 
 }  // namespace
 
+namespace {
+
+// What the verdict does not say, as something fits.
+void add_shortage(Page& page, const measure::Report& report) {
+  const bool none =
+      std::ranges::none_of(report.rows, [](const measure::Row& row) { return row.memory.fits(); });
+  if (report.shortage.empty() || (none && !report.rows.empty())) return;
+  add_paragraph(page, "Does not fit: " + report.shortage + ".");
+}
+
+}  // namespace
+
 Page brief_of(const measure::Report& report) {
   Page page;
   add_paragraph(page, verdict(report));
-  if (!report.shortage.empty()) add_paragraph(page, "Does not fit: " + report.shortage + ".");
+  add_shortage(page, report);
   if (!report.complete) {
     add_paragraph(page, "Interrupted: this report is incomplete, it has the rows computed so far.");
   }
@@ -296,7 +311,7 @@ Page brief_of(const measure::Report& report) {
 
 Page page_of(const measure::Report& report) {
   Page page{one_line(report.scenario), one_line(report.about), {}};
-  if (!report.shortage.empty()) add_paragraph(page, "Does not fit: " + report.shortage + ".");
+  add_shortage(page, report);
   add_paragraph(page, setting_text(report));
   if (!report.complete) {
     add_paragraph(page, "Interrupted: this report is incomplete, it has the rows computed so far.");

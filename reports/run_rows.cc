@@ -123,21 +123,27 @@ auto figure(Value measure::Metrics::*figure) {
   return [figure](const measure::Row& row) { return finite(row.metrics.*figure); };
 }
 
-// The step time, the throughput and what they gain, with intervals.
-std::vector<RowField> speed_fields(const std::string& baseline) {
+// Whether the job is one of tokens, whose users read tokens a second, MFU and memory.
+bool has_tokens(const std::vector<measure::Row>& rows) {
+  return std::ranges::any_of(rows, [](const measure::Row& row) { return row.rate.tokens > 0; });
+}
+
+// The step time, the throughput and what they gain, with intervals. Of a job of `tokens` a speedup
+// leaves a narrow screen earlier.
+std::vector<RowField> speed_fields(const std::string& baseline, bool tokens) {
   using enum Kind;
   return {{both("step\ntime", "step_time_s", kSeconds),
            [](const measure::Row& row) {
              const Seconds step = row.metrics.step_time;
              return shown_as(finite(step), seconds_text(step));
            }},
-          {shown("80 %\ninterval", kSeconds, 1, Column::kPage), &measure::Row::step},
+          {shown("80 %\ninterval", kSeconds, tokens ? 2 : 1, Column::kPage), &measure::Row::step},
           {both("throughput,\nsamples/s", "throughput", kThroughput, 7),
            [](const measure::Row& row) {
              const double throughput = row.metrics.throughput;
              return shown_as(finite(throughput), throughput_text(throughput));
            }},
-          {both("speedup over\n" + one_line(baseline), "speedup", kSpeedup),
+          {both("speedup over\n" + one_line(baseline), "speedup", kSpeedup, tokens ? 3 : 0),
            [](const measure::Row& row) {
              return shown_as(finite(row.speedup), speedup_text(row.speedup));
            }},
@@ -147,21 +153,21 @@ std::vector<RowField> speed_fields(const std::string& baseline) {
 // Fields of the devices' use. A figure that no row knows is no column.
 std::vector<RowField> use_fields() {
   using enum Kind;
-  return {{both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 3, Column::kAll, kSparse),
+  return {{both("tokens/s\na GPU", "tokens_per_s_per_gpu", kThroughput, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(row.rate.tokens); }},
-          {both("MFU", "mfu_percent", kShare, 4, Column::kAll, kSparse),
+          {both("MFU", "mfu_percent", kShare, 1, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(100 * row.rate.mfu); }},
           {both("effi-\nciency", "efficiency_percent", kShare, 3, Column::kAll, kSparse),
            [](const measure::Row& row) { return positive(100 * row.rate.efficiency); }}};
 }
 
 // Fields of the parts of a step time, in the forms `causes`; core/metrics.h has their meaning.
-std::vector<RowField> cause_fields(int causes) {
+std::vector<RowField> cause_fields(int causes, bool tokens) {
   using enum Kind;
   using measure::Metrics;
   const int memory = causes & Column::kPage;
   return {
-      {both("memory\na GPU", "", kBytes, 2, memory, Column::kPage),
+      {both("memory\na GPU", "", kBytes, tokens ? 1 : 2, memory, Column::kPage),
        [](const measure::Row& row) { return shown_as({}, memory_cell(row.memory)); }},
       {both("rounding\nerror", "rounding_error_percent", kShare, 5, Column::kAll, kSparse),
        [](const measure::Row& row) { return rounding_cell(100 * row.rounding_error); }},
@@ -171,15 +177,18 @@ std::vector<RowField> cause_fields(int causes) {
        figure(&Metrics::bytes_on_wire)},
       {both("compute", "compute_s", kSeconds, 6, causes), figure(&Metrics::compute)},
       {kept("communication_s"), figure(&Metrics::communication)},
-      {both("exposed\ncomm.", "exposed_communication_s", kSeconds, 3, causes),
+      {both("exposed\ncomm.", "exposed_communication_s", kSeconds, tokens ? 1 : 3, causes),
        figure(&Metrics::exposed)},
       {kept("handling_s"), figure(&Metrics::handling)},
       {both("lower\nbound", "lower_bound_s", kSeconds, 9, causes), figure(&Metrics::lower_bound)}};
 }
 
 // Fields of the prediction, in SI units. On a narrow screen names and speeds stay longest.
-std::vector<RowField> predicted_fields(const std::string& baseline, int causes) {
-  return fields<measure::Row>(speed_fields(baseline), use_fields(), cause_fields(causes));
+std::vector<RowField> predicted_fields(const std::vector<measure::Row>& rows,
+                                       const std::string& baseline, int causes) {
+  const bool tokens = has_tokens(rows);
+  return fields<measure::Row>(speed_fields(baseline, tokens), use_fields(),
+                              cause_fields(causes, tokens));
 }
 
 std::string slowdown_text(double slowdown) {
@@ -351,7 +360,7 @@ std::vector<Field<measure::Row>> run_fields(const std::vector<measure::Row>& row
                                             const std::string& baseline, int causes) {
   const std::vector<Axis> axes = axes_of(rows);
   return fields<measure::Row>(naming_fields(rows, axes), sweep_fields(axes),
-                              predicted_fields(baseline, causes), program_fields(),
+                              predicted_fields(rows, baseline, causes), program_fields(),
                               company_fields(), published_fields());
 }
 
@@ -375,7 +384,7 @@ void put_predicted(Json& object, const measure::Metrics& metrics) {
   measure::Row row;
   row.metrics = metrics;
   row.speedup = std::numeric_limits<double>::quiet_NaN();
-  const auto fields = predicted_fields("", Column::kAll);
+  const auto fields = predicted_fields({}, "", Column::kAll);
   object.update(json_of(columns_of(fields), {cells_of(fields, row)}));
 }
 

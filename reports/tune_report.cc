@@ -140,7 +140,7 @@ std::vector<Field<Alternative>> alternative_fields(const tune::Tuning& tuning) {
 }
 
 // Fields of the memory and the outcome of other trainings.
-std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows) {
+std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& rows, bool schemes) {
   using enum Kind;
   using Row = const Alternative&;
   const bool all_fit = std::ranges::all_of(rows, [](Row row) { return row.memory.fits(); });
@@ -148,7 +148,10 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
     return [of](Row row) { return row.outcome ? Cell(std::invoke(of, *row.outcome)) : Cell(); };
   };
   return {{shown(rows.empty() ? "" : quantity_of(rows.front())), accuracy_text},
-          {shown("memory\na GPU", kBytes, all_fit ? 3 : 0),
+          {shown("memory\na GPU", kBytes,
+                 !all_fit  ? 0
+                 : schemes ? 2
+                           : 3),
            [](Row row) { return memory_cell(row.memory); }},
           {kept("memory_bytes", Column::kCsv), [](Row row) { return row.memory.total(); }},
           {kept("memory_bytes", Column::kJson), [](Row row) { return memory_json(row.memory); }},
@@ -163,13 +166,18 @@ std::vector<Field<Alternative>> outcome_fields(const std::vector<Alternative>& r
 
 Table alternatives_of(const tune::Tuning& tuning) {
   const auto& rows = tuning.alternatives;
-  Table table =
-      table_of(fields<Alternative>(alternative_fields(tuning), outcome_fields(rows)), rows);
+  Table table = table_of(fields<Alternative>(alternative_fields(tuning),
+                                             outcome_fields(rows, !tuning.schemes.empty())),
+                         rows);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     Table::Line& line = table.lines[i];
     line.rule_before = i > 0 && rows[i - 1].training != rows[i].training;
-    const bool named = rows[i].strategy.name == tuning.tuned.winner().strategy.name;
-    line.tone = named ? Tone::kBest : rows[i].speedup < kPays ? Tone::kFaint : Tone::kPlain;
+    const bool named = !tuning.fits || rows[i].strategy.name == tuning.tuned.winner().strategy.name;
+    const bool large = !rows[i].memory.fits();
+    line.tone = large                     ? Tone::kFaint
+                : named                   ? Tone::kBest
+                : rows[i].speedup < kPays ? Tone::kFaint
+                                          : Tone::kPlain;
   }
   return table;
 }
@@ -397,27 +405,22 @@ std::string source_sentence(const tune::Tuning& tuning) {
   return source + ", none is measured.";
 }
 
-// Of the scenario's strategies, and whether what is recommended fits.
+// What of the scenario's strategies does not fit; what does is named elsewhere.
 std::string memory_verdict(const tune::Tuning& tuning) {
-  const std::string shortage = measure::memory_shortage(tuning.scenario);
-  if (shortage.empty()) return "";
-  const Strategy& choice = tuning.tuned.winner().strategy;
-  const auto uncertainty = measure::memory_uncertainty(tuning.scenario, choice);
-  const bool fits = measure::memory_of(tuning.scenario, choice).fits();
-  return "Does not fit: " + shortage + ". " +
-         (fits ? "What is recommended " + uncertainty.value_or("fits") + "."
-               : "No candidate of this search fits.");
+  const bool told = !tuning.fits && tuning.alternatives.size() < 2;
+  if (tuning.shortage.empty() || told) return "";
+  return "Does not fit: " + tuning.shortage.substr(0, tuning.shortage.rfind("; ")) + ".";
 }
 
 Page page_of(const tune::Tuning& tuning) {
   Page page;
   page.title = "Tuned: " + one_line(tuning.scenario.name);
-  page.add(memory_verdict(tuning));
   page.add("Workload " + one_line(tuning.scenario.workload.name) + ", cluster " +
            one_line(tuning.scenario.cluster.name) + ".");
   const std::string network = network_sentence(tuning);
   page.add(network);
   page.add(headline(tuning));
+  page.add(memory_verdict(tuning));
   const Sentences beyond = beyond_sentences(tuning);
   for (const auto& sentence : beyond) page.add(sentence);
   page.add(alternatives_of(tuning));
@@ -444,28 +447,29 @@ Page page_of(const tune::Tuning& tuning) {
 // The answer, what else could be done, how the best is set, and what to do next.
 Page brief_of(const tune::Tuning& tuning) {
   Page page;
-  const std::string shortage = memory_verdict(tuning);
-  page.add(shortage);
   page.add(network_sentence(tuning));
   page.add(headline(tuning));
+  page.add(memory_verdict(tuning));
   constexpr int kHowFast = 2;
   std::vector<std::string> left_out{"accuracy"};
-  if (shortage.empty()) left_out.emplace_back("memory\na GPU");
+  const bool told = !tuning.shortage.empty() || !tuning.schemes.empty();
+  if (!told) left_out.emplace_back("memory\na GPU");
   Table table = narrowed(alternatives_of(tuning), kHowFast, left_out);
   for (auto& line : table.lines) line.rule_before = false;
   page.add(table);
   for (const auto& row : tuning.alternatives) {
-    if (row.strategy.name != tuning.tuned.winner().strategy.name || row.set_with.empty()) continue;
+    const bool named = row.strategy.name == tuning.tuned.winner().strategy.name;
+    if (!named || row.set_with.empty() || !row.memory.fits()) continue;
     page.add("To set it: " + row.set_with);
     break;
   }
   std::string bottleneck = bottleneck_sentence(tuning.bottleneck);
   bottleneck.resize(bottleneck.find('.') + 1);
   const std::string next = next_sentence(tuning);
-  page.add(next.empty() ? bottleneck : bottleneck + " " + next);
+  if (tuning.fits) page.add(next.empty() ? bottleneck : bottleneck + " " + next);
   for (const auto& sentence : emitted_sentences(tuning)) page.add(sentence);
   if (tuning.emitted) add_configuration(page, tuning.emitted_dialect, *tuning.emitted);
-  if (!tuning.tuned.complete) page.add(search_sentence(tuning));
+  if (!tuning.tuned.complete && tuning.fits) page.add(search_sentence(tuning));
   page.add(one_line(tuning.scenario.name) + ". " + source_sentence(tuning));
   return page;
 }
@@ -499,9 +503,7 @@ Json json_of(const tune::Tuning& tuning) {
                       {"held", held_sentence(tuning)}};
   json["curve"] = curve_json(tuned.curve);
   if (!tuning.ddp_curve.empty()) json["ddp_curve"] = curve_json(tuning.ddp_curve);
-  if (const std::string shortage = measure::memory_shortage(tuning.scenario); !shortage.empty()) {
-    json["does_not_fit"] = shortage;
-  }
+  if (!tuning.shortage.empty()) json["does_not_fit"] = tuning.shortage;
   json["verdicts"] = tune_verdicts(tuning);
   if (tuning.emitted) json["emitted"] = emitted_json(tuning.emitted_dialect, *tuning.emitted);
   json["provenance"] = {{"executor", tuning.executor},

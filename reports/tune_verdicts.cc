@@ -400,6 +400,40 @@ std::string next_sentence(const tune::Tuning& tuning) {
   return "The cheapest measurement that settles it: " + measurement_text(*tuning.next);
 }
 
+namespace {
+
+// That the network is too slow for whatever trains the same, and what can train over it; empty: it
+// is not.
+std::string slow_link_sentence(const tune::Tuning& tuning) {
+  constexpr double kWaits = 0.9, kFaster = 3;
+  const measure::Metrics& best = tuning.tuned.winner().metrics;
+  const tune::Alternative* other =
+      tune::best_alternative(tuning, measure::TrainingChange::kChanged, true);
+  if (training_of_best(tuning) != measure::TrainingChange::kSame || other == nullptr) return "";
+  if (best.exposed < kWaits * best.step_time) return "";
+  if (other->metrics.step_time * kFaster > best.step_time) return "";
+  return "The network cannot carry this training: " +
+         share_text(100 * best.exposed / best.step_time) + " of each step waits for it. " +
+         quoted_name(other->strategy.name) + " takes " +
+         seconds_text(other->metrics.step_time, kSaidDigits) +
+         " a step and changes the training; DiLoCo communicates rarer still (local_sgd with an outer "
+         "optimizer, docs/tune.md). ";
+}
+
+// That nothing fits, and what does with other keys.
+std::string shortage_sentence(const tune::Tuning& tuning) {
+  const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
+  if (!remedied) return "Nothing here fits in memory: " + tuning.shortage + ".";
+  const tune::Alternative& row = tuning.alternatives.back();
+  return "Nothing fits in memory as it stands; " + row.strategy.name +
+         " does: " + measure::gigabytes(row.memory.total()) + " GB and " +
+         seconds_text(row.metrics.step_time, kSaidDigits) +
+         " a step (80 %: " + seconds_range(row.step.low, row.step.high) +
+         "). To set it: " + row.set_with + ".";
+}
+
+}  // namespace
+
 std::string headline(const tune::Tuning& tuning) {
   const auto& tuned = tuning.tuned;
   const auto& sure = tuning.certainty;
@@ -413,12 +447,7 @@ std::string headline(const tune::Tuning& tuning) {
   const auto fits = [&](const tune::Ranked& ranked) {
     return measure::memory_of(tuning.scenario, ranked.strategy).fits();
   };
-  if (!fits(choice)) {
-    const measure::Memory memory = measure::memory_of(tuning.scenario, choice.strategy);
-    return "Nothing that this search tried fits in memory; the fastest of it" + same + ", " +
-           quoted_name(choice.strategy.name) + ", needs " + measure::gigabytes(memory.total()) +
-           " of " + measure::gigabytes(memory.available) + " GB and would take " + step + ".";
-  }
+  if (!fits(choice)) return shortage_sentence(tuning);
   if (choice.strategy.name == tuned.baseline.strategy.name) {
     return "Nothing to gain here" + same + ": the baseline " + baseline + " is the best found, " +
            step + ".";
@@ -434,8 +463,9 @@ std::string headline(const tune::Tuning& tuning) {
            share_text(100 * gain_of(tuned)) + " less than the baseline " + baseline + " (" +
            seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) + "); stay with that.";
   }
-  std::string text = quoted_name(choice.strategy.name) + " is the best found" + same + ": " + step +
-                     ", " + short_speedup_text(1 + gain_of(tuned)) + " (" +
+  std::string text = slow_link_sentence(tuning) + quoted_name(choice.strategy.name) +
+                     " is the best found" + same + ": " + step + ", " +
+                     short_speedup_text(1 + gain_of(tuned)) + " (" +
                      speedup_range(sure.gain.low, sure.gain.high) + ") over the baseline " +
                      baseline + " (" + seconds_text(tuned.baseline.metrics.step_time, kSaidDigits) +
                      "); " + chance_text(sure.chance) + " likely to be faster";

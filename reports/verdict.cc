@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "reports/format.h"
+#include "reports/memory_text.h"
 #include "reports/run_report.h"
 #include "reports/run_rows.h"
 #include "reports/verdict.h"
@@ -25,7 +26,7 @@ using Places = std::vector<std::size_t>;  // indices of sweep points, rising
 struct Point {
   std::vector<const measure::Row*> rows;
   std::unordered_map<std::string_view, const measure::Row*> by_name;
-  bool memory_decides = false;  // some of its strategies fit in memory, others do not
+  bool memory_decides = false;  // some of its strategies do not fit in memory
 };
 
 struct Study {
@@ -58,8 +59,7 @@ Study study_of(const measure::Report& report) {
   }
   for (auto& [rows, by_name, memory_decides] : study.points) {
     for (const measure::Row* row : rows) by_name.emplace(row->strategy, row);
-    memory_decides =
-        std::any_of(rows.begin(), rows.end(), fits) && !std::all_of(rows.begin(), rows.end(), fits);
+    memory_decides = !std::all_of(rows.begin(), rows.end(), fits);
   }
   // Without a baseline (an interrupted run), or an infinite one, there is nothing to compare with.
   std::erase_if(study.points,
@@ -81,17 +81,18 @@ Names challengers(const Study& study) {
 
 // What fits in memory ------------------------------------------------------------------------
 
-// Whether a user may choose the row. Where nothing fits all are compared.
-bool eligible(const Point& point, const measure::Row* row) {
-  return std::isfinite(row->speedup) && (fits(row) || !point.memory_decides);
+// Whether a user may choose the row.
+bool eligible(const measure::Row* row) { return std::isfinite(row->speedup) && fits(row); }
+
+bool nothing_fits(const Point& point) {
+  return std::none_of(point.rows.begin(), point.rows.end(), fits);
 }
 
 // A row that is compared with its baseline: both fit, or nothing does.
 const measure::Row* compared(const Study& study, std::size_t place, const std::string& strategy) {
   const Point& point = study.points[place];
   const measure::Row* row = row_of(point, strategy);
-  const bool both =
-      row != nullptr && eligible(point, row) && eligible(point, row_of(point, study.baseline));
+  const bool both = row != nullptr && eligible(row) && eligible(row_of(point, study.baseline));
   return both ? row : nullptr;
 }
 
@@ -257,21 +258,23 @@ struct Lead {
   Names names;  // within a tie of the best; empty: no strategy is faster than the baseline
   Names large;  // faster than those, and do not fit
   bool baseline_fits = true;
+  bool nothing = false;  // fits
   Tally outcome;
 };
 
+// Of those that fit; 0: none does.
 double best_of(const Point& point) {
   double best = 0;
   for (const measure::Row* row : point.rows) {
-    if (eligible(point, row)) best = std::max(best, row->speedup);
+    if (eligible(row)) best = std::max(best, row->speedup);
   }
   return best;
 }
 
 // Beside a baseline that does not fit the fastest that fits leads, however fast it is.
-Tone tone_at(const Point& point, const measure::Row* row, bool baseline_fits, double best) {
+Tone tone_at(const measure::Row* row, bool baseline_fits, double best) {
   if (!std::isfinite(row->speedup)) return Tone::kPlain;
-  if (!eligible(point, row)) return Tone::kFaint;
+  if (!eligible(row)) return Tone::kFaint;
   if (best > (baseline_fits ? kTie : 0) && row->speedup * kTie >= best) return Tone::kBest;
   return row->speedup < kPays ? Tone::kFaint : Tone::kPlain;
 }
@@ -279,11 +282,13 @@ Tone tone_at(const Point& point, const measure::Row* row, bool baseline_fits, do
 Lead lead_at(const Point& point, const std::string& baseline) {
   Lead lead;
   const double best = best_of(point);
-  lead.baseline_fits = eligible(point, row_of(point, baseline));
+  lead.baseline_fits = eligible(row_of(point, baseline));
+  lead.nothing = nothing_fits(point);
+  if (lead.nothing) return lead;
   for (const measure::Row* row : point.rows) {
-    const bool leads = tone_at(point, row, lead.baseline_fits, best) == Tone::kBest;
+    const bool leads = tone_at(row, lead.baseline_fits, best) == Tone::kBest;
     if (leads) lead.names.push_back(row->strategy);
-    const bool large = std::isfinite(row->speedup) && !eligible(point, row);
+    const bool large = std::isfinite(row->speedup) && !eligible(row);
     if (large && row->speedup > std::max(1.0, best) * kTie) lead.large.push_back(row->strategy);
   }
   return lead;
@@ -295,7 +300,7 @@ std::vector<Lead> leads_of(const Study& study) {
     const Lead here = lead_at(study.points[i], study.baseline);
     auto lead = std::find_if(leads.begin(), leads.end(), [&](const Lead& other) {
       return other.names == here.names && other.large == here.large &&
-             other.baseline_fits == here.baseline_fits;
+             other.baseline_fits == here.baseline_fits && other.nothing == here.nothing;
     });
     if (lead == leads.end()) lead = leads.insert(leads.end(), here);
     lead->outcome.add(i, best_of(study.points[i]));
@@ -324,6 +329,9 @@ std::string large_clause(const Study& study, const Lead& lead) {
 
 std::string lead_clause(const Study& study, const Lead& lead, bool opening) {
   const std::string large = large_clause(study, lead);
+  if (lead.nothing) {
+    return "nothing fits in memory" + where(study, lead.outcome.places, opening, "any").text;
+  }
   if (lead.names.empty()) {
     const Where at = where(study, lead.outcome.places, opening, "any");
     return "no strategy " + std::string(large.empty() ? "" : "that fits ") +
@@ -424,7 +432,7 @@ std::string open_sentence(const Study& study, const Names& names) {
 
 std::string upper_first(std::string text) {
   // Only our own words: a strategy keeps the case that its author gave it.
-  for (const std::string_view own : {"no strategy ", "see the table "}) {
+  for (const std::string_view own : {"no strategy ", "see the table ", "nothing fits "}) {
     if (text.starts_with(own)) text[0] = static_cast<char>(text[0] - 'a' + 'A');
   }
   return text;
@@ -461,16 +469,24 @@ std::string scaling_sentence(const Study& study) {
   return text + ".";
 }
 
+// Of what does not fit: what is known of it, else what needs least.
+std::string needs_of(const measure::Report& report, const Study& study) {
+  if (!report.shortage.empty()) return report.shortage;
+  const auto& rows = study.points.front().rows;
+  const measure::Row* least = *std::ranges::min_element(
+      rows, {}, [](const measure::Row* row) { return row->memory.total(); });
+  return quoted_name(least->strategy) + " needs least, " + memory_cell(least->memory);
+}
+
 }  // namespace
 
 std::vector<Tone> tones_of(const measure::Report& report) {
   std::vector<Tone> tones(report.rows.size(), Tone::kPlain);
   for (const auto& point : study_of(report).points) {
     const double best = best_of(point);
-    const bool baseline_fits = eligible(point, row_of(point, report.baseline));
+    const bool baseline_fits = eligible(row_of(point, report.baseline));
     for (const measure::Row* row : point.rows) {
-      tones[static_cast<std::size_t>(row - report.rows.data())] =
-          tone_at(point, row, baseline_fits, best);
+      tones[static_cast<std::size_t>(row - report.rows.data())] = tone_at(row, baseline_fits, best);
     }
     // Where nothing is faster, the baseline is.
     const measure::Row* baseline = row_of(point, report.baseline);
@@ -506,6 +522,9 @@ std::string verdict(const measure::Report& report) {
   if (!failure.empty()) failure += " ";
   const Study study = study_of(report);
   if (study.points.empty()) return "There is no complete sweep point to compare yet.";
+  if (std::ranges::all_of(study.points, nothing_fits)) {
+    return one_line(failure + "Nothing here fits in memory: " + needs_of(report, study) + ".");
+  }
   const Names names = challengers(study);
   if (names.empty()) {
     const std::string more = scaling_sentence(study);

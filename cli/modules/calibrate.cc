@@ -134,8 +134,13 @@ int calibrate_from_logs(const CalibrateOptions& options) {
   }
   // The other forms have a place for them.
   if (options.output.format == reports::Format::kCsv) tell_warnings(calibration.warnings);
-  return answer_with(options, calibration.cluster, reports::answer_of(calibration),
-                     [&] { return reports::calibration_svg(calibration); });
+  const int code = answer_with(options, calibration.cluster, reports::answer_of(calibration),
+                               [&] { return reports::calibration_svg(calibration); });
+  if (!options.out.empty()) {
+    say("next: syncline init MODEL --cluster " + options.out +
+        " --nodes N -o job.json, or syncline run JOB --set cluster=" + options.out);
+  }
+  return code;
 }
 
 // From what make gpu-check wrote: a cluster that is there gets the device that was measured.

@@ -59,11 +59,16 @@ VerbAction add_init(CLI::App& verb) {
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   const questions::Arguments arguments = arguments_of(options->question);
-  add_arguments(verb, arguments, {"node", "gpu", "gpus", "net", "step", "nodes"});
+  add_arguments(verb, arguments, {"node", "gpu", "gpus", "cluster", "net", "step", "nodes"});
   verb.get_option("--net")->type_name("PORTS");
   verb.get_option("--step")->type_name("NODES=SECONDS");
   add_file(verb, "-o,--out", options->out, "write to this file (default: standard output)");
+  verb.add_flag("--recompute{full}", options->question.recompute,
+                "recompute activations: full, or =selective, =none (default: if memory asks)")
+      ->transform(one_of_words({"none", "selective", "full"}))
+      ->group("Memory");
   add_arguments(verb, arguments);
+  verb.get_option("--zero")->type_name("STAGE");
   return [options] { return run(*options); };
 }
 

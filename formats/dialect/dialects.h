@@ -57,5 +57,6 @@ Dialect pytorch_ddp_dialect();
 
 // What a script writes for a configuration, on one line.
 std::string ddp_code(const Json& config);
+std::string fsdp_code(const Json& config);
 
 }  // namespace syncline::dialect

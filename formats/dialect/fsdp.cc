@@ -743,6 +743,7 @@ Dialect fsdp_dialect() {
           .changes = changes,
           .defaults = {{"version", 2}, {"reshard_after_forward", true}},
           .candidates = candidates,
+          .code = fsdp_code,
           .group_keys = {"mesh", "device_mesh", "sharding_strategy", "reshard_after_forward"}};
 }
 

@@ -1,11 +1,12 @@
-// A configuration of DistributedDataParallel as the lines of a script. Names are torch's:
-// torch/nn/parallel/distributed.py and torch/distributed/algorithms.
+// A configuration of DistributedDataParallel or FSDP as the lines of a script. Names are torch's:
+// torch/nn/parallel/distributed.py, torch/distributed/algorithms and torch/distributed/fsdp.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "formats/dialect/dialects.h"
+#include "formats/dialect/write.h"
 
 namespace syncline::dialect {
 namespace {
@@ -68,7 +69,79 @@ std::string hooked(const Json& config) {
   return call + "None, " + hook + ")";
 }
 
+// "model.layers": the module that holds those of a pattern, below the model; "": no pattern.
+std::string holder_of(const std::string& unit) {
+  return unit.ends_with(".*") ? "model." + unit.substr(0, unit.size() - 2) : "";
+}
+
+// "torch.bfloat16"
+std::string torch_format(const Json& word) {
+  const std::string text = word.get<std::string>();
+  return "torch." + (text == "bf16"   ? "bfloat16"
+                     : text == "fp16" ? "float16"
+                     : text == "fp32" ? "float32"
+                                      : text);
+}
+
+// "MixedPrecisionPolicy(param_dtype=torch.bfloat16)"
+std::string policy_of(const std::string& kind, const Json& formats) {
+  std::string text;
+  for (const auto& [key, value] : formats.items()) {
+    const bool format = value.is_string() && value != "none";
+    text += ", " + key + "=" + (format ? torch_format(value) : python_word(value));
+  }
+  return kind + "(" + after_comma(text) + ")";
+}
+
+// "init_device_mesh("cuda", (4, 8), mesh_dim_names=("replicate", "shard"))"
+std::string mesh_of(const Json& sizes) {
+  if (sizes.size() < 2) return "init_device_mesh(\"cuda\", (" + sizes[0].dump() + ",))";
+  return "init_device_mesh(\"cuda\", (" + sizes[0].dump() + ", " + sizes[1].dump() +
+         "), mesh_dim_names=(\"replicate\", \"shard\"))";
+}
+
+// The call that wraps the modules of one entry of `units`.
+std::string unit_code(const Json& unit) {
+  if (unit.is_array()) {
+    std::string modules;
+    for (const Json& each : unit) modules += ", model." + each.get<std::string>();
+    return "fully_shard([" + after_comma(modules) + "], **fsdp); ";
+  }
+  const std::string name = unit.get<std::string>();
+  const std::string holder = holder_of(name);
+  if (holder.empty()) return "fully_shard(model." + name + ", **fsdp); ";
+  return "[fully_shard(unit, **fsdp) for unit in " + holder + "]; ";
+}
+
+std::string fsdp2_code(const Json& config) {
+  std::string arguments =
+      ", reshard_after_forward=" + python_word(config.value("reshard_after_forward", Json(true)));
+  if (config.contains("mesh")) arguments += ", mesh=" + mesh_of(config["mesh"]);
+  if (config.contains("mp_policy")) {
+    arguments += ", mp_policy=" + policy_of("MixedPrecisionPolicy", config["mp_policy"]);
+  }
+  std::string text = "fsdp = dict(" + after_comma(arguments) + "); ";
+  for (const Json& unit : config.value("units", Json::array())) text += unit_code(unit);
+  text += "fully_shard(model, **fsdp)";
+  if (config.value("no_sync", false)) {
+    text += "; model.set_requires_gradient_sync(False) in all micro-batches but the last";
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string fsdp_code(const Json& config) {
+  const Json units = config.value("units", Json::array());
+  const auto nested = [](const Json& unit) {
+    return unit.is_string() && holder_of(unit.get<std::string>()).find('*') != std::string::npos;
+  };
+  // What lines would not be short for is given as keys.
+  const bool lines = config.value("version", 2) == 2 && !config.contains("not_resharded") &&
+                     !config.contains("set_requires_all_reduce") && units.is_array() &&
+                     std::none_of(units.begin(), units.end(), nested);
+  return lines ? fsdp2_code(config) : on_one_line(config);
+}
 
 std::string ddp_code(const Json& config) {
   std::string text;

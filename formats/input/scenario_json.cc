@@ -155,8 +155,13 @@ void set_device_figure(Json& device, double Device::*figure, double value, int d
 
 const std::vector<std::pair<std::string, Fabric>>& fabric_words() {
   static const std::vector<std::pair<std::string, Fabric>> words{
-      {"tcp", Fabric::kTcp},   {"tcpx", Fabric::kTcpx}, {"efa", Fabric::kEfa},
-      {"rdma", Fabric::kRdma}, {"rccl", Fabric::kRccl}, {"slingshot", Fabric::kSlingshot}};
+      {"tcp", Fabric::kTcp},
+      {"tcpx", Fabric::kTcpx},
+      {"efa", Fabric::kEfa},
+      {"roce", Fabric::kRdma},
+      {"rdma", Fabric::kRdma},
+      {"rccl", Fabric::kRccl},
+      {"slingshot", Fabric::kSlingshot}};  // of two words the last is written
   return words;
 }
 

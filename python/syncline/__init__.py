@@ -88,14 +88,16 @@ class Answer:
 
 
 def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[str] = None,
-         gpus: Optional[int] = None, net: Optional[str] = None,
+         gpus: Optional[int] = None, cluster: Optional[Path] = None, net: Optional[str] = None,
          step: Optional[Union[Texts, Mapping[int, float]]] = None, nodes: Optional[int] = None,
          tp: Optional[int] = None, pp: Optional[int] = None, vp: Optional[int] = None,
          cp: Optional[int] = None, ep: Optional[int] = None, etp: Optional[int] = None,
          sequence_parallel: Optional[bool] = None, schedule: Optional[str] = None,
          micro_batches: Optional[int] = None, batch: Optional[int] = None,
          sequence: Optional[int] = None, launch: Optional[int] = None,
-         dtype: Optional[str] = None, compiled: Optional[bool] = None) -> Answer:
+         dtype: Optional[str] = None, compiled: Optional[bool] = None,
+         fsdp: Optional[bool] = None, zero: Optional[Union[int, str]] = None,
+         recompute: Optional[str] = None) -> Answer:
     """Writes a scenario to begin with: a model, its framework's settings, a kind of machine.
 
     model       an architecture ("gpt2_small"), config.json, .safetensors or a framework's settings
@@ -109,16 +111,20 @@ def init(model: Path, *words: Path, node: Optional[Path] = None, gpu: Optional[s
     launch      number of a captured launch (the one that trains)
     dtype       "bf16", "fp16", "fp8", "tf32" or "fp32"
     compiled    the model runs under torch.compile
+    fsdp        trains with PyTorch's FSDP2; `zero`: with this stage of DeepSpeed's ZeRO
+    recompute   activations: "none", "selective" or "full"
+    cluster     a file of measured links, as calibrate makes it
 
     rows: the strategies. made: the scenario, for run and tune; json["assumed"]: each guess.
     """
     if isinstance(step, Mapping):
         step = [f"{count}={seconds!r}" for count, seconds in step.items()]
     return _ask("init", model=model, words=list(words) or None, node=node, gpu=gpu, gpus=gpus,
-                net=net, step=step, nodes=nodes, tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, etp=etp,
+                cluster=cluster, net=net, step=step, nodes=nodes, tp=tp, pp=pp, vp=vp, cp=cp, ep=ep, etp=etp,
                 sequence_parallel=sequence_parallel, schedule=schedule,
                 micro_batches=micro_batches, batch=batch, sequence=sequence, launch=launch,
-                dtype=dtype, compiled=compiled)
+                dtype=dtype, compiled=compiled, fsdp=fsdp,
+                zero=None if zero is None else str(zero), recompute=recompute)
 
 
 def run(scenario: Given, *, strategy: Optional[Texts] = None, executor: Optional[str] = None,

@@ -20,6 +20,7 @@
 #include "formats/input/conflicts.h"
 #include "formats/input/knobs.h"
 #include "formats/json/reader.h"
+#include "studies/rows/fitting.h"
 #include "studies/study/study.h"
 
 namespace syncline::measure {
@@ -292,6 +293,24 @@ std::vector<Change> compute_changes(const Workload& workload, const Strategy& st
   return candidates;
 }
 
+// Other schemes of the framework that train alike.
+std::vector<Change> scheme_changes(const Scenario& scenario, const Strategy& strategy,
+                                   const Json* written) {
+  std::vector<Change> candidates;
+  if (scenario.cluster.ranks() == 1) return candidates;
+  const Json own = written != nullptr ? *written : Json{{"dialect", strategy.dialect}};
+  for (auto& [scheme, read] : schemes_of(scenario, own)) {
+    const bool same =
+        scheme.dialect == strategy.dialect && scheme.config == own.value("config", Json());
+    if (same || training_beside(read, strategy) != TrainingChange::kSame) continue;
+    const dialect::Dialect& dialect = *dialect::find_dialect(scheme.dialect);
+    candidates.push_back({"train by " + scheme.name + ", in " + scheme.dialect + " " +
+                              dialect::config_text(dialect, scheme.config),
+                          std::move(read), scheme.config});
+  }
+  return candidates;
+}
+
 // Of how a strategy trains.
 std::vector<Candidates> training_candidates(const Scenario& scenario, const Strategy& strategy) {
   using Kind = dialect::ChangeKind;
@@ -376,10 +395,13 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     return evaluate_strategy(scenario, own, executor, cache).metrics;
   };
   const Seconds now = metrics_of(strategy).step_time;
+  const bool cramped = !memory_of(scenario, strategy).fits();
   // The best of some candidates, if it gains so much.
   const auto best_of = [&](const std::vector<Change>& candidates, double least) {
     std::optional<Advice> best;
     for (const auto& candidate : candidates) {
+      const Memory memory = memory_of(scenario, candidate.strategy);
+      if (!memory.fits()) continue;  // nobody could take it
       Metrics then = metrics_of(candidate.strategy);
       const double gain = 100 * (1 - then.step_time / now);
       if (gain < least || (best && gain <= best->gain_percent)) continue;
@@ -388,12 +410,17 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
                     candidate.strategy,
                     gain,
                     training_beside(candidate.strategy, strategy)};
+      best->memory = memory;
       best->speedup = now / then.step_time;
       best->metrics = std::move(then);
     }
     return best;
   };
   std::vector<Advice> advice;
+  // Another scheme is much to change: it gains clearly, or fits where today's does not.
+  constexpr double kSchemePercent = 5, kWhatever = -1e9;
+  auto scheme = best_of(scheme_changes(scenario, strategy, written),
+                        cramped ? kWhatever : std::max(kSchemePercent, least_percent));
   for (const auto& [kind, candidates] : all_candidates(scenario, strategy)) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {
@@ -409,7 +436,9 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
     }
     advice.push_back(std::move(*ours));
   }
+  if (scheme && !cramped) advice.push_back(*scheme);
   std::ranges::stable_sort(advice, std::ranges::greater(), &Advice::gain_percent);
+  if (scheme && cramped) advice.insert(advice.begin(), std::move(*scheme));
   return advice;
 }
 

@@ -47,7 +47,8 @@ struct Advice : Prediction {
 // The best change of each kind (fusion, copies, streams, overlap, hierarchy, algorithm,
 // rounding, compression, rarer averaging) that shortens the step by at least `least_percent`, best
 // first. The strategy is evaluated at the scenario's training point; kinds that it already uses up
-// are left out.
+// are left out, and so is what does not fit the device's memory. Another scheme of the framework
+// has to gain 5 %; where the strategy does not fit, one that does comes first, however fast it is.
 //
 // `written` is the strategy as it stands in the scenario ({"dialect": ..., "config": ...}), if
 // known. Where it is in a dialect, changes of its configuration go first, each read back as the

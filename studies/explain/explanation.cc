@@ -13,6 +13,7 @@
 #include "core/run/stragglers.h"
 #include "formats/input/document.h"
 #include "studies/rows/company.h"
+#include "studies/rows/fitting.h"
 #include "studies/rows/row_evaluator.h"
 #include "studies/warnings/warnings.h"
 
@@ -135,6 +136,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
       explanation.strategies.back().doubled = of_strategy(*twice, scenario.strategies[i].name);
     }
   }
+  explanation.shortage = memory_shortage(document, scenario);
   explanation.scenario = std::move(scenario);
   return explanation;
 }

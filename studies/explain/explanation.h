@@ -76,6 +76,7 @@ struct Explanation {
   Scenario scenario;
   std::vector<Explained> strategies;
   std::vector<std::string> warnings;
+  std::string shortage;  // of memory (fitting.h); empty: all fit
 };
 
 // The strategies of these names, which the document has, evaluated by the model, each on what other

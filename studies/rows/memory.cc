@@ -264,14 +264,12 @@ std::string optimizer_words(const Workload& workload) {
   return name + (workload.optimizer_given ? "" : " (assumed)");
 }
 
-// As a reader would shard it: every layer a unit.
-Strategy fully_sharded() {
-  Strategy strategy;
-  strategy.exchange = Strategy::Exchange::kSharded;
-  strategy.traits.sharded = FrameworkTraits::Sharded::kParameters;
-  strategy.regather = true;
-  strategy.fusion.rule = Fusion::Rule::kLayer;
-  return strategy;
+// Whether the passes take parameters as they are gathered, narrower than they are kept: there is
+// nothing to cast (FSDP's param_dtype).
+bool gathers_narrow(const Strategy& strategy) {
+  const int bytes = strategy.traits.gather_bytes;
+  return strategy.traits.sharded == FrameworkTraits::Sharded::kParameters && bytes > 0 &&
+         bytes < static_cast<int>(kFull);
 }
 
 // Of a rank of that stage.
@@ -295,62 +293,13 @@ Memory held_by(const Scenario& scenario, const Strategy& strategy, int stage) {
     }
   }
   for (const Tensor& buffer : workload.buffers) memory.weights += weights_of(buffer);
-  if (!workload.operators.empty()) memory.activations = activations_of(workload, stage);
+  if (!workload.operators.empty()) {
+    memory.activations = activations_of(workload, stage, gathers_narrow(strategy));
+  }
   memory.recompute = workload.recompute;
   memory.available = scenario.cluster.device.memory_size;
   if (parallel.whole_job()) memory.stage = stage;
   return memory;
-}
-
-std::string needs(const Scenario& scenario, const Memory& memory) {
-  const Parallel& parallel = scenario.workload.parallel;
-  const std::string device =
-      scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
-  std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
-                     gigabytes(memory.total()) + " GB a GPU";
-  if (!memory.counts_activations()) text += " before its activations";
-  if (parallel.pipeline > 1) {
-    text +=
-        " in stage " + std::to_string(memory.stage) + " of " + std::to_string(parallel.pipeline);
-  }
-  if (memory.counts_activations()) {
-    text += ", " + gigabytes(memory.activations) + " of them activations";
-  }
-  return text + ", " + device + " has " + gigabytes(memory.available) + " GB";
-}
-
-// What would make a whole job fit: less kept for the backward pass, states that are sharded, both.
-std::string remedy(const Scenario& scenario, const Strategy& strategy) {
-  using Recompute = Workload::Recompute;
-  Scenario with = scenario;
-  Strategy sharded = strategy;
-  std::string best;
-  double least = memory_of(scenario, strategy).total();
-  const auto attempt = [&](const Strategy& own, const std::string& words) {
-    const Memory memory = memory_of(with, own);
-    if (memory.total() >= least) return false;
-    least = memory.total();
-    best = words + " needs " + gigabytes(least) + " GB";
-    return memory.fits();
-  };
-  const auto recompute = [&](const Strategy& own, const std::string& words) {
-    for (const auto& [what, word] :
-         {std::pair{Recompute::kSelective, "selective"}, std::pair{Recompute::kFull, "full"}}) {
-      with.workload.recompute = std::max(what, scenario.workload.recompute);
-      if (attempt(own, words + word + " recomputation")) return true;
-    }
-    with.workload.recompute = scenario.workload.recompute;
-    return false;
-  };
-  bool fits = recompute(strategy, "");
-  if (!fits && !shards_update(strategy)) {
-    sharded.exchange = Strategy::Exchange::kSharded;
-    fits = attempt(sharded, "the optimizer's states sharded over the replicas") ||
-           recompute(sharded, "the optimizer's states sharded over the replicas, with ");
-  }
-  if (fits) return best + " and fits";
-  return (best.empty() ? "" : best + ", which does not fit either; ") +
-         "tune --layouts finds layouts that do";
 }
 
 // A value that the backward pass reads, and for which gradient it does so first.
@@ -365,15 +314,13 @@ struct Kept {
 // backward pass.
 class Keeping {
  public:
-  explicit Keeping(const Workload& workload)
+  Keeping(const Workload& workload, bool narrow)
       : list_(workload.operators),
         memory_(list_.values.size()),
         written_(list_.values.size(), 0),
         scores_(list_.values.size(), 0) {
     std::iota(memory_.begin(), memory_.end(), 0);
-    narrow_ = std::ranges::any_of(workload.tensors, [](const Tensor& tensor) {
-      return size_of(tensor.dtype) < size_of(DType::kFp32);
-    });
+    narrow_ = narrow || any_narrow(workload);
   }
 
   // In the order in which the backward pass reads them.
@@ -442,10 +389,10 @@ struct OfPart {
 };
 
 // With full recomputation a layer keeps what its backward pass reads last: its input.
-std::vector<OfPart> by_part(const Workload& workload) {
+std::vector<OfPart> by_part(const Workload& workload, bool narrow) {
   using Recompute = Workload::Recompute;
   std::vector<OfPart> parts(index(workload.parallel.parts()));
-  const std::vector<Kept> all = Keeping(workload).kept();
+  const std::vector<Kept> all = Keeping(workload, narrow).kept();
   const bool all_kept = workload.recompute == Recompute::kNone;
   const auto layer_at = [&](std::size_t i) {
     return all_kept ? -1 : plan::layer_number(workload.tensors[index(all[i].tensor)].name);
@@ -492,56 +439,32 @@ Memory memory_of(const Scenario& scenario, const Strategy& strategy) {
   return *std::ranges::max_element(stages, {}, &Memory::total);
 }
 
+std::string memory_needs(const Scenario& scenario, const Memory& memory) {
+  const Parallel& parallel = scenario.workload.parallel;
+  const std::string device =
+      scenario.cluster.device.name.empty() ? "the device" : scenario.cluster.device.name;
+  std::string text = "with " + optimizer_words(scenario.workload) + " needs " +
+                     gigabytes(memory.total()) + " GB a GPU";
+  if (!memory.counts_activations()) text += " before its activations";
+  if (parallel.pipeline > 1) {
+    text +=
+        " in stage " + std::to_string(memory.stage) + " of " + std::to_string(parallel.pipeline);
+  }
+  if (memory.counts_activations()) {
+    text += ", " + gigabytes(memory.activations) + " of them activations";
+  }
+  return text + ", " + device + " has " + gigabytes(memory.available) + " GB";
+}
+
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy) {
   const Memory memory = memory_of(scenario, strategy);
   if (memory.fits()) return std::nullopt;
-  return "does not fit: " + needs(scenario, memory);
+  return "does not fit: " + memory_needs(scenario, memory);
 }
 
-std::string memory_shortage(const Scenario& scenario) {
-  std::vector<const Strategy*> large;
-  const Strategy* small = nullptr;
-  for (const Strategy& strategy : scenario.strategies) {
-    if (!memory_of(scenario, strategy).fits()) {
-      const bool first = strategy.name == scenario.baseline;
-      large.insert(first ? large.begin() : large.end(), &strategy);
-    } else if (small == nullptr) {
-      small = &strategy;
-    }
-  }
-  if (large.empty()) return "";
-  std::string text =
-      "'" + large.front()->name + "' " + needs(scenario, memory_of(scenario, *large.front()));
-  if (large.size() > 1) text += "; so do " + std::to_string(large.size() - 1) + " more";
-  if (small != nullptr) {
-    return text + "; '" + small->name + "' needs " +
-           gigabytes(memory_of(scenario, *small).total()) + " GB and fits";
-  }
-  if (scenario.workload.parallel.whole_job()) {
-    return text + "; " + remedy(scenario, *large.front());
-  }
-  if (scenario.cluster.ranks() == 1) return text;
-  using Recompute = Workload::Recompute;
-  Scenario with = scenario;
-  for (const auto& [what, words] :
-       {std::pair{Recompute::kNone, ""},
-        std::pair{Recompute::kSelective, " with selective recomputation"},
-        std::pair{Recompute::kFull, " with full recomputation"}}) {
-    with.workload.recompute = std::max(what, scenario.workload.recompute);
-    const Memory sharded = memory_of(with, fully_sharded());
-    if (!sharded.fits() && what != Recompute::kFull) continue;
-    text += "; FSDP's FULL_SHARD by layers" + std::string(words) + " needs " +
-            gigabytes(sharded.total()) + " GB";
-    if (sharded.fits()) return text + " and fits";
-    const bool smaller = sharded.counts_activations() && sharded.states() <= sharded.available;
-    return text + ", which does not fit either" + (smaller ? ": a smaller batch needs less" : "");
-  }
-  return text;
-}
-
-double activations_of(const Workload& workload, int stage) {
+double activations_of(const Workload& workload, int stage, bool narrow) {
   const Parallel& parallel = workload.parallel;
-  const std::vector<OfPart> parts = by_part(workload);
+  const std::vector<OfPart> parts = by_part(workload, narrow);
   const bool splits = parallel.schedule == Schedule::kZeroBubble && parallel.pipeline > 1;
   const int batches = parallel.pipeline > 1 ? static_cast<int>(workload.micro_batches) : 1;
   double held = 0, most = 0;

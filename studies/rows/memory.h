@@ -41,17 +41,16 @@ std::vector<Memory> memory_by_stage(const Scenario& scenario, const Strategy& st
 // What is to be said of a strategy's memory where it does not fit.
 std::optional<std::string> memory_uncertainty(const Scenario& scenario, const Strategy& strategy);
 
-// Of the scenario as a whole, for the first line of an answer: "'DDP' with Adam needs 129 GB a
-// GPU", what the device has, and what fits. The baseline, else the first strategy that does not
-// fit; empty where all do.
-std::string memory_shortage(const Scenario& scenario);
+// "with Adam needs 214 GB a GPU, 53.8 of them activations, A100 has 40 GB".
+std::string memory_needs(const Scenario& scenario, const Memory& memory);
 
 // What a rank keeps of the forward pass for the backward pass, at a step's fullest moment: the
 // values that forward operators write and backward operators read, of the micro-batches that are
 // under way on its stage (plan::passes_of). Recomputation as Megatron has it (Korthikanti et al.
 // 2022, 5): selective keeps nothing of attention's scores, full only what goes into each layer.
 
-// Of a rank of that stage, in bytes. Requires the workload's operators.
-double activations_of(const Workload& workload, int stage);
+// Of a rank of that stage, in bytes; `narrow`: parameters come as narrow as the products take them,
+// whatever their gradients are. Requires the workload's operators.
+double activations_of(const Workload& workload, int stage, bool narrow = false);
 
 }  // namespace syncline::measure

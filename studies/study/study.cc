@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "formats/input/document.h"
 #include "formats/scenario/scenario.h"
-#include "studies/rows/memory.h"
+#include "studies/rows/fitting.h"
 #include "studies/rows/row_evaluator.h"
 #include "studies/study/study_calibration.h"
 #include "studies/warnings/warnings.h"
@@ -130,7 +130,8 @@ std::unordered_set<std::string_view> names_of_rows(const Scenario& scenario,
 }
 
 // Everything that a report says besides its rows.
-Report head_of(const Scenario& scenario, const StudyOptions& options) {
+Report head_of(const input::Document& document, const Scenario& scenario,
+               const StudyOptions& options) {
   Report report;
   report.scenario = scenario.name;
   report.about = scenario.about;
@@ -151,7 +152,7 @@ Report head_of(const Scenario& scenario, const StudyOptions& options) {
     }
   }
   report.traced_workload = scenario.workload;
-  report.shortage = memory_shortage(scenario);
+  report.shortage = memory_shortage(document, scenario);
   return report;
 }
 
@@ -284,7 +285,7 @@ void add_efficiency(std::vector<Row>& rows) {
 
 Report run_study(const input::Document& document, const StudyOptions& options) {
   const Scenario scenario = input::parse_scenario(document);
-  Report report = head_of(scenario, options);
+  Report report = head_of(document, scenario, options);
   // Every point is validated before the first is evaluated: a mistake in the last one costs no
   // time.
   report.warnings =

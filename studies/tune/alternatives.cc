@@ -1,6 +1,8 @@
 #include "studies/tune/alternatives.h"
 
 #include <algorithm>
+#include <deque>
+#include <limits>
 #include <map>
 #include <optional>
 #include <tuple>
@@ -125,11 +127,15 @@ class Finder {
         asked_(emit),
         dialect_(emit != nullptr ? emit : dialect::find_dialect(baseline_.dialect)),
         by_file_(options.by_file && emit != nullptr),
+        schemes_(tuning.schemes),
         written_(written_in(document)),
         evaluator_(scenario_, options.make_executor),
         uncertainties_(scenario_, tuning.fit_errors),
         baseline_sensitivity_(uncertainties_.sensitivity(baseline_)),
-        measured_(!has_unmeasured(scenario_, baseline_)) {}
+        measured_(!has_unmeasured(scenario_, baseline_)) {
+    for (const auto& each : schemes_) entries_.push_back(each.scheme.entry());
+    for (const Json& entry : entries_) written_.emplace(entry["name"], &entry);
+  }
 
   std::vector<Alternative> found(const std::optional<Emitted>& emitted) {
     const auto today = settable(baseline_, {});
@@ -137,6 +143,7 @@ class Finder {
         {{}, "", today ? today->written : std::nullopt});
     said_ = emitted;
     add_same(emitted);
+    add_schemes();
     const auto first = static_cast<std::ptrdiff_t>(list_.size());
     for (const Way& way : ways()) add_best(way);
     std::stable_sort(list_.begin() + first, list_.end(), goes_first);
@@ -153,6 +160,11 @@ class Finder {
   void add_same(const std::optional<Emitted>& emitted) {
     const Ranked& same = best_same();
     if (same.strategy.name == baseline_.name) return;
+    if (is_scheme(same.strategy)) {
+      add(same.strategy, TrainingChange::kSame, same.metrics.step_time,
+          settable(same.strategy, {}).value_or(Settable{{}, unsaid(), {}}));
+      return;
+    }
     said_ = said_of(same.strategy, emitted);
     const auto set = said_ && said_->exact && !by_file_
                          ? Settable{same.strategy, text_of(*dialect_, *said_), said_}
@@ -163,11 +175,42 @@ class Finder {
     Strategy nearest = said_->strategy;
     nearest.name = "the best in " + std::string(dialect_->name);
     const Seconds step = evaluator_.step_time(nearest);
+    const auto fits = [&](const Strategy& own) {
+      return measure::memory_of(scenario_, own).fits();
+    };
+    if (fits(same.strategy) && !fits(nearest)) return;
     // What is slower than the baseline is told of another framework alone.
     constexpr double kTold = 1e-3;
     const bool other = asked_ != nullptr && asked_->name != baseline_.dialect;
     if (!other && step > tuned_.baseline.metrics.step_time * (1 - kTold)) return;
     add(nearest, TrainingChange::kSame, step, {nearest, text_of(*dialect_, *said_), said_});
+  }
+
+  // Other schemes that gain 1 % over the baseline, or fit where it does not; of those as fast the
+  // one of less memory, or the simpler one.
+  void add_schemes() {
+    const bool cramped = !list_.front().memory.fits();
+    const double most = cramped ? std::numeric_limits<double>::infinity() : 1 - kWorthSettingUp;
+    for (const auto& [scheme, strategy] : schemes_) {
+      if (is_winner(strategy)) continue;
+      const Seconds step = evaluator_.step_time(strategy);
+      if (step > tuned_.baseline.metrics.step_time * most) continue;
+      const double held = measure::memory_of(scenario_, strategy).total();
+      const auto as_good = [&](const Alternative& row) {
+        constexpr double kEqual = 1e-3;
+        return row.memory.fits() && row.metrics.step_time < step * (1 + kEqual) &&
+               row.memory.total() <= held;
+      };
+      if (std::ranges::any_of(list_, as_good)) continue;
+      if (const auto set = settable(strategy, {})) {
+        add(strategy, TrainingChange::kSame, step, *set);
+      }
+    }
+  }
+
+  bool is_scheme(const Strategy& strategy) const {
+    return std::ranges::any_of(schemes_,
+                               [&](const auto& each) { return each.scheme.name == strategy.name; });
   }
 
   std::string unsaid() const {
@@ -435,6 +478,8 @@ class Finder {
   const dialect::Dialect* asked_;    // by --emit
   const dialect::Dialect* dialect_;  // that, or the baseline's
   bool by_file_;                     // what a Python file carries out, and nothing else
+  const std::vector<measure::ReadScheme>& schemes_;
+  std::deque<Json> entries_;  // of the schemes
   std::map<std::string, const Json*> written_;
   Evaluator evaluator_;
   measure::Uncertainties uncertainties_;

@@ -13,11 +13,13 @@
 #include <set>
 #include <span>
 #include <tuple>
+#include <utility>
 
 #include "core/metrics/bound.h"
 #include "formats/text/digits.h"
 #include "studies/rows/memory.h"
 #include "studies/tune/evaluator.h"
+#include "studies/tune/schemes.h"
 #include "studies/tune/thresholds.h"
 
 namespace syncline::tune {
@@ -57,6 +59,7 @@ class Tuner {
     rank();
     fill();
     prefer_framework();
+    prefer_scheme();
     grade();
     draw_curve();
     if (options_.confirm) confirm();
@@ -185,6 +188,27 @@ class Tuner {
     for (const Ranked& ranked : found) add_slower(ranked);
     auto& best_so = input::changes_training(*said) ? tuned_.best_changed : tuned_.best_as_before;
     best_so = tuned_.winner();
+  }
+
+  // Puts another scheme ahead of what does not fit, or takes clearly longer.
+  void prefer_scheme() {
+    std::vector<Ranked> schemes;
+    for (const Strategy& scheme : options_.schemes) {
+      schemes.push_back(evaluated(scheme, FusionKind::kBase));
+    }
+    const auto step_of = [](const Ranked& ranked) { return ranked.metrics.step_time; };
+    const auto best = std::ranges::min_element(schemes, {}, step_of);
+    if (best == schemes.end()) return;
+    const bool needed = !fits(tuned_.winner().strategy);
+    // One of the job's own framework is a key or two away.
+    const std::string& dialect = best->strategy.dialect;
+    const bool near =
+        dialect == tuned_.baseline.strategy.dialect || dialect == tuned_.winner().strategy.dialect;
+    const double least = near ? kEqual : kSchemeGain;
+    if (!needed && step_of(*best) > step_of(tuned_.winner()) * (1 - least)) return;
+    std::vector<Ranked> found = std::exchange(tuned_.ranking, {*best});
+    for (const Ranked& ranked : found) add_slower(ranked);
+    tuned_.best_as_before = tuned_.winner();
   }
 
   // Costs all of them at once, as far as the budget goes; an interruption leaves out the last.

@@ -38,6 +38,9 @@ struct TuneOptions {
   std::string take;
   // For a Python file (`emit --python`): what that cannot carry out is not offered.
   bool by_file = false;
+  // Other schemes of the framework that fit: one is taken where nothing of the search fits, or
+  // where it gains: kSchemeGain, if it takes another API than the baseline's.
+  std::vector<Strategy> schemes;
   // Given the best that was found, the strategy that a framework has in its place; none: it stays.
   std::function<std::optional<Strategy>(const Strategy&)> in_framework;
 };

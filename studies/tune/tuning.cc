@@ -9,6 +9,7 @@
 #include "formats/dialect/pytorch_apply.h"
 #include "formats/input/scenario_json.h"
 #include "studies/rows/company.h"
+#include "studies/rows/fitting.h"
 #include "studies/warnings/warnings.h"
 
 namespace syncline::tune {
@@ -50,12 +51,17 @@ void add_break_evens(const input::Document& document, Tuning& tuning) {
   compare(with, changed->strategy.name, before->strategy.name);
 }
 
+// A strategy as the document has it; null: it has none of that name.
+Json entry_of(const input::Document& document, const std::string& name) {
+  for (const Json& entry : document.root["strategies"]) {
+    if (entry.value("name", "") == name) return entry;
+  }
+  return Json::object();
+}
+
 // The configuration of the baseline; null: it is in no dialect.
 Json baseline_config(const input::Document& document, const Scenario& scenario) {
-  for (const Json& entry : document.root["strategies"]) {
-    if (entry.value("name", "") == scenario.baseline) return entry.value("config", Json());
-  }
-  return {};
+  return entry_of(document, scenario.baseline).value("config", Json());
 }
 
 // Searches a framework's own keys, for a strategy in place of the best that was found.
@@ -146,6 +152,62 @@ void search_whole_graphs(Tuning& tuning) {
   tuning.scenario.strategies.push_back(std::move(whole));
 }
 
+// What writes a strategy that is one of the schemes; nothing: it is none.
+std::optional<Emitted> scheme_written(const Tuning& tuning, const Strategy& strategy) {
+  for (const auto& [scheme, own] : tuning.schemes) {
+    if (scheme.name != strategy.name) continue;
+    Emitted written;
+    written.config = scheme.config;
+    written.strategy = own;
+    written.step_time = tuning.tuned.winner().metrics.step_time;
+    written.exact = true;
+    return written;
+  }
+  return std::nullopt;
+}
+
+// Lists what fits with other keys of the job in place of what does not, and writes it.
+void add_remedy(const input::Document& document, std::string_view dialect, Tuning& tuning) {
+  tuning.alternatives.resize(1);
+  measure::Remedy remedy = measure::remedy_of(document, {}, dialect);
+  if (!remedy.fits) return;
+  input::Document fitting = document;
+  for (const char* key : {"sweep", "published", "calibration", "search"}) fitting.root.erase(key);
+  measure::apply(remedy, fitting);
+  Json entries = Json::array();
+  for (const dialect::Scheme& scheme : remedy.schemes) {
+    const Json own = entry_of(fitting, scheme.name);
+    entries.push_back(own.empty() ? scheme.entry() : own);
+  }
+  fitting.root["strategies"] = entries;
+  fitting.root["baseline"] = entries[0]["name"];
+  const Scenario scenario = input::parse_scenario(fitting);
+  Evaluator model(scenario);
+  measure::Uncertainties uncertainties(scenario, tuning.fit_errors);
+  const auto best = std::ranges::min_element(
+      scenario.strategies, {}, [&](const Strategy& each) { return model.step_time(each); });
+  const Json entry = entries.at(index(best - scenario.strategies.begin()));
+  Alternative& row = tuning.alternatives.emplace_back();
+  row.strategy = *best;
+  row.strategy.name = remedy.words_of(best->name);
+  row.metrics = model.metrics_of(row.strategy);
+  row.memory = measure::memory_of(scenario, row.strategy);
+  row.sensitivity = uncertainties.sensitivity(row.strategy);
+  row.step = measure::interval_of(row.metrics.step_time, row.sensitivity);
+  const Alternative& baseline = tuning.alternatives.front();
+  row.speedup = baseline.metrics.step_time / row.metrics.step_time;
+  row.gain = measure::ratio_interval(row.speedup, baseline.sensitivity, row.sensitivity);
+  remedy.own = !entry_of(fitting, best->name).empty() && find_strategy(tuning.scenario, best->name);
+  remedy.schemes = {remedy.schemes.at(index(best - scenario.strategies.begin()))};
+  row.set_with = remedy.how(document.file);
+  if (dialect.empty() || entry.value("config", Json()).is_null()) return;
+  tuning.emitted = Emitted{};
+  tuning.emitted->config = entry["config"];
+  tuning.emitted->strategy = row.strategy;
+  tuning.emitted->step_time = row.metrics.step_time;
+  tuning.emitted->exact = true;
+}
+
 // Puts an alternative in the place of the best for what is written. One that no configuration says
 // is for a Python file alone.
 void take(const std::string& name, Evaluator& model, Tuning& tuning) {
@@ -187,6 +249,8 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     tuning.scenario = measure::beside_others(std::move(tuning.scenario));
   }
   const Scenario& scenario = tuning.scenario;
+  const std::string_view asked = emit != nullptr ? emit->name : "";
+  tuning.shortage = measure::memory_shortage(fitted, scenario, asked);
   tuning.calibrated = !scenario.calibration.parameters.empty();
   const auto own = input::parse_search(fitted, scenario);
   tuning.own_search = own.has_value();
@@ -204,6 +268,11 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
     framework.emplace(*dialect, config, scenario, options, emit != nullptr);
     searched.in_framework = [&](const Strategy& best) { return framework->in_place_of(best); };
   }
+  // A search that the scenario declares is its own limit, as long as something of it fits.
+  if (!options.by_file && (!own || !tuning.shortage.empty())) {
+    tuning.schemes = schemes_beside(fitted, scenario, emit);
+  }
+  for (const auto& each : tuning.schemes) searched.schemes.push_back(each.strategy);
   tuning.tuned = tune(scenario, tuning.search, searched);
 
   Evaluator model(scenario);
@@ -216,12 +285,15 @@ Tuning tune_document(const input::Document& document, const TuneOptions& options
   tuning.averaging = averaging_of(model);
   if (emit != nullptr) {
     tuning.emitted_dialect = emit->name;
-    tuning.emitted = framework->said();
+    tuning.emitted = scheme_written(tuning, winner);
+    if (!tuning.emitted) tuning.emitted = framework->said();
     if (!tuning.emitted) tuning.emitted = best_config(*emit, winner, config, model);
   }
   add_ddp_curve(fitted, emit, model, tuning);
   const std::optional<Emitted> said = framework ? framework->said() : std::nullopt;
   add_alternatives(fitted, options, emit, tuning.emitted ? tuning.emitted : said, tuning);
+  tuning.fits = measure::memory_of(scenario, winner).fits();
+  if (!tuning.fits) add_remedy(fitted, asked, tuning);
   if (!options.take.empty()) take(options.take, model, tuning);
   return tuning;
 }

@@ -12,6 +12,7 @@
 #include "studies/tune/alternatives.h"
 #include "studies/tune/certainty.h"
 #include "studies/tune/dialect_search.h"
+#include "studies/tune/schemes.h"
 #include "studies/tune/tuner.h"
 #include "studies/tune/verdicts.h"
 
@@ -38,10 +39,13 @@ struct Tuning {
   // baseline, or, where only the search does, its best against the best that does not.
   std::vector<BreakEven> break_evens;
   std::vector<Averaging> averaging;
+  std::vector<measure::ReadScheme> schemes;  // of the framework that fit, beside the document's
   std::optional<Ranked> taken;     // the alternative that was asked for
   std::optional<Emitted> emitted;  // of that, or of the best
   std::string emitted_dialect;
   std::vector<std::string> warnings;  // what every verb says of such a scenario (warnings.h)
+  std::string shortage;               // of memory (fitting.h); empty: all strategies fit
+  bool fits = true;                   // the best; else the last alternative may, with other keys
 };
 
 // `emit`: the dialect for the winner's configuration, or nullptr.

@@ -102,7 +102,7 @@ TEST(Init, RefusesWhatItWouldPassOver) {
   for (const auto& [options, part] : std::vector<std::pair<std::vector<std::string>, const char*>>{
            {{"--node", "dgx-h100", "--gpus", "4"}, "--gpu"},
            {{"--node", "dgx-h100", "--net", "25gbit"}, "--gpu"},
-           {{"--node", "dgx-h100", "--gpu", "h100-sxm"}, "init needs --node, or --gpu"},
+           {{"--node", "dgx-h100", "--gpu", "h100-sxm"}, "init: remove --node, or --gpu"},
            {{"--node", pair}, "a100-sxm-80gb"},
            {{"--node", pair, "--gpu", "a100-sxm-80gb", "--gpus", "4"}, "--gpus"},
            {{"--node", "none.xml", "--gpu", "a100-sxm-80gb"}, "none.xml"},

@@ -10,6 +10,7 @@
 #include "catalogue/architectures/architecture.h"
 #include "catalogue/hardware/device.h"
 #include "core/metrics.h"
+#include "studies/rows/memory.h"
 #include "studies/study/study_calibration.h"
 #include "tests/support/jobs.h"
 
@@ -36,7 +37,7 @@ TEST(Init, EveryArchitectureIsAScenario) {
     const Scenario scenario = begun_as({.model = std::string(row.name), .node = "dgx-h100"});
     EXPECT_GT(backward_time(scenario.workload), 0) << row.name;
     EXPECT_TRUE(scenario.workload.rated_times) << row.name;
-    EXPECT_EQ(scenario.baseline, "DDP's default");
+    EXPECT_EQ(scenario.baseline, scenario.strategies.front().name);
   }
 }
 
@@ -196,12 +197,128 @@ TEST(Init, HalfPrecisionIsTheDevices) {
                    "in bf16 at the rate of fp32, as NVIDIA V100 SXM2 16 GB has no fast ones"));
 }
 
-TEST(Init, AModelThatDoesNotFitIsSaidFirst) {
+// DDP's copies do not fit: FSDP2 is written, in the format of the products that autocast takes.
+TEST(Init, WhatDoesNotFitGetsAnotherScheme) {
   const Begun large = init_scenario({.model = "llama3_8b", .node = "dgx-h100"});
-  EXPECT_TRUE(large.assumed.front().starts_with(
-      "that it fits, which it does not: 'DDP's default' with Adam (assumed) needs 214 GB"));
+  EXPECT_TRUE(large.assumed.front().starts_with("'FSDP2' in place of 'DDP's default', which needs"))
+      << large.assumed.front();
+  EXPECT_TRUE(contains(large.assumed.front(), "'DDP's default' with Adam (assumed) needs 214 GB"));
+  EXPECT_EQ(large.scenario["strategies"][0]["config"]["mp_policy"]["param_dtype"], "bfloat16");
+  EXPECT_FALSE(large.scenario["workload"].contains("activation_checkpointing"));
   const Begun small = init_scenario({.model = "gpt2_small", .node = "dgx-h100"});
-  EXPECT_FALSE(says(small, "that it fits"));
+  EXPECT_FALSE(says(small, "in place of"));
+}
+
+// Llama 3 8B on 32 A100 of 40 GB: sharded states fit, activations do not.
+TEST(Init, WhatDoesNotFitIsRecomputed) {
+  InitOptions options{.model = "llama3_8b", .node = "", .nodes = 4, .gpu = "a100-sxm-40gb"};
+  options.gpus = 8;
+  options.net = "100gbit";
+  const Begun begun = init_scenario(options);
+  EXPECT_TRUE(says(begun,
+                   "'FSDP2' with full recomputation in place of 'DDP's default' "
+                   "(--recompute), which needs "));
+  EXPECT_EQ(begun.scenario["baseline"], "FSDP2");
+  EXPECT_EQ(begun.scenario["workload"]["activation_checkpointing"], "full");
+  options.recompute = "none";
+  const Begun given = init_scenario(options);
+  EXPECT_FALSE(given.scenario["workload"].contains("activation_checkpointing") &&
+               given.scenario["workload"]["activation_checkpointing"] != "none");
+  options.recompute = "full";
+  options.fsdp = true;
+  const Begun asked = init_scenario(options);
+  EXPECT_FALSE(says(asked, "in place of"));
+  EXPECT_EQ(asked.scenario["strategies"], begun.scenario["strategies"]);
+}
+
+// A step keeps its samples in smaller micro-batches, and what is given stays.
+TEST(Init, WhatDoesNotFitIsTakenInMicroBatches) {
+  InitOptions options{.model = "llama3_70b", .node = "dgx-a100-80gb", .nodes = 3, .sequence = 1024};
+  const Begun begun = init_scenario(options);
+  const Json& workload = begun.scenario["workload"];
+  EXPECT_EQ(workload["batch"].get<int>() * workload.value("micro_batches", 1), 8);
+  EXPECT_LT(workload["batch"], 8);
+  EXPECT_TRUE(says(begun, "--batch, --micro-batches)"));
+  options.batch = 8;
+  const Begun given = init_scenario(options);
+  EXPECT_EQ(given.scenario["workload"]["batch"], 8);
+  EXPECT_FALSE(given.scenario["workload"].contains("parallel"));
+}
+
+// Whatever is asked, what is written fits or is said not to.
+TEST(Init, WhatIsWrittenFits) {
+  struct Asked {
+    const char* model;
+    const char* node;
+    int nodes;
+    bool fsdp;
+    std::optional<int> zero;
+  };
+  for (const auto& [model, node, nodes, fsdp, zero] :
+       {Asked{"gpt2_small", "dgx-1", 4, true, {}}, Asked{"llama3.2_1b", "dgx-1", 1, false, {}},
+        Asked{"llama3.2_1b", "dgx-a100", 1, false, 1}, Asked{"llama3_8b", "dgx-1", 1, false, {}},
+        Asked{"llama3_8b", "dgx-1", 4, false, 2}, Asked{"llama3_8b", "dgx-a100", 2, true, {}},
+        Asked{"llama3_70b", "dgx-a100", 1, false, {}},
+        Asked{"llama3_70b", "dgx-h100", 2, false, 3}}) {
+    InitOptions options{.model = model, .node = node, .nodes = nodes};
+    options.fsdp = fsdp;
+    options.zero = zero;
+    const Begun begun = init_scenario(options);
+    const Scenario scenario = test::scenario_in(begun.scenario);
+    const bool fit = std::ranges::all_of(scenario.strategies, [&](const Strategy& each) {
+      return measure::memory_of(scenario, each).fits();
+    });
+    EXPECT_NE(fit, says(begun, "that it fits, which it does not")) << model << " " << node;
+  }
+}
+
+TEST(Init, AStageOfZero) {
+  InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 2};
+  options.zero = 2;
+  const Begun begun = init_scenario(options);
+  EXPECT_EQ(begun.scenario["baseline"], "ZeRO stage 2");
+  EXPECT_EQ(begun.scenario["strategies"][0]["config"]["zero_optimization"]["stage"], 2);
+  EXPECT_EQ(begun_as(options).workload.tensors.front().dtype, DType::kBf16);
+  options.settings = "--tensor-model-parallel-size 2 --micro-batch-size 1";
+  EXPECT_TRUE(contains(refusal_of(options), "--zero: remove it"));
+  options.settings.clear();
+  options.parallel = {{"tensor", 2}};
+  EXPECT_TRUE(contains(refusal_of(options), "--zero: has no meaning with a job that is cut"));
+}
+
+// A calibrated cluster gives links; how many nodes and GPUs there are, the options.
+TEST(Init, MeasuredLinksOfOtherCounts) {
+  const test::Scratch scratch;
+  const std::string file = scratch.path("cluster.json");
+  test::write_text(file, R"({"name": "calibrated", "nodes": 2, "gpus_per_node": 1,
+    "intra": {"latency_us": 1, "bandwidth_gbps": 300},
+    "inter": {"latency_us": 12, "bandwidth_gbps": 77}})");
+  InitOptions options{.model = "gpt2_small", .node = "", .nodes = 4, .gpu = "a100-sxm-40gb"};
+  options.gpus = 8;
+  options.cluster = file;
+  const Cluster cluster = begun_as(options).cluster;
+  EXPECT_EQ(cluster.nodes, 4);
+  EXPECT_EQ(cluster.gpus_per_node, 8);
+  EXPECT_NEAR(cluster.tiers.back().bandwidth, 77e9 / 8, 1);
+  EXPECT_EQ(cluster.device.memory_size, 40e9);
+  EXPECT_TRUE(says(init_scenario(options), "measured on 2 x 1 GPUs, for 4 x 8"));
+  options.nodes = options.gpus = 0;
+  EXPECT_EQ(begun_as(options).cluster.ranks(), 2);
+  options.gpu.clear();
+  EXPECT_TRUE(contains(refusal_of(options), "does not say which GPUs these are"));
+}
+
+TEST(Init, RoceIsAFabric) {
+  InitOptions options{.model = "gpt2_small", .node = "", .nodes = 2, .gpu = "h100-sxm"};
+  options.gpus = 8;
+  options.net = "8x400gbit:roce";
+  const Begun begun = init_scenario(options);
+  EXPECT_EQ(begun.scenario["cluster"]["fabric"], "roce");
+  EXPECT_EQ(test::scenario_in(begun.scenario).cluster.fabric, Fabric::kRdma);
+  EXPECT_TRUE(says(begun, "RoCE as fast as InfiniBand of its rate"));
+  EXPECT_FALSE(says(begun, "which decides much"));
+  options.net = "8x400gbit";
+  EXPECT_TRUE(says(init_scenario(options), "which decides much: give --net 8x400gbit:roce"));
 }
 
 TEST(Init, ModelFilesAreModelsToo) {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "studies/rows/fitting.h"
 #include "studies/warnings/warnings.h"
 #include "tests/support/full_scenario.h"
 #include "tests/support/studies.h"
@@ -53,6 +54,10 @@ Memory memory_with(Json scenario, const char* dialect, const char* config) {
 }
 
 // What the tables count: no buffers.
+std::string shortage_of(const Json& scenario) {
+  return memory_shortage(input::document_of("m.json", scenario), test::parsed(scenario));
+}
+
 double counted(const Memory& memory) { return memory.states() - memory.buffers; }
 
 // Rajbhandari et al. 2020, figure 1: 7.5 * 10^9 parameters in fp16 with Adam on 64 GPUs.
@@ -305,20 +310,22 @@ TEST(Memory, WhatDoesNotFitIsSaidFirst) {
   Json scenario = scenario_of(80, 2, "fp32");
   add(scenario, "pytorch", "{}");
   const Scenario ddp = test::parsed(scenario);
-  const std::string shortage = memory_shortage(ddp);
+  const std::string shortage = shortage_of(scenario);
   EXPECT_TRUE(contains(
       shortage, "with Adam (assumed) needs 160 GB a GPU before its activations, T4 has 16 GB"))
       << shortage;
-  EXPECT_TRUE(contains(shortage, "FSDP's FULL_SHARD by layers needs 9.6 GB and fits")) << shortage;
+  EXPECT_TRUE(contains(shortage, "'FSDP2' needs ")) << shortage;
+  EXPECT_TRUE(shortage.ends_with(" GB and fits: syncline tune m.json --emit fsdp")) << shortage;
   Json larger = scenario_of(700, 2, "fp32");
   add(larger, "pytorch", "{}");
-  const std::string many = memory_shortage(test::parsed(larger));
+  const std::string many = shortage_of(larger);
+  EXPECT_TRUE(many.ends_with("the least of all that was tried, and does not fit either")) << many;
   EXPECT_TRUE(contains(many, "needs 1400 GB a GPU before")) << many;
   EXPECT_TRUE(test::any_contains(warnings_of(ddp), "does not fit: with Adam"));
   scenario["cluster"]["device"]["memory_gbytes"] = 192;
-  EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
+  EXPECT_EQ(shortage_of(scenario), "");
   scenario["cluster"]["device"].erase("memory_gbytes");  // nobody said
-  EXPECT_EQ(memory_shortage(test::parsed(scenario)), "");
+  EXPECT_EQ(shortage_of(scenario), "");
 }
 
 // At each sweep point its own, also from rows that were evaluated in another process.
@@ -347,16 +354,17 @@ TEST(Memory, ActivationsCount) {
   ASSERT_TRUE(uncertainty);
   EXPECT_TRUE(contains(*uncertainty, "does not fit"));
   EXPECT_TRUE(contains(*uncertainty, "of them activations"));
-  EXPECT_TRUE(contains(memory_shortage(read), "does not fit either: a smaller batch needs less"));
+  EXPECT_TRUE(contains(shortage_of(scenario), "'pytorch{}' with micro-batches of "))
+      << shortage_of(scenario);
+  EXPECT_TRUE(contains(shortage_of(scenario), " GB and fits: --set workload.batch="));
 
   scenario["workload"] = {
       {"name", "l"},
       {"batch", 8},
       {"operators", {{"architecture", "llama3_8b"}, {"dtype", "bf16"}, {"sequence", 4096}}}};
   scenario["cluster"]["device"] = "h100-sxm";
-  const Scenario llama = test::parsed(scenario);
-  const std::string shortage = memory_shortage(llama);
-  EXPECT_TRUE(contains(shortage, "FSDP's FULL_SHARD by layers with ")) << shortage;
+  const std::string shortage = shortage_of(scenario);
+  EXPECT_TRUE(contains(shortage, "'FSDP2' with ")) << shortage;
   EXPECT_TRUE(contains(shortage, " recomputation needs ")) << shortage;
   EXPECT_TRUE(contains(shortage, " GB and fits")) << shortage;
 }

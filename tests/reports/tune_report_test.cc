@@ -126,8 +126,9 @@ TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
   EXPECT_TRUE(test::says(headline(tuning), "'sharded' is the best found that fits"));
   EXPECT_TRUE(test::says(headline(tuning), "'dense' ("));
   tuning.scenario.cluster.device.memory_size = room(other.strategy) / 2;
-  EXPECT_TRUE(test::says(headline(tuning), "Nothing that this search tried fits in memory",
-                         "'sharded', needs "));
+  tuning.shortage = "'dense' needs much; 'FSDP2' needs little and fits: --set x=y";
+  EXPECT_TRUE(test::says(headline(tuning), "Nothing here fits in memory: 'dense' needs much",
+                         "fits: --set x=y."));
 }
 
 // Of two the surer one, where the faster one may also be slower than the baseline.

@@ -232,7 +232,9 @@ TEST(Verdict, TheFastestIsOneThatFitsInMemory) {
             "fp16 is the fastest that fits in memory (1.50x over momentum, which does not fit).");
   const std::string all = "fp16 is the fastest (1.50x over momentum). fsdp is slower (0.900x).";
   EXPECT_EQ(verdict(with(15, 15, 8)), all);
-  EXPECT_EQ(verdict(with(120, 100, 90)), all);  // nothing fits: the line above the table says so
+  EXPECT_EQ(verdict(with(120, 100, 90)),
+            "Nothing here fits in memory: 'fsdp' needs least, 90 of 16 GB.");
+  EXPECT_EQ(tones_of(with(120, 100, 90)), (std::vector<Tone>(3, Tone::kFaint)));
   EXPECT_EQ(verdict(with(15, 15, 100)), "fp16 is the fastest (1.50x over momentum).");
   EXPECT_EQ(tones_of(with(120, 100, 8)),
             (std::vector<Tone>{Tone::kFaint, Tone::kFaint, Tone::kBest}));

@@ -300,10 +300,15 @@ TEST(Alternatives, SayHowTheBestIsSet) {
   const Tuning tuning = quickly_tuned(document);
   const auto* pytorch = dialect::find_dialect("pytorch");
   const Tuning asked = test::tuning_of(document, few(), pytorch);
-  ASSERT_EQ(tuning.alternatives.size(), asked.alternatives.size());
-  for (std::size_t i = 0; i < tuning.alternatives.size(); ++i) {
-    EXPECT_EQ(tuning.alternatives[i].set_with, asked.alternatives[i].set_with);
-  }
+  // Another API of the framework is none that was asked for.
+  const auto set_with = [](const Tuning& of) {
+    std::vector<std::string> lines;
+    for (const Alternative& row : of.alternatives) {
+      if (row.strategy.dialect != "fsdp") lines.push_back(row.set_with);
+    }
+    return lines;
+  };
+  EXPECT_EQ(set_with(tuning), set_with(asked));
   const std::string code = dialect::config_text(*pytorch, asked.emitted->config);
   EXPECT_GT(std::ranges::count(tuning.alternatives, code, &Alternative::set_with), 0) << code;
 }

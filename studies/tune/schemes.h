@@ -1,0 +1,22 @@
+// Other schemes of the job's framework (formats/dialect/schemes.h), within memory: FSDP in place of
+// DDP, stage 2 in place of 3.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "formats/input/document.h"
+#include "studies/rows/fitting.h"
+
+namespace syncline::tune {
+
+// What gains less than this over the best of the job's own scheme is not worth another one.
+inline constexpr double kSchemeGain = 0.05;
+
+// Returns the schemes of the baseline's framework, or of `emit`, that the document does not have
+// yet, fit the memory and train as the baseline does. Their names are no strategy's.
+std::vector<measure::ReadScheme> schemes_beside(const input::Document& document,
+                                                const Scenario& scenario,
+                                                const dialect::Dialect* emit);
+
+}  // namespace syncline::tune
