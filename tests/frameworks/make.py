@@ -21,6 +21,7 @@ ENVIRONMENTS = {
         ["torch==2.6.0", "numpy==2.4.6", "setuptools", "wheel"],
         ["deepspeed==0.19.8", "--no-build-isolation"],
         ["accelerate==1.12.0", "transformers==4.57.3"],
+        ["megatron-core==0.16.1", "--no-deps"],
     ],
 }
 # Script, the environment that runs it, the file that it is given, and the facts that it writes.
@@ -30,6 +31,8 @@ SCRIPTS = [
      ["torch2.6_fsdp1.json", "torch2.6_fsdp2.json"]),
     ("deepspeed_zero.py", "torch2.6", "deepspeed0.19_zero.json",
      [f"deepspeed0.19_{rule}.json" for rule in ("zero0", "zero1", "zero2", "zero3", "zero3_nested")]),
+    ("megatron_core.py", "torch2.6", "megatron_core0.16_buffers.json",
+     ["megatron_core0.16_buffers.json"]),
     ("hugging_face.py", "torch2.6", "transformers4.57_hugging_face.json",
      ["transformers4.57_hugging_face.json"]),
 ]
