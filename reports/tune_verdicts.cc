@@ -416,7 +416,8 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
          share_text(100 * best.exposed / best.step_time) + " of each step waits for it. " +
          quoted_name(other->strategy.name) + " takes " +
          seconds_text(other->metrics.step_time, kSaidDigits) +
-         " a step and changes the training; DiLoCo communicates rarer still (local_sgd with an outer "
+         " a step and changes the training; DiLoCo communicates rarer still (local_sgd with an "
+         "outer "
          "optimizer, docs/tune.md). ";
 }
 

@@ -419,8 +419,10 @@ std::vector<Advice> advise(const Scenario& scenario, const Strategy& strategy,
   std::vector<Advice> advice;
   // Another scheme is much to change: it gains clearly, or fits where today's does not.
   constexpr double kSchemePercent = 5, kWhatever = -1e9;
-  auto scheme = best_of(scheme_changes(scenario, strategy, written),
-                        cramped ? kWhatever : std::max(kSchemePercent, least_percent));
+  const bool framed = cramped || !strategy.dialect.empty();  // else nobody named a framework
+  auto scheme =
+      best_of(framed ? scheme_changes(scenario, strategy, written) : std::vector<Change>{},
+              cramped ? kWhatever : std::max(kSchemePercent, least_percent));
   for (const auto& [kind, candidates] : all_candidates(scenario, strategy)) {
     double least = least_percent;
     if (!strategy.dialect.empty() && written != nullptr) {

@@ -40,8 +40,8 @@ struct Tuning {
   std::vector<BreakEven> break_evens;
   std::vector<Averaging> averaging;
   std::vector<measure::ReadScheme> schemes;  // of the framework that fit, beside the document's
-  std::optional<Ranked> taken;     // the alternative that was asked for
-  std::optional<Emitted> emitted;  // of that, or of the best
+  std::optional<Ranked> taken;               // the alternative that was asked for
+  std::optional<Emitted> emitted;            // of that, or of the best
   std::string emitted_dialect;
   std::vector<std::string> warnings;  // what every verb says of such a scenario (warnings.h)
   std::string shortage;               // of memory (fitting.h); empty: all strategies fit
