@@ -360,18 +360,30 @@ TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& laun
 
 Json with_overrides(const TrainingCommand& training) {
   Json all = Json::object();
-  for (const Json& one : training.settings) {
-    if (one.is_object()) all.update(one);
-  }
-  for (const auto& [path, word] : training.overrides) {
+  const auto set = [&](const std::string& path, const Json& value) {
+    constexpr std::ptrdiff_t kDeepestKey = 16;
+    if (std::ranges::count(path, '.') > kDeepestKey) return;
     Json* at = &all;
     std::istringstream keys(path);
     for (std::string key; std::getline(keys, key, '.');) {
       if (!at->is_object()) *at = Json::object();
       at = &(*at)[key];
     }
+    *at = value;
+  };
+  std::vector<Json> files = training.settings;
+  if (training.flags.contains("config")) files.push_back(training.flags["config"]);
+  for (const Json& one : files) {
+    if (one.is_object()) all.update(one);
+  }
+  for (const auto& [path, word] : training.overrides) {
     const std::string plain = word == "True" ? "true" : word == "False" ? "false" : word;
-    *at = plain == "null" ? Json() : behind_equals(plain);
+    set(path, plain == "null" ? Json() : behind_equals(plain));
+  }
+  for (const auto& [flag, value] : training.flags.items()) {
+    std::string path = flag;
+    std::ranges::replace(path, '-', '_');
+    if (path.find('.') != path.npos) set(path, value);
   }
   return all;
 }

@@ -232,6 +232,8 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
     settings.assumed.insert(settings.assumed.begin(), training.said.begin(), training.said.end());
     return settings;
   }
+  const Json own = frameworks::with_overrides(training);
+  if (frameworks::is_lightning(own)) return of_trainers_yaml(own, more, name);
   const std::string other = frameworks::other_program(training);
   if (!other.empty()) refuse_other(name, other);
   const bool horovod = std::ranges::any_of(training.environment, [](const auto& variable) {
@@ -245,7 +247,7 @@ std::optional<Settings> of_flags(const frameworks::TrainingCommand& training,
     return frameworks::is_trainer(one) || frameworks::is_accelerate(one);
   });
   if (files || is_hugging_face(training)) return of_launch(training, more, name);
-  return of_trainers_yaml(frameworks::with_overrides(training), more, name);
+  return of_trainers_yaml(own, more, name);
 }
 
 std::optional<Settings> of_training(const frameworks::TrainingCommand& training,

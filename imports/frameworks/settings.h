@@ -64,7 +64,8 @@ struct TrainingCommand {
 // `chosen` counts from 1; 0: the one that trains.
 TrainingCommand training_command(const std::vector<launch::CapturedLaunch>& launches, int chosen);
 
-// Returns the settings that a launch names as one, with its overrides.
+// Returns the settings that a launch names as one, with its overrides and its flags that name keys:
+// "--trainer.devices 8".
 Json with_overrides(const TrainingCommand& training);
 
 // Each command of some lines as a launch.

@@ -125,6 +125,16 @@ TEST(Flags, OfACapturedLaunch) {
   const Settings factory = captured(R"([{"words": ["llamafactory-cli", "train", "sft.yaml"],
     "files": {"sft.yaml": "per_device_train_batch_size: 2\nfinetuning_type: full\nstage: sft\n"}}])");
   EXPECT_EQ(factory.workload["batch"], 2);
+  const Settings lightning = captured(R"([{"words": ["python", "main.py", "fit", "--config",
+    "c.yaml", "--trainer.accumulate_grad_batches", "4", "--trainer.strategy=deepspeed_stage_1"],
+    "files": {"c.yaml": "trainer: {devices: 8, strategy: ddp}\n"}}])");
+  EXPECT_EQ(lightning.framework, "Lightning");
+  EXPECT_EQ(lightning.micro_batches, 4);
+  EXPECT_EQ(lightning.strategy["config"]["zero_optimization"]["stage"], 1);
+  const Settings composer = captured(R"([{"words": ["composer", "train.py", "m.yaml",
+    "fsdp_config.sharding_strategy=SHARD_GRAD_OP"], "files": {"m.yaml":
+    "global_train_batch_size: 8\ndevice_train_microbatch_size: 1\nfsdp_config: {}\n"}}])");
+  EXPECT_EQ(composer.strategy["config"]["sharding_strategy"], "SHARD_GRAD_OP");
   const Settings inside = captured(R"([{"words": ["deepspeed", "t.py", "--deepspeed",
     "{\"zero_optimization\": {\"stage\": 3}}", "--per_device_train_batch_size", "1"]}])");
   EXPECT_EQ(inside.strategy["config"]["zero_optimization"]["stage"], 3);
@@ -170,6 +180,9 @@ TEST(Flags, AnyTextHasAnEnd) {
                            "\"\\"}) {
     (void)frameworks::flags_of(text);
   }
+  std::string deep_key = "--a";
+  for (int i = 0; i < 20000; ++i) deep_key += ".a";
+  EXPECT_EQ(refusal_of_settings(deep_key + " 1"), "none");
   for (const char* part : {"(", "{ ", "if ", "$(", "${A:-", "\"$(", "[ ! ", "f() { ", "A=(", "'"}) {
     std::string deep;
     for (int i = 0; i < 20000; ++i) deep += part;
@@ -661,9 +674,10 @@ TEST(Settings, OfALaunchSayItsProcesses) {
   }
   EXPECT_EQ(settings_of("horovodrun -np 16 -H a:8,b:8 python t.py --batch-size 4").ranks, 16);
   const auto captured = [](const std::string& around, const std::string& variable) {
-    return of_file("l.json", R"({"launches": [{"words": ["python", "t.py", "--micro-batch-size", "2"],
-      "around": [)" + around + R"(], "environment": {)" +
-                                 variable + "}}]}")
+    return of_file("l.json",
+                   R"({"launches": [{"words": ["python", "t.py", "--micro-batch-size", "2"],
+      "around": [)" + around +
+                       R"(], "environment": {)" + variable + "}}]}")
         .ranks;
   };
   EXPECT_EQ(captured(R"("mpirun", "-np", "64")", ""), 64);
