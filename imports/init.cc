@@ -520,7 +520,7 @@ void fill_auto_sizes(const Json& workload, Settings& settings, std::vector<std::
 
 Begun init_scenario(const InitOptions& asked) {
   const InitOptions given = with_flags_in_place(asked);
-  const bool file = given.node.ends_with(".xml");  // NCCL's topology, in place of a name
+  const bool file = is_topology_file(given.node);
   const bool listed = !given.node.empty() && !file;
   const KnownNode node = listed               ? node_named(given.node)
                          : given.node.empty() ? own_node(given.gpu, given.gpus, given.net)

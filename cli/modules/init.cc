@@ -122,7 +122,7 @@ void take_steps(InitVerb& options) {
 int run(InitVerb options) {
   take_settings(options);
   take_steps(options);
-  const bool file = options.init.node.ends_with(".xml");
+  const bool file = job::is_topology_file(options.init.node);
   if (!file && options.init.node.empty() == options.init.gpu.empty()) {
     throw InputError("init needs --node, or --gpu with --gpus and --net");
   }
@@ -180,7 +180,7 @@ VerbAction add_init(CLI::App& verb) {
   // Never given: the parser takes words behind "--" only where one is missing.
   verb.add_option("flags", options->missing, "flags, after --")->group("");
   verb.add_option("--node", options->init.node,
-                  "kind of node, such as dgx-h100, or NCCL's topology file (.xml)");
+                  "kind of node, such as dgx-h100, or NCCL's topology file");
   CLI::Option* gpu = verb.add_option("--gpu", options->init.gpu,
                                      "kind of GPU, such as rtx-3090, instead of --node");
   verb.add_option("--gpus", options->init.gpus, "GPUs per node, with --gpu (default 1)")
