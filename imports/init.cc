@@ -616,7 +616,7 @@ Machines machines_of(const std::optional<Settings>& settings, InitOptions& optio
   Machines machines;
   machines.measured = cluster_file(options);
   options.gpus = std::max(options.gpus, 1);
-  const bool file = options.node.ends_with(".xml");  // NCCL's topology, in place of a name
+  const bool file = is_topology_file(options.node);
   machines.listed = !options.node.empty() && !file;
   machines.node = machines.listed        ? node_named(options.node)
                   : options.node.empty() ? own_node(options.gpu, options.gpus, options.net)

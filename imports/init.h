@@ -68,8 +68,11 @@ hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string
 
 // Of NCCL's topology file (NCCL_TOPO_DUMP_FILE writes it, NCCL_TOPO_FILE reads it): the GPUs,
 // NVLink or PCIe between them as rated, and the fastest NICs. It does not name the GPUs: without
-// `gpu` they are the only known ones of their compute capability. `net` in place of NICs. Throws
-// InputError.
+// `gpu` they are AMD's of that PCI device or the only known ones of their compute capability. `net`
+// in place of NICs. Throws InputError.
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net);
+
+// Whether --node names such a file, whatever it is called, and no node that is known.
+bool is_topology_file(const std::string& node);
 
 }  // namespace syncline::job

@@ -123,7 +123,7 @@ void take_steps(const InitQuestion& question, InitOptions& init) {
 
 // Throws unless the arguments name the machines once.
 void expect_machines(const InitQuestion& question) {
-  const bool file = question.node.ends_with(".xml"), measured = !question.cluster.empty();
+  const bool file = is_topology_file(question.node), measured = !question.cluster.empty();
   const bool gpu = !question.gpu.empty();
   if (!file && !question.node.empty() && gpu) {
     throw InputError("init: remove --node, or --gpu: each says which GPUs these are");
@@ -165,7 +165,7 @@ void add_machines(InitQuestion& question, questions::Arguments& list) {
   constexpr double kMostNodes = 100000, kMostGpus = 1024;
   list.push_back({.name = "node",
                   .value = &question.node,
-                  .help = "kind of node (dgx-h100), or NCCL's topology (.xml)"});
+                  .help = "kind of node (dgx-h100), or NCCL's topology file"});
   list.push_back({.name = "gpu",
                   .value = &question.gpu,
                   .help = "kind of GPU, such as rtx-3090, instead of --node"});

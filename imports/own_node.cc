@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <utility>
@@ -52,9 +53,22 @@ BytesPerSecond rate_of_slot(const Json& pci) {
   return transfers * width * (transfers < kNewCode ? kOld : kNew) * kGigabitPerSecond;
 }
 
+// A GPU or an accelerator without a display, as AMD's are.
+bool is_gpu_class(const std::string& pci_class) {
+  return pci_class.starts_with("0x03") || pci_class.starts_with("0x12");
+}
+
+// What RCCL calls an AMD GPU: "gfx942"; before 2.12 the digits alone, 910 for gfx90a.
+std::string amd_name(const std::string& gcn) {
+  if (gcn == "910") return "gfx90a";
+  return gcn.empty() || gcn.starts_with("gfx") ? gcn : "gfx" + gcn;
+}
+
 // What NCCL says of one machine.
 class Found {
  public:
+  std::string amd;          // "gfx942"; "": NVIDIA's, or not said
+  std::string amd_product;  // its PCI device, "0x74a1"
   std::vector<Gpu> gpus;
   std::vector<Nic> nics;
   NcclHints::Cpu cpu = NcclHints::Cpu::kOther;
@@ -115,25 +129,30 @@ class Found {
       const BytesPerSecond own = rate_of_slot(element);
       slot = slot > 0 && own > 0 ? std::min(slot, own) : std::max(slot, own);
     }
-    const bool display = pci && attribute(element, "class").starts_with("0x03");
+    const bool display = pci && is_gpu_class(attribute(element, "class"));
     if (display) gpus.push_back({attribute(element, "busid"), {}, slot});
     for (const Json& part : element["inside"]) {
-      if (part["tag"] == "gpu" && display) add_gpu(part);
+      if (part["tag"] == "gpu" && display) {
+        add_gpu(part);
+        if (!amd.empty()) amd_product = attribute(element, "device");
+      }
       if (part["tag"] == "net") add_nic(part);
       if (part["tag"] == "pci" || part["tag"] == "nic") add(part, slot);
     }
   }
 
-  // "tclass" is the PCI class of the other end: a GPU, a processor, else a switch.
+  // XGMI is AMD's NVLink. "tclass" is the PCI class of the other end: a GPU, a processor, else a
+  // switch.
   void add_gpu(const Json& gpu) {
+    amd = amd_name(attribute(gpu, "gcn"));
     // AMD's library counts otherwise.
-    const bool nvidia = !gpu["attributes"].contains("gcn");
-    if (nvidia) capability = static_cast<int>(std::min(number_in(attribute(gpu, "sm")), 1e3));
+    if (amd.empty()) capability = static_cast<int>(std::min(number_in(attribute(gpu, "sm")), 1e3));
     for (const Json& link : gpu["inside"]) {
       const std::string to = attribute(link, "tclass");
       const int count = static_cast<int>(std::min(number_in(attribute(link, "count")), 1e3));
-      if (link["tag"] != "nvlink" || to == "0x068001" || count == 0) continue;
-      gpus.back().links[to.starts_with("0x03") ? attribute(link, "target") : ""] += count;
+      if ((link["tag"] != "nvlink" && link["tag"] != "xgmi") || to == "0x068001" || count == 0)
+        continue;
+      gpus.back().links[is_gpu_class(to) ? attribute(link, "target") : ""] += count;
     }
   }
 
@@ -151,6 +170,40 @@ double nvlink_of(int capability) {
          : capability < kVolta     ? 20
          : capability < kBlackwell ? 25
                                    : 50;
+}
+
+// AMD's devices by what RCCL calls them and by their PCI device, that of virtual machines behind
+// it (The PCI ID Repository, 2025), and the GB/s of one XGMI link, each direction, where a ring
+// takes every link (AMD's data sheets of both platforms; of MI250X some links join two dies).
+struct AmdDevice {
+  std::string_view gcn;
+  std::string_view name;
+  std::string_view products[2];
+  double link = 0;
+};
+constexpr AmdDevice kAmd[] = {{"gfx90a", "mi250x", {"0x7408", "0x740c"}, 0},
+                              {"gfx942", "mi300x", {"0x74a1", "0x74b5"}, 64},
+                              {"gfx942", "mi325x", {"0x74a5", "0x74b9"}, 64},
+                              {"gfx950", "mi350x", {"0x75a0", "0x75b0"}, 76.8}};
+
+// The device that an AMD GPU's PCI device names.
+std::string amd_device_of(const Found& found, const std::string& file) {
+  for (const AmdDevice& device : kAmd) {
+    if (device.gcn == found.amd && std::ranges::count(device.products, found.amd_product) > 0) {
+      return std::string(device.name);
+    }
+  }
+  throw InputError(file + ": its GPUs are " + found.amd + ", PCI device '" + found.amd_product +
+                   "', which names none that is known; --gpu says which");
+}
+
+// Refuses a device that the file contradicts; the GB/s of its XGMI links.
+double amd_link_of(const hardware::KnownNode& node, const Found& found, const std::string& file) {
+  const auto* row = std::ranges::find(kAmd, node.device, &AmdDevice::name);
+  if (row != std::end(kAmd) && row->gcn == found.amd) return row->link;
+  throw InputError("--gpu: " + std::string(node.name) + " is " +
+                   (row == std::end(kAmd) ? "not AMD's" : std::string(row->gcn)) +
+                   ", the GPUs of " + file + " are " + found.amd);
 }
 
 // The only known device of that compute capability.
@@ -268,6 +321,12 @@ hardware::KnownNode own_node(const std::string& gpu, int gpus, const std::string
   return node;
 }
 
+bool is_topology_file(const std::string& node) {
+  std::error_code error;
+  return node.ends_with(".xml") ||
+         (hardware::find_node(node) == nullptr && std::filesystem::is_regular_file(node, error));
+}
+
 hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::string net) {
   const Json system = parse_xml(file, read_text_file(file, "NCCL's topology file"));
   const Found found(system);
@@ -275,7 +334,9 @@ hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::str
     throw InputError(file + ": expected NCCL's topology, <system> with GPUs " +
                      "(NCCL_TOPO_DUMP_FILE writes it)");
   }
-  if (gpu.empty()) gpu = device_of(found.capability, file);
+  if (gpu.empty()) {
+    gpu = found.amd.empty() ? device_of(found.capability, file) : amd_device_of(found, file);
+  }
   const bool given = !net.empty();
   if (!given) net = port_words(found.nics);
   hardware::KnownNode node = own_node(gpu, static_cast<int>(found.gpus.size()), net);
@@ -288,6 +349,11 @@ hardware::KnownNode nccl_node(const std::string& file, std::string gpu, std::str
   node.cpu = found.cpu;
   if (!given && !net.empty()) {
     node.gpu_direct &= std::ranges::any_of(found.nics, &Nic::direct);
+  }
+  const double xgmi = found.amd.empty() ? 0 : amd_link_of(node, found, file);
+  if (xgmi > 0 && found.gpus.size() > 1 && found.joined() && found.links() > 0) {
+    node.inside = hardware::nvlink(found.links() * xgmi);
+    node.source = "RCCL's topology file: XGMI joins all GPUs";
   }
   if (found.capability == 0 || found.gpus.size() == 1) return node;
   if (found.joined() && found.links() > 0) {

@@ -4,6 +4,7 @@
 #include <cctype>
 #include <map>
 #include <sstream>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/fabric/kinds.h"
@@ -143,13 +144,23 @@ struct Line {
   std::vector<std::string> names;
   std::vector<std::string> switches;
   std::vector<std::string> nodes;
+  bool block = false;  // of the plugin topology/block
 };
+
+// Refuses Slurm's newer file.
+void expect_no_yaml(const std::string& text) {
+  const std::size_t first = text.find_first_not_of("- \t\r\n");
+  if (first == text.npos || text.compare(first, 9, "topology:") != 0) return;
+  throw InputError(
+      "it is Slurm's topology.yaml, which is not read; what `scontrol show topology` prints is");
+}
 
 // Reads a line that names at most `left` switches and nodes.
 Line read_line(const std::string& text, std::size_t left) {
   Line line;
   std::istringstream words(text);
   std::string word;
+  bool shown = false;  // by `scontrol show topology`, which lists all nodes below a switch
   while (words >> word) {
     const std::size_t equals = word.find('=');
     if (equals == word.npos) throw InputError("'" + shortened(word) + "' is no KEY=VALUE");
@@ -157,11 +168,16 @@ Line read_line(const std::string& text, std::size_t left) {
     std::transform(key.begin(), key.end(), key.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     const std::string value = word.substr(equals + 1);
-    if (key == "switchname") line.names = names_listed(value, left);
+    // Sizes of blocks say how jobs are placed, and groups of blocks repeat their nodes.
+    if (key == "blocksizes" || key == "aggregatedblock") return {};
+    line.block = line.block || key == "blockname";
+    shown = shown || key == "level";
+    if (key == "switchname" || key == "blockname") line.names = names_listed(value, left);
     if (key == "switches") line.switches = names_listed(value, left);
     if (key == "nodes") line.nodes = names_listed(value, left);
   }
-  if (line.names.size() != 1) throw InputError("expected one SwitchName");
+  if (line.names.size() != 1) throw InputError("expected one SwitchName or BlockName");
+  if (shown && !line.switches.empty()) line.nodes.clear();
   if (line.switches.empty() == line.nodes.empty()) {
     throw InputError("switch " + line.names.front() + " needs Switches or Nodes, one of both");
   }
@@ -174,6 +190,8 @@ class SlurmReader {
   std::size_t left() const { return at(kMostNodes) - out_.plugs.size(); }
 
   void add(const Line& line) {
+    if (line.names.empty()) return;
+    if (line.block) blocks_.push_back(line.names.front());
     const int here = number_of(line.names.front());
     for (const std::string& below : line.switches) {
       Switch& lower = out_.switches[at(number_of(below))];
@@ -191,6 +209,8 @@ class SlurmReader {
 
   // Counts the nodes below each switch, and joins it with the one above.
   Topology finish(BytesPerSecond port, double oversubscription) {
+    // Of what joins blocks the file says nothing: one switch above all.
+    if (blocks_.size() > 1) add({{"between blocks"}, std::exchange(blocks_, {}), {}});
     Topology& topology = out_;
     topology.kind = "slurm";
     std::vector<double> below(topology.switches.size(), 0);
@@ -220,6 +240,7 @@ class SlurmReader {
   Topology out_;
   std::map<std::string, int> known_;  // switches by name
   std::map<std::string, int> seen_;   // nodes
+  std::vector<std::string> blocks_;
 };
 
 }  // namespace
@@ -241,6 +262,7 @@ std::vector<std::string> hosts_listed(std::string_view list) {
 }
 
 Topology slurm_fabric(const std::string& text, BytesPerSecond node_port, double oversubscription) {
+  expect_no_yaml(text);
   SlurmReader reader;
   for_each_line(text, [&](const std::string& whole) {
     const std::string line = whole.substr(0, whole.find('#'));

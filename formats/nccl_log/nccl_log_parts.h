@@ -103,6 +103,9 @@ void settle_algorithm(RawTable& raw);
 std::vector<RawTable> nccl_text_tables(std::string_view text);
 // `problem` gets a sentence when the text is not such JSON.
 std::vector<RawTable> nccl_json_tables(std::string_view text, std::string& problem);
+// Lists with names for their columns: RCCL's tests with -Z, all_reduce_bench.py; empty: none of
+// them.
+std::vector<RawTable> nccl_list_tables(std::string_view text);
 
 // Ranks, nodes, collective and version, from the evidence.
 void settle_shape(RawTable& raw, const std::string& file_name);

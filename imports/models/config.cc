@@ -204,6 +204,7 @@ constexpr ModelType kTypes[] = {
     {"qwen3_moe", "llama", qwen3_moe, true},
     {"deepseek_v2", "llama", deepseek, true},
     {"deepseek_v3", "llama", deepseek, true},
+    {"kimi_k2", "llama", deepseek, true},
     {"gpt2", "gpt2", gpt2},
     {"bert", "bert", bert},
     {"vit", "vit", vit},
@@ -248,6 +249,33 @@ std::int64_t classes_of(Reader& reader) {
   return size_or(reader, "num_labels", 1000);
 }
 
+// The class that a decoder's config is of, where that has no language head; else "".
+std::string headless(Reader& reader, const ModelType& type) {
+  if (type.family != "llama" || !given(reader, "architectures")) return {};
+  const Json& classes = reader.json()["architectures"];
+  if (!classes.is_array() || classes.empty() || !classes.front().is_string()) return {};
+  const auto name = classes.front().get<std::string>();
+  for (const char* end : {"Model", "Classification", "QuestionAnswering"}) {
+    if (name.ends_with(end)) return name;
+  }
+  return {};
+}
+
+// Leaves out what the checkpoint does not have, and says what of it is not read.
+void take_parts(Reader& reader, const ModelType& type, Json& shape,
+                std::vector<std::string>& warnings) {
+  if (const std::string name = headless(reader, type); !name.empty()) {
+    shape["tied"] = true;
+    warnings.push_back(name + " has no language head: its parameters are left out, though the " +
+                       "time of its product is counted, and a task's own head is left out");
+  }
+  if (given(reader, "quantization_config")) {
+    warnings.emplace_back(
+        "quantization_config is not read: all parameters are assumed to be trained, where a "
+        "quantised job trains adapters alone");
+  }
+}
+
 bool recognises_config(const Head& head) {
   const std::size_t first = head.bytes.find_first_not_of(" \t\r\n");
   if (first == std::string::npos || head.bytes[first] != '{') return false;
@@ -267,6 +295,7 @@ Observed read_config(const std::vector<std::string>& files) {
   Json operators = {{"architecture", type.family}, {"dtype", "bf16"}, {"autocast", true}};
   const bool images = type.family == "vit";
   Json shape = type.shape(reader);
+  take_parts(reader, type, shape, observed.warnings);
   if (images) {
     operators["image"] = image_of(reader);
     operators["classes"] = classes_of(reader);

@@ -272,7 +272,11 @@ std::vector<cost::MeasuredTable> nccl_log_from_text(const std::string& name,
     raws = nccl_json_tables(text, problem);
   } else {
     raws = nccl_text_tables(text);
-    problem = "contains no table of nccl-tests";
+    if (raws.empty()) raws = nccl_list_tables(text);
+    // Its times are those of a training's steps, with the wait for the slowest rank in them.
+    const bool logger = text.find("busbw_avg") != text.npos && text.find("Comm. Op") != text.npos;
+    problem = logger ? "is DeepSpeed's log of communication, whose times contain waiting"
+                     : "contains no table of nccl-tests";
   }
   std::vector<cost::MeasuredTable> tables;
   const std::string file_name = std::filesystem::path(name).filename().string();

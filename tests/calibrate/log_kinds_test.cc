@@ -70,6 +70,36 @@ std::string printed_row(long size, double time, const std::string& words = "floa
          printed_place(static_cast<double>(size), time * 1.01, ranks) + "\n";
 }
 
+// One place as RCCL's tests write it with -Z, on two nodes of eight processes.
+std::string listed_place(bool json, long size, int in_place, double time) {
+  const double alg = static_cast<double>(size) / time / 1e3;
+  const std::string values[] = {"0",
+                                "\"AllReduce\"",
+                                "2",
+                                "16",
+                                "8",
+                                "1",
+                                std::to_string(size),
+                                "\"float\"",
+                                "\"sum\"",
+                                std::to_string(in_place),
+                                printed("%.6f", time),
+                                printed("%.6f", alg),
+                                printed("%.6f", alg * 2 * 15 / 16),
+                                "\"0\""};
+  const char* const names[] = {"numCycle",    "name",  "nodes", "ranks", "ranksPerNode",
+                               "gpusPerRank", "size",  "type",  "redop", "inPlace",
+                               "time",        "algBw", "busBw", "wrong"};
+  std::string text = json ? "{" : "";
+  for (std::size_t i = 0; i < std::size(values); ++i) {
+    text += (i == 0 ? ""
+             : json ? ", "
+                    : ",") +
+            (json ? "\"" + std::string(names[i]) + "\":" : "") + values[i];
+  }
+  return text + (json ? "}" : "\n");
+}
+
 std::string printed_rows(double slower = 1, const std::string& words = "float sum -1",
                          int ranks = 2) {
   std::string text;
@@ -468,6 +498,52 @@ TEST(LogKinds, TheJsonReportIsHeldToTheSame) {
   EXPECT_TRUE(says_of(table, "the test failed: \"invalid usage\""));
   EXPECT_NE(log_refusal(report(result("float", 100, 83.9))).find("but size / algbw is"),
             std::string::npos);
+}
+
+// Both places of a size are one row; nodes and ranks are as listed.
+TEST(LogLists, RcclsListsAreTables) {
+  for (const bool json : {true, false}) {
+    std::string text = json ? "["
+                            : "numCycle,collective,nodes,ranks,ranksPerNode,gpusPerRank,size,"
+                              "type,redop,inplace,time,algbw,busbw,#wrong\n";
+    for (const long size : {1L << 20, 1L << 24}) {
+      for (const int in_place : {0, 1}) {
+        if (json && text.size() > 1) text += ",\n";
+        text +=
+            listed_place(json, size, in_place,
+                         (in_place == 0 ? 100e-6 : 110e-6) * static_cast<double>(size) / 1.048576);
+      }
+    }
+    const MeasuredTable table = only_table(text + (json ? "]" : ""));
+    EXPECT_EQ(table.test, "all_reduce");
+    EXPECT_EQ(table.ranks, 16);
+    EXPECT_EQ(table.nodes, 2);
+    ASSERT_EQ(table.rows.size(), 2u);
+    EXPECT_NEAR(*table.rows[0].out_of_place, 100e-6, 1e-9);
+    EXPECT_NEAR(*table.rows[1].in_place, 16 * 110e-6, 1e-9);
+  }
+}
+
+// The bench prints no time, and bandwidths in GB/s of 10^9 bytes.
+TEST(LogLists, AllReduceBenchIsATable) {
+  const std::string text =
+      "The average bandwidth of all_reduce over 16 ranks (5 warmups / 20 trials):\n\n"
+      "| payload |    busbw   |    algbw   |\n| ------: | ---------: | ---------: |\n"
+      "|   64KiB |   0.94GBps |   0.50GBps |\n|    1GiB | 187.50GBps | 100.00GBps |\n";
+  const MeasuredTable table = only_table(text, "@2x8");
+  EXPECT_EQ(table.test, "all_reduce");
+  EXPECT_EQ(table.ranks, 16);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(table.rows[0].size, 65536);
+  EXPECT_NEAR(*table.rows[1].out_of_place, 1073741824 / 100e9, 1e-9);
+}
+
+TEST(LogLists, DeepSpeedsLogIsRefusedByName) {
+  EXPECT_TRUE(test::contains(
+      log_refusal("Comm. Op   Message Size   Count   Total Latency(ms)   Avg Latency(ms)   "
+                  "tput_avg (Gbps)   busbw_avg (Gbps)\nall_reduce\n   25.0 MB   10   41.1   4.11"
+                  "   51.0   89.3\n"),
+      "is DeepSpeed's log of communication, whose times contain waiting"));
 }
 
 }  // namespace

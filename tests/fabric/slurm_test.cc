@@ -122,8 +122,8 @@ TEST(SlurmFabric, SaysWhichLineIsWrong) {
            {"SwitchName=s0 Nodes=a\nSwitchName=s1 Nodes=a\n",
             "line 2: node a is below two switches"},
            {"\n\nSwitchName=s0\n", "line 3: switch s0 needs Switches or Nodes, one of both"},
-           {"Nodes=a\n", "line 1: expected one SwitchName"},
-           {"SwitchName=s[0-1] Nodes=a\n", "line 1: expected one SwitchName"},
+           {"Nodes=a\n", "line 1: expected one SwitchName or BlockName"},
+           {"SwitchName=s[0-1] Nodes=a\n", "line 1: expected one SwitchName or BlockName"},
            {"hello\n", "line 1: 'hello' is no KEY=VALUE"},
            {"SwitchName=a Switches=b\nSwitchName=c Switches=b\n",
             "line 2: switch b is below two switches"},
@@ -137,6 +137,45 @@ TEST(SlurmFabric, SaysWhichLineIsWrong) {
       slurm_fabric("SwitchName=a Nodes=n\nSwitchName=b Switches=a\nSwitchName=a Switches=b\n", 1,
                    1),
       InputError);
+}
+
+// `scontrol show topology` lists below an upper switch its switches and all their nodes.
+TEST(SlurmFabric, MayBeWhatScontrolShows) {
+  const Topology shown = slurm_fabric(
+      "SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[0-3]\n"
+      "SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[4-7]\n"
+      "SwitchName=root Level=1 LinkSpeed=1 Nodes=n[0-7] Switches=leaf[1-2]\n",
+      10, 2);
+  const Topology written = slurm_fabric(
+      "SwitchName=leaf1 Nodes=n[0-3]\nSwitchName=leaf2 Nodes=n[4-7]\n"
+      "SwitchName=root Switches=leaf[1-2]\n",
+      10, 2);
+  EXPECT_EQ(shown.names, written.names);
+  EXPECT_EQ(shown.plugs, written.plugs);
+  ASSERT_EQ(shown.links.size(), written.links.size());
+  for (std::size_t i = 0; i < shown.links.size(); ++i) {
+    EXPECT_EQ(shown.links[i].capacity, written.links[i].capacity);
+  }
+}
+
+// Blocks are switches below one that the file does not name.
+TEST(SlurmFabric, BlocksAreJoinedByOneSwitch) {
+  const std::string blocks =
+      "BlockName=b1 Nodes=gpu[01-18]\nBlockName=b2 Nodes=gpu[19-36]\nBlockSizes=18,36\n"
+      "AggregatedBlock=b[1-2] BlockIndex=2 Nodes=gpu[01-36] BlockSize=36\n";
+  const Topology read = slurm_fabric(blocks, 10, 2);
+  const Topology tree = slurm_fabric(
+      "SwitchName=b1 Nodes=gpu[01-18]\nSwitchName=b2 Nodes=gpu[19-36]\n"
+      "SwitchName=top Switches=b[1-2]\n",
+      10, 2);
+  EXPECT_EQ(read.plugs, tree.plugs);
+  EXPECT_EQ(read.switches.size(), 3u);
+  ASSERT_EQ(read.links.size(), tree.links.size());
+  EXPECT_EQ(read.links.front().capacity, tree.links.front().capacity);
+  EXPECT_EQ(slurm_fabric("BlockName=b1 Nodes=n[1-4]\n", 10, 2).switches.size(), 1u);
+  EXPECT_EQ(test::input_error([] { slurm_fabric("- topology: a\n  tree:\n", 1, 1); }),
+            "it is Slurm's topology.yaml, which is not read; what `scontrol show topology` prints "
+            "is");
 }
 
 }  // namespace

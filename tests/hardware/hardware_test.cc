@@ -13,38 +13,50 @@ namespace {
 
 // What only sounds alike is no device.
 TEST(Devices, AreRecognisedByWhatDriversReport) {
-  const std::pair<const char*, const char*> rows[] = {{"NVIDIA A100-SXM4-40GB", "a100-sxm-40gb"},
-                                                      {"A100-SXM4-40GB", "a100-sxm-40gb"},
-                                                      {"NVIDIA A100-PG509-200", "a100-sxm-40gb"},
-                                                      {"NVIDIA A100-SXM4-80GB", "a100-sxm-80gb"},
-                                                      {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
-                                                      {"NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"},
-                                                      {"Tesla V100-SXM2-16GB", "v100-sxm"},
-                                                      {"Tesla V100-SXM2-32GB", "v100-sxm-32gb"},
-                                                      {"Tesla V100-PCIE-32GB", "v100-pcie"},
-                                                      {"NVIDIA H100 80GB HBM3", "h100-sxm"},
-                                                      {"NVIDIA H100 PCIe", "h100-pcie"},
-                                                      {"NVIDIA H100 NVL", "h100-nvl"},
-                                                      {"NVIDIA H200", "h200-sxm"},
-                                                      {"NVIDIA GH200 480GB", "gh200"},
-                                                      {"NVIDIA B200", "b200"},
-                                                      {"NVIDIA GB200", "gb200"},
-                                                      {"AMD Instinct MI300X", "mi300x"},
-                                                      {"AMD Instinct MI300X VF", "mi300x"},
-                                                      {"Tesla T4", "t4"},
-                                                      {"NVIDIA L4", "l4"},
-                                                      {"NVIDIA L40S", "l40s"},
-                                                      {"NVIDIA A10", "a10"},
-                                                      {"NVIDIA A10G", "a10g"},
-                                                      {"NVIDIA GeForce RTX 4090", "rtx-4090"},
-                                                      {"NVIDIA GeForce RTX 2080 Ti", "rtx-2080-ti"},
-                                                      {"Tesla P100-SXM2-16GB", "p100-sxm"},
-                                                      {"NVIDIA GeForce GTX 1080 Ti", "gtx-1080-ti"},
-                                                      {"", ""},
-                                                      {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", ""},
-                                                      {"NVIDIA GeForce GTX 1080", ""},
-                                                      {"NVIDIA A1000 Laptop GPU", ""},
-                                                      {"Tesla T40", ""}};
+  const std::pair<const char*, const char*> rows[] = {
+      {"NVIDIA A100-SXM4-40GB", "a100-sxm-40gb"},
+      {"A100-SXM4-40GB", "a100-sxm-40gb"},
+      {"NVIDIA A100-PG509-200", "a100-sxm-40gb"},
+      {"NVIDIA A100-SXM4-80GB", "a100-sxm-80gb"},
+      {"NVIDIA A100 80GB PCIe", "a100-pcie-80gb"},
+      {"NVIDIA A100-PCIE-40GB", "a100-pcie-40gb"},
+      {"Tesla V100-SXM2-16GB", "v100-sxm"},
+      {"Tesla V100-SXM2-32GB", "v100-sxm-32gb"},
+      {"Tesla V100-PCIE-32GB", "v100-pcie"},
+      {"NVIDIA H100 80GB HBM3", "h100-sxm"},
+      {"NVIDIA H100 PCIe", "h100-pcie"},
+      {"NVIDIA H100 NVL", "h100-nvl"},
+      {"NVIDIA H200", "h200-sxm"},
+      {"NVIDIA GH200 480GB", "gh200"},
+      {"NVIDIA B200", "b200"},
+      {"NVIDIA GB200", "gb200"},
+      {"AMD Instinct MI300X", "mi300x"},
+      {"AMD Instinct MI300X VF", "mi300x"},
+      {"AMD Instinct MI250X", "mi250x"},
+      {"AMD Instinct MI325X", "mi325x"},
+      {"AMD Instinct MI350X", "mi350x"},
+      {"AMD Instinct MI355X", ""},
+      {"NVIDIA B300 SXM6 AC", "b300"},
+      {"NVIDIA H200 NVL", "h200-nvl"},
+      {"NVIDIA A40", "a40"},
+      {"NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "rtx-pro-6000"},
+      {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "rtx-pro-6000-max-q"},
+      {"NVIDIA RTX PRO 6000 Blackwell Server Edition", "rtx-pro-6000-server"},
+      {"NVIDIA RTX 6000 Ada Generation", ""},
+      {"Tesla T4", "t4"},
+      {"NVIDIA L4", "l4"},
+      {"NVIDIA L40S", "l40s"},
+      {"NVIDIA A10", "a10"},
+      {"NVIDIA A10G", "a10g"},
+      {"NVIDIA GeForce RTX 4090", "rtx-4090"},
+      {"NVIDIA GeForce RTX 2080 Ti", "rtx-2080-ti"},
+      {"Tesla P100-SXM2-16GB", "p100-sxm"},
+      {"NVIDIA GeForce GTX 1080 Ti", "gtx-1080-ti"},
+      {"", ""},
+      {"NVIDIA A100-SXM4-40GB MIG 1g.5gb", ""},
+      {"NVIDIA GeForce GTX 1080", ""},
+      {"NVIDIA A1000 Laptop GPU", ""},
+      {"Tesla T40", ""}};
   for (const auto& [reported, name] : rows) {
     const KnownDevice* device = recognise_device(reported);
     EXPECT_EQ(device == nullptr ? "" : device->name, name) << reported;
@@ -137,6 +149,10 @@ TEST(Nodes, UsualOnes) {
   EXPECT_EQ(usual("h100-sxm"), "dgx-h100");
   EXPECT_EQ(usual("a100-sxm-40gb"), "dgx-a100");
   EXPECT_EQ(usual("mi300x"), "mi300x-platform");
+  EXPECT_EQ(usual("mi325x"), "mi325x-platform");
+  EXPECT_EQ(usual("mi350x"), "mi350x-platform");
+  EXPECT_EQ(usual("mi250x"), "frontier");
+  EXPECT_EQ(usual("b300"), "dgx-b300");
   EXPECT_EQ(usual("t4"), "g4dn.12xlarge");
   EXPECT_EQ(usual_node_of(*find_device("h100-pcie")), nullptr);
 }

@@ -158,6 +158,10 @@ TEST_F(Config, MixturesOfExperts) {
           "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_nope_head_dim": 128,
           "qk_rope_head_dim": 64, "v_head_dim": 128, "vocab_size": 129280,
           "max_position_embeddings": 163840})";
+  Json kimi = Json::parse(kDeepSeek);
+  kimi["model_type"] = "kimi_k2";
+  EXPECT_EQ(parameters_of(*read_job({config(kimi.dump())}).workload),
+            parameters_of(*read_job({config(kDeepSeek)}).workload));
   for (const auto& [text, row] :
        {std::pair{kMixtral, "mixtral_8x7b"}, std::pair{kQwen, "qwen3_30b_a3b"},
         std::pair{kDeepSeek, "deepseek_v3"}}) {
@@ -169,6 +173,24 @@ TEST_F(Config, MixturesOfExperts) {
                   {kQwen, "mlp_only_layers", Json::array({3}), "only none is known"},
                   {kDeepSeek, "v_head_dim", 64, "only that of qk_nope_head_dim, 128"},
                   {kDeepSeek, "n_routed_experts", 1 << 20, "found 1048576"}});
+}
+
+// MistralModel and a reward model have no language head of 32000 x 4096.
+TEST_F(Config, HeadsAreThereOrNot) {
+  for (const char* name : {"MistralModel", "MistralForSequenceClassification"}) {
+    Json json = Json::parse(kMistral);
+    json["architectures"] = {name};
+    const Observed observed = read_job({config(json.dump())});
+    EXPECT_EQ(parameters_of(*observed.workload), 7241732096 - 32000 * 4096) << name;
+    EXPECT_TRUE(test::any_contains(observed.warnings, std::string(name) + " has no language head"));
+  }
+  const Observed whole = read_job({config(kMistral)});
+  EXPECT_FALSE(test::any_contains(whole.warnings, "language head"));
+  EXPECT_FALSE(test::any_contains(whole.warnings, "quantization_config"));
+  Json quantised = Json::parse(kMistral);
+  quantised["quantization_config"] = {{"load_in_4bit", true}};
+  EXPECT_TRUE(test::any_contains(read_job({config(quantised.dump())}).warnings,
+                                 "quantization_config is not read"));
 }
 
 TEST_F(Config, WhatIsNotKnownIsRefusedByName) {

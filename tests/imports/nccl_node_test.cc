@@ -169,7 +169,8 @@ TEST_F(NcclNode, SaysWhatIsWrong) {
       "expected NCCL's topology, <system> with GPUs (NCCL_TOPO_DUMP_FILE writes it)";
   const std::pair<std::string, std::string> rows[] = {
       {whole(cpu("", two)),
-       "its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-sxm, gh200; --gpu says which"},
+       "its GPUs may be h100-pcie, h100-nvl, h100-sxm, h200-nvl, h200-sxm, gh200; --gpu says "
+       "which"},
       {whole(cpu("", pci("a", "0x030200", "", ""))),
        "it does not say which GPUs these are; --gpu says which"},
       {whole(""), foreign},
@@ -190,6 +191,61 @@ TEST_F(NcclNode, SaysWhatIsWrong) {
   test::write_text(path(), whole(cpu("", huge)));
   const auto node = nccl_node(path(), "a100-sxm-80gb", "");
   EXPECT_NEAR(node.inside.bandwidth, 31.5e9, 1);  // as is usual for its slots
+}
+
+// A box of AMD's as RCCL writes it: class of an accelerator, XGMI from each to all others.
+std::string amd_gpus(const std::string& gcn, const std::string& product, int count) {
+  std::string text;
+  for (int gpu = 0; gpu < count; ++gpu) {
+    std::string inside = "<gpu dev=\"0\" sm=\"304\" gcn=\"" + gcn + "\" rank=\"0\" gdr=\"1\">";
+    for (int other = 0; other < count; ++other) {
+      if (other == gpu) continue;
+      inside += "<xgmi target=\"" + bus_of(other) + "\" count=\"1\" tclass=\"0x120000\"/>";
+    }
+    text += pci(bus_of(gpu), ("0x120000\" device=\"" + product).c_str(), "32.0 GT/s PCIe",
+                inside + "</gpu>");
+  }
+  return text;
+}
+
+TEST_F(NcclNode, AmdsAreKnownByTheirPciDevice) {
+  const std::string nics = nets(8, "mlx5_", 400000, 1);
+  const auto box = [&](const std::string& gpus) { return cpu("GenuineIntel", gpus + nics); };
+  const std::tuple<const char*, const char*, const char*, double> rows[] = {
+      {"gfx942", "0x74a1", "mi300x", 448e9},
+      {"942", "0x74b5", "mi300x", 448e9},
+      {"gfx942", "0x74a5", "mi325x", 448e9},
+      {"gfx950", "0x75a0", "mi350x", 537.6e9},
+      {"910", "0x7408", "mi250x", 100e9}};
+  for (const auto& [gcn, product, name, bandwidth] : rows) {
+    const auto node = read(box(amd_gpus(gcn, product, 8)));
+    EXPECT_EQ(node.name, name);
+    EXPECT_EQ(node.gpus, 8);
+    EXPECT_NEAR(node.inside.bandwidth, bandwidth, 1) << name;
+    EXPECT_EQ(node.outside.count, 8);
+  }
+  // Two of a box share one link.
+  EXPECT_NEAR(read(box(amd_gpus("gfx942", "0x74a1", 2))).inside.bandwidth, 64e9, 1);
+  const auto whole = [&](const std::string& gpus) { return "<system>" + box(gpus) + "</system>"; };
+  EXPECT_EQ(refusal(whole(amd_gpus("906", "0x66a1", 2))),
+            path() +
+                ": its GPUs are gfx906, PCI device '0x66a1', which names none that is known; "
+                "--gpu says which");
+  EXPECT_EQ(refusal(whole(amd_gpus("908", "0x738c", 2)), "mi300x"),
+            "--gpu: mi300x is gfx942, the GPUs of " + path() + " are gfx908");
+  EXPECT_EQ(refusal(whole(amd_gpus("gfx942", "0x74a1", 2)), "h100-sxm"),
+            "--gpu: h100-sxm is not AMD's, the GPUs of " + path() + " are gfx942");
+}
+
+// NCCL writes the file that it is told to.
+TEST_F(NcclNode, AnyFileMayBeTheTopology) {
+  const std::string file = scratch_.path("system.txt");
+  EXPECT_FALSE(is_topology_file(file));
+  test::write_text(file, "<system>\n" + cpu("", gpus(90, Links(8, {{-1, 18}}), "")) + "</system>");
+  EXPECT_TRUE(is_topology_file(file));
+  EXPECT_FALSE(is_topology_file("dgx-h100"));
+  InitOptions options{.model = "gpt2_medium", .node = file, .nodes = 1, .gpu = "h100-sxm"};
+  EXPECT_EQ(init_scenario(options).scenario["cluster"]["gpus_per_node"], 8);
 }
 
 // `init` takes the file for the name of a node.

@@ -1,0 +1,236 @@
+// Results as lists whose columns have names: RCCL's tests with -Z (JSON or CSV), one place of a
+// result in each entry, and the table of all_reduce_bench.py (stas00/ml-engineering).
+#include <algorithm>
+#include <cctype>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "formats/nccl_log/nccl_log_parts.h"
+#include "formats/nccl_log/nccl_log_words.h"
+
+namespace syncline::calibrate {
+namespace {
+
+// Values by the names of their columns, as small letters and digits alone.
+using Entry = std::map<std::string, std::string>;
+
+constexpr double kHalfCent = 0.005;  // all_reduce_bench.py prints two digits
+
+std::string plain_name(std::string_view word) {
+  std::string name;
+  for (const char c : word) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (std::isalnum(byte) != 0) name += static_cast<char>(std::tolower(byte));
+  }
+  return name;
+}
+
+std::string trimmed(std::string_view cell) {
+  constexpr const char* kAround = " \t\r\"";
+  const std::size_t begin = cell.find_first_not_of(kAround);
+  if (begin == cell.npos) return {};
+  return std::string(cell.substr(begin, cell.find_last_not_of(kAround) - begin + 1));
+}
+
+std::vector<std::string> cells_of(std::string_view line) {
+  std::vector<std::string> cells;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t end = std::min(line.find(',', at), line.size());
+    cells.push_back(trimmed(line.substr(at, end - at)));
+    at = end + 1;
+  }
+  return cells;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size());
+    lines.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return lines;
+}
+
+std::string value_of(const Entry& entry, const char* name) {
+  const auto found = entry.find(name);
+  return found == entry.end() ? std::string() : found->second;
+}
+
+bool is_result(const Entry& entry) {
+  return std::ranges::all_of(std::initializer_list<const char*>{"size", "time", "algbw", "busbw"},
+                             [&](const char* name) { return entry.contains(name); });
+}
+
+std::vector<Entry> json_entries(std::string_view text) {
+  std::vector<Entry> entries;
+  const auto list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array()) return entries;
+  for (const auto& object : list) {
+    if (!object.is_object()) continue;
+    Entry entry;
+    for (const auto& [name, value] : object.items()) {
+      entry[plain_name(name)] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    if (is_result(entry)) entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+std::vector<Entry> csv_entries(std::string_view text) {
+  std::vector<Entry> entries;
+  std::vector<std::string> names;
+  for (const std::string_view line : lines_of(text)) {
+    const std::vector<std::string> cells = cells_of(line);
+    Entry entry;
+    for (std::size_t i = 0; i < std::min(names.size(), cells.size()); ++i) {
+      entry[names[i]] = cells[i];
+    }
+    if (is_result(entry) && amount_of(entry["size"])) {
+      entries.push_back(std::move(entry));
+      continue;
+    }
+    Entry head;
+    for (const std::string& cell : cells) head[plain_name(cell)] = cell;
+    if (!is_result(head)) continue;
+    names.clear();
+    for (const std::string& cell : cells) names.push_back(plain_name(cell));
+  }
+  return entries;
+}
+
+// The table of one collective on one number of ranks.
+RawTable& table_of(std::vector<RawTable>& tables, const Entry& entry) {
+  LogContext context;
+  const std::string name = value_of(entry, "name");
+  context.test = test_name(name.empty() ? value_of(entry, "collective") : name);
+  const auto count_in = [&](const char* key) {
+    constexpr int kMost = 1 << 20;
+    const int count = number_of<int>(value_of(entry, key)).value_or(0);
+    return count > 0 && count <= kMost ? count : 0;
+  };
+  // Without MPI one process has all GPUs. A rank of RCCL's lists is a process.
+  const int processes = count_in("ranks");
+  const int each = std::max(1, count_in("gpusperrank"));
+  context.said_nodes = processes > 0 ? count_in("nodes") : count_in("gpus") > 0 ? 1 : 0;
+  context.said_gpus =
+      processes > 0 && each <= (1 << 20) / processes ? processes * each : count_in("gpus");
+  for (RawTable& raw : tables) {
+    if (raw.context.test == context.test && raw.context.said_gpus == context.said_gpus &&
+        raw.context.said_nodes == context.said_nodes) {
+      return raw;
+    }
+  }
+  RawTable& raw = tables.emplace_back();
+  raw.table.line = 1;
+  raw.context = std::move(context);
+  return raw;
+}
+
+// The row of that cycle that still lacks this place; a new one where there is none.
+LogRow& row_of(RawTable& raw, const LogRow& wanted, bool out) {
+  for (LogRow& other : raw.rows) {
+    const bool lacks = out ? !other.row.out_of_place : !other.row.in_place;
+    if (lacks && other.row.size == wanted.row.size && other.row.type == wanted.row.type &&
+        other.row.redop == wanted.row.redop) {
+      return other;
+    }
+  }
+  return raw.rows.emplace_back(wanted);
+}
+
+void add_entry(std::vector<RawTable>& tables, const Entry& entry, int line) {
+  LogRow wanted;
+  wanted.line = line;
+  wanted.row.size = number_of<std::int64_t>(value_of(entry, "size")).value_or(-1);
+  wanted.row.type = value_of(entry, "type");
+  wanted.row.redop = value_of(entry, "redop");
+  const auto time = amount_of(value_of(entry, "time"));
+  const auto alg = amount_of(value_of(entry, "algbw"));
+  if (wanted.row.size < 0 || nccl_type_size(wanted.row.type) == 0 || !time || !alg) return;
+  const bool out = value_of(entry, "inplace") != "1";
+  LogRow& of = row_of(table_of(tables, entry), wanted, out);
+  (out ? of.row.out_of_place : of.row.in_place) = *time * kMicrosecond;
+  if (out) of.row.out_of_place_alg = *alg * kGigabytePerSecond;
+  const std::string bus = value_of(entry, "busbw");
+  of.places[out ? 0 : 1] = {half_unit(value_of(entry, "time")), *alg,
+                            half_unit(value_of(entry, "algbw")), amount_of(bus).value_or(-1),
+                            half_unit(bus)};
+  const auto wrong = amount_of(value_of(entry, "wrong"));
+  (out ? of.row.out_of_place_wrong : of.row.in_place_wrong) = wrong;
+  if (wrong.value_or(0) > 0) of.leave_out(out, "wrong is " + value_of(entry, "wrong"));
+}
+
+// "1MiB" or "17.13GBps": its number times the unit.
+std::optional<double> with_unit(std::string_view word) {
+  static constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"KiB", 1024.0},          {"MiB", 1048576.0}, {"GiB", 1073741824.0},
+      {"TiB", 1099511627776.0}, {"GBps", 1e9},      {"B", 1.0}};
+  for (const auto& [unit, scale] : kUnits) {
+    if (!word.ends_with(unit)) continue;
+    const auto value = amount_of(word.substr(0, word.size() - unit.size()));
+    return value ? std::optional(*value * scale) : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+// One row of all_reduce_bench.py, which has no time: it is size / algbw.
+void add_bench_row(RawTable& raw, const Tokens& tokens, int line) {
+  if (tokens.size() != 3) return;
+  const auto size = with_unit(tokens[0]);
+  const auto bus = with_unit(tokens[1]);
+  const auto alg = with_unit(tokens[2]);
+  if (!size || !bus || alg.value_or(0) <= 0) return;
+  LogRow of;
+  of.line = line;
+  of.row.size = static_cast<Bytes>(*size);
+  of.row.count = of.row.size / 4;
+  of.row.type = "float";
+  of.row.redop = "sum";
+  of.row.out_of_place = *size / *alg;
+  of.row.out_of_place_alg = *alg;
+  const double rate = *alg / kGigabytePerSecond;
+  of.places[0] = {*of.row.out_of_place / kMicrosecond * kHalfCent / rate, rate, kHalfCent,
+                  *bus / kGigabytePerSecond, kHalfCent};
+  raw.rows.push_back(std::move(of));
+}
+
+// all_reduce_bench.py: "The average bandwidth of all_reduce over 32 ranks", and a table of
+// payload, busbw and algbw.
+std::vector<RawTable> bench_tables(std::string_view text) {
+  std::vector<RawTable> tables;
+  int line = 0;
+  for (const std::string_view one : lines_of(text)) {
+    ++line;
+    std::string cells(one);
+    std::ranges::replace(cells, '|', ' ');
+    const Tokens tokens = split_words(cells);
+    if (const auto at = one.find("average bandwidth of all_reduce"); at != one.npos) {
+      RawTable& raw = tables.emplace_back();
+      raw.table.line = line;
+      raw.context.test = "all_reduce";
+      const auto over = std::ranges::find(tokens, "over");
+      if (tokens.end() - over > 1) raw.context.said_gpus = number_of<int>(over[1]).value_or(0);
+      raw.table.notes.emplace_back("times are size / algbw, as the table has none");
+    } else if (!tables.empty()) {
+      add_bench_row(tables.back(), tokens, line);
+    }
+  }
+  std::erase_if(tables, [](const RawTable& raw) { return raw.rows.empty(); });
+  return tables;
+}
+
+}  // namespace
+
+std::vector<RawTable> nccl_list_tables(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  const bool json = first != text.npos && text[first] == '[';
+  std::vector<RawTable> tables;
+  int line = 1;  // of CSV; JSON has none
+  for (const Entry& entry : json ? json_entries(text) : csv_entries(text)) {
+    add_entry(tables, entry, json ? 1 : ++line);
+  }
+  return tables.empty() ? bench_tables(text) : tables;
+}
+
+}  // namespace syncline::calibrate
