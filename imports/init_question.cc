@@ -31,6 +31,8 @@ constexpr std::array kCuts{
     Cut{"etp", "expert_tensor", &InitQuestion::expert_tensor,
         "ranks per expert (tensor parallelism of experts)"}};
 
+constexpr std::array<std::string_view, 3> kRecomputed{"none", "selective", "full"};
+
 // Returns whether a word begins a launch, and so is no model.
 bool starts_launch(const std::string& word) {
   constexpr std::array<std::string_view, 9> kPrograms{"torchrun",   "python",     "python3",
@@ -160,6 +162,13 @@ std::optional<std::int64_t> count_of(const std::optional<std::size_t>& given) {
   return static_cast<std::int64_t>(*given);
 }
 
+// Throws unless the words of --recompute are known: as a flag it may stand alone.
+void expect_known(const InitQuestion& question) {
+  const std::string& word = question.recompute;
+  if (word.empty() || std::ranges::find(kRecomputed, word) != kRecomputed.end()) return;
+  throw InputError("--recompute: found '" + word + "', expected none, selective or full");
+}
+
 // Lists the arguments about the machines.
 void add_machines(InitQuestion& question, questions::Arguments& list) {
   constexpr double kMostNodes = 100000, kMostGpus = 1024;
@@ -206,7 +215,7 @@ void add_memory(InitQuestion& question, questions::Arguments& list) {
   list.push_back({.name = "recompute",
                   .value = &question.recompute,
                   .help = "recompute activations (default: if memory asks)",
-                  .words = {"none", "selective", "full"},
+                  .words = {kRecomputed.begin(), kRecomputed.end()},
                   .group = kGroup});
 }
 
@@ -263,6 +272,7 @@ Begun answer(const InitQuestion& question) {
   take_words(question, init);
   take_steps(question, init);
   expect_machines(question);
+  expect_known(question);
   init.node = question.node;
   init.gpu = question.gpu;
   const int usual = question.cluster.empty() ? 1 : 0;  // 0: those of the file

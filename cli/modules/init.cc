@@ -64,8 +64,7 @@ VerbAction add_init(CLI::App& verb) {
   verb.get_option("--step")->type_name("NODES=SECONDS");
   add_file(verb, "-o,--out", options->out, "write to this file (default: standard output)");
   verb.add_flag("--recompute{full}", options->question.recompute,
-                "recompute activations: full, or =selective, =none (default: if memory asks)")
-      ->transform(one_of_words({"none", "selective", "full"}))
+                "recompute activations in full, or by =selective, =none (default: if memory asks)")
       ->group("Memory");
   add_arguments(verb, arguments);
   verb.get_option("--zero")->type_name("STAGE");

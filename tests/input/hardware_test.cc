@@ -105,9 +105,9 @@ TEST(KnownHardware, EveryNodeAndDeviceIsReadAndComesBack) {
 
 TEST(KnownHardware, UnknownNamesAreRefusedWithTheNearest) {
   const std::vector<std::pair<Json, std::string>> refused{
-      {one_gpu("h100-sx"),
-       "c.json: cluster.device: 'h100-sx' is not among the 26 known (did you mean 'h100-sxm'?); "
-       "`syncline list` names them"},
+      {one_gpu("h100-sx"), "c.json: cluster.device: 'h100-sx' is not among the " +
+                               std::to_string(hardware::devices().size()) +
+                               " known (did you mean 'h100-sxm'?); `syncline list` names them"},
       {one_gpu({{"base", "h100-sx"}}), "cluster.device.base: 'h100-sx'"},
       {{{"node", "dgx-h10"}, {"nodes", 1}}, "did you mean 'dgx-h100'?"},
       {{{"node", "dgx-h100"}}, "cluster.nodes: missing"},

@@ -24,7 +24,7 @@ CPP = (".cc", ".h", ".cu", ".cuh")
 # What is asked: its source, and the percent of all lines that it may reach.
 LIMITS = {
     "check": ("cli/check.cc", 35),
-    "plan": ("cli/plan.cc", 36),
+    "plan": ("cli/plan.cc", 35),
     "run": ("cli/run.cc", 45),
     "one evaluated row": ("studies/rows/row_evaluator.cc", 30),
     "one strategy, by the engine": ("core/metrics/evaluate.cc", 15),

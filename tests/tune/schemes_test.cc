@@ -77,10 +77,10 @@ TEST(Schemes, OneThatFitsIsNamedWhereNothingElseDoes) {
 // Whatever the memory, what is named fits, or the answer says that nothing does and what would.
 TEST(Schemes, WhatIsNamedFits) {
   for (const Json& strategy : {kDdp, zero(1), zero(3), Json::object()}) {
-    for (const double gigabytes : {0.5, 3.0, 8.0, 12.0, 22.0, 80.0}) {
+    for (const double gigabytes : {0.5, 3.0, 9.0, 12.0, 22.0, 80.0}) {
       const Tuning tuning = tuned_job(job_by(strategy, gigabytes));
       const bool named = fits(tuning, tuning.tuned.winner().strategy);
-      EXPECT_TRUE(named || gigabytes < 8) << strategy << gigabytes;
+      EXPECT_TRUE(named || gigabytes < 9) << strategy << gigabytes;
       EXPECT_NE(named, test::contains(tuning.shortage, "does not fit either")) << tuning.shortage;
     }
   }
