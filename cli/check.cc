@@ -98,7 +98,7 @@ Json json_of(const Checked& checked) {
 int run(const CheckOptions& options) {
   const input::Document document = read(options.scenario);
   Checked checked{document.file, input::parse_scenario(document)};
-  checked.shortage = measure::memory_shortage(document, checked.scenario);
+  checked.shortage = measure::memory_shortage(document, checked.scenario).words();
   const Sweep sweep(checked.scenario);
   checked.points = sweep.size();
   Progress progress("syncline check");

@@ -212,22 +212,20 @@ void make_fit(const InitOptions& options, const measure::Freedom& may, bool from
   input::Document document = input::document_of("init", begun.scenario);
   const Scenario scenario = input::parse_scenario(document);
   document.file = "FILE";
-  std::string shortage = measure::memory_lack(scenario);
-  if (shortage.empty()) return;
+  measure::MemoryLack lack = measure::memory_lack(scenario);
+  if (lack.empty()) return;
   const measure::Remedy remedy = measure::remedy_of(document, may);
   if (!remedy.fits || !options.steps.empty()) {
-    const bool free = shortage.ends_with(" and fits");
-    if (!free) shortage += measure::remedy_words(remedy, document.file);
-    begun.assumed.insert(begun.assumed.begin(), "that it fits, which it does not: " + shortage);
+    if (!lack.some_fit) lack.fits = measure::remedy_words(remedy, document.file);
+    begun.assumed.insert(begun.assumed.begin(), "that it fits, which it does not: " + lack.words());
     return;
   }
-  shortage.resize(shortage.find("; "));
   const bool left_out = remedy.own && remedy.schemes.front().name == scenario.baseline;
   begun.assumed.insert(begun.assumed.begin(),
-                       left_out
-                           ? "left out, as it does not fit: " + shortage
-                           : in_place_of(remedy, scenario.baseline) + ", which needs " +
-                                 measure::gigabytes(remedy.memory.total()) + " GB, as " + shortage);
+                       left_out ? "left out, as it does not fit: " + lack.large
+                                : in_place_of(remedy, scenario.baseline) + ", which needs " +
+                                      measure::gigabytes(remedy.memory.total()) + " GB, as " +
+                                      lack.large);
   input::Document fitting = document;
   measure::apply(remedy, fitting);
   Json strategies = Json::array();

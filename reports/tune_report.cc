@@ -409,7 +409,7 @@ std::string source_sentence(const tune::Tuning& tuning) {
 std::string memory_verdict(const tune::Tuning& tuning) {
   const bool told = !tuning.fits && tuning.alternatives.size() < 2;
   if (tuning.shortage.empty() || told) return "";
-  return "Does not fit: " + tuning.shortage.substr(0, tuning.shortage.rfind("; ")) + ".";
+  return "Does not fit: " + tuning.shortage.lacking() + ".";
 }
 
 Page page_of(const tune::Tuning& tuning) {
@@ -503,7 +503,7 @@ Json json_of(const tune::Tuning& tuning) {
                       {"held", held_sentence(tuning)}};
   json["curve"] = curve_json(tuned.curve);
   if (!tuning.ddp_curve.empty()) json["ddp_curve"] = curve_json(tuning.ddp_curve);
-  if (!tuning.shortage.empty()) json["does_not_fit"] = tuning.shortage;
+  if (!tuning.shortage.empty()) json["does_not_fit"] = tuning.shortage.words();
   json["verdicts"] = tune_verdicts(tuning);
   if (tuning.emitted) json["emitted"] = emitted_json(tuning.emitted_dialect, *tuning.emitted);
   json["provenance"] = {{"executor", tuning.executor},

@@ -424,7 +424,7 @@ std::string slow_link_sentence(const tune::Tuning& tuning) {
 // That nothing fits, and what does with other keys.
 std::string shortage_sentence(const tune::Tuning& tuning) {
   const bool remedied = !tuning.fits && tuning.alternatives.size() > 1;
-  if (!remedied) return "Nothing here fits in memory: " + tuning.shortage + ".";
+  if (!remedied) return "Nothing here fits in memory: " + tuning.shortage.words() + ".";
   const tune::Alternative& row = tuning.alternatives.back();
   return "Nothing fits in memory as it stands; " + row.strategy.name +
          " does: " + measure::gigabytes(row.memory.total()) + " GB and " +

@@ -136,7 +136,7 @@ Explanation explained(const input::Document& document, Scenario scenario,
       explanation.strategies.back().doubled = of_strategy(*twice, scenario.strategies[i].name);
     }
   }
-  explanation.shortage = memory_shortage(document, scenario);
+  explanation.shortage = memory_shortage(document, scenario).words();
   explanation.scenario = std::move(scenario);
   return explanation;
 }

@@ -285,7 +285,7 @@ void apply(const Remedy& remedy, input::Document& document) {
               document.root["strategies"]);
 }
 
-std::string memory_lack(const Scenario& scenario) {
+MemoryLack memory_lack(const Scenario& scenario) {
   std::vector<const Strategy*> large;
   const Strategy* small = nullptr;
   for (const Strategy& strategy : scenario.strategies) {
@@ -296,28 +296,31 @@ std::string memory_lack(const Scenario& scenario) {
       small = &strategy;
     }
   }
-  if (large.empty()) return "";
-  std::string text = "'" + large.front()->name + "' " +
-                     memory_needs(scenario, memory_of(scenario, *large.front()));
-  if (large.size() > 1) text += "; so do " + std::to_string(large.size() - 1) + " more";
-  if (small == nullptr) return text;
-  return text + "; '" + small->name + "' needs " + gigabytes(memory_of(scenario, *small).total()) +
-         " GB and fits";
+  MemoryLack lack;
+  if (large.empty()) return lack;
+  lack.large = "'" + large.front()->name + "' " +
+               memory_needs(scenario, memory_of(scenario, *large.front()));
+  if (large.size() > 1) lack.others = "; so do " + std::to_string(large.size() - 1) + " more";
+  if (small == nullptr) return lack;
+  lack.some_fit = true;
+  lack.fits = "'" + small->name + "' needs " + gigabytes(memory_of(scenario, *small).total()) +
+              " GB and fits";
+  return lack;
 }
 
 std::string remedy_words(const Remedy& remedy, const std::string& file) {
   if (remedy.schemes.empty()) return "";  // the framework has no scheme of its own
-  const std::string text =
-      "; " + remedy.words() + " needs " + gigabytes(remedy.memory.total()) + " GB";
+  const std::string text = remedy.words() + " needs " + gigabytes(remedy.memory.total()) + " GB";
   if (remedy.fits) return text + " and fits: " + remedy.how(file);
   return text + ", the least of all that was tried, and does not fit either";
 }
 
-std::string memory_shortage(const input::Document& document, const Scenario& scenario,
-                            std::string_view dialect) {
-  const std::string text = memory_lack(scenario);
-  if (text.empty() || text.ends_with(" and fits")) return text;
-  return text + remedy_words(remedy_of(document, {}, dialect), document.file);
+MemoryLack memory_shortage(const input::Document& document, const Scenario& scenario,
+                           std::string_view dialect) {
+  MemoryLack lack = memory_lack(scenario);
+  if (lack.empty() || lack.some_fit) return lack;
+  lack.fits = remedy_words(remedy_of(document, {}, dialect), document.file);
+  return lack;
 }
 
 }  // namespace syncline::measure

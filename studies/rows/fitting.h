@@ -55,14 +55,27 @@ Remedy remedy_of(const input::Document& document, const Freedom& may = {},
 // micro-batch that their configurations say.
 void apply(const Remedy& remedy, input::Document& document);
 
-// Of a scenario: "'DDP' with Adam needs 129 GB a GPU", what the device has, and what of it fits.
-// The baseline, else the first strategy that does not fit; empty where all do.
-std::string memory_lack(const Scenario& scenario);
-// What a remedy of it needs, and how it is set in that file; empty: nothing was tried.
+// The strategies of a scenario that do not fit, in words.
+struct MemoryLack {
+  std::string large;   // the baseline, else the first: "'DDP' needs 129 GB a GPU, ..."; empty: none
+  std::string others;  // how many more: "; so do 2 more"; empty: none
+  std::string fits;    // a strategy that fits, else what a remedy needs and how it is set
+  bool some_fit = false;
+
+  bool empty() const { return large.empty(); }
+  // Both as one sentence without its full stop.
+  std::string words() const { return fits.empty() ? lacking() : lacking() + "; " + fits; }
+  std::string lacking() const { return large + others; }
+};
+
+// Returns the lack of a scenario, without a remedy.
+MemoryLack memory_lack(const Scenario& scenario);
+// Returns the words of a remedy, set in that file; empty: nothing was tried.
 std::string remedy_words(const Remedy& remedy, const std::string& file);
 
-// Both of the document as a whole, for the first line of an answer; `scenario` is the document's.
-std::string memory_shortage(const input::Document& document, const Scenario& scenario,
-                            std::string_view dialect = {});
+// Returns the lack of a document with the remedy, for the first line of an answer; `scenario` is
+// the document's.
+MemoryLack memory_shortage(const input::Document& document, const Scenario& scenario,
+                           std::string_view dialect = {});
 
 }  // namespace syncline::measure

@@ -152,7 +152,7 @@ Report head_of(const input::Document& document, const Scenario& scenario,
     }
   }
   report.traced_workload = scenario.workload;
-  report.shortage = memory_shortage(document, scenario);
+  report.shortage = memory_shortage(document, scenario).words();
   return report;
 }
 

@@ -44,7 +44,7 @@ struct Tuning {
   std::optional<Emitted> emitted;            // of that, or of the best
   std::string emitted_dialect;
   std::vector<std::string> warnings;  // what every verb says of such a scenario (warnings.h)
-  std::string shortage;               // of memory (fitting.h); empty: all strategies fit
+  measure::MemoryLack shortage;       // empty: all strategies fit
   bool fits = true;                   // the best; else the last alternative may, with other keys
 };
 

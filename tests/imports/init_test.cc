@@ -272,6 +272,28 @@ TEST(Init, WhatIsWrittenFits) {
   }
 }
 
+// Settings alone are one strategy: the answer says that it does not fit, whoever wrote them.
+TEST(Init, SettingsThatDoNotFit) {
+  const test::Scratch scratch;
+  const std::string stage = scratch.path("ds.json");
+  test::write_text(stage, R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 2}})");
+  const std::string fsdp = scratch.path("accelerate.yaml");
+  test::write_text(fsdp,
+                   "compute_environment: LOCAL_MACHINE\ndistributed_type: FSDP\n"
+                   "mixed_precision: bf16\nfsdp_config:\n  fsdp_version: 2\n");
+  const std::string flags = "--tensor-model-parallel-size 1 --micro-batch-size 1 --bf16";
+  for (const std::string& settings : {stage, fsdp, flags}) {
+    for (const char* model : {"llama3_8b", "llama3_70b"}) {
+      InitOptions options{.model = model, .node = "dgx-a100"};
+      options.settings = settings;
+      const Begun begun = init_scenario(options);
+      EXPECT_EQ(begun.scenario["strategies"][0]["name"], "as configured");
+      EXPECT_TRUE(contains(begun.assumed.front(), "'as configured'")) << begun.assumed.front();
+      EXPECT_TRUE(contains(begun.assumed.front(), " GB")) << begun.assumed.front();
+    }
+  }
+}
+
 TEST(Init, AStageOfZero) {
   InitOptions options{.model = "llama3.2_1b", .node = "dgx-h100", .nodes = 2};
   options.zero = 2;

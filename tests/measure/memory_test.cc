@@ -55,7 +55,7 @@ Memory memory_with(Json scenario, const char* dialect, const char* config) {
 
 // What the tables count: no buffers.
 std::string shortage_of(const Json& scenario) {
-  return memory_shortage(input::document_of("m.json", scenario), test::parsed(scenario));
+  return memory_shortage(input::document_of("m.json", scenario), test::parsed(scenario)).words();
 }
 
 double counted(const Memory& memory) { return memory.states() - memory.buffers; }

@@ -144,7 +144,7 @@ TEST(WholeMemory, WhatDoesNotFitIsSaidWithWhatWould) {
   const auto shortage = [&](double bytes) {
     scenario["cluster"]["device"] = {
         {"name", "D"}, {"tflops", 1}, {"memory_gbytes_per_s", 1}, {"memory_gbytes", bytes / 1e9}};
-    return memory_shortage(input::document_of("m.json", scenario), test::parsed(scenario));
+    return memory_shortage(input::document_of("m.json", scenario), test::parsed(scenario)).words();
   };
   const Memory memory = stages_of(scenario).front();
   EXPECT_EQ(shortage(memory.total() + 1), "");

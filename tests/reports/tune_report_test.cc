@@ -126,7 +126,7 @@ TEST(Headline, DoesNotStayWithWhatDoesNotFit) {
   EXPECT_TRUE(test::says(headline(tuning), "'sharded' is the best found that fits"));
   EXPECT_TRUE(test::says(headline(tuning), "'dense' ("));
   tuning.scenario.cluster.device.memory_size = room(other.strategy) / 2;
-  tuning.shortage = "'dense' needs much; 'FSDP2' needs little and fits: --set x=y";
+  tuning.shortage = {"'dense' needs much", "", "'FSDP2' needs little and fits: --set x=y", false};
   EXPECT_TRUE(test::says(headline(tuning), "Nothing here fits in memory: 'dense' needs much",
                          "fits: --set x=y."));
 }
